@@ -46,9 +46,9 @@ import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**
- * The whole API; `routes.ts` lists the paths below `/v1`. The order matters. `/internal/v1` is only for other
- * regions. Below `/v1`, keys are verified first, and all but paid paths are admitted before their handler.
- * After `forwardToHome`, requests are at the key's home. The router throws for ambiguous paths.
+ * The whole API; `routes.ts` lists the paths below `/v1`. The order matters. Below `/v1`, keys are
+ * verified first, and all but paid paths are admitted before their handler. After `forwardToHome`,
+ * requests are at the key's home. The router throws for ambiguous paths.
  */
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 
@@ -138,10 +138,7 @@ function serve(reach: Reach): void {
   for (const row of rowsOf(reach)) app.on(row.method, [row.path], ...gatesOf(row), row.handle);
 }
 
-/**
- * Returns the checks of a path in their order: organization, member, role. The role is known only once the
- * member is read.
- */
+/** The role is known only once the member is read. */
 function gatesOf({ path, who }: RouteRow): MiddlewareHandler<AppEnv>[] {
   const gates: MiddlewareHandler<AppEnv>[] = [];
   if (path.includes("/:org_id")) gates.push(requireOwnOrganization);

@@ -97,7 +97,7 @@ export type Reach = "paid" | "here" | "home" | "managed";
 export type AllowedCallers = {
   readonly roles: readonly Role[];
   /**
-   * Whether the caller's member is read from the database first. With `tried`, the handler also works without
+   * Whether the caller's member is read from D1 first. With `tried`, the handler also works without
    * it.
    */
   readonly member: "unread" | "read" | "tried";

@@ -14,15 +14,17 @@ import { limitFailedLogins } from "./session.route.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** The value that replaces an issuer's ID for a company's own issuer. */
+/** Replaces an issuer's ID for a company's own issuer. */
 export const COMPANY = "company";
 
-/** The issuer of a login. `connection` is the company's own issuer, or null for an operator issuer. */
+/**
+ * The issuer of a login. `connection` is the company's own issuer, or null for an operator issuer.
+ */
 export type StartedLogin = { readonly at: LoginContext; readonly connection: CompanyIssuer | null };
 
 /**
- * Finds a company's issuer. Linking and confirming use the issuer of the session's organization; other logins
- * use the entered domain. The response doesn't reveal whether a domain without an issuer is known, and
+ * Finds a company's issuer, by the session's organization when linking or confirming, else by the
+ * entered domain. The response doesn't reveal whether a domain without an issuer is known, and
  * failures count toward the address's login limit.
  */
 export async function startCompanyLogin(
@@ -82,8 +84,9 @@ function nobody(): Result<StartedLogin> {
 }
 
 /**
- * Reports whether a session may link or confirm an identity here. A confirmation needs the kind of issuer of
- * the login. A company issuer's session can't link; others link only their own organization's company issuer.
+ * Reports whether a session may link or confirm an identity here. A company issuer's session can't
+ * link; others link only their own organization's company issuer. A confirmation needs the kind of
+ * issuer of the login.
  */
 export function canStartLogin(
   { session }: Pick<ActivePerson, "session">,

@@ -37,16 +37,13 @@ type Memory = {
 };
 
 /**
- * The console sessions of one key, operator or person, named by `consoleAccount`. Stores sessions by their
- * cookie's SHA-256, and all calls of the last minute. An alarm deletes expired sessions.
+ * The console sessions of one key, operator or person, named by `consoleAccount`, and all calls of
+ * the last minute. An alarm deletes expired sessions.
  */
 export class ConsoleSession extends DurableObject<Env> {
   #memory: Memory | null = null;
 
-  /**
-   * Creates a session until `expiresAt` (Unix ms), or returns `rate_limited`. At the maximum, the oldest
-   * ends.
-   */
+  /** Returns `rate_limited` after too many logins. At the maximum of sessions, the oldest ends. */
   async open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>> {
     const { sql } = this.ctx.storage;
     makeTables(this.ctx.storage, SESSION_TABLES);
@@ -85,7 +82,6 @@ export class ConsoleSession extends DurableObject<Env> {
     return taken.ok ? success({ ...session, rate: taken.value }) : taken;
   }
 
-  /** Deletes one session, or all if `name` is null. */
   async close(name: string | null): Promise<Result<null>> {
     if (!openTables(this.ctx.storage, SESSION_TABLES)) return success(null);
     this.#memory = null;
@@ -137,7 +133,7 @@ export class ConsoleSession extends DurableObject<Env> {
     return this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, expiresAt - now(this.env)));
   }
 
-  /** Takes a slot in the last 60 s. It is stored before the response. */
+  /** The slot is stored before the response. */
   #take(log: Log, limit: number): Result<RateState> {
     const window = this.#remember().windows[log];
     const clockMs = now(this.env);
@@ -167,7 +163,6 @@ export class ConsoleSession extends DurableObject<Env> {
     return this.#memory;
   }
 
-  /** Reads the stored sessions and calls. Doesn't create tables in an unused object. */
   #read(): Memory {
     if (!openTables(this.ctx.storage, SESSION_TABLES)) {
       const windows = { console: new RateWindow(), login: new RateWindow() };

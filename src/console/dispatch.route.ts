@@ -26,7 +26,7 @@ type Surface = {
   readonly askingPaths: ReadonlySet<string>;
 };
 
-/** The request headers that a call may use. Credentials and the origin are never passed on. */
+/** Headers that are passed on. Credentials and the origin never are. */
 const REQUEST_HEADERS = [
   "accept",
   "anthropic-beta",
@@ -41,9 +41,8 @@ const REQUEST_HEADERS = [
 const EVERYONE = ["owner", "admin", "billing", "member"];
 
 /**
- * Handles /console/api/v1/* as `/v1/*` with the session's key, and /console/api/admin/v1/* as `/admin/v1/*`
- * for operators. Only playground requests are paid and count in the key's limits; others count in the
- * session's.
+ * Handles /console/api/v1/* as `/v1/*` with the session's key, and /console/api/admin/v1/* as
+ * `/admin/v1/*` for operators. Only playground requests are paid and count in the key's limits.
  */
 export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const request = innerRequest(c.req.raw);
@@ -64,7 +63,6 @@ export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Pro
   return surface.dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }
 
-/** Returns the request with the unchanged path after `/console/api`, and only the headers that calls use. */
 function innerRequest(outer: Request): Request {
   const { origin, pathname, search } = new URL(outer.url);
   const path = pathname.replace(/^\/+console\/+api\/+/, "/");
@@ -89,7 +87,7 @@ async function needsFreshLogin(request: Request, path: string, isFresh: boolean)
   return requiresFreshLogin(method, path, body.ok ? body.value : null);
 }
 
-/** Returns the failure of a write by a viewing operator, or of a lasting change without a recent login. */
+/** Rejects writes by a viewing operator, and lasting changes without a recent login. */
 function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): Failure | null {
   const { identity } = session;
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
@@ -99,7 +97,7 @@ function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): 
 
 type Called = { readonly session: ActiveSession; readonly path: string; readonly isPaid: boolean };
 
-/** Authenticates the internal request as the session. Returns false if the session may not make this call. */
+/** Returns false if the session may not make this call. */
 function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean {
   const { identity, rate } = called.session;
   const isAdmin = /^\/admin\/v1(?:\/|$)/.test(called.path);

@@ -51,7 +51,6 @@ type Answered = {
   readonly claims: Claims;
   readonly connection: CompanyIssuer | null;
 };
-/** The freshness of a login without the required proof. */
 const STALE = { freshAt: 0, freshBy: "auth_time" } as const;
 
 type Finished = Result<{ readonly go: string; readonly cookies: readonly string[] }>;
@@ -109,8 +108,8 @@ async function ofPerson(
 }
 
 /**
- * Emails a known person about a login from a new browser, and returns the cookie that identifies the browser.
- * Sets no cookie if mail is off.
+ * Emails a known person about a login from a new browser, and returns the cookie that identifies
+ * the browser.
  */
 async function tellNewBrowser(
   c: AppContext,
@@ -157,10 +156,6 @@ async function whoActs(
   return found;
 }
 
-/**
- * Returns the person of a login and their current organization. A sign-up or an invitation creates the
- * person.
- */
 async function whoIs(
   c: AppContext,
   services: PeopleServices,
@@ -193,8 +188,8 @@ function toldBy({ name, email, proven }: Claims): IssuerProfile {
 }
 
 /**
- * Returns the person of a company's issuer: the member with this identity, or a new one when joining.
- * Addresses count only at the company's proven domains, and never change a known person.
+ * Returns the member with this identity, or a new one when joining. Addresses count only at the
+ * company's proven domains, and never change a known person.
  */
 async function whoIsOfCompany(
   services: PeopleServices,
@@ -248,7 +243,6 @@ async function whoJoins(
   });
 }
 
-/** Admits a person, creating them if needed. Deletes a new person again if the admission fails. */
 async function letIn(
   services: PeopleServices,
   answered: Answered,

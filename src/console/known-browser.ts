@@ -8,8 +8,8 @@ const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/; Max-Age=31536000";
 const KNOWN_MAX = 5;
 
 /**
- * Reports whether this person has used this browser before, and returns the updated cookie with one tag per
- * person. The server stores none. SameSite=Lax, because a login ends with a redirect from the issuer.
+ * Reports whether this person has used this browser before, and returns the updated cookie with one
+ * tag per person. SameSite=Lax, because a login ends with a redirect from the issuer.
  */
 export async function knownBrowser(
   cookies: string,

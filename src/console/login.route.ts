@@ -66,8 +66,8 @@ const startSchema = z.object({
 });
 
 /**
- * Handles POST /console/api/login/start: returns the issuer's URL and sets a cookie that the callback must
- * match. Stores nothing. Fails with `issuer_unreachable` (503).
+ * Handles POST /console/api/login/start: returns the issuer's URL and sets a cookie that the
+ * callback must match. Stores nothing.
  */
 export async function startRoute(c: AppContext): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
@@ -142,9 +142,8 @@ async function personOf(
 }
 
 /**
- * Handles GET /console/api/login/callback/{issuer}. Deletes the ticket cookie and redirects (303) to the
- * console with a session or an error. Must come before `requireOwnPage`, because the navigation starts at
- * another site.
+ * Handles GET /console/api/login/callback/{issuer}. Redirects (303) to the console with a session
+ * or an error. Must come before `requireOwnPage`, because the navigation starts at another site.
  */
 export async function callbackRoute(c: AppContext): Promise<Response> {
   const { region } = c.var.config;

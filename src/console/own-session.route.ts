@@ -29,7 +29,7 @@ import type { SessionPlace } from "./session-cookie.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** An active person with the console key of their current member; null without a member. */
+/** An active person with the console key of their current member, if any. */
 export type ActivePerson = {
   readonly kind: "person";
   readonly session: PersonSession;
@@ -37,7 +37,7 @@ export type ActivePerson = {
   readonly key: { readonly verified: VerifiedKey; readonly known: Key } | null;
 };
 
-/** An active operator. `as` is the organization that the session views as an owner, or null. */
+/** An active operator. `as` is the organization that the session views as an owner. */
 export type ActiveOperator = {
   readonly kind: "operator";
   readonly operator: Operator;
@@ -55,8 +55,8 @@ export type ActiveSession = Omit<EnteredSession, "identity"> & {
 };
 
 /**
- * Allows only this console's own pages. Cross-site requests, and changes without `Origin`, get 403 before the
- * cookie is read.
+ * Allows only this console's own pages. Cross-site requests, and changes without `Origin`, get 403
+ * before the cookie is read.
  */
 export async function requireOwnPage(c: AppContext, next: Next): Promise<Response | undefined> {
   const site = c.req.header("sec-fetch-site") ?? "same-origin";
@@ -95,8 +95,9 @@ function accountOf(identity: ConsoleIdentity): string {
 }
 
 /**
- * Returns the session of the cookie if its key, operator or member is still active. Each call checks this. Errors:
- * 401 as for an unknown session, and 409 if the page shows another organization (`x-organization`).
+ * Returns the session of the cookie if its key, operator or member is still active. Otherwise fails
+ * with 401, as for an unknown session, or 409 if the page shows another organization
+ * (`x-organization`).
  */
 export async function enterSession(
   c: AppContext,

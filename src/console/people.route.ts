@@ -111,9 +111,7 @@ async function callOf(
   });
 }
 
-/**
- * Reports whether a session may call an endpoint. Company issuers' sessions can't access a person's own data.
- */
+/** Company issuers' sessions can't access a person's own data. */
 function mayAsk({ session }: ActivePerson, { roles, method, path }: PeopleEndpoint): boolean {
   const isOwn = roles === null && !(method === "GET" && path === "/me");
   return session.realm === undefined || !isOwn;

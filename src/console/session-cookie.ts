@@ -6,15 +6,15 @@ import { randomBase62 } from "../shared/id.ts";
 import { sha256Hex } from "../shared/hash.ts";
 
 /**
- * `__Host-` restricts the cookie to this host and HTTPS. The region is included because ports of a host share
- * cookies.
+ * `__Host-` restricts the cookie to this host and HTTPS. The region is included because ports of a
+ * host share cookies.
  */
 const nameOf = (region: Region): string => `__Host-turnpike-${region}`;
 /** Seconds that a session lives. Calls don't extend it. */
 export const SESSION_S = 12 * 60 * 60;
 /**
- * `Strict` would withhold the cookie after a redirect from an identity provider. `requireOwnPage` rejects
- * other cross-site requests.
+ * `Strict` would withhold the cookie after a redirect from an identity provider. `requireOwnPage`
+ * rejects other cross-site requests.
  */
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
 /** The secret's ID, 256 random bits, the account's hash, and the tag in hex. */

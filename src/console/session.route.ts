@@ -29,7 +29,10 @@ const WINDOW_MS = 60_000;
 const FAILURES_MAX = 20;
 const ADDRESSES_MAX = 1000;
 
-/** This isolate's failed logins by address. They only limit the work of guessing, which can't succeed. */
+/**
+ * This isolate's failed logins by address. They only limit the work of guessing, which can't
+ * succeed.
+ */
 class LoginPace {
   readonly #failures = new Map<string, { readonly sinceMs: number; readonly count: number }>();
 
@@ -58,9 +61,9 @@ export const LOGIN_LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_MAX)) });
 
 /**
- * Handles POST /console/api/login { key }: exchanges an active key of this region or an operator token for a
- * session cookie. Fails with 400 for another region's key, 429 after too many failures, else 401. Detects
- * forged keys without I/O.
+ * Handles POST /console/api/login { key }: exchanges an active key of this region or an operator
+ * token for a session cookie. Fails with 400 for another region's key, or 429 after too many
+ * failures. Detects forged keys without I/O.
  */
 export async function loginRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
@@ -75,7 +78,10 @@ export async function loginRoute(c: AppContext, rows: readonly RightsRow[]): Pro
 
 type Login = Result<{ readonly view: object; readonly cookie: string }>;
 
-/** Runs a login unless the address has failed too often recently. Counts forged keys and rejected logins. */
+/**
+ * Runs a login unless the address has failed too often recently. Counts forged keys and rejected
+ * logins.
+ */
 export async function limitFailedLogins<T>(
   c: AppContext,
   ask: () => Promise<Result<T>>,
@@ -112,8 +118,8 @@ async function logIn(c: AppContext, rows: readonly RightsRow[], text: string): P
 }
 
 /**
- * Handles GET /console/api/session: returns the identity, expiry and allowed calls. Fails with 401 for an
- * ended session, but returns 204 without a cookie, because opening the page is no error.
+ * Handles GET /console/api/session. Fails with 401 for an ended session, but returns 204 without a
+ * cookie, because opening the page is no error.
  */
 export async function sessionRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   if (!hasSessionCookie(c.var.config.region, c.req.header("cookie"))) return c.body(null, 204);

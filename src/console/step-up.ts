@@ -5,7 +5,6 @@ import type { ActiveIdentity } from "./own-session.route.ts";
 const FRESH_MS = 600_000;
 const SKEW_MS = 5000;
 
-/** The accepted proofs of a fresh login: all, or only the issuer's `auth_time`. */
 type StepUp = "any" | "auth_time";
 type Freshness = Pick<PersonSession, "freshAt" | "freshBy">;
 
@@ -15,8 +14,8 @@ export function isFresh(freshAt: number, nowMs: number): boolean {
 }
 
 /**
- * Reports whether the caller logged in within the last ten minutes. For a pasted key or token, the session's
- * start counts.
+ * Reports whether the caller logged in within the last ten minutes. For a pasted key or token, the
+ * session's start counts.
  */
 export function hasFreshLogIn(
   { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
@@ -31,8 +30,8 @@ export function hasFreshLogIn(
 }
 
 /**
- * Returns the time and proof of a login, or null. Uses the issuer's `auth_time` if recent, or if the issuer
- * can force a login (`reauth`). Otherwise the code exchange counts, a weaker proof, unless `reauth` is set.
+ * Returns the time and proof of a login, or null. Uses the issuer's `auth_time` if recent, or if
+ * the issuer can force a login (`reauth`). Otherwise the code exchange counts, a weaker proof.
  */
 export function freshnessOf(
   authenticatedAt: number | null,
@@ -57,7 +56,10 @@ const FREE: readonly RegExp[] = [
 
 type Values = Readonly<Record<string, readonly unknown[]>>;
 
-/** Changes that need no fresh login if every body field has one of these values, which only lower limits. */
+/**
+ * Changes that need no fresh login if every body field has one of these values, which only lower
+ * limits.
+ */
 const LOWERING: readonly (readonly [RegExp, Values])[] = [
   [/^PATCH \/v1\/orgs\/[^/]+\/settings$/, { auto_top_up: [null] }],
   [
@@ -69,8 +71,8 @@ const LOWERING: readonly (readonly [RegExp, Values])[] = [
 const NAMES: ReadonlySet<string> = new Set(["external_id"]);
 
 /**
- * Reports whether a call below `/v1` or `/admin/v1`, except provider calls, needs a fresh login. `body` is
- * null if unreadable.
+ * Reports whether a call below `/v1` or `/admin/v1`, except provider calls, needs a fresh login.
+ * `body` is null if unreadable.
  */
 export function requiresFreshLogin(
   method: string,

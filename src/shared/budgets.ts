@@ -6,7 +6,7 @@ import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 export const BUDGET_SCOPES = ["organization", "member", "key", "session", "end_user"] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
-/** The units of budgets: charged micro-credits, prompt and output tokens, or requests. */
+/** The units of budgets. Dollars are counted in micro-credits, tokens include prompt and output. */
 export const BUDGET_UNITS = ["dollars", "tokens", "requests"] as const;
 export type BudgetUnit = (typeof BUDGET_UNITS)[number];
 
@@ -22,15 +22,17 @@ export type Budget = {
   readonly amount: number;
   /** `1m` to `1440m` (any such period), `day`, `week`, `month` (UTC), or `total`. */
   readonly window: string;
-  /** The counted model IDs and `author/*`; null counts all. */
+  /** Model IDs and `author/*`; null counts all. */
   readonly models: readonly string[] | null;
-  /** What happens at the limit: requests are rejected while it is reached. */
   readonly onExceeded: "reject";
-  /** Fraction of the amount that triggers an event; null for none. */
+  /** Fraction of the amount that triggers an event. */
   readonly alertAt: number | null;
 };
 
-/** The owner of budgets. `subject` is its ID, or "" for the organization. An end user has an internal ID. */
+/**
+ * The owner of budgets. `subject` is its ID, or "" for the organization. An end user has an
+ * internal ID.
+ */
 export type BudgetOwner = { readonly scope: BudgetScope; readonly subject: string };
 
 /** A budget and its current counts, in its unit. Times are Unix ms. */
@@ -39,7 +41,10 @@ export type BudgetStatus = {
   readonly budget: Budget;
   readonly used: number;
   readonly held: number;
-  /** When more of the budget becomes available; null for a total budget and an unused rolling window. */
+  /**
+   * When more of the budget becomes available; null for a total budget and an unused rolling
+   * window.
+   */
   readonly resetsAt: number | null;
   readonly countingSince: number;
 };

@@ -9,16 +9,16 @@ export const PATIENCE_MS = 800;
 /** Ms after which a slow call no longer blocks others. */
 const STALL_MS = 100;
 /**
- * Maximum concurrent calls to an object; further parts wait. At low load, the timers for waiting cost more
- * than a call.
+ * Maximum concurrent calls to an object. Further parts wait. At low load, timers for waiting cost
+ * more than a call.
  */
 export const SIDE_BY_SIDE = 4;
-/** The bounds (ms) of the polling interval, which is a quarter of the time waited so far. */
+/** The bounds of the polling interval, a quarter of the time waited so far. */
 const LOOK_MS = { least: 1, most: 20 } as const;
 
 /**
- * The result of one part: a response, or the failure of the whole call. After `apart`, nothing was done and
- * the part needs its own call.
+ * The result of one part. `failed`: the whole call failed. `apart`: nothing was done, and the part
+ * needs its own call.
  */
 export type PartAnswer<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
@@ -34,7 +34,7 @@ type Ask<Part, Answer> = {
 
 /** A failed call. Its error is text, because another request can't use an error object. */
 type Lost = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
-/** `carry` means that this part must make the next call for its group. */
+/** `carry`: this part must make the next call for its group. */
 type Turn<Answer> = PartAnswer<Answer> | Lost | { readonly kind: "carry"; readonly call: Call };
 type Call = { readonly sinceMs: number };
 
@@ -54,10 +54,11 @@ type Lane<Part, Answer> = Busy & {
 };
 
 /**
- * Groups an isolate's calls to objects of one class. While `SIDE_BY_SIDE` calls to an object run, further
- * parts wait for the next one. Each waiting request polls with its own timer, because a promise resolved by
- * another request can continue in that request's context and fail, or never settle if that was canceled
- * (workerd#2719). A part without a response in time throws, and its caller retries with the same ID.
+ * Groups an isolate's calls to objects of one class. While `SIDE_BY_SIDE` calls to an object run,
+ * further parts wait. Each waiting request polls with its own timer, because a promise resolved by
+ * another request can continue in that request's context and fail, or never settle if that was
+ * canceled (workerd#2719). A part without a response in time throws, and its caller retries with
+ * the same ID.
  */
 export class CallGroups<Part, Answer> {
   readonly #lanes = new Map<string, Lane<Part, Answer>>();
@@ -67,7 +68,7 @@ export class CallGroups<Part, Answer> {
     this.#sideBySide = sideBySide;
   }
 
-  /** Returns the object's response to a part. Throws if the call fails or times out. */
+  /** Throws if the call fails or times out. */
   ask(name: string, ask: Ask<Part, Answer>): Promise<Answer> {
     const lane = this.#laneOf(name);
     const { part } = ask;
@@ -152,10 +153,7 @@ async function askTogether<Part, Answer>(
 
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
 
-/**
- * Reports whether another call may start. Slow calls are ignored, because a canceled request's call never
- * ends.
- */
+/** Ignores slow calls, because a canceled request's call never ends. */
 function isFree({ most, underWay }: Busy): boolean {
   if (underWay.size < most) return true;
   const stalledMs = elapsedMs() - STALL_MS;
@@ -170,7 +168,7 @@ function startCall({ underWay }: Busy): Call {
 }
 
 /**
- * Returns the longest-waiting parts in order, always with the carrier. Removes parts of canceled requests,
+ * Returns the longest-waiting parts, always with the carrier. Removes parts of canceled requests,
  * which exceeded the maximum wait.
  */
 function takeGroup<Part, Answer>(

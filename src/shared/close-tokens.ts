@@ -1,6 +1,9 @@
 import { estimateTokens } from "./tokens.ts";
 
-/** Splits text as o200k does (openai/tiktoken, o200k_base), with at most one step of backtracking per run. */
+/**
+ * Splits text as o200k does (openai/tiktoken, o200k_base), with at most one step of backtracking
+ * per run.
+ */
 const PIECE =
   /[^\r\n\p{L}\p{N}]?(?:[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)(?:'(?:[stmd]|re|ve|ll))?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
 const LETTER = /[\p{L}\p{M}]/u;
@@ -14,9 +17,8 @@ const WIDE = /[^ -~]/;
 const LATIN = 0x300;
 const CYRILLIC = 0x530;
 /**
- * Extra tokens of a word, `from + each * letters`, by the first row whose `end` is above the word's first
- * non-ASCII letter. Fitted to declarations of human rights, compiler messages and code
- * (test/contract/count-tokens.test.ts).
+ * Extra tokens of a word, `from + each * letters`, by its first non-ASCII letter. Fitted to
+ * declarations of human rights, compiler messages and code (test/contract/count-tokens.test.ts).
  */
 const SCRIPTS: readonly (readonly [end: number, from: number, each: number])[] = [
   [LATIN, 0.1, 0.16],
@@ -37,8 +39,8 @@ const SAMPLE = 65_536;
 const SLICE = 2048;
 
 /**
- * Estimates o200k tokens, usually within 10%, for display. Holds use `estimateTokens`, which is an upper
- * bound.
+ * Estimates o200k tokens, usually within 10%, for display. Holds use `estimateTokens`, which is an
+ * upper bound.
  */
 export function closeTokens(text: string): number {
   if (text.length <= SAMPLE) return counted(text);
@@ -79,7 +81,6 @@ class Words {
     } else this.#other += extra;
   }
 
-  /** Returns the extra tokens of all words. The share of symbols indicates code instead of prose. */
   extra(signs: number): number {
     const share = (count: number): number => count / Math.max(1, this.words);
     const prose = Math.min(1.8, Math.max(1, 2 - share(signs + 2 * this.#loud)));
@@ -101,7 +102,6 @@ function counted(text: string): number {
   return pieces + words.extra(pieces - words.words) + signs;
 }
 
-/** Returns a symbol run's extra tokens. Repeated symbols are free, and common code symbols combine. */
 function signsExtra(piece: string): number {
   const signs = piece.trim().replaceAll(/(.)\1+/gs, "$1");
   const each = /^[^"'{}[\](),:;.=<>/]/.test(signs) ? 0.38 : 0.1;

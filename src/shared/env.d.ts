@@ -1,4 +1,3 @@
-/** The optional variables and secrets. `config.ts` describes them. */
 interface __BaseEnv_Env {
   SANDBOX?: string;
   CLOCK_OFFSET_MS?: string;

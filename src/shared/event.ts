@@ -65,7 +65,7 @@ export type Actor =
   | { readonly kind: "system"; readonly id: null };
 export const SYSTEM: Actor = { kind: "system", id: null };
 
-/** The data of an event: a small JSON object with amounts in micro-credits. */
+/** The data of an event: a small JSON object. */
 export type EventData = { readonly [name: string]: unknown };
 
 export type NewEvent = {
@@ -117,7 +117,7 @@ export function derivedEventId(...words: readonly (string | number | null)[]): s
   return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
 }
 
-/** Returns the data to store. If it is too long, removes long values and lists them in `left_out`. */
+/** Removes long values if the data is too long to store, and lists them in `left_out`. */
 export function truncateData(data: EventData): EventData {
   if (JSON.stringify(data).length <= DATA_MAX) return data;
   const leftOut: string[] = [];

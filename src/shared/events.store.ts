@@ -13,7 +13,6 @@ export function eventIfChanged(db: D1Database, event: BookEvent): D1PreparedStat
   return inserted(db, event, { data: "?7", from: "", where: "changes() > 0" });
 }
 
-/** The rows that an update will change. `where` can use the parameters from ?9 on for `values`. */
 type Changing = {
   readonly table: string;
   readonly where: string;

@@ -1,12 +1,11 @@
 /**
- * Keeps numbers and key order of forwarded JSON. JavaScript rounds numbers to 53 bits and puts integer keys
- * first. `parseJson` records such differences, and `JSON.stringify` restores them.
+ * JavaScript rounds numbers to 53 bits and puts integer keys first. `parseJson` records such
+ * differences, and `JSON.stringify` restores them.
  */
 
 type Losses = {
   /** The source text of numbers that JavaScript writes differently, by key or index. */
   readonly numbers: ReadonlyMap<PropertyKey, string>;
-  /** The original order of the keys; null if JavaScript keeps it. */
   readonly order: readonly string[] | null;
 };
 
@@ -28,8 +27,8 @@ const BRACE_OPEN = 123;
 const BRACE_CLOSE = 125;
 
 /**
- * Parses JSON like `JSON.parse`, but `JSON.stringify` writes the result with the numbers and key order of
- * `text`.
+ * Parses JSON like `JSON.parse`, but `JSON.stringify` writes the result with the numbers and key
+ * order of `text`.
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
@@ -75,7 +74,6 @@ declare global {
   }
 }
 
-/** Reports whether parsing and serializing a JSON text would change a number's text or the key order. */
 function losesSomething(text: string): boolean {
   let depth = 0;
   let loses = false;
@@ -115,7 +113,7 @@ function isPlainNumber(text: string, start: number, end: number): boolean {
   return String(Number(source)) === source && source !== "-0";
 }
 
-/** Reports cheaply whether a short number keeps its text. If false, it may still do so. */
+/** A cheap check of a short number. If false, the number may still keep its text. */
 function isPlainDecimal(text: string, start: number, end: number): boolean {
   let point = -1;
   for (let at = text.charCodeAt(start) === MINUS ? start + 1 : start; at < end; at++) {
@@ -148,10 +146,7 @@ export function stringEnd(text: string, open: number): number {
   return at === -1 ? text.length : at;
 }
 
-/**
- * Reports whether an odd run of backslashes precedes a character. Takes linear time, because runs don't
- * overlap.
- */
+/** Takes linear time, because runs of backslashes don't overlap. */
 function isEscaped(text: string, at: number): boolean {
   let first = at;
   while (text.charCodeAt(first - 1) === BACKSLASH) first--;
@@ -215,7 +210,6 @@ class Reader {
     return numbers.size === 0 ? items : marked(items, { numbers, order: null });
   }
 
-  /** Returns the source of the next number if JavaScript writes it differently. Otherwise reads nothing. */
   #lossyNumber(): string | null {
     const code = this.#next();
     if (!isNumberStart(code)) return null;

@@ -7,8 +7,8 @@ const EXTERNAL_ID_BYTES_MAX = 256;
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 /**
- * Returns the problem of an external_id, or null. It has 1 to 256 UTF-8 bytes without control characters, and
- * isn't "." or "..", which URLs can't contain.
+ * Returns the problem of an external_id, or null. It has 1 to 256 UTF-8 bytes without control
+ * characters, and isn't "." or "..", which URLs can't contain.
  */
 export function externalIdProblem(value: string): string | null {
   if (value === "") return "must not be empty";

@@ -22,7 +22,6 @@ export type FailedRequest = {
   readonly askedModel: string | null;
   readonly model: string | null;
   readonly door: string;
-  /** Null if the body couldn't be parsed. */
   readonly streamed: boolean | null;
   readonly durationMs: number;
   /** Ms until the client disconnected; null if it didn't. */
@@ -51,7 +50,10 @@ export const ERROR_MESSAGE_MAX = 500;
 export const BATCH_REQUESTS_MAX = 100;
 export const BATCH_COUNTS_MAX = 1000;
 
-/** A query for the hours that start from `fromMs` to before `beforeMs` (Unix ms), optionally of some keys. */
+/**
+ * A query for the hours that start from `fromMs` to before `beforeMs` (Unix ms), optionally of some
+ * keys.
+ */
 export type FailureQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
@@ -64,7 +66,9 @@ export type KeptFailureQuery = FailureQuery & {
   readonly by: FailureDimension;
   readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;
 };
-/** The failures of one model, provider (the last one called) or end user. A null `group` is none. */
+/**
+ * The failures of one model, provider (the last one called) or end user. A null `group` is none.
+ */
 export type FailureGroup = {
   readonly group: string | null;
   count: number;

@@ -9,8 +9,8 @@ import { POLICY_FIELDS, POLICY_SCOPES } from "./policy.ts";
 import type { PolicyField, PolicyScope } from "./policy.ts";
 
 /**
- * Every failure that isn't a bug, as values that can cross a Durable Object call. `http/failure-mapping.ts`
- * maps each kind to a response.
+ * Every failure that isn't a bug, as values that can cross a Durable Object call.
+ * `http/failure-mapping.ts` maps them to responses.
  */
 export type Failure = Kinds & { readonly charged?: Charged };
 
@@ -26,12 +26,11 @@ type Kinds =
       readonly message: string;
       readonly param: string | null;
       readonly code?: string;
-      /** Whether the provider rejected the request as too large (413). */
       readonly isTooLarge?: true;
     }
   /**
-   * `expiredAt` (Unix ms): the key has expired. `isForGood`: the key can't become valid again. `twoHeaders`:
-   * both headers have keys, and one is wrong or they differ.
+   * `isForGood`: the key can't become valid again. `twoHeaders`: both headers have keys, and one is
+   * wrong or they differ.
    */
   | {
       readonly kind: "invalid_api_key";
@@ -40,8 +39,8 @@ type Kinds =
       readonly isForGood?: true;
     }
   /**
-   * The balance and its holds. With `session`, the session's budget, its key's budget or the balance is too
-   * low, and the amounts are the session budget's, or 0 without one.
+   * `session`: the session's budget, its key's budget or the balance is too low. The amounts are
+   * the session budget's, or 0.
    */
   | ({
       readonly kind: "balance_too_low";
@@ -49,9 +48,9 @@ type Kinds =
       readonly session?: true;
       readonly purchaseId?: string;
     } & Shortage)
-  /** Payments were reversed, and this debt is unpaid. The amount is null for a session. */
+  /** Payments were reversed, and this debt is unpaid. Null for a session. */
   | { readonly kind: "payment_reversed"; readonly owedMicro: Micros | null }
-  /** `leftMicro` includes holds. `resetsAt` is Unix ms; null for a total budget. */
+  /** `leftMicro` includes holds. `resetsAt` is Unix ms, or null for a total budget. */
   | ({
       readonly kind: "key_budget_exceeded";
       readonly period: BudgetPeriod | null;
@@ -60,7 +59,10 @@ type Kinds =
       readonly resetsAt: number | null;
       readonly session?: true;
     } & Shortage)
-  /** Amounts are in the budget's unit. `left` includes holds. `resetsAt` is Unix ms; null for a total. */
+  /**
+   * Amounts are in the budget's unit. `left` includes holds. `resetsAt` is Unix ms, or null for a
+   * total.
+   */
   | {
       readonly kind: "budget_exceeded";
       readonly scope: BudgetScope;
@@ -75,9 +77,9 @@ type Kinds =
       readonly onlyHolds: boolean;
     }
   | { readonly kind: "model_not_allowed"; readonly model: string }
-  /** `owner` is the only party that may do this. Without it, the key or session lacks `may_hold`. */
+  /** The only party that may do this. Absent: the key or session lacks `may_hold`. */
   | { readonly kind: "hold_not_allowed"; readonly owner?: "merchant" | "key" }
-  /** This scope's policy allows none of the model's routes. */
+  /** The policy of `scope` allows none of the model's routes. */
   | {
       readonly kind: "route_not_allowed";
       readonly model: string;
@@ -99,7 +101,7 @@ type Kinds =
       readonly param: string | null;
       readonly code?: string;
     }
-  /** A request with this Idempotency-Key was already charged and never runs again. */
+  /** A request with this Idempotency-Key was charged and never runs again. */
   | {
       readonly kind: "idempotency_replay";
       readonly made: "generation" | "key";
@@ -111,8 +113,8 @@ type Kinds =
   | { readonly kind: "unsupported_media_type"; readonly message: string }
   | { readonly kind: "no_console_session" }
   /**
-   * The login failed: expired, used, denied, invalid, unknown account, unverified email, another person's
-   * identity, or too many sign-ups.
+   * `refused`: the response is invalid. `unknown`: the account is unknown. `unproven`: the email is
+   * unverified.
    */
   | {
       readonly kind: "login_refused";
@@ -130,7 +132,6 @@ type Kinds =
   /** The calling page is on another site, or its origin is unknown. */
   | { readonly kind: "origin_not_allowed" }
   | { readonly kind: "read_only" }
-  /** `scope` names the exceeded limit. */
   | {
       readonly kind: "rate_limited";
       readonly scope:
@@ -143,10 +144,9 @@ type Kinds =
         | "export";
       readonly limit: number;
       readonly retryAfterMs: number;
-      /** The key's organization, which every response to a known key includes. */
+      /** Every response to a known key includes it. */
       readonly orgId?: string;
     }
-  /** The key's token limit. `remaining` is lower than `required`. */
   | {
       readonly kind: "tokens_limited";
       readonly limit: number;
@@ -154,7 +154,6 @@ type Kinds =
       readonly required: number;
       readonly retryAfterMs: number;
     }
-  /** The request needs more than the key's tokens per minute. `prompt` is its prompt's tokens. */
   | {
       readonly kind: "tokens_over_limit";
       readonly limit: number;
@@ -171,7 +170,6 @@ type Kinds =
     } & Shortage)
   | { readonly kind: "too_many_end_users" }
   | { readonly kind: "payments_off" }
-  /** A purchase limit is reached: dollars in a period, checkouts or declines. */
   | {
       readonly kind: "purchase_limit";
       readonly why: "day" | "card_day" | "first_week" | "checkouts" | "declines";
@@ -186,13 +184,12 @@ type Kinds =
   | { readonly kind: "overloaded" }
   | { readonly kind: "storage_unavailable" }
   | { readonly kind: "prices_unavailable" }
-  /** The hold used a different price list than the organization's (null: none). */
+  /** The hold used another price list than the organization's (null: none). */
   | { readonly kind: "price_list_differs"; readonly list: string | null }
   /** A policy applies, but the hold has no routes. */
   | { readonly kind: "candidates_required" }
   | { readonly kind: "misconfigured" };
 
-/** The required minimum and the current holds. `onlyHolds`: it would fit without the holds. */
 type Shortage = {
   readonly requiredMicro: Micros;
   readonly heldMicro: Micros;
@@ -222,7 +219,7 @@ export function invalid(message: string, param: string | null = null): Refusal {
 }
 
 type Kind = Failure["kind"];
-/** The schemas of failures from another region. Null for those that it never returns. */
+/** The schemas of failures from another region, which never returns those with null. */
 type Shapes = {
   readonly [K in Kind]: z.ZodMiniType<Omit<Extract<Failure, { kind: K }>, "charged">> | null;
 };

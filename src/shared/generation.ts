@@ -11,8 +11,8 @@ import { warmRouteSchema } from "./warm-route.ts";
 import type { WarmRoute } from "./warm-route.ts";
 
 /**
- * A failed attempt at a provider: the route (provider:upstream ID) and our reason. `status` is the
- * provider's, if any. Times are ms since the request arrived.
+ * A failed attempt at a provider, with our reason. `status` is the provider's. Times are ms since
+ * the request arrived.
  */
 export type FailedAttempt = {
   readonly route: string;
@@ -23,8 +23,8 @@ export type FailedAttempt = {
 };
 
 /**
- * The stored facts of a paid request besides its money, never its prompt or output. Omits the owner, because
- * it can be queued in other regions and logged. Times are ms.
+ * The stored facts of a paid request besides its money, never its prompt or output. Omits the
+ * owner, because other regions queue and log it.
  */
 export type Generation = {
   readonly model: string;
@@ -35,11 +35,11 @@ export type Generation = {
   readonly usage: Usage;
   readonly price: Price;
   /**
-   * The price's start (Unix ms; null if from the configuration) and price list (null for none). Absent in
-   * older records.
+   * The price's start (Unix ms; null if from the configuration) and price list. Absent in older
+   * records.
    */
   readonly origin?: { readonly from: number | null; readonly list: string | null };
-  /** The provider's list price; absent if unknown. Never shown to customers. */
+  /** The provider's list price, if known. Never shown to customers. */
   readonly bought?: Price;
   readonly firstByteMs: number | null;
   readonly durationMs: number;
@@ -47,7 +47,9 @@ export type Generation = {
   readonly finishReason: string | null;
   readonly failed?: readonly FailedAttempt[];
   readonly tags?: Tags;
-  /** Set if another route than the first one served the request. The wallet stores it separately. */
+  /**
+   * Set if another route than the first one served the request. The wallet stores it separately.
+   */
   readonly warm?: WarmRoute;
   /** Set for the capture of a client's hold, which calls no model. */
   readonly purpose?: StoredPurpose;
@@ -78,7 +80,10 @@ const ran = {
   warm: z.exactOptional(warmRouteSchema),
   purpose: z.exactOptional(purposeSchema),
 };
-/** The schema of a generation from another region. Fields that don't affect money can have any value. */
+/**
+ * The schema of a generation from another region. Fields that don't affect money can have any
+ * value.
+ */
 export const peerGenerationSchema: z.ZodMiniType<Omit<Generation, "region">> = z.object(ran);
 
 const word = z.string().check(z.minLength(1), z.maxLength(256));
@@ -97,7 +102,6 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
 });
 
 const REQUEST_ID = "req_";
-/** The prefix of response IDs, such as `chatcmpl-`. */
 const ANSWER_ID = /^[a-z]{3,10}[-_]/;
 
 /** Returns the request ID for a request, response or hold ID; null if malformed. */

@@ -1,13 +1,13 @@
 import { assert } from "./assert.ts";
 
-/** In ASCII order, so encoded values sort like the originals. */
+/** Digits in ASCII order, so encoded values sort like the originals. */
 export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TIME_CHARACTERS = 8;
 const RANDOM_CHARACTERS = 16;
 
 export const ID_CHARACTERS = TIME_CHARACTERS + RANDOM_CHARACTERS;
 
-/** Random bytes, requested in bulk because each platform call is expensive. Each is used once. */
+/** Requested in bulk, because each platform call is expensive. */
 const drawn = { bytes: new Uint8Array(1024), at: 1024 };
 
 function randomByte(): number {

@@ -21,8 +21,8 @@ const HEADER = "Idempotency-Key";
 const VISIBLE = /^[\x21-\x7e]{1,255}$/;
 
 /**
- * Returns the header's value, or null. Fails with 400 unless it has 1 to 255 visible ASCII characters, so
- * also for two headers, which a space joins.
+ * Returns the header's value, or null. Fails with 400 unless it has 1 to 255 visible ASCII
+ * characters, so also for two headers, which a space joins.
  */
 export function readIdempotencyKey(header: string | undefined): Result<string | null> {
   if (header === undefined) return success(null);

@@ -1,13 +1,15 @@
 import { evictOldest } from "./evict-oldest.ts";
 import type { After } from "./timers.ts";
 
-/** Why a request was shed: its organization's share, the isolate's slots, or body bytes. */
+/**
+ * The reason for shedding a request: its organization's share, the isolate's slots, or body bytes.
+ */
 export type ShedReason = "organization" | "isolate" | "bytes";
 
 export type InFlightLimits = {
   readonly memoryMax: number;
   readonly organizationMax: number;
-  /** Maximum ms that a paid request waits for memory. */
+  /** Maximum wait of a paid request for memory. */
   readonly waitMs: number;
   readonly leaseMs: number;
 };
@@ -16,22 +18,21 @@ type Load = { readonly owner: string; requests: number; bytes: number };
 type Waiter = { readonly slot: Slot; readonly bytes: number; readonly grant: () => void };
 
 const KIB = 1024;
-/** Bytes of memory per open request besides its body: a stream's measured 25 KiB, plus a quarter. */
+/** Memory per open request besides its body: a stream's measured 25 KiB, plus a quarter. */
 export const REQUEST_BYTES = 32 * KIB;
-/** Bytes of memory per body byte, because a body exists as bytes, text and values at once. */
+/** Memory per body byte, because bytes, text and values exist at the same time. */
 export const BODY_COPIES = 4;
-/** Maximum bytes of a body that needs only free memory, whatever its organization uses. */
+/** Maximum of a body that needs only free memory, regardless of its organization's use. */
 export const SMALL_BODY_BYTES = 64 * KIB;
-/** Maximum waiting requests of an isolate. Their bodies are unread. */
 const WAITERS_MAX = 1024;
 const KEYS_MAX = 10_000;
 const UNKNOWN = "";
 
 /**
- * The memory of an isolate's open requests. An organization can use no more than stays free: alone it gets
- * half, two get a third each, and a small one always finds a slot. Paid requests above that wait; freed
- * memory goes to the smallest organization first. Keys whose organization isn't known yet share one
- * allowance.
+ * The memory of an isolate's open requests. An organization can use no more than stays free: alone
+ * it gets half, two get a third each, and a small one always finds a slot. Paid requests above that
+ * wait; freed memory goes to the smallest organization first. Keys of unknown organizations share
+ * one allowance.
  */
 export class InFlight {
   readonly #limits: InFlightLimits;
@@ -50,8 +51,8 @@ export class InFlight {
   }
 
   /**
-   * Takes a slot for a key hash and body size (0 if unknown), or returns why not. The caller must release it.
-   * `owner` is the share of a caller without a key.
+   * Takes a slot for a key hash and body size (0 if unknown), or returns why not. The caller must
+   * release it. `owner` is a caller without a key.
    */
   take(
     keyHash: string,
@@ -67,7 +68,7 @@ export class InFlight {
     return slot;
   }
 
-  /** Takes a slot like `take`, but after its organization's waiting requests, and waits for memory. */
+  /** Takes a slot after its organization's waiting requests, and waits for memory. */
   takeOrWait(
     keyHash: string,
     bytes: number,
@@ -204,7 +205,7 @@ export class InFlight {
     this.#organizations.set(keyHash, orgId);
   }
 
-  /** Releases slots of requests that the platform ended silently. Reports whether there were any. */
+  /** The platform ended their requests silently. Reports whether there were any. */
   #forgetLost(nowMs: number): boolean {
     const before = this.#slots.size;
     for (const slot of this.#slots) {

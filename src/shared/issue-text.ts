@@ -10,7 +10,7 @@ export const OUR_WORDS: z.core.ParseContext<Issue> = { error: () => "" };
 const PARAM_SHOWN_MAX = 200;
 const ABSENCE = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
-/** A problem's parameter and text. `problem` continues the field's name; null if the field is missing. */
+/** `problem` continues the field's name; null if the field is missing. */
 type IssueText = { readonly param: string | null; readonly problem: string | null };
 
 export function describeError(error: z.core.$ZodError, value: unknown): IssueText {
@@ -107,10 +107,7 @@ function kindOf(value: unknown): string {
 
 type Found = { readonly issue: Issue; readonly path: Path };
 
-/**
- * Returns the most likely union branch, whose first problem is deepest. If no branch accepts the type,
- * returns the union.
- */
+/** Returns the branch whose first problem is deepest. */
 function narrowest(issue: Issue, path: Path): Found {
   if (issue.code !== "invalid_union") return { issue, path };
   const found = issue.errors

@@ -10,33 +10,32 @@ import { policySchema } from "./policy.ts";
 import type { Policy, PolicyLayer } from "./policy.ts";
 import { storedJson } from "./stored-json.ts";
 
-/** The period of a key's budget, in UTC. Weeks start on Monday. */
+/** UTC periods. Weeks start on Monday. */
 export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
 type Limits = {
-  /** Micro-credits per period. */
+  /** The budget per `budgetPeriod`, or in total without one. */
   readonly budgetMicro: Micros;
-  /** Null for a total budget. */
   readonly budgetPeriod: BudgetPeriod;
   /** Prompt and output tokens in any 60 s. */
   readonly tpmLimit: number;
   /** Model IDs, aliases and `author/*`. An alias matches only the name in the request. */
   readonly allowedModels: readonly string[];
-  /** The allowed models, providers and data regions. Its models are IDs and `author/*`, not aliases. */
+  /** Models are IDs and `author/*`, not aliases. */
   readonly policy: Policy;
   readonly endUser: string;
   /** Unix ms by the home region's clock. The key is rejected from then on. */
   readonly expiresAt: number;
   readonly budgets: readonly Budget[];
-  /** The permission, unlike the limits, to place holds and charges. */
+  /** A permission to place holds and charges, not a limit. */
   readonly mayHold: true;
 };
 export type TermName = keyof Limits;
 
 /**
- * A key's limits, in one form for database, objects and sessions. Null means none. The wallet enforces them
- * in the hold's transaction.
+ * A key's limits, in one form for database, objects and sessions. The wallet enforces them in the
+ * hold's transaction.
  */
 export type KeyTerms = { readonly [K in TermName]: Limits[K] | null };
 
@@ -229,13 +228,12 @@ export function readStoredTerms(stored: StoredTerms): KeyTerms {
   });
 }
 
-/** The spend in the day, week or month that starts at `since`. */
 type Slot = { readonly since: string; readonly spent: Micros };
 
 /** A key's total spend, and its spend in the last day, week and month with a charge. */
 export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: Micros };
 
-/** Returns the spend that counts in `period`: 0 for a past one, so no reset is needed. */
+/** Returns the spend that counts in `period`. A past one counts 0, so no reset is needed. */
 export function budgetSpent(
   { budgetPeriod, spend }: Pick<KeyTerms, "budgetPeriod"> & { readonly spend: KeySpend },
   period: Period,
@@ -272,21 +270,21 @@ export type KeyStatus = {
   readonly terms: KeyTerms;
   readonly requests: RateState;
   readonly tokens: RateState | null;
-  /** Null without a budget. `resetsAt` is Unix ms; null for a total budget. */
+  /** `resetsAt` is Unix ms; null for a total budget. */
   readonly budget: {
     readonly spentMicro: Micros;
     readonly heldMicro: Micros;
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /** The budgets of its requests, in the order in which they are checked. For a session, only its own. */
+  /** The order in which they are checked. A session has only its own. */
   readonly budgets: readonly BudgetStatus[];
-  /** Creation time of the wallet (Unix ms). Sessions are valid in one wallet only. */
+  /** Unix ms. Sessions are valid in one wallet only. */
   readonly madeAt: number;
   /** The number of the rotation that last ended the key's sessions; 0 for none. */
   readonly sessionsCut: number;
   readonly priceList?: string;
-  /** On request: the key's spend in total and in the current UTC day, week and month. */
+  /** The spend in total and in the current UTC day, week and month, on request. */
   readonly spend?: Readonly<Record<BudgetPeriod | "total", Micros>>;
   readonly policies?: readonly PolicyLayer[];
   readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };

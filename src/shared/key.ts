@@ -24,8 +24,8 @@ export type Key = {
 };
 
 /**
- * The active secrets of a rotated key, newest first; null if never rotated. The first secret has the key's
- * own hash. `retiresAt` is Unix ms, null for the newest.
+ * The active secrets of a rotated key, newest first; null if never rotated. The first secret has
+ * the key's own hash.
  */
 export type KeySecrets = readonly KeySecret[] | null;
 type KeySecret = { readonly hash: string; readonly retiresAt: number | null };

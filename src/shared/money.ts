@@ -21,7 +21,7 @@ export function costFields(costMicro: number) {
 }
 
 /**
- * Converts a client's dollars. Returns null if not finite, negative, above DOLLARS_MAX, or with more than 6
+ * Converts a client's dollars. Returns null if invalid, above DOLLARS_MAX, or with more than 6
  * decimals. Never truncates: 8.2 * 1e6 is 8199999.999999999.
  */
 export function microsOfDollars(dollars: number): Micros | null {

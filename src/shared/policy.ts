@@ -7,7 +7,7 @@ export type Policy = {
   /** Model IDs and `author/*`. */
   readonly allowed_models: readonly string[] | null;
   readonly allowed_providers: readonly string[] | null;
-  /** The regions where providers process data. `global` means a provider without a fixed region. */
+  /** `global` means a provider without a fixed region. */
   readonly allowed_data_regions: readonly string[] | null;
 };
 
@@ -22,12 +22,12 @@ export const POLICY_SCOPES = ["operator", "organization", "member", "key", "sess
 export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
 /**
- * A policy that applies to a request. With `hasAliases`, its models may include aliases, which match the name
- * in the request.
+ * A policy that applies to a request. With `hasAliases`, its models may include aliases, which
+ * match the name in the request.
  */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 
-/** A route that could serve a request, with the bounds of its cost in micro-credits. */
+/** A route that could serve a request, with the bounds of its cost. */
 export type RouteCandidate = {
   readonly sent: string;
   readonly model: string;
@@ -38,7 +38,10 @@ export type RouteCandidate = {
   readonly most: Micros;
 };
 
-/** Maximum candidates of a request. If a policy or fallback models apply, further routes aren't used. */
+/**
+ * Maximum candidates of a request. If a policy or fallback models apply, further routes aren't
+ * used.
+ */
 export const CANDIDATES_MAX = 64;
 
 const ENTRIES_MAX = 100;
@@ -87,7 +90,10 @@ function deniedBy(
   return layer.allowed_data_regions?.includes(region) === false ? "allowed_data_regions" : null;
 }
 
-/** Reports whether a list includes a model. An alias in the list matches only the name in the request. */
+/**
+ * Reports whether a list includes a model. An alias in the list matches only the name in the
+ * request.
+ */
 export function allowsModel(
   { allowed_models: models, hasAliases }: Pick<PolicyLayer, "allowed_models" | "hasAliases">,
   { sent, id }: { readonly sent: string; readonly id: string },

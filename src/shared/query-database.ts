@@ -7,7 +7,6 @@ import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout, within } from "./timers.ts";
 
 const BOOK_TIMEOUT_MS = 5000;
-/** Maximum concurrent D1 statements per organization and isolate. */
 const AT_ONCE = 8;
 /** Ms that a statement waits for a slot, then its polling interval. */
 const PATIENCE_MS = 5000;
@@ -18,8 +17,8 @@ const LEASE_MS = 30_000;
 const busy = new Map<string, Set<{ readonly sinceMs: number }>>();
 
 /**
- * Runs a D1 statement of an organization. If D1 is slow, fails, or is busy for five seconds, logs it and
- * fails with `storage_unavailable` or `overloaded`. A late statement may still run, so it must be repeatable.
+ * Runs a D1 statement of an organization. If D1 is slow, busy or fails, logs it and fails with
+ * `storage_unavailable` or `overloaded`. A late statement may still run, so it must be repeatable.
  */
 export async function queryDatabase<T>(
   statement: () => Promise<T>,

@@ -1,10 +1,10 @@
 import { assert } from "./assert.ts";
 
-/** Ms of the window of `requests per minute`. */
+/** The window of `requests per minute`. */
 export const WINDOW_MS = 60_000;
-/** Maximum limit of a key, which is the longest log needed. */
+/** Maximum limit of a key, so no longer log is needed. */
 export const ADMISSIONS_MAX = 1000;
-/** Maximum ms that a clock can be behind the last admission without having jumped. */
+/** Maximum lag of a clock behind the last admission that isn't a jump. */
 export const CLOCK_LAG_MAX_MS = 60_000;
 
 /** A stored admission: its slot in the ring, and its time (Unix ms). */
@@ -20,9 +20,9 @@ type WindowDecision =
   | { readonly admitted: false; readonly retryAfterMs: number };
 
 /**
- * An exact log of the last 1000 admissions. Never admits more than `limit` in any 60 s; approximations admit
- * nearly double (fixed window 2.00x, sliding counter 1.97x, token bucket 1.98x). `decide` changes nothing;
- * `append` adds an admission.
+ * An exact log of the last 1000 admissions. Never admits more than `limit` in any 60 s;
+ * approximations admit nearly double (fixed window 2.00x, sliding counter 1.97x, token bucket
+ * 1.98x).
  */
 export class RateWindow {
   /** Times by slot, in a ring that starts at the next slot. Never decreasing. */
@@ -45,8 +45,8 @@ export class RateWindow {
   }
 
   /**
-   * Decides whether a request fits at `clockMs`. If the clock lags by at most 60 s, the last admission's time
-   * applies. `resetMs` is the wait until more than `remaining` fits. Waits are 1 to 60000.
+   * Decides whether a request fits at `clockMs`. If the clock lags by at most 60 s, the last
+   * admission's time applies. Waits are 1 to 60000.
    */
   decide(limit: number, clockMs: number): WindowDecision {
     const at = Math.max(clockMs, this.#nthLast(1) ?? clockMs);
@@ -91,7 +91,6 @@ export class RateWindow {
   }
 }
 
-/** Returns the ms until an admission leaves the window, at most 60000. */
 function untilFree(admittedAt: number, clockMs: number): number {
   return Math.min(WINDOW_MS, Math.max(1, admittedAt + WINDOW_MS - clockMs));
 }

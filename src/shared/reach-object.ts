@@ -96,9 +96,7 @@ function sinceLost<T>(result: Result<T>): Reached<T> {
   return result.ok ? { unanswered: false, result } : { unanswered: true, failure: result.failure };
 }
 
-/**
- * Returns the result of a rejection. The overloaded call did nothing, but an earlier lost attempt may have.
- */
+/** The overloaded call did nothing, but an earlier lost attempt may have. */
 function refusedBy(failure: Failure, wasLost: boolean): Reached<never> {
   return wasLost
     ? { unanswered: true, failure: { kind: "storage_unavailable" } }

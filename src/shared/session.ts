@@ -8,18 +8,20 @@ export type Session = {
   readonly id: string;
   /** Creation time of its wallet. Other wallets reject the session. */
   readonly madeAt: number;
-  /** The number of the last rotation that ended the key's sessions before its creation; 0 for none. */
+  /**
+   * The number of the last rotation that ended the key's sessions before its creation; 0 for none.
+   */
   readonly cut: number;
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly endUser: string | null;
-  /** Maximum micro-credits that it can spend in total. */
+  /** The session's total budget. */
   readonly budgetMicro: Micros | null;
   readonly budgets?: readonly Budget[];
   readonly allowedModels: readonly string[] | null;
-  /** A policy in addition to its key's; absent if none. */
+  /** A policy in addition to its key's. */
   readonly policy?: Policy;
-  /** Maximum requests in any 60 s, in all regions together. */
+  /** All regions count together. */
   readonly rpmLimit: number | null;
   readonly origins: readonly string[] | null;
   /** Set if it may place holds and charges. */

@@ -11,8 +11,8 @@ type Following<Row> = {
 };
 
 /**
- * Sends `row` to an object, again while the database has changed, so the last concurrent change wins. Returns
- * the final row. Fails with 503 without a response; repeating the change completes it.
+ * Sends `row` to an object, again while the database has changed, so the last concurrent change
+ * wins. Fails with 503 without a response; repeating the change completes it.
  */
 export async function syncWithDatabase<Row>(
   row: Row,

@@ -9,7 +9,6 @@ export const afterTimeout: After = (ms, run) => {
   };
 };
 
-/** Maximum ms until the platform timer fires. */
 const TICK_MS = 1000;
 type Due = { readonly atMs: number; readonly run: () => void };
 

@@ -1,6 +1,6 @@
 /**
- * Estimates tokens in one pass without a tokenizer. Multiplied by a model's `estimateFactor`, it is an upper
- * bound for ordinary text. The strict bound is `utf8Bytes`.
+ * Estimates tokens in one pass without a tokenizer. Times a model's `estimateFactor`, it is an
+ * upper bound for ordinary text. The strict bound is `utf8Bytes`.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;
@@ -38,7 +38,6 @@ export function utf8Bytes(text: string): number {
 const OPAQUE_CHARACTERS_MIN = 20;
 const OPAQUE_DIGIT_SHARE = 1 / 12;
 
-/** Returns the tokens of base64, hex and IDs; 0 for ordinary text. */
 function opaqueTokens(text: string, start: number, end: number): number {
   const length = end - start;
   if (length < OPAQUE_CHARACTERS_MIN) return 0;
@@ -95,7 +94,7 @@ function spaceTokens(text: string, start: number, end: number): number {
   return tokens;
 }
 
-/** Counts the tokens of line ends. Four CR LF pairs are one token, and each other CR is one. */
+/** Four CR LF pairs are one token, and each other CR is one. */
 function newlineTokens(text: string, start: number, end: number): number {
   let tokens = 0;
   for (let at = start; at < end;) {
@@ -164,14 +163,13 @@ function runEnd(text: string, start: number, belongs: (kind: number) => boolean)
   return end;
 }
 
-/** ASCII character classes. A table, because predicates took four times as long. */
+/** A table, because predicates took four times as long. */
 const UPPER = 1;
 const LOWER = 2;
 const DIGIT = 3;
 const SPACE = 4;
 const NEWLINE = 5;
 const PUNCTUATION = 6;
-/** Punctuation in base64, base64url and UUIDs: + - / = _ */
 const JOINER = 7;
 const CLASSES = Uint8Array.from({ length: 128 }, (_, unit) => asciiClass(unit));
 

@@ -2,20 +2,22 @@ import * as z from "zod/mini";
 import { assert } from "./assert.ts";
 
 /**
- * A request's tokens without overlap. The prompt is `input + cacheRead + cacheWrite`; `output` includes
- * `reasoning`. Only these are billed.
+ * A request's tokens without overlap. The prompt is `input + cacheRead + cacheWrite`; `output`
+ * includes `reasoning`. Only these are billed.
  */
 export type Usage = {
   readonly input: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
-  /** The part of `cacheWrite` cached for an hour, at twice the input price; absent if none. */
+  /** The part of `cacheWrite` cached for an hour, at twice the input price. */
   readonly cacheWriteHour?: number;
   readonly output: number;
   readonly reasoning: number;
 } & UnitCounts;
 
-/** The billable units besides tokens, as whole numbers. Seconds are rounded up; a request counts 1. */
+/**
+ * The billable units besides tokens, as whole numbers. Seconds are rounded up; a request counts 1.
+ */
 export const UNITS = [
   "image",
   "character",
@@ -30,7 +32,6 @@ export type UnitCounts = { readonly [U in CountedUnit]?: number };
 export type CountedUnit = Exclude<Unit, "request">;
 export const COUNTED_UNITS = UNITS.filter((unit): unit is CountedUnit => unit !== "request");
 
-/** Units with small prices, written per million. Other prices are per piece. */
 const PER_MILLION: ReadonlySet<Unit> = new Set([
   "character",
   "second",
@@ -98,7 +99,6 @@ export const priceSchema: z.ZodMiniType<Price> = z.object({
   units: z.exactOptional(z.object(forEachUnit(UNITS, z.exactOptional(count)))),
 });
 
-/** A price as written: per million tokens, and per `unitsPerPrice` of each unit. */
 type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
   readonly input?: number | undefined;
   readonly cached?: number | undefined;

@@ -52,7 +52,7 @@ export function App() {
   );
 }
 
-/** Asks before a link's key logs in, because anyone can send a link with their own key. */
+/** Anyone can send a link with their own key, so a person must confirm the login. */
 function Offer({ brought }: { brought: string }) {
   const current = useCell(session);
   const [name, setName] = useState<string | null>();
@@ -297,9 +297,7 @@ function Available() {
   );
 }
 
-/**
- * Handles keyboard shortcuts: `g` and a letter open a page, `/` the filter, Ctrl-K the palette, `?` the list.
- */
+/** Shortcuts: `g` and a letter open a page, `/` the filter, Ctrl-K the palette, `?` the list. */
 function useKeyboard(pages: readonly Page[], onHelp: () => void, onFind: () => void): void {
   useEffect(() => {
     let went = 0;

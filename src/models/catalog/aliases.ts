@@ -11,7 +11,7 @@ export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
 
 /**
  * Curated models, best first. An alias uses the first active one. Every chat provider has a model
- * in both lists, and each can call tools.
+ * in both lists.
  */
 const SMART = [
   "anthropic/claude-opus-5.5",
@@ -45,7 +45,7 @@ const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([
 
 /**
  * Returns each alias's model: the operator's pin, else the built-in rule. Pins to inactive models
- * remove the alias. Built-in aliases use the sandbox only if nothing else is active.
+ * remove the alias.
  */
 export function aliasesOf(
   models: ReadonlyMap<string, Model>,
@@ -75,9 +75,7 @@ function builtIn(
   return [...curated, ...own].find((id) => models.has(id));
 }
 
-/**
- * Returns the model with the lowest blended price ((3 x input + output) / 4) at its first route.
- */
+/** Blends (3 x input + output) / 4 at a model's first route. */
 function cheapest(models: readonly Model[], kind: Kind): string | undefined {
   const ranked = models
     .filter((model) => model.kind === kind)

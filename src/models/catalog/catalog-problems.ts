@@ -5,8 +5,8 @@ import { CATALOG } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 
 /**
- * Returns contradictions of PROVIDERS, MODELS and ALIASES beyond their schemas. With any, every
- * request returns 503 `misconfigured` instead of a wrong model or price.
+ * Returns contradictions of PROVIDERS, MODELS and ALIASES. With any, every request returns 503
+ * `misconfigured` instead of a wrong model or price.
  */
 export function catalogProblems(
   config: Pick<Config, "providers" | "models" | "aliases">,

@@ -50,8 +50,8 @@ type CatalogConfig = Pick<
 >;
 
 /**
- * Builds the catalog at a time (Unix ms) from the configuration. Residency filters first. An
- * operator's entry replaces the built-in model with the same ID.
+ * Builds the catalog at a time (Unix ms). An operator's entry replaces the built-in model with the
+ * same ID.
  */
 export function buildCatalog(options: {
   readonly config: CatalogConfig;
@@ -113,10 +113,6 @@ function askedThere(name: string, { kind }: Model): string {
   return `The model '${name}' ${does}: ask ${path}.`;
 }
 
-/**
- * Returns the model of an alias, an ID with or without its author, or Anthropic's name of a Claude
- * model.
- */
 function modelNamed(catalog: Catalog, name: string): Model | undefined {
   const id = catalog.aliases.get(name);
   if (id !== undefined) return catalog.models.get(id);
@@ -128,8 +124,8 @@ function modelOf({ models, bareNames }: Catalog, name: string): Model | undefine
 }
 
 /**
- * Returns the ID for a Claude name of Anthropic's clients (docs.claude.com, models): with a hyphen
- * for the dot, and a date, `-latest` or `[1m]` at the end.
+ * Converts the Claude names of Anthropic's clients (docs.claude.com, models): a hyphen for the dot,
+ * and a date, `-latest` or `[1m]` at the end.
  */
 function claudeName(name: string): string {
   if (!/^(?:anthropic\/)?claude-/.test(name)) return "";

@@ -4,7 +4,7 @@ import type { Ability, RouteLimits } from "./model.ts";
 import type { InputKind, Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** The guaranteed location of a provider's hosts: a region or anywhere. */
+/** The place where a provider guarantees to process data. */
 export type HostTag = Region | "global";
 
 export type ProviderId =
@@ -27,7 +27,6 @@ export type ProviderId =
   | "xai"
   | "xai-us";
 
-/** The higher price of a request with a longer prompt, in percent of the usual price. */
 export type LongPromptRule = {
   readonly above: number;
   readonly inputPercent: number;
@@ -44,8 +43,8 @@ export type RouteEntry = {
   readonly provider: ProviderId;
   readonly upstreamId: string;
   /**
-   * Oldest first. The first also applies before its day. Promotions are followed by the highest
-   * known price.
+   * Oldest first. The first also applies before its day. After a promotion comes the highest known
+   * price.
    */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
   /** The last announced UTC day of the last price or of the model. */
@@ -56,17 +55,14 @@ export type RouteEntry = {
   readonly limits?: RouteLimits;
 };
 
-/** A model: the abilities of its best route, and its routes in order of preference. */
+/** A model, with the abilities of its best route and its routes in order of preference. */
 export type CatalogEntry = {
   readonly id: string;
   readonly kind: Kind;
-  /**
-   * The day of the first public release. For a few, only the month or the day the price was seen is
-   * known.
-   */
+  /** The first public release. For a few, only the month or the day the price was seen is known. */
   readonly released: string;
   readonly context: number;
-  /** Maximum output tokens of one choice; 0 for a kind without output tokens. */
+  /** One choice's maximum; 0 for a kind without output tokens. */
   readonly maxOutput: number;
   readonly minOutput: number;
   readonly abilities: readonly Ability[];
@@ -118,7 +114,7 @@ export function chat(
   };
 }
 
-/** Returns an embeddings model. `dimensions`: whether a size may be requested. */
+/** Returns an embeddings model. `dimensions`: whether a request may set the size. */
 export function embeddings(
   id: string,
   released: string,
@@ -162,10 +158,7 @@ function inputOnlyModel(
   };
 }
 
-/**
- * Dollars per million tokens, in the providers' order: input, cached input, cache write, output.
- * The middle one of three is cached input. Missing prices equal the input's.
- */
+/** Dollars per million tokens, in the providers' order. Missing prices equal the input's. */
 export type Dollars =
   | UnitDollars
   | readonly [input: number]
@@ -173,10 +166,10 @@ export type Dollars =
   | readonly [input: number, cached: number, output: number]
   | readonly [input: number, cached: number, cacheWrite: number, output: number];
 
-/** Dollars by name: per million tokens, characters or seconds, and per piece of other units. */
+/** Dollars per million tokens, characters or seconds, and per piece of other units. */
 export type UnitDollars = { readonly [U in Unit | "input"]?: number };
 
-/** A route's price from a day on, and the day on which a source showed it. */
+/** A later price of a route. */
 export type PriceChange = readonly [from: string, dollars: Dollars, seenOn: string];
 
 type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">> & {
@@ -243,7 +236,7 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
 
 /**
  * Hosts that accept one text per request. Six run concurrently: 22 rounds of up to 5 s fit into 120
- * s. Work cut off there would be billed to us.
+ * s.
  */
 const ONE_TEXT: RouteLimits = { inputs: 128 };
 
@@ -263,9 +256,7 @@ export function limitsOfProvider(
 
 const NO_REASONING = /^grok-.*non-reasoning/;
 
-/**
- * Reports whether a model accepts only one text: Gemini's on Vertex, and Amazon's own on Bedrock.
- */
+/** Gemini's on Vertex, and Amazon's own on Bedrock. */
 function takesOneText(provider: string, upstreamId: string): boolean {
   if (provider === "vertex") return upstreamId.startsWith("gemini-embedding");
   return provider === "bedrock" && !upstreamId.includes("cohere.");

@@ -19,7 +19,6 @@ export type ListedModel = {
   readonly owned_by: string;
   readonly kind: Kind;
   readonly context_length: number;
-  /** Tokens; null for a kind without output tokens. */
   readonly max_output_tokens: number | null;
   readonly input_modalities: readonly Modality[];
   /** The next six fields follow OpenRouter's list. */
@@ -43,7 +42,7 @@ export type ListedModel = {
   readonly supported_parameters: readonly string[];
   /** The caller's price at the first route for a usual prompt, in OpenRouter's format. */
   readonly pricing: ListedPrice;
-  /** The next announced price and its start, or null. */
+  /** The next announced price and its start. */
   readonly next_price: (ListedPrice & { readonly from: string }) | null;
   /** The region of this list. Other regions may have the model too. */
   readonly regions: readonly Region[];

@@ -2,10 +2,7 @@ import * as z from "zod/mini";
 import { once, wholeNumber } from "../../shared/http/parse-body.ts";
 import type { ListedModel } from "./listed-model.ts";
 
-/**
- * A model for clients of the Messages API (platform.claude.com, Models API; types of
- * @anthropic-ai/sdk 1.12). Times are RFC 3339.
- */
+/** Follows platform.claude.com, Models API, and the types of @anthropic-ai/sdk 1.12. */
 type MessagesModel = {
   readonly type: "model";
   readonly id: string;

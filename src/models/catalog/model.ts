@@ -3,27 +3,23 @@ import type { Price } from "../../shared/usage.ts";
 
 export type Ability = "tools" | "vision" | "reasoning" | "dimensions";
 
-/**
- * The higher price of a request whose prompt exceeds `aboveTokens`. `percents`: of the usual price,
- * as in the provider's list.
- */
 type LongPrompt = {
   readonly aboveTokens: number;
   readonly price: Price;
   readonly percents?: { readonly inputPercent: number; readonly outputPercent: number };
 };
 
-/** The start of a price (Unix ms), and its price list; null for a configured price. */
+/** The start of a price (Unix ms) and its price list. Null for a configured price. */
 export type PriceOrigin = { readonly from: number | null; readonly list: string | null };
 
 /**
- * Limits of a route that are lower than the model's. Larger requests skip this route; prompts are
- * never truncated. A lower `maxOutput` reduces the cap.
+ * Limits of a route that are lower than the model's. Larger requests skip the route; prompts are
+ * never truncated. Only the output cap is lowered.
  */
 export type RouteLimits = {
-  /** The context window in tokens. */
+  /** In tokens. */
   readonly context?: number;
-  /** Maximum output tokens of one choice. A larger cap is lowered to it. */
+  /** Tokens of one choice. A larger cap is lowered to it. */
   readonly maxOutput?: number;
   readonly choices?: number;
   readonly inputs?: number;
@@ -39,13 +35,13 @@ export type Route = {
   readonly provider: string;
   readonly upstreamId: string;
   readonly price: Price;
-  /** The region in which the provider guarantees to process data; `global` without a guarantee. */
+  /** The region in which the provider guarantees to process data, or `global`. */
   readonly dataRegion: string;
   readonly limits?: RouteLimits;
-  /** Absent if the price doesn't depend on the prompt's length; see `priceAt`. */
+  /** Absent if the price doesn't depend on the prompt's length. */
   readonly longPrompt?: LongPrompt;
   readonly origin?: PriceOrigin;
-  /** The provider's list price with the region's surcharge; absent if unknown. */
+  /** The provider's list price with the region's surcharge, if known. */
   readonly bought?: { readonly price: Price; readonly longPrompt?: LongPrompt };
 };
 
@@ -57,20 +53,20 @@ export type Model = {
   readonly isConfigured?: true;
   /** Unix seconds, for the model list. */
   readonly created: number;
-  /** The context window in tokens. */
+  /** In tokens. */
   readonly context: number;
-  /** Maximum output tokens of one choice; 0 for a kind without output tokens. */
+  /** Tokens of one choice; 0 for a kind without output tokens. */
   readonly maxOutput: number;
   /** Minimum accepted output cap; 1 without a limit. */
   readonly minOutput: number;
-  /** Minimum thinking budget in tokens. The output cap must be larger. Absent: none. */
+  /** Minimum thinking budget in tokens. The output cap must be larger. */
   readonly thinkingFloor?: number;
   readonly abilities: readonly Ability[];
   /** Prompt tokens of tools besides their text. Absent: OpenAI's. */
   readonly toolsTokens?: number;
-  /** Maximum prompt tokens of an image. */
+  /** Maximum of one image. */
   readonly imageTokens: number;
-  /** The factor that makes the token estimate a safe bound for this model's tokenizer. */
+  /** Makes the token estimate a safe bound for this model's tokenizer. */
   readonly estimateFactor: number;
   readonly routes: readonly Route[];
 };

@@ -21,9 +21,7 @@ export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>)
   return c.json(messagesList(models, query.value));
 }
 
-/**
- * Returns OpenAI's list. OpenRouter's SDK reads from the count and the link that it is complete.
- */
+/** OpenRouter's SDK reads from the count and the link that the list is complete. */
 function openList(data: readonly ListedModel[]) {
   return { object: "list", data, total_count: data.length, links: { next: null } };
 }

@@ -13,12 +13,11 @@ export type PriceCopies = {
 
 type CopyCache = Pick<Cache, "match" | "put">;
 
-/** The length of a copy's leading signature, in hex. */
 const TAG_DIGITS = 64;
 
 /**
- * Stores copies in a cache that others may write to. Each is signed with the region's secret,
- * region and list; others are ignored. `keptS`: the lifetime in seconds.
+ * Stores copies in a cache that others may write to. Each is signed with the region's secret;
+ * others are ignored.
  */
 export function cachedCopies(
   cache: CopyCache,

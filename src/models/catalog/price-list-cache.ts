@@ -8,10 +8,10 @@ import { priceListOf, REGION_LIST } from "./price-lists.ts";
 import type { PriceList, PriceLists, PriceRow } from "./price-lists.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
-/** The age in ms at which a used list is read again. */
+/** The age at which a used list is read again. */
 export const READ_EVERY_MS = 120_000;
 const RETRY_MS = 15_000;
-/** The margin below the lead time, for clock differences and late database writes, in ms. */
+/** The margin below the lead time, for clock differences and late database writes. */
 export const SPARE_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
 const COPY_TIMEOUT_MS = 500;
@@ -22,7 +22,7 @@ const ORGANIZATIONS_MAX = 10_000;
 type Reader = {
   readonly now: () => number;
   readonly read: (list: string, nowMs: number) => Promise<readonly PriceRow[]>;
-  /** Copies of other isolates for database failures, or null. */
+  /** Copies of other isolates for database failures. */
   readonly copies: PriceCopies | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
@@ -30,14 +30,13 @@ type Reader = {
 type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: number };
 
 /**
- * This isolate's cached price lists, loaded on first use and refreshed after responses. New prices
- * are posted in advance, so copies younger than that lead time are correct. Older ones are never
- * used.
+ * This isolate's cached price lists, refreshed after responses. New prices are posted in advance,
+ * so copies younger than that lead time are correct. Older ones are never used.
  */
 export class PriceListCache {
   readonly #sellableMs: number;
   readonly #readings = new Map<string, Reading>();
-  /** The time of a failed read by list, Unix ms. */
+  /** The time of a failed read by list (Unix ms). */
   readonly #missed = new Map<string, number>();
   /** The organizations with their own list, as their wallets last reported. */
   readonly #own = new Map<string, string>();
@@ -59,10 +58,7 @@ export class PriceListCache {
     this.#own.set(orgId, list);
   }
 
-  /**
-   * Returns the lists of an organization, or prices_unavailable. `own`: the organization's own
-   * list.
-   */
+  /** Returns prices_unavailable on failure. `own`: the organization's own list. */
   async listsOf(own: string | null, reader: Reader): Promise<Result<PriceLists>> {
     const names = own === null || own === REGION_LIST ? [REGION_LIST] : [own, REGION_LIST];
     const lists = await Promise.all(names.map((name) => this.#listOf(name, reader)));
@@ -80,7 +76,6 @@ export class PriceListCache {
     return sinceMs >= 0 && sinceMs < MISSED_MS ? null : this.#read(name, reader);
   }
 
-  /** Returns a usable list, and starts a new read if it is due. */
   #fresh(name: string, reader: Reader): PriceList | null {
     const known = this.#readings.get(name);
     if (known === undefined) return null;
@@ -96,8 +91,8 @@ export class PriceListCache {
   }
 
   /**
-   * Reads a list. Returns null on failure. Each request reads separately, because it can't await
-   * another request's promise.
+   * Returns null on failure. Each request reads separately, because it can't await another
+   * request's promise.
    */
   async #read(name: string, reader: Reader): Promise<PriceList | null> {
     const { now, read } = reader;
@@ -120,7 +115,6 @@ export class PriceListCache {
     }
   }
 
-  /** Returns another isolate's newer copy while the database fails. */
   async #copied(name: string, { copies, now }: Reader): Promise<PriceList | null> {
     const found = copies === null ? null : within(copies.find(name), COPY_TIMEOUT_MS);
     const copy = await (found?.catch(() => null) ?? null);
@@ -141,7 +135,7 @@ function leaveCopy(name: string, copy: PriceCopy, { copies, waitUntil }: Reader)
   if (copies !== null) waitUntil(copies.keep(name, copy).catch(() => undefined));
 }
 
-/** Stores a value as the newest of at most `LISTS_MAX`. The region's own list is never evicted. */
+/** The region's own list is never evicted. */
 function keep<T>(known: Map<string, T>, name: string, value: T): void {
   known.delete(name);
   const oldest =

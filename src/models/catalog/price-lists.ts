@@ -11,8 +11,8 @@ export type ListCharge =
   | { readonly percent: number; readonly price?: never };
 
 /**
- * A list's charge from a time on (Unix ms) for a model's ID, `author/*` or `*`. Only a model can
- * have a price.
+ * A charge from a time on (Unix ms) for a model's ID, `author/*` or `*`. Only a model can have a
+ * price.
  */
 export type PriceRow = { readonly item: string; readonly from: number; readonly says: ListCharge };
 
@@ -33,7 +33,7 @@ export function priceListOf(name: string, rows: readonly PriceRow[]): PriceList 
 
 export type PriceLists = readonly PriceList[];
 
-/** A customer's pricing at a time (Unix ms). `list`: the customer's own price list, or null. */
+/** A customer's pricing at a time (Unix ms). `list`: the customer's own price list. */
 export type Pricing = {
   readonly list: string | null;
   readonly at: number;
@@ -90,7 +90,6 @@ function pricedRoute(model: Model, route: Route, { list, row }: Rule): Route {
   return { ...route, ...raisedPrices(base, says.percent), origin: since(route, { from, list }) };
 }
 
-/** Returns the long-prompt price of a list's price, raised by the provider's percentages. */
 function dearer(long: NonNullable<Route["longPrompt"]>, price: Price) {
   return long.percents === undefined
     ? { ...long, price }

@@ -22,10 +22,10 @@ type StoredPrice = {
   created_at: number;
 };
 
-/** The time before a read whose rows it includes, because a clock may go back. */
+/** A clock may go back, so a read includes rows from this long before it. */
 const BACK_MS = 86_400_000;
 
-/** Returns the current and future rows of a list from the region's database. Throws if D1 fails. */
+/** Returns the current and future rows of a list. Throws if D1 fails. */
 export async function readPriceRows(
   db: D1Database,
   list: string,

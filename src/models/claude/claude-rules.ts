@@ -9,18 +9,18 @@ export type ClaudeRules = {
   readonly thinking: "none" | "budget" | "adaptive" | "always";
   readonly thinksByDefault: boolean;
   readonly off: "disabled" | "between_tools";
-  /** The supported `output_config.effort` values, ascending; empty without effort. */
+  /** Ascending `output_config.effort` values; empty without effort. */
   readonly efforts: readonly string[];
   /** Whether one of `temperature` and `top_p` may be sent, without thinking. */
   readonly sampling: boolean;
-  /** Whether forced tools (`tool_choice` any or tool) are accepted; otherwise they are a 400. */
+  /** Whether `tool_choice` any or tool is accepted; otherwise it is a 400. */
   readonly forcedTools: boolean;
-  /** The form of a JSON schema: `output_config.format`, or a tool whose input is the output. */
+  /** `output_config.format`, or a tool whose input is the output. */
   readonly jsonSchema: "native" | "tool";
-  /** Whether a request may name its region (`inference_geo`); otherwise that is a 400. */
+  /** Whether `inference_geo` is accepted; otherwise it is a 400. */
   readonly geo: boolean;
   /**
-   * Whether its thinking blocks become invalid once anything before them changed ("preserved
+   * Whether thinking blocks become invalid once anything before them changed ("preserved
    * thinking").
    */
   readonly bound: boolean;
@@ -80,10 +80,7 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
 export type Reasoning = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
-  /**
-   * Whether the model thinks before it responds. Then sampling isn't sent, and its earlier thoughts
-   * are.
-   */
+  /** If set, sampling isn't sent, and the model's earlier thoughts are. */
   readonly thinks: boolean;
 };
 
@@ -98,9 +95,8 @@ const BUDGET_PERCENT: Readonly<Record<string, number>> = {
 const BUDGET_MIN = 1024;
 
 /**
- * Returns the fields for `reasoning_effort`. `cap`: the output cap in tokens, including thinking.
- * `mayThink`: false if thinking would be a 400, with a forced tool (`forcedTools`) or a budget
- * after a tool call without its thoughts.
+ * Returns the fields for `reasoning_effort`. `cap` includes thinking. `mayThink`: false if thinking
+ * would be a 400, with a forced tool or a budget after a tool call without its thoughts.
  */
 export function reasoningFields(
   rules: ClaudeRules,

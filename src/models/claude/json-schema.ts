@@ -9,8 +9,8 @@ const FORMATS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Returns a JSON schema for structured outputs (platform.claude.com, JSON schema limitations):
- * without bounds on numbers, lengths and counts, `oneOf` as `anyOf`, every object closed.
+ * Returns a schema for structured outputs (platform.claude.com, JSON schema limitations): without
+ * bounds on numbers, lengths and counts, `oneOf` as `anyOf`, every object closed.
  */
 export function cleanedSchema(schema: JsonObject): JsonObject {
   const clean: Record<string, unknown> = {};

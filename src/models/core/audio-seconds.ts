@@ -1,14 +1,14 @@
-/** The lowest bytes a second: PCM by its header, MP3 at 8 kbit/s, others at 4 kbit/s. */
+/** Minimum bytes per second: MP3 at 8 kbit/s, others at 4 kbit/s. */
 const MP3_BYTES = 1000;
 const OTHER_BYTES = 500;
-/** Opus counts in this rate; Vorbis at a lower one lasts longer by its own header, which the bytes bound. */
+/** Opus uses this rate. Vorbis at a lower rate lasts longer, which the bytes bound. */
 const OGG_RATE = 48_000;
 /** Longer than any provider accepts. */
 const SECONDS_MAX = 1_000_000;
 
 /**
- * Returns the most seconds that an audio file can last: the larger of its header's length and its bytes at the
- * lowest rate of its format, because a header may lie. Tags count as sound, because their length may lie too.
+ * Returns an upper bound of an audio file's duration: the larger of its header's and its bytes at
+ * the lowest rate of its format, because headers and tags may lie.
  */
 export function audioSecondsMax(file: Uint8Array): number {
   const sound = withoutId3(file);
@@ -29,7 +29,7 @@ function lowestRate(file: Uint8Array, sound: Uint8Array): number {
   return isMp3 ? MP3_BYTES : OTHER_BYTES;
 }
 
-/** Returns the lowest rate of all formats in a WAV file, because programs differ in which one they use. */
+/** Programs differ in which of a WAV file's formats they use, so the lowest rate counts. */
 function wavRate(bytes: Uint8Array): number {
   const view = viewOf(bytes);
   let lowest = Infinity;
@@ -44,7 +44,6 @@ function wavRate(bytes: Uint8Array): number {
 }
 
 const PCM: ReadonlySet<number> = new Set([1, 3]);
-/** The format whose codec follows in a GUID. */
 const EXTENSIBLE = 0xfffe;
 const CODEC_AT = 24;
 
@@ -59,9 +58,9 @@ function formatRate(format: Uint8Array): number {
 }
 
 /**
- * Returns the seconds by a header of FLAC, or by the last page of Ogg; 0 for others and for an unknown length.
- * FLAC without a length, as programs write it into a pipe, is bounded by its bytes like an unknown format.
- * Crafted silence lasts longer, but a rejection wouldn't prevent it, because its header could state any length.
+ * Returns the duration in the header of FLAC or the last page of Ogg, or 0. The bytes bound FLAC
+ * without a length, as programs write it into a pipe. Crafted silence lasts longer, but its header
+ * could state any length anyway.
  */
 function lengthInHeader(bytes: Uint8Array): number {
   const view = viewOf(bytes);
@@ -73,7 +72,7 @@ function lengthInHeader(bytes: Uint8Array): number {
   return hasText(bytes, 0, "OggS") ? oggLength(bytes, view) : 0;
 }
 
-/** Returns the seconds by the last page with a known end. A page without one, such as -1, ends no packet. */
+/** Reads the last page with a known end. A page without one, such as -1, ends no packet. */
 function oggLength(bytes: Uint8Array, view: DataView): number {
   for (let at = bytes.length - 14; at >= 0; at--) {
     const samples = hasText(bytes, at, "OggS") ? view.getBigInt64(at + 6, true) : -1n;

@@ -4,7 +4,6 @@ export type Part = {
   readonly isWhole: boolean;
   readonly isOpen: boolean;
   open(): string;
-  /** `cut`: the response ended within the part. */
   close(cut: boolean): string;
 };
 

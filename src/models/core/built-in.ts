@@ -11,7 +11,6 @@ export type BuiltInProvider = {
   readonly id: string;
   readonly variables: readonly string[];
   isSet(config: ProviderConfig): boolean;
-  /** Returns the region guarantees of the host called from this region; empty without a host. */
   tags(config: ProviderConfig): readonly HostTag[];
   problems(config: ProviderConfig): readonly ConfigProblem[];
   /** Called only if the provider is set and has tags and no problems. */

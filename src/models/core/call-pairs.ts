@@ -4,16 +4,14 @@
  */
 export class CallPairs {
   readonly #sent = new Set<string>();
-  /** Sent IDs of this turn's calls without a result, by the client's ID. */
   #open = new Map<string, string[]>();
   readonly #answered = new Map<string, string>();
 
-  /** Starts an assistant turn. Results that follow belong to its calls. */
   beginTurn(): void {
     this.#open = new Map();
   }
 
-  /** Returns the ID to send for the next call, unchanged unless it is taken. */
+  /** Returns the same ID unless it is taken. */
   call(id: string): string {
     let sent = id;
     for (let turn = 2; this.#sent.has(sent); turn++) sent = `${id}_${turn}`;
@@ -24,7 +22,7 @@ export class CallPairs {
     return sent;
   }
 
-  /** Returns the ID to send for the next result, by the first call with this ID and no result. */
+  /** Returns the ID of the first call with this ID and no result. */
   result(id: string): string {
     const sent = this.#open.get(id)?.shift() ?? this.#answered.get(id) ?? id;
     this.#answered.set(id, sent);

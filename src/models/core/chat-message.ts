@@ -21,7 +21,7 @@ export function incompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
 }
 
-/** The fields of a message or delta except those of `extraFields`, and of its calls. */
+/** The fields of a message or delta that `extraFields` doesn't return. */
 export type Message = Named<"tool_calls" | "content" | "refusal">;
 export type Called = Named<"id" | "index" | "function" | "custom">;
 type Part = Named<"text" | "thinking">;

@@ -28,9 +28,8 @@ export type UsageShape = {
 
 /**
  * Reads usage of OpenAI-compatible hosts. `prompt_tokens` includes cached tokens and
- * `completion_tokens` reasoning, unless the host or its total counts them separately. Parts are
- * limited to their whole. Returns null, to estimate usage, if a count is missing or invalid, or the
- * prompt is 0.
+ * `completion_tokens` reasoning, unless the host or its total counts them separately. Returns null,
+ * to estimate usage, if a count is missing or invalid, or the prompt is 0.
  */
 export function readUsage(raw: unknown, differs: UsageShape = {}): Usage | null {
   return countedUsage(readCounts(raw, differs));

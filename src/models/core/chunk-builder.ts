@@ -68,7 +68,7 @@ export class ChunkBuilder {
     return this.#said(delta);
   }
 
-  /** Starts the next tool call. `more`: fields next to `function`. A missing ID is created. */
+  /** Creates a missing ID. */
   tool(id: string, name: string, more: Pick<DeltaCall, "extra_content"> = {}): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: false });
@@ -83,7 +83,6 @@ export class ChunkBuilder {
     return this.#said({ tool_calls: [{ ...call, custom: { name, input: "" } }] });
   }
 
-  /** Adds arguments or input to a call, by default the last. */
   toolArguments(json: string, tool = this.#tools.length - 1): StreamEvent[] {
     const known = this.#tools[tool];
     if (json === "" || known === undefined) return [];
@@ -93,8 +92,7 @@ export class ChunkBuilder {
   }
 
   /**
-   * Ends the choice: adds "{}" to complete calls without arguments, and turns `stop` after a call
-   * into `tool_calls`.
+   * Adds "{}" to complete calls without arguments, and turns `stop` after a call into `tool_calls`.
    */
   finish(reason: FinishReason): StreamEvent[] {
     if (this.#finished) return [];

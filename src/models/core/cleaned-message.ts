@@ -1,5 +1,4 @@
 const MESSAGE_CHARACTERS_MAX = 300;
-/** Maximum number of examined characters, because upstream text can be long. */
 const READ_CHARACTERS_MAX = 4000;
 const REMOVED = "[removed]";
 
@@ -52,7 +51,7 @@ export function cleanedMessage(message: string, secret?: string): string {
   if (secret !== undefined && secret !== "") text = text.replaceAll(secret, REMOVED);
   for (const pattern of SECRETIVE) text = text.replace(pattern, REMOVED);
   text = text.replace(OPAQUE, (word) => (/\d/.test(word) ? REMOVED : word));
-  // oxlint-disable-next-line no-control-regex -- control characters are what is taken out
+  // oxlint-disable-next-line no-control-regex -- the pattern removes control characters
   text = text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\s]+/g, " ").trim();
   return text.length <= MESSAGE_CHARACTERS_MAX
     ? text

@@ -9,7 +9,7 @@ import type { JsonObject, ProviderFailure } from "./provider.ts";
 /** A part of a turn. Texts are never empty. A marked part ends a cached prompt. */
 export type Part =
   | { readonly kind: "text"; readonly text: string; readonly isMarked?: true }
-  /** `at`: the part's position (`messages[0].content[1].image_url`). */
+  /** `at` is the part's position (`messages[0].content[1].image_url`). */
   | {
       readonly kind: "image";
       readonly image: Image;
@@ -28,7 +28,7 @@ export type Part =
   | {
       readonly kind: "result";
       readonly id: string;
-      /** Name of the answered call; "" if unknown. */
+      /** The answered call; "" if unknown. */
       readonly name: string;
       readonly text: string;
     };
@@ -45,9 +45,9 @@ export type Conversation = {
 };
 
 /**
- * Converts a chat request's messages. Leading system and developer messages become the
- * instructions; later ones become user text in a <system> element. Merges neighbors of one role.
- * Fails for legacy functions and custom tools.
+ * Converts messages. Leading system and developer messages become the instructions; later ones
+ * become user text in a <system> element. Merges neighbors of one role. Fails for legacy functions
+ * and custom tools.
  */
 export function conversationOf({ messages }: ChatBody): Conversation | ProviderFailure {
   const system: Instruction[] = [];

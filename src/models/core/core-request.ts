@@ -8,9 +8,9 @@ import { isObject, isTyped } from "./json-value.ts";
 import type { JsonObject, Named } from "./json-value.ts";
 
 export const PDF = "application/pdf";
-/** Prefix of a PDF's data URL. */
+/** The start of a PDF's data URL. */
 export const PDF_HEAD = `data:${PDF};base64,`;
-/** Default name of a PDF, where one is required. */
+/** The name of a PDF where one is required. */
 export const FILENAME = "document.pdf";
 
 const MESSAGES_MAX = 10_000;
@@ -27,7 +27,7 @@ const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
 
 /**
  * Messages of a chat request (openapi.yaml, ChatCompletionRequestMessage). Unknown fields are
- * dropped, because other hosts reject them. Fields may be null, because SDKs send responses back.
+ * dropped, because other hosts reject them. SDKs send responses back, so fields may be null.
  */
 /** Anthropic's `cache_control`. `isMarked` reads it, and it never causes a 400. */
 const cache_control = z.optional(z.unknown());
@@ -67,7 +67,7 @@ const assistantParts = z
   .check(z.minLength(1));
 const name = z.nullish(z.string().check(z.maxLength(256)));
 
-/** Name of any called tool. Some hosts need it with each result. */
+/** Some hosts need the name with each result. */
 export const calledName = nonempty.check(z.maxLength(256));
 
 const toolCall = z.discriminatedUnion("type", [
@@ -257,18 +257,13 @@ export function requestedCap({ max_tokens, max_completion_tokens }: ChatBody): n
   return cap === Infinity ? null : cap;
 }
 
-/**
- * Returns the body without top-level nulls. Copies only own keys, so `__proto__` stays a plain key.
- */
+/** Drops top-level nulls. Copies only own keys, so `__proto__` stays a plain key. */
 export function withoutNulls(value: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
 const UNPRICED_PARTS: ReadonlySet<unknown> = new Set(["input_audio"]);
 
-/**
- * Returns an error that names the unsupported content part instead of listing the supported ones.
- */
 function explainPart(value: object, refusal: Refusal): Refusal {
   const param = refusal.failure.kind === "invalid_request" ? (refusal.failure.param ?? "") : "";
   const [, message_, part] = /^messages\[(\d+)\]\.content\[(\d+)\]/.exec(param) ?? [];
@@ -308,7 +303,7 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 
 /**
  * Reports whether a body is a plain text chat, which needs no schema validation. Nine of ten
- * requests are, and this costs a tenth. Other bodies may be valid too.
+ * requests are, and this costs a tenth.
  */
 export function isPlainChat(body: object): boolean {
   for (const [field, value] of Object.entries(body)) {

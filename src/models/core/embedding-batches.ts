@@ -15,7 +15,6 @@ import { inputUsage } from "./openai-usage.ts";
 
 const BATCHES_AT_ONCE = 4;
 const TEXTS_AT_ONCE = 6;
-/** Maximum number of values in a call's response (20 MB). */
 const VALUES_MAX = (20 * 1024 * 1024) / 8;
 
 function textsOf({ body: { input } }: EmbeddingsCall): readonly string[] | ProviderFailure {
@@ -41,7 +40,7 @@ type Slices = {
 
 /**
  * Splits an embeddings call into requests of `size` texts, a few at a time, and joins the results.
- * The first failure ends it. Usage is null if any is missing.
+ * Usage is null if any is missing.
  */
 export async function inBatches(
   call: EmbeddingsCall,
@@ -97,7 +96,7 @@ function withDone(failure: ProviderFailure, answers: readonly ProviderResult[]):
   return withUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), text: "" });
 }
 
-/** Counts the values of an embedding list. 16 characters of base64 hold three. */
+/** Counts three values for 16 characters of base64. */
 function valuesIn(body: JsonObject): number {
   let values = 0;
   for (const { embedding } of body["data"] as readonly JsonObject[]) {

@@ -27,7 +27,7 @@ export function failureEvents(failure: ProviderFailure, usage: Usage | null = nu
 
 /**
  * Returns the failure of an event larger than `bytesMax`. It counts as caused by the request,
- * because other hosts would fail too. Earlier output is charged.
+ * because other hosts would fail too.
  */
 export function eventTooLarge(bytesMax: number): ProviderFailure {
   return {

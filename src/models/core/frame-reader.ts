@@ -24,7 +24,6 @@ export abstract class FrameReader {
     return this.#ended;
   }
 
-  /** Returns the events of one frame. `name`: the event's name, by default "message". */
   read(data: string, name: string): StreamEvent[] {
     if (this.#ended) return [];
     const text = this.repeatedText(data, name);
@@ -40,7 +39,7 @@ export abstract class FrameReader {
     return this.#accept(events, wasFinished);
   }
 
-  /** Returns the events at the end of the file. `foreign`: lines outside frames. */
+  /** `foreign`: lines outside frames. */
   endOfFile(foreign = ""): StreamEvent[] {
     if (this.#ended) return [];
     const events = this.#accept(this.atEnd(foreign), this.isFinished);
@@ -59,12 +58,11 @@ export abstract class FrameReader {
 
   protected abstract frame(raw: JsonObject, name: string, data: string): StreamEvent[];
 
-  /** Returns the text of a frame that repeats the previous one with another text, else null. */
+  /** Returns null if the frame doesn't repeat the previous one. */
   protected repeatedText(_data: string, _name: string): StreamEvent | null {
     return null;
   }
 
-  /** Returns the events of `[DONE]`, for protocols that need it. */
   protected marker(): StreamEvent[] {
     return this.isFinished ? [END] : [];
   }

@@ -51,8 +51,8 @@ const NONE: GatewayFields = {
 };
 
 /**
- * Splits a body into the gateway's fields and the rest, without the model's suffix. `model`
- * defaults to the first of `models`. Returns 400 with `param` for an invalid field.
+ * Splits a body into the gateway's fields and the rest. `model` defaults to the first of `models`.
+ * Returns 400 with `param` for an invalid field.
  */
 export function takeGatewayFields(body: object): Result<Taken> {
   const { model: named }: { readonly model?: unknown } = body;

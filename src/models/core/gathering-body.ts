@@ -1,4 +1,4 @@
-/** Bytes per read. After a full read, more may follow. */
+/** Bytes per read. More may follow a full read. */
 export const READ_BYTES = 4 * 1024;
 /** Bytes buffered ahead of the reader before the upstream is slowed. */
 export const AHEAD_BYTES = 16 * 1024;
@@ -15,14 +15,11 @@ declare const IdentityTransformStream: new () => {
 
 /** A body read in pieces, one read at a time. */
 export type ByteSource = {
-  /**
-   * Waits for data and returns at most `READ_BYTES`. Returns null at the end; rejects when the
-   * connection breaks.
-   */
+  /** Waits for data. Returns null at the end; rejects when the connection breaks. */
   read(): Promise<Uint8Array | null>;
   /**
    * Lets the runtime buffer data. Calls `wake` when the body ends, breaks or the buffer is full.
-   * Returns false if there is nothing to wait for.
+   * Returns false if nothing follows.
    */
   gather(wake: () => void): boolean;
   cancel(): void;
@@ -30,7 +27,7 @@ export type ByteSource = {
 
 /**
  * A response body that the runtime can buffer. It is split, and one half is drained unread, so that
- * the other has all data in one read. A direct read of many bytes would stall the other half.
+ * one read of the other gets all data. A direct read of many bytes would stall the other half.
  */
 export class GatheringBody implements ByteSource {
   #body: ReadableStream<Uint8Array>;
@@ -61,7 +58,7 @@ export class GatheringBody implements ByteSource {
     return true;
   }
 
-  /** Fills the buffer or reaches the end. Never rejects; readers receive errors. */
+  /** Never rejects; readers receive errors. */
   async #fill(drain: Drain): Promise<void> {
     this.#isDraining = true;
     try {

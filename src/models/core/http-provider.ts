@@ -37,12 +37,10 @@ export type Handler<Call extends ProviderCall> = {
    * or for a bug.
    */
   ask(call: Call): Promise<Response | ProviderFailure>;
-  /** Converts the JSON of a 2xx. Returns null if invalid. */
+  /** Returns null if invalid. */
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
   pieces?(call: Call): StreamReader;
-  /** Returns the events of a complete response. Default: those of a chat. */
   events?(whole: ProviderResponse): StreamEvent[];
-  /** Returns the reader of a stream. Default: the protocol's, for chats. */
   reader?(call: Call): StreamReader | undefined;
   inParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
@@ -177,7 +175,7 @@ async function streamed<Call extends ProviderCall>(
   return { kind: "stream", events: eventStream(response.body, reader, call.paceMs) };
 }
 
-/** Returns the complete response of a host that ignored `stream` as a stream. */
+/** Some hosts ignore `stream`. Their complete response becomes a stream. */
 function playedWhole(
   { events }: Pick<Handler<never>, "events">,
   whole: ProviderResult,
@@ -220,10 +218,7 @@ function converted<Call extends ProviderCall>(
   return "kind" in answer ? failed(answer) : { ...answer, kind: "json" };
 }
 
-/**
- * Returns the failure of our own bug. It doesn't count against the route, and the output is
- * charged.
- */
+/** Our bug doesn't count against the route, but the output is charged. */
 function bugOf(error: unknown): ProviderFailure {
   logException(error, {});
   return { ...BUG, spent: { usage: null, output: 0 } };
@@ -266,7 +261,7 @@ export function eventStream(
     if (reader.paceMs !== paceMs && events.some(saysSomething)) reader.paceMs = paceMs;
     return done && events.length === 0 ? null : events;
   };
-  // Not an async function, which would add a microtask per await and chunk.
+  // An async function would add a microtask per await and chunk.
   const next = (): Promise<readonly StreamEvent[] | null> =>
     done ? Promise.resolve(null) : reader.next().then(eventsOf);
   return { next, cancel };

@@ -10,7 +10,6 @@ import { PromptTally } from "./prompt-size.ts";
 import type { Need } from "./route-needs.ts";
 
 const PROMPT_CHARACTERS_MAX = 32_000;
-/** Tokens added to the prompt. */
 const PROMPT_OVERHEAD = 64;
 const IMAGES_MAX = 10;
 const PARTIAL_IMAGES_MAX = 3;
@@ -65,7 +64,7 @@ type Family = {
   readonly models: RegExp;
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: Pixels) => boolean;
-  /** Maximum tokens of an image. Absent: GEMINI_OUTPUT_MAX per request. */
+  /** Absent: GEMINI_OUTPUT_MAX per request. */
   readonly tokens?: Tokens;
 };
 
@@ -106,7 +105,7 @@ export function ratioOf({ width, height }: Pixels): string | null {
 const RESERVE_PERCENT = 150;
 const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;
-/** Gemini's output cap, sent with each request: reasoning, drafts and images together. */
+/** Sent with each request to limit reasoning, drafts and images together. */
 export const GEMINI_OUTPUT_MAX = 16_384;
 
 /**
@@ -135,7 +134,6 @@ const FAMILIES: readonly Family[] = [
     tokens: {},
   },
 ];
-/** Models of an operator's own server. */
 const ANY: Family = { models: /^/, fields: OPENAI_FIELDS, takes: () => true, tokens: GPT_ANY };
 
 function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family {
@@ -160,10 +158,7 @@ function unitsOf(body: ImageBody, { routes }: Model) {
   return { image: body.n, image_token: tokens, text_token: isUnsplit ? GEMINI_OUTPUT_MAX : 0 };
 }
 
-/**
- * Returns the maximum image tokens of a request. `auto` is held at the most expensive quality or
- * size.
- */
+/** `auto` is held at the most expensive quality or size. */
 function tokensOf(body: ImageBody, { tokens }: Family): number {
   if (tokens === undefined) return GEMINI_OUTPUT_MAX;
   const { n, quality = "auto", partial_images: partials = 0 } = body;
@@ -199,7 +194,6 @@ function imageNeeds(body: ImageBody): readonly Need[] {
   ];
 }
 
-/** Reports whether a field differs from its default, which every model supports. */
 function isUsed(body: ImageBody, field: (typeof OPENAI_FIELDS)[number]): boolean {
   const value = body[field];
   return value !== undefined && value !== "auto" && value !== DEFAULTS[field];
@@ -209,7 +203,7 @@ const DEFAULTS: Partial<ImageBody> = { n: 1, stream: false, partial_images: 0 };
 
 const MADE = ["background", "output_format", "quality", "size"] as const;
 
-/** Returns the fields of a provider's response that describe its pictures. */
+/** Returns the fields of a provider's response that describe its images. */
 export function madeFields(raw: JsonObject): JsonObject {
   const fields = MADE.filter((field) => typeof raw[field] === "string");
   return Object.fromEntries(fields.map((field) => [field, raw[field]]));

@@ -26,15 +26,15 @@ export type InlineConversation = {
 const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
 const ALL_BYTES_MAX = 20 * 1024 * 1024;
 /**
- * Memory counted per downloaded byte, relative to body bytes. Bodies are held about four times,
- * downloads 1.5 times (12 images of 9.9 MB: 182 MB).
+ * Memory counted per downloaded byte. Bodies are held about four times, downloads 1.5 times (12
+ * images of 9.9 MB: 182 MB).
  */
 const ROOM_PER_BYTE = 0.4;
 const DOWNLOADS_MAX = 64;
 const AT_ONCE = 4;
 const REDIRECTS_MAX = 3;
 const DOWNLOAD_MS = 10_000;
-/** Maximum time for all downloads of a request, in ms. The client chooses the servers. */
+/** The client chooses the servers, so all downloads together have a limit. */
 const ALL_DOWNLOADS_MS = 20_000;
 
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
@@ -164,7 +164,7 @@ async function fetched(
   for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
     if (typeof address === "string") return refused(NO_ADDRESS);
     const headers = { accept: [...MEDIA_TYPES.values()].join(", "), "user-agent": "turnpike" };
-    // oxlint-disable-next-line no-await-in-loop -- each address is known by the answer before it
+    // oxlint-disable-next-line no-await-in-loop -- each redirect leads to the next address
     const response = await fetch(address.href, { redirect: "manual", headers, signal });
     if (response.ok) return imageIn(response, budget);
     discardBody(response);

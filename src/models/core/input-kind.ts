@@ -7,13 +7,11 @@ import type { Need } from "./route-needs.ts";
 export type InputKindOf<Body, U extends CountedUnit = never> = {
   /** Returns the request's size for the hold, with a maximum for each counted unit. */
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;
-  /** Returns the route capabilities that the request needs, in order of checking. */
   needs(body: Body, model: Model): readonly Need[];
   /** Advice and field for the error of a response that is too large. */
   readonly smaller: { readonly advice: string; readonly param: string };
 };
 
-/** A maximum for each unit that the kind counts, so that all can be priced. */
 type UnitsOf<U extends CountedUnit> = [U] extends [never]
   ? object
   : { readonly units: { readonly [K in U]: number } };

@@ -9,7 +9,7 @@ export type OutgoingBody = string | BodyInPieces;
 /** Downloaded bytes by their marker in the JSON. */
 export type Downloads = ReadonlyMap<string, readonly Uint8Array[]>;
 
-/** Bytes encoded per step; a multiple of 3 avoids padding. */
+/** A multiple of 3 avoids padding. */
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 
@@ -85,12 +85,15 @@ export class OutgoingForm {
   }
 }
 
-/** Replaces characters that hosts read in different ways. The extension, by which some know the format, stays. */
+/**
+ * Replaces characters that hosts read in different ways. The extension, by which some know the
+ * format, stays.
+ */
 function plainName(filename: string): string {
   return filename.replaceAll(/[^!#-[\]-~]/g, "_") || "file";
 }
 
-/** Returns a file's type without parameters, which not all hosts know. */
+/** Removes parameters, which not all hosts know. */
 function plainType(type: string): string {
   const [essence] = /^[\w.+-]+\/[\w.+-]+(?=$|\s*;)/.exec(type) ?? [];
   return essence ?? "application/octet-stream";
@@ -138,7 +141,7 @@ async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>
   const writer = to.getWriter();
   try {
     for (const piece of pieces) {
-      // oxlint-disable-next-line no-await-in-loop -- at the pace of who reads
+      // oxlint-disable-next-line no-await-in-loop -- at the reader's pace
       await writer.write(piece);
     }
     await writer.close();

@@ -3,7 +3,6 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { READ_BYTES } from "./gathering-body.ts";
 import type { ByteSource } from "./gathering-body.ts";
 
-/** Buffered bytes above which data is forwarded immediately. */
 const GATHERED_BYTES_MAX = 64 * 1024;
 
 type Waiter = {
@@ -14,25 +13,19 @@ type Waiter = {
 const FAST_AFTER = 2;
 
 /**
- * Forwards a body about once per `paceMs`, because a chunk's cost is mostly fixed. Fast bodies are
- * buffered in the runtime. Data after a longer pause is forwarded immediately. Nothing waits longer
- * than `paceMs` or beyond the end.
+ * Forwards a body about once per `paceMs`, because a chunk's cost is mostly fixed. Data after a
+ * longer pause is forwarded immediately. Nothing waits longer than `paceMs` or beyond the end.
  */
 export class PacedReader {
   readonly #source: ByteSource;
-  /** 0 until the caller sets it. */
   paceMs = 0;
   #gathered: Uint8Array[] = [];
   #length = 0;
-  /** Initially long ago, so that data is due. */
   #handedOnMs = -Infinity;
   #askedMs = 0;
   #streak = 0;
-  /** Whether reads happen only when due. Reset when a read had to wait. */
   #isFast = false;
-  /** Buffered data is forwarded before more is requested from the runtime. */
   #isHeld = false;
-  /** Whether more data may be available and is read immediately. */
   #hasMore = false;
   #isReading = false;
   #isTimed = false;
@@ -44,9 +37,7 @@ export class PacedReader {
     this.#source = source;
   }
 
-  /**
-   * Returns new bytes, or null at the end. Rejects when the connection breaks. One call at a time.
-   */
+  /** Allows one call at a time. */
   next(): Promise<Uint8Array | null> {
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
@@ -59,7 +50,6 @@ export class PacedReader {
     if (!this.#isReading && !this.#isOver) this.#read();
   }
 
-  /** Ends the body. A waiting reader still gets its data. */
   cancel(): void {
     if (this.#isOver) return;
     if (this.#waiter === null || this.#isReading || !this.#isFast) return this.#stop();

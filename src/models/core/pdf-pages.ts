@@ -4,7 +4,7 @@ const CHARACTERS_MAX = 6_000_000;
 /**
  * Returns an upper bound of a PDF's pages, or null if ambiguous. The file needs one classic table
  * (ISO 32000-1, 7.5.4) with correct entries, no object streams, and plain `/Kids` lists without
- * duplicates. Similar lists only raise the bound.
+ * duplicates.
  */
 export function pagesIn(base64: string): number | null {
   if (base64.length > CHARACTERS_MAX) return null;

@@ -7,30 +7,24 @@ import { parsePlainObject } from "./json-value.ts";
 import { isFailure } from "./provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
 
-/** Maximum characters kept of a response besides its images. */
 const REST_MAX = 1024 * 1024;
 /** Longer texts, such as encrypted reasoning, are skipped. */
 const TEXT_MAX = 16 * 1024;
-/** Maximum characters kept of a line outside of responses. */
 const LINE_MAX = 64;
-/** The start of a string that is a base64 image. */
 const PICTURE = /"(?:b64_json|data)"\s*:\s*"$/;
-/** The event type of a preview. */
 const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
 
-/** The facts of a complete response: its usage, null if not reported, and fields for the client. */
 type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
-/** Reads a response without its pictures. `pictures` is their number. */
+/** Reads a response without its images. `pictures` is their number. */
 export type ReadFacts = (raw: JsonObject, pictures: number) => PictureFacts | ProviderFailure;
 
 /**
  * Reads images from a JSON response, or from server-sent events with one each. Base64 is passed on
- * in pieces, so that any size fits into memory. The rest is parsed at the end.
+ * in pieces, so that any size fits into memory.
  */
 export class PictureReader implements StreamReader {
   readonly #facts: ReadFacts;
   readonly #decoder = new TextDecoder();
-  /** The current response without its images, in parts; null between responses. */
   #rest: string[] | null = null;
   #length = 0;
   #tail = "";
@@ -38,13 +32,9 @@ export class PictureReader implements StreamReader {
   #depth = 0;
   #state: "plain" | "text" | "picture" = "plain";
   #isEscaped = false;
-  /** The start of the current text in `#rest`, and its length. */
   #textAt = 0;
   #textLength = 0;
   #isPartial = false;
-  /**
-   * Number of images in all responses without previews, and in the current response with previews.
-   */
   #count = 0;
   #responseCount = 0;
   ended = false;
@@ -53,7 +43,6 @@ export class PictureReader implements StreamReader {
     this.#facts = facts;
   }
 
-  /** The characters that it keeps of the current response. */
   get kept(): number {
     return this.#length;
   }

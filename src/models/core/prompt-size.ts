@@ -16,9 +16,7 @@ const RESULT_OVERHEAD = 48;
 const LATER_OVERHEAD = 24;
 const PART_OVERHEAD = 4;
 const REQUEST_OVERHEAD = 16;
-/** Prompt tokens for tools or a schema besides their text. */
 const TOOLS_TOKENS = 350;
-/** Maximum tokens of a known tool's definition. */
 const KNOWN_TOOL_TOKENS = 1500;
 /** Below this size, the estimate is the upper bound, because short texts are estimated worst. */
 const SHORT_PROMPT_BYTES = 512;
@@ -27,7 +25,7 @@ const BYTES_PER_TOKEN_MOST = 4;
 
 /**
  * A prompt's size in tokens. `bound` is never exceeded: a BPE token has at least one byte, and
- * images and pages follow the provider's rule. `estimate` is the practical maximum. `likely` is the
+ * images and pages follow the provider's rule. `estimate` is the practical maximum, `likely` the
  * best guess, to charge without usage.
  */
 export type PromptSize = {
@@ -42,13 +40,11 @@ export type PromptSize = {
 
 /** A part of a native body with a field that isn't sized by its text. */
 export type Weight =
-  /**
-   * The field with an image's bytes in base64; null for an image's URL, which also counts as text.
-   */
+  /** The field with an image in base64. Null for an image's URL, which also counts as text. */
   | { readonly image: string | null }
-  /** The field with a PDF's bytes in base64. */
+  /** The field with a PDF in base64. */
   | { readonly pdf: string }
-  /** A tool whose definition the model author adds. */
+  /** The model author adds the tool's definition. */
   | "known_tool";
 
 /** Objects of a native body that have their own size. */
@@ -167,7 +163,7 @@ export class PromptTally {
     else if (typeof value === "object" && value !== null) this.text(JSON.stringify(value));
   }
 
-  /** Counts the fields that close a schema's objects, which some hosts require. */
+  /** Some hosts require these closing fields. */
   closed(value: unknown): void {
     this.#syntax += openObjects(value) * CLOSED_BYTES;
   }
@@ -266,7 +262,7 @@ export class PromptTally {
     }
   }
 
-  /** Adds the tokens of an image or a PDF and returns the field that they replace. */
+  /** Returns the field that the counted tokens replace. */
   #weigh(weight: Weight, value: JsonObject): string | null {
     if (weight === "known_tool") return null;
     if ("image" in weight) {
@@ -301,7 +297,6 @@ export class PromptTally {
   }
 }
 
-/** Bytes of quotes, a colon or comma, and brackets. */
 const STRING_SYNTAX = 4;
 const OBJECT_SYNTAX = 3;
 
@@ -332,10 +327,9 @@ function openObjects(value: unknown): number {
 const PAGE_TEXT_TOKENS = 3000;
 const PAGES_MOST = { long: 600, short: 100 };
 const SHORT_CONTEXT = 200_000;
-/** Estimated tokens without reported usage: a minimum, or a rate per base64 character. */
 const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
 
-/** Returns a PDF's size by Anthropic's rule, the highest: each page as text and image. */
+/** Uses Anthropic's rule, the highest: each page counts as text and image. */
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
   const pagesMost = model.context > SHORT_CONTEXT ? PAGES_MOST.long : PAGES_MOST.short;
   const pages = Math.min(pagesIn(pdf) ?? pagesMost, pagesMost);

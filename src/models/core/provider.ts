@@ -6,8 +6,8 @@ import type { Chunk } from "./chunk.ts";
 export type { JsonObject } from "./json-value.ts";
 
 /**
- * The contract with providers: OpenAI's request in, OpenAI's response (or events) and usage out. A
- * provider returns a ProviderFailure for an upstream fault and never throws.
+ * The contract with providers. They get OpenAI's request and return OpenAI's response or events,
+ * with usage. They never throw for an upstream fault.
  */
 
 /** Protocols besides OpenAI's chat that clients and providers can share. */
@@ -27,25 +27,24 @@ export type NativeOutput = {
   readonly finish: string | null;
 };
 
-/** The request's owner. Providers see only hashes. */
+/** Providers see only hashes. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
 
 type Attempting = {
   readonly upstreamId: string;
   readonly customer?: Customer;
-  /** Minimum time between forwarded batches in ms; 0 or absent for none. */
+  /** Minimum ms between forwarded batches. */
   readonly paceMs?: number;
   /**
-   * Reserves memory in bytes until the response. Returns false if there isn't enough. Negative
-   * bytes release memory.
+   * Reserves memory in bytes until the response, or returns false. Negative bytes release memory.
    */
   readonly room?: (bytes: number) => boolean;
   readonly signal: AbortSignal;
-  /** Called before each request to the provider, which may bill from then on. */
+  /** Called before each request, because the provider may bill from then on. */
   readonly onDispatch?: () => void;
   readonly onDropped?: ((fields: readonly string[]) => void) | undefined;
   /**
-   * Called before downloads from the client's servers, whose time doesn't count as the provider's.
+   * Called before downloads from the client's servers, which don't count as the provider's time.
    */
   readonly onDownload?: () => void;
 };
@@ -56,10 +55,10 @@ type Attempting = {
  */
 export type ChatCall = Attempting &
   ChatRequest & {
-    /** A native request, used instead of `body` if `Provider.speaks` allows it. */
+    /** Used instead of `body` if `Provider.speaks` allows it. */
     readonly native?: NativeBody | undefined;
     readonly stream: boolean;
-    /** Output tokens per choice that the grant covers. Always sent. */
+    /** Output tokens per choice. Always sent. */
     readonly cap: number;
   };
 
@@ -75,14 +74,9 @@ export type CallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCa
 export type StreamEvent =
   /** A chunk without usage. The run sets ID and model. */
   | { readonly kind: "chunk"; readonly chunk: Chunk }
-  /**
-   * A chunk that repeats the previous one with another text. `json` is that text as a JSON literal.
-   */
+  /** The previous chunk with another text, as a JSON literal. */
   | { readonly kind: "text"; readonly index: number; readonly json: string }
-  /**
-   * A native event. Events without output wait for the first with output, so that failover stays
-   * possible.
-   */
+  /** Events before the first output are delayed until it, so that failover stays possible. */
   | ({ readonly kind: "native"; readonly event: JsonObject } & NativeOutput)
   /** A piece of image `index` (from 1) in base64. A preview has the index of the next image. */
   | {
@@ -91,18 +85,14 @@ export type StreamEvent =
       readonly text: string;
       readonly isPartial: boolean;
     }
-  /** Sign of silent reasoning, which doesn't count as a stall. */
+  /** Silent reasoning, which doesn't count as a stall. */
   | { readonly kind: "thinking" }
-  /** Cumulative usage. `partial`: the response continues, and the output is incomplete. */
+  /** Cumulative usage. `partial`: the output is incomplete. */
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
-  /** A failure reported by the provider. Its text isn't kept. */
   | { readonly kind: "error"; readonly failure: ProviderFailure }
   | { readonly kind: "end" };
 
-/**
- * A started stream. `next` returns events, or null at the end, and throws when the connection
- * breaks.
- */
+/** `next` returns events, or null at the end, and throws when the connection breaks. */
 export type EventStream = {
   next(): Promise<readonly StreamEvent[] | null>;
   cancel(): void;
@@ -111,32 +101,31 @@ export type EventStream = {
 export type ProviderFailure = {
   /**
    * retry: another route may succeed. overloaded: likewise (429, 503, 529). disabled: our key or
-   * model name is invalid there; cooldown. refused: a 400 about the request, without failover.
-   * shed: no memory here, without failover.
+   * model name is invalid there. refused: a 400 about the request, without failover. shed: no
+   * memory here, without failover.
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;
   /** Whether a retry may succeed on the same route (408, 5xx, reset before headers). */
   readonly again?: boolean;
   /**
-   * `request`, for retry: the request may have caused the failure. It doesn't count against the
-   * route, and its output is charged.
+   * The request may have caused this `retry`: it doesn't count against the route, and its output is
+   * charged.
    */
   readonly fault?: "request";
   readonly spent?: FailedUsage;
   readonly message?: string;
   readonly param?: string | null;
   readonly code?: string | null;
-  /** Whether the body is too large for the host, if refused. */
   readonly tooLarge?: true;
   /** A status or a word like "timeout" for the log; never provider text. */
   readonly reason: string;
 };
 
-/** Usage of a failed response: reported, or to be estimated. */
+/** The usage of a failed response: reported, or to be estimated. */
 export type FailedUsage = {
   readonly usage: Usage | null;
-  /** Estimated output tokens; 0 with `usage`. */
+  /** An estimate; 0 with `usage`. */
   readonly output: number;
 };
 
@@ -148,7 +137,7 @@ export function isRequestCaused({ kind, fault }: ProviderFailure): boolean {
   return kind === "refused" || fault === "request";
 }
 
-/** A JSON response in OpenAI's shape and its usage; null if not reported. */
+/** `usage` is null if not reported. */
 export type ProviderResponse = { readonly body: JsonObject; readonly usage: Usage | null };
 
 export type ProviderResult =
@@ -158,14 +147,13 @@ export type ProviderResult =
       readonly usage: Usage | null;
       readonly native?: NativeOutput;
     }
-  /** `lateMs`: its first event is still to come, within this time. */
+  /** `lateMs`: the first event arrives later, within this time. */
   | { readonly kind: "stream"; readonly events: EventStream; readonly lateMs?: number }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
 export type Provider = {
   readonly id: string;
   readonly kinds?: readonly Kind[];
-  /** Reports whether a model accepts a native protocol; absent for none. */
   readonly speaks?: (wire: NativeProtocol, upstreamId: string) => boolean;
   readonly readsFiles?: boolean;
   /** Reports whether a reasoning model reasons by default. Absent: all do. */
@@ -174,7 +162,7 @@ export type Provider = {
   readonly summarizesThoughts?: boolean;
   /** Whether embeddings accept cl100k_base token IDs. */
   readonly takesTokens?: boolean;
-  /** Counts a native prompt with the provider's free counter. Returns null if unavailable. */
+  /** Counts a native prompt with the provider's free counter, or returns null. */
   readonly countTokens?: (
     upstreamId: string,
     native: NativeBody,

@@ -75,7 +75,7 @@ export const RERANK: InputKindOf<RerankBody, "search_unit"> = {
   smaller: { advice: "send fewer documents.", param: "documents" },
 };
 
-/** Returns the tokens of all pairs. A provider reads the query once per document. */
+/** A provider reads the query once per document. */
 function pairSize({ query, documents }: RerankBody, model: Model) {
   const tally = new PromptTally(model);
   for (const one of documents) tally.text(one);
@@ -88,10 +88,7 @@ function pairSize({ query, documents }: RerankBody, model: Model) {
   return { bound: whole("bound"), estimate: whole("bound"), likely: whole("likely") };
 }
 
-/**
- * Returns the maximum number of search units. Even a long query leaves half a piece for each
- * document.
- */
+/** Even a long query leaves half a piece for each document. */
 function searchUnits({ query, documents, max_tokens_per_doc: most }: RerankBody): number {
   const room = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));
   const pieces = documents.reduce(

@@ -10,7 +10,7 @@ export type ModelFallback = {
   readonly preferences: RoutePreferences | null;
 };
 
-/** Maximum prices in micro-credits per million; null without a maximum. */
+/** Maximum prices in micro-credits per million. */
 export type MaxPrice = {
   readonly input: number | null;
   readonly output: number | null;
@@ -19,10 +19,9 @@ export type MaxPrice = {
 
 /** A request's route preferences. Providers are listed by ID. */
 export type RoutePreferences = {
-  /** The field that has the lists. */
   readonly field: "provider" | "providerOptions.gateway";
   readonly order: readonly string[];
-  /** Allowed providers; null without a list. An empty list allows none. */
+  /** Allowed providers. An empty list allows none. */
   readonly only: readonly string[] | null;
   readonly ignore: readonly string[];
   readonly allowsFallbacks: boolean;
@@ -35,7 +34,6 @@ export type RoutePreferences = {
 const PROVIDERS_MAX = 64;
 const FALLBACKS_MAX = 8;
 const MICROS_PER_DOLLAR = 1_000_000;
-/** Micro-credits per million requests, for one dollar per request. */
 const REQUEST_SCALE = MICROS_PER_DOLLAR * MICROS_PER_DOLLAR;
 const DOLLARS = "must be a number of dollars, at least 0";
 

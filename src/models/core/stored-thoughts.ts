@@ -5,8 +5,7 @@ import { isObject, listOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
 
 /**
- * Data that the model needs back in the next turn, for clients whose protocol has no field for it:
- * `reasoning_details`, `extra_content` by call ID, and readable reasoning.
+ * Data that the model needs back in the next turn, for clients whose protocol has no field for it.
  */
 export type StoredThoughts = {
   readonly details: readonly JsonObject[];
@@ -17,7 +16,6 @@ export type StoredThoughts = {
 
 export const NO_THOUGHTS: StoredThoughts = { details: [], extras: {}, text: "" };
 
-/** The version. A checksum at the end detects damage. */
 const VERSION = "tk1";
 const CHARACTERS_MAX = 4_000_000;
 
@@ -48,10 +46,6 @@ function wholeDetails(details: readonly JsonObject[]): readonly JsonObject[] {
   return whole;
 }
 
-/**
- * Returns the field of `reasoning_details` that OpenRouter streams in pieces, or null if two
- * details don't belong together.
- */
 function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | null {
   const { type, index } = one;
   const { type: nextType, index: nextIndex } = next;

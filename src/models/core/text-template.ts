@@ -1,6 +1,6 @@
 /**
- * The text before and after a chunk's content. Most chunks differ from the last one only in their
- * text, so comparing replaces parsing.
+ * The text before and after a chunk's content. Most chunks differ only in their text, so comparing
+ * replaces parsing.
  */
 export type TextTemplate = {
   readonly before: string;
@@ -22,7 +22,6 @@ export class RepeatedText {
     this.#at = at;
   }
 
-  /** Returns the text, or null if the payload must be parsed. */
   read(payload: string): { kind: "text"; index: number; json: string } | null {
     if (this.#template === null) return null;
     const json = textOf(payload, this.#template);

@@ -6,7 +6,6 @@ import { shape } from "./shape.ts";
  * Encrypted reasoning is base64 (three bytes in four characters), and a token has about four bytes.
  */
 const SEALED_CHARACTERS_A_TOKEN = 16 / 3;
-/** Fields with encrypted reasoning. Their size is proportional to that of the reasoning. */
 const SEALS: ReadonlySet<string> = new Set([
   "signature",
   "thought_signature",

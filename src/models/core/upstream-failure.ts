@@ -8,15 +8,14 @@ type Complaint = {
   readonly code: string;
   readonly type: string;
   readonly param: string;
-  /** The error's own HTTP status, or NaN. Proxies return it within another status. */
+  /** The error's own HTTP status, or NaN. Proxies may return it within another status. */
   readonly status: number;
 };
 
 /**
- * Converts a response outside 2xx. `secret` is our key, which some hosts echo. 401 to 404 and
- * exhausted quotas are ours to fix; 400, 413 and 422 concern the request; 429, 503 and 529 mean
- * later; otherwise another route may succeed. Limits that concern only this request don't count
- * against the host.
+ * Converts a response outside 2xx. Some hosts echo our key `secret`. 401 to 404 and exhausted
+ * quotas are ours to fix. 400, 413 and 422 concern the request and don't count against the host.
+ * 429, 503 and 529 mean later. For others, another route may succeed.
  */
 export function httpFailure(
   status: number,
@@ -41,7 +40,6 @@ export function streamFailure(raw: Complained, secret?: string): ProviderFailure
   return failureOf(statusInside(raw, complaint), complaint, hints);
 }
 
-/** Details that apply unless the request caused the failure. */
 type Hints = { readonly retryAfterMs?: number; readonly secret?: string };
 
 const DISABLED: ReadonlySet<number> = new Set([401, 402, 403, 404]);
@@ -72,7 +70,7 @@ function isBlameless(status: number, { message, code, type }: Complaint): boolea
 
 const ABOUT_CONTENT = /moderat|flagged|content.policy|violates usage guidelines/i;
 
-/** Reports whether a 403 concerns the content. Such a 403 must not disable the route. */
+/** A 403 about the content must not disable the route. */
 function isAboutContent(status: number, { message }: Complaint): boolean {
   return status === 403 && ABOUT_CONTENT.test(message);
 }
@@ -95,8 +93,8 @@ function meantStatus(status: number, complaint: Complaint): number {
 }
 
 /**
- * Error types and codes of an invalid request, with any status. Some servers use
- * `invalid_request_error` for every error, so it is excluded.
+ * Error types and codes of an invalid request. Some servers use `invalid_request_error` for every
+ * error, so it is excluded.
  */
 const REQUEST_CODES: ReadonlySet<string> = new Set([
   "bad_request",
@@ -105,13 +103,10 @@ const REQUEST_CODES: ReadonlySet<string> = new Set([
   "INVALID_ARGUMENT",
   "ValidationException",
 ]);
-/** Messages that servers such as llama.cpp return with a 5xx for an unsupported request. */
+/** Messages of servers such as llama.cpp, which return a 5xx for an unsupported request. */
 const ABOUT_REQUEST =
   /^(?:failed to parse (?:tools|messages|grammar|tool_choice)\b|unsupported (?:tool|content)|json schema conversion failed)|^(?:image|audio|video) input is not supported/i;
 
-/**
- * Reports whether a 5xx concerns the request, so that a retry or a similar server would fail too.
- */
 function isAboutRequest(complaint: Complaint): boolean {
   const { code, type, status } = complaint;
   if (REFUSED.has(status) || REQUEST_CODES.has(code) || REQUEST_CODES.has(type)) return true;
@@ -165,7 +160,6 @@ function refusal(
   return { kind: "refused", reason, message, param: param ?? "messages", code: CONTEXT_CODE };
 }
 
-/** A noun for the long text, and in the same sentence a word for the excess, in either order. */
 const LENGTH =
   "(?:context[ _-]?(?:length|window|limit|size)|maximum context|(?:prompt|input|`inputs`|message)s?\\b[^.:]{0,40}?\\b(?:length|tokens?)|(?:model )?token limit|model(?:'s)? (?:context )?length)";
 const EXCESS =
@@ -213,7 +207,6 @@ function detailOf(inner: Complained): Pick<Complaint, "message" | "param"> {
   return { message: word(first.msg), param: place.join(".") };
 }
 
-/** Returns the status of an error event: its numeric code, or that of its type. */
 function statusInside(raw: Complained, complaint: Complaint): number {
   const inner: Complained = isObject(raw.error) ? raw.error : raw;
   const code = ownStatus(inner);
@@ -235,12 +228,11 @@ function word(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Maximum wait in ms; longer ones mean "not today". */
 const WAIT_MS_MAX = 3_600_000;
 
 /**
- * Returns the requested wait in ms, or null. Reads milliseconds, then seconds, then a date (RFC
- * 9110 10.2.3), relative to the response's `date`.
+ * Returns the requested wait in ms: as milliseconds, seconds or a date (RFC 9110 10.2.3), relative
+ * to the response's `date`.
  */
 export function retryAfterMs(headers: Headers): number | null {
   for (const name of ["retry-after-ms", "x-ms-retry-after-ms"]) {
@@ -271,8 +263,8 @@ const HINT_MS_MAX = 60_000;
 const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
- * Returns a wait without `retry-after` in ms, at most a minute, or null: from the message ("Please
- * retry after 6 seconds"), or the reset of an exhausted limit.
+ * Returns a wait without `retry-after` in ms, at most a minute, from the message or the reset of an
+ * exhausted limit.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {
   const reported = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(
@@ -296,7 +288,7 @@ const DURATION =
   /^(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?) ?(?:s|seconds?))?(?:(\d+(?:\.\d+)?) ?ms)?$/;
 const SECONDS_MAX = 86_400;
 
-/** Parses "1s", "6m0s", "1h2m", "20ms", "6 seconds" or "11.5". Returns null for other texts. */
+/** Parses "1s", "6m0s", "1h2m", "20ms", "6 seconds" or "11.5", else returns null. */
 function durationMs(raw: string): number | null {
   const text = raw.trim().toLowerCase().replace(/\.$/, "");
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text) > SECONDS_MAX ? null : Number(text) * 1000;

@@ -56,10 +56,7 @@ function completion(answer: JsonObject, receipt: Receipt): JsonObject {
   };
 }
 
-/**
- * Writes chunks with our ID and model. A chunk that differs only in its text reuses the last one's
- * JSON.
- */
+/** A chunk that differs only in its text reuses the last one's JSON. */
 class ChatStream extends OpenAiStream implements StreamWriter {
   #last: Chunk = { choices: [] };
   #around: (EventTemplate & { readonly index: number }) | null = null;

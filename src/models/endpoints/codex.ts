@@ -7,9 +7,9 @@ import { CONTEXT, responseStream } from "../protocols/responses/client-answer.ts
 import { echoOf } from "../protocols/responses/client-response-object.ts";
 
 /**
- * The errors for Codex (codex-rs, its SSE reader and api_bridge), which reads reasons only in
- * streams. After a 402 or 429 it retries or silently drops a turn, and after a charged 5xx it would
- * pay again. So these are sent as a failed stream.
+ * The errors for Codex (codex-rs, its SSE reader and api_bridge). After a 402 or 429 it retries or
+ * silently drops a turn, and after a charged 5xx it would pay again. So it gets these as a failed
+ * stream.
  */
 export const codexDialect: Dialect = {
   error(failure, requestId) {

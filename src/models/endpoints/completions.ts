@@ -142,7 +142,6 @@ class TextStream extends OpenAiStream implements StreamWriter {
     super("text_completion", head, includeUsage);
   }
 
-  /** Writes the choices with a text or an end. This format has no roles or reasoning. */
   chunk(chunk: Chunk): string {
     const choices = chunk.choices.flatMap(({ index, delta, finish_reason }) => {
       const written = delta.content || (delta.refusal ?? "");

@@ -42,11 +42,10 @@ function parse(value: object): Result<ParsedRequest> {
 
 type Piece = Extract<StreamEvent, { kind: "piece" }>;
 
-/** Writes images as they arrive. The fields after them wait for the charge. */
+/** The fields after the images wait for the charge. */
 abstract class ImageWriter implements StreamWriter {
   /** A comment would break an image. */
   readonly ping: string = "";
-  /** The image being written; 0 for none, negative for a preview. */
   #current = 0;
   protected fields: JsonObject = {};
 

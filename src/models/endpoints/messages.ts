@@ -72,7 +72,6 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 
 const CACHING: JsonObject = { prompt_cache_options: { mode: "explicit" } };
 
-/** Returns the region that the client requires, or null for `global`. */
 function placeOf({
   inference_geo: name,
 }: MessagesBody): NonNullable<ParsedRequest["place"]> | null {
@@ -96,7 +95,7 @@ const PARAMS: Readonly<Record<string, string>> = {
   stop: "stop_sequences",
 };
 
-/** Returns this format's name of a core field, without the position, which differs. */
+/** Omits the position, which differs. */
 function paramOf(param: string): string | null {
   const field = /^[a-z_]+/.exec(param)?.[0] ?? null;
   return field === null ? null : (PARAMS[field] ?? field);

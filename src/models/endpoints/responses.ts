@@ -176,7 +176,6 @@ const PARAMS: readonly (readonly [RegExp, string])[] = [
   [/^logprobs\b/, "include"],
 ];
 
-/** Returns this format's name of a core field. Inside messages, only parts have a position. */
 function paramOf(core: string, places: Heard["places"]): string {
   const [, message, part] = /^messages\[(\d+)\]\.content(\[\d+\]\..*)$/.exec(core) ?? [];
   const place = places.get(Number(message));

@@ -40,7 +40,7 @@ function usageOf({ usage, costMicro }: Receipt): JsonObject {
   return { type: "duration", seconds: usage.second ?? 0, ...costFields(costMicro) };
 }
 
-/** Returns a writer of a transcript's events. The whole text comes last, after the charge. */
+/** The whole text comes last, after the charge. */
 function eventWriter(): StreamWriter {
   let text = "";
   return {

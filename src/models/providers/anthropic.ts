@@ -115,7 +115,7 @@ type Count = {
   readonly signal: AbortSignal;
 };
 
-/** Returns a prompt's tokens by Anthropic's own free counter, or null after the timeout. */
+/** Uses Anthropic's own free counter. Returns null after the timeout. */
 async function countTokens(
   { baseUrl, secret }: AnthropicHost,
   { upstreamId, native, signal }: Count,

@@ -48,7 +48,7 @@ const TERMINATOR = "aws4_request";
 
 /**
  * Returns a function that signs a POST without a query by SigV4 (docs.aws.amazon.com, "Create a
- * signed AWS API request"), including host and x-amz-* headers.
+ * signed AWS API request").
  */
 export function requestSigner(credentials: Credentials, region: string): Authorize {
   if (credentials.kind === "bearer") {

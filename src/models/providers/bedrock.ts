@@ -59,7 +59,6 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
     const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operation}`;
     return post(call, { url, headers: { accept, ...(await authorize(url, body)) }, body });
   };
-  /** Sends a body to a model that stays in the guaranteed location. */
   const at = async (
     { upstreamId }: ProviderCall,
     body: () => Promise<OutgoingBody | ProviderFailure>,
@@ -129,8 +128,8 @@ function isElsewhere(address: string, { region }: ProviderConfig): boolean {
 }
 
 /**
- * Returns the configuration's problems: a URL that breaks the host's guarantee, or half of an
- * access key, which would silently disable the provider.
+ * Returns the problems: a URL that breaks the host's guarantee, or half of an access key, which
+ * would silently disable the provider.
  */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const found = baseUrlProblems(config, BASE_URL);

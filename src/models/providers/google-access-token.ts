@@ -17,12 +17,9 @@ export const TOKEN_URL = "https://oauth2.googleapis.com/token";
 const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const ASSERTION_S = 3600;
-/** Minimum remaining lifetime of a token in ms. */
 const MARGIN_MS = 300_000;
 const EXCHANGE_MS = 10_000;
-/**
- * Maximum wait for a shared exchange in ms. It ends with its request; then others start their own.
- */
+/** Maximum wait for a shared exchange. It ends with its request; then others start their own. */
 const SHARED_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 
@@ -42,7 +39,7 @@ export function serviceAccountOf(json: string): ServiceAccount | readonly string
   return missing.length > 0 ? missing : { email, privateKey, project };
 }
 
-/** Matches a PEM text. Secrets from a shell may contain `\n` as two characters. */
+/** Secrets from a shell may contain `\n` as two characters. */
 const PEM = /^-----BEGIN PRIVATE KEY-----(.+)-----END PRIVATE KEY-----$/;
 const LINE_ENDS = /\s|\\n/g;
 
@@ -147,10 +144,7 @@ export class AccessTokens {
   }
 }
 
-/**
- * Returns a JSON Web Token that requests an access token, signed with RS256 (RFC 7515, RFC 7518
- * 3.3).
- */
+/** Follows RFC 7515 and RFC 7518 3.3. */
 async function signed(account: ServiceAccount, nowS: number): Promise<string> {
   const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
   const line = account.privateKey.replaceAll(LINE_ENDS, " ").trim();

@@ -29,9 +29,8 @@ type Service = {
   readonly models: string;
   readonly embeddings: EmbeddingMethod;
   credential(): Promise<Credential | ProviderFailure>;
-  /** Handles a 401. Returns true if another credential may work. */
+  /** Returns true if another credential may work. */
   renew?(refused: Credential): boolean;
-  /** Returns secret values that an upstream's text may quote. */
   secrets(): readonly string[];
 };
 
@@ -115,7 +114,7 @@ const GEMINI: BuiltInProvider = {
   },
 };
 
-/** Vertex's hosts that keep prompts in a region. Vertex is unavailable in other regions. */
+/** Hosts that keep prompts in a region. Vertex is unavailable in other regions. */
 const VERTEX_HOSTS: Partial<Record<Region, string>> = {
   eu: "https://aiplatform.eu.rep.googleapis.com/v1",
   us: "https://aiplatform.us.rep.googleapis.com/v1",

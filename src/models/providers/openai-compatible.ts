@@ -33,9 +33,7 @@ export function openAiCompatible(host: OpenAiHost): Provider {
   return { ...httpProvider(wire), takesTokens, summarizesThoughts };
 }
 
-/**
- * Returns a host with two protocols. Responses is for its clients and for models that require it.
- */
+/** Responses is for its clients and for models that require it. */
 function withResponses(
   { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
   chat: ProviderProtocol,

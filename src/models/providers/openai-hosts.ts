@@ -92,7 +92,6 @@ function builtIn(host: Host): BuiltInProvider {
   };
 }
 
-/** Returns the guaranteed location of the host that a region calls. */
 function tagOf({ baseUrls, ownHostIf }: Host, config: ProviderConfig): HostTag {
   const isOwn =
     baseUrls[config.region] !== undefined &&
@@ -111,7 +110,7 @@ export type HostPlace = { readonly tag: HostTag; readonly url: string };
 
 /**
  * Returns the addresses for a host's key: the called one first, then the company's others, or only
- * a `*_BASE_URL`. Returns null for other protocols and unused hosts.
+ * a `*_BASE_URL`. Returns null for unused hosts.
  */
 export function placesOf(
   id: string,

@@ -91,7 +91,7 @@ function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider
   });
 }
 
-/** Reports whether an entry can be used: all secrets that it names, also in headers, are set. */
+/** All secrets that an entry names, also in headers, must be set. */
 function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
   if (!PROFILES.has(entry.profile)) return false;
   const named = entry.secret === undefined ? [] : [entry.secret];

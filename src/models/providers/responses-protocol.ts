@@ -24,8 +24,8 @@ type ResponsesHost = {
 };
 
 /**
- * Returns OpenAI's Responses API for chat calls, converted or native. Nothing is stored upstream.
- * The client receives encrypted reasoning and sends it back.
+ * Returns OpenAI's Responses API for chat calls. Nothing is stored upstream. The client receives
+ * encrypted reasoning and sends it back.
  */
 export function responsesWire({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
   const identity = new Identity(secret ?? "");
@@ -84,8 +84,8 @@ async function againWithoutReasoning(
 const HASHES_MAX = 512;
 
 /**
- * The caller's identity for OpenAI. Keyed hashes, so that customers never share a cache slot, and
- * no name is sent. Empty without a customer (scripts).
+ * The caller's identity for OpenAI: keyed hashes instead of names, so that customers never share a
+ * cache slot.
  */
 class Identity {
   readonly #secret: string;
@@ -97,10 +97,6 @@ class Identity {
     this.#secret = secret;
   }
 
-  /**
-   * Returns `safety_identifier` and `prompt_cache_key`, or an empty object without a customer.
-   * `cacheKey`: the client's own key.
-   */
   async fieldsFor({ customer, upstreamId }: ChatCall, cacheKey: unknown): Promise<JsonObject> {
     if (customer === undefined) return {};
     const { orgId, user } = customer;

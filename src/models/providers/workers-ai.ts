@@ -104,10 +104,7 @@ function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
   return { text: body.input, ...(pooling !== undefined && { pooling }) };
 }
 
-/**
- * Converts `{ shape, data: [[...]], pooling }` without usage. Returns null if a vector is missing
- * or pooled differently.
- */
+/** Returns null if a vector is missing or pooled differently. */
 function embeddingAnswer(
   raw: JsonObject,
   call: EmbeddingsCall,

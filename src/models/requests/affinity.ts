@@ -3,12 +3,12 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** Minimum prompt that providers cache, in tokens. A few Claude models cache shorter ones. */
+/** Minimum prompt that providers cache. A few Claude models cache shorter ones. */
 const CACHED_TOKENS_MIN = 1024;
-/** Number of characters at the start of a prompt that identify a conversation. */
+/** Characters at the start of a prompt that identify a conversation. */
 const START_CHARACTERS = 8192;
 
-/** Lifetimes of prompt caches after their last use, in seconds. Others last five minutes. */
+/** Seconds that prompt caches live after their last use. Others last five minutes. */
 const LIFETIMES: ReadonlyMap<string, number> = new Map([
   ["deepseek", 3600],
   ["groq", 7200],
@@ -17,15 +17,14 @@ const LIFETIMES: ReadonlyMap<string, number> = new Map([
 const LIFETIME_DEFAULT = 300;
 const LIFETIME_HOUR = 3600;
 
-/** Returns how long a provider caches a request's prompt, in seconds. */
+/** Returns how long a provider caches a request's prompt. */
 export function cacheSeconds(provider: string, { hourCache }: PromptSize): number {
   return hourCache === true ? LIFETIME_HOUR : (LIFETIMES.get(provider) ?? LIFETIME_DEFAULT);
 }
 
 /**
  * Returns the hash that identifies a conversation, from its session, cache key or the start of its
- * prompt. Returns null if no cached prompt can influence the route: one route, a short prompt or
- * the client's own order.
+ * prompt. Returns null if no cached prompt can influence the route.
  */
 export function affinityOf(
   body: ChatBody,
@@ -53,10 +52,7 @@ function startOf({ messages, tools = [] }: ChatBody): readonly unknown[] {
   return parts.map((part) => shortened(part));
 }
 
-/**
- * Shortens a value's texts to a total length. A shortened text keeps its original length as a
- * number.
- */
+/** A shortened text keeps its original length as a number. */
 function shortened(value: unknown, left = { characters: START_CHARACTERS }): unknown {
   if (left.characters <= 0) return 0;
   if (typeof value === "string") {

@@ -17,8 +17,8 @@ import { readAuthorizeBody } from "./authorize.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize.ts";
 
 /**
- * Handles POST /internal/v1/authorize in a key's home region. Checks that the key is global and
- * active and, for a paid request, holds credits. Only the caller's region applies the rate limit.
+ * Handles POST /internal/v1/authorize in a key's home region: checks that the key is global and
+ * active, and holds credits. Only the caller's region applies the rate limit.
  */
 export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const request = readAuthorizeBody(c.var.peerBody);
@@ -33,10 +33,7 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   return c.json(refused(held.failure));
 }
 
-/**
- * Returns the caller: from this isolate's cache for a hold, else from the key object, which records
- * the use.
- */
+/** Uses this isolate's cache for a hold, else the key object, which records the use. */
 async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<Result<Caller>> {
   const { config, timers } = c.var;
   const callers = knownCallers(config);
@@ -58,10 +55,7 @@ function refused(failure: Failure): object {
   return { ok: false, failure };
 }
 
-/**
- * Returns the price list for a request without a hold. Only the wallet has the sessions, so it
- * checks the key.
- */
+/** Returns the price list. Sessions are only in the wallet, so it checks the key. */
 async function lookedAt(
   c: Context<AppEnv>,
   orgId: string,
@@ -81,7 +75,7 @@ async function lookedAt(
   return { unanswered: false, result: success(seen) };
 }
 
-/** Holds credits with one attempt fewer than locally, because the other region retries the call. */
+/** Makes one attempt fewer than locally, because the other region retries the call. */
 async function holdFor(
   c: Context<AppEnv>,
   { keyId, orgId }: Caller,

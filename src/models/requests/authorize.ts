@@ -19,7 +19,7 @@ import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 
 /** A request to a key's home region for the caller and, for paid requests, a hold. */
 export type AuthorizeRequest = RequestCredential & {
-  /** The hold without the key's ID, which the home region looks up. */
+  /** The home region looks up the key's ID. */
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
 /** The granted hold. `granted` is 0 if no hold was requested. */
@@ -153,14 +153,13 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
     : { unanswered: false, result: refuse(failure) };
 }
 
-/** The context of the call. `spentMs`: the time that the request has waited so far. */
 type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
   readonly spentMs: number;
 };
 
 /**
- * Requests the caller and the hold from a key's home region, with one retry under the same ID.
- * Returns `unanswered` with `home_region_unreachable` on failure. A hold may exist then.
+ * Requests the caller and the hold from a key's home region, with one retry under the same ID. A
+ * hold may exist even after `unanswered`.
  */
 export async function authorizeAtHome(
   home: PeerConfig | undefined,
@@ -189,7 +188,7 @@ export async function authorizeAtHome(
 
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } } as const;
 
-/** Reports whether the grant matches the request. Any other grant is not a hold. */
+/** A grant that doesn't match the request is not a hold. */
 function isFor({ hold }: AuthorizeRequest, { granted }: Authorized): boolean {
   if (hold === null) return true;
   const least = Math.min(hold.least, ...(hold.candidates ?? []).map((one) => one.least));

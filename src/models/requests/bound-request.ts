@@ -31,8 +31,8 @@ import type { Need } from "../core/route-needs.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /**
- * The models and providers that may serve a request. `defaultCap`: output tokens without a cap;
- * Infinity is the model's maximum.
+ * The models and providers that may serve a request. A `defaultCap` of Infinity is the model's
+ * maximum.
  */
 export type Sold = {
   readonly catalog: Catalog;
@@ -111,7 +111,7 @@ function choiceOf(
 const NO_IDS: ReadonlySet<string> = new Set();
 const UNMEASURED = () => ({ latencyMs: null, tokensPerSecond: null });
 
-/** Reports whether the model may reason for this request. Most reasoning models do by default. */
+/** Most reasoning models reason by default. */
 function isThinking(
   { abilities, routes }: Model,
   { reasoning_effort: effort }: ChatBody,
@@ -145,9 +145,7 @@ function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | 
     : null;
 }
 
-/**
- * Returns the capable routes for the request's content, native ones only if no other can serve it.
- */
+/** Returns native routes only if no other can serve the content. */
 function routesFor(
   able: readonly Route[],
   {
@@ -241,10 +239,6 @@ function isSpoken(
   return routes.some((route) => speaksNatively(providers.get(route.provider), route, native));
 }
 
-/**
- * Returns the larger of the native body's and the converted body's size, if routes need both.
- * `native` is null if no route accepts it.
- */
 function promptSize(
   body: ChatBody,
   native: NativeRequest | null,
@@ -306,8 +300,8 @@ type ChatNeeds = {
 };
 
 /**
- * Returns the routes that can serve a chat request, in order, by `n`, images, tools and prompt
- * length. Returns 400 with the `param` that no route supports.
+ * Returns the routes that can serve a chat request, in order. Returns 400 with the `param` that no
+ * route supports.
  */
 export function capableRoutes(
   model: Model,
@@ -339,8 +333,8 @@ export function capableRoutes(
 }
 
 /**
- * Drops routes whose context window is too short. If none fits, the largest stay, because the size
- * is an estimate and the provider decides.
+ * If no context window is long enough, the largest stay, because the size is an estimate and the
+ * provider decides.
  */
 function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
   const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;

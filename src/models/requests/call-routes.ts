@@ -57,7 +57,7 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
   return { ok: true, route: servingRoute(run, served.value, routes), answer };
 }
 
-/** The route that last received the request. A client that disconnects pays for its work. */
+/** A client that disconnects pays for the work of the route that last received its request. */
 type Tried = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 type SpentThere = { readonly tried: Tried; readonly spent: FailedUsage };
@@ -122,10 +122,7 @@ async function callRoute(
   );
 }
 
-/**
- * Returns the time limits for a route. Images take minutes, and a second attempt would be billed
- * again.
- */
+/** Images take minutes, and a second attempt would be billed again. */
 function waits(run: Run, routes: readonly PaidRoute[]) {
   const { core, stream, reply } = run.request;
   const { UPSTREAM_HEADERS_MS, UPSTREAM_FIRST_MS, KEEP_ALIVE_MS } = run.services.numbers;
@@ -138,7 +135,6 @@ function waits(run: Run, routes: readonly PaidRoute[]) {
   return { headersMs, firstMs: UPSTREAM_FIRST_MS, quietMs: KEEP_ALIVE_MS };
 }
 
-/** Releases the request's body once no other route will be called. */
 function dropBody({ request, slot, bodyBytes }: Run): void {
   const { native } = request;
   request.core = null;
@@ -147,8 +143,8 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
 }
 
 /**
- * Returns the timeout of a JSON answer in ms: the time for its output at a slow pace, at most ten minutes.
- * Transcriptions have no cap and begin with an upload, so they always get ten minutes.
+ * Returns the time for the output at a slow pace, at most ten minutes. Transcriptions begin with an
+ * upload and get ten minutes.
  */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
@@ -172,9 +168,9 @@ function servingRoute(
 }
 
 /**
- * Returns the outcome of a request without a response. A client that disconnected during a call
- * pays for the input and an estimate of the output, because the provider bills them. A request that
- * caused its last failure pays for that attempt. All others are free.
+ * Returns the outcome of a request without a response. A client that disconnected pays for the
+ * input and an estimate of the output, because the provider bills them. A request that caused its
+ * last failure pays for that attempt.
  */
 function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
   const isOwed = last.spent !== null || run.timer.reason === "drained";
@@ -182,7 +178,6 @@ function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
   return outcome === null ? released(run, failure, failure.kind) : refusing(run, failure, outcome);
 }
 
-/** Returns the charge for a request without a response, or null if nothing is owed. */
 function owed(run: Run, { tried, spent }: Last): Outcome | null {
   if (spent === null) return tried === null ? null : unseenCharge(run, tried);
   useOption(run.request, spent.tried.option);
@@ -191,7 +186,7 @@ function owed(run: Run, { tried, spent }: Last): Outcome | null {
   return chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
 }
 
-/** Voids the hold, then responds, so that an immediate retry has its credits again. */
+/** Voids the hold before the response, so that an immediate retry has its credits again. */
 function released(run: Run, failure: Failure, reason: string): EndedResponse {
   return refusing(run, failure, { kind: "void", reason });
 }
@@ -214,7 +209,7 @@ const STATUSES: ReadonlySet<string> = new Set(
 
 /**
  * Logs and counts a failed attempt. Disconnects don't count against the provider. An attempt
- * without memory in this isolate counts as shed.
+ * without memory counts as shed.
  */
 export function reportFailedAttempt(
   run: Run,
@@ -254,10 +249,7 @@ function noteAttempt(
   progress.attempts = [...progress.attempts, reported];
 }
 
-/**
- * Returns a failure's metric labels, from bounded sets: the HTTP status or `none`, and the reason
- * (its kind for a bare status).
- */
+/** Returns metric labels from bounded sets. */
 function wordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
   readonly status: string;
   readonly reason: string;

@@ -28,7 +28,7 @@ export type RouteRule = {
 
 /**
  * Returns the routes that meet all rules, in order, or 400 with the `param` of the first rule that
- * none meets. Holds, calls and failover use only these routes.
+ * none meets.
  */
 export function allowedRoutes(
   { id }: Pick<Model, "id">,
@@ -114,10 +114,7 @@ function rulesOf({ preferences, prompt }: RouteChoice): RouteRule[] {
   return rules;
 }
 
-/**
- * Reports whether every token costs at most the maximum: at the usual price, at the price for this
- * prompt length, and for cache writes.
- */
+/** Checks the usual price, the price for this prompt length, and cache writes. */
 function isWithin(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean {
   return [route.price, priceAt(route, prompt.bound)].every((price) => {
     const { input, output, request } = maxPrice;
@@ -141,7 +138,7 @@ function inOrder(routes: readonly Route[], choice: RouteChoice): readonly Route[
   return allowsFallbacks || order.length > 0 ? ordered : ordered.slice(0, 1);
 }
 
-/** Sorts routes, best first. Routes without measurements come last, in their usual order. */
+/** Routes without measurements come last, in their usual order. */
 function sortedBy(
   sort: RouteSort,
   routes: readonly Route[],

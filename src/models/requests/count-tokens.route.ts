@@ -24,8 +24,7 @@ import { parseCount } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
 
 /**
- * Factor for estimates of Claude's tokens. A client that counts too few compacts its context too
- * late.
+ * Raises estimates of Claude's tokens. A client that counts too few compacts its context too late.
  */
 const RAISED = 1.1;
 /** Tokens added per message and per request (from OpenAI's cookbook). */
@@ -34,7 +33,7 @@ const UPSTREAM_MS = 3000;
 
 /**
  * Handles POST /v1/messages/count_tokens. Returns the upstream's count on a native route, else our
- * estimate, never 0. It is free, but counts toward the requests per minute and needs a slot.
+ * estimate, never 0. It is free, but counts toward the requests per minute.
  */
 export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
   const counted = await count(c);
@@ -63,7 +62,6 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   return success(reported ?? estimate.value);
 }
 
-/** Estimates the body that would be sent: the native one if the model has a native route. */
 function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
   const prompt = promptOf(body, new ConversionLosses(body));
   if (!prompt.ok) return prompt;
@@ -80,7 +78,7 @@ function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<nu
   return success(Math.max(1, Math.ceil(likely * RAISED)));
 }
 
-/** Counts a chat's tokens with o200k, the known encoding closest to other models'. */
+/** Counts with o200k, the known encoding closest to other models'. */
 function closely({ messages, tools, response_format: format }: ChatBody, model: Model): number {
   const texts = [tools, format].flatMap((field) => (field ? JSON.stringify(field) : []));
   let images = 0;
@@ -119,9 +117,6 @@ function speakerOf(c: Context<AppEnv>, { routes }: Model): Speaker | null {
 
 type Speaker = { readonly provider: Provider; readonly upstreamId: string };
 
-/**
- * Returns the count of the first native route, or null without such a route or after the timeout.
- */
 async function upstreamCount(
   c: Context<AppEnv>,
   body: CountBody,

@@ -58,7 +58,6 @@ function makeDeployment(config: Config): Deployment {
   };
 }
 
-/** Returns models with a route to a provider that can't serve them. */
 function unaskable({ models }: Config, providers: Deployment["providers"]): ConfigProblem[] {
   return models.flatMap(({ id, kind, routes }) =>
     routes

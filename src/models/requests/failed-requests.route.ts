@@ -42,13 +42,12 @@ type Waiting = {
 
 /**
  * The failed requests that this isolate hasn't reported yet: the newest in full, all as counts. One
- * call reports them `delayMs` after the first, or when requests or errors are read. They are lost
- * with the isolate, but carry no charges.
+ * call reports them after `delayMs`, or before requests or errors are read. If the isolate ends,
+ * they are lost, but they carry no charges.
  */
 class FailedRequests {
   readonly #delayMs: number;
   readonly #waiting = new Map<string, Waiting>();
-  /** The start of the wait for the next report (`elapsedMs`); -Infinity without a wait. */
   #begunMs = -Infinity;
 
   constructor(delayMs: number) {
@@ -71,7 +70,7 @@ class FailedRequests {
     waiting.counts.set(name, { hour, keyId, code, status, count: before + 1, lastAt, lastId });
   }
 
-  /** Schedules a report unless one is scheduled. `waitUntil` keeps the isolate alive until then. */
+  /** `waitUntil` keeps the isolate alive until the report. */
   tellLater(waitUntil: (work: Promise<unknown>) => void, tell: Tell): void {
     if (this.#waiting.size === 0) return;
     if (Math.abs(elapsedMs() - this.#begunMs) <= this.#delayMs + LOST_AFTER_MS) return;
@@ -128,8 +127,8 @@ export function summarizeRequest({ request, user, reply }: ParsedRequest): Reque
 }
 
 /**
- * Records a failed or disconnected request of a known key, including errors within streams. Its
- * wallet is notified later.
+ * Records a failed or disconnected request of a known key, including errors within streams. The
+ * report to its wallet follows later.
  */
 export function recordFailedRequest(
   c: Context<AppEnv>,
@@ -185,7 +184,6 @@ const LEFT: ReportedError = {
   param: null,
 };
 
-/** Returns a failure in the client's format, without quotes from the provider or the client. */
 function toldOf(
   failure: Failure,
   { isStream, wasAsked }: { readonly isStream: boolean; readonly wasAsked: boolean },
@@ -207,7 +205,6 @@ function ownWords(failure: Failure, wasAsked: boolean): Failure {
   return isNamed && !MODEL_NAME.test(failure.model) ? { ...failure, model: "..." } : failure;
 }
 
-/** Maximum time in ms that a reader waits for this isolate's report. */
 const TOLD_WITHIN_MS = 1000;
 
 /**

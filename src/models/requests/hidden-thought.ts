@@ -1,10 +1,9 @@
 /**
- * Estimated pace of hidden output, in tokens per second. Reasoning models generate 50 to 200, so
- * the estimate is at most a factor of two off.
+ * Reasoning models generate 50 to 200 tokens per second, so this estimate is at most a factor of
+ * two off.
  */
 const HIDDEN_TOKENS_A_SECOND = 100;
 
-/** Minimum silence of a reasoning model that counts as reasoning, in ms. */
 const SILENCE_MS = 1000;
 
 export type ThinkingModel = {
@@ -23,7 +22,6 @@ export function hiddenTokens(ms: number): number {
 export class HiddenThought {
   readonly #model: ThinkingModel;
   #nowMs: number;
-  /** The start of possible reasoning; null while output arrives. */
   #sinceMs: number | null;
   #thoughtMs = 0;
   #isShown = false;
@@ -34,7 +32,6 @@ export class HiddenThought {
     this.#sinceMs = model.mayThink ? model.askedMs : null;
   }
 
-  /** Reports whether there may be reasoning that never arrives. */
   get isPossible(): boolean {
     return this.#sinceMs !== null || (this.#model.mayThink && !this.#isShown);
   }
@@ -54,7 +51,6 @@ export class HiddenThought {
     this.#sinceMs ??= this.#nowMs;
   }
 
-  /** Records reasoning text: the full reasoning, or a part of a summary. */
   showThought(): void {
     if (this.#model.summarizes) this.begin();
     else this.seal();

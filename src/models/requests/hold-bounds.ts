@@ -12,7 +12,7 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** Minimum useful output in tokens. Smaller grants are rejected. */
+/** Minimum useful output. Smaller grants are rejected. */
 const LEAST_OUTPUT_TOKENS = 64;
 
 /** The output bounds of a request, in tokens per choice. */
@@ -26,8 +26,8 @@ export type OutputCap = {
 };
 
 /**
- * The cost bounds of a request at its most expensive route: a hold is between `least` and `most`.
- * `sure`: the minimum with the prompt's upper bound.
+ * The bounds of a hold at the request's most expensive route. `sure` is the minimum at the prompt's
+ * upper bound.
  */
 export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
@@ -39,10 +39,7 @@ type AskedOutput = {
   readonly least?: number;
 };
 
-/**
- * Returns the output cap of a chat request: the requested one, else the default within the context
- * window.
- */
+/** Returns the requested output cap, or the default within the context window. */
 export function outputCap(model: Model, prompt: PromptSize, requested: AskedOutput): OutputCap {
   const thought = requested.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
   const floor = Math.max(model.minOutput, thought, requested.least ?? 0);
@@ -57,7 +54,7 @@ const RESPONSES_REPEATS = 4;
 
 /**
  * Returns the output cap of a buffered chat: a JSON response, or log probabilities in a Responses
- * stream. Lowers a default. Returns 400 if a requested cap is too high.
+ * stream. Rejects a requested cap that is too high with 400.
  */
 export function capThatFits(
   cap: OutputCap,
@@ -77,9 +74,7 @@ export function capThatFits(
     : invalid(`${message}, fewer choices, or a stream.`, "n");
 }
 
-/**
- * Returns the maximum number of buffered bytes of a response, or null if it is streamed through.
- */
+/** Returns null if the response is streamed through. */
 function heldBytesMax({ logprobs }: ChatBody, { reply, native }: ParsedRequest): number | null {
   if (reply.kind === "json") return JSON_BYTES_MAX;
   const isRepeated = logprobs === true && native?.wire === "responses";
@@ -107,9 +102,9 @@ export function costBounds(
 }
 
 /**
- * Returns the output cap, in tokens per choice, that a grant covers at one route after the prompt's
- * upper bound, or its estimate if too little is left. Returns null if the route can't be used;
- * never 0.
+ * Returns the output, in tokens per choice, that a grant can pay for on one route after the
+ * prompt's upper bound, or its estimate if too little is left. Returns null, never 0, if the route
+ * can't be used.
  */
 export function affordableCap(
   route: Route,
@@ -129,7 +124,7 @@ export function affordableCap(
   return null;
 }
 
-/** Returns the output cap for a route. A default also leaves room for the prompt. */
+/** A default also leaves room for the prompt. */
 function capAt(
   { limits }: Route,
   {
@@ -168,8 +163,8 @@ function scaledFactor(route: Route): number {
 }
 
 /**
- * Returns the output tokens, for all choices, that the grant covers after the prompt; -1 if it
- * doesn't cover it.
+ * Returns the output tokens of all choices that the grant covers after the prompt; -1 if it doesn't
+ * cover the prompt.
  */
 function tokensFor(
   route: Route,
@@ -196,7 +191,7 @@ function worstCost(
   return Number((sum + 999_999n) / 1_000_000n);
 }
 
-/** Returns the maximum cost of a request's units, in millionths of a micro-credit. */
+/** Returns millionths of a micro-credit. */
 function unitsCost({ units: prices }: Price, { units: counts = {} }: PromptSize): bigint {
   if (prices === undefined) return 0n;
   return COUNTED_UNITS.reduce(

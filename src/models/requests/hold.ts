@@ -25,12 +25,11 @@ import { releaseHold } from "./settle.ts";
 import { routeName } from "../routing/route-health.ts";
 
 const ATTEMPTS = 2;
-/** Maximum number of keys with a policy that an isolate remembers. */
 const POLICIES_MAX = 10_000;
 
 /**
  * Holds credits for a run in the wallet or the key's home region, and returns its routes. If the
- * response is lost, the run is rejected, and the outbox voids a possible hold.
+ * response is lost, the run is rejected, and the outbox voids the hold.
  */
 export async function hold(run: Run): Promise<Result<GrantedHold>> {
   const { caller, progress, services } = run;
@@ -49,7 +48,6 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
   return result;
 }
 
-/** Retries with the organization's prices if the wallet has another price list. */
 async function holdAtOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, request, services } = run;
   const reached = await holdWithCandidates(run);
@@ -75,7 +73,6 @@ async function holdWithCandidates(run: Run): Promise<Reached<HoldGrant>> {
   return reached.unanswered ? reached : holdOnce(run);
 }
 
-/** Returns the routes of a request with their bounds, model by model. */
 function candidatesOf(request: PaidRequest): RouteCandidate[] {
   return optionsOf(request)
     .flatMap(({ sent, model, routes, prompt, cap }) =>
@@ -130,7 +127,7 @@ function choicesOf(cap: OutputCap | null): number {
   return cap?.choices ?? 1;
 }
 
-/** Holds credits in this region. The same call admits or rejects a presumed key. */
+/** Holds in this region. The same call admits or rejects a presumed key. */
 function holdInRegion(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
   const { caller, isPresumed, progress, timers } = run;
   const { keyHash, orgId, shown } = caller;
@@ -147,8 +144,8 @@ function holdInRegion(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>>
 }
 
 /**
- * Returns the routes that a grant covers and policies allow, with their caps. They include the most
- * expensive allowed route.
+ * Returns the routes that a grant covers and policies allow. They include the most expensive
+ * allowed route.
  */
 function paidFor({ request, services }: Run, grant: HoldGrant): PaidRoute[] {
   const { routes: allowed, warmRoute } = grant;
@@ -177,7 +174,7 @@ function paidRoutes(
   }: Pick<PaidRequest, "native" | "routes"> & Pick<RunServices, "providers">,
 ): PaidRoute[] {
   const { prompt, cap } = option;
-  // Granted tokens per choice after the prompt.
+  // Per choice, after the prompt.
   const grantedTokens = tokens?.granted ?? tokensGranted ?? Infinity;
   const tokensLeft = Math.floor((grantedTokens - prompt.estimate) / choicesOf(cap));
   return routes.flatMap((route) => {

@@ -21,8 +21,8 @@ export function useOption(request: PaidRequest, option: ModelOption | undefined)
 }
 
 /**
- * Returns a request with all its models. Models that can't serve it are left out; returns 400 if
- * none can, or for an unknown name.
+ * Returns a request with all its models. Skips models that can't serve it; returns 400 if none can,
+ * or for an unknown name.
  */
 export function boundModels(parsed: ParsedRequest, sold: Sold): Result<PaidRequest> {
   const first = boundRequest(parsed, sold);

@@ -68,7 +68,7 @@ export function countRun(run: Run, tally: Tally): void {
   if (isUnsaved) tally.count("unsaved");
 }
 
-/** Records the speed of the route that served. A JSON response has only a total time. */
+/** A JSON response has only a total time. */
 function noteSpeed({ progress, request, services, startedMs }: Run): void {
   const { outcome, askedMs } = progress;
   if (outcome?.kind !== "settle" || outcome.estimated) return;
@@ -121,10 +121,6 @@ function routeGauges(health: RouteHealth, nowMs: number): Series {
   return Object.fromEntries(left.map(({ route, state }) => [seriesOf(name, { route, state }), 1]));
 }
 
-/**
- * Returns a charged run as a data point of Workers Analytics Engine, indexed by organization; null
- * for other runs.
- */
 function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
   const { outcome, charged } = run.progress;
   if (outcome?.kind !== "settle") return null;

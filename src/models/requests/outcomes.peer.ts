@@ -16,8 +16,8 @@ import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /**
- * Handles POST /internal/v1/outcomes: outcomes of requests that another region served. Returns 200
- * with a result per item, in order, or 400 unless the body has at most 100 items.
+ * Handles POST /internal/v1/outcomes: outcomes of requests that another region served, at most 100.
+ * Returns 200 with a result per item, in order.
  */
 export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsIn(c.var.peerBody);
@@ -37,15 +37,14 @@ const WALLET_TIMEOUT_MS = 2000;
 /** Shorter than the sender's timeout. Unfinished items are reported as such. */
 const ALL_TIMEOUT_MS = 4000;
 
-/** Dependencies of `applyOutcomes`. `isOrganization` throws if the database is unavailable. */
 type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
   readonly isOrganization: (orgId: string) => Promise<boolean>;
   readonly after?: After;
 };
 
 /**
- * Applies another region's outcomes to this region's wallets, at most six concurrently. Wallets
- * apply each outcome once, so duplicates and order don't matter.
+ * Applies another region's outcomes to this region's wallets. Wallets apply each outcome once, so
+ * duplicates and order don't matter.
  */
 export function applyOutcomes(
   items: readonly unknown[],

@@ -46,7 +46,6 @@ type PaidRequestContext = {
 type ReadRequest = {
   readonly caller: Caller;
   readonly parsed: ParsedRequest;
-  /** The Idempotency-Key and body hash; null without a key. */
   readonly idempotency: Idempotency | null;
   readonly bytes: number;
 };
@@ -54,8 +53,8 @@ type ReadRequest = {
 type Rejection = Refusal | { readonly ok: false; readonly shed: ShedReason };
 
 /**
- * Handles a paid request at any endpoint, or sheds it. Registers all work with waitUntil first, so
- * that a disconnect leaks neither a hold nor a slot.
+ * Handles or sheds a paid request. Registers all work with waitUntil first, so that a disconnect
+ * leaks neither a hold nor a slot.
  */
 export function handlePaidRequest(
   c: Context<AppEnv>,
@@ -96,8 +95,8 @@ async function runToEnd(context: PaidRequestContext): Promise<void> {
 }
 
 /**
- * Runs the steps before the hold. Returns null if the request was rejected. A separate function, so
- * that a long stream doesn't keep its prompt in memory.
+ * Runs the steps before the hold. A separate function, so that a long stream doesn't keep its
+ * prompt in memory.
  */
 async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
   const reading = startReading(context); // while the key is admitted
@@ -154,7 +153,7 @@ async function readRequest(
 ): Promise<Rejection | { readonly ok: true; readonly value: ReadRequest }> {
   const { c, slot } = context;
   const { orgId, shown } = caller;
-  const keyId = shown?.session?.id ?? caller.keyId; // a session doesn't see another's
+  const keyId = shown?.session?.id ?? caller.keyId; // sessions don't share results
   const why = slot?.handTo(orgId) ?? null;
   if (why !== null) return { ok: false, shed: why };
   const key = readIdempotencyKey(c.req.header("idempotency-key"));
@@ -169,9 +168,7 @@ async function readRequest(
   return { ok: true, value: { caller, parsed: parsed.value, idempotency, bytes: bytes.length } };
 }
 
-/**
- * Returns the bytes that identify a body, without a form's boundary, which changes with each retry.
- */
+/** Omits a form's boundary, which changes with each retry. */
 async function identityOf({ bytes, form }: JsonBody, key: string | null): Promise<Uint8Array> {
   return form === undefined || key === null ? bytes : formIdentity(form);
 }
@@ -242,7 +239,6 @@ function endUserOf(
   return invalid("The body and the header x-end-user name two different end users.", param);
 }
 
-/** Finds the model, its capable routes, and the cost bounds. Returns 400 with `param`, or 404. */
 async function boundCost(
   { c, endpoint }: PaidRequestContext,
   { parsed, caller }: ReadRequest,
@@ -269,8 +265,8 @@ async function boundCost(
 }
 
 /**
- * Rejects a request without a hold. Admits a presumed key first, so that the request counts and a
- * revoked key gets its 401.
+ * Admits a presumed key before a rejection, so that the request counts and a revoked key gets its
+ * 401.
  */
 async function afterAdmission({ c }: PaidRequestContext, refusal: Rejection): Promise<Rejection> {
   const admission = await c.get("presumed")?.admit();

@@ -39,18 +39,16 @@ import type { Bounds, OutputCap } from "./hold-bounds.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
 export type ModelOption = {
-  /** The model's name in the request. */
   readonly sent: string;
   readonly model: Model;
   /** The capable routes in order, at the customer's prices; at least one. */
   readonly routes: readonly Route[];
   readonly choice?: RouteChoice | null;
-  /** The hash of the conversation; absent or null if no prompt cache can influence the route. */
+  /** The hash of the conversation, if prompt caches can influence the route. */
   readonly affinity?: string | null;
   readonly prompt: PromptSize;
-  /** The output cap; null for a kind without output tokens. */
   readonly cap: OutputCap | null;
-  /** Whether the model may reason before or while it responds, visibly or not. */
+  /** Whether the model may reason, visibly or not. */
   readonly mayThink: boolean;
   readonly bounds: Bounds;
 };
@@ -58,15 +56,15 @@ export type ModelOption = {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * A validated paid request, before the hold. The model fields are those of the model being called,
+ * A validated paid request before the hold. The model fields are those of the called model,
  * initially the first.
  */
 export type PaidRequest = Mutable<ModelOption> & {
   /** All models in order; absent if there is only one. */
   options?: readonly ModelOption[];
-  /** The request for routes; null once one has responded, to free the prompt's memory. */
+  /** The request for routes. Null once a route has responded, to free the prompt's memory. */
   core: CoreRequest | null;
-  /** The customer's prices. They are read again if the wallet has another price list. */
+  /** Read again if the wallet has another price list. */
   pricing: Pricing;
   readonly stream: boolean;
   readonly user: string | null;
@@ -78,7 +76,7 @@ export type PaidRequest = Mutable<ModelOption> & {
   readonly codeOf?: ParsedRequest["codeOf"];
   /** The body is empty once a route has responded. */
   native: NativeRequest | null;
-  /** The part to store; null if nothing is stored, which is decided after the hold. */
+  /** Stored only if the hold allows it. */
   keep: ConversationAddition | null;
 };
 
@@ -93,18 +91,15 @@ export type ShedCounters = { note(reason: ShedReason, requestId: string, started
 
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
 export type OutboxAt = (name: string, attempt: number) => Outbox;
-/** Returns a wallet for one attempt. The first call may be grouped with others; a retry isn't. */
+/** Returns a wallet for one attempt. The first call may be grouped with others, a retry isn't. */
 export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
 
-/**
- * The location of a run's wallet: this region, or the home region, where outcomes arrive only
- * through the outbox.
- */
+/** The wallet in this region, or the home region, which gets outcomes only through the outbox. */
 type MoneyPlace =
   | { readonly wallet: WalletAt; readonly home: null }
   | { readonly wallet: null; readonly home: Home };
 
-/** The services of a run. Each call creates a new stub, because a failed stub stays broken. */
+/** The services of a run. Every call creates a new stub, because a failed stub stays broken. */
 export type RunServices = MoneyPlace & {
   readonly region: string;
   readonly providers: ReadonlyMap<string, Provider>;
@@ -112,7 +107,6 @@ export type RunServices = MoneyPlace & {
   readonly times: RouteTimes;
   readonly tally: Tally;
   readonly numbers: NumberVars;
-  /** The keys in this isolate's cache. */
   readonly callers: KnownCallers;
   readonly sheds: ShedCounters;
   /** Hashes of keys whose wallet requires candidates. Remembering them saves a call. */
@@ -120,18 +114,15 @@ export type RunServices = MoneyPlace & {
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
   readonly now: () => number;
-  /** Returns the prices at a time for the caller's price list. */
   readonly corrected: PricingFor["corrected"];
 };
 
 type Progress = {
-  /** The key's count in this minute and its remaining tokens; null until known. */
   admitted: Admitted | null;
-  /** The open call to a provider; null before the first. */
   open: OpenCall | null;
-  /** The outcome, once storing it was attempted; null before. */
+  /** Set by the first attempt to store it. */
   outcome: Outcome | null;
-  /** Whether the outcome was stored. Another outcome is stored only after `refused`. */
+  /** A second outcome is stored only after `refused`. */
   stored: StoredOutcome | null;
   isBroken: boolean;
   /** Micro-credits charged, and those beyond the balance, as far as known. */
@@ -141,14 +132,13 @@ type Progress = {
    * Whether the charge is only in the log, because neither wallet nor outbox accepted it in time.
    */
   isUnsaved: boolean;
-  /** Hours for which the organization stores responses; 0 means never. */
+  /** 0 if the organization doesn't store responses. */
   keepHours: number;
   /** Start of the latest attempt, in ms since the request. */
   askedMs: number;
   attempts: readonly FailedAttempt[];
-  /** The failure sent within a stream; null without one. */
   told: Failure | null;
-  /** Set while the response is being stored. The slot stays taken until then. */
+  /** Set while the response is stored. The slot stays taken until then. */
   keeping: Promise<void> | null;
 };
 
@@ -174,7 +164,7 @@ export const NO_OPEN_CALL: Readonly<Progress> = {
 };
 
 export type Run = {
-  /** `req_` and 24 characters, also used as the hold ID and generation ID. */
+  /** `req_` and 24 characters, also the ID of the hold and the generation. */
   readonly id: string;
   readonly startedMs: number;
   readonly endpoint: EndpointAdapter;
@@ -182,38 +172,35 @@ export type Run = {
   readonly isPresumed: boolean;
   readonly request: PaidRequest;
   readonly bodyBytes: number;
-  /** The Idempotency-Key and body hash; null without a key. */
   readonly idempotency: Idempotency | null;
   readonly progress: Progress;
   readonly timers: Timers;
-  /** The run's external end: the total deadline, or a disconnect. */
+  /** Ends the run at its total deadline or after a disconnect. */
   readonly timer: RunTimer;
   readonly services: RunServices;
-  /** The run's slot among requests in flight, with the memory for its body. */
   readonly slot: Pick<Slot, "grow" | "dropBody"> | undefined;
   /** Sends and logs the response or failure. Only the first call counts. */
   readonly answer: (response: Response | Failure) => void;
 };
 
-/** A route that the hold covers, of one of the request's models. */
+/** A route that the hold covers. */
 export type PaidRoute = Candidate & { readonly route: Route; readonly option: ModelOption };
 
 export type GrantedHold = {
-  /** The routes that the hold covers, in order, each with its output cap. */
   readonly routes: readonly PaidRoute[];
 };
 
 export type ServingRoute = {
   readonly route: Route;
-  /** The output cap in tokens per choice; null for a kind without output tokens. */
+  /** Tokens per choice; null for a kind without output tokens. */
   readonly cap: number | null;
   readonly isNative: boolean;
   readonly dropped: readonly string[];
   readonly attempts: number;
   readonly failed?: readonly FailedAttempt[];
-  /** The model that the route serves; absent if the request has only one. */
+  /** Absent if the request has only one model. */
   readonly option?: ModelOption;
-  /** Whether it is not the first route of the first model. */
+  /** Whether it isn't the first route of the first model. */
   readonly isFallback?: boolean;
   readonly firstByteMs: number;
 };
@@ -223,7 +210,7 @@ export type Charge = {
   readonly kind: "settle";
   readonly route: ServingRoute;
   readonly usage: Usage;
-  /** The route's price at the final prompt size, and the cost. */
+  /** The route's price at the final prompt size. */
   readonly price: Price;
   readonly cost: Micros;
   readonly origin?: PriceOrigin;
@@ -235,22 +222,21 @@ export type Charge = {
 export type Outcome = Charge | { readonly kind: "void"; readonly reason: string };
 
 /**
- * The result of storing an outcome: `saved` in the wallet or the outbox; `refused`, certainly in
- * neither; `unknown` after a failed call that may have succeeded.
+ * The place of an outcome: `saved` in the wallet or the outbox, `refused` in neither, or `unknown`
+ * after a failed call.
  */
 export type StoredOutcome = "saved" | "refused" | "unknown";
 
-/** `charged`: the amount that the customer paid, as far as known. */
+/** `charged`: the paid amount, as far as known. */
 export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Micros };
 
-/** A response without its last byte (a JSON response without any byte). */
+/** A response without its last byte. A JSON response has no byte yet. */
 export type EndedResponse = {
   readonly outcome: Outcome;
   /**
-   * Sends the rest once storing the outcome was attempted. Returns true if the charge is due and
-   * must be retried, even if the response was lost.
+   * Sends the rest. Returns true if the charge is due and must be retried, even if the response was
+   * lost.
    */
   last(settled: SettledRun): Promise<boolean>;
-  /** Returns the response to store, after `last`; null if there is none. */
   kept?(): JsonObject | null;
 };

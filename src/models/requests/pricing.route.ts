@@ -57,9 +57,7 @@ function bookOf(config: Config): PriceListCache {
   return Isolate.of(config).get(makeBook);
 }
 
-/**
- * Creates a local cache of prices. The lead time limits its age, so outdated prices are never used.
- */
+/** The lead time limits the age of cached prices, so outdated ones are never used. */
 function makeCopies({ keySecrets, numbers, region }: Config): PriceCopies | null {
   const [newest] = keySecrets;
   if (newest === undefined) return null;

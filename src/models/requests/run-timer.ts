@@ -2,7 +2,6 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { Stop } from "../../shared/timers.ts";
 import type { StopSignal, Timers } from "../../shared/timers.ts";
 
-/** Limits in ms: the total time of a run, and the drain after a disconnect. */
 type RunLimits = {
   readonly deadlineMs: number;
   readonly drainMs: number;
@@ -14,14 +13,12 @@ type Listening = { run: RunTimer | null };
 type StopReason = "deadline" | "drained";
 
 /**
- * The two external ends of a run: its total deadline, and a disconnect, after which the upstream is
- * read for up to `drainMs` to get the exact usage. The platform ends waitUntil after 30 s.
+ * The external ends of a run: its total deadline, and a disconnect, after which the upstream is
+ * read for up to `drainMs` to get the exact usage.
  */
 export class RunTimer {
   readonly #stop = new Stop();
-  /**
-   * The listener of the client's signal. It drops the run at its end, because signals live long.
-   */
+  /** Drops the run at its end, because the client's signal lives longer. */
   readonly #listening: Listening;
   readonly #timers: Timers;
   readonly #drainMs: number;
@@ -43,7 +40,6 @@ export class RunTimer {
     else listen(client, listening);
   }
 
-  /** Aborted when no more upstream calls may be made. */
   get signal(): StopSignal {
     return this.#stop;
   }
@@ -56,14 +52,11 @@ export class RunTimer {
     return this.#leftMs !== null;
   }
 
-  /**
-   * The time of the disconnect by `now`; null before a disconnect, or after the complete response.
-   */
+  /** Unset after the complete response. */
   get leftMs(): number | null {
     return this.#leftMs;
   }
 
-  /** Calls `run` when the client disconnects, or immediately if it has. */
   whenClientGone(run: () => void): void {
     if (this.clientGone) run();
     else this.#whenGone.push(run);

@@ -46,8 +46,8 @@ type JsonAnswer = Omit<Extract<ProviderResult, { kind: "json" }>, "kind">;
 type JsonReply = Extract<ResponseWriter, { kind: "json" }>;
 
 /**
- * Sends a JSON response once its charge is stored. If it certainly wasn't stored, returns 503. If
- * it may be stored, the response is sent, so that no client pays for a 503.
+ * Sends a JSON response once its charge is stored, or 503 if it certainly wasn't, so that no client
+ * pays for a 503.
  */
 export function sendJson(
   run: Run,
@@ -95,7 +95,6 @@ function finishReasonOf(body: JsonObject): string | null {
   return choicesOf(body)[0]?.finish_reason ?? null;
 }
 
-/** Estimates the output tokens of a response without usage, from its text and tool calls. */
 function outputOf({ body, native }: JsonAnswer): number {
   if (native !== undefined) return Math.ceil(estimateTokens(native.text));
   let tokens = 0;
@@ -121,7 +120,6 @@ type Streaming = {
   readonly watch: StreamWatch;
   readonly writer: StreamWriter;
   readonly events: EventStream;
-  /** The time of the first events in ms. */
   readonly beganMs: number;
   hasBegun: boolean;
   failure: ProviderFailure | null;
@@ -133,9 +131,8 @@ const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
 const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 
 /**
- * Forwards a stream immediately and meters it. Its last events wait for the charge. After a
- * disconnect, the upstream is read until the usage arrives, the drain ends, or the end is too far
- * away.
+ * Forwards a stream and meters it. Its last events wait for the charge. After a disconnect, the
+ * upstream is read until the usage arrives, the drain ends, or the end is too far away.
  */
 export async function sendStream(
   run: Run,
@@ -181,7 +178,7 @@ export async function sendStream(
   return endOf(streaming, ending);
 }
 
-/** Returns the meter of a stream whose first events arrived. Reasoning before them also counts. */
+/** Reasoning before the first events also counts. */
 function meterOf({ request, progress, services }: Run, route: ServingRoute, beganMs: number) {
   const provider = services.providers.get(route.route.provider);
   return new StreamMeter(request.cap?.choices ?? 1, {
@@ -191,10 +188,6 @@ function meterOf({ request, progress, services }: Run, route: ServingRoute, bega
   });
 }
 
-/**
- * Returns the charge for a stream. If the stream was cut off, hidden reasoning counts by its
- * duration.
- */
 function chargeOf(
   { run, route, meter }: Pick<Streaming, "run" | "route" | "meter">,
   ending: StreamEnding,
@@ -209,7 +202,6 @@ function chargeOf(
   return chargeFor(run, route, { usage, partial, finishReason, ...seen }, { ending, readerAway });
 }
 
-/** Returns a stream's outcome and its last events, complete or broken off. */
 function endOf(streaming: Streaming, ending: StreamEnding): EndedResponse {
   const { run, client, writer } = streaming;
   const readerAway = run.timer.clientGone || client.pendingMs > SLOW_READER_MS;
@@ -249,17 +241,15 @@ async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
   }
 }
 
-/**
- * Handles a disconnect. Writes would wait forever, but the upstream is still read for its usage.
- */
+/** Writes would wait forever, but the upstream is still read for its usage. */
 function left(streaming: Streaming): void {
   streaming.client.leave();
   if (isNotWorthReading(streaming)) streaming.watch.stop();
 }
 
 /**
- * Reports whether a disconnected client's stream can be closed early. Possible hidden reasoning
- * prevents it, because only the final usage counts it.
+ * Possible hidden reasoning keeps a disconnected client's stream open, because only the final usage
+ * counts it.
  */
 function isNotWorthReading(streaming: Streaming): boolean {
   const { meter, run } = streaming;
@@ -312,7 +302,7 @@ async function pump(streaming: Streaming): Promise<StreamEnding> {
     const first = opening(streaming, batch);
     const { text: written, over } = digest(streaming, batch);
     const text = first + written;
-    // oxlint-disable-next-line no-await-in-loop -- the reader's pace is the upstream's pace
+    // oxlint-disable-next-line no-await-in-loop -- the client sets the pace of reading
     await client.write(text);
     if (text !== "") watch.sent();
     if (over !== null) return over;
@@ -374,18 +364,12 @@ function rawText(
   return writer.native?.(event.event) ?? "";
 }
 
-/**
- * Returns the ending at the end of the file: complete if every choice has finished, else
- * `otherwise`.
- */
+/** A stream is complete at the end of the file if every choice has finished. */
 function endOfFile(meter: StreamMeter, otherwise: StreamEnding): StreamEnding {
   return meter.finished ? "complete" : otherwise;
 }
 
-/**
- * Reports whether the upstream can be stopped: the client has disconnected, or the provider ignores
- * the output cap.
- */
+/** Reports whether the client has disconnected, or the provider ignores the output cap. */
 function isToStop(streaming: Streaming): boolean {
   const { run, route, meter } = streaming;
   if (run.timer.clientGone && isNotWorthReading(streaming)) return true;

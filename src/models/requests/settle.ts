@@ -22,7 +22,7 @@ import { within } from "../../shared/timers.ts";
 
 const OUTBOX_TIMEOUT_MS = 1000;
 const RETRY_PAUSE_MS = 2000;
-/** Maximum duration of an attempt to settle: 2 s in the wallet, 2 s in the outbox. */
+/** 2 s in the wallet, 2 s in the outbox. */
 const ATTEMPT_MS = 4000;
 /**
  * The platform ends a request 30 s after its response or disconnect. Logging must happen before.
@@ -30,8 +30,8 @@ const ATTEMPT_MS = 4000;
 const LAST_WORD_MS = 28_500;
 
 /**
- * Settles a run, then sends the rest of its response. If neither wallet nor outbox confirms, the
- * response is still sent, and the charge is retried, then logged.
+ * Settles a run, then sends the rest of its response. A charge that isn't confirmed is retried,
+ * then logged.
  */
 export async function settle(run: Run, ended: EndedResponse): Promise<void> {
   const { outcome } = ended;
@@ -42,9 +42,8 @@ export async function settle(run: Run, ended: EndedResponse): Promise<void> {
 }
 
 /**
- * Ends a run after a bug. If a provider was called, it is charged like a disconnect, and a waiting
- * client's error includes the charge. An outcome that may be stored stays, because another could
- * overtake it in the outbox.
+ * Ends a run after a bug. A provider call is charged like a disconnect. An outcome that may be
+ * stored stays, because another could overtake it in the outbox.
  */
 export async function abortRun(run: Run): Promise<void> {
   const { progress } = run;
@@ -67,9 +66,9 @@ async function settleBroken(run: Run): Promise<void> {
 }
 
 /**
- * Settles a run's hold durably: in the wallet, else in this region's outbox, which retries. A
- * wallet in the home region is reached only through the outbox. Runs before the last byte, so that
- * a complete response is charged even after a crash.
+ * Settles a hold in the wallet, else in this region's outbox, which retries and is the only way to
+ * another region. Runs before the last byte, so that a complete response is charged even after a
+ * crash.
  */
 async function settleRun(run: Run, outcome: Outcome): Promise<SettledRun> {
   const { progress } = run;
@@ -103,9 +102,8 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
 }
 
 /**
- * Retries the charge of a sent response while the platform keeps the request alive, then logs it
- * for an operator. That time starts at the disconnect, else at the end of the response, which is
- * now.
+ * Retries the charge of a sent response while the platform keeps the request alive, which starts at
+ * the disconnect, else now. Then logs it for an operator.
  */
 async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;
@@ -138,10 +136,6 @@ export function releaseHold(run: Run): Promise<StoredOutcome> {
   return enqueue(run, { holdId: run.id, orgId, ...nothing });
 }
 
-/**
- * Voids the hold in the wallet. Returns false if that failed, or if the wallet is in the home
- * region.
- */
 async function voidInWallet(run: Run): Promise<boolean> {
   const { wallet } = run.services;
   if (wallet === null) return false;
@@ -152,8 +146,8 @@ async function voidInWallet(run: Run): Promise<boolean> {
 }
 
 /**
- * Enqueues an outcome. Returns `saved` once this region's outbox has it. Only an overload is
- * certainly a rejection and isn't retried; other failed calls may have arrived.
+ * Returns `saved` once this region's outbox has the outcome. Only an overload is certainly a
+ * rejection; other failed calls may have arrived.
  */
 async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   const { outbox } = run.services;

@@ -20,7 +20,6 @@ import { readObject } from "../../shared/reach-object.ts";
 import type { HoldGrant } from "../../shared/contracts/wallet.ts";
 import type { EndedResponse, Run, RunServices } from "./paid-request.ts";
 
-/** The caller's store and the request's slot. `bytes`: the size of the body. */
 type Asking = Pick<RunServices, "home" | "kept"> & {
   readonly admitted: Admitted;
   readonly slot: Pick<Slot, "grow"> | undefined;
@@ -30,8 +29,8 @@ type Asking = Pick<RunServices, "home" | "kept"> & {
 type NotRecalled = Refusal | { readonly ok: false; readonly shed: "bytes" };
 
 /**
- * Returns the stored responses that a request names, if the caller has access and the slot has
- * memory. Returns 503 if they are unavailable.
+ * Returns the stored responses that a request names, if the slot has memory for them. Returns 503
+ * if they are unavailable.
  */
 export async function recallStored(
   { admitted, home, kept: objects, slot, bytes }: Asking,
@@ -66,7 +65,6 @@ export function storeResponse(run: Run, ended: EndedResponse): void {
   if (run.request.keep !== null) run.progress.keeping = kept(run, ended);
 }
 
-/** Stores a response in a few attempts. Counts and logs failures without content. Never throws. */
 async function kept(run: Run, ended: EndedResponse): Promise<void> {
   await scheduler.wait(0); // lets the last byte go first
   try {

@@ -24,7 +24,7 @@ class TextCount {
     return this.#counted;
   }
 
-  /** Reports whether the text has more than `tokens` tokens, up to COUNT_EVERY characters late. */
+  /** Counts up to COUNT_EVERY characters late. */
   isPast(tokens: number): boolean {
     return (this.#uncounted.length < COUNT_EVERY ? this.#counted : this.tokens) > tokens;
   }
@@ -43,10 +43,6 @@ export class StreamMeter {
   #usage: Usage | null = null;
   #partial: Usage | null = null;
   #finishReason: string | null = null;
-  /**
-   * Whether the newest chunk was reasoning. Chunks that differ from it only in their text inherit
-   * this.
-   */
   #isThought = false;
 
   constructor(choices: number, model: ThinkingModel = THOUGHTLESS) {
@@ -54,7 +50,6 @@ export class StreamMeter {
     this.#hidden = new HiddenThought(model);
   }
 
-  /** The upstream's usage for the whole response, or null. */
   get usage(): Usage | null {
     return this.#usage;
   }
@@ -63,29 +58,22 @@ export class StreamMeter {
     return this.#partial;
   }
 
-  /**
-   * Estimated tokens of everything that arrived, including encrypted reasoning. Used only without
-   * reported usage.
-   */
+  /** Includes encrypted reasoning. Used only without reported usage. */
   get output(): number {
     return Math.ceil(this.#text.tokens + Math.max(this.#thoughts.tokens, this.#sealed));
   }
 
-  /**
-   * Returns the reasoning tokens until `nowMs`: those that arrived, and an estimate of hidden ones
-   * by time.
-   */
+  /** Includes an estimate of hidden reasoning by time. */
   thoughtUntil(nowMs: number): number {
     const unseen = this.#sealed + this.#hidden.tokensUntil(nowMs) * this.#choices;
     return Math.ceil(Math.max(this.#thoughts.tokens, unseen));
   }
 
-  /** Returns the output tokens until `nowMs`, including hidden reasoning. */
   outputUntil(nowMs: number): number {
     return Math.ceil(this.#text.tokens) + this.thoughtUntil(nowMs);
   }
 
-  /** Reports whether the model may have reasoned more than was received. */
+  /** Whether the model may have reasoned more than was received. */
   get mayHide(): boolean {
     return this.#usage === null && this.#hidden.isPossible;
   }
@@ -98,9 +86,6 @@ export class StreamMeter {
     return this.#finished.size >= this.#choices;
   }
 
-  /**
-   * Reports whether more than `tokens` tokens were forwarded, up to COUNT_EVERY characters late.
-   */
   isPast(tokens: number): boolean {
     return this.#text.isPast(tokens) || this.#thoughts.isPast(tokens);
   }
@@ -110,7 +95,6 @@ export class StreamMeter {
     this.#partial = partial ? usage : null;
   }
 
-  /** Counts the time before the events that arrived at `nowMs`. */
   hear(nowMs: number): void {
     this.#hidden.hear(nowMs);
   }
@@ -123,7 +107,6 @@ export class StreamMeter {
     this.#say(json.includes("\\") ? literalText(json) : json.slice(1, -1), this.#isThought);
   }
 
-  /** Counts an event in the upstream's own format, which has one choice. */
   seeNative({ event, text, finish }: Extract<StreamEvent, { kind: "native" }>): void {
     const { isThought, sealed } = thoughtSign(event);
     this.#isThought = isThought && text !== "";

@@ -5,16 +5,15 @@ import type { RunTimer } from "./run-timer.ts";
 const encoder = new TextEncoder();
 
 /**
- * The client's side of a stream. Writes to an IdentityTransformStream fail after a disconnect, so
- * that the upstream can be read on and settled. (The platform ends a JS TransformStream in
- * waitUntil during a write.) Writing never throws, and does nothing after a disconnect.
+ * The client's side of a stream. Writing never throws, and does nothing after a disconnect. Uses an
+ * IdentityTransformStream, because the platform ends a JS TransformStream in waitUntil during a
+ * write.
  */
 export class StreamClient {
   readonly readable: ReadableStream<Uint8Array>;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #left: () => void;
   #gone = false;
-  /** Number of writes started and finished, by the stream and by keep-alives. */
   #begun = 0;
   #finished = 0;
   #observed = { finished: -1, atMs: 0 };
@@ -30,12 +29,12 @@ export class StreamClient {
     });
   }
 
-  /** Time in ms that a write had waited for the client when last observed; 0 without one. */
+  /** A write's wait for the client when last observed. */
   get pendingMs(): number {
     return this.#pendingMs;
   }
 
-  /** Records the time in ms at intervals instead of at each write. */
+  /** Runs at intervals, because reading the time at each write costs more. */
   observe(nowMs: number): void {
     const isSame = this.#begun > this.#finished && this.#finished === this.#observed.finished;
     this.#pendingMs = isSame ? this.#pendingMs + nowMs - this.#observed.atMs : 0;
@@ -43,8 +42,8 @@ export class StreamClient {
   }
 
   /**
-   * Writes. Resolves when the client has received the text or disconnected. Not an async function:
-   * each await adds a microtask per chunk.
+   * Resolves when the client has received the text or disconnected. Not an async function: each
+   * await adds a microtask per chunk.
    */
   write(text: string): Promise<void> {
     if (this.#gone || text === "") return Promise.resolve();
@@ -70,7 +69,6 @@ export class StreamClient {
     });
   }
 
-  /** Handles a disconnect, and releases a waiting write. */
   leave(): void {
     if (this.#gone) return;
     this.#gone = true;
@@ -84,7 +82,7 @@ const TICK_MS_MIN = 10;
 
 type Watched = {
   readonly events: EventStream;
-  /** The longest wait for the first event in ms; absent if it is here. */
+  /** Maximum wait for the first event; absent if it has arrived. */
   readonly lateMs?: number | undefined;
   readonly timer: RunTimer;
   readonly client: StreamClient;
@@ -94,20 +92,19 @@ type Watched = {
 };
 
 /**
- * A slow tick instead of a timer per chunk. It checks for a silent upstream, a stuck client, the
- * keep-alive and the run's end. Stopping cancels the upstream, which ends the read in progress.
- * Late ticks show that the isolate was paused, which doesn't count.
+ * Checks at a slow tick for a silent upstream, a stuck client, the keep-alive and the run's end.
+ * Stopping cancels the upstream, which ends the read in progress. A late tick shows that the
+ * isolate was paused, which doesn't count.
  */
 export class StreamWatch {
   readonly #watched: Watched;
   readonly #tick: ReturnType<typeof setInterval>;
   readonly #tickMs: number;
-  /** The time in which the isolate ran, in ms. A tick counts at most its interval. */
+  /** A tick counts at most its interval. */
   #ranMs = 0;
   #countedMs: number;
   #heardMs = 0;
   #sentMs: number;
-  /** Whether events arrived or were sent since the last tick. */
   #hasHeard = false;
   #hasSent = false;
   #isThinking = false;
@@ -136,12 +133,10 @@ export class StreamWatch {
     return this.#stopped;
   }
 
-  /** Whether the stream was ended because it was silent for too long. */
   get silent(): boolean {
     return this.#silent;
   }
 
-  /** Records an event of the upstream. `last`: the last content, if any. */
   heard(last?: StreamEvent): void {
     this.#hasHeard = true;
     this.#hasBegun = true;
@@ -152,7 +147,6 @@ export class StreamWatch {
     this.#hasSent = true;
   }
 
-  /** Limits the wait for the rest once everything important has arrived. */
   linger(ms: number): void {
     this.#lingerUntilMs = Math.min(this.#lingerUntilMs, this.#ran() + ms);
   }
@@ -192,7 +186,6 @@ export class StreamWatch {
     return this.#isThinking ? Math.max(UPSTREAM_IDLE_MS, UPSTREAM_THINKING_MS) : UPSTREAM_IDLE_MS;
   }
 
-  /** Returns the time in ms in which the isolate ran. */
   #ran(): number {
     const nowMs = this.#watched.now();
     this.#ranMs += Math.max(0, Math.min(nowMs - this.#countedMs, this.#tickMs));

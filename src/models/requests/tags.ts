@@ -14,18 +14,17 @@ import { isObject } from "../core/json-value.ts";
 const TAGS_HEADER = "x-tags";
 const GATEWAY_TAGS = "providerOptions.gateway.tags";
 const PRINTABLE = /^[\u0020-\u007e]*$/;
-/** The field of `metadata` in which Anthropic's clients send an end user. It is never a tag. */
+/** Anthropic's clients send an end user in this field of `metadata`. It is never a tag. */
 const USER_ID = "user_id";
 
-/** `dropped`: the pairs of `metadata` that can't be tags. */
 type RequestTags = { readonly tags: Tags | null; readonly dropped: readonly string[] };
 type Pair = readonly [key: string, value: string, param: string];
 type TaggedBody = { readonly metadata?: unknown; readonly providerOptions?: unknown };
 
 /**
  * Returns a request's tags from the header `x-tags`, `providerOptions.gateway.tags` and `metadata`.
- * OpenAI's `metadata` has wider limits, so its invalid pairs are reported as dropped. Otherwise
- * returns 400 with `param` for an invalid tag, or two values of one key.
+ * OpenAI's `metadata` has wider limits, so its invalid pairs are dropped. Other invalid tags, and
+ * two values of one key, return 400.
  */
 export function requestTags(body: TaggedBody, header: string | undefined): Result<RequestTags> {
   const given = header === undefined ? success([]) : headerPairs(header);
@@ -71,7 +70,6 @@ function conflict(tags: ReadonlyMap<string, string>, key: string, value: string)
   return (tags.get(key) ?? value) === value ? null : `gives the tag '${key}' two values`;
 }
 
-/** Parses `team=search,run=42`. */
 function headerPairs(header: string): Result<readonly Pair[]> {
   // Other characters depend on the encoding that each side assumes.
   if (!PRINTABLE.test(header)) return invalid(`${TAGS_HEADER} must be plain ASCII.`, TAGS_HEADER);
@@ -85,7 +83,6 @@ function pairOf(text: string, param: string): Pair {
   return [text.slice(0, at).trim(), text.slice(at + 1).trim(), param];
 }
 
-/** Parses an object of values by key, or an array of `key=value` texts. */
 function gatewayPairs({ providerOptions }: TaggedBody): Result<readonly Pair[]> {
   const gateway = fieldOf(providerOptions, "gateway");
   const tags = fieldOf(gateway, "tags") ?? null;

@@ -9,10 +9,9 @@ import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { EmbeddingsBody } from "../core/embeddings.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
-/** The path where scripts/site/tokens.ts writes the table among the static assets. */
+/** scripts/site/tokens.ts writes this table among the static assets. */
 const URL_OF_TABLE = "https://assets.invalid/tokens/cl100k_base.bin";
 
-/** The isolate's token table (1.2 MB once read), and the shared read in progress. */
 class KeptTable {
   #reading: Promise<TokenTable> | null = null;
 
@@ -35,7 +34,7 @@ async function tableFrom(assets: Fetcher): Promise<TokenTable> {
 
 /**
  * Converts token IDs of an embeddings request to texts if a route accepts no IDs. Returns null if
- * nothing changes. Returns errors of `textsOfTokens`, and 503 if the table can't be read.
+ * nothing changes, and 503 if the table can't be read.
  */
 export async function withTexts(
   c: Context<AppEnv>,
@@ -71,14 +70,14 @@ export async function withTexts(
   });
 }
 
-/** Maximum bytes of a request's texts: four times those of 300,000 tokens, OpenAI's limit. */
+/** Four times the bytes of 300,000 tokens, OpenAI's limit. */
 const TEXT_BYTES_MAX = 8 * 1024 * 1024;
 
 type Input = EmbeddingsBody["input"];
 
 /**
- * The texts of token IDs in cl100k_base, OpenAI's encoding for embeddings. The file of
- * scripts/site/tokens.ts has each ID's length in one byte, then its bytes.
+ * The texts of token IDs in cl100k_base. The file of scripts/site/tokens.ts has each ID's length in
+ * one byte, then its bytes.
  */
 class TokenTable {
   readonly #bytes: Uint8Array;
@@ -95,7 +94,6 @@ class TokenTable {
     return this.#starts.length;
   }
 
-  /** Returns the bytes of an ID; empty for an unknown one. */
   bytesOf(id: number): Uint8Array {
     const start = this.#starts[id];
     if (start === undefined) return new Uint8Array();
@@ -107,10 +105,7 @@ function isOfTokens(input: Input): input is number[] | number[][] {
   return typeof input !== "string" && typeof input[0] !== "string";
 }
 
-/**
- * Returns the texts of an input of token IDs. Returns 400 for an unknown ID, with its position, or
- * for too long a text.
- */
+/** Returns 400 for an unknown ID, with its position, or for too long a text. */
 function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
   const isOne = typeof input[0] === "number";
   const lists = (isOne ? [input] : input) as number[][];
@@ -131,7 +126,6 @@ function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<
   return success(isOne ? (texts[0] ?? "") : texts);
 }
 
-/** Joins byte sequences. A cut character becomes a replacement character. */
 function joined(pieces: readonly Uint8Array[], size: number): string {
   const whole = new Uint8Array(size);
   let at = 0;

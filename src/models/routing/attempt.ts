@@ -14,13 +14,13 @@ import { sendPromptsSeparately } from "../core/separate-prompts.ts";
 import { withUsageIn } from "../core/failed-usage.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 
-/** A route for a request. `cap`: the output cap there, in tokens per choice. */
+/** A route for a request. `cap` is in tokens per choice. */
 export type Candidate = {
   readonly provider: Provider;
   readonly upstreamId: string;
   readonly model?: string;
   readonly cap: number | null;
-  /** The request in the route's own format, if the client uses that format. */
+  /** Set if the client uses the route's own format. */
   readonly native?: NativeBody | undefined;
 };
 
@@ -48,7 +48,7 @@ export type AttemptOptions = {
   readonly quietMs?: number;
   /** Default: one platform timer each. */
   readonly after?: After;
-  /** Called when the request is sent, unless the attempt was already abandoned. */
+  /** Skipped if the attempt was already abandoned. */
   readonly onDispatch?: () => void;
   readonly onDropped?: (fields: readonly string[]) => void;
 };
@@ -106,7 +106,7 @@ function callOf(
   return { ...request, ...reported, upstreamId, cap, native };
 }
 
-/** Returns a controller that aborts when the run ends. The listener keeps only the controller. */
+/** The listener keeps only the controller in memory. */
 function endingWith(runEnd: StopSignal): AbortController {
   const controller = new AbortController();
   const end = (): void => {
@@ -119,7 +119,7 @@ function endingWith(runEnd: StopSignal): AbortController {
 
 /**
  * Waits for the first batch with events. Comments don't count, because a failure can follow. After
- * `quietMs`, the stream is passed on, and no other route is tried.
+ * `quietMs`, no other route is tried.
  */
 async function firstEvents(events: EventStream, options: AttemptOptions): Promise<ProviderResult> {
   const { firstMs, quietMs = firstMs, signal } = options;
@@ -137,7 +137,6 @@ async function firstEvents(events: EventStream, options: AttemptOptions): Promis
   return { kind: "stream", events: startingWith(Promise.resolve(batch), events) };
 }
 
-/** Returns a late first batch, or null at the end of the file. Throws if the connection broke. */
 function unbroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | null {
   if (batch === BROKEN) throw new Error("the connection broke");
   return batch.length === 0 ? null : batch;
@@ -145,10 +144,7 @@ function unbroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | null 
 
 const BROKEN: readonly StreamEvent[] = [];
 
-/**
- * Reads up to the first batch with more than usage, or to the end of the file. An overload can
- * follow usage.
- */
+/** Reads up to the first batch with more than usage, because an overload can follow usage. */
 async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
   const first: StreamEvent[] = [];
   for (;;) {
@@ -209,10 +205,6 @@ class TimeLimit {
     this.#start();
   }
 
-  /**
-   * Returns the operation's value, or null if the time passes or the signal fires first. Clears its
-   * timer.
-   */
   of<T>(work: Promise<T>): Promise<T | null> {
     const { signal } = this.#ends;
     return new Promise((resolve, reject) => {

@@ -1,15 +1,9 @@
-/**
- * The state of a route's circuit breaker: `closed` (usable), `open` (unusable for a while) or
- * `half_open` (one probe may try). Times are Unix ms.
- */
+/** The state of a route's circuit breaker. `half_open`: one probe may try. */
 export type BreakerState = "closed" | "open" | "half_open";
 
-/** The one request that may try a half-open route. It expires at `untilMs` (Unix ms). */
 type Probe = { readonly untilMs: number };
 
-/**
- * The way a request was admitted: freely, as a probe, or forced because no other route was left.
- */
+/** The way a request was admitted. `forced`: no other route was left. */
 export type BreakerPass = "free" | "forced" | Probe;
 
 /** Consecutive faults, and consecutive overloads without a wait time, that open the breaker. */
@@ -32,9 +26,7 @@ export class Breaker {
   #busyInARow = 0;
   readonly #now: Tally = { half: 0, served: 0, faults: 0 };
   readonly #before: Tally = { half: 0, served: 0, faults: 0 };
-  /** End of the open period; null while closed. */
   #openUntilMs: number | null = null;
-  /** Number of times the breaker opened since it last closed. */
   #opened = 0;
   #probe: Probe | null = null;
 
@@ -43,7 +35,7 @@ export class Breaker {
     return nowMs < this.#openUntilMs ? "open" : "half_open";
   }
 
-  /** The end of the open period in Unix ms; null while closed. In the past while half-open. */
+  /** The end is in the past while half-open. */
   get openUntilMs(): number | null {
     return this.#openUntilMs;
   }
@@ -57,7 +49,7 @@ export class Breaker {
     return this.#probe;
   }
 
-  /** Records a success. Requests from before the breaker opened don't count. */
+  /** Requests from before the breaker opened don't count. */
   served(pass: BreakerPass, nowMs: number): void {
     if (this.#openUntilMs === null) {
       this.#turn(nowMs);
@@ -67,7 +59,6 @@ export class Breaker {
     } else if (pass === "forced" || pass === this.#probe) this.#close();
   }
 
-  /** Records a failure. `busy`: an overload without a wait time. */
   failed(pass: BreakerPass, busy: boolean, nowMs: number): void {
     if (this.#openUntilMs !== null) {
       if (pass === this.#probe) this.#open(nowMs);

@@ -15,21 +15,17 @@ type FailedAttempt = { readonly index: number; readonly why: string };
 
 const NONE: readonly FailedAttempt[] = [];
 
-/** The next candidate, and the pause before its call in ms. */
 type Turn = { readonly index: number; readonly pauseMs: number };
 
 type Skipped = { readonly index: number; readonly out: CooldownReason };
 
 /**
- * The order of a request's attempts, and the result of their failures. Skips routes in cooldown.
- * Retries the last route after a reset, a 408, a 5xx or an overload of at most one second.
+ * Orders a request's attempts. Skips routes in cooldown. Retries a route after a reset, a 408, a
+ * 5xx or an overload of at most one second.
  */
 class AskingOrder {
   attempts = 0;
-  /**
-   * The last failure to report to the client. Our own faults, such as a bad provider key, don't
-   * replace it.
-   */
+  /** The last failure to report. Our own faults, such as a bad provider key, don't replace it. */
   failure: ProviderFailure | null = null;
   failed: readonly FailedAttempt[] = NONE;
   readonly #candidates: readonly Candidate[];
@@ -51,10 +47,7 @@ class AskingOrder {
     this.#now = now;
   }
 
-  /**
-   * Returns the next candidate, or null if no route is left. The previous result must be reported
-   * first.
-   */
+  /** Returns null if no candidate is left. Report the previous result first. */
   next(): Turn | null {
     for (; this.#next < this.#candidates.length; this.#next++) {
       const index = this.#next;
@@ -82,19 +75,17 @@ class AskingOrder {
     if (failure.kind === "overloaded") this.#wait(failure.retryAfterMs ?? WAIT_MS_DEFAULT);
   }
 
-  /** Skips the model whose route rejected the request. Returns false if no other model follows. */
+  /** Skips the model that rejected the request. Returns false if no other model follows. */
   skipModel(): boolean {
     const model = this.#candidates[this.#index]?.model;
     this.#attemptsOf.set(model, ATTEMPTS_MAX);
     return this.#candidates.some((one, index) => index >= this.#next && one.model !== model);
   }
 
-  /** Records that the run ended first, which doesn't count for or against the route. */
   released(): void {
     this.#health.released(this.#route, this.#pass);
   }
 
-  /** Minimum time in ms until an unavailable route may be tried; null if there is none. */
   get waitMs(): number | null {
     return this.#waitMs === Infinity ? null : this.#waitMs;
   }
@@ -117,8 +108,8 @@ class AskingOrder {
 
   /**
    * Returns a route to try although none is available: the one whose breaker closes first, because
-   * a breaker is only our guess. A wait that the provider requested is respected unless only one
-   * route exists, because one customer must not block the model for all.
+   * a breaker is only our guess. If there are several, a wait that the provider requested is
+   * respected, so that one customer can't block the model for all.
    */
   #lastResort(): Turn | null {
     const usable = this.#skipped.filter(({ out }) => out.why !== "disabled");
@@ -137,7 +128,7 @@ class AskingOrder {
     if (last.kind === "overloaded" && waitMs <= SHORT_WAIT_MS) {
       return this.#take(this.#index, "forced", waitMs);
     }
-    // The failure may have opened the breaker; then the route is not retried.
+    // The failure may have opened the breaker. Then the route isn't retried.
     if (last.again !== true) return null;
     if (this.#health.pass(this.#route, this.#now()) !== "free") return null;
     return this.#take(this.#index, "free", 100 + Math.random() * 200);
@@ -157,13 +148,13 @@ class AskingOrder {
   }
 }
 
-/** Returns the reason shown to the client: `unavailable` for faults between us and a provider. */
+/** `unavailable` means a fault between us and a provider. */
 export function failureReason({ kind, reason }: ProviderFailure): string {
   if (kind === "disabled") return "unavailable";
   return kind === "overloaded" ? kind : reason;
 }
 
-/** The candidate that responded, and the number of attempts. A stream includes its first events. */
+/** A stream includes its first events. */
 export type FailoverResult = {
   readonly index: number;
   readonly attempts: number;
@@ -172,7 +163,6 @@ export type FailoverResult = {
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
 
-/** The current candidate, its attempt number, and the failures before it. */
 export type ActiveRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
 
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
@@ -180,18 +170,17 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
   readonly now: () => number;
   /** Called with the route that received the request, and with null before each attempt. */
   readonly onAsked?: (route: ActiveRoute | null) => void;
-  /** Called for each failed attempt, including one that the run's end interrupted. */
+  /** Includes an attempt that the run's end interrupted. */
   readonly onFailed?: (route: ActiveRoute, failure: ProviderFailure) => void;
   /**
-   * Called with the usage of an attempt that failed because of the request, charged if no route
-   * succeeds.
+   * Called for attempts that the request made fail. Their usage is charged if no route succeeds.
    */
   readonly onSpent?: (route: ActiveRoute, spent: FailedUsage) => void;
-  /** Skips routes that would drop a field of the request. */
+  /** Skips routes that would drop a field. */
   readonly refusesDrops?: boolean;
-  /** Returns false once no client waits, which makes the current attempt the last. */
+  /** Returns false once no client waits. Then the current attempt is the last. */
   readonly mayRetry?: () => boolean;
-  /** Returns the pause in ms before the same route is retried. For tests. */
+  /** For tests. */
   readonly pauseMs?: (ms: number) => number;
 };
 
@@ -199,8 +188,8 @@ const WAIT_SECONDS_MAX = 59;
 
 /**
  * Calls the candidates in order until one responds, at most three times per model. After an error
- * caused by the request, only other models are tried. If no route is left or `signal` fires,
- * returns `upstream_overloaded` with the minimum wait after an overload, else `upstream_error`.
+ * caused by the request, tries only other models. Otherwise returns `upstream_overloaded` with the
+ * minimum wait after an overload, else `upstream_error`.
  */
 export async function failover(
   candidates: readonly Candidate[],
@@ -227,7 +216,8 @@ export async function failover(
     const onDropped = (fields: readonly string[]): void => {
       dropped = fields;
     };
-    // oxlint-disable-next-line no-await-in-loop -- a route is asked only after the one before failed
+    // oxlint-disable-next-line no-await-in-loop -- a route is called only after the previous one
+    // failed
     const answer = await attempted(order, () =>
       attempt(candidate, request, { ...options, onDispatch, onDropped }),
     );
@@ -241,7 +231,6 @@ export async function failover(
   }
 }
 
-/** Returns the failure to report if no other route can help, else null. */
 function finalFailure(order: AskingOrder, failure: ProviderFailure): Failure | null {
   if (failure.kind === "shed") return { kind: "overloaded" };
   return failure.kind === "refused" && !order.skipModel() ? failureOf(failure) : null;
@@ -259,10 +248,7 @@ function noteFailure(
   else order.noteFailed(failure);
 }
 
-/**
- * Runs an attempt. An exception is our bug, so it doesn't count against the route, but its probe
- * must report.
- */
+/** An exception is our bug and doesn't count against the route, but its probe must report. */
 async function attempted(
   order: AskingOrder,
   ask: () => Promise<ProviderResult>,
@@ -276,7 +262,6 @@ async function attempted(
   }
 }
 
-/** Error that ends an attempt before its call, because the route would drop a field. */
 class UnsupportedFields extends Error {}
 
 const UNSUPPORTED: ProviderFailure = {
@@ -306,8 +291,7 @@ function overloadedFor(waitMs: number): Failure {
 }
 
 /**
- * Returns a provider's failure for the client, with the provider's cleaned message if the client
- * can fix it.
+ * Returns a provider's failure for the client, with the cleaned message if the client can fix it.
  */
 export function failureOf(failure: ProviderFailure): Failure {
   if (failure.kind === "overloaded") return overloadedFor(failure.retryAfterMs ?? 0);

@@ -5,7 +5,7 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 
 /**
  * The reason for a cooldown: the provider rejects our key or model name (`disabled`), it requested
- * a wait (`overloaded`), or the breaker is open or probing (`open`). `untilMs`: Unix ms.
+ * a wait (`overloaded`), or the breaker is open or probing (`open`).
  */
 export type CooldownReason = {
   readonly why: "disabled" | "overloaded" | "open";
@@ -30,10 +30,10 @@ export type RouteStatus = {
 
 type Entry = {
   readonly breaker: Breaker;
-  /** The end of a requested wait in Unix ms; 0 for none. */
+  /** The end of a requested wait (Unix ms); 0 for none. */
   waitUntilMs: number;
   disabledUntilMs: number;
-  /** Number of times the route was disabled since its last success. */
+  /** Times that the route was disabled since its last success. */
   disabledTimes: number;
 };
 
@@ -68,8 +68,8 @@ export class RouteHealth {
   }
 
   /**
-   * Records a failure. Failures caused by the request or our key don't count against the route, nor
-   * do overloads with a wait time.
+   * Failures caused by the request or our key don't count against the route, nor do overloads with
+   * a wait time.
    */
   failed(route: string, pass: BreakerPass, failure: ProviderFailure, nowMs: number): void {
     if (failure.fault === "request") return this.released(route, pass);
@@ -84,7 +84,6 @@ export class RouteHealth {
     entry.breaker.released(pass);
   }
 
-  /** Records a stream that failed after its start. */
   broke(route: string, nowMs: number): void {
     this.#entryOf(route).breaker.failed("free", false, nowMs);
   }
@@ -94,8 +93,8 @@ export class RouteHealth {
   }
 
   /**
-   * Returns every route that isn't freely available. A disabled route without a later success is
-   * included with its past time.
+   * Returns every route that isn't freely available, including a disabled route without a later
+   * success.
    */
   standings(nowMs: number): readonly RouteStatus[] {
     return [...this.#entries].flatMap(([route, entry]) => statusOf(route, entry, nowMs) ?? []);
@@ -121,10 +120,7 @@ function statusOf(route: string, entry: Entry, nowMs: number): RouteStatus | nul
   return { route, state, untilMs: breaker.openUntilMs ?? nowMs };
 }
 
-/**
- * Disables a route for a minute, doubled each time. Failures of requests sent before don't count
- * again.
- */
+/** The time doubles with each failure. Requests sent before don't count again. */
 function disable(entry: Entry, nowMs: number): void {
   if (entry.disabledUntilMs > nowMs) return;
   entry.disabledUntilMs = nowMs + Math.min(DISABLED_MS * 2 ** entry.disabledTimes, DISABLED_MS_MAX);

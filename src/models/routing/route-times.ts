@@ -18,7 +18,7 @@ type Samples = { readonly latencies: number[]; readonly speeds: number[] };
 export class RouteTimes {
   readonly #routes = new Map<string, Samples>();
 
-  /** Records a successful request. Throughput is skipped for short outputs. */
+  /** Skips the throughput of short outputs. */
   note(
     route: string,
     served: { readonly latencyMs: number; readonly streamMs: number; readonly output: number },

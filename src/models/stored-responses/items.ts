@@ -48,7 +48,7 @@ function withoutThoughts(item: Item): Item {
   return item["type"] === "reasoning" ? { ...item, encrypted_content: null } : item;
 }
 
-/** Returns an item for readers, who expect parts instead of a plain text. */
+/** Readers expect parts instead of a plain text. */
 function shownItem(item: Item, id: string): Item & { readonly id: string } {
   const { type = "message", role, content } = item;
   const whole = { status: "completed", ...item, type, id };

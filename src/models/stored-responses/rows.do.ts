@@ -10,12 +10,12 @@ export const STORED_TABLES: Tables = {
   steps: [
     {
       sql:
-        "CREATE TABLE settings (" + // the organization's retention over time; older requests' responses are kept no longer than it says
+        "CREATE TABLE settings (" + // retention over time; it also limits the responses to older requests
         "number INTEGER PRIMARY KEY," +
         "hours INTEGER NOT NULL CHECK (hours >= 0)," +
         "since INTEGER NOT NULL" +
         ") STRICT;" +
-        "CREATE TABLE data_keys (" + // keys that encrypt the responses, encrypted under the first of KEY_SECRETS
+        "CREATE TABLE data_keys (" + // keys that encrypt the responses, themselves encrypted under the first of KEY_SECRETS
         "number INTEGER PRIMARY KEY," +
         "sealed TEXT NOT NULL" +
         ") STRICT;" +
@@ -144,7 +144,7 @@ export function selectAmounts(sql: SqlStorage): StoredAmounts {
     .one();
 }
 
-/** Deletes a response. Requires a transaction. */
+/** Requires a transaction. */
 export function deleteResponse(sql: SqlStorage, id: string): void {
   sql.exec("DELETE FROM parts WHERE id = ?", id);
   sql.exec("DELETE FROM answers WHERE id = ?", id);
@@ -176,12 +176,12 @@ export function selectOldest(sql: SqlStorage, limit: number): readonly ResponseR
     .toArray();
 }
 
-/** Returns the next expiry in Unix ms, or null. */
+/** Unix ms, or null. */
 export function selectNextEnd(sql: SqlStorage): number | null {
   return sql.exec<{ at: number | null }>("SELECT min(expires_at) AS at FROM answers").one().at;
 }
 
-/** Reports whether the organization's storage is off, as last reported. */
+/** Uses the last reported setting. */
 export function isStoringDisabled(sql: SqlStorage): boolean {
   const query = "SELECT hours FROM settings ORDER BY number DESC LIMIT 1";
   return sql.exec<{ hours: number }>(query).toArray()[0]?.hours === 0;
@@ -214,7 +214,7 @@ export function storeSetting(
   );
 }
 
-/** Returns the sealed keys by number, newest last. */
+/** Returns the sealed keys, newest last. */
 export function selectDataKeys(
   sql: SqlStorage,
 ): readonly { readonly number: number; readonly sealed: string }[] {

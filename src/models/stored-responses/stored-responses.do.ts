@@ -49,9 +49,9 @@ import {
 } from "./rows.do.ts";
 import type { StoredAmounts, ResponseRow, PartKind } from "./rows.do.ts";
 
-/** Maximum wait in ms for a write in progress, shorter than the caller's timeout. */
+/** Maximum wait for a write in progress, shorter than the caller's timeout. */
 const ARRIVAL_MS = 1200;
-/** Maximum delay in ms of a response after its request's deadline. */
+/** Maximum delay of a response after its request's deadline. */
 const LATE_MS = 60_000;
 const FORGOTTEN_MAX = 200;
 /** The interval of key checks while anything is stored, because KEY_SECRETS may change. */
@@ -63,14 +63,12 @@ type Text = { readonly row: ResponseRow; readonly kind: PartKind; readonly name:
 type Waiting = { readonly ids: Set<string>; readonly resolve: () => void };
 
 /**
- * An organization's stored responses, only in its home region, each as one link of its
- * conversation. Texts are encrypted with a key sealed under KEY_SECRETS. An alarm deletes expired
- * ones.
+ * An organization's stored responses, only in its home region. Texts are encrypted with a key
+ * sealed under KEY_SECRETS. An alarm deletes expired ones.
  */
 export class KeptResponses extends DurableObject<Env> implements StoredResponsesCalls {
   readonly #waiting = new Set<Waiting>();
   readonly #opened = new Map<number, Promise<CryptoKey | null>>();
-  /** The current encryption key; null before its first use. */
   #current: Promise<Current> | null = null;
   #amounts: StoredAmounts | null = null;
   #armedFor: number | null = null;
@@ -188,7 +186,6 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return this.ctx.storage.sql;
   }
 
-  /** Reports whether anything was ever stored or set. Writes nothing. */
   #isMade(): boolean {
     return openTables(this.ctx.storage, STORED_TABLES);
   }
@@ -219,7 +216,6 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     this.#amounts = amounts;
   }
 
-  /** Deletes the oldest responses until the rest fits. */
   #makeRoom(amounts: StoredAmounts): void {
     const answersMax = numberVar(this.env, "KEPT_ANSWERS_MAX");
     const bytesMax = numberVar(this.env, "KEPT_BYTES_MAX");
@@ -232,15 +228,15 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** Returns a response's expiry by the setting at its request, or a shorter one since. */
+  /** Uses the setting at the request, or a shorter one since. */
   #endOf({ createdAt, hours }: ResponseToStore): number {
     const fewest = selectFewestHours(this.#sql, createdAt) ?? hours;
     return createdAt + Math.min(hours, fewest) * HOUR_MS;
   }
 
   /**
-   * Returns the response and all before it, oldest first, or null if one is gone. Access to the
-   * last includes the rest.
+   * Returns the conversation up to the response, oldest first, or null if a turn is gone. Access to
+   * the last includes the rest.
    */
   #linksTo(id: string, seen: Parameters<typeof selectResponse>[2]): readonly ResponseRow[] | null {
     const links: ResponseRow[] = [];
@@ -302,7 +298,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return this.#current;
   }
 
-  /** Returns the newest key, or a new one if none opens. */
+  /** Returns a new key if the newest can't be decrypted. */
   async #findCurrent(): Promise<Current> {
     const newest = selectDataKeys(this.#sql).at(-1);
     const known = newest === undefined ? null : await this.#keyOf(newest.number);
@@ -321,7 +317,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return parsed.ok ? parsed.config.keySecrets : [];
   }
 
-  /** Reseals keys after a change of KEY_SECRETS and deletes unused ones. */
+  /** Reseals keys after a change of KEY_SECRETS. */
   async #lookAfterKeys(): Promise<void> {
     deleteUnusedKeys(this.#sql);
     this.#current = null;
@@ -354,12 +350,10 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** Returns the maximum delay of a response after its request, in ms. */
   #lateMs(): number {
     return numberVar(this.env, "REQUEST_DEADLINE_S") * 1000 + LATE_MS;
   }
 
-  /** Sets the alarm for the next expiry and the next key check. */
   async #arm(): Promise<void> {
     const end = selectNextEnd(this.#sql);
     if (end === null) return;
@@ -370,7 +364,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 }
 
-/** Returns the binding of an encrypted text, so that no row can replace another. */
+/** Binds an encrypted text to its row, so that no other row can replace it. */
 function boundTo(id: string, kind: PartKind): string {
   return `${id}/${kind}`;
 }

@@ -94,7 +94,7 @@ function idOf(c: AppContext): string {
   return c.req.param("id") ?? "";
 }
 
-/** Returns the same 404 for unknown, expired and others' responses, with OpenAI's message. */
+/** Unknown, expired and others' responses get the same 404. */
 function missing(id: string): Refusal {
   const message = `Response with id '${id.slice(0, 64)}' not found.`;
   return refuse({ kind: "not_found", message });

@@ -3,11 +3,11 @@ import type { OperatorRole } from "./config-people.ts";
 import type { Region } from "../regions.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
-/** Minimum distinct characters of a secret. Repeated `changeme` has 8; random secrets have more. */
+/** Repeated `changeme` has 8 distinct characters; random secrets have more. */
 const DIFFERENT_CHARACTERS_MIN = 9;
 const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 
-/** Returns a secret's problem, or null. With the sandbox, only its length matters. */
+/** The sandbox checks only a secret's length. */
 function secretProblem(secret: string, sandbox: boolean): string | null {
   const isVaried = sandbox || new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
   return isVaried && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;
@@ -26,7 +26,7 @@ export type PeerSecret = { readonly sender: Region; readonly secret: string };
 
 export type PeerConfig = {
   readonly region: Region;
-  /** The origin without a trailing slash: `https://us.example.com`. */
+  /** An origin without a trailing slash: `https://us.example.com`. */
   readonly url: string;
   readonly signing: PeerSecret;
   /** The current secret and, during a rotation, the next one. */
@@ -65,8 +65,8 @@ function parseKeySecret(entry: string, sandbox: boolean): KeySecret | null {
 }
 
 /**
- * Parses the operators: `admin` from ADMIN_TOKEN, and the entries of ADMIN_TOKENS. Names and tokens must be
- * unique.
+ * Parses the operators: `admin` from ADMIN_TOKEN, and the entries of ADMIN_TOKENS. Names and tokens
+ * must be unique.
  */
 export function parseOperators(
   text: (variable: string) => string,
@@ -104,8 +104,9 @@ function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
 }
 
 /**
- * Parses PEERS and their secrets: PEER_OUT_<R> signs messages to R, PEER_IN_<R> verifies those from R, and
- * _NEXT variants rotate them. Each direction needs its own, or a message could be sent back to its sender.
+ * Parses PEERS and their secrets: PEER_OUT_<R> signs messages to R, PEER_IN_<R> verifies those from
+ * R, and _NEXT variants rotate them. They must differ, or a message could be sent back to its
+ * sender.
  */
 export function parsePeers(
   entries: readonly { readonly region: Region; readonly url: string }[],
@@ -148,7 +149,7 @@ function direction(
   return [...new Set(variables.map(text))];
 }
 
-/** Returns the origin that signatures cover. Rejects paths, so that both regions sign the same path. */
+/** Rejects paths, so that both regions sign the same path. */
 function originOf(text: string, { sandbox, complain }: PeerContext): string {
   const url = new URL(text);
   const isLocal = sandbox && url.protocol === "http:" && isLoopback(url.hostname);

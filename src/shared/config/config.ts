@@ -13,7 +13,7 @@ import type { Unit } from "../usage.ts";
 import { OUR_WORDS, describeError } from "../issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
-/** Maximum tokens of a model. Even 128 choices at the maximum price keep amounts exact. */
+/** Even 128 choices at the maximum price keep amounts exact. */
 const TOKENS_MAX = 1_000_000_000;
 
 const region = z.enum(REGIONS);
@@ -21,7 +21,6 @@ const region = z.enum(REGIONS);
 const name = z.string().check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
 const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
 const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
-/** Micro-credits per million tokens, characters or seconds, and per piece of other units. */
 const price = z.strictObject({
   input: z.optional(micros),
   cached: z.optional(micros),
@@ -133,25 +132,25 @@ export type Config = {
   readonly peers: readonly PeerConfig[];
   readonly residency: "strict" | "relaxed";
   readonly sandbox: boolean;
-  /** The requests that get their own log line. */
   readonly logRequests: "all" | "failures";
-  /** Base URL of the docs linked in errors; null for no links. */
+  /** Errors link to these docs. Null for no links. */
   readonly docsUrl: string | null;
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];
   readonly aliases: Readonly<Record<string, string>>;
-  /** IDs of built-in models that are sold even after their announced end. */
+  /** Built-in models that are sold even after their announced end. */
   readonly sellEnded: readonly string[];
   readonly numbers: NumberVars;
   readonly keySecrets: readonly KeySecret[];
   readonly operators: readonly OperatorToken[];
-  /** The identity providers; empty if only keys open the console. */
+  /** Empty if only keys open the console. */
   readonly issuers: readonly IssuerEntry[];
   readonly operatorLogins: readonly OperatorLogin[];
   /** Whether people can create organizations. With `approve`, an operator must activate each. */
   readonly signUp: "off" | "approve" | "on";
   /**
-   * Whether people can join through company domains. With `approve`, an operator must approve each domain.
+   * Whether people can join by company domain. With `approve`, an operator must approve each
+   * domain.
    */
   readonly companyDomains: "off" | "approve" | "on";
   /** The accepted proofs of a fresh login: any, or only `auth_time`. */
@@ -170,7 +169,9 @@ type ParsedConfig =
 
 type Bindings = Readonly<Record<string, unknown>>;
 
-/** Parses the bindings. If a value is missing, malformed or weak, the Worker rejects every request. */
+/**
+ * Parses the bindings. If a value is missing, malformed or weak, the Worker rejects every request.
+ */
 export function parseConfig(bindings: object): ParsedConfig {
   const env = bindings as Bindings;
   const problems: ConfigProblem[] = [];
@@ -246,7 +247,10 @@ export function configOf(bindings: object): ParsedConfig {
   return fresh;
 }
 
-/** Returns a whole-number variable. Uses the default if it is unset or invalid, which parseConfig reports. */
+/**
+ * Returns a whole-number variable, or its default if it is unset or invalid. parseConfig reports
+ * invalid ones.
+ */
 export function numberVar(bindings: object, variable: NumberVar): number {
   const [fallback, least, most] = NUMBERS[variable];
   const raw: unknown = Reflect.get(bindings, variable);
@@ -311,7 +315,7 @@ function isAiBinding(value: unknown): value is AiBinding {
 }
 
 /**
- * Requires an input price or, for a kind without output, a unit price. Rejects a price of something that the
+ * Requires an input price or, for a kind without output, a unit price. Rejects prices that the
  * kind's usage doesn't count.
  */
 function checkUnits(

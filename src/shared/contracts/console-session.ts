@@ -10,12 +10,11 @@ export type PersonSession = {
   readonly orgId: string | null;
   readonly issuer: string;
   /**
-   * The organization whose own identity provider was used, to which the session is limited. Absent for
-   * operator issuers.
+   * The organization whose own identity provider was used, to which the session is limited. Absent
+   * for operator issuers.
    */
   readonly realm?: string;
   readonly connection?: string;
-  /** The Entra tenant; absent for others. */
   readonly tenant?: string;
   readonly openedAt: number;
   readonly freshAt: number;
@@ -38,12 +37,12 @@ export type OperatorIdentity = (
       readonly kind: "operator_login";
       readonly issuer: string;
       readonly subject: string;
-      /** Time and proof of a fresh login. Absent in sessions of the previous release. */
+      /** Absent in sessions of the previous release. */
       readonly freshAt?: number;
       readonly freshBy?: "auth_time" | "exchange";
     }
 ) & {
-  /** The organization that the operator views as its owner; absent if none. */
+  /** The organization that the operator views as its owner. */
   readonly as?: string;
 };
 
@@ -59,7 +58,6 @@ export type ConsoleSessionCalls = {
   enter(name: string, isCounted: boolean): Promise<Result<EnteredSession>>;
   close(name: string | null): Promise<Result<null>>;
   closeOf(memberId: string): Promise<Result<null>>;
-  /** Changes a session's identity: to another member, or after a confirmed login. */
   become(name: string, identity: ConsoleIdentity): Promise<Result<null>>;
   list(): Promise<Result<readonly ListedSession[]>>;
 };

@@ -4,7 +4,6 @@ import type { StreamStart } from "./usage-stream.ts";
 
 export type Attempt = {
   readonly status: number | null;
-  /** Null on success. */
   readonly error: string | null;
   readonly answer: string;
   readonly durationMs: number;
@@ -26,21 +25,20 @@ export type DeliveryRecord = {
   readonly answer: string | null;
   readonly durationMs: number | null;
 };
-/** A past attempt. `answer` is null after its deletion. */
+/** A past attempt. Its `answer` is null once deleted. */
 export type PastAttempt = Omit<Attempt, "answer" | "retryAfterMs"> & {
   readonly at: number;
   readonly answer: string | null;
 };
 export type DeliveryDetail = DeliveryRecord & {
   readonly body: string;
-  /** The headers last sent. Null if nothing was sent, or the end user was deleted. */
+  /** The headers last sent, if any. Deleted together with the end user. */
   readonly headers: Readonly<Record<string, string>> | null;
-  /** At most ten attempts, newest first, including those before a resend. */
+  /** The newest ten attempts or fewer, including those before a resend. */
   readonly newestAttempts: readonly PastAttempt[];
 };
 /** A webhook's health. Times are Unix ms. The day is the current hour and the 23 before it. */
 export type ReceiverHealth = {
-  /** Null if the last attempt succeeded, or there was none. */
   readonly failingSince: number | null;
   readonly waiting: number;
   readonly delivered24h: number;
@@ -65,36 +63,35 @@ export type DeliveryPage = {
 
 export type DeliveriesCalls = {
   /**
-   * Queues events of the wallet's log, in order. Ignores repeats. Throws if the wallet must send them again.
+   * Queues events of the wallet's log, in order. Ignores repeats. Throws if the wallet must send
+   * them again.
    */
   take(orgId: string, events: readonly EventRecord[]): Promise<void>;
   rename(events: readonly EventRecord[]): Promise<void>;
-  /** Performs due work and restores a lost alarm. Called by the sweep. */
   poke(): Promise<void>;
   refresh(orgId: string): Promise<Result<null>>;
   /**
-   * Sends a test event once. Fails with `not_found` for an unknown webhook, or `rate_limited` after five
-   * tests in a minute.
+   * Sends a test event once. Fails with `not_found` for an unknown webhook, or `rate_limited` after
+   * five tests in a minute.
    */
   sendTest(orgId: string, webhookId: string, actor: Actor): Promise<Result<Attempt>>;
   deliveries(webhookId: string, page: DeliveryQuery): Promise<Result<DeliveryPage>>;
   delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>>;
-  /** Returns health by webhook ID. A webhook without events may be missing. */
   health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;
   /**
-   * Resends deliveries now, with a fresh schedule. Returns their number. Fails with `not_found`, or
-   * `conflict` for a disabled webhook.
+   * Uses a fresh schedule. Returns their number. Fails with `not_found`, or `conflict` for a
+   * disabled webhook.
    */
   resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>>;
   /**
-   * Queues events for one webhook again and returns their number. Calls of one replay share a `replayId`.
-   * Fails with `conflict` while another is pending.
+   * Queues events for one webhook again and returns their number. Calls of one replay share a
+   * `replayId`. Fails with `conflict` while another is pending.
    */
   replay(
     orgId: string,
     webhookId: string,
     replay: { readonly events: readonly EventRecord[]; readonly replayId: string },
   ): Promise<Result<number>>;
-  /** Sends the usage stream again from a position. Fails with `conflict` for a disabled webhook. */
+  /** Fails with `conflict` for a disabled webhook. */
   restartStream(orgId: string, webhookId: string, from: StreamStart): Promise<Result<null>>;
 };

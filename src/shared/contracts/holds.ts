@@ -11,7 +11,6 @@ export type PlacedHold = Purpose & {
   readonly sessionId: string | null;
   readonly externalId: string | null;
   readonly grantedMicro: Micros;
-  /** Null unless captured. */
   readonly capturedMicro: Micros | null;
   readonly createdAt: number;
   readonly expiresAt: number;

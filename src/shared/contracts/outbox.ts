@@ -1,7 +1,7 @@
 import type { Generation } from "../generation.ts";
 import type { Micros } from "../money.ts";
 
-/** The outcome of a hold, for its wallet. `cost` is in micro-credits, 0 for a void. */
+/** The outcome of a hold, for its wallet. `cost` is 0 for a void. */
 export type OutcomeItem =
   | {
       readonly holdId: string;
@@ -18,14 +18,14 @@ export type OutcomeItem =
       readonly generation: null;
     };
 
-/** A revoked key, by hash, and the time (Unix ms). With `root`, only this secret of the key `root` ends. */
+/** A revoked key, by hash. With `root`, only this secret of the key `root` ends. */
 export type RevocationItem = {
   readonly keyHash: string;
   readonly revokedAt: number;
   readonly root?: string;
 };
 
-/** The size of a queue. `oldestMs` is the age of its oldest message, or null. */
+/** The size of a queue. `oldestMs` is the age of its oldest message. */
 export type Depth = {
   readonly waiting: number;
   readonly dead: number;
@@ -35,20 +35,21 @@ export type Depth = {
 
 export type OutboxCalls = {
   /**
-   * Stores outcomes and an alarm durably, without waiting for delivery. Stores repeats once. Throws when
-   * storage fails.
+   * Stores outcomes and an alarm durably, without waiting for delivery. Stores repeats once. Throws
+   * when storage fails.
    */
   enqueue(items: readonly OutcomeItem[]): Promise<void>;
   /**
-   * Stores revocations like `enqueue`, and tries to deliver them immediately, including dead-lettered ones.
+   * Stores revocations like `enqueue`, and tries to deliver them immediately, including
+   * dead-lettered ones.
    */
   enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
   /**
-   * Delivers a receiver's messages (null: all) now, ignoring backoff, for at most `limitMs`. Returns true if
-   * none is left.
+   * Delivers a receiver's messages (null: all) now, ignoring backoff, for at most `limitMs`.
+   * Returns true if none is left.
    */
   flush(limitMs: number, receiver?: string | null): Promise<boolean>;
-  /** Retries each dead-lettered message once and restores a lost alarm. Called by the sweep. */
+  /** Retries each dead-lettered message once and restores a lost alarm. The sweep calls it. */
   poke(): Promise<void>;
   depth(): Promise<Depth>;
 };

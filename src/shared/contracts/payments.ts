@@ -5,13 +5,13 @@ import type { Micros } from "../money.ts";
 
 export const PURCHASE_ID = "pur_";
 
-/** How a purchase is paid: on Stripe's page, or by the saved card, manually or automatically. */
+/** A purchase on Stripe's page, or with the saved card, manually or automatically. */
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
- * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: a response is
- * missing. `needs_customer`: the customer must act at `url`. The last three are final, but money that arrives
- * after `declined` or `expired` is still credited.
+ * The state of a purchase. `wanted`: not sent to Stripe. `unknown`: a response is missing.
+ * `needs_customer`: the customer must act at `url`. Money that arrives after `declined` or
+ * `expired` is still credited.
  */
 export type PurchaseState =
   | "wanted"
@@ -44,24 +44,24 @@ export type Card = {
   readonly expYear: number;
 };
 
-/** A purchase. Times are Unix ms, amounts micro-credits. */
+/** A purchase. Times are Unix ms. */
 export type PurchaseRecord = {
   readonly id: string;
   readonly method: PurchaseMethod;
   readonly amountMicro: Micros;
   readonly state: PurchaseState;
   readonly saveCard: boolean;
-  /** The page where the customer must pay or confirm, or null. */
+  /** The page where the customer must pay or confirm. */
   readonly url: string | null;
   readonly error: PurchaseError | null;
-  /** The credited amount without tax and fee; null before the payment. */
+  /** Excludes tax and fee. Null before the payment. */
   readonly creditedMicro: Micros | null;
   readonly returnedMicro: Micros;
   readonly card: Card | null;
   readonly actor: Actor;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** The deadline for the customer; null if none is set. */
+  /** The customer's deadline. */
   readonly expiresAt: number | null;
   readonly customerId: string | null;
   readonly sessionId: string | null;
@@ -81,7 +81,7 @@ export type PurchasePage = {
 export type Buying = {
   readonly orgId: string;
   readonly orgName: string;
-  /** Creation time of the organization (Unix ms). */
+  /** Unix ms. */
   readonly orgCreatedAt: number;
   readonly amountMicro: Micros;
   readonly method: "checkout" | "card";
@@ -90,7 +90,7 @@ export type Buying = {
   readonly returnUrl: string;
   readonly idempotency: Idempotency;
   readonly actor: Actor;
-  /** Set for a person in the console, to whom the card's daily limit doesn't apply. */
+  /** Set for a person in the console. The card's daily limit doesn't apply to people. */
   readonly isPerson: boolean;
 };
 
@@ -122,20 +122,18 @@ export type RefundAsk = {
 export type PaymentsCalls = {
   /** Buys credits once per `idempotency`. Responds within about 1.5 s. */
   buy(buying: Buying): Promise<Result<PurchaseRecord>>;
-  /** Returns a purchase by its ID, or by the Stripe ID of its session, invoice or payment. */
+  /** Accepts its ID, or the Stripe ID of its session, invoice or payment. */
   purchase(name: string): Promise<Result<PurchaseRecord>>;
   purchases(limit: number, after: string | null): Promise<Result<PurchasePage>>;
   cancel(id: string): Promise<Result<PurchaseRecord>>;
-  /** Returns a short-lived link to Stripe's page for cards, addresses and invoices. */
   portal(
     buyer: Pick<Buying, "orgId" | "orgName" | "returnUrl">,
   ): Promise<Result<{ readonly url: string }>>;
   savedCard(): Promise<Result<Card | null>>;
-  /** Starts an automatic purchase. Repeats change nothing. */
   topUp(request: TopUpRequest): Promise<Result<null>>;
   hint(hint: Hint): Promise<Result<null>>;
   refund(request: RefundAsk): Promise<Result<PurchaseRecord>>;
-  /** Returns the tax (micro-credits) of each of these payments whose tax is known. */
+  /** Returns the tax (micro-credits) of the payments whose tax is known. */
   taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>>;
   /** Restores a lost alarm, and sends payments to a rebuilt wallet again. */
   poke(): Promise<Result<null>>;
@@ -155,7 +153,7 @@ export type PaymentRefunded = {
   readonly purchaseId: string;
   readonly backMicro: Micros;
   readonly reading: number;
-  /** Whether a dispute takes money, which disables automatic purchases. */
+  /** Disables automatic purchases. */
   readonly isDisputed: boolean;
 };
 
@@ -163,7 +161,7 @@ export type PurchaseOutcome = {
   readonly event: NewEvent;
   /** The parts of the event's ID, so that it is recorded once. */
   readonly once: readonly string[];
-  /** The result of an automatic purchase, which affects the next one. */
+  /** Affects the next automatic purchase. */
   readonly topUp: { readonly id: string; readonly end: TopUpEnd } | null;
 };
 export type TopUpEnd =
@@ -179,7 +177,7 @@ export type DisabledReason =
   | "disputed"
   | "wallet_rebuilt";
 
-/** When and how much to buy automatically. `amount` is in whole dollars. */
+/** When and how much to buy automatically. */
 export type AutoTopUp = {
   readonly belowMicro: Micros;
   readonly amountMicro: Micros;
@@ -221,7 +219,7 @@ export type CreditPage = {
 export type WalletPaymentCalls = {
   /** Credits a payment once. Fails with `conflict` if it was credited with another amount. */
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
-  /** Sets the refunded amount of a payment, unless a later reading has done so. */
+  /** Does nothing if a later reading has set the amount. */
   setBack(back: PaymentRefunded): Promise<Result<null>>;
   tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;

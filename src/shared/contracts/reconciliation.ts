@@ -5,10 +5,7 @@ export type Difference = {
   readonly expected: number | string | null;
   readonly found: number | string | null;
 };
-/**
- * A comparison at ledger row `seq`. `book` is null if the database has no row or can't be read. `rowsRead`
- * counts ledger and usage rows. `next` continues.
- */
+/** A comparison at ledger row `seq`. `book` is null if D1 has no row or can't be read. */
 export type Reconciliation = {
   readonly creditsMicro: Micros;
   readonly heldMicro: Micros;
@@ -23,14 +20,16 @@ export type Reconciliation = {
   readonly rowsRead: number;
   readonly next?: ReconcileState;
 };
-/** The state of a reconciliation between slices. `tries` counts restarts. A null `run` starts a new one. */
+/**
+ * The state of a reconciliation between slices. `tries` counts restarts. A null `run` starts a new
+ * one.
+ */
 export type ReconcileState = { readonly tries: number; readonly run: ReconcileRun | null };
-/** The totals so far, in micro-credits. The next rows are those of `table` after the key `after`. */
+/** The totals so far. The next rows are those of `table` after the key `after`. */
 export type ReconcileRun = {
   readonly mark: string;
   readonly revision: number;
   readonly floor: string;
-  /** Null after the last table. */
   readonly table: "totals" | "entries" | "requests" | null;
   readonly after: readonly string[];
   readonly usage: Readonly<Record<string, number>>;

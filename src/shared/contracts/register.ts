@@ -12,7 +12,7 @@ export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & 
   readonly remaining: number;
   readonly resetMs: number;
   readonly isLimited?: boolean;
-  /** The organization's price list, from the wallet. Absent if none, and from key objects. */
+  /** The wallet sets it, a key object doesn't. */
   readonly priceList?: string;
   readonly policies?: readonly PolicyLayer[];
 };
@@ -25,36 +25,36 @@ export type PacedSession = Pick<Session, "id" | "rpmLimit">;
 
 export type RegisterCalls = {
   /**
-   * Admits one request. Fails with `invalid_api_key`, `rate_limited`, `storage_unavailable` or, at a global
-   * key's first use away from home, `home_region_unreachable`. Never throws. `secret` is the presented
-   * secret's hash; away from home, only known retired ones are rejected. A `session`'s own limit comes first.
+   * Admits one request. Fails with `invalid_api_key`, `rate_limited`, `storage_unavailable` or, at
+   * a global key's first use away from home, `home_region_unreachable`. Never throws. `secret` is a
+   * hash; away from home, only known retired secrets are rejected.
    */
   admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
   /**
-   * Returns the key to another region, which counts requests itself, and records the use. Fails with
-   * `conflict` for a repeated `writeId`, `invalid_api_key`, `storage_unavailable` or `overloaded`.
+   * Returns the key to another region, which counts requests itself, and records the use. Fails
+   * with `conflict` for a repeated `writeId`, `invalid_api_key`, `storage_unavailable` or
+   * `overloaded`.
    */
   identify(writeId: string | null, secret?: string): Promise<Identified>;
-  /** Returns the key without recording a use. Fails like `identify`. */
   whose(secret?: string): Promise<Identified>;
   /**
-   * Records a use (Unix ms) in the database, even of a revoked key, and returns the current key. Fails like
+   * Records a use (Unix ms) in D1, even of a revoked key, and returns the current key. Fails like
    * `identify`.
    */
   refresh(usedAt: number): Promise<Identified>;
   /**
-   * Revokes the key permanently, even if it was never read, and returns the first revocation time (Unix ms).
-   * If storage throws, the key may be revoked.
+   * Revokes the key permanently, even an unknown one, and returns the first revocation time. If
+   * storage throws, the key may be revoked.
    */
   revoke(revokedAt: number): Promise<number>;
   /**
-   * Retries until the database has the revocation. Only for keys of this region. Throws when storage fails.
+   * Retries until D1 has the revocation. Only for keys of this region. Throws when storage fails.
    */
   tellBook(): Promise<void>;
   /** Applies a new rate limit immediately. Earlier admissions count. Throws when storage fails. */
   setLimit(rpmLimit: number): Promise<void>;
   setTerms(terms: KeyTerms): Promise<void>;
   setSecrets(secrets: KeySecrets): Promise<void>;
-  /** Ends a secret durably at a time, away from its home region. Throws when storage fails. */
+  /** Schedules the end of a secret durably, outside its home region. Throws when storage fails. */
   retire(secret: string, retiresAt: number): Promise<void>;
 };

@@ -13,17 +13,16 @@ export type UsageGroupBy =
   | "day,user"
   | TagGroup
   | `day,${TagGroup}`;
-/** The sums of a day, model, key ID or external ID (`group`); null is no end user. */
 type UsageGroup = UsageAmounts & {
   readonly group: string | null;
   readonly day?: string;
 };
 /**
- * A page of at most `limit` groups after `after`: a group's name ("" for null), preceded by its day and a
- * comma for two dimensions.
+ * A page of groups after a group's name ("" for null), preceded by its day and a comma for two
+ * dimensions.
  */
 export type UsagePage = { readonly limit: number; readonly after: string | null };
-/** A usage report. `total` covers all groups. `nextAfter` continues; null at the end. */
+/** A usage report. `total` covers all groups. */
 export type UsageReport = {
   readonly data: readonly UsageGroup[];
   readonly total: UsageAmounts;
@@ -34,7 +33,9 @@ const ROW_DIMENSIONS = ["day", "hour", "model", "provider", "key", "user", "memb
 export type KeyMembers = Readonly<Record<string, string>>;
 export type RowDimension = (typeof ROW_DIMENSIONS)[number] | TagGroup;
 export type TagFilter = { readonly key: string; readonly value: string };
-/** A query for requests admitted from `fromMs` to before `beforeMs` (Unix ms) that match every list. */
+/**
+ * A query for requests admitted from `fromMs` to before `beforeMs` (Unix ms) that match every list.
+ */
 export type RowsQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
@@ -43,7 +44,7 @@ export type RowsQuery = {
   readonly providers: readonly string[] | null;
   readonly keyIds: readonly string[] | null;
   readonly externalIds: readonly string[] | null;
-  /** A tag that requests must have. Absent or null matches any. */
+  /** Absent or null matches any. */
   readonly tag?: TagFilter | null;
   readonly members: KeyMembers | null;
   readonly latency: boolean;
@@ -66,8 +67,8 @@ export type RowsReport = {
 };
 
 /**
- * A query for settled requests admitted from `fromMs` to before `beforeMs` (Unix ms). A null model matches
- * all.
+ * A query for settled requests admitted from `fromMs` to before `beforeMs` (Unix ms). A null model
+ * matches all.
  */
 export type CostQuery = {
   readonly fromMs: number;

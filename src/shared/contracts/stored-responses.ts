@@ -32,7 +32,7 @@ export type Link = {
 /** The stored data that a request refers to: its previous response, and responses whose items it names. */
 export type RecallRequest = {
   readonly previous: string | null;
-  /** IDs of responses whose output items or input items are referenced. */
+  /** IDs of responses whose output or input items are referenced. */
   readonly outputs: readonly string[];
   readonly inputs: readonly string[];
 };
@@ -54,27 +54,26 @@ export function textsOf({ links, outputs, inputs }: RecallResult): readonly Uint
  * the same.
  */
 export type StoredResponsesCalls = {
-  /** Applies the organization's setting. Stored and late responses are kept no longer than that. */
+  /** Applies also to stored and late responses. */
   keepFor(hours: number): Promise<Result<null>>;
-  /** Stores a response durably. Repeats change nothing. Above the maximum, the oldest are deleted. */
+  /** Above the maximum, the oldest are deleted. */
   keep(answer: ResponseToStore): Promise<Result<null>>;
   /**
-   * Returns the referenced data, after a write in progress. Fails with 413 if it exceeds a body, or 400 for
-   * too many values.
+   * Waits for a write in progress. Fails with 413 if the data exceeds a body, or 400 for too many
+   * values.
    */
   recall(request: RecallRequest, seenBy: VisibilityFilter): Promise<Result<RecallResult>>;
-  /** Deletes a response. Returns false if it doesn't exist. */
   forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>>;
 };
 
-/** Prefix of a response's ID. The rest is its request's. */
+/** The rest of the ID is the request's. */
 export const RESPONSE_ID = "resp_";
 
-/** Maximum bytes of a response with its new input. */
+/** Maximum of a response with its new input. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 /** Maximum turns of a conversation, from the maximum items of a request. */
 export const LINKS_MAX = 5000;
-/** Maximum body bytes of a request whose response is stored. */
+/** Maximum of a request whose response is stored. */
 export const STORED_BODY_BYTES_MAX = 8 * 1024 * 1024;
 
 export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): KeptBy {
@@ -94,7 +93,8 @@ export function continuedBy({
 }
 
 /**
- * Returns the responses that a caller can read: the same as for generations, but a limited key's are its own.
+ * Returns the responses that a caller can read: as for generations, but a limited key's are its
+ * own.
  */
 export function visibleTo(admitted: Admitted, { role }: Pick<Member, "role">): VisibilityFilter {
   const own = continuedBy(admitted);

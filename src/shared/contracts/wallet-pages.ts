@@ -30,27 +30,25 @@ export type GenerationRecord = Generation & {
   readonly absorbedMicro: Micros;
 };
 
-/** The state of a request. `held` is open. The others are final, but `expired` can still be settled. */
+/** The state of a request. All but `held` are final, but `expired` can still be settled. */
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
 
 /** A request that reached a hold. `generation` is set once settled. */
 export type RequestRecord = {
   readonly id: string;
   readonly state: RequestState;
-  /** Null for an outcome without a hold. */
   readonly keyId: string | null;
   readonly externalId: string | null;
   readonly createdAt: number;
-  /** Null if no amount was held. */
   readonly heldMicro: Micros | null;
   readonly generation: GenerationRecord | null;
-  /** The error of a failed request. `failure` is the rejection of another region's request. */
+  /** `failure` is the rejection of another region's request. */
   readonly failed?: FailedRequest | null;
   readonly failure?: Failure | null;
 };
 /**
- * A filter on requests admitted from `fromMs` to before `beforeMs` (Unix ms), older than the ID `after`. Null
- * matches any.
+ * A filter on requests admitted from `fromMs` to before `beforeMs` (Unix ms), older than the ID
+ * `after`. Null matches any.
  */
 export type RequestQuery = {
   readonly fromMs: number;
@@ -67,7 +65,7 @@ export type RequestQuery = {
   readonly codes?: readonly string[] | undefined;
   readonly tag?: TagFilter | undefined;
 };
-/** A page of requests. It can be short. `nextAfter` continues with older requests; null at the end. */
+/** A page of requests, which can be short. `nextAfter` is null only at the end. */
 export type RequestPage = {
   readonly requests: readonly RequestRecord[];
   readonly nextAfter: string | null;
@@ -90,7 +88,8 @@ export type HoldsPage = {
 };
 
 /**
- * A filter on events from `from` to before `to` (Unix ms), older than the event `after`. Null matches any.
+ * A filter on events from `from` to before `to` (Unix ms), older than the event `after`. Null
+ * matches any.
  */
 export type EventQuery = {
   readonly type: EventType | null;
@@ -98,12 +97,12 @@ export type EventQuery = {
   readonly to: number | null;
   readonly limit: number;
   readonly after: string | null;
-  /** Only events by or about these members. */
+  /** The members that caused the events, or that they are about. */
   readonly memberIds?: readonly string[];
 };
 /**
- * A page of events, newest first. `dropped` counts events deleted from the full log, and `until` is the
- * newest one's time; null for none.
+ * A page of events, newest first. `dropped` counts events deleted from the full log, and `until` is
+ * the newest one's time.
  */
 export type EventPage = {
   readonly events: readonly EventRecord[];

@@ -38,7 +38,7 @@ import type {
   RequestRecord,
 } from "./wallet-pages.ts";
 
-/** The estimated prompt tokens, with the minimum and maximum output tokens. */
+/** Tokens: the prompt's estimate, and the minimum and maximum output. */
 export type TokenAsk = {
   readonly prompt: number;
   readonly least: number;
@@ -61,38 +61,36 @@ export type {
 } from "./wallet-pages.ts";
 
 export type HoldRequest = {
-  /** `req_` and 24 characters, including the time. Repeating the ID and content returns the same response. */
+  /** `req_` and 24 characters. A repeat of the ID and content returns the same result. */
   readonly id: string;
   readonly least: Micros;
   readonly most: Micros;
-  /** The minimum for an upper bound of the prompt, used where a budget must never be exceeded. */
+  /** The minimum at the prompt's upper bound, for budgets that must never be exceeded. */
   readonly sure: Micros;
-  /** Whether the client set an output cap. If not, the hold takes at most half of the available amount. */
-  readonly hasCap: boolean;
-  /** Tokens for a key's token limit, by an upper bound of the prompt. */
-  readonly tokens: TokenAsk;
   /**
-   * The model's name in the request and its ID. Null from a region that sends none; then keys with a model
-   * list reject it.
+   * Whether the client set an output cap. Otherwise, at most half of the available amount is held.
    */
+  readonly hasCap: boolean;
+  /** Tokens at the prompt's upper bound. */
+  readonly tokens: TokenAsk;
+  /** The model's name in the request and its ID. Keys with a model list reject a null. */
   readonly model: { readonly sent: string; readonly id: string } | null;
   readonly externalId: string | null;
   readonly keyId: string;
   /** Whether another region sent it. Its hold lives longer, and a rejection is stored for late duplicates. */
   readonly peer: boolean;
   readonly idempotency: Idempotency | null;
-  /** The price list used for the amounts; absent or null for none. */
   readonly priceList?: string | null;
   /** The hash of the conversation, if a route may have its prompt cached. */
   readonly affinity?: string | null;
-  /** Set for a hold placed by a client. Models, tokens and prices don't apply. */
+  /** Set for a hold of the client, which has no model, tokens or prices. */
   readonly placed?: Purpose & { readonly expiresInS: number };
   readonly candidates?: readonly RouteCandidate[];
 };
 /**
- * A granted hold. `tokens`: granted and remaining tokens of the key's limit. `keepHours`: hours to store the
- * response. `priceList` and `policies`: set if nothing was held. `warmRoute`: the route with a cached prompt,
- * if not the first. `routes`: indexes of the allowed candidates.
+ * A granted hold. `tokens`: granted and remaining tokens of the key's limit. `priceList`,
+ * `policies`: set if nothing was held. `warmRoute`: the route with a cached prompt. `routes`:
+ * indexes of the allowed candidates.
  */
 export type HoldGrant = {
   readonly granted: Micros;
@@ -102,10 +100,10 @@ export type HoldGrant = {
   readonly policies?: readonly PolicyLayer[];
   readonly routes?: readonly number[];
   readonly tokens?: RateState & { readonly granted: number };
-  /** Tokens granted by token budgets, for a key without a token limit. */
+  /** Tokens that token budgets grant to a key without a token limit. */
   readonly tokensGranted?: number;
 };
-/** An admission and its hold. The admission counts even if the hold fails. */
+/** An admission, which counts even if the hold fails, and the hold. */
 export type AdmittedHold = {
   readonly admitted: RateState;
   readonly held: Result<HoldGrant>;
@@ -113,17 +111,17 @@ export type AdmittedHold = {
 
 export type Settlement = {
   readonly id: string;
-  /** The actual cost. At most the hold and the available amount are charged. */
+  /** The actual cost. The charge is at most the hold and the available amount. */
   readonly cost: Micros;
   readonly generation: Generation;
 };
-/** The result of settling. `unknown`: no such hold. `voided`: released earlier. Neither charges anything. */
+/** `unknown`: there is no such hold. `voided`: it was released before. Neither charges anything. */
 export type SettleAnswer =
   | { readonly kind: "settled"; readonly charged: Micros; readonly shortfall: Micros }
   | { readonly kind: "unknown" }
   | { readonly kind: "voided" };
 
-/** The result of voiding. `settled`: it was too late, and the charge remains. */
+/** `settled`: the void came too late. */
 export type VoidAnswer =
   | { readonly kind: "voided" }
   | { readonly kind: "settled"; readonly charged: Micros };
@@ -136,18 +134,17 @@ export type BalanceAnswer = {
   readonly operatorPolicy?: Policy;
 };
 
-/** A credit. Without `actor`, the system credits it. */
+/** A credit, by the system if `actor` is absent. */
 export type CreditRequest = {
   readonly amountMicro: Micros;
   readonly reference: string;
   readonly actor?: Actor;
 };
 
-/** Changes to an end user. Absent fields keep their value, or get the default. */
+/** Changes to an end user. Absent fields keep their value or get the default. */
 export type EndUserChange = {
   readonly monthlyQuotaMicro?: Micros | null | undefined;
   readonly dailyQuotaMicro?: Micros | null | undefined;
-  /** From 0 to 1. */
   readonly alertThreshold?: number | undefined;
   readonly budgets?: readonly Budget[] | undefined;
 };
@@ -177,12 +174,12 @@ export type WalletPart = {
 }[keyof GroupedCalls];
 export type PartResult = Awaited<ReturnType<GroupedCalls[keyof GroupedCalls]>>;
 
-/** A wallet's state for monitoring. Times are ms, sizes bytes. */
+/** A wallet's state for monitoring, in ms and bytes. */
 export type Vitals = {
   readonly openHolds: number;
   readonly oldestHoldMs: number | null;
   readonly isUnpublished: boolean;
-  /** Whether the database belongs to another wallet, so this one rejects holds. */
+  /** Whether D1 belongs to another wallet. Then this one rejects holds. */
   readonly isInConflict: boolean;
   readonly bytes: number;
 };
@@ -191,17 +188,14 @@ export type UsedKey = Pick<Key, "keyId" | "memberId" | "scope" | "rpmLimit"> & {
   readonly keyHash: string;
 };
 
-/** An active session that was used. Amounts are micro-credits. */
+/** An active session that was used. */
 export type UsedSession = {
   readonly keyId: string;
   readonly session: Session;
   readonly spentMicro: Micros;
   readonly heldMicro: Micros;
 };
-/**
- * A page of sessions in creation order. `owner` selects all, a member's or one key's. `after` is the last ID,
- * or "".
- */
+/** A page of sessions in creation order, after the last ID or "". */
 export type SessionQuery = {
   readonly owner: { readonly memberId: string | null; readonly keyId: string | null };
   readonly limit: number;
@@ -211,9 +205,7 @@ export type SessionPage = {
   readonly sessions: readonly UsedSession[];
   readonly nextAfter: string | null;
 };
-/**
- * A request to end a session. `isOwn` allows ending an unused one. `expiresAt` is its latest possible end.
- */
+/** `isOwn` allows ending an unused session. `expiresAt` is its latest possible end. */
 export type SessionEnding = Pick<SessionQuery, "owner"> & {
   readonly id: string;
   readonly expiresAt: number;
@@ -224,45 +216,40 @@ export type KeyEnding = { readonly keyId: string; readonly actor: Actor };
 export type KeyRotation = KeyEnding & { readonly sessionsCut: number | null };
 
 export type WalletCalls = WalletPaymentCalls & {
-  /** Creates the organization's wallet. Repeats return the same epoch. */
+  /** Returns the same epoch when repeated. */
   create(orgId: string): Promise<{ readonly epoch: string }>;
-  /**
-   * Admits a request at the key's home. Failures (`invalid_api_key`, `rate_limited`, storage) take no slot.
-   */
+  /** Admits a request in the key's home region. Failures take no slot. */
   admit(keyHash: string, shown?: PresentedSecret): Promise<Result<AdmittedKey>>;
   /**
-   * Runs `admit` and `hold` in one transaction. A retry returns the first response. If a retry is rejected,
-   * the first attempt may have succeeded.
+   * Runs `admit` and `hold` in one transaction. If a retry is rejected, the first attempt may have
+   * succeeded.
    */
   admitAndHold(
     keyHash: string,
     request: HoldRequest,
     shown?: PresentedSecret,
   ): Promise<Result<AdmittedHold>>;
-  /**
-   * Revokes a key permanently, even if it was never seen. Repeats change nothing. `by` is recorded as an
-   * event.
-   */
+  /** Revokes a key permanently, even an unknown one. `by` is recorded as an event. */
   revokeKey(keyHash: string, revokedAt: number, by?: KeyEnding): Promise<Result<null>>;
-  /** Returns a key by ID if this wallet has admitted it, else null. */
   keyOf(keyId: string): Promise<Result<UsedKey | null>>;
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
   /** Applies a key's new terms immediately. Earlier spend counts. */
   setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
   setKeySecrets(keyHash: string, secrets: KeySecrets, by?: KeyRotation): Promise<Result<null>>;
   /**
-   * Returns a key's limits, and on request its spend, without taking a slot. Fails with `invalid_api_key`.
+   * Returns a key's limits and optionally its spend, without taking a slot. Fails with
+   * `invalid_api_key`.
    */
   keyStanding(
     keyHash: string,
     shown?: PresentedSecret,
     withSpend?: boolean,
   ): Promise<Result<KeyStatus>>;
-  /** Places the hold of an admitted key. Fails with `invalid_api_key` if the key was revoked meanwhile. */
+  /** Fails with `invalid_api_key` if the key was revoked since its admission. */
   hold(request: HoldRequest, keyHash?: string, shown?: PresentedSecret): Promise<Result<HoldGrant>>;
   /**
-   * Places a client's own hold. The same Idempotency-Key and body return the first. `isCaptured` also
-   * captures it. Fails with `hold_not_allowed`.
+   * Places a client's own hold, once per Idempotency-Key and body. `isCaptured` also captures it.
+   * Fails with `hold_not_allowed`.
    */
   placeHold(
     request: HoldRequest,
@@ -270,25 +257,24 @@ export type WalletCalls = WalletPaymentCalls & {
     isCaptured: boolean,
   ): Promise<Result<PlacedHold>>;
   /**
-   * Captures, releases or extends a client's hold. Repeats return the first result. Fails with `not_found`
-   * for another party, or `conflict` if the hold ended differently. A null `called` is a merchant, which can
-   * also end holds of a suspended organization.
+   * Captures, releases or extends a client's hold. Fails with `not_found` for another party, or
+   * `conflict` if it ended differently. A null `called` is a merchant, which can end holds of a
+   * suspended organization.
    */
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
   placedHold(id: string): Promise<Result<PlacedHold>>;
   sessions(query: SessionQuery): Promise<Result<SessionPage>>;
-  /** Ends a session permanently. Fails with `not_found` for another caller's session. */
   endSession(ending: SessionEnding): Promise<Result<null>>;
-  /** Settles a hold. `actor` is an operator who settles manually, which is recorded as an event. */
+  /** Settles a hold. `actor`: an operator who settles manually. */
   settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleAnswer>>;
   void(id: string): Promise<Result<VoidAnswer>>;
   /**
-   * Runs grouped calls in order in one transaction. If one throws, the others still apply. `apart` means that
-   * one needs a key lookup and did nothing.
+   * Runs calls in order in one transaction. If one throws, the others still apply. `apart`: the
+   * call needs a key lookup first.
    */
   together(parts: readonly WalletPart[]): Promise<readonly PartAnswer<PartResult>[]>;
   budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>>;
-  /** Replaces an owner's budgets. A budget with the same ID keeps its count. */
+  /** Replaces an owner's budgets. Budgets that keep their ID keep their count. */
   setBudgets(
     change: BudgetsChange,
     by?: RequestCredential,
@@ -297,7 +283,7 @@ export type WalletCalls = WalletPaymentCalls & {
   balance(): Promise<Result<BalanceAnswer>>;
   discard(): Promise<boolean>;
   configure(change: own.ConfigurationChange): Promise<Result<own.Configuration>>;
-  /** Changes made by the organization. They fail if it is suspended or the calling key was revoked. */
+  /** Changes by the organization. They fail if it is suspended or the calling key was revoked. */
   putEndUser(
     externalId: string,
     change: EndUserChange,
@@ -327,29 +313,27 @@ export type WalletCalls = WalletPaymentCalls & {
     by?: RequestCredential,
     actor?: Actor,
   ): Promise<Result<own.SettingsAnswer>>;
-  /** Returns ledger rows after `afterSeq`, in order. `nextAfterSeq` continues. */
   ledger(afterSeq: number, limit: number): Promise<Result<LedgerPage>>;
   newestLedger(beforeSeq: number, limit: number): Promise<Result<readonly LedgerRow[]>>;
   request(id: string): Promise<Result<RequestRecord>>;
   requests(query: RequestQuery): Promise<Result<RequestPage>>;
-  /** Counts failed requests and stores the newest. Must not be repeated, because it would count twice. */
+  /**
+   * Counts failed requests and stores the newest. Never repeat this call, because repeats count
+   * twice.
+   */
   noteFailed(batch: FailedBatch): Promise<Result<null>>;
   failures(query: FailureQuery): Promise<Result<FailureReport>>;
   keptFailures(query: KeptFailureQuery): Promise<Result<KeptFailureReport>>;
-  /** Returns open holds, oldest first. Null `keyIds` means all keys. */
+  /** Oldest first. Null `keyIds` means all keys. */
   holds(query: {
     readonly limit: number;
     readonly after: string | null;
     readonly keyIds: readonly string[] | null;
   }): Promise<Result<HoldsPage>>;
-  /** Returns usage from request records: hourly, by two dimensions, or filtered. */
   usageOfRows(query: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
   usageByMember(query: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
   costs(query: reports.CostQuery): Promise<Result<reports.CostReport>>;
-  /**
-   * Returns usage from the UTC day `from` to `to` (YYYY-MM-DD), inclusive; by default the first 10,000
-   * groups.
-   */
+  /** Returns usage of UTC days (YYYY-MM-DD), by default the first 10,000 groups. */
   usage(
     from: string,
     to: string,
@@ -359,22 +343,18 @@ export type WalletCalls = WalletPaymentCalls & {
   usageStream(query: StreamQuery): Promise<Result<StreamPage>>;
   chargesOfDay(query: ChargesQuery): Promise<Result<ChargesPage>>;
   alerts(limit: number, offset: number): Promise<Result<reports.AlertPage>>;
-  /** Returns a page of events. Fails with `invalid_request` for an unknown `after`. */
+  /** Fails with `invalid_request` for an unknown `after`. */
   events(query: EventQuery): Promise<Result<EventPage>>;
-  /** Returns the events since a time (Unix ms), oldest first, for a replay. */
   eventsSince(sinceMs: number, limit: number): Promise<Result<readonly EventRecord[]>>;
-  /** Moves waiting events from the database to the log. Never throws. */
+  /** Moves waiting events from D1 to the log. Never throws. */
   takeEvents(): Promise<void>;
-  /**
-   * Publishes, performs due work, restores the alarm, and returns the wallet's state. Called by the hourly
-   * cron.
-   */
+  /** Publishes, performs due work and restores the alarm. For the hourly cron. */
   poke(): Promise<Result<Vitals>>;
   /**
-   * Compares ledger, balance, holds, usage and database in slices, and logs differences as errors. Fails with
-   * `conflict` if rows are deleted faster than it reads.
+   * Compares ledger, balance, holds, usage and D1, and logs differences. Fails with `conflict` if
+   * rows are deleted faster than it reads.
    */
   reconcile(request?: ReconcileAsk): Promise<Result<Reconciliation>>;
-  /** Restores this wallet from the database, after the old one was lost. */
+  /** Restores this wallet from D1 after the old one was lost. */
   rebuild(orgId: string, actor?: Actor): Promise<Result<BalanceAnswer>>;
 };

@@ -2,7 +2,8 @@ const READ_BYTES_FIRST = 16 * 1024;
 const READ_BYTES_MAX = 1024 * 1024;
 
 /**
- * Returns a response's body as text; null above `bytesMax` decoded bytes. Throws when the connection breaks.
+ * Returns a response's body as text, or null above `bytesMax` decoded bytes. Throws when the
+ * connection breaks.
  */
 export async function boundedText(response: Response, bytesMax: number): Promise<string | null> {
   // HTTP limits a body to its declared length, so one native read suffices unless it is compressed.
@@ -31,7 +32,10 @@ export async function boundedText(response: Response, bytesMax: number): Promise
 
 const PART_BYTES = 256 * 1024;
 
-/** Passes the parts of a body to `take` until it returns a value. Returns that value, or null at the end. */
+/**
+ * Passes the parts of a body to `take` until it returns a value. Returns that value, or null at the
+ * end.
+ */
 export async function readParts<T>(
   body: ReadableStream<Uint8Array>,
   take: (part: Uint8Array) => T | null,
@@ -55,7 +59,6 @@ type Reader = {
   readAtLeast?(bytes: number, buffer: Uint8Array): Promise<Filled>;
 };
 
-/** Returns `size` bytes, or fewer at the end of the body. */
 async function filled(reader: Reader, size: number): Promise<Filled> {
   const buffer = new Uint8Array(size);
   if (reader.readAtLeast === undefined) return reader.read(buffer);

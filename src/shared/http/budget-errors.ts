@@ -99,8 +99,8 @@ function shortage(
 }
 
 /**
- * Returns a quota error. "You exceeded your current ... quota" makes clients stop, so it mustn't be used if
- * only holds are in the way.
+ * "You exceeded your current ... quota" makes clients stop, so it mustn't be used if only holds are
+ * in the way.
  */
 function quotaExceeded(failure: Of<"quota_exceeded">): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;

@@ -28,7 +28,7 @@ export type AppEnv = {
     dialect?: Dialect;
     startedMs: number;
     config: Config;
-    /** The key's admission, which starts before the body is read. */
+    /** Starts before the body is read. */
     admission: Promise<Result<Admitted>>;
     /** Set instead of `admission` for a key that the hold admits. Other calls use its `admit`. */
     presumed?: PresumedCaller;
@@ -36,11 +36,11 @@ export type AppEnv = {
     /** The slot of an unpaid request with a body, released after the response. */
     place?: Slot;
     admitted: Admitted;
-    /** Ms that the admission took. A global key's first use away from home includes a call home. */
+    /** Includes a call to the home region for a global key's first use away from home. */
     admissionMs: number;
     member: Member;
     operator: { readonly name: string; readonly role: OperatorRole };
-    /** Set by `readMember` instead of `member` if the database fails. */
+    /** Set instead of `member` if the database fails. */
     memberUnread: Failure;
     timers: Timers;
     peer: Region;
@@ -68,16 +68,16 @@ export function optionalVariables<Name extends keyof Variables>(
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admit: () => Promise<Result<Admitted>>;
-  /** Null until the function is called; otherwise the hold admits the key. */
+  /** Set once the function is called. Without it, the hold admits the key. */
   admission: Promise<Result<Admitted>> | null;
 };
 
 export type AppContext = Context<AppEnv>;
 
 /**
- * The outermost middleware. Creates the request ID (only other regions can set it), rejects requests of a
- * misconfigured deployment, answers preflights, and adds headers and one log line to each response. Never
- * reads a body.
+ * The outermost middleware. Creates the request ID (only other regions can set it), rejects
+ * requests of a misconfigured deployment, answers preflights, and adds headers and a log line.
+ * Never reads a body.
  */
 export async function requestContext(c: AppContext, next: Next): Promise<void> {
   c.set("startedMs", now(c.env));
@@ -108,7 +108,7 @@ export function failUnexpectedly(error: unknown, c: AppContext): Response {
 // No redirect to HTTPS: a client that followed it would keep sending its key over HTTP.
 const HTTPS_ALONE =
   "This address requires https. A key that was sent over plain http may have been intercepted. Please replace it.";
-/** Names and addresses in local or private networks, which Workers on Cloudflare never receive. */
+/** Workers on Cloudflare never receive requests from private networks. */
 const PRIVATE_NAMES = [
   "[\\w-]+", // a name without a dot, such as localhost or a container's name
   "(?:[\\w-]+\\.)+(?:localhost|local|internal|lan|home\\.arpa)",
@@ -189,7 +189,7 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
   logRequest({ ...request, method: c.req.method, durationMs, keyId });
 }
 
-/** Returns mutable headers. Those from `fetch` are immutable, so the response is copied. */
+/** Headers from `fetch` are immutable, so the response is copied. */
 function writableHeaders(c: AppContext): Headers {
   const response = c.res;
   try {
@@ -219,8 +219,8 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted):
 }
 
 /**
- * Sets security headers on responses without a key, which a browser might display. Browsers following links
- * send no Authorization, so responses to keys are never displayed.
+ * Browsers send no Authorization when they follow links, so only responses without a key need these
+ * headers.
  */
 function setKeylessHeaders(headers: Headers): void {
   const isPage = headers.get("content-type")?.startsWith("text/html") === true; // pages of the site have their own policy

@@ -13,7 +13,7 @@ export type ErrorAnswer = {
 export type Limits = { readonly rate: RateState; readonly tokens?: RateState | undefined };
 
 export type Dialect = {
-  /** Returns the error response of the path or one below it; null for OpenAI's format. */
+  /** Returns null for OpenAI's format. */
   error(failure: Failure, requestId: string): ErrorAnswer | null;
   headers(requestId: string, limits: Limits | null): Readonly<Record<string, string>>;
 };

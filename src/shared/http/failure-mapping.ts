@@ -19,7 +19,7 @@ export function errorResponseOf(failure: Failure): ErrorResponse {
 
 const RETRY = / Please retry\.$/;
 
-/** Marks a charged failure as not retryable, whatever its status. Keeps a provider's own message. */
+/** Marks a charged failure as not retryable, for any status. Keeps a provider's own message. */
 function wireOfCharged(wire: ErrorResponse, { costMicro, generationId }: Charged): ErrorResponse {
   const { "retry-after": _, ...headers } = wire.headers ?? {};
   const message = wire.message.replace(RETRY, "");
@@ -66,8 +66,8 @@ const WIRES: Wires = {
     ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
     ...(failure.code === undefined ? {} : { code: failure.code }),
   }),
-  // Missing, malformed, unknown and revoked keys get the same response, so it doesn't help guessing. Only an
-  // expired key is identified.
+  // Missing, malformed, unknown and revoked keys get the same response, so it doesn't help
+  // guessing. Only an expired key is identified.
   invalid_api_key: ({ expiredAt, twoHeaders }) => ({
     status: 401,
     type: "invalid_api_key",
@@ -229,7 +229,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
       };
 }
 
-/** Returns a session's error, which includes only its own budget and not whose money is short. */
+/** Includes only the session's own budget and not whose money is short. */
 function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
   const needs = `this request needs at least ${requiredMicro} micro-credits, and the payer of this session`;
@@ -320,7 +320,6 @@ function replayMessage(made: "generation" | "key", id: string): string {
   return `A request with this Idempotency-Key has already created the ${made} '${id}' and doesn't run again.${read}`;
 }
 
-/** Clamps to the range 1 to `most`. NaN becomes 1. */
 function clamp(value: number, most: number): number {
   return Number.isFinite(value) ? Math.min(most, Math.max(1, value)) : 1;
 }

@@ -64,10 +64,7 @@ function isAt(bytes: Uint8Array, at: number, sought: Uint8Array): boolean {
   return sought.every((byte, offset) => bytes[at + offset] === byte);
 }
 
-/**
- * Returns the index of bytes that start with CR LF, or -1. Reads each byte once, because a boundary has no
- * other CR.
- */
+/** Reads each byte once, because a boundary starts with CR LF and has no other CR. */
 function indexOf(bytes: Uint8Array, sought: Uint8Array, from: number, most: number): number {
   const end = Math.min(bytes.length, from + most);
   for (let at = from; at < end; at++) {

@@ -5,7 +5,6 @@ export class JsonSkim {
   readonly #left: ReadonlySet<string>;
   #isInString = false;
   #isEscaped = false;
-  /** The last string, or its start. It is a name if a colon follows. */
   #name = "";
   #isSkipping = false;
   #depth = 0;

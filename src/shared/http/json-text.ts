@@ -6,14 +6,14 @@ import { paramOf } from "../issue-text.ts";
 type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** Maximum nesting, well below the stack limit of a recursive validator. */
+/** Well below the stack limit of a recursive validator. */
 export const DEPTH_MAX = 64;
 /**
- * Maximum values of a text: 20 MB of `{},{},...` would exceed an isolate's memory. Legitimate bodies have up
- * to 300,000.
+ * 20 MB of `{},{},...` would exceed an isolate's memory. Legitimate bodies have up to 300,000
+ * values.
  */
 export const VALUES_MAX = 1_000_000;
-/** Maximum names of a text, because many names cost seconds of CPU. */
+/** Many names cost seconds of CPU. */
 export const NAMES_MAX = 100_000;
 export const OBJECT_NAMES_MAX = 10_000;
 
@@ -26,9 +26,9 @@ const BRACE_OPEN = 123;
 const BRACE_CLOSE = 125;
 
 /**
- * Parses a JSON object. Fails with 400 where parsers could disagree (RFC 8259 sections 4, 6, 8.2): duplicate
- * keys, lone surrogates, and numbers beyond a double. Limits depth and size. `__proto__` is an ordinary key,
- * so never merge the result.
+ * Parses a JSON object. Fails with 400 where parsers could disagree (RFC 8259 sections 4, 6, 8.2):
+ * duplicate keys, lone surrogates, and numbers beyond a double. `__proto__` is an ordinary key, so
+ * never merge the result.
  */
 export function parseJsonText(text: string): Result<JsonObject> {
   const structure = scanStructure(text);
@@ -60,9 +60,7 @@ export function valuesIn(text: string): number {
   return typeof structure === "string" ? Infinity : structure.values;
 }
 
-/**
- * Counts object members and values in one pass, or returns the problem. Accepts any text, valid JSON or not.
- */
+/** Accepts any text, valid JSON or not. */
 function scanStructure(
   text: string,
 ): { readonly members: number; readonly values: number } | string {
@@ -136,7 +134,10 @@ class Tree {
     if (!Number.isFinite(value)) this.tooLarge = true;
   }
 
-  /** Strings that differ only in lone surrogates are encoded equally, so two end users could collide. */
+  /**
+   * Strings that differ only in lone surrogates are encoded equally, so two end users could
+   * collide.
+   */
   #string(value: string): void {
     if (!value.isWellFormed()) {
       this.refusal ??= invalid("The request body has a string with a lone surrogate.");

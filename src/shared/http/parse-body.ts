@@ -4,8 +4,8 @@ import type { Refusal, Result } from "../failure.ts";
 import { OUR_WORDS, describeError } from "../issue-text.ts";
 
 /**
- * Parses a body by schema. Fails with 400 and the first problem's `param` in OpenAI's notation
- * (`messages[0].role`). A schema's message continues the parameter's name.
+ * Parses a body by schema. Fails with 400 and the first problem's `param` (`messages[0].role`). A
+ * schema's message continues the parameter's name.
  */
 export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result<T> {
   const parsed = z.safeParse(schema, value, OUR_WORDS);

@@ -8,13 +8,13 @@ import type { FormField } from "./form.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
 
-/** Maximum body bytes of a paid request. */
+/** Limit of paid requests. */
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
 /** Maximum declared length of a body that is read in one call. */
 export const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
-/** Maximum body bytes of a token-counting request, which is free. */
+/** Limit of token-counting requests, which are free. */
 export const COUNT_BYTES_MAX = 4 * 1024 * 1024;
-/** Maximum body bytes of other unpaid requests. */
+/** Limit of other unpaid requests. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 
 /** Limits of reading a body. `timeoutMs` applies to the whole body. */
@@ -22,12 +22,15 @@ export type BodyLimits = {
   readonly bytesMax: number;
   readonly timeoutMs: number;
   readonly after?: After;
-  /** Called with the size of each piece of a large body. If it returns false, reading fails with 503. */
+  /**
+   * Called with the size of each piece of a large body. If it returns false, reading fails with
+   * 503.
+   */
   readonly hasRoom?: (bytes: number) => boolean;
   readonly takesForms?: boolean;
 };
 
-/** Maximum characters of a content type, because the pattern takes quadratic time. */
+/** The pattern takes quadratic time. */
 const TYPE_CHARACTERS_MAX = 100;
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-?8|"utf-?8")\s*)?;?\s*$/i;
 // Browsers send text/plain and forms to other origins without a preflight, so only JSON is accepted.
@@ -42,8 +45,8 @@ export type JsonBody = {
 };
 
 /**
- * Reads a body as one JSON object. Fails with 400, 408, 413 or 415. Reads at most `bytesMax`, whatever
- * `content-length` says.
+ * Reads a body as one JSON object. Fails with 400, 408, 413 or 415. Never reads more than
+ * `bytesMax`.
  */
 export async function readJson(request: Request, limits: BodyLimits): Promise<Result<JsonObject>> {
   const body = await readJsonBody(request, limits);
@@ -95,8 +98,9 @@ type Bytes = Result<Uint8Array>;
 export async function readBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   const declared = request.headers.get("content-length") ?? "";
   if (Number(declared) > limits.bytesMax) return tooLarge(limits.bytesMax);
-  // HTTP limits a body to its declared length, so a small one needs one native read, at half the cost of
-  // chunks. Other chunks count as they arrive, so declaring 20 MiB without sending them takes no capacity.
+  // HTTP limits a body to its declared length, so a small one needs one native read, at half the
+  // cost of chunks. Other chunks count as they arrive, so declaring 20 MiB without sending them
+  // takes no capacity.
   const isDeclared = /^\d+$/.test(declared) && Number(declared) <= WHOLE_BYTES_MAX;
   return isDeclared ? readWhole(request, limits) : readChunks(request, limits);
 }

@@ -25,7 +25,7 @@ export type Axis = {
 const TICKS_MAX = 6;
 /** Values above this multiple of the 95th percentile don't scale the axis. */
 const OUTLIER = 5;
-/** With fewer values, a percentile means nothing. */
+/** A percentile of fewer values means nothing. */
 const OUTLIER_VALUES_MIN = 5;
 const STEP_MIN: Readonly<Record<Unit, number>> = {
   spend: 1,

@@ -51,7 +51,7 @@ export function typedOf(budget: ListedBudget | undefined): TypedBudget {
   };
 }
 
-/** Returns the API's entry. Accepts `$1,000.50`; the API rejects invalid numbers. */
+/** Accepts `$1,000.50`; the API rejects invalid numbers. */
 function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
   const chosen = models.split(/[,\s]+/).filter(Boolean);
   return {

@@ -14,8 +14,8 @@ const OF_MAKERS: Readonly<Record<string, readonly [large: RegExp, small: RegExp]
 };
 
 /**
- * Replaces the alias with a model of the client's vendor, if sold, because the client knows its limits.
- * `live` lists model IDs, each vendor's best first.
+ * Replaces the alias with a model of the client's vendor, if sold, because the client knows its
+ * limits.
  */
 export function withFittingModels(client: string, text: string, live: readonly string[]): string {
   const [large, small] = OF_MAKERS[client] ?? [/^$/, /^$/];
@@ -24,7 +24,6 @@ export function withFittingModels(client: string, text: string, live: readonly s
     .replaceAll(/\bfast\b/g, nameOf(live.find((id) => small.test(id))) ?? "fast");
 }
 
-/** Returns the vendor's name of a model: `claude-opus-5-5` for `anthropic/claude-opus-5.5`. */
 function nameOf(id: string | undefined): string | undefined {
   const name = id?.slice(id.indexOf("/") + 1);
   return name?.startsWith("claude-") === true ? name.replaceAll(".", "-") : name;

@@ -40,7 +40,6 @@ export function actorOf({ kind, id }: Event["actor"], nameOf: NameOf): string {
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-/** Returns a person's name, or "a former member". */
 function personOf(id: string, nameOf: NameOf): string {
   const name = nameOf(id);
   return UUID.test(name) ? "a former member" : name;
@@ -151,7 +150,6 @@ const quotaOf = (period: string): string => PERIODS[period]?.[0] ?? "its total q
 const endOf = (period: string): string => PERIODS[period]?.[1] ?? "the quota is raised";
 const ofPeriod = (period: string): string => (period === "" ? "" : ` a ${period}`);
 
-/** Formats a time: `2026-11-27 14:02 UTC`. */
 function moment(time: string): string {
   return `${time.slice(0, 16).replace("T", " ")} UTC`;
 }

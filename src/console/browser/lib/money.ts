@@ -16,7 +16,6 @@ function shown(micros: number, side: Side): string {
   return `${sign}$${whole.replaceAll(/\B(?=(\d{3})+$)/g, ",")}.${trimmed(decimals)}`;
 }
 
-/** Removes a trailing zero that rounding added: `$0.0100` becomes `$0.01`. Keeps two decimals. */
 function trimmed(decimals: string): string {
   return decimals.slice(0, 2) + decimals.slice(2).replace(/0+$/, "");
 }

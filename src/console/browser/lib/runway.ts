@@ -28,8 +28,8 @@ export function totalsOf(rows: readonly DayRow[], now: number): Totals {
 }
 
 /**
- * Returns how long the balance lasts at the average of the last 7 whole days, or of the days since spending
- * began, including today.
+ * Returns how long the balance lasts at the average of the last 7 whole days, or of the days since
+ * spending began.
  */
 export function runway(availableMicro: number, rows: readonly DayRow[], now: number): string {
   const recent = rows.filter(

@@ -34,7 +34,6 @@ const PERIODS = [
   ["last-month", "last month"],
   ["30", "30 days"],
 ] as const;
-/** Maximum pages of organizations, with 100 each. */
 const PAGES_MAX = 20;
 const PRICES = "Prices";
 

@@ -214,7 +214,6 @@ const ATTEMPTS: readonly Column<Attempt>[] = [
     cell: ({ duration_ms: ms }) => (ms === null ? "" : took(ms)),
   }),
 ];
-/** Maximum displayed characters of a response. The tooltip shows the rest. */
 const SHOWN_MAX = 40;
 
 const linesOf = (headers: Readonly<Record<string, string>>): string =>

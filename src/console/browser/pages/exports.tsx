@@ -49,13 +49,11 @@ export function Exports() {
   );
 }
 
-/** Returns the months from `first` to today's, newest first. */
 function monthsOf(today: string, first: string): readonly string[] {
   const all = Array.from({ length: MONTHS_MAX }, (_, back) => monthStart(today, back).slice(0, 7));
   return all.filter((month) => month >= first);
 }
 
-/** Returns whether later charges can still change a file that ends with this day. */
 function stateOf(lastDay: string, completeThrough: string): string {
   if (lastDay <= completeThrough) return "Final";
   return completeThrough === "" ? "Open" : `Final through ${completeThrough}`;

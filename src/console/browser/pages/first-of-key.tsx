@@ -7,7 +7,6 @@ import { ModelName, Panel } from "../ui/basics.tsx";
 import { sentenceOf } from "../ui/request-sentence.ts";
 
 const EVERY_MS = 2000;
-/** Ms after which the page stops polling and shows help. */
 const PATIENCE_MS = 600_000;
 const DOUBT_MS = 60_000;
 

@@ -22,10 +22,9 @@ export const WHY: Readonly<Record<string, string>> = {
   invitation_over: "The invitation was used or canceled, or has expired.",
 };
 
-/** The addresses to which a login can return. */
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 
-/** The storage key of the requested address, in case the login fails without one. */
+/** The requested address, in case the login fails without one. */
 const GOAL = "turnpike-goal";
 
 function goalOf({ path, query }: Route): string {

@@ -80,7 +80,7 @@ const NOT_IT = {
   },
 } as const;
 
-/** Asks for the slug, because closing is permanent. */
+/** Closing is permanent, so the user must type the slug. */
 function Close({ id, slug, onClose }: Props) {
   const [typed, setTyped] = useState("");
   const [isGivenUp, setGivenUp] = useState(false);

@@ -137,7 +137,6 @@ const COLUMNS: readonly Column<Delivery>[] = [
   column("attempts", "Attempts", ({ attempts }) => attempts, { align: "right" }),
 ];
 
-/** Sends the events since a time again, at most 1,000. */
 function Replay({ id, webhook, onClose }: Of & { onClose: () => void }) {
   const [since, setSince] = useState(() => localMinute(Date.now() - DAY));
   return (

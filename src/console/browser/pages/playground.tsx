@@ -213,7 +213,7 @@ function bodyOf(model: string, { system, text, tools, cap, stream }: Asked): obj
   };
 }
 
-/** Returns the maximum cost in micro-credits: one token per byte, and the full output cap. */
+/** Counts one token per byte, and the full output cap. */
 function mostOf(
   { pricing, max_output_tokens: most }: ListedModel,
   { system, text, tools, cap }: Asked,

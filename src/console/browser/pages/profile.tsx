@@ -51,7 +51,6 @@ export function Profile() {
   );
 }
 
-/** Names the organizations that will close and the credits that will be lost. */
 function DeleteAccount({ me, onClose }: { me: Me; onClose: () => void }) {
   const [givesUp, setGivesUp] = useState(false);
   const current = session.get()?.organization;

@@ -102,7 +102,6 @@ export function pairOf(by: Splits, second: Splits): Pair | null {
   return by === second || isNone ? null : (`${one},${two}` as Pair);
 }
 
-/** Returns the sort rank of a grouping. Tags come last. */
 function rankOf(split: Splits): number {
   return tagOf(split) === null ? ORDER.indexOf(split) : ORDER.length;
 }

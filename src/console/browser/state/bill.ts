@@ -17,8 +17,8 @@ export async function newestRequests(): Promise<readonly Generation[] | undefine
 }
 
 /**
- * Waits for the final bill of a request sent after `known`. Without an ID ("") it must be the only new one.
- * Returns null if nothing was held, undefined if unknown.
+ * Waits for the final bill of a request sent after `known`. Without an ID ("") it must be the only
+ * new one. Returns null if nothing was held, undefined if unknown.
  */
 export async function finalBill(
   known: readonly Generation[] | undefined,

@@ -7,7 +7,7 @@ function hashOf(name: string): number {
 }
 
 /**
- * Assigns each name the color slot of its hash, or the next free one, in order. Beyond six names, and for the
+ * Assigns each name the color slot of its hash, or the next free one. Beyond six names, and for the
  * sum of others, the color is null (gray).
  */
 export function colorsOf(

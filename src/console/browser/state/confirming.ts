@@ -23,10 +23,7 @@ const CHANGES: Readonly<Record<string, string>> = {
   link: "connecting an account",
 };
 
-/**
- * Runs a call. If the login is too old, asks the user to confirm it and runs the call again. The rejected
- * call changed nothing.
- */
+/** Runs a call. If the login is too old, lets the user confirm it and runs the call again. */
 export async function withFreshLogin<T>(
   name: string,
   run: () => Promise<Outcome<T>>,
@@ -50,7 +47,6 @@ function askToConfirm(change: string): Promise<boolean> {
   return waiting;
 }
 
-/** The result of a login in another tab. `why` is the reason of a failure. */
 type Confirmed = { readonly flow: string; readonly why: string | null };
 const CHANNEL = "turnpike-confirmed";
 

@@ -1,6 +1,5 @@
 import { cell, useCell } from "./cell.ts";
 
-/** The current time for relative times, updated every 10 s. */
 const now = cell(Date.now());
 setInterval(() => document.hidden || now.set(Date.now()), 10_000);
 

@@ -7,12 +7,12 @@ import { foundConnection, lostConnection, onRetry } from "./connection.ts";
 import { endSession, session } from "./session.ts";
 
 /**
- * The last response of a URL, and whether a new read is in progress. `ReadResult` and `Inline` of
- * `ui/states.tsx` show it with its age and failure; only they use `latest`.
+ * The last response of a URL. Only `ReadResult` and `Inline` of `ui/states.tsx` use `latest`, to
+ * show it with its age and failure.
  */
 export type Read<T> = {
   readonly latest: T | undefined;
-  /** Time of the read (Unix ms). */
+  /** Unix ms. */
   readonly at: number;
   readonly failure: CallFailure | undefined;
   readonly again: () => void;
@@ -29,7 +29,6 @@ type Entry = {
 
 const FRESH_MS = 2000;
 const KEPT = 200;
-/** The failure of a load that throws. It is retried like any other. */
 const BROKEN: Outcome<never> = {
   ok: false,
   failure: {
@@ -171,7 +170,7 @@ export function refreshPaths(paths: readonly string[]): void {
     if (!paths.some((path) => url.startsWith(`/console/api${path}`))) continue;
     entry.stale = true;
     if (entry.watchers.size > 0) void refresh(entry);
-    else entries.delete(url); // a cached response is known to be outdated, so it must not be shown
+    else entries.delete(url); // a cached response is outdated, so it must not be shown
   }
 }
 
@@ -190,5 +189,5 @@ otherTabs.addEventListener("message", ({ data }: MessageEvent<readonly string[]>
 document.addEventListener("visibilitychange", () => refreshShown(FRESH_MS));
 onRetry(() => refreshShown(0));
 session.watch(() => {
-  if (!session.get()) entries.clear(); // show nothing of one key to the next
+  if (!session.get()) entries.clear(); // never show one key's data to the next
 });

@@ -42,8 +42,8 @@ export function goTo(path: readonly string[], query: Query = {}): void {
 }
 
 /**
- * Returns the query of the address and a function to change it, which removes empty values. A choice adds a
- * step to the history; typed text replaces the current one.
+ * Returns the query of the address and a function to change it. A choice adds a step to the
+ * history; typed text replaces the current one.
  */
 export function useQuery(): readonly [Query, (changes: Query, isTyped?: boolean) => void] {
   const { query } = useCell(route);

@@ -56,7 +56,7 @@ export function Time({
   );
 }
 
-/** Returns the reference of a relative time. The page's clock lags, so past times could appear as future. */
+/** The page's clock lags, so past times could appear as future. */
 function notBefore(at: string | number, current: number): number {
   const past = new Date(at).getTime();
   return past <= Date.now() ? Math.max(current, past) : Math.max(current, Date.now() - 10_000);

@@ -4,7 +4,9 @@ import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
 import type { CallFailure, Outcome } from "../api/client.ts";
 import { Failed } from "./states.tsx";
 
-/** A dialog. Keeps the focus inside. Escape closes it, after a confirmation if something was typed. */
+/**
+ * A dialog. Keeps the focus inside. Escape closes it, after a confirmation if something was typed.
+ */
 export function Dialog({
   title,
   onClose,
@@ -86,7 +88,8 @@ export function useChange<T>(
 }
 
 /**
- * A confirmation of an irreversible action. The safe button has the focus; the other one names the action.
+ * A confirmation of an irreversible action. The safe button has the focus; the other one names the
+ * action.
  */
 export function Confirm<T>({
   title,

@@ -19,8 +19,8 @@ const LIMIT = 50;
 const FULL_MS = 2000;
 
 /**
- * Returns the cursors up to the current page, kept in the address, and a function to change them. Another
- * list or filter starts at its first page.
+ * The address keeps the cursors up to the current page. Another list or filter starts at its first
+ * page.
  */
 function useCursors(list: string) {
   const [query, update] = useQuery();

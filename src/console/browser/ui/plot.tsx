@@ -105,7 +105,6 @@ function useReader({ days, onRead, onSelect }: PlotProps, place: Place, shape: S
   };
 }
 
-/** Returns the column that a key moves to, null for none, or undefined for another key. */
 function moved(key: string, read: number | null, last: number): number | null | undefined {
   const at = read ?? last;
   if (key === "ArrowLeft") return Math.max(0, at - 1);

@@ -9,7 +9,7 @@ export type Column<T> = {
   readonly id: string;
   readonly title: string;
   readonly value: (row: T) => Cell;
-  /** Its columns in files: headings with units, and values. The default is its title and value. */
+  /** Columns in files: headings with units, and values. The default is its title and value. */
   readonly csv?: readonly CsvColumn<T>[];
   readonly cell?: (row: T) => ComponentChildren;
   readonly align?: "right";
@@ -27,7 +27,10 @@ type Props<T> = {
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
   readonly open?: (row: T) => void;
-  /** Pages from the region, in its order. Then the rows can't be sorted, and the page has the filters. */
+  /**
+   * Pages from the region, in its order. Then the rows can't be sorted, and the page has the
+   * filters.
+   */
   readonly pager?: Pager<T>;
   readonly filters?: ComponentChildren;
   readonly empty: ComponentChildren;
@@ -118,7 +121,7 @@ function matching<T>(
   });
 }
 
-/** Sorts by the column in `sort`; a minus means descending. Missing values come last. */
+/** A minus in `sort` means descending. Missing values come last. */
 function sorted<T>(
   rows: readonly T[],
   columns: readonly Column<T>[],
@@ -178,8 +181,8 @@ export function Grid<T>({
 }
 
 /**
- * Returns the columns that fit. Wide ones are hidden first, from the right; files and details still have
- * them.
+ * Returns the columns that fit. Wide ones are hidden first, from the right; files and details still
+ * have them.
  */
 function useFitting<T>(
   box: { readonly current: HTMLDivElement | null },
@@ -208,7 +211,6 @@ function useFitting<T>(
   return columns.filter((column) => !hidden.has(column));
 }
 
-/** Makes a table scroll if it is still too wide. Other tables keep their header visible. */
 function watchWidth(box: HTMLElement): () => void {
   const watch = new ResizeObserver(() =>
     box.classList.toggle("fits", box.scrollWidth <= box.clientWidth),
@@ -218,7 +220,6 @@ function watchWidth(box: HTMLElement): () => void {
   return () => watch.disconnect();
 }
 
-/** The order after a click on a header: descending, ascending, original. */
 const ORDERS = {
   none: { arrow: "", next: (id: string) => `-${id}` },
   descending: { arrow: " ↓", next: (id: string) => id },

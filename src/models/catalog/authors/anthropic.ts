@@ -6,7 +6,6 @@ const at = pricesSeenOn("2026-10-24");
 const UPLIFT = 10;
 const IMAGE = 4_800;
 const IMAGE_OLD = 1_600;
-/** Minimum thinking budget of a 4.5 model, in tokens. */
 const THINKING_FLOOR = 1_024;
 
 type More = {
@@ -18,8 +17,8 @@ type More = {
 
 /**
  * Anthropic's models (platform.claude.com: pricing, models, data residency). A cache write costs
- * 1.25 x input for five minutes, the only requested lifetime. Only Haiku 5.5's price depends on the
- * prompt's length. Haiku 4.5 has no `inference_geo`; it may be retired any day after 2026-10-15.
+ * 1.25 x input for five minutes, the only requested lifetime. Haiku 4.5 has no `inference_geo`; it
+ * may be retired any day after 2026-10-15.
  */
 export const ANTHROPIC_MODELS: readonly CatalogEntry[] = [
   claude("fable-5.1", "2026-09-01", [10, 0.25, 12.5, 50], { profiles: ["us"] }),

@@ -24,7 +24,7 @@ type More = {
 /**
  * Google's models, at the Gemini API and in the multi-regions of Vertex AI, which cost a tenth more
  * since July 2026. 2.5 Pro and 2.5 Flash are excluded: from 2026-12-01 on, Google serves other
- * models under their names. Implicit caching has free writes.
+ * models under their names.
  */
 export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   gemini("4-argon", ["2026-11-20", "2026-11-20"], [2, 0.1, 10], {
@@ -68,10 +68,7 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/**
- * Returns an image model with its prices of input, text and images. For 3.1 Flash Lite Image, the
- * day its price was seen replaces its unknown release.
- */
+/** The release of 3.1 Flash Lite Image is unknown; its date is the day its price was seen. */
 function drawing(
   upstreamId: string,
   released: string,

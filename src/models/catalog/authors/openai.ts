@@ -10,7 +10,7 @@ const HOSTS = { regions: EVERYWHERE } as const;
 /**
  * Token bounds per image. Tile models: 85 + 170 x 8 tiles; 4o-mini 2,833 + 5,667 x 8. Patch models:
  * at most 1,536 patches (2,500 from 5.4 mini on, 10,000 in "original" detail on the large ones),
- * times the largest published multiplier (1.2 large, 2.46 small). Some are billed less.
+ * times the largest published multiplier (1.2 large, 2.46 small).
  */
 const TILES = 1_445;
 const TILES_4O_MINI = 48_169;
@@ -28,7 +28,6 @@ type Facts = {
   readonly later?: readonly PriceChange[];
 };
 
-/** Facts about chat models. `image`: the maximum tokens of one image. */
 const gpt6 = (abilities: readonly Ability[], image: number): Facts => ({
   chat: [1_050_000, 128_000, abilities, O200K, image],
   longPrompt: { above: 272_000, inputPercent: 200, outputPercent: 150 },
@@ -129,9 +128,7 @@ function until(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
   }));
 }
 
-/**
- * Returns an image model. Release of 2.6: its first day in OpenAI's SDK. Image tokens are output.
- */
+/** Release of 2.6: its first day in OpenAI's SDK. Image tokens are output. */
 function gptImage(name: string, released: string): CatalogEntry {
   const dollars = { input: 5, image_token: 30 };
   const route = pricesSeenOn("2026-11-20")("openai", `gpt-image-${name}`, dollars, {

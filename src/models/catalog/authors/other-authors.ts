@@ -27,8 +27,8 @@ const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 const MISTRAL_IMAGE = 4_160;
 
 /**
- * Mistral's chat models. No source confirms embeddings on the regional hosts, or image input or an
- * output limit for Large 4, so it has Large 3's limit and no vision.
+ * No source confirms embeddings on Mistral's regional hosts, or image input or an output limit for
+ * Large 4, which gets Large 3's limit.
  */
 const MISTRAL_MODELS: readonly CatalogEntry[] = [
   chat(
@@ -191,7 +191,7 @@ const COHERE_MODELS: readonly CatalogEntry[] = [
   rerank("cohere/rerank-v3.5", "2024-12-02", 4_096, [
     november("cohere", "rerank-v3.5", { search_unit: 0.002 }),
   ]),
-  // Released on that day, according to Vercel's pages on both.
+  // Both were released on that day, according to Vercel's pages.
   rerank("cohere/rerank-v4.0-fast", "2025-12-11", 32_768, [
     november("cohere", "rerank-v4.0-fast", { search_unit: 0.002 }),
   ]),

@@ -24,7 +24,7 @@ import type {
 
 /**
  * Converts a chat completion to OpenAI's schema. Returns null if invalid, and a failure if a choice
- * is incomplete. `usage` is null if missing or invalid.
+ * is incomplete.
  */
 export function chatAnswer(
   raw: JsonObject & Named<"choices">,

@@ -37,7 +37,6 @@ type ChoiceState = {
 };
 type RawChunk = JsonObject & Named<"choices">;
 type RawChoice = JsonObject & Named<"index" | "delta" | "finish_reason">;
-/** A tool call. `given`: the text of its arguments so far. */
 type Tool = { readonly id: string; given: string; readonly custom: boolean };
 type Report = {
   readonly usage: Usage;
@@ -45,14 +44,13 @@ type Report = {
 };
 
 /**
- * Converts one stream's payloads to events in OpenAI's order: the role once per choice, ID, type
- * and name once per call, a separate finish chunk, and usage.
+ * Converts one stream's payloads to OpenAI's order: the role once per choice, ID, type and name
+ * once per call, a separate finish chunk, and usage.
  */
 export class ChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
   /** The reason why a choice couldn't finish. Usage may come with the next payload. */
   #broken: ProviderFailure | null = null;
-  /** The fields that every chunk repeats, taken from the first. */
   #head: Omit<Chunk, "choices"> | null = null;
   /** The last usage report, and the last one in a chunk without choices. */
   #report: Report | null = null;
@@ -63,10 +61,7 @@ export class ChunkReader extends FrameReader {
   readonly #shape: UsageShape;
   readonly #asked: number;
 
-  /**
-   * `secret`: our key at the host, which its errors may quote. `asked`: the number of requested
-   * choices.
-   */
+  /** Errors may quote our key `secret`. */
   constructor(secret?: string, shape: UsageShape = {}, requested = 1) {
     super();
     this.#secret = secret;
@@ -78,7 +73,6 @@ export class ChunkReader extends FrameReader {
     return this.#choices.size >= this.#asked && this.#finished === this.#choices.size;
   }
 
-  /** The number of finished choices; 0 once one failed. */
   get #finished(): number {
     if (this.#broken !== null) return 0;
     let count = 0;
@@ -113,7 +107,7 @@ export class ChunkReader extends FrameReader {
     return events;
   }
 
-  /** Reports usage as final once all requested choices have finished, and as partial before. */
+  /** Usage is partial until all requested choices have finished. */
   #reported(reported: Usage, isAlone: boolean): StreamEvent {
     const finished = this.#finished;
     const usage = isAlone ? this.#added(reported, finished) : reported;
@@ -139,9 +133,7 @@ export class ChunkReader extends FrameReader {
     return this.#broken === null ? this.#closed() : failureEvents(this.#broken);
   }
 
-  /**
-   * Ends the stream of servers that never send the marker. Usage after a finished choice is enough.
-   */
+  /** Some servers never send the marker. Usage after a finished choice ends their streams. */
   protected override atEnd(): StreamEvent[] {
     if (this.#broken !== null) return failureEvents(this.#broken);
     return this.#report !== null && this.#finished > 0 ? this.#closed() : [];
@@ -195,7 +187,6 @@ export class ChunkReader extends FrameReader {
     return events;
   }
 
-  /** Converts an upstream choice to chunk choices; null if the upstream failed. */
   #parts(raw: RawChoice, index: number): (Omit<ChunkChoice, "index"> | null)[] {
     const known = this.#choices.get(index);
     if (known?.finished === true) return [];
@@ -212,7 +203,6 @@ export class ChunkReader extends FrameReader {
     return [...parts, ...finishing(choice, reason)];
   }
 
-  /** Returns the deltas to send: role, content and reasoning first, then each tool call. */
   #deltas(raw: JsonObject & Message, choice: ChoiceState, first: boolean): Delta[] {
     const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
     const [content, refusal] = [contentText(raw.content), text(raw.refusal)];
@@ -231,7 +221,6 @@ export class ChunkReader extends FrameReader {
   }
 }
 
-/** Returns the delta of a tool call: complete the first time, then only its arguments. */
 function toolDelta(raw: Called, choice: ChoiceState, position: number): DeltaCall {
   const theirs = indexOf(raw, position);
   const id = text(raw.id);
@@ -275,10 +264,7 @@ function continued(raw: Called, tool: Tool, index: number): DeltaCall {
   return { index, function: { arguments: given }, ...besideCall(raw) };
 }
 
-/**
- * Ends a choice: `{}` for calls without arguments, because clients parse them, then the finish
- * chunk.
- */
+/** Calls without arguments get `{}`, because clients parse them. */
 function finishing(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">[] {
   choice.finished = true;
   const reason = why === "stop" && choice.tools.length > 0 ? "tool_calls" : why;

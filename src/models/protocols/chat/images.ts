@@ -37,7 +37,7 @@ const answer = shape({
   usage: shape({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
 
-/** Reads a response without its images. All output is billed as image tokens. */
+/** All output is billed as image tokens. */
 function factsOf(raw: JsonObject) {
   const { input_tokens: input, output_tokens: output } = answer(raw).usage;
   const isCounted = (input ?? 0) + (output ?? 0) > 0;

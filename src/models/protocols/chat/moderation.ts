@@ -20,7 +20,7 @@ export const MODERATIONS: PlainCall<"moderation"> = {
   },
 };
 
-/** Joins the texts of one input, because Mistral accepts no parts. */
+/** Mistral accepts no parts. */
 function plainInput(input: ModerationBody["input"]): ModerationBody["input"] {
   const texts = [input].flat().flatMap((one) => {
     return typeof one !== "string" && one.type === "text" ? [one.text] : [];

@@ -10,9 +10,8 @@ import type { Tool, Tools } from "../../core/tools.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
- * Reduces messages and tools to universal features: text instead of parts (without images) and
- * refusals, only functions, and only those of `allowed_tools`. Fails for legacy functions and
- * custom tools.
+ * Reduces messages and tools to universal features: text instead of parts and refusals, and only
+ * functions. Fails for legacy functions and custom tools.
  */
 export function plainBody(
   body: ChatBody,
@@ -115,7 +114,6 @@ class PlainTurns {
     return this.#ids === null ? id : this.#ids.idFor(id);
   }
 
-  /** Returns text, or parts if there is an image or a supported cache mark. */
   #content(content: UserContent): unknown {
     const keepsMarks = this.#style.marks === true && hasMark(content);
     if (typeof content === "string" || !(keepsMarks || content.some(isImage))) {

@@ -7,25 +7,19 @@ import type { IdShape } from "../../core/tool-call-id.ts";
 
 /** The differences between families of OpenAI-compatible hosts, as data. */
 export type Profile = {
-  /**
-   * Request fields that are forwarded unchanged. Other fields are dropped. Empty: the kind isn't
-   * supported.
-   */
+  /** Fields that are forwarded unchanged. Others are dropped. Empty: the kind isn't supported. */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
   readonly renamed?: Readonly<Record<string, string>>;
-  /** Rules for single fields. The first rule that names a field applies. */
+  /** The first rule that names a field applies. */
   readonly rules?: readonly Rule[];
-  /** Fields that are sent if the client omits them. */
+  /** Sent if the client omits them. */
   readonly implied?: readonly Implied[];
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
-  /** The field that caps the output of one choice. */
+  /** Caps the output of one choice. */
   readonly capField: "max_completion_tokens" | "max_tokens";
-  /**
-   * Fields sent with every stream to request usage. Null if usage comes anyway and the field is
-   * rejected.
-   */
+  /** Fields that request usage in streams. Null if usage comes anyway and the field is rejected. */
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
   /** Whether `developer` messages are supported. Otherwise they are sent as `system`. */
   readonly developerRole: boolean;
@@ -37,9 +31,7 @@ export type Profile = {
   readonly returned?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
   readonly oneChoice?: boolean;
-  /**
-   * Maximum number of texts in one embeddings request. Set only if embeddings accept only texts.
-   */
+  /** Maximum texts in one embeddings request. Set only if embeddings accept only texts. */
   readonly textsMax?: number;
   readonly takesTokens?: boolean;
   readonly summarizesThoughts?: boolean;
@@ -63,14 +55,11 @@ export type PlainCall<K extends InputKind> = {
 
 export type Rule = {
   readonly fields: readonly string[];
-  /** The upstream names of the models that the rule applies to. Absent: all. */
+  /** Upstream names of the models that the rule applies to. Absent: all. */
   readonly models?: RegExp;
   /** The rule doesn't apply if this field has this value. */
   readonly unless?: readonly [field: string, value: string];
-  /**
-   * Replacements of values: another value, other fields, or nothing (null). Absent: the field is
-   * dropped.
-   */
+  /** Replacements: another value, other fields, or nothing (null). Absent: the field is dropped. */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
 
@@ -81,7 +70,7 @@ export type Implied = {
   readonly fields: JsonObject;
 };
 
-/** A field that hosts add to an assistant's message, or to a call in it. */
+/** A field that hosts add to an assistant's message or tool call. */
 export type ReturnedField =
   | "reasoning_content"
   | "reasoning"
@@ -103,7 +92,7 @@ export type PlainStyle = {
   /** The only accepted form of tool call IDs. Others are mapped, also in results. */
   readonly toolIds?: IdShape;
   /**
-   * Set if the host validates turns: the assistant's text between a tool result and a user message.
+   * The assistant's text between a tool result and a user message, for hosts that validate turns.
    * Empty turns are dropped.
    */
   readonly bridge?: string;

@@ -91,7 +91,6 @@ function rulesFor(call: ProviderCall, { rules = [] }: Profile): readonly Rule[] 
   );
 }
 
-/** Returns the value to send for a field, an object of other fields, or nothing (null). */
 function ruled(field: string, value: unknown, rules: readonly Rule[]): unknown {
   const rule = rules.find(({ fields }) => fields.includes(field));
   if (rule === undefined) return value;
@@ -100,10 +99,7 @@ function ruled(field: string, value: unknown, rules: readonly Rule[]): unknown {
   return isNamed ? rule.values[value] : value;
 }
 
-/**
- * Reduces messages and tools to OpenAI's own keys. Strict hosts return 400 for extra fields of
- * coding agents.
- */
+/** Strict hosts return 400 for extra fields of coding agents. */
 function forwarded(field: string, value: unknown, profile: Profile): unknown {
   if (field === "messages") {
     return (value as ChatBody["messages"]).map((message) => forwardedMessage(message, profile));

@@ -50,13 +50,11 @@ export function transcribing(dialect: Dialect): PlainCall<"transcription"> {
   };
 }
 
-/** Returns the seconds that a response reports: OpenAI's, Mistral's or Groq's. */
 function secondsIn({ usage, duration }: JsonObject, least: number) {
   const { seconds, prompt_audio_seconds: audio } = objectOf(usage);
   return secondsUsage(seconds ?? audio ?? duration, least);
 }
 
-/** Reads OpenAI's `transcript.text.*` and Mistral's `transcription.*`. */
 class TranscriptStream extends FrameReader {
   readonly #secret: string | undefined;
   #isDone = false;

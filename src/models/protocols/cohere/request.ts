@@ -60,9 +60,7 @@ function userMessages(parts: readonly Part[]): JsonObject[] {
   return content.length === 0 ? messages : [...messages, { role: "user", content: alone }];
 }
 
-/**
- * Returns assistant messages. Cohere allows no content next to calls, so the text becomes the plan.
- */
+/** Cohere allows no content next to calls, so the text becomes the plan. */
 function assistantMessages(parts: readonly Part[]): JsonObject[] {
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
   const calls = parts.flatMap((part) =>

@@ -6,7 +6,6 @@ import { failureEvents } from "../../core/failed-usage.ts";
 import { asIs, shape } from "../../core/shape.ts";
 import { call, finishOf, gaveUpFailure, part, usageOf } from "./answer.ts";
 
-/** An event (Cohere's API reference v2, chat stream). A call is an object here. */
 const event = shape({
   type: textOf,
   message: asIs,

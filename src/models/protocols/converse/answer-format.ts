@@ -19,7 +19,7 @@ const TEXT: AnswerFormat = { kind: "text" };
 
 /**
  * Returns the format of a chat request. Claude 4.5 and 4.6 get a schema; Bedrock rejects it for
- * later ones. Else a forced tool, which most models and the newest Claude don't support.
+ * later ones. Most models and the newest Claude don't support forced tools.
  */
 export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   const format = formatOf(body);
@@ -40,7 +40,7 @@ export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   return { kind: "told", words };
 }
 
-/** Returns the name of the tool whose input is the output, or null. */
+/** Returns the tool whose input is the output. */
 export function answerTool(call: ChatCall): string | null {
   const format = answerFormat(call);
   return format.kind === "tool" ? format.name : null;
@@ -50,7 +50,7 @@ function isNamed(choice: ChatBody["tool_choice"]): boolean {
   return typeof choice === "object" && choice.type === "function";
 }
 
-/** Reports whether the model accepts a schema. Claude 4.6 is the last that does. */
+/** Claude 4.6 is the last that does. */
 function takesSchema(model: string): boolean {
   if (familyOf(model) !== "claude") return false;
   const { jsonSchema, sampling } = claudeRules(model);

@@ -25,8 +25,8 @@ const OPENING = "Hello.";
 const NO_RESULT = "(empty)";
 
 /**
- * Returns Converse's messages. The user comes first, roles alternate, no text is blank, and the end
- * has no white space. Without tools in the request, calls and results become text.
+ * Returns Converse's messages. The user comes first, roles alternate, and no text is blank. Without
+ * tools in the request, calls and results become text.
  */
 export function converseMessages(
   { turns }: InlineConversation,

@@ -42,7 +42,7 @@ const PLACES: FieldPaths = {
 
 /**
  * Returns the body of a Converse request (Bedrock API reference, Converse). Only the fields named
- * here are sent, never `user`. Throws only if the signal fires during downloads.
+ * here are sent, never `user`.
  */
 export async function converseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;

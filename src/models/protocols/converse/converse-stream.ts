@@ -39,7 +39,7 @@ type Block = {
 /**
  * Converts the frames of one ConverseStream to events (Bedrock API reference, ConverseStream:
  * Response Syntax). The finish chunk waits for the usage in `metadata`, which may precede
- * `messageStop`. Without it, the stream ends without usage.
+ * `messageStop`.
  */
 export class ConverseReader extends FrameReader {
   readonly #chunks = new ChunkBuilder();
@@ -53,10 +53,6 @@ export class ConverseReader extends FrameReader {
   #stop: Event | null = null;
   #metadata: Event | null = null;
 
-  /**
-   * `answerTool`: the tool whose input is the output. `secrets`: our values that an exception may
-   * quote.
-   */
   constructor(answerTool: string | null, secrets: readonly string[]) {
     super();
     this.#answerTool = answerTool;
@@ -135,7 +131,6 @@ export class ConverseReader extends FrameReader {
     return this.#chunks.text(text);
   }
 
-  /** Returns a block. Text and reasoning start with their first delta. */
   #blockAt(index: number): Block {
     const known = this.#blocks.get(index);
     if (known !== undefined) return known;
@@ -166,9 +161,7 @@ export function converseReader(reader: ConverseReader): StreamReader {
   return streamReader(source, reader);
 }
 
-/**
- * Reads a frame by its event type. Exceptions are named "error" and have their name as `__type`.
- */
+/** Exceptions are named "error" and have their name as `__type`. */
 function textFrame({ headers, payload }: Frame): TextFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";

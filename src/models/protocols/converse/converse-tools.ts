@@ -18,7 +18,7 @@ export type ToolFields = {
 
 /**
  * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). Converse has no "none", so no
- * tool is offered then. `strict` is never sent: newer Claude models reject it, others reject open
+ * tool is sent then. `strict` is never sent: newer Claude models reject it, others reject open
  * schemas.
  */
 export function toolFields(requested: Tools, format: AnswerFormat, model: string): ToolFields {
@@ -77,9 +77,7 @@ function toolSpec({ name, description, parameters }: Tool, isNova: boolean): Jso
   return { toolSpec: { name, ...about, inputSchema: { json } } };
 }
 
-/**
- * Reduces a schema to the three top-level keywords that Nova supports (Nova user guide, tool use).
- */
+/** Nova supports only three top-level keywords (Nova user guide, tool use). */
 function novaSchema({ properties = {}, required }: JsonObject): JsonObject {
   return { properties, ...(required !== undefined && { required }) };
 }

@@ -11,7 +11,7 @@ const counts = shape({
 
 /**
  * Reads Converse's TokenUsage. `inputTokens` is the uncached rest of the prompt; `outputTokens`
- * includes reasoning. Returns null if a count is invalid or nothing was counted.
+ * includes reasoning. Returns null if invalid or all 0.
  */
 export function converseUsage(raw: unknown): Usage | null {
   const { inputTokens: input, outputTokens: output, ...cache } = counts(raw);

@@ -5,16 +5,11 @@ import type { ProviderResponse, EmbeddingsCall, JsonObject } from "../../core/pr
 import { tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/**
- * The limit of texts per request and the body format of a model author (Bedrock user guide,
- * inference parameters).
- */
 type Maker = {
   readonly textsMax: number;
   body(texts: readonly string[], request: EmbeddingsBody, model: string): JsonObject;
 };
 
-/** Values of `input_type`, which Cohere's models need and OpenAI's API doesn't have. */
 const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "search_document",
   "search_query",

@@ -1,4 +1,4 @@
-/** A message of an event stream: its string headers and its payload. */
+/** A message of an event stream. */
 export type Frame = {
   readonly headers: ReadonlyMap<string, string>;
   readonly payload: Uint8Array;
@@ -6,7 +6,7 @@ export type Frame = {
 
 const PRELUDE_BYTES = 12;
 const CRC_BYTES = 4;
-/** Maximum bytes of a frame, which must fit into memory. AWS limits payloads to 16 MiB. */
+/** A frame must fit into memory. AWS limits payloads to 16 MiB. */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
 /** The bytes of a header's value by type, 0 to 9. Null: a length of two bytes follows. */
@@ -15,8 +15,8 @@ const STRING = 7;
 
 /**
  * Decodes `application/vnd.amazon.eventstream` (smithy.io, "Amazon Event Stream Specification"):
- * frames of `u32 total | u32 headers | u32 CRC of both | headers | payload | u32 CRC of all
- * before`, big-endian. Copies bytes at most twice.
+ * big-endian frames of `u32 total | u32 headers | u32 CRC of both | headers | payload | u32 CRC of
+ * all before`.
  */
 export class FrameDecoder {
   #parts: Uint8Array[] = [];
@@ -25,7 +25,6 @@ export class FrameDecoder {
   #broken = false;
   #overflowed = false;
 
-  /** Whether a frame was corrupt or too large. Nothing is decoded afterwards. */
   get broken(): boolean {
     return this.#broken;
   }
@@ -73,7 +72,6 @@ export class FrameDecoder {
   }
 }
 
-/** Returns the length of the frame that starts here, or null if its prelude is corrupt. */
 function totalBytes(held: Uint8Array): number | null {
   const view = viewOf(held);
   const total = view.getUint32(0);
@@ -91,9 +89,7 @@ function frameOf(bytes: Uint8Array): Frame | null {
   return headers && { headers, payload: bytes.subarray(payloadAt, end) };
 }
 
-/**
- * Parses `u8 length | name | u8 type | value` repeatedly. Returns null if one exceeds its bounds.
- */
+/** Parses `u8 length | name | u8 type | value` repeatedly. */
 function headersOf(bytes: Uint8Array): ReadonlyMap<string, string> | null {
   const headers = new Map<string, string>();
   const view = viewOf(bytes);
@@ -120,10 +116,7 @@ function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/**
- * Computes CRC-32 as in gzip and Amazon's event streams (ISO 3309, reflected polynomial
- * 0xedb88320).
- */
+/** Computes CRC-32 as in gzip (ISO 3309, reflected polynomial 0xedb88320). */
 export function crc32(bytes: Uint8Array): number {
   let crc = -1;
   for (const byte of bytes) crc = (TABLE[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8);

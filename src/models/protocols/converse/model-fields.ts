@@ -71,7 +71,6 @@ function reasoning(family: string, model: string, effort: unknown): JsonObject {
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
 }
 
-/** Returns the sampling fields. The maximum temperature is 1. */
 function sampling({ temperature, top_p: topP }: ChatBody): {
   readonly temperature?: number;
   readonly topP?: number;

@@ -32,7 +32,7 @@ const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
 
 /**
  * Reports whether a model stays in the host's guaranteed region: called there, or by a profile of
- * the same geography. ARNs don't show it, so they don't.
+ * the same geography. ARNs don't show it.
  */
 export function isWithinRegion(tag: HostTag, model: string): boolean {
   if (model.startsWith("arn:")) return false;

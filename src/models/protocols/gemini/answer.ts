@@ -36,7 +36,6 @@ export function finishOf(reason: string): FinishReason | ProviderFailure {
   return meaning ?? { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
 }
 
-/** A candidate's parts and finish reason; "" while it continues. */
 type Candidate = {
   readonly index: number;
   readonly parts: readonly OutputPart[];

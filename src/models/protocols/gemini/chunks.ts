@@ -6,9 +6,8 @@ import { failureInside, parseJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 
 /**
- * Converts one stream's payloads to events. Without a terminal marker, the stream ends at the end
- * of the file after every candidate has finished. An error may come outside of events, and is read
- * at the end.
+ * Converts one stream's payloads to events. It has no terminal marker and is complete if every
+ * candidate has finished. An error may come outside of events.
  */
 export class ChunkReader extends FrameReader {
   #hasSaid = false;
@@ -16,10 +15,6 @@ export class ChunkReader extends FrameReader {
   readonly #secrets: () => readonly string[];
   readonly #asked: number;
 
-  /**
-   * `secrets`: values that an error's text must not show. `asked`: the number of requested
-   * candidates.
-   */
   constructor(secrets: () => readonly string[], requested = 1) {
     super();
     this.#secrets = secrets;

@@ -83,14 +83,11 @@ function vectorList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: u
 
 const FULL_SIZE = 3072;
 
-/**
- * Reports whether gemini-embedding-001 cut the vector below its full size, without normalizing it.
- */
+/** Detects shortened vectors, which gemini-embedding-001 doesn't normalize. */
 function isShortened(vector: readonly number[], model: string): boolean {
   return model === "gemini-embedding-001" && vector.length < FULL_SIZE;
 }
 
-/** Normalizes a vector to length 1, like OpenAI's. */
 function unit(vector: number[]): number[] {
   const length = Math.hypot(...vector);
   return length > 0 ? vector.map((value) => value / length) : vector;

@@ -18,9 +18,8 @@ const WAIT_MS_MAX = 3_600_000;
 const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
- * Returns the failure of a response outside 2xx (Gemini API reference, Errors). A 400 about our
- * key, billing or location is ours. On a 5xx the body's code counts, because proxies wrap a 429.
- * `secrets`: values that the text must not show.
+ * Returns the failure of a response outside 2xx (Gemini API reference, Errors). On a 5xx the body's
+ * code counts, because proxies wrap a 429. `secrets`: values that the text must not show.
  */
 export function googleFailure(
   status: number,
@@ -57,7 +56,6 @@ const complaint = shape({
 type Complaint = ReturnType<typeof complaint>;
 const NO_COMPLAINT = complaint({});
 
-/** Returns the `error` of a body. A stream may have it in the first element of an array. */
 function errorIn(raw: unknown): Complaint | null {
   const { error } = objectOf(Array.isArray(raw) ? raw[0] : raw);
   return isObject(error) ? complaint(error) : null;
@@ -85,10 +83,7 @@ function failureOf(
   return failure.kind === "refused" || wait === null ? failure : { ...failure, retryAfterMs: wait };
 }
 
-/**
- * Reports whether the fault is ours. Google returns 400 for a bad key, missing billing and an
- * unsupported country.
- */
+/** Google returns 400 for a bad key, missing billing and an unsupported country. */
 function isOurs({ status, details }: Complaint, message: string): boolean {
   if (status === "FAILED_PRECONDITION") return true;
   return (

@@ -59,7 +59,7 @@ export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly 
   return refused(NO_PICTURE, usageOf(withZeros(counted), true));
 }
 
-/** Returns counts in which an absent output is 0, because Google's JSON omits zeros. */
+/** Google's JSON omits zeros. */
 function withZeros(counted: Counted): Counted {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };

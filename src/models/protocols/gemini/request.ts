@@ -73,7 +73,7 @@ function saidSoFar({ system, turns }: InlineConversation, model: string): JsonOb
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/** Orders results like their calls. Before Gemini 3, only order and name connect them. */
+/** Orders results like their calls, because only order and name connect them before Gemini 3. */
 function inCallOrder(
   parts: readonly InlinePart[],
   calls: readonly string[],
@@ -93,7 +93,7 @@ function partOf(part: InlinePart, model: string): JsonObject[] {
   if (part.kind === "image") {
     return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];
   }
-  if (part.kind === "thought") return []; // another provider's thought: ours travel with their calls
+  if (part.kind === "thought") return []; // another provider's thought; Google's travel with their calls
   const id = signsItsCalls(model) ? { id: part.id } : {}; // older models reject the unknown field
   if (part.kind === "result") {
     const response = { output: part.text };
@@ -105,7 +105,7 @@ function partOf(part: InlinePart, model: string): JsonObject[] {
   return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
 }
 
-/** Signs the first call of a turn. Without a signature, the whole request is a 400. */
+/** Signs the first call of a turn. Otherwise, the whole request is a 400. */
 function signFirstCall(fields: JsonObject[]): void {
   const at = fields.findIndex((part) => "functionCall" in part);
   const first = fields[at];
@@ -164,7 +164,7 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   };
 }
 
-/** A model family's thinking settings: levels (Gemini 3 and later) or a budget in tokens (2.5). */
+/** Thinking levels (Gemini 3 and later) or a budget in tokens (2.5). */
 type Family = { readonly models: RegExp } & (
   | { readonly levels: Readonly<Record<string, string>> }
   | { readonly none: number; readonly least: number; readonly most: number }
@@ -194,10 +194,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
 };
 const THOUGHT_SHARE = 0.75;
 
-/**
- * Returns `thinkingConfig` for a `reasoning_effort`. `none` becomes the model's lowest level.
- * `cap`: the output cap in tokens.
- */
+/** Returns `thinkingConfig` for a `reasoning_effort`. `none` becomes the model's lowest level. */
 export function thinkingConfig(
   model: string,
   effort: unknown,

@@ -11,7 +11,7 @@ const BY_NAME: ReadonlySet<string> = new Set(
 
 /**
  * Returns a JSON schema that Google accepts. Next to `$ref`, only keywords that start with `$` are
- * allowed (ai.google.dev, Schema); others are dropped.
+ * allowed (ai.google.dev, Schema).
  */
 export function geminiSchema(schema: JsonObject): JsonObject {
   const { $ref: reference } = schema;

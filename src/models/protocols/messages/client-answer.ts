@@ -7,7 +7,6 @@ import type { Named } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { claudeBlock } from "./client-thoughts.ts";
 
-/** Source: @anthropic-ai/sdk, StopReason. */
 type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
 /** A message for the client, without usage. Blocks are in the order thoughts, text, calls. */
@@ -55,7 +54,7 @@ function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly Js
         isObject(extra) ? [[textOf(id), extra]] : [],
       ),
     ),
-    text: "", // stands in the block itself
+    text: "", // the block itself contains it
   };
   // Claude's blocks already contain the readable text.
   const thinking = claude.length > 0 ? "" : textOf(message.reasoning_content);
@@ -106,10 +105,7 @@ export function stopOf(
   return { ...stop, stop_reason: reported.calls ? "tool_use" : "end_turn" };
 }
 
-/**
- * Fields that are the same in every response. No tool runs here, and our own headers name the
- * region.
- */
+/** Constant fields. No tool runs here, and our own headers name the region. */
 const SERVED: JsonObject = {
   server_tool_use: null,
   service_tier: "standard",
@@ -118,8 +114,8 @@ const SERVED: JsonObject = {
 };
 
 /**
- * Returns `usage` of a message. `input_tokens` excludes cache reads and writes. `costMicro`: the
- * charge in micro-credits, unknown in `message_start`.
+ * Returns `usage` of a message. `input_tokens` excludes cache reads and writes. `costMicro` is
+ * unknown in `message_start`.
  */
 export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
   return {
@@ -152,10 +148,7 @@ export function initialUsage(usage: Usage): JsonObject {
   return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
-/**
- * Returns the usage for an uncounted prompt: at least one token, because clients interpret 0 as
- * unknown.
- */
+/** Returns at least one token for an uncounted prompt, because clients interpret 0 as unknown. */
 export function startUsage(likely: number): JsonObject {
   const input = Math.max(1, Math.ceil(likely));
   return initialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });

@@ -14,7 +14,6 @@ import { recallThoughts } from "./client-thoughts.ts";
 import type { RecalledThoughts } from "./client-thoughts.ts";
 import { toolsForCore } from "./client-tools.ts";
 
-/** A request in the core's format (a chat body), with the losses of the conversion. */
 type Converted = { readonly body: JsonObject; readonly losses: ConversionLosses };
 
 const ATTRIBUTION = "x-anthropic-billing-header:";
@@ -144,10 +143,7 @@ type ToolResult = Extract<Block, { type: "tool_result" }>;
 type ToolUse = Extract<Block, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
 
-/**
- * Returns a result's text. Its images move to the following user message, because no host accepts
- * them in results.
- */
+/** No host accepts images in results, so they move to the following user message. */
 function resultOf(block: ToolResult, place: string, losses: ConversionLosses): ResultParts {
   const texts: string[] = [];
   const pictures: JsonObject[] = [];

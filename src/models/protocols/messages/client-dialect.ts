@@ -66,7 +66,7 @@ export function errorOf(failure: Failure, requestId: string): object {
   };
 }
 
-/** Returns the status. Our overload is a 529, but an unreachable home region stays a 503. */
+/** Our overload is a 529, but an unreachable home region stays a 503. */
 function statusOf({ kind }: Failure, { status }: ErrorResponse): number {
   return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED : status;
 }
@@ -79,7 +79,6 @@ function messageOf(failure: Failure, { message, code }: ErrorResponse): string {
   return message.replace(/^Insufficient credits: /, `${NO_CREDITS}: `);
 }
 
-/** Returns Claude's message for a conversation that is too long, with known numbers. */
 function overlong(message: string): string {
   const text = message.replace(/^This model's maximum context length is exceeded\. ?/, "");
   if (/prompt is too long|exceed context limit/i.test(text)) return text;
@@ -103,7 +102,7 @@ function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
   );
 }
 
-/** Returns the key's rate headers. Resets are points in time here (RFC 3339). */
+/** Resets are points in time here (RFC 3339). */
 function rateHeaders(
   { limit, remaining, resetMs }: RateState,
   what: "requests" | "tokens",

@@ -1,7 +1,7 @@
 import { ToolNames } from "../../core/tool-name.ts";
 import type { CountBody } from "./client-request.ts";
 
-/** A part of a request that the core can't express. It requires a native route. */
+/** A part of a request that requires a native route. */
 type Lack = { readonly param: string; readonly message: string };
 
 /** The fields that a conversion to the core drops, and the names that it changes. */

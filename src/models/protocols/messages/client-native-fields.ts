@@ -1,7 +1,6 @@
 /**
- * A rule for fields that native routes receive. Unlisted fields are dropped and named in
- * `x-dropped`. A field of a beta is sent only with its beta. As of 2026-11 (@anthropic-ai/sdk
- * 1.12).
+ * A rule for fields that native routes receive. Other fields are dropped and named in `x-dropped`.
+ * A beta's field is sent only with its beta. As of 2026-11 (@anthropic-ai/sdk 1.12).
  */
 export type Rule =
   /** A text, a number or a boolean. */
@@ -14,7 +13,7 @@ export type Rule =
   | "content"
   | { readonly list: Rule }
   | { readonly object: Fields }
-  /** An object whose fields depend on its `type`. */
+  /** Fields by the object's `type`. */
   | { readonly types: Readonly<Record<string, Fields>> }
   | { readonly beta: string; readonly rule: Rule };
 

@@ -19,11 +19,11 @@ type NativeRequest = {
   readonly body: JsonObject;
   readonly betas: readonly string[];
   readonly dropped: ReadonlySet<string>;
-  /** Names of fields that are sent but can't be converted. */
+  /** Fields that are sent but can't be converted. */
   readonly unconverted: ReadonlySet<string>;
   readonly marksCache: boolean;
   readonly weights: Weights;
-  /** Minimum output tokens that the host accepts, because thinking has a budget within them. */
+  /** Minimum output that the host accepts, because thinking has a budget within it. */
   readonly outputLeast: number;
 };
 
@@ -122,10 +122,6 @@ class Picker {
     return { role, ...this.fields(fields, MESSAGE, "messages.") };
   }
 
-  /**
-   * Returns the supported fields, with the object's `type`. `place` prefixes the names of the
-   * others.
-   */
   fields(given: JsonObject, rules: Fields, place: string): JsonObject {
     const kept: [string, unknown][] = [];
     for (const [field, value] of Object.entries(given)) {
@@ -154,7 +150,6 @@ class Picker {
     }
   }
 
-  /** Returns the value to send, or false if it isn't sent. */
   #value(value: unknown, rule: Rule, place: string): { readonly value: unknown } | false {
     if (value === null || value === undefined) return { value };
     if (typeof rule === "string") return this.#simple(value, rule, place);
@@ -200,7 +195,7 @@ class Picker {
     return block !== undefined && { value: block };
   }
 
-  /** Returns the block to send. Claude returns 400 for empty texts and unsigned thoughts. */
+  /** Claude returns 400 for empty texts and unsigned thoughts. */
   #block(block: JsonObject): JsonObject[] {
     const type = textOf(block["type"]);
     const rules = Object.hasOwn(BLOCKS, type) ? BLOCKS[type] : undefined;
@@ -223,7 +218,6 @@ class Picker {
   }
 }
 
-/** Returns the supported fields of an object, or undefined if its type isn't in the table. */
 function fieldsFor(
   { type }: JsonObject,
   rule: Extract<Rule, { object: Fields } | { types: unknown }>,

@@ -8,11 +8,10 @@ import { imageUrl } from "../../core/image-url.ts";
 
 /**
  * The body of POST /v1/messages and /v1/messages/count_tokens (platform.claude.com, Messages API,
- * version 2023-06-01; types of @anthropic-ai/sdk 1.12). Known fields are strict. Unknown fields are
- * kept for native routes.
+ * version 2023-06-01; @anthropic-ai/sdk 1.12). Unknown fields are kept for native routes.
  */
 
-/** Supported versions (`anthropic-version`). The first is the default. */
+/** Supported `anthropic-version` values. The first is the default. */
 export const VERSIONS = ["2023-06-01", "2026-10-21"] as const;
 export type Version = (typeof VERSIONS)[number];
 
@@ -41,7 +40,7 @@ const imageBlock = z.looseObject({
       data: nonempty,
     }),
     z.looseObject({ type: z.literal("url"), url: imageUrl.check(z.minLength(1)) }),
-    // Files are in the account that all customers share, so one could read another's.
+    // All customers share the account with the files, so one could read another's.
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),
   cache_control: cacheControl,
@@ -137,9 +136,6 @@ const serverBlock = z.looseObject({
 
 type Issue = { readonly path: PropertyKey[]; readonly message: string };
 
-/**
- * Returns issues for files and addresses inside a server tool's result, which are also rejected.
- */
 function filesIn(value: unknown, path: PropertyKey[]): Issue[] {
   if (Array.isArray(value)) return value.flatMap((one, at) => filesIn(one, [...path, at]));
   if (!isObject(value)) return [];
@@ -180,9 +176,7 @@ const toolName = z
   .string()
   .check(z.regex(/^[a-zA-Z0-9_-]{1,128}$/, "must be 1 to 128 of a-z, A-Z, 0-9, _ and -"));
 
-/**
- * A tool: the client's own if `type` is absent, null or `custom`; otherwise defined by Anthropic.
- */
+/** The client's own tool if `type` is absent, null or `custom`; otherwise defined by Anthropic. */
 const tool = z.looseObject({
   type: z.nullish(nonempty),
   name: z.nullish(toolName),
@@ -287,10 +281,7 @@ export function parseCount(value: object): Result<CountBody> {
   return threadProblem(value) ?? parseBody(countBody, value);
 }
 
-/**
- * The code that shows SDKs that a server stores no conversations. They send the whole conversation
- * then.
- */
+/** SDKs send the whole conversation after this code, because the server stores none. */
 export const NO_THREADS = "thread_unsupported_request";
 
 function threadProblem(value: { readonly thread?: unknown }): Result<never> | null {

@@ -20,7 +20,6 @@ import type { Names, ClientMessage } from "./client-answer.ts";
 import { errorOf } from "./client-dialect.ts";
 import { claudeBlock } from "./client-thoughts.ts";
 
-/** A content block in pieces, between content_block_start and content_block_stop. */
 abstract class Block implements Part {
   isOpen = false;
   readonly index: number;
@@ -73,7 +72,7 @@ class ThinkingBlock extends Block {
   readonly details: JsonObject[] = [];
   readonly extras: Record<string, JsonObject> = {};
   readonly text = "";
-  /** Whether the thought has its signature. The next thought is another block. */
+  /** Whether this thinking block has its signature. Further thinking then starts a new block. */
   isSigned = false;
 
   override close(): string {
@@ -138,7 +137,7 @@ class CallBlock extends Block {
 /**
  * Writes the core's chunks as events of the Messages API, between message_start and message_delta
  * (platform.claude.com, streaming messages). Blocks are numbered without gaps, and one is open at a
- * time. Supports one choice.
+ * time.
  */
 export class BlockWriter {
   readonly #blocks = new BlockSequencer<Block>();
@@ -151,7 +150,6 @@ export class BlockWriter {
     this.#names = names;
   }
 
-  /** Adds text. `json` is its JSON literal, as the upstream wrote it. */
   text(json: string): string {
     const { last } = this.#blocks;
     if (last instanceof TextBlock && last.isOpen) return textEvent(last.index, json);
@@ -314,7 +312,7 @@ function textEvent(index: number, json: string): string {
   return `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":${json}}}\n\n`;
 }
 
-/** Returns the text of one event. `type` appears twice, because clients read either. */
+/** `type` appears twice, because clients read either. */
 function eventOf(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
 }

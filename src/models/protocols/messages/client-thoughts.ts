@@ -4,9 +4,8 @@ import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
 /**
- * The reasoning format of Claude's `reasoning_details`. Claude's own blocks stay unchanged, because
- * altered ones are rejected. Other providers' data is serialized into `signature`, and never sent
- * to Claude.
+ * The reasoning format of Claude's `reasoning_details`. Claude rejects altered blocks, so they stay
+ * unchanged. Other providers' data is serialized into `signature`, and never sent to Claude.
  */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";

@@ -7,8 +7,7 @@ import type { ConversionLosses } from "./client-losses.ts";
 import type { CountBody, Tool } from "./client-request.ts";
 
 /**
- * The side that runs a tool. The client runs `custom` tools and those with a known schema.
- * Anthropic runs the rest and bills per call, which we don't price.
+ * The side that runs a tool. Tools that Anthropic runs are billed per call, which we don't price.
  */
 type ToolKind = "custom" | "client" | "server" | "search";
 
@@ -44,7 +43,7 @@ export function withoutServerTools(body: CountBody, dropped: Set<string>): Resul
   return choiceProblem(body.tool_choice ?? null, kept, left) ?? success(kept);
 }
 
-/** Rejects a choice of a missing tool, which would otherwise be ignored. */
+/** Hosts would ignore the choice of a missing tool. */
 function choiceProblem(
   choice: ToolWish | null,
   kept: readonly Tool[],
@@ -63,7 +62,6 @@ function choiceProblem(
     : null;
 }
 
-/** Reports whether a choice may name this tool. A tool set has members of other names. */
 function mayBe({ type, name }: Tool, chosen: string): boolean {
   return name === chosen || /_toolset_\d{8}$/.test(type ?? "");
 }
@@ -103,7 +101,6 @@ function isSingle(choice: CountBody["tool_choice"]): boolean {
   return choice?.["disable_parallel_tool_use"] === true;
 }
 
-/** Returns a tool as functions of the core; none if other models don't know its schema. */
 function functionsOf(tool: Tool, place: string, losses: ConversionLosses): JsonObject[] {
   const kind = kindOf(tool);
   if (kind === "custom") return [functionOf(tool, losses.names)];

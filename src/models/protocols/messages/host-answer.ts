@@ -27,7 +27,7 @@ type Ending = ReturnType<typeof ending>;
 
 /**
  * Converts a message to a chat completion. Returns null if invalid. `jsonTool`: the tool whose
- * input is the output. `secret`: our key at the host.
+ * input is the output.
  */
 export function messagesAnswer(
   raw: JsonObject,

@@ -51,10 +51,7 @@ export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
   return messagesFailure(STATUSES[type] ?? 500, new Headers(), JSON.stringify(raw), secret);
 }
 
-/**
- * Adds a wait until the last exhausted limit resets, if `retry-after` is missing. Both are compared
- * with `date`.
- */
+/** Compares both with `date`. */
 function withReset(headers: Headers): Headers {
   if (headers.has("retry-after")) return headers;
   const reset = LIMITS.map((limit) => `anthropic-ratelimit-${limit}`)

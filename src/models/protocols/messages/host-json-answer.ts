@@ -5,7 +5,6 @@ import type { ClaudeRules } from "../../claude/claude-rules.ts";
 
 /**
  * The way to get JSON: by instruction, by schema, or by a forced tool whose input is the output.
- * Null for any text.
  */
 export type JsonAnswer =
   | { readonly by: "words" }

@@ -27,10 +27,7 @@ const delta = shape({
   partial_json: textOf,
 });
 
-/**
- * A content block in progress. Thoughts are kept until complete, because they are signed as a
- * whole.
- */
+/** Thoughts are kept until complete, because they are signed as a whole. */
 type Open =
   | {
       readonly kind: "thought";
@@ -55,7 +52,6 @@ export class MessagesReader extends FrameReader {
   readonly #jsonTool: string | null;
   readonly #secret: string;
 
-  /** `jsonTool`: the tool whose input is the output. `secret`: our key at the host. */
   constructor(jsonTool: string | null, secret: string) {
     super();
     this.#jsonTool = jsonTool;
@@ -157,7 +153,6 @@ export class MessagesReader extends FrameReader {
     return usage === null ? [] : [{ kind: "usage", usage, ...(partial && { partial }) }];
   }
 
-  /** Ends the stream, which is complete only after a stop reason. */
   #end(): StreamEvent[] {
     return this.#builder.finished ? [END] : failureEvents(retry("no_finish_reason"));
   }

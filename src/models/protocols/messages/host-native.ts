@@ -11,8 +11,8 @@ import { eventFailure } from "./host-failure.ts";
 import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
 
 /**
- * Returns a native Messages request: the client's fields, with our model, cap and service tier.
- * Rejected tuning fields are dropped and reported.
+ * Returns the client's fields with our model, cap and service tier. Rejected tuning fields are
+ * dropped and reported.
  */
 export function nativeRequest(
   { upstreamId, cap, native, stream, onDropped }: ChatCall,
@@ -60,7 +60,7 @@ function outlastsDefault(mark: unknown): boolean {
 const asking = shape({ max_tokens: numberOf, thinking: shape({ type: asIs }) });
 const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
-/** Returns temperature or top_p. Both together are a 400. */
+/** Temperature and top_p together are a 400. */
 function samplingOf(tuned: JsonObject): JsonObject {
   const { top_p: _, ...one } = tuned;
   return "temperature" in one ? one : tuned;
@@ -121,7 +121,6 @@ export class NativeReader extends FrameReader {
   /** Whether output was reported after the start, whose own count is at most the first token. */
   #isCounted = false;
   #isFinished = false;
-  /** The start, which is sent with the first content. */
   #start: StreamEvent[] = [];
   readonly #texts = new RepeatedText(/"delta":\s?\{"type":\s?"text_delta",\s?"text":\s?/);
   readonly #secret: string;
@@ -186,7 +185,7 @@ export class NativeReader extends FrameReader {
     return [...this.#begun(passed(raw, "", reason)), ...this.#reported()];
   }
 
-  /** Reports usage, which is final once there is a stop reason and an output count. */
+  /** Usage is final once there is a stop reason and an output count. */
   #reported(): StreamEvent[] {
     const usage = messagesUsage(this.#usage, this.#asksHour);
     if (usage === null) return [];

@@ -43,7 +43,7 @@ type Sendable = {
 
 /**
  * Converts a chat call to a request to /v1/messages. Only the fields named here are sent, never
- * `user`. `geo`: the required region, if supported.
+ * `user`.
  */
 export function messagesRequest(
   call: ChatCall,
@@ -100,8 +100,8 @@ function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
 }
 
 /**
- * Adds our instructions: lasting ones as system text, those for this turn at the end, so that the
- * cache and thoughts stay valid.
+ * Lasting instructions are system text. Those for this turn come last, so that the cache and
+ * thoughts stay valid.
  */
 function withInstructions(
   conversation: Conversation,

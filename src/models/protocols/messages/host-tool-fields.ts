@@ -7,12 +7,10 @@ import type { ClaudeRules } from "../../claude/claude-rules.ts";
 import type { JsonAnswer } from "./host-json-answer.ts";
 import { cleanedSchema } from "../../claude/json-schema.ts";
 
-/** `tools` and `tool_choice` of a request, and their effect on its other fields. */
 type ToolFields = {
   readonly tools?: readonly JsonObject[];
   readonly tool_choice?: JsonObject;
 };
-/** Whether a tool must be called, and the instruction for a model that can't be forced. */
 type Forced = { readonly isForced: boolean; readonly words: string | null };
 
 const STRICT_TOOLS_MAX = 20;

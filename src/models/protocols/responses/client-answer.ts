@@ -14,7 +14,7 @@ import type { Echo, ResponseState, ErrorOfResponse, OutputItem } from "./client-
 export type ResponseContext = {
   readonly wanted: Omit<OutputOptions, "keeps">;
   readonly echo: Echo;
-  /** Whether the response comes in this format, from OpenAI itself. */
+  /** Whether OpenAI itself sent the response. */
   readonly isNative: boolean;
 };
 
@@ -91,15 +91,12 @@ const INCOMPLETE: Readonly<Record<string, "max_output_tokens" | "content_filter"
 const DONE = "data: [DONE]\n\n";
 const COMMENT = ": keep-alive\n\n";
 /**
- * Maximum consecutive keep-alive comments, one every 15 seconds. Then an event follows, because
- * Codex gives up after 300 s without one.
+ * An event follows these keep-alive comments, one every 15 seconds, because Codex gives up after
+ * 300 s without one.
  */
 const COMMENTS_MAX = 4;
 
-/**
- * Returns a writer of a response's events in OpenAI's documented order, from the core's chunks or
- * OpenAI's own events.
- */
+/** Returns a writer of a response's events in OpenAI's documented order. */
 export function responseStream(head: ResponseHead, asking: ResponseContext): StreamWriter {
   return new ResponseStream(head, asking);
 }
@@ -223,7 +220,7 @@ type Around = {
  * Returns a failure as `response.error`. Codex reads only the code: `invalid_prompt`,
  * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end its turn, and
  * `rate_limit_exceeded` waits for the time in the message. It retries all others, so charged
- * failures must not use them. Temporary failures are `server_error`.
+ * failures must not use them.
  */
 function errorOf(failure: Failure): ErrorOfResponse {
   const { message, type, code, param, retry_after: wait } = failureObject(failure);
@@ -242,7 +239,7 @@ function errorOf(failure: Failure): ErrorOfResponse {
   return { ...reported, code: SERVER_ERROR };
 }
 
-/** Failures that a short wait doesn't resolve, unless they are caused only by open requests. */
+/** Failures that a short wait doesn't resolve, unless only open requests cause them. */
 const SPENT: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "key_budget_exceeded",
@@ -259,10 +256,7 @@ const SERVER_ERROR = "server_error";
 const INSUFFICIENT = "insufficient_quota";
 export const CONTEXT = "context_length_exceeded";
 
-/**
- * The error of a response that ended with the credits. Clients would retry `incomplete`, and pay
- * again.
- */
+/** Clients would retry `incomplete`, and pay again. */
 const OUT_OF_CREDITS: ErrorOfResponse = {
   code: INSUFFICIENT,
   message:

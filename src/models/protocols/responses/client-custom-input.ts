@@ -9,8 +9,8 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the text inside `{"input":"..."}` while it is being written. Escapes and surrogates may be
- * split, and wait until they are complete.
+ * Reads the text inside `{"input":"..."}` while it is being written. Split escapes and surrogates
+ * wait until they are complete.
  */
 export class CustomInput {
   text = "";
@@ -26,10 +26,7 @@ export class CustomInput {
     return piece;
   }
 
-  /**
-   * Returns the missing rest if `whole` is the object's text. Text that was already sent can't
-   * change.
-   */
+  /** Text that was already sent can't change. */
   end(whole: string): string {
     if (this.#where === "after" || !whole.startsWith(this.text)) return "";
     if (this.#where === "text") return "";
@@ -72,7 +69,6 @@ export class CustomInput {
     return this.#withoutHalf(piece);
   }
 
-  /** Holds back the first half of a surrogate pair. */
   #withoutHalf(piece: string): string {
     const last = piece.charCodeAt(piece.length - 1);
     if (!(last >= 0xd800 && last <= 0xdbff)) return piece; // NaN if empty
@@ -89,10 +85,7 @@ function nextSpecial(text: string, from: number): number {
   return text.length;
 }
 
-/**
- * Reads the escape that starts here. Returns null if it is incomplete. An invalid one stays
- * unchanged.
- */
+/** Returns null if the escape is incomplete. An invalid one stays unchanged. */
 function escapeAt(text: string, at: number): { character: string; length: number } | null {
   const letter = text.charAt(at + 1);
   if (letter === "") return null;

@@ -63,7 +63,6 @@ export abstract class BaseDraft implements Draft {
     return write("response.output_item.done", { output_index: index, item: this.item() });
   }
 
-  /** Writes an event that names the item. Returns "" until the item is open. */
   protected say(type: string, fields: object): string {
     if (!this.isOpen) return "";
     const { id, index, write } = this.place;
@@ -76,7 +75,7 @@ export abstract class BaseDraft implements Draft {
  */
 type GrowingText = {
   readonly kind: "text";
-  /** The JSON string literal so far, without quotes. */
+  /** A JSON string literal without quotes. */
   literal: string;
   logprobs: Logprob[];
   annotations: UrlCitation[];
@@ -123,7 +122,6 @@ export class MessageDraft extends BaseDraft {
     return text;
   }
 
-  /** The target of the next literal if only text continues; otherwise null. */
   get openText(): OpenText | null {
     const part = this.#parts.at(-1);
     if (!this.isOpen || part?.kind !== "text") return null;
@@ -157,7 +155,6 @@ export class MessageDraft extends BaseDraft {
     return { id, type: "message", status: this.status, role: "assistant", content, ...phase };
   }
 
-  /** Writes content from before the item was open, each part as one piece. */
   protected begin(): string {
     const parts = this.#parts.splice(0);
     let text = "";
@@ -237,7 +234,6 @@ export class CallDraft extends BaseDraft {
   /** Set for a custom tool that is called as a function. */
   readonly #input: CustomInput | null;
   readonly #isNative: boolean;
-  /** Whether the call has ended. Set for native calls; otherwise the arguments show it. */
   isEnded = false;
 
   constructor(place: DraftPosition, origin: Origin, callId: string, isNative = false) {
@@ -252,7 +248,6 @@ export class CallDraft extends BaseDraft {
     return this.#args === "";
   }
 
-  /** Whether the call is complete. Only spaces may follow its object. */
   get isWhole(): boolean {
     if (this.#isNative) return this.isEnded;
     if (!this.#args.trimEnd().endsWith("}")) return false;
@@ -319,9 +314,6 @@ export class CallDraft extends BaseDraft {
     return this.#input === null ? this.#args : this.#input.text;
   }
 
-  /**
-   * Returns the text that is only known at the end: missing arguments, or an input in another form.
-   */
   #rest(): string {
     if (this.#input === null) {
       if (!this.#isFunction || this.#args.trim() !== "") return "";

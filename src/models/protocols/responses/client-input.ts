@@ -20,7 +20,7 @@ type Call = NonNullable<Assistant["tool_calls"]>[number];
 
 export type Converted = {
   readonly messages: readonly ChatMessage[];
-  /** The types of items that other providers can't use, including unreadable reasoning. */
+  /** Includes unreadable reasoning, which other providers can't use. */
   readonly left: ReadonlySet<string>;
   /** The positions of message parts in the request, by message index. */
   readonly places: ReadonlyMap<number, string>;
@@ -41,7 +41,7 @@ type Output = Extract<InputItem, { type: "function_call_output" | "custom_tool_c
 type Called = Pick<Extract<InputItem, { type: "function_call" }>, "call_id" | "name" | "namespace">;
 type Placed = { readonly item: Output; readonly at: string };
 
-/** The outputs of each call ID in order. Some hosts repeat an ID in a later turn. */
+/** Outputs by call ID, in order, because some hosts repeat an ID in a later turn. */
 type Outputs = ReadonlyMap<string, readonly Placed[]>;
 
 function outputsOf(items: readonly InputItem[]): Result<Outputs> {
@@ -79,7 +79,6 @@ class ItemReader {
   readonly #left = new Set<string>();
   readonly #outputs: Outputs;
   readonly #places = new Map<number, string>();
-  /** The number of calls read so far, by ID. */
   readonly #called = new Map<string, number>();
   #turn: Turn | null = null;
 
@@ -105,7 +104,8 @@ class ItemReader {
   }
 
   #item(item: InputItem, at: string): Refusal | null {
-    // oxlint-disable-next-line switch-exhaustiveness-check -- the rest is of no account
+    // oxlint-disable-next-line switch-exhaustiveness-check -- the other items aren't part of the
+    // conversation
     switch (item.type) {
       case "message":
         return this.#message(item, at);
@@ -126,7 +126,6 @@ class ItemReader {
     }
   }
 
-  /** Records an item that isn't part of the conversation. */
   #beside(type: InputItem["type"]): null {
     if (type !== "additional_tools") this.#left.add(type);
     return null;
@@ -161,7 +160,6 @@ class ItemReader {
     return refused;
   }
 
-  /** Adds an assistant text. A second text starts another turn. */
   #assistant(content: string | readonly InputPart[], at: string): Refusal | null {
     if (this.#turn !== null && (this.#turn.text ?? this.#turn.refusal) !== null) {
       const refused = this.#endTurn();
@@ -209,7 +207,6 @@ class ItemReader {
     for (const [id, extra] of Object.entries(kept.extras)) turn.extras.set(id, extra);
   }
 
-  /** Ends the turn: its message, the outputs of its calls, and their images. */
   #endTurn(): Refusal | null {
     const turn = this.#turn;
     this.#turn = null;
@@ -238,7 +235,6 @@ type Reasoning = Extract<InputItem, { type: "reasoning" }>;
 
 const summaryParts = list(shape({ text: textOf }));
 
-/** Returns thoughts of which the client has only the summary, or null without one. */
 function readable(summary: unknown): StoredThoughts | null {
   const text = summaryParts(summary)
     .map((part) => part.text)
@@ -263,10 +259,7 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Turn): 
   };
 }
 
-/**
- * Returns a tool's output in parts. A text that is a JSON list of parts is parsed (Codex'
- * view_image).
- */
+/** A text that is a JSON list of parts is parsed (Codex' view_image). */
 function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
   const { output } = item;
   const parts = typeof output === "string" ? partsInText(output) : output;
@@ -274,7 +267,7 @@ function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
   return success([{ type: "text", text: textOf(output) }]);
 }
 
-/** Parses a text that is a JSON list of parts. Returns null otherwise. */
+/** Returns null if the text isn't a JSON list of parts. */
 export function partsInText(text: string): readonly InputPart[] | null {
   if (!text.startsWith("[")) return null;
   try {
@@ -371,7 +364,7 @@ function textsOf(content: readonly InputPart[], at: string): Result<readonly str
   return success(texts);
 }
 
-/** Returns another agent's text (Codex), whose fields vary by agent. */
+/** Returns another agent's text (Codex). Its fields vary by agent. */
 export function agentText(item: JsonObject): string {
   const { content, message, text } = item;
   const parts = listOf(content)

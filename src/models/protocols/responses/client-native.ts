@@ -20,9 +20,8 @@ import { choosesNamespaced, isNamespace, nativeChoice } from "./client-tools.ts"
 import type { Flattened } from "./client-tools.ts";
 
 /**
- * A request for a native route (OpenAI's own). The adapter sets model, stream, cap, tier and
- * storage, and replaces `prompt_cache_key`. Unlisted fields are dropped, and reported if they could
- * change the output.
+ * A request for a native route. The adapter sets model, stream, cap, tier and storage, and replaces
+ * `prompt_cache_key`. Unlisted fields are dropped, and reported if they could change the output.
  */
 type NativeRequest = {
   readonly body: JsonObject;
@@ -110,12 +109,11 @@ function inputOf({ input }: ResponsesBody): Input {
   return { input: items.filter(leadsOn), left: [...left], weights };
 }
 
-/** Returns the field with an image's bytes, or null for its URL. */
 function bytesIn({ image_url: url }: JsonObject): string | null {
   return isInlineImage(textOf(url)) ? "image_url" : null;
 }
 
-/** Reports whether a reasoning item is followed by its result. Without one, it is a 400. */
+/** Reasoning without a following result is a 400. */
 function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
   if (type !== "reasoning") return true;
   const next = items.slice(at + 1).find((item) => item.type !== "reasoning");
@@ -124,9 +122,9 @@ function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): bool
 
 const CALLS: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call"]);
 
-/** Returns an item without IDs, because nothing is stored upstream. */
+/** Removes IDs, because nothing is stored upstream. */
 function itemsOf(item: InputItem): JsonObject[] {
-  // oxlint-disable-next-line switch-exhaustiveness-check -- the rest does not pass
+  // oxlint-disable-next-line switch-exhaustiveness-check -- other items are dropped
   switch (item.type) {
     case "message":
       return [messageOf(item)];
@@ -199,13 +197,13 @@ type Item = MessageDraft | CallDraft | ReasoningDraft;
 
 /**
  * Writes OpenAI's own items and events (platform.openai.com, Streaming events) with our IDs and
- * numbers. Reasoning is serialized, and included only on request. Unlisted ones belong to tools
- * that were never sent, and are dropped.
+ * numbers. Reasoning is included only on request. Unlisted items belong to tools that were never
+ * sent, and are dropped.
  */
 export class NativeItems {
   readonly #output: Output;
   readonly #wanted: OutputOptions;
-  /** Items by the upstream's `output_index`, which also counts hidden items. */
+  /** Keyed by the upstream's `output_index`, which also counts hidden items. */
   readonly #items = new Map<number, Item>();
   readonly #done = new Set<number>();
   #last: Item | undefined;
@@ -215,7 +213,6 @@ export class NativeItems {
     this.#wanted = wanted;
   }
 
-  /** Returns the JSON literal of a delta that only continues a text, else null. */
   plainText({ type, delta, output_index: index }: JsonObject): string | null {
     if (type !== "response.output_text.delta") return null;
     this.#last = this.#items.get(Number(index));

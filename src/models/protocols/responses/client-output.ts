@@ -25,8 +25,8 @@ type Begun<D> = { readonly text: string; readonly draft: D };
 const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 
 /**
- * Creates the items of one response from the core's deltas. One item is open at a time. An item
- * that starts during a call waits until the call is complete.
+ * Creates the items of one response. One item is open at a time. An item that starts during a call
+ * waits until the call is complete.
  */
 export class Output {
   readonly #drafts = new BlockSequencer<Draft>();
@@ -44,7 +44,6 @@ export class Output {
     this.#write = write;
   }
 
-  /** Adds a delta of the core, or a complete message with the same fields. */
   delta(delta: Delta, logprobs: unknown): string {
     let text = this.#thought(delta);
     const beside = this.#beside(delta, logprobs);
@@ -63,7 +62,6 @@ export class Output {
     return text + draft.text(json, beside);
   }
 
-  /** The target of the next piece of text, if nothing else must be sent for it. */
   get openText(): OpenText | null {
     const last = this.#drafts.last;
     return last instanceof MessageDraft ? last.openText : null;
@@ -101,7 +99,7 @@ export class Output {
     return draft === this.#drafts.last && this.openText !== null;
   }
 
-  /** Ends all items. `cut`: the last one is incomplete, and waiting ones never start. */
+  /** Items that wait never start. */
   end(cut: boolean): string {
     let text = "";
     const isSaid = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));

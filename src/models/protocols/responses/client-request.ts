@@ -123,7 +123,6 @@ const REFUSED: ReadonlyMap<unknown, string> = new Map(
   ].map((type) => [type, HOSTED] as const),
 );
 
-/** Returns a clear message for a rejected item, or null if the schema's is clear. */
 function refusedItem(items: unknown): Refusal | null {
   if (!Array.isArray(items)) return null;
   for (const [index, raw] of items.entries()) {
@@ -150,7 +149,6 @@ const name = z
 
 export const LOGPROBS = "message.output_text.logprobs";
 const ENCRYPTED = "reasoning.encrypted_content";
-/** Accepted values of `include`. Most belong to unsupported tools and have no effect. */
 const includable = z.enum([
   LOGPROBS,
   ENCRYPTED,

@@ -98,7 +98,6 @@ type Unsaid = {
   readonly prompt_cache_key: string | null;
   readonly previous_response_id: string | null;
 };
-/** Defaults of omitted fields. Numbers and texts are never null. */
 const UNSAID: Unsaid = {
   instructions: null,
   tool_choice: "auto",
@@ -131,9 +130,7 @@ export type Echo = Unsaid &
     readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
   };
 
-/**
- * Maximum characters of tools and instructions that are repeated, because a stream keeps no prompt.
- */
+/** A stream keeps no prompt, so it repeats only this many characters of tools and instructions. */
 const ECHO_CHARACTERS_MAX = 131_072;
 
 /** Returns the request fields of a response, as the client wrote them. */
@@ -175,14 +172,14 @@ function echoedTool(raw: JsonObject): JsonObject {
     : raw;
 }
 
-/** Returns the response at its start, as in `response.created`, without long fields. */
+/** Returns the response as in `response.created`, without long fields. */
 export function openResponse(head: ResponseHead, echo: Echo): JsonObject {
   const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
   const rest = { ...echo, ...SHORT, store: head.keeps, usage: null };
   return { ...identity(head), completed_at: null, ...state, ...rest };
 }
 
-/** Returns the response at its end. `receipt` is null if nothing was charged. */
+/** Returns the final response. `receipt` is null if nothing was charged. */
 export function closedResponse(
   head: ResponseHead,
   echo: Echo,

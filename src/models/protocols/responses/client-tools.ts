@@ -58,7 +58,7 @@ const SERVED = new Map<unknown, z.ZodMiniType<Served>>([
   ["namespace", namespaceTool],
 ]);
 
-/** A tool of a request, in `tools` or `additional_tools`. */
+/** A tool in `tools` or `additional_tools`. */
 export const tool: z.ZodMiniType<JsonObject> = otherTool.check(
   z.superRefine((value, context) => {
     const parsed = z.safeParse(SERVED.get(value.type) ?? otherTool, value, { error: () => "" });
@@ -76,7 +76,7 @@ export type Origin = {
 /** The tools of a request for the core, and their original names. */
 export type Flattened = {
   readonly tools: readonly CoreTool[];
-  /** The request's tools in this format, in their namespaces. */
+  /** Tools in this format, in their namespaces. */
   readonly own: readonly JsonObject[];
   /** Original names by the core's names. Missing ones are functions with the same name. */
   readonly origins: ReadonlyMap<string, Origin>;
@@ -91,8 +91,8 @@ export function isNamespace(name: string | null): name is string {
 
 /**
  * Converts functions and custom tools to functions. Those in a namespace get a flat name; other
- * types are dropped. A repeated tool replaces the earlier one, because agents resend theirs each
- * turn. Returns 400 for two tools with one name.
+ * types are dropped. Agents resend their tools each turn, so a repeated tool replaces the earlier
+ * one. Returns 400 for two tools with one name.
  */
 export function flatten(lists: readonly List[]): Result<Flattened> {
   const flat = new Map<string, CoreTool>();

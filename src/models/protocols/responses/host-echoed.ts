@@ -3,10 +3,7 @@ import { JSON_BYTES_MAX } from "../../core/response-size.ts";
 import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 
-/**
- * Maximum bytes of the request in a buffered response, which repeats all but its input. No context
- * window needs half of it.
- */
+/** The response repeats all of the request but its input. No context window needs half of this. */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 
@@ -27,7 +24,7 @@ export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   };
 }
 
-/** Returns the bytes of a value as indented JSON, as OpenAI writes it. */
+/** OpenAI writes indented JSON. */
 function writtenBytes(value: unknown, indent: number): number {
   if (typeof value === "string") return utf8Bytes(JSON.stringify(value));
   const isList = Array.isArray(value);

@@ -49,10 +49,7 @@ const PLACES: FieldPaths = {
 
 const REASONING = "reasoning.encrypted_content";
 
-/**
- * Fixed fields: nothing is stored, and the client sends reasoning back. The tier `auto` would be
- * our project's.
- */
+/** The tier `auto` would be our project's. */
 const FIXED: JsonObject = {
   store: false,
   include: [REASONING],
@@ -99,7 +96,7 @@ function tunedBody(
   return { body, tuned: {} };
 }
 
-/** Returns the effort. Since 5.1, the lowest is none, then low. */
+/** Since 5.1, the lowest effort is none, then low. */
 function effortFor(upstreamId: string, effort: unknown): unknown {
   return effort === "minimal" && LOW_IS_LEAST.test(upstreamId) ? "low" : effort;
 }

@@ -8,7 +8,6 @@ import { RepeatedText } from "../../core/text-template.ts";
 import type { RawEvent, RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 
-/** Reports whether the model keeps reasoning after an event, possibly in long silence. */
 function thinksAfter(type: string, event: RawEvent): boolean {
   const item: RawItem = objectOf(event.item);
   if (type === "response.output_item.added") return item.type === "reasoning";
@@ -28,7 +27,6 @@ const REPEATED: ReadonlySet<string> = new Set([
   "logprobs",
 ]);
 
-/** The common part of both stream readers. Only the terminal event ends a stream. */
 abstract class ResponseReader extends FrameReader {
   override readonly repeated = REPEATED;
   readonly #secret: string | undefined;
@@ -211,7 +209,7 @@ function isPlain({ type, logprobs }: JsonObject): boolean {
   return type === DELTA && listOf(logprobs).length === 0;
 }
 
-/** Returns the text that an event adds: deltas of all kinds, and the names of calls. */
+/** Includes the names of calls. */
 function saidBy(type: string, event: RawEvent): string {
   if (type.endsWith(".delta")) return textOf(event.delta);
   const { item } = event;

@@ -58,7 +58,7 @@ export function guessedFinish(usage: Usage | null, cap: number | null): FinishRe
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }
 
-/** Returns the calls that gpt-oss wrote as text when it was forced to call, or none. */
+/** Some models write calls as text when they are forced to call (gpt-oss). */
 function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   const tools = toolsOf(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];

@@ -5,7 +5,7 @@ import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
 
 /**
  * The HTTP status of each Workers AI code (its documentation; 3010, 3046, 4006, 5006, 5021, 5035
- * from captures). 402: a used-up allocation; 503: no capacity.
+ * from captures). 402: a used-up allocation.
  */
 const STATUS_OF: Readonly<Record<number, number>> = {
   ...codes(400, [3003, 3039, 5004, 5006]),
@@ -48,9 +48,6 @@ export function failureInside(raw: JsonObject): ProviderFailure | null {
 
 type Complaint = { readonly code?: unknown; readonly text: string };
 
-/**
- * The REST form's `errors[0]`, the binding's `internalCode` and `description`, or OpenAI's `error`.
- */
 const complaints = shape({
   errors: (raw) => shape({ message: textOf, code: asIs })(listOf(raw)[0]),
   description: textOf,

@@ -19,8 +19,8 @@ const FIELDS = [
 ];
 
 /**
- * Returns the inputs of a chat model: OpenAI's request without model and stream options. Returns a
- * failure for images by URL and several choices.
+ * Returns OpenAI's request without model and stream options. Fails for images by URL and several
+ * choices.
  */
 export function chatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;

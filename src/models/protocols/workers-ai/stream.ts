@@ -14,13 +14,13 @@ import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
 /**
- * Reads one stream of Workers AI, in its own form, OpenAI's, or both. Without a finish reason,
- * [DONE] ends it; otherwise it is incomplete.
+ * Reads one stream of Workers AI, in its own form, OpenAI's, or both. A stream without a finish
+ * reason or [DONE] is incomplete.
  */
 export class WorkersAiStream extends FrameReader {
   readonly #cap: number | null;
   readonly #builder = new ChunkBuilder();
-  /** The calls so far by their own index, the latest of each index. */
+  /** The latest call of each index. */
   readonly #calls = new Map<number, { readonly id: string; readonly at: number }>();
   #callCount = 0;
   #usage: Usage | null = null;
@@ -28,7 +28,6 @@ export class WorkersAiStream extends FrameReader {
   #isWhole = false;
   #isStale = false;
   #hasSpoken = false;
-  /** The reason why the response can't finish. Its usage may follow. */
   #broken: ProviderFailure | null = null;
 
   constructor(cap: number | null) {
@@ -76,7 +75,6 @@ export class WorkersAiStream extends FrameReader {
     return finish === null ? events : [...events, ...this.#builder.finish(finish)];
   }
 
-  /** Returns a call's start or more arguments. A closing piece has no name. */
   #call(call: WireCall, position: number): StreamEvent[] {
     const key = call.index ?? position;
     const known = this.#calls.get(key);
@@ -92,8 +90,8 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * Reports usage. A report with a prompt covers everything so far; one without is added. Only a
-   * separate report after the end covers the whole, and may exceed the sum before it.
+   * A report with a prompt covers everything so far; one without is added. Only a separate report
+   * after the end covers the whole, and may exceed the sum before it.
    */
   #reported(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;

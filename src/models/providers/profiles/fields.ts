@@ -1,8 +1,8 @@
 import type { Profile } from "../../protocols/chat/profile.ts";
 
-/** Names of request fields (openapi.yaml, CreateChatCompletionRequest), combined by profiles. */
-// Includes `user`, the customer's end user. `store`, `metadata` (which needs `store`), `moderation`
-// and fields with another price are never forwarded. The gateway sets the cap and `stream`.
+// From openapi.yaml, CreateChatCompletionRequest, including `user`, the customer's end user.
+// `store`, `metadata` (which needs `store`), `moderation` and fields with another price are never
+// forwarded.
 export const CORE = [
   "messages",
   "reasoning_effort",

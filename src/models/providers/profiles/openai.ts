@@ -27,8 +27,8 @@ const REASONING_RULES: readonly Rule[] = [
 ];
 
 /**
- * Fields required next to tools. From 5.6 on, function tools are a 400 unless reasoning is off, and
- * it is on by default (the API's own error text).
+ * Function tools are a 400 from 5.6 on unless reasoning is off, and it is on by default (the API's
+ * own error text).
  */
 const WITH_TOOLS: readonly Implied[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },

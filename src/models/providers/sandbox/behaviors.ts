@@ -114,7 +114,6 @@ function* endless(answer: ChatAnswer, delays: SandboxDelays): Generator<Step> {
   }
 }
 
-/** Returns the role and at most this many pieces of each choice, without a finish. */
 function* beginning(answer: ChatAnswer, pieces: number): Generator<Step> {
   let left = answer.replies.length * (1 + pieces);
   for (const event of eventsOf(answer)) {

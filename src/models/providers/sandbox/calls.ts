@@ -13,7 +13,7 @@ export type ToolCall = { readonly id: string; readonly name: string; readonly ar
 export type CallDraft = Omit<ToolCall, "id">;
 
 const ID_CHARACTERS = 24;
-/** Maximum number of braces tried, so that parsing a text of braces is fast. */
+/** Limits the braces tried, so that parsing a text of braces is fast. */
 const BRACES_MAX = 64;
 
 /**
@@ -59,9 +59,6 @@ export function withIds(calls: readonly CallDraft[], seed: string): readonly Too
   });
 }
 
-/**
- * Creates calls from the tools' schemas. Repeated tools get other arguments if the schema allows.
- */
 function drafts(tools: readonly Tool[]): readonly CallDraft[] {
   const times = new Map<string, number>();
   return tools.map(({ name, parameters }) => {
@@ -78,7 +75,6 @@ function namedIn(ask: string, tools: readonly Tool[]): readonly Tool[] {
   return words.flatMap((word) => byName.get(word) ?? []);
 }
 
-/** Returns `call <tool> <json>` orders of a text. Unknown tools and missing objects don't count. */
 function ordersIn(ask: string, tools: readonly Tool[]): readonly CallDraft[] {
   const orders: CallDraft[] = [];
   for (const match of ask.matchAll(/(?:^|\s)call\s+([\w.-]+)\s*(?=\{)/gi)) {

@@ -8,7 +8,7 @@ import type { ToolCall } from "./calls.ts";
 
 /**
  * Yields a response as OpenAI streams it: per choice the role, its pieces, then the finish reason
- * in an empty delta. Choices alternate. Usage and the end follow.
+ * in an empty delta. Choices alternate.
  */
 export function* eventsOf(answer: ChatAnswer): Generator<StreamEvent> {
   const [only] = answer.replies;

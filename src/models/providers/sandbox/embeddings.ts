@@ -36,10 +36,6 @@ function wordsIn(text: string): readonly string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text.trim()];
 }
 
-/**
- * Returns the unit vector of words in any order. Every word adds a few hashed coordinates, so texts
- * with common words have near vectors.
- */
 function vectorOf(words: readonly string[], dimensions: number): readonly number[] {
   const sums = Array.from({ length: dimensions }, () => 0);
   for (const word of words) {

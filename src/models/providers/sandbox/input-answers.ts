@@ -23,7 +23,6 @@ export const INPUT_ANSWERS: Answers = {
 
 const DOCUMENTS_PER_UNIT = 100;
 
-/** Ranks documents by the share of the query's words that they contain, then by their order. */
 function ranked({ body }: CallOf<"rerank">): ProviderResult {
   const wanted = wordsIn(body.query);
   const results = body.documents.map((text, index) => {
@@ -36,7 +35,6 @@ function ranked({ body }: CallOf<"rerank">): ProviderResult {
   return answered({ results: sorted.slice(0, body.top_n) }, { search_unit: units });
 }
 
-/** Flags texts with the word `violence`, but no images. */
 function moderated({ body: { input } }: CallOf<"moderation">): ProviderResult {
   const inputs = [input].flat();
   const flags = inputs.map((one) => {
@@ -54,7 +52,7 @@ function moderated({ body: { input } }: CallOf<"moderation">): ProviderResult {
 
 const BYTES_PER_SECOND = 1000;
 
-/** Returns the file's name as transcript. A thousand bytes count as a second. */
+/** A thousand bytes count as a second. */
 function transcribed({ body: { file }, stream }: CallOf<"transcription">): ProviderResult {
   const body = { text: `This is the audio of ${file.filename}.` };
   const usage = { ...NO_USAGE, second: Math.ceil(file.bytes.length / BYTES_PER_SECOND) };

@@ -46,7 +46,6 @@ export function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
   return startPause(ms, signal).over;
 }
 
-/** Starts a pause that ends after `ms`, on abort or at `end`. Clears its timer and listener. */
 function startPause(ms: number, signal: AbortSignal): { over: Promise<void>; end: () => void } {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const end = (): void => {

@@ -11,7 +11,6 @@ import type { CallDraft, ToolCall } from "./calls.ts";
 
 /** A choice's content: text or calls, its finish reason and output tokens. */
 export type Reply = {
-  /** The text; null with only calls. */
   readonly content: string | null;
   /** Comes first; "" for none. */
   readonly thought: string;
@@ -36,8 +35,7 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
 
 /**
  * Returns calls of matching tools, else reports their results, else repeats the last user text
- * after `opening`. Output beyond `cap` tokens per choice is cut, including arguments and JSON, with
- * `finish: "length"`.
+ * after `opening`. Output beyond `cap` is cut, including arguments and JSON.
  */
 export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies {
   const { opening = "", thinks = false } = mode;
@@ -112,9 +110,6 @@ function wordBefore(calls: readonly CallDraft[], { isAgent = false }: Mode): str
   return isAgent ? `I call ${calls[0]?.name}.` : "";
 }
 
-/**
- * Returns a word and as many calls as fit the cap; the last one may be cut. IDs are added later.
- */
 function callReply(calls: readonly CallDraft[], cap: number, word: string): CallReply {
   const content = word === "" ? null : cutToTokens(word, cap);
   const drafts: CallDraft[] = [];

@@ -25,7 +25,6 @@ type SandboxOptions = {
 const DELAYS: SandboxDelays = { firstByteMs: 1500, wordMs: 150, endlessMs: 20 };
 const ABORTED: ProviderFailure = { kind: "retry", reason: "aborted" };
 const UNKNOWN_MODEL: ProviderFailure = { kind: "disabled", reason: "unknown_model" };
-/** The failures of upstreams that never respond, as adapters read them. */
 const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFailure>([
   ["status-408", { kind: "retry", reason: "408" }],
   ["status-429", { kind: "overloaded", reason: "429", retryAfterMs: 2000 }],
@@ -38,7 +37,7 @@ const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFai
 
 /**
  * Returns a provider without a network, which acts like a deterministic model. Its magic models
- * each force one result (behaviors.ts and below) and otherwise act like `echo`.
+ * each force one result (behaviors.ts and below).
  */
 export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const delays = { ...DELAYS, ...options.delays };

@@ -9,11 +9,9 @@ const MERGES_MAX = 16;
 const CHARACTERS_MAX = 10_000;
 
 /**
- * Returns a deterministic JSON value that fits a schema, or null if bounded work finds none.
- * `variant` 1, 2, ... gives other values. Supports type, enum, const, properties, required, items,
- * prefixItems, the bounds of numbers, lengths and lists, multipleOf, formats, anyOf and oneOf (the
- * first branch that can end), allOf and local $ref, also recursive; ignores `pattern` and others.
- * Objects get their required properties, or all if none is required.
+ * Returns a deterministic JSON value that fits a schema, or null if bounded work finds none. Each
+ * `variant` gives another value. Ignores `pattern` and other rare keywords. Objects get their
+ * required properties, or all if none is required.
  */
 export function instanceOf(schema: unknown, variant = 0): unknown {
   const making = { root: schema, workLeft: WORK_MAX };
@@ -29,7 +27,6 @@ export function instanceOf(schema: unknown, variant = 0): unknown {
 type Making = { readonly root: unknown; workLeft: number };
 type PropertyPlace = { readonly name: string; readonly variant: number; readonly levels: number };
 
-/** Returns a value, or undefined if none fits within its levels and remaining work. */
 function make(making: Making, schema: unknown, place: PropertyPlace): unknown {
   if (place.levels < 0 || --making.workLeft < 0) return undefined;
   const { anyOf, oneOf, ...own } = merged(making, objectOf(schema), 0);
@@ -159,7 +156,6 @@ function resolve(root: unknown, reference: string): unknown {
   return at;
 }
 
-/** Returns 1, or the nearest multiple within the bounds. Variants step on and wrap around. */
 function numberFor(schema: JsonObject, variant: number): number {
   const low = Math.max(numberOf(schema["minimum"]) ?? -Infinity, above(schema));
   const high = Math.min(numberOf(schema["maximum"]) ?? Infinity, under(schema));
@@ -180,10 +176,6 @@ function numberFor(schema: JsonObject, variant: number): number {
 const above = (schema: JsonObject): number => numberOf(schema["exclusiveMinimum"]) ?? -Infinity;
 const under = (schema: JsonObject): number => numberOf(schema["exclusiveMaximum"]) ?? Infinity;
 
-/**
- * Returns text by format, else the property's name, fitted to its length in code points, as JSON
- * schema counts.
- */
 function stringFor(schema: JsonObject, { name, variant }: PropertyPlace): string {
   const format = FORMATS.get(String(schema["format"]));
   if (format !== undefined) return format(variant + 1);

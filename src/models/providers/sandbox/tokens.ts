@@ -1,10 +1,8 @@
 /**
- * Splits text into the sandbox's tokens: words of up to 8 characters with the white space before
- * them. Longer words have one token per 8 characters. Trailing white space belongs to the last
- * token, and a one- or two-letter word without ASCII to the next. Joined tokens are the text. Their
- * number never exceeds the text's UTF-8 bytes or, beyond the first token, the gateway's estimate
- * with its factor of 1.15, which counts at least 0.95 per such word and little only for short words
- * in other scripts.
+ * Splits text into the sandbox's tokens: up to 8 characters with the white space before them.
+ * Trailing white space belongs to the last token, and a one- or two-letter word without ASCII to
+ * the next. Joined tokens are the text. Their number never exceeds the text's UTF-8 bytes or,
+ * beyond the first token, the gateway's estimate with its factor of 1.15.
  */
 export function tokensOf(text: string): string[] {
   const tokens: string[] = [];
@@ -16,7 +14,7 @@ export function tokensOf(text: string): string[] {
   return tokens;
 }
 
-/** Returns the number of tokens; 0 only for an empty text. */
+/** Returns 0 only for an empty text. */
 export function countTokens(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at = tokenEnd(text, at)) count++;
@@ -49,7 +47,6 @@ function skipSpaces(text: string, start: number): number {
   return at;
 }
 
-/** Returns the word's end, at most TOKEN_CHARACTERS ahead, never within a surrogate pair. */
 function wordEnd(text: string, start: number): number {
   const most = Math.min(text.length, start + TOKEN_CHARACTERS);
   let at = start;
