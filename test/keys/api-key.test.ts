@@ -12,7 +12,7 @@ const a: KeySecret = { id: "a", secret: "a-secret-of-more-than-thirty-two-charac
 const b: KeySecret = { id: "b", secret: "b-secret-of-more-than-thirty-two-characters" };
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-it("mints keys with the documented prefix that verify with their region and scope", async () => {
+it("new keys have the documented prefix and are valid in their region and scope", async () => {
   for (const home of ["eu", "us"] as const) {
     for (const scope of ["regional", "global"] as const) {
       // oxlint-disable-next-line no-await-in-loop -- four keys, one after the other
@@ -28,7 +28,7 @@ it("mints keys with the documented prefix that verify with their region and scop
   }
 });
 
-it("accepts keys of every listed secret, mints with the first, and rejects a removed one's", async () => {
+it("keys of every listed secret are accepted, new ones use the first secret, and those of a removed secret are rejected", async () => {
   const old = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   const fresh = await mintKey({ home: "eu", scope: "regional", secrets: [b, a] });
   expect(fresh.key.slice("svc_sk_eu_live_".length)).toMatch(/^b/);
@@ -37,12 +37,12 @@ it("accepts keys of every listed secret, mints with the first, and rejects a rem
   expect(await verifyKey(old.key, [b])).toBeNull();
 });
 
-it("rejects the same id with another secret, and hashes differently by secret", async () => {
+it("a key ID with another secret is rejected, and its hash differs", async () => {
   const minted = await mintKey({ home: "eu", scope: "regional", secrets: [a] });
   expect(await verifyKey(minted.key, [{ id: "a", secret: b.secret }])).toBeNull();
 });
 
-it("verifies a cached key the same way, and rejects it once its secret is removed", async () => {
+it("a cached key is verified the same way, and rejected once its secret is removed", async () => {
   const { key, hash } = await mintKey({ home: "us", scope: "global", secrets: [a] });
   const secrets = [a, b];
   const first = await verifyKey(key, secrets);
@@ -52,7 +52,7 @@ it("verifies a cached key the same way, and rejects it once its secret is remove
   expect(await verifyKey(key, [{ id: "a", secret: b.secret }])).toBeNull();
 });
 
-it("caches a bounded number of verified keys, and never forged ones", async () => {
+it("the cache of verified keys is limited, and never contains forged keys", async () => {
   const secrets = [a];
   const sign = vi.spyOn(crypto.subtle, "sign");
   const signed = async (key: string): Promise<number> => {
@@ -77,7 +77,7 @@ it("caches a bounded number of verified keys, and never forged ones", async () =
   sign.mockRestore();
 });
 
-it(`rejects ${FORGED} forged keys without a key object or a query`, async () => {
+it(`the gateway rejects ${FORGED} forged keys without an object call or a query`, async () => {
   const secrets = [a, b];
   const { key } = await mintKey({ home: "eu", scope: "regional", secrets });
   const book = new WatchedBook();

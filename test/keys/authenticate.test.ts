@@ -41,7 +41,7 @@ const registerAway = (hash: string): ReturnType<KeyAdmitter["register"]> => {
   return { whose: () => register.whose(), admit: () => register.admit() };
 };
 
-it("returns an admitted caller's key, organization and member, with the rest of its minute", async () => {
+it("authentication returns the caller's key, organization, member and remaining requests", async () => {
   const { key, booked } = await makeKey({ rpmLimit: 7, scope: "global" });
   expect(await authenticate(`bearer ${key}`)).toEqual({
     ok: true,
@@ -59,7 +59,7 @@ it("returns an admitted caller's key, organization and member, with the rest of 
   });
 });
 
-it("returns the same 401 for a missing, malformed, legacy, unknown or revoked key", async () => {
+it("authentication returns the same 401 for a missing, malformed, older, unknown or revoked key", async () => {
   const { key: unknown } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
   const { key: revoked, booked } = await makeKey();
   await env.WALLET.getByName(booked.orgId).revokeKey(booked.keyHash, 1);
@@ -88,7 +88,7 @@ it("returns the same 401 for a missing, malformed, legacy, unknown or revoked ke
   }
 });
 
-it("rejects another region's key by its prefix, without an object", async () => {
+it("authentication rejects another region's key by its prefix, without an object call", async () => {
   const registers = failing([], registerOf);
   const wallets = failing([], walletOf);
   const regional = await makeKey();
@@ -100,7 +100,7 @@ it("rejects another region's key by its prefix, without an object", async () => 
   expect([registers.made(), wallets.made()]).toEqual([0, 0]);
 });
 
-it("looks a key's owner up once, then calls only its wallet", async () => {
+it("authentication looks up a key's owner once, then calls only its wallet", async () => {
   const registers = failing([], registerOf);
   const wallets = failing([], walletOf);
   const { key, booked } = await makeKey({ rpmLimit: 3 });
@@ -138,7 +138,7 @@ const FAULTS = [
 ] as const;
 
 it.each(FAULTS)(
-  "handles a key object failure at a key's first use: %s",
+  "authentication returns an error if the key's object fails at the first use: %s",
   async (_name, errors, stubs, outcome) => {
     const { key } = await makeKey();
     const { made, stub } = failing(errors, registerOf);
@@ -148,16 +148,19 @@ it.each(FAULTS)(
   },
 );
 
-it.each(FAULTS)("handles a wallet failure: %s", async (_name, errors, stubs, outcome) => {
-  const { key } = await makeKey();
-  const { made, stub } = failing(errors, walletOf);
-  const answer = await authenticate(`Bearer ${key}`, { wallet: stub });
-  expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
-  expect(made()).toBe(stubs);
-});
+it.each(FAULTS)(
+  "authentication returns an error if the wallet fails: %s",
+  async (_name, errors, stubs, outcome) => {
+    const { key } = await makeKey();
+    const { made, stub } = failing(errors, walletOf);
+    const answer = await authenticate(`Bearer ${key}`, { wallet: stub });
+    expect(answer.ok ? "admitted" : answer.failure.kind).toBe(outcome);
+    expect(made()).toBe(stubs);
+  },
+);
 
 it.each(FAULTS)(
-  "handles a key object failure in another region: %s",
+  "authentication returns an error if the key's object in another region fails: %s",
   async (_name, errors, stubs, outcome) => {
     const { key } = await makeKey({ scope: "global" });
     const { made, stub } = failing(errors, registerAway);

@@ -1,13 +1,13 @@
 import { expect, it, test } from "vitest";
 import { bearerToken, readCredential } from "../../src/accounts/keys/authenticate.ts";
 
-it("accepts the scheme in any case, with exactly one space", () => {
+it("the Authorization header can have the word Bearer in any case, with exactly one space", () => {
   for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
     expect(bearerToken(`${scheme} svc_x`)).toBe("svc_x");
   }
 });
 
-it("rejects anything but one bearer token", () => {
+it("the Authorization header must have one bearer token and nothing else", () => {
   const malformed = [
     null,
     "",
@@ -45,7 +45,7 @@ test.each<[string | null, string | null, string | null, string?]>([
   [null, `svc_${"x".repeat(200)}`, null],
   [null, "", null],
 ])(
-  "reads Authorization %j and x-api-key %j as %j, and reports a conflict: %s",
+  "Authorization %j and x-api-key %j mean the key %j, with a conflict: %s",
   (authorization, apiKey, token, twoHeaders) => {
     const expected = twoHeaders === undefined ? { token } : { token, twoHeaders };
     expect(readCredential(authorization, apiKey)).toEqual(expected);

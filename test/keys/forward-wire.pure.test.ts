@@ -16,7 +16,7 @@ const REQUEST = {
   caller_key_hash: "0".repeat(64),
 };
 
-it("reads home's response and a peer's request with the allowed headers", () => {
+it("a forwarded request and its response keep only the allowed headers", () => {
   expect(readForwardAnswer(ANSWER)).toMatchObject(ANSWER);
   expect(readForwardBody(REQUEST)).toMatchObject({
     query: "?limit=1",
@@ -26,14 +26,17 @@ it("reads home's response and a peer's request with the allowed headers", () => 
 });
 
 it.each([{ "": "a" }, { "a b": "c" }, { allow: "GET\r\nx: y" }, { allow: "\u4e16" }])(
-  "rejects invalid headers: %j",
+  "a forwarded response with invalid headers is rejected: %j",
   (headers) => {
     expect(readForwardAnswer({ ...ANSWER, headers })).toBeNull();
     expect(readForwardBody({ ...REQUEST, headers })).toBeNull();
   },
 );
 
-it.each([204, 205, 304])("rejects %d with a body, and accepts it without one", (status) => {
-  expect(readForwardAnswer({ ...ANSWER, status })).toBeNull();
-  expect(readForwardAnswer({ ...ANSWER, status, body: "" })).toMatchObject({ status });
-});
+it.each([204, 205, 304])(
+  "a forwarded response with the status %d must not have a body",
+  (status) => {
+    expect(readForwardAnswer({ ...ANSWER, status })).toBeNull();
+    expect(readForwardAnswer({ ...ANSWER, status, body: "" })).toMatchObject({ status });
+  },
+);

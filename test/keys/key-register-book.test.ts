@@ -18,7 +18,7 @@ import {
 
 const world = watchedWorld();
 
-it("rejects an unknown key, and stores nothing", async () => {
+it("a key's object rejects an unknown key, and stores nothing", async () => {
   const { hash } = await mintKey({ home: "eu", scope: "regional", secrets: keySecrets() });
   expect(kindOf(await registerOf(hash).admit())).toBe("invalid_api_key");
   const tables = await runInDurableObject(registerOf(hash), (_register: KeyRegister, state) =>
@@ -27,7 +27,7 @@ it("rejects an unknown key, and stores nothing", async () => {
   expect(tables).toEqual({ n: 0 });
 });
 
-it("admits a key that is inserted after it was rejected as unknown", async () => {
+it("a key's object admits a key that is inserted after it was rejected as unknown", async () => {
   const { booked } = await makeKey();
   await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(booked.keyId).run();
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
@@ -40,7 +40,7 @@ it("admits a key that is inserted after it was rejected as unknown", async () =>
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
-it("queries the database once for concurrent first uses, and never again", async () => {
+it("a key's object queries the database once for concurrent first uses, and never again", async () => {
   const { booked } = await makeKey({ rpmLimit: 100 });
   world.book.statements.length = 0;
   expect(await burst(booked.keyHash, 50)).toBe(50);
@@ -50,7 +50,7 @@ it("queries the database once for concurrent first uses, and never again", async
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
-it("applies a limit changed in the database within a minute of use", async () => {
+it("a key's object applies a limit changed in the database within a minute of use", async () => {
   const { booked } = await makeKey({ rpmLimit: 5 });
   expect(await burst(booked.keyHash, 10)).toBe(5);
   const setLimit = (limit: number): Promise<unknown> =>
@@ -79,7 +79,7 @@ function uses(hash: string): number {
   return world.book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
 
-it("writes last_used_at at most once a minute, across evictions, and never backwards", async () => {
+it("a key's object writes last_used_at at most once a minute, across evictions, and never an earlier time", async () => {
   const { booked } = await makeKey({ rpmLimit: 1000 });
   const lastUsed = async (): Promise<number | null> =>
     (await findKeyByHash(env.DB, booked.keyHash))?.lastUsedAt ?? null;
@@ -104,7 +104,7 @@ it("writes last_used_at at most once a minute, across evictions, and never backw
   expect(await lastUsed()).toBe(ahead);
 });
 
-it("writes a peer's reported use a minute later, also after an eviction", async () => {
+it("a key's object writes a use that another region reported a minute later, even after an eviction", async () => {
   const { booked } = await makeKey({ scope: "global" });
   const lastUsed = async (): Promise<number> =>
     (await findKeyByHash(env.DB, booked.keyHash))?.lastUsedAt ?? 0;
@@ -129,7 +129,7 @@ it("writes a peer's reported use a minute later, also after an eviction", async 
   expect(uses(booked.keyHash)).toBe(before);
 });
 
-it("admits without waiting for the database's record of a use", async () => {
+it("a key's object admits a request without waiting for the database to record it", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   shiftClock(MINUTE_MS + 1000);
@@ -138,7 +138,7 @@ it("admits without waiting for the database's record of a use", async () => {
   world.book.open();
 });
 
-it("treats a key that vanished from the database as unknown within a minute of use", async () => {
+it("a key's object treats a key that disappeared from the database as unknown within a minute of use", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   await env.DB.prepare("DELETE FROM keys WHERE id = ?").bind(booked.keyId).run();
@@ -149,7 +149,7 @@ it("treats a key that vanished from the database as unknown within a minute of u
   );
 });
 
-it("returns 503 to a first use with the database down, never 401, and recovers with it", async () => {
+it("a key's object returns 503 for the first use if the database is down, never 401, and recovers with it", async () => {
   const { booked } = await makeKey();
   world.book.broken = true;
   const answers = await Promise.all([
@@ -161,7 +161,7 @@ it("returns 503 to a first use with the database down, never 401, and recovers w
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
-it("serves a known key with the database down, also when its use is due", async () => {
+it("a key's object serves a known key if the database is down, even when it should record the use", async () => {
   const { booked } = await makeKey({ rpmLimit: 10 });
   await registerOf(booked.keyHash).admit();
   world.book.broken = true;
@@ -169,7 +169,7 @@ it("serves a known key with the database down, also when its use is due", async 
   expect(await burst(booked.keyHash, 20)).toBe(10);
 });
 
-it("returns 503 when its storage fails, and admits nothing that it can't store", async () => {
+it("a key's object returns 503 when its storage fails, and admits nothing that it can't store", async () => {
   const { booked } = await makeKey({ rpmLimit: 2 });
   await registerOf(booked.keyHash).admit();
   await runInDurableObject(registerOf(booked.keyHash), (_register: KeyRegister, state) => {

@@ -14,7 +14,7 @@ const kindOf = async (hash: string): Promise<string> => {
   return answer.ok ? "identified" : answer.failure.kind;
 };
 
-it("returns the key's owner without using a slot of its minute", async () => {
+it("the lookup of a key's owner uses up none of its requests per minute", async () => {
   const { booked } = await makeKey({ rpmLimit: 3, scope: "global" });
   const { keyId, keyHash: hash, orgId, memberId } = booked;
   const known = {
@@ -33,7 +33,7 @@ it("returns the key's owner without using a slot of its minute", async () => {
   expect(await registerOf(hash).identify()).toEqual({ ok: true, value: known });
 });
 
-it("queries the database once for concurrent first uses", async () => {
+it("the lookup of a key's owner queries the database once for concurrent first uses", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   await Promise.all([
@@ -44,7 +44,7 @@ it("queries the database once for concurrent first uses", async () => {
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(1);
 });
 
-it("prefers a tombstone to the database", async () => {
+it("the lookup of a key's owner fails for a revoked key, whatever the database contains", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).revoke(1);
   expect(await kindOf(booked.keyHash)).toBe("invalid_api_key");
@@ -54,7 +54,7 @@ it("prefers a tombstone to the database", async () => {
   expect(await kindOf(used.keyHash)).toBe("invalid_api_key");
 });
 
-it("rejects an unknown key, and stores nothing", async () => {
+it("the lookup of a key's owner fails for an unknown key, and stores nothing", async () => {
   const hash = "0".repeat(63) + "7";
   expect(await kindOf(hash)).toBe("invalid_api_key");
   const tables = await runInDurableObject(registerOf(hash), (_register: KeyRegister, state) =>
@@ -63,7 +63,7 @@ it("rejects an unknown key, and stores nothing", async () => {
   expect(tables).toEqual([]);
 });
 
-it("returns 503 for an unknown key while the database is down, but serves known ones", async () => {
+it("the lookup of a key's owner returns 503 for an unknown key while the database is down, but works for known ones", async () => {
   const { booked } = await makeKey();
   const { booked: known } = await makeKey();
   expect(await kindOf(known.keyHash)).toBe("identified");
@@ -72,7 +72,7 @@ it("returns 503 for an unknown key while the database is down, but serves known 
   expect(await kindOf(known.keyHash)).toBe("identified");
 });
 
-it("writes a use once a minute, and learns then that the key was revoked", async () => {
+it("the lookup of a key's owner writes the use once a minute, and then also learns of a revocation", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   for (let i = 0; i < 5; i++) {

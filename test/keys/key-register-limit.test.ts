@@ -15,7 +15,7 @@ import {
 
 afterEach(() => shiftClock(null));
 
-it("returns the key's identity and the rest of its minute", async () => {
+it("a key's object returns the key's identity and remaining requests per minute", async () => {
   const { booked } = await makeKey({ rpmLimit: 3, scope: "global" });
   expect(await registerOf(booked.keyHash).admit()).toEqual({
     ok: true,
@@ -33,24 +33,27 @@ it.each([
   ["a flood", [0, 1000, 30_000, 59_000, 60_500, 61_000, 119_000, 121_500]],
   ["bursts at the edges of minutes", [59_000, 60_200, 119_000, 120_200, 179_000, 180_200]],
   ["burst, idle, burst", [0, 15_000, 30_000, 45_000, 60_500, 75_000]],
-])("admits at most 60 in 60 s at limit 60 under %s, with evictions", async (_name, offsets) => {
-  const { booked } = await makeKey({ rpmLimit: 60 });
-  const trace: number[] = [];
-  let admitted = 0;
-  for (const offset of offsets) {
-    shiftClock(offset);
-    // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
-    admitted += await burst(booked.keyHash, 70);
-    // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
-    trace.push(...(await storedTimes(booked.keyHash)).slice(trace.length));
-    // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
-    await evictDurableObject(registerOf(booked.keyHash));
-  }
-  expect(trace).toHaveLength(admitted);
-  expect(worstMinute(trace)).toBe(60);
-});
+])(
+  "a key with limit 60 gets at most 60 requests in any 60 s under %s, with evictions",
+  async (_name, offsets) => {
+    const { booked } = await makeKey({ rpmLimit: 60 });
+    const trace: number[] = [];
+    let admitted = 0;
+    for (const offset of offsets) {
+      shiftClock(offset);
+      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
+      admitted += await burst(booked.keyHash, 70);
+      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
+      trace.push(...(await storedTimes(booked.keyHash)).slice(trace.length));
+      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
+      await evictDurableObject(registerOf(booked.keyHash));
+    }
+    expect(trace).toHaveLength(admitted);
+    expect(worstMinute(trace)).toBe(60);
+  },
+);
 
-it("admits exactly the limit with an eviction between every two requests", async () => {
+it("a key gets exactly its limit if its object is evicted between every two requests", async () => {
   const { booked } = await makeKey({ rpmLimit: 5 });
   const kinds: string[] = [];
   for (let i = 0; i < 8; i++) {
@@ -62,7 +65,7 @@ it("admits exactly the limit with an eviction between every two requests", async
   expect(kinds.filter((kind) => kind === "admitted")).toHaveLength(5);
 });
 
-it("admits exactly 1,000 at limit 1,000 with 64 concurrent callers, also after the ring wraps", async () => {
+it("a key with limit 1,000 gets exactly 1,000 requests from 64 concurrent callers, even after its ring buffer wraps", async () => {
   const { booked } = await makeKey({ rpmLimit: 1000 });
   const round = async (): Promise<number> => {
     const register = registerOf(booked.keyHash);
@@ -84,7 +87,7 @@ it("admits exactly 1,000 at limit 1,000 with 64 concurrent callers, also after t
   expect(await storedTimes(booked.keyHash)).toHaveLength(1000);
 });
 
-it("admits one after exactly the returned wait, which rejected requests don't extend", async () => {
+it("a key is admitted after exactly the returned wait, which rejected requests don't extend", async () => {
   const { booked } = await makeKey({ rpmLimit: 4 });
   expect(await burst(booked.keyHash, 4)).toBe(4);
   shiftClock(20_000);
@@ -99,7 +102,7 @@ it("admits one after exactly the returned wait, which rejected requests don't ex
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
 });
 
-it("admits no more after the clock steps back 30 s, and continues when it steps forward", async () => {
+it("a key gets no more requests after the clock steps back 30 s, and continues when it steps forward", async () => {
   const { booked } = await makeKey({ rpmLimit: 10 });
   shiftClock(MINUTE_MS);
   expect(await burst(booked.keyHash, 6)).toBe(6);
@@ -111,7 +114,7 @@ it("admits no more after the clock steps back 30 s, and continues when it steps 
   expect(await burst(booked.keyHash, 20)).toBe(10);
 });
 
-it("counts future requests as current after the clock steps back over a minute, and logs it", async () => {
+it("a key's object counts requests with future times as current after the clock steps back over a minute, and logs it", async () => {
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const { booked } = await makeKey({ rpmLimit: 10 });
   shiftClock(60 * MINUTE_MS);
@@ -126,7 +129,7 @@ it("counts future requests as current after the clock steps back over a minute, 
   expect(await burst(booked.keyHash, 20)).toBe(10);
 });
 
-it("writes one row per admission", async () => {
+it("a key's object writes one row per admission", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   const written = await runInDurableObject(
@@ -140,7 +143,7 @@ it("writes one row per admission", async () => {
   expect(written).toEqual([1]);
 });
 
-it("limits two keys of one organization separately", async () => {
+it("two keys of one organization have separate limits", async () => {
   const one = await makeKey({ rpmLimit: 3 });
   const two = await draftKey({ id: one.booked.memberId, orgId: one.booked.orgId }, { rpmLimit: 3 });
   await insertKey(env.DB, two.booked, null);

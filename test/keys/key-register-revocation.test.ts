@@ -8,7 +8,7 @@ import { eventually, kindOf, registerOf, MINUTE_MS } from "./register-fixture.ts
 
 const world = watchedWorld();
 
-it("rejects a key from the moment revoke returns, also after an eviction", async () => {
+it("a key's object rejects the key from the moment revoke returns, even after an eviction", async () => {
   const { booked } = await makeKey();
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("admitted");
   expect(await registerOf(booked.keyHash).revoke(1000)).toBe(1000);
@@ -18,7 +18,7 @@ it("rejects a key from the moment revoke returns, also after an eviction", async
   expect(await registerOf(booked.keyHash).revoke(2000)).toBe(1000);
 });
 
-it("revokes a key that was never read, without a query", async () => {
+it("a key's object revokes a key that was never read, without a query", async () => {
   const { booked } = await makeKey();
   world.book.statements.length = 0;
   await registerOf(booked.keyHash).revoke(now(env));
@@ -26,7 +26,7 @@ it("revokes a key that was never read, without a query", async () => {
   expect(world.book.statements).toEqual([]);
 });
 
-it("prefers a tombstone to a database read that began before it", async () => {
+it("a key's object rejects a key that is revoked while the first read of the database is in progress", async () => {
   const { booked } = await makeKey();
   world.book.hold();
   world.book.statements.length = 0;
@@ -38,7 +38,7 @@ it("prefers a tombstone to a database read that began before it", async () => {
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("prefers a tombstone to a refresh that began before it", async () => {
+it("a key's object rejects a key that is revoked while it reads the database again", async () => {
   const { booked } = await makeKey();
   world.book.hold();
   const first = registerOf(booked.keyHash).admit();
@@ -53,7 +53,7 @@ it("prefers a tombstone to a refresh that began before it", async () => {
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("ends a key that only the database has as revoked within a minute of use, permanently", async () => {
+it("a key's object permanently rejects a key that only the database has as revoked, within a minute of use", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).admit();
   await revokeKey(env.DB, { keyId: booked.keyId, orgId: booked.orgId, revokedAt: 5 });

@@ -35,7 +35,7 @@ function storedLimit(hash: string): Promise<number | null> {
   });
 }
 
-it("admits at most 10 in 60 s once a limit is lowered from 60 to 10", async () => {
+it("a key gets at most 10 requests in 60 s once its limit is lowered from 60 to 10", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   for (const second of [0, 10, 20, 30]) {
     shiftClock(second * 1000);
@@ -58,7 +58,7 @@ it("admits at most 10 in 60 s once a limit is lowered from 60 to 10", async () =
   expect(admitted.slice(0, 11)).toEqual(Array.from({ length: 11 }, () => 0));
 });
 
-it("admits the rest of a raised limit immediately", async () => {
+it("a key gets the additional requests of a raised limit immediately", async () => {
   const { booked } = await makeKey({ rpmLimit: 5 });
   expect(await burst(booked.keyHash, 8)).toBe(5);
   await change(booked, 12);
@@ -66,7 +66,7 @@ it("admits the rest of a raised limit immediately", async () => {
   expect(worstMinute(await storedTimes(booked.keyHash))).toBe(12);
 });
 
-it("keeps a changed limit across an eviction", async () => {
+it("a key's object keeps a changed limit across an eviction", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await burst(booked.keyHash, 1);
   await change(booked, 2);
@@ -74,21 +74,21 @@ it("keeps a changed limit across an eviction", async () => {
   expect(await burst(booked.keyHash, 5)).toBe(1);
 });
 
-it("stores nothing for a key that was never used here, and reads its limit later", async () => {
+it("a key's object stores no limit for a key that was never used here, and reads the limit later", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await change(booked, 3);
   expect(await storedLimit(booked.keyHash)).toBeNull();
   expect(await burst(booked.keyHash, 5)).toBe(3);
 });
 
-it("keeps a revoked key revoked", async () => {
+it("a revoked key stays revoked if its limit changes", async () => {
   const { booked } = await makeKey();
   await registerOf(booked.keyHash).revoke(5);
   await registerOf(booked.keyHash).setLimit(7);
   expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
 });
 
-it("ignores an old limit in a first read that began before the change", async () => {
+it("a key's object ignores an outdated limit in a first read that began before the change", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   world.book.hold();
   world.book.statements.length = 0;
@@ -101,7 +101,7 @@ it("ignores an old limit in a first read that began before the change", async ()
   expect(world.book.statements.filter((sql) => sql.startsWith("SELECT"))).toHaveLength(2);
 });
 
-it("ignores an old limit in a refresh that began before the change", async () => {
+it("a key's object ignores an outdated limit that it was reading again before the change", async () => {
   const { booked } = await makeKey({ rpmLimit: 60 });
   await registerOf(booked.keyHash).admit();
   const notes = (): number =>

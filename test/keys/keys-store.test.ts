@@ -11,7 +11,7 @@ import {
 } from "../../src/accounts/keys/keys.store.ts";
 import { draftKey, makeKey, makeMember } from "./key-fixture.ts";
 
-it("stores a key as its record and hash, never the key itself", async () => {
+it("the database stores a key's data and hash, never the key itself", async () => {
   const { key, booked } = await makeKey({ scope: "global", rpmLimit: 5 });
   const stored = await findKeyByHash(env.DB, booked.keyHash);
   expect(stored).toMatchObject(booked);
@@ -30,7 +30,7 @@ it("stores a key as its record and hash, never the key itself", async () => {
   });
 });
 
-it("gives a key only to an active member of that organization", async () => {
+it("a key can only belong to an active member of its organization", async () => {
   const [member, stranger] = [await makeMember(), await makeMember()];
   const foreign = await draftKey({ id: member.id, orgId: stranger.orgId });
   expect(await insertKey(env.DB, foreign.booked, null)).toMatchObject({
@@ -44,7 +44,7 @@ it("gives a key only to an active member of that organization", async () => {
   expect(await listKeys(env.DB, { orgId: member.orgId, memberId: null })).toEqual([]);
 });
 
-it("stores at most 1,000 active keys per organization, also concurrently", async () => {
+it("an organization can have at most 1,000 active keys, even with concurrent calls", async () => {
   const member = await makeMember();
   const drafts = await Promise.all(
     Array.from({ length: ACTIVE_KEYS_MAX - 2 }, () => draftKey(member)),
@@ -64,7 +64,7 @@ it("stores at most 1,000 active keys per organization, also concurrently", async
   expect((await insertKey(env.DB, (await draftKey(member)).booked, null)).ok).toBe(true);
 });
 
-it("lists the organization's own keys newest first, also revoked ones", async () => {
+it("the list of keys contains only the organization's own keys, newest first, including revoked ones", async () => {
   const member = await makeMember();
   await makeKey();
   const ids: string[] = [];
@@ -82,7 +82,7 @@ it("lists the organization's own keys newest first, also revoked ones", async ()
   expect(listed.map((booked) => keyRecord(booked, "eu", 0).revoked)).toEqual([false, true, false]);
 });
 
-it("keeps the first time of a repeated revocation, and finds no other organization's key", async () => {
+it("a repeated revocation keeps the first time, and can't revoke another organization's key", async () => {
   const { booked } = await makeKey();
   const revoke = (orgId: string, revokedAt: number): ReturnType<typeof revokeKey> =>
     revokeKey(env.DB, { keyId: booked.keyId, orgId, revokedAt });

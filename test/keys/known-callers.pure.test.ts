@@ -15,7 +15,7 @@ const SAID = {
 } as const;
 const NOW_MS = 1_790_000_000_000;
 
-it("skips the report of a peer's use for 15 s after the last one", () => {
+it("a known caller's use in another region is reported at most every 15 s", () => {
   const callers = new KnownCallers();
   expect(callers.heardLately(KEY, NOW_MS)).toBeUndefined();
   expect(callers.hear(KEY, SAID, NOW_MS)).toMatchObject({ orgId: "org_1", keyId: "key_1" });
@@ -24,7 +24,7 @@ it("skips the report of a peer's use for 15 s after the last one", () => {
   expect(callers.heardLately(KEY, NOW_MS + 15_000)).toBeUndefined();
 });
 
-it("reports each secret separately, again after a clock step back, and not those used at home", () => {
+it("a known caller's secrets are reported separately, again after a clock step back, and not if used at home", () => {
   const callers = new KnownCallers();
   callers.hear(KEY, SAID, NOW_MS);
   expect(callers.heardLately(SECOND, NOW_MS)).toBeUndefined();
@@ -34,7 +34,7 @@ it("reports each secret separately, again after a clock step back, and not those
   expect(callers.heardLately(SECOND, NOW_MS)).toBeUndefined();
 });
 
-it("reports a key again after its wallet rejects it as revoked", () => {
+it("a known caller is reported again after the wallet rejects its key as revoked", () => {
   const callers = new KnownCallers();
   callers.hear(KEY, SAID, NOW_MS);
   callers.refused(KEY, { kind: "rate_limited", scope: "key", limit: 1, retryAfterMs: 1 });
@@ -44,7 +44,7 @@ it("reports a key again after its wallet rejects it as revoked", () => {
   expect(callers.heardLately(KEY, NOW_MS)).toBeUndefined();
 });
 
-it("remembers exactly the secrets and sessions that can never work again", () => {
+it("a known caller counts as rejected only if its secret or session can never work again", () => {
   const callers = new KnownCallers();
   callers.refused(KEY, { kind: "invalid_api_key", expiredAt: NOW_MS });
   expect(callers.isDead(KEY)).toBe(false);

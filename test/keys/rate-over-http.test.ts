@@ -17,7 +17,7 @@ async function retryAfter(response: Response): Promise<number> {
   return error.retry_after;
 }
 
-it("admits one request after exactly retry_after, and none a second earlier", async () => {
+it("a limited key is admitted after exactly retry_after, and not a second earlier", async () => {
   const { key } = await openOrganization({ rpmLimit: 2 });
   await call("/v1/models", { key });
   shiftClock(10_000);
@@ -32,7 +32,7 @@ it("admits one request after exactly retry_after, and none a second earlier", as
   await retryAfter(await call("/v1/models", { key }));
 });
 
-it("counts every authenticated request, whatever its outcome, except a 429", async () => {
+it("a key's limit counts every authenticated request, whatever its outcome, except a 429", async () => {
   const { key } = await openOrganization({ rpmLimit: 6, credits: 100 });
   const outcomes = [
     await call("/v1/models", { key }),

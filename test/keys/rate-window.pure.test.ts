@@ -29,7 +29,7 @@ function worstMinute(times: readonly number[]): number {
   );
 }
 
-it("never exceeds the limit in any 60 s, across restarts, and admits all it can", () => {
+it("a rate limit is never exceeded in any 60 s, across restarts, and admits all it can", () => {
   const step = fc.record({
     afterMs: fc.oneof(fc.nat(50), fc.nat(3000), fc.nat(61_000)),
     burst: fc.integer({ min: 1, max: 15 }),
@@ -62,7 +62,7 @@ it("never exceeds the limit in any 60 s, across restarts, and admits all it can"
   );
 });
 
-it("admits one request after retryAfterMs, and none a millisecond earlier", () => {
+it("a rate limit admits one request after retryAfterMs, and none a millisecond earlier", () => {
   fc.assert(
     fc.property(fc.array(fc.nat(70_000), { minLength: 1, maxLength: 60 }), (gaps) => {
       const stored = new Stored();
@@ -80,7 +80,7 @@ it("admits one request after retryAfterMs, and none a millisecond earlier", () =
   );
 });
 
-it("returns in resetMs when a slot becomes free, and in retryAfterMs when none is left", () => {
+it("a rate limit reports in resetMs when a slot becomes free, and in retryAfterMs if none is left", () => {
   const stored = new Stored();
   expect(stored.request(3, 0)).toMatchObject({ remaining: 2, resetMs: 60_000 });
   expect(stored.request(3, 10_000)).toMatchObject({ remaining: 1, resetMs: 50_000 });
@@ -89,7 +89,7 @@ it("returns in resetMs when a slot becomes free, and in retryAfterMs when none i
   expect(stored.request(3, 65_000)).toMatchObject({ remaining: 0, resetMs: 5000 });
 });
 
-it("extends nothing for a rejected request", () => {
+it("a rate limit isn't extended by a rejected request", () => {
   const stored = new Stored();
   for (let i = 0; i < 60; i++) stored.request(60, 0);
   for (let clock = 0; clock < 60_000; clock += 100) {
@@ -98,7 +98,7 @@ it("extends nothing for a rejected request", () => {
   expect(stored.request(60, 60_000).admitted).toBe(true);
 });
 
-it("counts earlier admissions after lowering the limit, and admits at once after raising it", () => {
+it("a lowered rate limit counts earlier admissions, and a raised one admits immediately", () => {
   const stored = new Stored();
   for (let i = 0; i < 60; i++) stored.request(60, i * 100);
   expect(stored.request(10, 6000)).toEqual({ admitted: false, retryAfterMs: 59_000 });
@@ -106,7 +106,7 @@ it("counts earlier admissions after lowering the limit, and admits at once after
   expect(stored.request(10, 65_899).admitted).toBe(true);
 });
 
-it("restores a full ring of any rotation in order, also with equal times", () => {
+it("a rate limit's full ring buffer is restored in order from any rotation, even with equal times", () => {
   fc.assert(
     fc.property(fc.nat(2500), fc.integer({ min: 1, max: 400 }), (more, perTick) => {
       const stored = new Stored();
@@ -127,7 +127,7 @@ it("restores a full ring of any rotation in order, also with equal times", () =>
   );
 });
 
-it("stays at the last admission while the clock lags, and keeps no future times after a clamp", () => {
+it("a rate limit stays at the last admission while the clock lags, and drops future times after a correction", () => {
   const stored = new Stored();
   for (let i = 0; i < 3; i++) stored.request(3, 100_000);
   expect(stored.window.lagMs(70_000)).toBe(30_000);

@@ -71,8 +71,8 @@ function services(
   };
 }
 
-describe("a revocation", () => {
-  it("updates the key object, then the database, and returns the key", async () => {
+describe("the revocation of a key", () => {
+  it("updates the key's object, then the database, and returns the key", async () => {
     const { booked } = await makeKey();
     const answer = await revokeKeyEverywhere(services(5), booked);
     expect(answer).toEqual({ ok: true, value: { ...booked, revokedAt: 5 } });
@@ -89,14 +89,14 @@ describe("a revocation", () => {
     expect(await registerOf(booked.keyHash).revoke(1)).toBe(3);
   });
 
-  it("writes the time of an earlier call's tombstone", async () => {
+  it("writes the time of an earlier revocation", async () => {
     const { booked } = await makeKey();
     await registerOf(booked.keyHash).revoke(4);
     const answer = await revokeKeyEverywhere(services(9), booked);
     expect(answer).toMatchObject({ ok: true, value: { revokedAt: 4 } });
   });
 
-  it("retries the key object on a fresh stub", async () => {
+  it("retries a failed call to the key's object", async () => {
     const { booked } = await makeKey();
     const own = services(5, [{ retryable: true }]);
     expect(await revokeKeyEverywhere(own, booked)).toMatchObject({ ok: true });
@@ -108,7 +108,7 @@ describe("a revocation", () => {
     ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
     ["overloaded", 1, [{ overloaded: true }]],
   ] as const)(
-    "returns %s when the key object fails, and leaves the database unchanged",
+    "returns %s if the key's object fails, and leaves the database unchanged",
     async (...given) => {
       const [kind, calls, faults] = given;
       const { booked } = await makeKey();
@@ -121,7 +121,7 @@ describe("a revocation", () => {
     },
   );
 
-  it("completes without the database, which the key object updates later", async () => {
+  it("completes without the database, which the key's object updates later", async () => {
     const { booked } = await makeKey();
     await registerOf(booked.keyHash).admit();
     book.broken = true;
@@ -140,7 +140,7 @@ describe("a revocation", () => {
     expect(await runDurableObjectAlarm(registerOf(booked.keyHash))).toBe(false);
   });
 
-  it("notifies the peer of a global key before the database, again on every call", async () => {
+  it("notifies other regions of a global key before the database, again on every call", async () => {
     const { booked } = await makeKey({ scope: "global" });
     for (const at of [5, 9]) {
       steps = [];
@@ -156,7 +156,7 @@ describe("a revocation", () => {
     ["storage_unavailable", 2, [{ retryable: true }, { retryable: true }]],
     ["overloaded", 1, [{ overloaded: true }]],
   ] as const)(
-    "returns %s while the peer can't be notified, and notifies it on a retry",
+    "returns %s while the other region can't be notified, and notifies it on a retry",
     async (...given) => {
       const [kind, calls, deaf] = given;
       const { booked } = await makeKey({ scope: "global" });

@@ -67,7 +67,7 @@ async function expectNothingStored(orgId: string, before: Rows, sessions: number
   expect(now.all - before.all).toBeLessThan(sessions / 5);
 }
 
-it(`mints ${MINTED} sessions with unique IDs that verify, and stores nothing`, async () => {
+it(`session tokens have unique IDs, are valid, and need no stored row: ${MINTED} tokens`, async () => {
   const { orgId } = await quietAccount();
   const before = await everyRow(orgId);
   expect(before.own).toMatchObject({
@@ -101,7 +101,7 @@ it(`mints ${MINTED} sessions with unique IDs that verify, and stores nothing`, a
   await expectNothingStored(orgId, before, MINTED);
 });
 
-it(`mints ${OVER_HTTP} sessions over HTTP without a row until use, and looks up no forged ones`, async () => {
+it(`session tokens created over HTTP need no row until their first use, and forged ones cause no lookup: ${OVER_HTTP} tokens`, async () => {
   const account = await quietAccount();
   await send("/v1/key", { key: account.key });
   const before = await everyRow(account.orgId);

@@ -18,7 +18,7 @@ const TERMS = {
   origins: ["https://app.example.com"],
 };
 
-it("verifies a minted session under any listed secret, and rejects it after its secret", async () => {
+it("a session token is valid under any listed secret, and rejected after its secret is removed", async () => {
   const { session, token } = await mintSession({ ...mint, secrets: [a, b] }, TERMS);
   expect(token).toMatch(/^svc_st_gbl_eu_a[\w-]+$/);
   expect(session).toMatchObject(TERMS);
@@ -28,7 +28,7 @@ it("verifies a minted session under any listed secret, and rejects it after its 
   expect(await verifySession(token, [{ id: "a", secret: b.secret }])).toBeNull();
 });
 
-it("rejects a session with any changed character", async () => {
+it("a session token with any changed character is rejected", async () => {
   const { token } = await mintSession({ ...mint, secrets: [a] }, TERMS);
   for (let i = 0; i < token.length; i++) {
     const changed = token.slice(0, i) + (token[i] === "A" ? "B" : "A") + token.slice(i + 1);
@@ -37,7 +37,7 @@ it("rejects a session with any changed character", async () => {
   }
 });
 
-it("identifies its owner by its ID before its first use", async () => {
+it("a session token names its owner before its first use", async () => {
   const { session } = await mintSession({ ...mint, secrets: [a] }, TERMS);
   const is = (of: { orgId: string } | { keyHash: string }) => isSessionOf(session.id, of, [b, a]);
   expect(await is({ orgId: "an organization" })).toBe(true);
@@ -46,7 +46,7 @@ it("identifies its owner by its ID before its first use", async () => {
   expect(await is({ keyHash: "0e".repeat(32) })).toBe(false);
 });
 
-it(`gives ${effort(2000, 20_000)} concurrent sessions unique IDs`, async () => {
+it(`session tokens have unique IDs: ${effort(2000, 20_000)} concurrent ones`, async () => {
   const count = effort(2000, 20_000);
   const minted = await Promise.all(
     Array.from({ length: count }, () => mintSession({ ...mint, secrets: [a] }, TERMS)),

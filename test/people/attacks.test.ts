@@ -21,8 +21,8 @@ const balance = async (browser: Browser): Promise<number> => {
 };
 const TEN_MINUTES = { CLOCK_OFFSET_MS: "660000" };
 
-describe("a login", () => {
-  it("works only in its own browser, and not with a used or changed callback", async () => {
+describe("a login to the console", () => {
+  it("works only in the browser that started it, and not with a used or changed callback", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const mine = new Browser();
@@ -38,7 +38,7 @@ describe("a login", () => {
     expect([await victim.session(), await mine.session()]).toEqual([null, null]);
   });
 
-  it("fails for a response with another issuer or none", async () => {
+  it("fails for a response that names another issuer or none", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     for (const iss of ["https://other.test", ""]) {
@@ -52,7 +52,7 @@ describe("a login", () => {
     }
   });
 
-  it("ends only at the console's own routes", async () => {
+  it("redirects only to pages of the console", async () => {
     const browser = new Browser();
     for (const go of ["https://evil.test", "//evil.test", "#/\\evil", "javascript:x", "/v1/keys"]) {
       const body = { issuer: "local", purpose: "log_in", go };
@@ -61,7 +61,7 @@ describe("a login", () => {
     }
   });
 
-  it("starts only from the console's own page, in 2 KiB", async () => {
+  it("starts only from the console's own page, with at most 2 KiB", async () => {
     const browser = new Browser();
     const body = { issuer: "local", purpose: "log_in" };
     const foreign = { origin: "https://evil.test" };
@@ -74,7 +74,7 @@ describe("a login", () => {
     expect(long.status).toBe(413);
   });
 
-  it("ends after ten minutes", async () => {
+  it("fails if it takes more than ten minutes", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const browser = new Browser();
@@ -94,7 +94,7 @@ describe("a login", () => {
     await vi.waitFor(async () => expect(await old.session()).toBeNull());
   });
 
-  it("works in no other region, which is part of the tag", async () => {
+  it("doesn't work in another region, even if the cookie is renamed", async () => {
     const { browser } = await signUp(issuer);
     const other = new Browser();
     other.cookies.set("__Host-turnpike-us", browser.cookies.get("__Host-turnpike-eu") ?? "");
@@ -117,7 +117,7 @@ describe("a login", () => {
 });
 
 describe("an email address without an identity", () => {
-  it("treats the holder of another person's address as a different person", async () => {
+  it("makes a person with another person's address a different person", async () => {
     const { account, view } = await signUp(issuer);
     const thief = someone({ email: account.email });
     issuer.accounts.push(thief);
@@ -127,7 +127,7 @@ describe("an email address without an identity", () => {
     expect((await browser.session())?.organization.id).not.toBe(view.organization.id);
   });
 
-  it("needs the issuer's confirmation to sign up or accept an invitation", async () => {
+  it("needs the identity provider's confirmation to sign up or accept an invitation", async () => {
     const { browser } = await signUp(issuer);
     const ben = someone({ isVerified: false });
     issuer.accounts.push(ben);
@@ -161,7 +161,7 @@ describe("an invitation", () => {
     expect(await thief.session()).toBeNull();
   });
 
-  it("counts once for concurrent acceptances", async () => {
+  it("adds one member for concurrent acceptances", async () => {
     const { browser } = await signUp(issuer);
     const invitation = await inviteTo(browser, { role: "member" });
     const crowd = Array.from({ length: 8 }, () => someone());
@@ -196,7 +196,7 @@ describe("an invitation", () => {
 });
 
 describe("a stolen session", () => {
-  it("makes no lasting change after ten minutes, until the same person logs in again", async () => {
+  it("makes no lasting change more than ten minutes after the login, until the same person logs in again", async () => {
     const { browser, account } = await signUp(issuer);
     const later = Object.assign(new Browser(TEN_MINUTES), { cookies: browser.cookies });
     const key = await later.ask("POST", "/console/api/v1/keys", { name: "stolen" });
@@ -218,7 +218,7 @@ describe("a stolen session", () => {
     expect((await later.ask("POST", "/console/api/v1/keys", { name: "fresh" })).status).toBe(201);
   });
 
-  it("writes nothing to an organization that its page does not show", async () => {
+  it("changes nothing in an organization that its page does not show", async () => {
     const { browser } = await signUp(issuer);
     const shown = { "x-organization": crypto.randomUUID() };
     const asked = await browser.ask("GET", "/console/api/v1/keys", undefined, shown);
@@ -235,7 +235,7 @@ describe("a stolen session", () => {
 });
 
 describe("linking an identity", () => {
-  it("takes over no other person's identity, and merges nothing", async () => {
+  it("doesn't take another person's identity, and merges nothing", async () => {
     const [one, two] = [await signUp(issuer), await signUp(issuer)];
     expect(await one.browser.logIn(two.account, { purpose: "link" })).toMatch(/why=other_person$/);
     const free = someone();
@@ -248,7 +248,7 @@ describe("linking an identity", () => {
 });
 
 describe("a sign-up", () => {
-  it("needs a rate below the limit, a network address and an operator's approval", async () => {
+  it("needs a number below the daily limit, a network address and an operator's approval", async () => {
     const crowd = Array.from({ length: 4 }, () => someone());
     issuer.accounts.push(...crowd);
     const bindings = { SIGN_UPS_A_DAY_AN_ADDRESS: "3" };
@@ -274,7 +274,7 @@ describe("a sign-up", () => {
     expect(await code(key)).toEqual([403, "organization_suspended"]);
   });
 
-  it("adds its credit once per identity, within the day's budget", async () => {
+  it("adds its credit once per identity, within the daily budget", async () => {
     const gift = { SIGN_UP_CREDIT_MICRO: "500000", SIGN_UP_CREDITS_A_DAY_MICRO: "1000000000000" };
     const { browser, account } = await signUp(issuer, someone(), gift);
     expect(await balance(browser)).toBe(500_000);

@@ -72,7 +72,7 @@ const AWAY: readonly (readonly [string, Bend])[] = [
 ];
 
 describe("a login with a broken token", () => {
-  it.each(BROKEN)("fails: %s", async (_, bend) => {
+  it.each(BROKEN)("fails for a token with %s", async (_, bend) => {
     const ann = someone();
     issuer.accounts.push(ann);
     const browser = new Browser();
@@ -85,7 +85,7 @@ describe("a login with a broken token", () => {
   });
 
   it.each(AWAY)(
-    "fails as issuer_unreachable if the issuer returns %s, and keeps other sessions",
+    "fails as issuer_unreachable if the identity provider returns %s, and keeps other sessions",
     async (_, bend) => {
       const { browser, account } = await signUp(issuer);
       issuer.bend = bend;
@@ -95,13 +95,13 @@ describe("a login with a broken token", () => {
     },
   );
 
-  it("works 20 s after expiry", async () => {
+  it("works until 20 s after the token's expiry", async () => {
     issuer.bend = claim({ exp: nowS() - 20 });
     expect((await signUp(issuer)).view.role).toBe("owner");
   });
 });
 
-describe("the issuer's keys", () => {
+describe("the signing keys of an identity provider", () => {
   it("can be replaced during logins without failures, and are fetched rarely", async () => {
     const { account } = await signUp(issuer);
     const before = issuer.asked.get("/jwks") ?? 0;

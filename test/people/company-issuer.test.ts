@@ -73,7 +73,7 @@ const stateOf = async (browser: Browser): Promise<unknown> =>
   (await browser.people("GET", "/company/issuer")).json();
 
 describe("a company's own identity provider", () => {
-  it("requires an owner with a verified domain, a public address and a response", async () => {
+  it("can be added by an owner with a verified domain, if its address is public and responds", async () => {
     const ann = await signUp(issuer, someone(), OPEN);
     await ann.browser.people("POST", "/organization/team");
     const own = startCompany();
@@ -112,7 +112,7 @@ describe("a company's own identity provider", () => {
     expect(JSON.stringify(kept)).not.toContain(CLIENT.secret);
   });
 
-  it("stays uncalled when its metadata names another place to call", async () => {
+  it("gets no call if its metadata names a private address", async () => {
     const { browser } = await team();
     const own = startCompany();
     own.bend = {
@@ -125,7 +125,7 @@ describe("a company's own identity provider", () => {
     expect((await browser.people("POST", "/company/issuer", body(own.url))).status).toBe(503);
   });
 
-  it("admits no one as a draft, and the company's people once an owner connects it", async () => {
+  it("admits no one while it is a draft, and the company's people once an owner connects it", async () => {
     const ann = await team();
     const own = startCompany();
     await ann.browser.people("POST", "/company/issuer", body(own.url));
@@ -155,7 +155,7 @@ describe("a company's own identity provider", () => {
 });
 
 describe("a hostile company identity provider", () => {
-  it("opens only its own organization, and no personal data or other session", async () => {
+  it("gives access only to its own organization, and to no personal data or other session", async () => {
     const ann = await company();
     await ann.browser.people("POST", "/organizations", { name: "Another" }); // which Ann acts in now
     const { browser, end } = await comes(ann.own, ann.inside, {
@@ -197,7 +197,7 @@ describe("a hostile company identity provider", () => {
     expect((await ann.browser.ask("POST", "/console/api/login/start", fresh)).status).toBe(403);
   });
 
-  it("counts as no address, name or identity of the operator's providers", async () => {
+  it("doesn't count as an address, name or identity of the operator's providers", async () => {
     const ann = await company();
     const mallory = someone({ id: ann.account.id, email: ann.account.email, name: "Mallory" });
     const asked = { purpose: "join", company: ann.domain };
@@ -211,7 +211,7 @@ describe("a hostile company identity provider", () => {
     expect([name, email]).toEqual([ann.account.name, ann.account.email]);
   });
 
-  it("opens nothing for a removed member, or after it was replaced or removed", async () => {
+  it("gives no access to a removed member, or after it was replaced or removed", async () => {
     const ann = await company();
     const ben = someone();
     const join = { purpose: "join", company: ann.domain };
@@ -232,8 +232,8 @@ describe("a hostile company identity provider", () => {
   });
 });
 
-describe("a required company login", () => {
-  it("starts with an owner who used it, limits people but not keys, and operators can lift it", async () => {
+describe("a company login that is required", () => {
+  it("must be turned on by an owner who used it, limits people but not keys, and can be turned off by operators", async () => {
     const ann = await company();
     const key = await ann.browser.ask("POST", "/console/api/v1/keys", { name: "machine" });
     const { key: machine } = await key.json<{ key: string }>();

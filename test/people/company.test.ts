@@ -93,7 +93,7 @@ async function comes(
 }
 
 describe("a company's domain", () => {
-  it("counts as proven when both resolvers see the exact record, and no other way", async () => {
+  it("counts as proven only if both DNS resolvers return the exact record", async () => {
     const domain = fresh();
     const { record, prove } = await team(domain);
     const unproven = [409, "domain_not_proven"];
@@ -157,7 +157,7 @@ describe("a company's domain", () => {
 });
 
 describe("a domain whose record is missing", () => {
-  it("alerts the owners once, by email and log, and again only after it returned", async () => {
+  it("alerts the owners once, by email and log, and again only after the record returned", async () => {
     const domain = fresh();
     const { view, account, record } = await company(domain);
     const sent: Mail[] = [];
@@ -188,8 +188,8 @@ describe("a domain whose record is missing", () => {
   });
 });
 
-describe("a person with the company's login", () => {
-  it("joins as a member on request if the issuer confirms the company", async () => {
+describe("a person who logs in through a company's identity provider", () => {
+  it("joins as a member on request if the identity provider confirms the company", async () => {
     const domain = fresh();
     const { view, browser: owner } = await company(domain);
     const ben = await comes(domain, { hd: domain });
@@ -204,7 +204,7 @@ describe("a person with the company's login", () => {
     expect((await comes(domain, { hd: domain })).end).toMatch(UNKNOWN);
   });
 
-  it("stays unknown by address, subdomain, another, unverified or unapproved domain", async () => {
+  it("doesn't join by an address, a subdomain, or another, unverified or unapproved domain", async () => {
     const domain = fresh();
     await company(domain);
     const unproven = fresh();
@@ -232,7 +232,7 @@ describe("a person with the company's login", () => {
     expect((await comes(domain, { hd: domain }, LOGINS)).end).toMatch(UNKNOWN); // an operator must agree
   });
 
-  it("waits for an operator's approval if required", async () => {
+  it("waits for an operator's approval if approvals are required", async () => {
     const domain = fresh();
     const { view } = await company(domain, LOGINS);
     const at = `/orgs/${view.organization.id}/domains`;

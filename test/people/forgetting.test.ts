@@ -43,7 +43,7 @@ describe("the hourly sweep of personal data", () => {
     expect(await kept()).toEqual([false, false, false]);
   });
 
-  it("deletes exactly people without a membership who stayed away for 90 days", async () => {
+  it("deletes exactly the people without a membership who didn't log in for 90 days", async () => {
     const ann = await signUp(issuer);
     const ben = await joined(issuer, ann.browser, "member");
     await ann.browser.people("DELETE", `/members/${ben.view.member.id}`);

@@ -35,7 +35,7 @@ async function membersOf(orgId: string): Promise<number> {
 }
 
 describe("an invitation", () => {
-  it("adds one member for 20 concurrent people, and for one person's 20 clicks", async () => {
+  it("adds one member for 20 concurrent people, and for 20 clicks of one person", async () => {
     const { browser, view } = await signUp(issuer);
     const crowd = Array.from({ length: 20 }, () => someone());
     issuer.accounts.push(...crowd);
@@ -59,7 +59,7 @@ describe("an invitation", () => {
     expect((await people.bind(ben.id).first<{ n: number }>())?.n).toBe(1);
   });
 
-  it("stays useless for a member removed since, until a later one", async () => {
+  it("can't be accepted by a member who was removed later, until there is a later invitation", async () => {
     const { browser, view } = await signUp(issuer);
     const ben = await joined(issuer, browser, "member");
     const second = await inviteTo(browser, { role: "admin", email: ben.account.email });
@@ -79,7 +79,7 @@ describe("an invitation", () => {
     );
   });
 
-  it("requires the member's address for a member with only keys", async () => {
+  it("fails for another address if it gives a login to a member with only keys", async () => {
     const { orgId, memberId } = await openAccount({ credits: 0 });
     const read = await admin("GET", `/orgs/${orgId}/members`);
     const { members } = await read.json<{ members: { email: string; role: string }[] }>();
@@ -103,7 +103,7 @@ describe("an invitation", () => {
     expect(await answer.json()).toMatchObject({ error: { param: "email" } });
   });
 
-  it("ends with its inviter's role, and doesn't exist for personal or closed organizations", async () => {
+  it("ends if the inviter loses the role, and is impossible for personal or closed organizations", async () => {
     const { browser, view } = await signUp(issuer);
     expect(await codeOf(await browser.people("POST", "/invitations", { role: "member" }))).toEqual([
       409,
@@ -154,7 +154,7 @@ describe("an invitation", () => {
     expect(await codeOf(await admin("POST", `${at}/credits`, credit))).toEqual(closed);
   });
 
-  it("refuses operators another member of a personal organization", async () => {
+  it("can't be created by an operator for a personal organization", async () => {
     const { view } = await signUp(issuer);
     const at = `/orgs/${view.organization.id}`;
     const personal = [409, "personal_organization"];
@@ -168,7 +168,7 @@ describe("an invitation", () => {
     ]);
   });
 
-  it("stops at 20 an hour per inviter", async () => {
+  it("returns 429 after 20 per hour and inviter", async () => {
     const { browser } = await signUp(issuer);
     await browser.people("POST", "/organization/team");
     const asked = Array.from({ length: 25 }, (_, n) =>
@@ -181,7 +181,7 @@ describe("an invitation", () => {
 });
 
 describe("a person's organizations", () => {
-  it("grow at a limited pace, also concurrently, and include one personal one", async () => {
+  it("grow in number at a limited rate, even for concurrent calls, and include one personal one", async () => {
     const { browser, view } = await signUp(issuer, someone(), { SIGN_UPS_A_DAY_AN_ADDRESS: "6" });
     expect((await browser.people("DELETE", "/organization")).status).toBe(200);
     const gone = { organization_id: view.organization.id };

@@ -30,7 +30,7 @@ describe("Google as identity provider", () => {
   const bindings = loginsOf({ id: "google", kind: "google" });
   const asked = { issuer: "google", purpose: "sign_up" };
 
-  it("receives the login time request, an account choice and an S256 code challenge", async () => {
+  it("gets a request with the login time, an account choice and an S256 code challenge", async () => {
     startGoogle(issuer);
     const { searchParams } = await new Browser(bindings).start(asked);
     expect(Object.fromEntries(searchParams)).toMatchObject({
@@ -47,7 +47,7 @@ describe("Google as identity provider", () => {
     }
   });
 
-  it("confirms addresses of its own mail and managed domains only", async () => {
+  it("confirms only addresses of its own mail and managed domains", async () => {
     const google = startGoogle(issuer);
     const told = [
       [{ email: "x@gmail.com" }, IN],
@@ -73,7 +73,7 @@ describe("Entra as identity provider", () => {
   const bindings = loginsOf({ id: "work", kind: "entra", issuer: "organizations" });
   const asked = { issuer: "work", purpose: "sign_up" };
 
-  it("identifies people by tenant and oid, not by sub", async () => {
+  it("identifies people by tenant and oid instead of sub", async () => {
     const entra = new Entra(issuer);
     const who = oid();
     const ann = account();
@@ -90,7 +90,7 @@ describe("Entra as identity provider", () => {
     expect(await thief.session()).toBeNull();
   });
 
-  it("confirms no unverified address for sign-up or invitation (nOAuth)", async () => {
+  it("doesn't confirm an unverified address for sign-up or invitation (nOAuth)", async () => {
     const entra = new Entra(issuer);
     const { browser, account: victim } = await signUp(issuer);
     const invitation = await inviteTo(browser, { role: "admin", email: "boss@acme.test" });
@@ -108,7 +108,7 @@ describe("Entra as identity provider", () => {
     expect(await other.logIn(account(), { ...asked, purpose: "log_in" })).toMatch(/why=unknown$/);
   });
 
-  it("fails for a token of another tenant, none, or private accounts' keys", async () => {
+  it("causes a failure for a token of another tenant, no tenant, or private accounts' keys", async () => {
     const entra = new Entra(issuer);
     const good = { tid: TENANT, oid: oid(), xms_edov: true };
     const broken = [
@@ -131,7 +131,7 @@ describe("Entra as identity provider", () => {
     expect(await new Browser(fresh).logIn(account(), asked)).toMatch(/why=refused$/);
   });
 
-  it("identifies an operator with the tenant, in which no one else creates accounts", async () => {
+  it("identifies an operator together with the tenant, in which no one else creates accounts", async () => {
     const entra = new Entra(issuer);
     const who = oid();
     const parsed = parseConfig({ ...env, ...PEOPLE_VARS, ...bindings, ...operatorAt(who) });
@@ -157,7 +157,7 @@ describe("GitHub as identity provider", () => {
     browser.logIn(ANYBODY, { ...asked, ...fields });
   let nth = 1000;
 
-  it("identifies people by account number, not by name", async () => {
+  it("identifies people by account number instead of name", async () => {
     const github = new GitHub(issuer);
     github.account = { ...github.account, id: nth++ };
     const browser = new Browser(bindings);
@@ -170,7 +170,7 @@ describe("GitHub as identity provider", () => {
     expect(await logIn(new Browser(bindings), { purpose: "log_in" })).toMatch(/why=unknown$/);
   });
 
-  it("fails for a response with another issuer, but not without one", async () => {
+  it("causes a failure for a response with another issuer, but not without one", async () => {
     const github = new GitHub(issuer);
     for (const iss of ["https://github.com", "https://evil.test", null]) {
       github.account = { ...github.account, id: nth++ };
@@ -181,7 +181,7 @@ describe("GitHub as identity provider", () => {
     }
   });
 
-  it("reports an expired code as expired, and HTML as unreachable", async () => {
+  it("causes the error expired for an expired code, and unreachable for HTML", async () => {
     const github = new GitHub(issuer);
     const browser = new Browser(bindings);
     const back = await browser.click(await browser.start(asked), ANYBODY);
@@ -193,7 +193,7 @@ describe("GitHub as identity provider", () => {
     expect(await other.land(late)).toMatch(/why=issuer_unreachable$/);
   });
 
-  it("confirms verified addresses, and any of them fits an invitation", async () => {
+  it("confirms verified addresses, of which any can accept an invitation", async () => {
     const github = new GitHub(issuer);
     github.account = { ...github.account, id: nth++ };
     github.emails = [
@@ -209,7 +209,7 @@ describe("GitHub as identity provider", () => {
     expect(await logIn(new Browser(bindings), { purpose: "accept", invitation: right })).toBe(IN);
   });
 
-  it("gives no first credit to an account younger than 30 days", async () => {
+  it("gives no sign-up credit to an account younger than 30 days", async () => {
     const github = new GitHub(issuer);
     const credits: number[] = [];
     for (const days of [29, 31]) {

@@ -29,8 +29,8 @@ function mailbox(fault?: Error) {
 
 const asked = (email: string) => ({ role: "admin", email });
 
-describe("an email", () => {
-  it("delivers an invitation, and notifies a removed member, with a clean subject", async () => {
+describe("an email to a person", () => {
+  it("contains an invitation, or tells a removed member, with a clean subject", async () => {
     const { sent, bindings } = mailbox();
     const name = "Ann\r\nBcc: all@example.test <script>";
     const { browser } = await signUp(issuer, someone({ name }), bindings);
@@ -48,7 +48,7 @@ describe("an email", () => {
     expect(sent[1]).toMatchObject({ to: ben.account.email });
   });
 
-  it("blocks nothing if off or failing: the link is shown, and no address is logged", async () => {
+  it("can be off or fail without effect: the link is shown, and no address is logged", async () => {
     const fault = Object.assign(new Error("ben@example.test"), { code: "E_DELIVERY_FAILED" });
     const failing = mailbox(fault);
     for (const bindings of [{}, failing.bindings]) {
@@ -67,7 +67,7 @@ describe("an email", () => {
     expect(log.join("\n")).not.toContain("@example.test");
   });
 
-  it("reports a login from a new browser, but not the first login or a known browser", async () => {
+  it("reports a login from a new browser, but not the first login or one from a known browser", async () => {
     const { sent, bindings } = mailbox();
     const ann = await signUp(issuer, someone(), bindings);
     await ann.browser.logIn(ann.account); // the same browser
@@ -110,7 +110,7 @@ describe("an email", () => {
     ]);
   });
 
-  it("delivers an operator's invitation", async () => {
+  it("contains an operator's invitation", async () => {
     const { sent, bindings } = mailbox();
     const { orgId } = await openAccount({ credits: 0 });
     const body = { role: "member", email: "cleo@example.test" };

@@ -51,7 +51,7 @@ async function preferences(browser: Browser): Promise<unknown> {
 }
 
 describe("an email about an event", () => {
-  it("reaches each person whose role allows it once, with the amounts and a plain name", async () => {
+  it("goes once to each person whose role allows it, with the amounts and a plain name", async () => {
     const ann = await signUp(issuer, someone({ name: "Ann\r\nBcc: all@example.test" }));
     const { id } = ann.view.organization;
     await joined(issuer, ann.browser, "member");
@@ -65,7 +65,7 @@ describe("an email about an event", () => {
     ]);
   });
 
-  it("reaches managers and the key's own member about a used-up budget", async () => {
+  it("goes to managers and the key's own member for a used-up budget", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     const [ben, cem] = [
@@ -84,7 +84,7 @@ describe("an email about an event", () => {
     expect(sent[0]?.text).toContain("budget of $0.0025");
   });
 
-  it("reaches no one who opted out, is unconfirmed, or for other events", async () => {
+  it("goes to no one who opted out or is unconfirmed, and isn't sent for other events", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [event("key.created", "key_1", {})])).toEqual([]);
@@ -99,7 +99,7 @@ describe("an email about an event", () => {
     expect(await take(id, [low(id)])).toEqual([]);
   });
 
-  it("leads to a log line without the address if it fails, and blocks nothing", async () => {
+  it("causes a log line without the address if it fails, and delays nothing", async () => {
     const ann = await signUp(issuer);
     const { id } = ann.view.organization;
     expect(await take(id, [low(id)], new Error(ann.account.email))).toEqual([]);
@@ -108,8 +108,8 @@ describe("an email about an event", () => {
   });
 });
 
-describe("the choice of emails", () => {
-  it("starts with every type of the role and is kept per person and organization", async () => {
+describe("a person's choice of emails", () => {
+  it("contains every type of the role at first, and applies to one organization", async () => {
     const ann = await signUp(issuer);
     const ben = await joined(issuer, ann.browser, "billing");
     const all = [
@@ -134,7 +134,7 @@ describe("the choice of emails", () => {
   it.each([
     [["webhook.disabled"], "a type that the role doesn't receive"],
     [["key.created"], "a type without emails"],
-  ])("rejects %j, %s, with 400 and the parameter", async (types) => {
+  ])("returns 400 with the parameter for %j, %s", async (types) => {
     const ann = await signUp(issuer);
     const ben = await joined(issuer, ann.browser, "member");
     const response = await ben.browser.people("PATCH", "/notifications", { types });

@@ -48,8 +48,8 @@ const members = (orgId: string) =>
 const closed = (orgId: string) =>
   count("SELECT count(*) AS n FROM closed_organizations WHERE org_id = ?", orgId);
 
-describe("the last owner", () => {
-  it("stays, whatever two concurrent ways remove two owners, while members exist", async () => {
+describe("the last owner of an organization", () => {
+  it("remains if two concurrent calls remove two owners, while there are members", async () => {
     await fc.assert(
       fc.asyncProperty(way, way, async (first, second) => {
         const ann = await signUp(issuer);
@@ -68,7 +68,7 @@ describe("the last owner", () => {
     );
   });
 
-  it("closes the organization when leaving alone, unless someone joins concurrently", async () => {
+  it("closes the organization when leaving as its only member, unless someone joins concurrently", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const made = await ann.browser.people("POST", "/invitations", { role: "member" });
@@ -90,8 +90,8 @@ describe("the last owner", () => {
   });
 });
 
-describe("closing an organization of one member", () => {
-  it("checks that in its statement, so that a new member keeps the organization", async () => {
+describe("closing an organization with one member", () => {
+  it("fails if a new member joined in the meantime", async () => {
     const ann = await signUp(issuer);
     await joined(issuer, ann.browser, "member");
     const { id } = ann.view.organization;
@@ -103,8 +103,8 @@ describe("closing an organization of one member", () => {
   });
 });
 
-describe("first credits", () => {
-  it("stay within the day's budget for concurrent sign-ups, each covering one", async () => {
+describe("sign-up credits", () => {
+  it("stay within the daily budget for concurrent sign-ups, even if it covers only some", async () => {
     const day = (400 + Math.floor(Math.random() * 3000)) * 86_400_000; // nobody else's
     const bindings = {
       CLOCK_OFFSET_MS: String(day),
@@ -133,7 +133,7 @@ describe("first credits", () => {
 });
 
 describe("an identity provider that becomes unavailable", () => {
-  it("fails only current logins, ends no session, and recovers", async () => {
+  it("makes only current logins fail, ends no session, and recovers", async () => {
     const { browser, account } = await signUp(issuer);
     const begun = Array.from({ length: 10 }, () => new Browser());
     const backs = await Promise.all(
@@ -173,8 +173,8 @@ describe("an identity provider that becomes unavailable", () => {
   });
 });
 
-describe("the login callback", () => {
-  it("rejects any missing, doubled, changed or added parameter", async () => {
+describe("the callback of a login", () => {
+  it("returns an error for any missing, doubled, changed or added parameter", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const ways: readonly ((search: URLSearchParams, name: string) => void)[] = [
@@ -206,7 +206,7 @@ describe("the login callback", () => {
     expect(await browser.land(back)).toBe("/console/#/login?why=denied");
   });
 
-  it("accepts only a document's navigation, and no other issuer's", async () => {
+  it("must be a browser's navigation, from the right identity provider", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     const browser = new Browser();
@@ -223,7 +223,7 @@ describe("the login callback", () => {
     expect(await browser.session()).toBeNull();
   });
 
-  it("renews no session that ended meanwhile", async () => {
+  it("doesn't renew a session that ended meanwhile", async () => {
     const { browser, account } = await signUp(issuer);
     const back = await browser.click(await browser.start({ purpose: "step_up" }), account);
     const other = Object.assign(laterOn(browser, 0), { cookies: new Map(browser.cookies) });

@@ -5,7 +5,7 @@ import type { PersonSession } from "../../src/shared/contracts/console-session.t
 
 const HOUR_MS = 3_600_000;
 
-it("keeps the person's other sessions when a company's provider adds one", async () => {
+it("a login through a company's identity provider keeps the person's other sessions", async () => {
   const personId = `per_${crypto.randomUUID()}`;
   const session = (realm?: string): PersonSession => ({
     kind: "person",

@@ -29,7 +29,7 @@ async function keyOf(browser: Browser): Promise<string> {
 }
 
 describe("a removed member", () => {
-  it("loses session, key and the key's sessions immediately", async () => {
+  it("loses the session, keys and sessions of the keys immediately", async () => {
     const { ann, ben } = await team("admin");
     const key = await keyOf(ben.browser);
     const minted = await send("/v1/sessions", { key, body: {} });
@@ -61,8 +61,8 @@ describe("a removed member", () => {
   });
 });
 
-describe("an owner", () => {
-  it("can't leave, lose the role or be deleted as the last one", async () => {
+describe("an owner of an organization", () => {
+  it("can't leave, lose the role or be deleted if it is the last one", async () => {
     const { ann } = await team("admin");
     const own = `/members/${ann.view.member.id}`;
     const refused = [
@@ -76,7 +76,7 @@ describe("an owner", () => {
     }
   });
 
-  it("remains when two remove each other concurrently", async () => {
+  it("remains when two owners remove each other concurrently", async () => {
     const { ann, ben } = await team("owner");
     await Promise.all([
       ann.browser.people("DELETE", `/members/${ben.view.member.id}`),
@@ -91,8 +91,8 @@ describe("an owner", () => {
   });
 });
 
-describe("a role", () => {
-  it("applies a change to the member's next request", async () => {
+describe("a changed role", () => {
+  it("applies to the member's next request", async () => {
     const { ann, ben } = await team("member");
     expect((await ben.browser.people("GET", "/invitations")).status).toBe(403);
     await ann.browser.people("PATCH", `/members/${ben.view.member.id}`, { role: "admin" });
@@ -102,7 +102,7 @@ describe("a role", () => {
   });
 });
 
-describe("the console's key", () => {
+describe("the key behind a console session", () => {
   it("appears in no list or count, and can't be changed, rotated or revoked", async () => {
     const { browser, view } = await signUp(issuer);
     const row = await env.DB.prepare("SELECT id FROM keys WHERE member_id = ?")
@@ -145,8 +145,8 @@ describe("a person's data export", () => {
   });
 });
 
-describe("an export of a person's data", () => {
-  it("returns 429 with the time until the next one, for ten minutes", async () => {
+describe("a repeated export of a person's data", () => {
+  it("returns 429 with the time until the next export, for ten minutes", async () => {
     const { browser } = await signUp(issuer);
     const [first, second] = [
       await browser.people("GET", "/me/export"),
@@ -233,7 +233,7 @@ describe("erasing a person", () => {
   });
 });
 
-describe("an operator of a role", () => {
+describe("an operator with a role", () => {
   const OPERATORS = ["read", "support", "finance", "all"] as const;
   const bindings = {
     ADMIN_TOKENS: OPERATORS.map((role) => `${role}/${role}:${role.padEnd(32, "x")}`).join(","),
@@ -246,7 +246,7 @@ describe("an operator of a role", () => {
       ...(body !== undefined && { body }),
     });
 
-  it("can do exactly what the role allows, under its name", async () => {
+  it("can do exactly what the role allows, and appears in events by name", async () => {
     const { orgId } = await openAccount({ credits: 0 });
     const acts = [
       ["read", "GET", "/orgs"],
@@ -267,7 +267,7 @@ describe("an operator of a role", () => {
     expect(events.map(({ actor }) => actor.id)).toContain("support");
   });
 
-  it("changes prices, lists, bills and corrections only as finance; every role reads", async () => {
+  it("changes prices, lists, bills and corrections only with the role finance; every role reads them", async () => {
     const { orgId } = await openAccount({ credits: 0 });
     const from = new Date(Date.now() + 30 * 86_400_000).toISOString();
     const rows = [

@@ -42,7 +42,7 @@ describe("a sign-up", () => {
     await signUp(issuer, someone(), bindings);
   });
 
-  it("allows inviting a second person as a member", async () => {
+  it("lets the person invite a second person as a member", async () => {
     const { browser, view } = await signUp(issuer);
     const ben = someone();
     issuer.accounts.push(ben);

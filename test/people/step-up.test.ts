@@ -40,8 +40,8 @@ const loggedInAgo = (minutes: number, later = 0) => ({
 const named = (path: string): string =>
   path.replaceAll(/:\w+(?:\{[^}]+\})?/g, (name) => (name.includes("resp") ? "resp_1" : "x"));
 
-describe("a lasting change", () => {
-  it("requires a login of the last ten minutes by the tables of paths", () => {
+describe("a lasting change in the console", () => {
+  it("requires a login in the last ten minutes, except for the listed paths", () => {
     const rows = [
       ...ROUTES,
       ...OPERATOR_ENDPOINTS.map(({ method, path }) => ({ method, path: `/admin/v1${path}` })),
@@ -67,7 +67,7 @@ describe("a lasting change", () => {
     ]);
   });
 
-  it("depends on the body where a change can lower limits", () => {
+  it("requires a fresh login only if its body doesn't just lower limits", () => {
     expect(settings({ auto_top_up: null })).toBe(false);
     expect(settings({ auto_top_up: { amount_dollars: 10 } })).toBe(true);
     expect(settings({ auto_top_up: null, keep_responses_hours: 24 })).toBe(true);
@@ -85,7 +85,7 @@ describe("a lasting change", () => {
     expect(requiresFreshLogin("PATCH", "/v1/orgs/x/settings", null)).toBe(true);
   });
 
-  it("includes turning automatic top-up on, but not off", async () => {
+  it("can turn automatic top-up off without a fresh login, but not on", async () => {
     const { browser, view } = await signUp(issuer);
     const later = laterOn(browser);
     const patch = (body: object) =>
@@ -125,7 +125,7 @@ describe("a lasting change", () => {
 });
 
 describe("a stolen session", () => {
-  it("stays stale after its person's next login, which ends it", async () => {
+  it("doesn't become fresh by its person's next login, which ends it", async () => {
     const { browser, account } = await signUp(issuer);
     const stolen = Object.assign(laterOn(browser), { cookies: new Map(browser.cookies) });
     const own = laterOn(browser);
@@ -136,7 +136,7 @@ describe("a stolen session", () => {
     await vi.waitFor(async () => expect(await stolen.session()).toBeNull());
   });
 
-  it("links no identity of the thief's without a fresh login", async () => {
+  it("can't link the thief's identity without a fresh login", async () => {
     const { browser } = await signUp(issuer);
     const thief = someone();
     issuer.accounts.push(thief);
@@ -147,8 +147,8 @@ describe("a stolen session", () => {
   });
 });
 
-describe("the freshness of a login", () => {
-  it("starts at the code's exchange if the issuer's time is old and can't be renewed", async () => {
+describe("the time of a login", () => {
+  it("starts when the code is exchanged if the identity provider's time is old and can't be renewed", async () => {
     const ann = someone();
     issuer.accounts.push(ann);
     issuer.bend = loggedInAgo(3 * 24 * 60);
@@ -158,7 +158,7 @@ describe("the freshness of a login", () => {
     expect(await keyMade(strict)).toEqual(TOO_OLD);
   });
 
-  it("starts at the issuer's time for an operator with STEP_UP=auth_time", async () => {
+  it("starts at the identity provider's time for an operator with STEP_UP=auth_time", async () => {
     const olga = someone();
     issuer.accounts.push(olga);
     const strict = {
@@ -188,7 +188,7 @@ describe("the freshness of a login", () => {
     expect(await browser.logIn(other, { purpose: "step_up" })).toMatch(/why=other_person$/);
   });
 
-  it("starts at the issuer's time if it can be renewed and is valid", async () => {
+  it("starts at the identity provider's time if it can be renewed and is valid", async () => {
     const { browser, account } = await signUp(issuer, someone(), withReauth);
     const later = laterOn(browser, 11, withReauth);
     for (const bend of [

@@ -39,7 +39,7 @@ async function deliveryMs(orgId: string): Promise<number> {
 }
 
 it(
-  "delivers to other wallets while one hangs with a hundred outcomes",
+  "an outbox delivers to other wallets while one with a hundred outcomes hangs",
   { timeout: 120_000 },
   async () => {
     const [hanging, healthy] = [org(), org()];
@@ -56,7 +56,7 @@ it(
   },
 );
 
-it("calls a failing wallet once per round, and delivers all in turn when it recovers", async () => {
+it("an outbox calls a failing wallet once per round, and delivers all outcomes in turn when it recovers", async () => {
   const orgId = org();
   wallets.down = true;
   await outbox.enqueue(Array.from({ length: 30 }, (_, i) => settleOf(orgId, i)));
@@ -73,7 +73,7 @@ it("calls a failing wallet once per round, and delivers all in turn when it reco
   expect(wallets.charged.size).toBe(30);
 });
 
-it("delivers other outcomes of an organization whose wallet rejects one", async () => {
+it("an outbox delivers other outcomes of an organization whose wallet rejects one", async () => {
   const orgId = org();
   const bad = settleOf(orgId, 1);
   wallets.refusals.set(bad.holdId, { kind: "internal" });
@@ -84,7 +84,7 @@ it("delivers other outcomes of an organization whose wallet rejects one", async 
   expect(wallets.charged.size).toBe(20);
 });
 
-it("flushes one organization while another's wallet hangs", async () => {
+it("an outbox delivers one organization's outcomes immediately while another's wallet hangs", async () => {
   const [hanging, healthy] = [org(), org()];
   wallets.down = true;
   await outbox.enqueue([voidOf(hanging), settleOf(healthy, 2)]);
@@ -95,7 +95,7 @@ it("flushes one organization while another's wallet hangs", async () => {
   expect([...wallets.charged.values()]).toEqual([2]);
 });
 
-it("gives a hanging wallet one slot of a peer's message, and delivers the others", async () => {
+it("a message from another region uses one slot for a hanging wallet, and the other outcomes are applied", async () => {
   const [hanging, healthy] = [org(), org()];
   const items = [
     ...Array.from({ length: 20 }, () => voidOf(hanging)),
@@ -120,7 +120,7 @@ it("gives a hanging wallet one slot of a peer's message, and delivers the others
   expect(new Set(kinds.slice(20))).toEqual(new Set(["delivered"]));
 });
 
-it("delivers also when its alarm runs without a name", async () => {
+it("an outbox delivers even if its alarm runs without a name", async () => {
   wallets.down = true;
   const item = settleOf(org(), 3);
   await outbox.enqueue([item]);

@@ -10,7 +10,7 @@ import {
   revocationsShard,
 } from "../../src/regions/outbox-schedule.ts";
 
-it("doubles the backoff from 1 s to 30 s, minus at most half at random", () => {
+it("the backoff of an outbox doubles from 1 s to 30 s, minus at most half at random", () => {
   expect([1, 2, 3, 4, 5, 6, 7, 1000].map((attempts) => backoffMs(attempts, 0))).toEqual([
     1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000,
   ]);
@@ -28,7 +28,7 @@ it("doubles the backoff from 1 s to 30 s, minus at most half at random", () => {
   );
 });
 
-it("maps a key to one fixed shard of its organization's four, and uses all 16", () => {
+it("a key belongs to one fixed outbox of its organization's four, and all 16 are used", () => {
   const used = new Set<string>();
   for (let i = 0; i < 300; i++) {
     const orgId = crypto.randomUUID();
@@ -44,7 +44,7 @@ it("maps a key to one fixed shard of its organization's four, and uses all 16", 
   expect([...used].toSorted()).toEqual([...outboxNames([])].toSorted());
 });
 
-it("names 16 outcome shards and one revocation shard per peer", () => {
+it("each other region has 16 outboxes for outcomes and one for revocations", () => {
   const names = outboxNames(["us", "eu"]);
   expect(names).toHaveLength(16 + 2 * 17);
   expect(new Set(names).size).toBe(names.length);

@@ -34,7 +34,7 @@ it.each([
     origin: { from: 1, list: "partners" },
     bought: { input: 5, cached: 1, cacheWrite: 6, output: 9, units: { image: 7 } },
   },
-])("keeps an outcome unchanged between regions: %j", (more) => {
+])("an outcome stays unchanged in a message between regions: %j", (more) => {
   const sent = item(more);
   const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(sent)));
   expect(outcomeFromJson(wire, "us")).toEqual(sent);

@@ -81,7 +81,7 @@ function logged(): Record<string, unknown>[] {
     .filter((line) => line["request_id"] === ID);
 }
 
-describe("a call to a peer", () => {
+describe("a call to another region", () => {
   it("sends a signed POST of the body with its version, and returns the response", async () => {
     peerAnswers(ok);
     const answer = await call();
@@ -112,7 +112,7 @@ describe("a call to a peer", () => {
     ["nothing", text("")],
     ["half of the JSON", text('{"ok":')],
     ["more than a MiB", huge],
-  ])("gets one retry after %s, with the same ID and a fresh signature", async (_name, first) => {
+  ])("retries once after %s, with the same ID and a fresh signature", async (_name, first) => {
     peerAnswers(first, ok);
     expect(await call()).toMatchObject({ status: 200, body: { ok: true } });
     expect(sent).toHaveLength(2);
@@ -130,7 +130,7 @@ describe("a call to a peer", () => {
     ["silence", silent],
     ["silence that no abort ends", deaf],
     ["a body that does not end", endless],
-  ])("gets one retry after %s, within the budget", async (_name, first) => {
+  ])("retries once after %s, within the time budget", async (_name, first) => {
     peerAnswers(first, ok);
     expect(await call({ budgetMs: 700 })).toMatchObject({ body: { ok: true } });
     sent = [];
@@ -139,7 +139,7 @@ describe("a call to a peer", () => {
     expect(sent).toHaveLength(2);
   });
 
-  it("gives one attempt all of a short budget, and retries immediate failures", async () => {
+  it("gives one attempt all of a short time budget, and retries immediate failures", async () => {
     peerAnswers(silent);
     expect(await call({ budgetMs: 40 })).toBeNull();
     expect(sent).toHaveLength(1);
@@ -155,7 +155,7 @@ describe("a call to a peer", () => {
     ["429", status(429)],
     ["204", () => new Response(null, { status: 204 })],
     ["a redirect", status(307, { location: "https://elsewhere.test/" })],
-  ])("gets no retry after %s", async (_name, only) => {
+  ])("doesn't retry after %s", async (_name, only) => {
     peerAnswers(only, ok);
     expect(await call()).toBeNull();
     expect(sent).toHaveLength(1);
@@ -172,13 +172,13 @@ describe("a call to a peer", () => {
     expect(sent).toHaveLength(attempts);
   });
 
-  it.each([0, -5])("stays unmade with a budget of %i ms", async (budgetMs) => {
+  it.each([0, -5])("doesn't happen with a time budget of %i ms", async (budgetMs) => {
     peerAnswers(ok);
     expect(await call({ budgetMs })).toBeNull();
     expect(sent).toHaveLength(0);
   });
 
-  it("ends with its caller, in flight or earlier, without a retry", async () => {
+  it("ends with its caller, in progress or earlier, without a retry", async () => {
     const leaving = new AbortController();
     peerAnswers((request) => {
       queueMicrotask(() => leaving.abort());
@@ -194,7 +194,7 @@ describe("a call to a peer", () => {
     ]);
   });
 
-  it("releases an abandoned attempt", async () => {
+  it("closes an abandoned attempt", async () => {
     peerAnswers(silent, silent);
     expect(await call({ budgetMs: 640 })).toBeNull();
     expect(sent.map(({ request }) => request.signal.aborted)).toEqual([true, true]);

@@ -40,7 +40,7 @@ async function oneWaiting(): Promise<string> {
   return item.holdId;
 }
 
-it("sets its alarm again each time its tables can't be read, ten times in a row", async () => {
+it("an outbox sets its alarm again each time its tables can't be read, ten times in a row", async () => {
   const id = await oneWaiting();
   let reads = 0;
   await runInDurableObject(outbox, (_outbox, { storage }) => {
@@ -64,7 +64,7 @@ it("sets its alarm again each time its tables can't be read, ten times in a row"
   expect([...peer.effects.keys()]).toEqual([id]);
 });
 
-it("restores a lost alarm when the outbox starts", async () => {
+it("an outbox restores a lost alarm when it starts", async () => {
   await oneWaiting();
   await runInDurableObject(outbox, (_outbox, { storage }) => storage.deleteAlarm());
   expect(await armed(outbox)).toBeNull();
@@ -77,7 +77,7 @@ it.each([
   ["long past: set again", -61_000, true],
   ["about to run: unchanged", -1000, false],
   ["in the future: unchanged", 20_000, false],
-])("sets at the start an alarm that is %s", async (_name, offsetMs, isSetAgain) => {
+])("an outbox finds at its start an alarm that is %s", async (_name, offsetMs, isSetAgain) => {
   await oneWaiting();
   await runInDurableObject(outbox, async (_outbox, state) => {
     const { storage } = state;
@@ -92,7 +92,7 @@ it.each([
 });
 
 it.each([true, false])(
-  "retries at the next alarm after a clock that was an hour ahead (evicted: %s)",
+  "an outbox retries at the next alarm after a clock that was an hour ahead (evicted: %s)",
   async (isEvicted) => {
     shiftClock(HOUR_MS);
     const id = await oneWaiting();
@@ -104,7 +104,7 @@ it.each([true, false])(
   },
 );
 
-it("corrects an alarm that a wrong clock set an hour off at its start", async () => {
+it("an outbox corrects at its start an alarm that a wrong clock set an hour off", async () => {
   await oneWaiting();
   await runInDurableObject(outbox, (_outbox, { storage }) =>
     storage.setAlarm(Date.now() + HOUR_MS),
@@ -113,7 +113,7 @@ it("corrects an alarm that a wrong clock set an hour off at its start", async ()
   expect(await armed(outbox)).toBeLessThanOrEqual(Date.now() + 30_000);
 });
 
-it("sets no alarm for an empty outbox, whatever happens", async () => {
+it("an outbox without messages sets no alarm, whatever happens", async () => {
   await outbox.poke();
   await evictDurableObject(outbox);
   await outbox.poke();

@@ -18,7 +18,7 @@ afterEach(async () => {
   shiftClock(null);
 });
 
-it("delivers pending messages despite their backoff, and reports an empty outbox", async () => {
+it("a flush of an outbox delivers pending messages despite their backoff, and reports an empty outbox", async () => {
   peer.fault = () => "request-lost";
   await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(crypto.randomUUID(), i)));
   await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
@@ -33,7 +33,7 @@ it("delivers pending messages despite their backoff, and reports an empty outbox
   expect(peer.requests).toHaveLength(2);
 });
 
-it("calls an unavailable peer once, reports pending messages, and leaves an alarm", async () => {
+it("a flush of an outbox calls an unavailable region once, reports pending messages, and leaves an alarm", async () => {
   peer.fault = () => "request-lost";
   await outbox.enqueue(Array.from({ length: 150 }, (_, i) => settleOf(crypto.randomUUID(), i)));
   await eventually(() => expect(peer.requests.length).toBeGreaterThanOrEqual(2));
@@ -45,7 +45,7 @@ it("calls an unavailable peer once, reports pending messages, and leaves an alar
   expect(await armed(outbox)).not.toBeNull();
 });
 
-it("returns in time without the peer, and sends nothing twice concurrently", async () => {
+it("a flush of an outbox returns in time if the other region doesn't respond, and sends nothing twice concurrently", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   peer.stalled = promise;
   const first = settleOf(crypto.randomUUID(), 1);
@@ -65,7 +65,7 @@ it("returns in time without the peer, and sends nothing twice concurrently", asy
   expect(peer.sentBeside).toEqual([]);
 });
 
-it("delivers to this region's own wallets as well", async () => {
+it("a flush of an outbox delivers to this region's own wallets as well", async () => {
   const own = outboxOf("own");
   expect(await own.flush(1000)).toBe(true);
   await own.enqueue([voidOf("never-made")]);

@@ -40,8 +40,8 @@ const alertsHere = (): readonly Record<string, unknown>[] =>
 
 const org = (): string => crypto.randomUUID();
 
-describe("outcomes for a peer's wallets", () => {
-  it("travel in one request with their documented fields", async () => {
+describe("outcomes for another region's wallets", () => {
+  it("go out in one request with their documented fields", async () => {
     const orgId = org();
     const [settle, release] = [settleOf(orgId, 42), voidOf(orgId)];
     await outbox.enqueue([settle, release]);
@@ -65,7 +65,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(await armed(outbox)).toBeNull();
   });
 
-  it("share an alarm a little later, and one request, when they come one by one", async () => {
+  it("share an alarm a little later, and one request, if they come one by one", async () => {
     const items = Array.from({ length: 5 }, (_, i) => settleOf(org(), i));
     const begunMs = Date.now();
     await runInDurableObject(outbox, async (instance: RegionOutbox, { storage }) => {
@@ -82,7 +82,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(peer.requests.map((request) => request.items.length)).toEqual([5]);
   });
 
-  it("travel at most a hundred to a request, each once", async () => {
+  it("go out at most a hundred per request, each once", async () => {
     const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
     await outbox.enqueue(items);
     await eventually(() => depthIs(outbox, EMPTY));
@@ -153,7 +153,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(peer.heard()).toEqual([settle.holdId, settle.holdId]);
   });
 
-  it("get parked with an alert after a week without an answer, never dropped", async () => {
+  it("wait with an alert for a later sweep after a week without a response, and are never dropped", async () => {
     peer.fault = () => "request-lost";
     await outbox.enqueue([settleOf(org(), 5)]);
     await eventually(() => expect(peer.requests).not.toHaveLength(0));
@@ -163,7 +163,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(alerts.flat().join()).toContain('"alert":"outbox_parked"');
   });
 
-  it("get one try per sweep when parked, and are delivered later, with one alert", async () => {
+  it("get one try per sweep after that week, and arrive later, with one alert", async () => {
     await parkedAfterAWeek(1);
     for (let sweep = 2; sweep <= 4; sweep++) {
       const before = peer.requests.length;
@@ -178,7 +178,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(peer.effects.size).toBe(1);
   });
 
-  it("cost a sweep one request when parked, and are all delivered once one is", async () => {
+  it("cost a sweep one request after that week, and all go out once one arrives", async () => {
     await parkedAfterAWeek(250);
     peer.requests.length = 0;
     await outbox.poke();
@@ -191,7 +191,7 @@ describe("outcomes for a peer's wallets", () => {
     expect(peer.effects.size).toBe(251);
   });
 
-  it("wait while the configuration lacks the peer", async () => {
+  it("wait while the configuration lacks the other region", async () => {
     const nobody = env.REGION_OUTBOX.getByName(`eu/${crypto.randomUUID()}`);
     await nobody.enqueue([settleOf(org(), 5)]);
     await eventually(async () => expect(await armed(nobody)).toBeGreaterThan(Date.now()));
@@ -200,8 +200,8 @@ describe("outcomes for a peer's wallets", () => {
   });
 });
 
-describe("a peer that recovers", () => {
-  it("gets everything pending at once, not 30 s later", { timeout: 100_000 }, async () => {
+describe("another region that recovers", () => {
+  it("gets everything pending immediately, not 30 s later", { timeout: 100_000 }, async () => {
     peer.fault = () => "request-lost";
     const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));
     await outbox.enqueue(items);
@@ -251,7 +251,7 @@ describe("a peer that recovers", () => {
   });
 });
 
-it("dead-letters an invalid message, and delivers others", async () => {
+it("an outbox dead-letters an invalid message, and delivers others", async () => {
   const good = settleOf(org(), 2);
   const bad = settleOf(org(), 2);
   await outbox.enqueue([{ ...bad, cost: Number.NaN as typeof bad.cost }, good]);

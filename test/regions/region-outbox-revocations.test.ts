@@ -30,7 +30,7 @@ function revocation(revokedAt = 5): { keyHash: string; revokedAt: number } {
   };
 }
 
-it("sends revocations from their own outbox to their own operation", async () => {
+it("an outbox for revocations sends them to their own endpoint", async () => {
   const gone = revocation(1234);
   await outbox.enqueueRevocations([gone]);
   await eventually(() => depthIs(outbox, EMPTY));
@@ -50,7 +50,7 @@ it("sends revocations from their own outbox to their own operation", async () =>
   });
 });
 
-it("sends new revocations at once, whatever the backoff of earlier ones", async () => {
+it("an outbox sends new revocations immediately, whatever the backoff of earlier ones", async () => {
   const [old, fresh] = [revocation(), revocation()];
   peer.fault = ({ items }) => (items.length === 1 ? "request-lost" : "none");
   await outbox.enqueueRevocations([old]);
@@ -71,7 +71,7 @@ it("sends new revocations at once, whatever the backoff of earlier ones", async 
   );
 });
 
-it("sends repeated revocations at once, also after they were given up", async () => {
+it("an outbox sends repeated revocations immediately, even if they were dead-lettered", async () => {
   const gone = revocation(7);
   peer.refused.add(gone.keyHash);
   await outbox.enqueueRevocations([gone]);

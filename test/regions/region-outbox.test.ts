@@ -24,7 +24,7 @@ const alertsOf = (id: string): readonly unknown[] =>
     .map(([line]) => JSON.parse(String(line)) as { readonly id?: string })
     .filter((alert) => alert.id === id);
 
-it("delivers settlements and voids to their organization's wallet automatically", async () => {
+it("an outbox delivers charges and releases to their organization's wallet automatically", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const [settle, release] = [settleOf(orgId, 42), voidOf(orgId)];
   await outbox.enqueue([settle, release]);
@@ -35,7 +35,7 @@ it("delivers settlements and voids to their organization's wallet automatically"
   expect(await armed(outbox)).toBeNull();
 });
 
-it("stores the same hold and kind once", async () => {
+it("an outbox stores the same hold and kind once", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   const item = settleOf(crypto.randomUUID(), 7);
@@ -47,7 +47,7 @@ it("stores the same hold and kind once", async () => {
   expect(wallets.charged.size).toBe(1);
 });
 
-it("enqueues without waiting for delivery, with rows and alarm stored", async () => {
+it("an outbox accepts a message without waiting for its delivery, with rows and alarm stored", async () => {
   const outbox = outboxOf("own");
   const { promise, resolve } = Promise.withResolvers<void>();
   wallets.stalled = promise;
@@ -62,7 +62,7 @@ it("enqueues without waiting for delivery, with rows and alarm stored", async ()
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
 });
 
-it("delivers each outcome to a wallet that recovers after repeated failures", async () => {
+it("an outbox delivers each outcome to a wallet that recovers after repeated failures", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const items = [settleOf(orgId, 1), settleOf(orgId, 2), voidOf(orgId)];
   wallets.down = true;
@@ -87,7 +87,7 @@ it("delivers each outcome to a wallet that recovers after repeated failures", as
   expect(wallets.calls).toHaveLength(delivered);
 });
 
-it("retries a failed attempt only after its backoff", async () => {
+it("an outbox retries a failed attempt only after its backoff", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 1)]);
@@ -101,7 +101,7 @@ it("retries a failed attempt only after its backoff", async () => {
   await withAlarms(outbox, 60_000, () => depthIs(outbox, EMPTY));
 });
 
-it("dead-letters a definite rejection with an alert, and delivers later ones", async () => {
+it("an outbox dead-letters a definite rejection with an alert, and delivers later messages", async () => {
   const [outbox, orgId] = [outboxOf("own"), crypto.randomUUID()];
   const [bad, good] = [settleOf(orgId, 5), settleOf(orgId, 6)];
   wallets.refusals.set(bad.holdId, { kind: "conflict", message: "other content", param: null });
@@ -114,7 +114,7 @@ it("dead-letters a definite rejection with an alert, and delivers later ones", a
   await depthIs(outbox, { ...EMPTY, dead: 1 });
 });
 
-it("keeps an outcome for a wallet whose storage is unavailable", async () => {
+it("an outbox keeps an outcome for a wallet whose storage is unavailable", async () => {
   const outbox = outboxOf("own");
   const item = settleOf(crypto.randomUUID(), 5);
   wallets.refusals.set(item.holdId, { kind: "storage_unavailable" });
@@ -126,7 +126,7 @@ it("keeps an outcome for a wallet whose storage is unavailable", async () => {
   expect([...wallets.charged.values()]).toEqual([5]);
 });
 
-it("parks a message after seven days with an alert, and charges it in a later sweep", async () => {
+it("an outbox stops retrying a message after seven days with an alert, and delivers it in a later sweep", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   const item = settleOf(crypto.randomUUID(), 5);
@@ -143,7 +143,7 @@ it("parks a message after seven days with an alert, and charges it in a later sw
   expect([...wallets.charged.values()]).toEqual([5]);
 });
 
-it("delivers at most 100 per alarm, until all are delivered once", async () => {
+it("an outbox delivers at most 100 messages per alarm, until all are delivered once", async () => {
   const outbox = outboxOf("own");
   const items = Array.from({ length: 250 }, (_, i) => settleOf(`org-${i % 7}`, i));
   const before: number[] = [];
@@ -161,7 +161,7 @@ it("delivers at most 100 per alarm, until all are delivered once", async () => {
   expect(wallets.charged.size).toBe(250);
 });
 
-it("restores a lost alarm by a poke", async () => {
+it("an outbox restores a lost alarm by a poke", async () => {
   const outbox = outboxOf("own");
   wallets.down = true;
   await outbox.enqueue([settleOf(crypto.randomUUID(), 5)]);

@@ -16,19 +16,22 @@ const OF_SCRIPTS =
 it.each([
   ["src", OF_SRC],
   ["scripts", OF_SCRIPTS],
-])("decides nothing by a region's name in %s, except in listed files", (folder, mayName) => {
-  const files = readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" });
-  const naming = files
-    .filter((file) => file.endsWith(".ts") && !mayName.test(file))
-    .filter((file) => {
-      const text = readFileSync(path.join(ROOT, folder, file), "utf8");
-      const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, "");
-      return REGION_ROWS.some(({ id }) => new RegExp(`["'\`]${id}["'\`]`).test(code));
-    });
-  expect(naming).toEqual([]);
-});
+])(
+  "the code in %s doesn't depend on a region's name, except in listed files",
+  (folder, mayName) => {
+    const files = readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" });
+    const naming = files
+      .filter((file) => file.endsWith(".ts") && !mayName.test(file))
+      .filter((file) => {
+        const text = readFileSync(path.join(ROOT, folder, file), "utf8");
+        const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, "");
+        return REGION_ROWS.some(({ id }) => new RegExp(`["'\`]${id}["'\`]`).test(code));
+      });
+    expect(naming).toEqual([]);
+  },
+);
 
-it("promises no host for a region without a row", () => {
+it("a region without a row in a provider's table gets only the provider's global hosts", () => {
   const rows = REGION_ROWS as unknown[];
   const hosts = { strict: ["ap", "global"], relaxed: ["ap", "global"] };
   rows.push({ id: "ap", jurisdiction: null, hosts, aws: null, anthropicGeo: null });
@@ -45,7 +48,7 @@ it("promises no host for a region without a row", () => {
   }
 });
 
-it("includes an environment for each region's row, and no other", () => {
+it("wrangler.toml includes an environment for each region's row, and no other", () => {
   const toml = readFileSync(path.join(ROOT, "wrangler.toml"), "utf8");
   const named = [...toml.matchAll(/^\[env\.([a-z]+)\]$/gm)].map(([, id]) => id);
   expect(named).toEqual(REGION_ROWS.map(({ id }) => id));

@@ -12,7 +12,7 @@ async function isTaken({ url, method, headers }: SignedMessage): Promise<boolean
   return (await verifySignature(request, [SECRET], NOW_MS)).ok;
 }
 
-it("rejects a message with any changed, missing or doubled signed character", async () => {
+it("a signed message is rejected with any changed, missing or doubled signed character", async () => {
   const message = await signMessage({
     url: "https://us.test/internal/v1/lookup?a=1&b=%2f",
     ...SECRET,

@@ -47,7 +47,7 @@ function signedByThem(change: Partial<PeerMessage> = {}): Promise<SignedMessage>
   });
 }
 
-describe("a message's signature", () => {
+describe("the signature of a message between regions", () => {
   it("matches the signature base of RFC 9421: example B.2.5", async () => {
     const secret =
       "uzvJfB4u3N0Jy4T7NZ75MDVcr8zSTInedJtkgcu46YW4XByzNJjxBdtjUkdJPBtbmHhIDi6pcl8jsasjlTMtDQ==";
@@ -76,13 +76,13 @@ describe("a message's signature", () => {
     );
   });
 
-  it("covers the digest of RFC 9530 of the body's bytes", async () => {
+  it("covers the RFC 9530 digest of the body's bytes", async () => {
     expect(await contentDigestOf(new TextEncoder().encode('{"hello": "world"}\n'))).toBe(
       "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:",
     );
   });
 
-  it("names its secret by a keyid that reveals nothing and differs per secret", async () => {
+  it("names its secret by a key ID that reveals nothing and differs per secret", async () => {
     const [one, other] = [await signedByUs(CURRENT), await signedByUs(NEXT)];
     expect(one.headers["signature-input"]).not.toBe(other.headers["signature-input"]);
     const sums = [CURRENT, NEXT].map(({ secret }) =>
@@ -108,13 +108,13 @@ describe("a message's signature", () => {
   });
 });
 
-describe("a signed message", () => {
-  it("accepts every signer that follows the RFC", async () => {
+describe("a signed message between regions", () => {
+  it("can come from every signer that follows the RFC", async () => {
     expect(await verdictOn(await signedByUs())).toBe("from eu");
     expect(await verdictOn(await signedByThem())).toBe("from eu");
   });
 
-  it("needs each of its headers exactly once", async () => {
+  it("must contain each of its headers exactly once", async () => {
     const message = await signedByThem();
     for (const name of ["signature", "signature-input", "content-digest", "x-request-id"]) {
       const { [name]: value = "", ...rest } = message.headers;
@@ -164,7 +164,7 @@ describe("a signed message", () => {
     [0, "from eu"],
     [29_000, "from eu"],
     [31_000, "signed too long ago"],
-  ])("gets, %i ms after signing: %s", async (afterMs, verdict) => {
+  ])("returns, %i ms after signing: %s", async (afterMs, verdict) => {
     expect(await verdictOn(await signedByThem(), { atMs: NOW_MS + afterMs })).toBe(verdict);
   });
 
@@ -173,7 +173,7 @@ describe("a signed message", () => {
     [3600, "wrong lifetime"],
     [-1, "wrong lifetime"],
     [10, "from eu"],
-  ])("gets, for a lifetime of %i s: %s", async (lifetimeS, verdict) => {
+  ])("returns, for a lifetime of %i s: %s", async (lifetimeS, verdict) => {
     expect(await verdictOn(await signedByThem({ lifetimeS }))).toBe(verdict);
   });
 
@@ -184,8 +184,8 @@ describe("a signed message", () => {
   });
 });
 
-describe("a link secret", () => {
-  it("works as current and next, and not once removed", async () => {
+describe("a secret of the link between regions", () => {
+  it("works as the current and the next one, and not once removed", async () => {
     const [old, fresh] = [await signedByUs(CURRENT), await signedByUs(NEXT)];
     const verdicts = async (accepted: PeerSecret[]) =>
       Promise.all([old, fresh].map((message) => verdictOn(message, { accepted })));
@@ -195,7 +195,7 @@ describe("a link secret", () => {
     expect(await verdicts([])).toEqual(["unknown keyid", "unknown keyid"]);
   });
 
-  it("must match the keyid; no other is tried", async () => {
+  it("must match the key ID; no other secret is tried", async () => {
     const byNext = await signedByThem({ secret: NEXT.secret });
     const nextId = /keyid="([^"]+)"/.exec(byNext.headers["signature-input"] ?? "")?.[1] ?? "";
     const accepted = [CURRENT, NEXT];
@@ -210,7 +210,7 @@ describe("a link secret", () => {
     );
   });
 
-  it("works in one direction only: the sender is signed too", async () => {
+  it("works in one direction only, because the sender is signed too", async () => {
     const reflected = { ...CURRENT, sender: "us" } as const;
     expect(await verdictOn(await signedByThem(), { accepted: [reflected] })).toBe("unknown keyid");
   });
