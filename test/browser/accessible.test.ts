@@ -81,13 +81,13 @@ async function lookAtAll(page: WatchedPage, ways: readonly Way[]): Promise<void>
 
 const everyWay = Object.keys(WAYS) as Way[];
 
-it("shows an owner every page accessibly in each display mode", async () => {
+it("every page of an owner's console is accessible in each display mode", async () => {
   const page = await logIn(browser, owner.key);
   await lookAtAll(page, everyWay);
   expect(page.faults).toEqual([]);
 });
 
-it("keeps everything that a page opens accessible in each display mode", async () => {
+it("every dialog and menu that a page opens is accessible in each display mode", async () => {
   const page = await logIn(browser, owner.key);
   const opened: readonly (readonly [rail: string, open: () => Promise<unknown>])[] = [
     ["Keys", () => page.getByRole("button", { name: "Create key" }).first().click()],
@@ -115,20 +115,23 @@ it("keeps everything that a page opens accessible in each display mode", async (
   expect(page.faults).toEqual([]);
 });
 
-it.each(["admin", "billing", "member"] as const)("stays accessible for %s", async (role) => {
-  const page = await logIn(browser, await keyOf(role));
-  await lookAtAll(page, SOME);
-  expect(page.faults).toEqual([]);
-});
+it.each(["admin", "billing", "member"] as const)(
+  "the console is accessible for the role %s",
+  async (role) => {
+    const page = await logIn(browser, await keyOf(role));
+    await lookAtAll(page, SOME);
+    expect(page.faults).toEqual([]);
+  },
+);
 
-it("stays accessible for a key with limits", async () => {
+it("the console is accessible for a key with limits", async () => {
   const made = await post("keys", { name: "Limited", budget_dollars: 1, budget_period: "day" });
   const page = await logIn(browser, ((await made.json()) as { key: string }).key);
   await lookAtAll(page, SOME);
   expect(page.faults).toEqual([]);
 });
 
-it("stays accessible for an operator, also on a customer's page", async () => {
+it("the console is accessible for an operator, even on a customer's page", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   await lookAtAll(page, everyWay);
   await page.goto(`/console/#/organizations/${owner.orgId}`);
@@ -137,7 +140,7 @@ it("stays accessible for an operator, also on a customer's page", async () => {
   expect(page.faults).toEqual([]);
 });
 
-it("stays accessible without a login", async () => {
+it("the console is accessible without a login", async () => {
   const page = await browser.open("/console/");
   await page.getByLabel("API key or operator's token").waitFor();
   await lookAt(page, "log-in", everyWay);
@@ -148,7 +151,7 @@ const DOCUMENTS = readdirSync(DOCS)
   .filter((file) => file.endsWith(".md") && file !== "README.md")
   .map((file) => `/docs/${file.slice(0, -".md".length)}`);
 
-it("keeps the docs accessible in the display modes of this test", async () => {
+it("the docs site is accessible in each display mode", async () => {
   const page = await browser.open("/docs/");
   const others = ["/", "/docs/", "/docs/use/api", "/docs/use/api/keys-1", "/docs/develop/adding"];
   for (const at of [...others, ...DOCUMENTS]) {

@@ -32,7 +32,7 @@ async function show(page: WatchedPage, hash: string): Promise<void> {
 }
 
 describe("an organization of 100,000 end users", () => {
-  it("pages, finds by name and sums 100,000 end users without a freeze, in bounded memory", async () => {
+  it("can be paged, searched by name and summed without a freeze, in limited memory", async () => {
     const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
     const filled = await fetch(`${browser.origin}/__test/crowd`, {
       method: "POST",
@@ -75,7 +75,7 @@ describe("an organization of 100,000 end users", () => {
   });
 });
 
-it("pages and filters 1,000 keys", async () => {
+it("the console pages and filters 1,000 keys", async () => {
   const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
   await browser.sql(
     `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)
@@ -99,15 +99,18 @@ it.each([
   ["activity", /No requests in this period/],
   ["requests", /No requests yet/],
   ["end-users", /No end users yet.*first request/s],
-])("shows an organization without requests what to do on %s", async (path, text) => {
-  const page = await login(empty.key);
-  await show(page, path);
-  await expect.poll(() => page.locator("main").textContent()).toMatch(text);
-  expect(page.faults).toEqual([]);
-});
+])(
+  "the console tells an organization without requests what to do on the page %s",
+  async (path, text) => {
+    const page = await login(empty.key);
+    await show(page, path);
+    await expect.poll(() => page.locator("main").textContent()).toMatch(text);
+    expect(page.faults).toEqual([]);
+  },
+);
 
-describe("a region that is unavailable", () => {
-  it("revokes a global key without the peer, and shows the operator the pending notice", async () => {
+describe("an unavailable region in the console", () => {
+  it("doesn't prevent the revocation of a global key, and the operator sees the pending notice", async () => {
     const { orgId, memberId } = empty;
     const admin = { url: adminUrl(), token: ADMIN_TOKEN };
     const terms = { orgId, memberId, name: "Traveling", scope: "global" } as const;
@@ -131,7 +134,7 @@ describe("a region that is unavailable", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("keeps the data shown with the time of the next retry, and continues after recovery", async () => {
+  it("leaves the shown data in place with the time of the next retry, and the page continues after recovery", async () => {
     const page = await login(empty.key);
     await show(page, "keys");
     await page.context().setOffline(true);
@@ -147,8 +150,8 @@ describe("a region that is unavailable", () => {
   });
 });
 
-describe("a console cookie", () => {
-  it("leads to the login at the next click once it is missing or ended", async () => {
+describe("the console's session cookie", () => {
+  it("leads to the login at the next click if it is missing or its session has ended", async () => {
     const page = await login(empty.key);
     await page.context().clearCookies();
     await page.goto("/console/#/keys");
@@ -156,7 +159,7 @@ describe("a console cookie", () => {
     await page.getByLabel(LABEL).waitFor();
   });
 
-  it("leads to the login and disappears once its session is over", async () => {
+  it("disappears once its session is over, and the login appears", async () => {
     const page = await login(empty.key);
     const [cookie] = await page.context().cookies();
     const ended = await fetch(`${browser.origin}/console/api/logout`, {
@@ -171,7 +174,7 @@ describe("a console cookie", () => {
   });
 
   it.each(["", "nonsense", `a${"0".repeat(43)}${"f".repeat(64)}`])(
-    "opens nothing if it is another person's (%j)",
+    "gives no access if it is forged (%j)",
     async (value) => {
       const page = await browser.open("/docs/");
       await page.setExtraHTTPHeaders({ cookie: `__Host-turnpike-eu=${value}` });
@@ -180,7 +183,7 @@ describe("a console cookie", () => {
     },
   );
 
-  it("fails from another origin", async () => {
+  it("doesn't work from another origin", async () => {
     const page = await login(empty.key);
     const asked = (origin: string): Promise<number> =>
       page
@@ -196,7 +199,7 @@ describe("a console cookie", () => {
   });
 });
 
-it("accepts a pasted key that is broken over lines", async () => {
+it("the console accepts a pasted key with line breaks", async () => {
   const half = Math.floor(empty.key.length / 2);
   const page = await browser.open("/console/");
   await page.getByLabel(LABEL).focus();
@@ -209,7 +212,7 @@ it("accepts a pasted key that is broken over lines", async () => {
   expect(page.faults).toEqual([]);
 });
 
-it("shows HTML as text in every field for a name", async () => {
+it("the console shows HTML as text in every name field", async () => {
   const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
   const page = await login(key);
   page.on("dialog", () => expect.unreachable("a script ran"));

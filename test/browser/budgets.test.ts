@@ -47,8 +47,8 @@ async function createBudget(page: WatchedPage, limit: string, window: string): P
   await form.waitFor({ state: "detached" });
 }
 
-describe("the console", () => {
-  it("creates, changes and removes budgets of the organization", async () => {
+describe("budgets in the console", () => {
+  it("can be created, changed and removed for the organization", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Settings");
     await page.getByText("No budgets.").waitFor();
@@ -78,7 +78,7 @@ describe("the console", () => {
     expect(page.faults.filter((fault) => !fault.includes("400"))).toEqual([]);
   });
 
-  it("names the budget of a rejected request and links to it", async () => {
+  it("appear with a link for a request that they rejected", async () => {
     const rejected = await ask();
     expect(rejected.status).toBe(402);
     const id = rejected.headers.get("x-request-id") ?? "";
@@ -95,7 +95,7 @@ describe("the console", () => {
     expect((await ask()).status).toBe(200);
   });
 
-  it("shows members the roles that can change the organization's budget", async () => {
+  it("show a member the roles that can change the organization's budget", async () => {
     const body = { budgets: [{ limit_requests: 0, window: "day" }] };
     await call("PATCH", `orgs/${owner.orgId}/settings`, body);
     const rejected = await ask(memberKey);
@@ -107,7 +107,7 @@ describe("the console", () => {
     await call("PATCH", `orgs/${owner.orgId}/settings`, { budgets: [] });
   });
 
-  it("creates budgets of keys and end users in their dialogs", async () => {
+  it("can be created for keys and end users in their dialogs", async () => {
     const page = await logIn(browser, owner.key, PHONE);
     await call("POST", "users", { external_id: "ann" });
     await page.goto("/console/#/end-users/ann");
@@ -127,7 +127,7 @@ describe("the console", () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
   });
 
-  it("shows a limited key its budgets", async () => {
+  it("appear for a limited key", async () => {
     const budgets = [{ limit_tokens: 1000, window: "10m", models: ["sandbox/*"] }];
     const created = await call("POST", "keys", { name: "Agent", budgets });
     const made = (await created.json()) as { key: string };

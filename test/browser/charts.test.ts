@@ -66,9 +66,9 @@ function cutTexts(page: WatchedPage): Promise<readonly string[]> {
 const axis = (page: WatchedPage): Promise<readonly string[]> =>
   page.locator(".plot text.y").allTextContents();
 
-describe("a chart", () => {
+describe("a chart in the console", () => {
   it.each([1, 12, 3_400, 1_250_000, 99_990_000, 250_000_000_000])(
-    "draws whole labels at every width for %i micro-credits",
+    "draws complete labels at every width for %i micro-credits",
     async (most) => {
       const page = await activityOf([most, Math.ceil(most / 2), Math.ceil(most / 3)]);
       for (const width of [1280, 768, 390]) {
@@ -95,7 +95,7 @@ describe("a chart", () => {
     expect(await cutTexts(many)).toEqual([]);
   });
 
-  it("reads columns by pointer and by arrow keys", async () => {
+  it("shows a column's values by pointer and by arrow keys", async () => {
     const page = await activityOf([1_000_000, 2_000_000, 3_000_000], 2);
     const plot = page.getByRole("slider", { name: /^spend by day/i });
     await page.locator(".plot .series-other, .plot [class^=series]").last().hover();
@@ -115,7 +115,7 @@ describe("a chart", () => {
     await expect.poll(() => page.url()).not.toContain("range=dates");
   });
 
-  it("zooms into dragged columns, and Back undoes it", async () => {
+  it("zooms into dragged columns, and the Back button undoes the zoom", async () => {
     const page = await activityOf([1_000_000, 2_000_000, 3_000_000]);
     const bars = page.locator(".plot [class^=series]");
     const [from, to] = [await bars.first().boundingBox(), await bars.last().boundingBox()];
@@ -147,7 +147,7 @@ describe("a chart", () => {
     }
   });
 
-  it("shows the same numbers in its table", async () => {
+  it("offers a table with the same numbers", async () => {
     const page = await activityOf([1_000_000, 250_000_000_000]);
     await page.getByRole("button", { name: "View as table" }).click();
     const cells = page.getByRole("region", { name: /^spend by day/i }).getByRole("cell");

@@ -70,7 +70,7 @@ const SENIOR = [
   "Settings",
 ];
 
-describe("the pages of a login", () => {
+describe("the pages of the console", () => {
   it.each([
     ["owner", SENIOR],
     ["admin", SENIOR],
@@ -79,7 +79,7 @@ describe("the pages of a login", () => {
       "member",
       ["Overview", "Requests", "End users", "Connect", "Playground", "Models", "Keys", "Credits"],
     ],
-  ] as const)("load without an error, accessibly, for the role: %s", async (role, pages) => {
+  ] as const)("load without an error and accessibly for the role %s", async (role, pages) => {
     const page = await login(role === "owner" ? owner.key : await keyOf(role));
     expect(await pagesOf(page)).toEqual(pages);
     for (const name of pages) {
@@ -90,7 +90,7 @@ describe("the pages of a login", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("load without an error, accessibly, for an operator", async () => {
+  it("load without an error and accessibly for an operator", async () => {
     const page = await login(ADMIN_TOKEN);
     expect(await pagesOf(page)).toEqual(["Customers", "Health", "Catalog", "Business"]);
     for (const name of ["Health", "Catalog", "Business", "Customers"]) {
@@ -111,7 +111,7 @@ describe("the pages of a login", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("shows an invalid key's error, and sets no cookie", async () => {
+  it("show the error of an invalid key, and set no cookie", async () => {
     const page = await browser.open("/console/");
     await page.getByLabel("API key or operator's token").fill("svc_sk_eu_live_none");
     await page.keyboard.press("Enter");
@@ -121,7 +121,7 @@ describe("the pages of a login", () => {
 });
 
 describe("a key in the console", () => {
-  it("appears when created, used, charged, rotated and revoked", async () => {
+  it("appears when it is created, used, charged, rotated and revoked", async () => {
     const page = await login(owner.key);
     await goTo(page, "Keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
@@ -153,7 +153,7 @@ describe("a key in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("ends its console at the next click when revoked", async () => {
+  it("ends its console session at the next click when it is revoked", async () => {
     const page = await login(await keyOf("admin"));
     const other = await login(owner.key);
     await goTo(other, "Keys");
@@ -169,7 +169,7 @@ describe("a key in the console", () => {
       .toBe(true);
   });
 
-  it("ends its session by logout, which removes the cookie", async () => {
+  it("ends its console session by the logout, which removes the cookie", async () => {
     const page = await login(owner.key);
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByText("You are logged out.").waitFor();
@@ -178,7 +178,7 @@ describe("a key in the console", () => {
 });
 
 describe("money in the console", () => {
-  it("includes an end user's quota, set in place, which rejects requests when used up", async () => {
+  it("can be limited by an end user's quota, set in place, which rejects requests when used up", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     await page.getByRole("cell", { name: "ann" }).click();
@@ -194,7 +194,7 @@ describe("money in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("shows names with markup as text", async () => {
+  it("appears next to an end user's name, in which HTML stays text", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     await page.getByRole("cell", { name: HOSTILE }).click();
@@ -235,7 +235,7 @@ describe("money in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("exports a complete list", async () => {
+  it("can be exported as a complete list", async () => {
     const page = await login(owner.key);
     await goTo(page, "End users");
     const [download] = await Promise.all([
@@ -251,7 +251,7 @@ describe("money in the console", () => {
   });
 });
 
-it("shows an export's progress at the rate limit, waits and completes", async () => {
+it("the console shows an export's progress at the rate limit, waits and completes", async () => {
   const page = await login(owner.key);
   await goTo(page, "End users");
   let refused = 0;
@@ -273,7 +273,7 @@ it("shows an export's progress at the rate limit, waits and completes", async ()
   expect(await page.locator(".bad-text").count()).toBe(0);
 });
 
-it("works by keyboard only", async () => {
+it("the console works by keyboard only", async () => {
   const page = await login(owner.key);
   await page.locator(".available").waitFor(); // data loaded after the first paint: shortcuts work by then
   await page.keyboard.type("gu"); // at once, as the second must follow soon

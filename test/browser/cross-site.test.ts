@@ -120,7 +120,7 @@ const identities = (page: Page): Promise<number> =>
     return ((await answer.json()) as { identities: unknown[] }).identities.length;
   });
 
-it("logs in after a sign-up, and each login ends the session before", async () => {
+it("a login after a sign-up works, and each login ends the earlier session", async () => {
   const page = await open();
   await signUp(page, "Ann");
   await press(page, "Log out");
@@ -129,7 +129,7 @@ it("logs in after a sign-up, and each login ends the session before", async () =
   await rail(page).waitFor();
 });
 
-it("makes the interrupted change after the login is confirmed, and keeps the form", async () => {
+it("an interrupted change completes after the login is confirmed, and the form keeps its values", async () => {
   const page = await openOldSession("Ann");
   await goTo(page, "Keys");
   await page.getByRole("button", { name: "Create key" }).first().click();
@@ -144,7 +144,7 @@ it("makes the interrupted change after the login is confirmed, and keeps the for
   await page.getByText("after a while").first().waitFor();
 });
 
-it("keeps the form when the confirmation is canceled", async () => {
+it("a form keeps its values if the confirmation is canceled", async () => {
   const page = await openOldSession("Ann");
   await goTo(page, "Keys");
   await page.getByRole("button", { name: "Create key" }).first().click();
@@ -156,7 +156,7 @@ it("keeps the form when the confirmation is canceled", async () => {
   expect(await page.getByLabel("Name").inputValue()).toBe("never made");
 });
 
-it("connects a second account from an old session", async () => {
+it("a second account can be connected from an old session", async () => {
   const page = await openOldSession("Ann");
   const before = await identities(page);
   await goTo(page, "Profile");
@@ -167,7 +167,7 @@ it("connects a second account from an old session", async () => {
   expect(await identities(page)).toBe(before + 1);
 });
 
-it("shows why an account was not connected", async () => {
+it("the profile page shows why an account was not connected", async () => {
   const ben = await open();
   await signUp(ben, "Ben");
   const page = await openOldSession("Eve");
@@ -178,7 +178,7 @@ it("shows why an account was not connected", async () => {
   await page.getByRole("alert").getByText("belongs to another account").waitFor();
 });
 
-it("invites from an old session, and lets the invited person accept", async () => {
+it("a member can invite from an old session, and the invited person can accept", async () => {
   const page = await openOldSession("Ann");
   await goTo(page, "Team");
   await press(page, "Invite");
@@ -202,7 +202,7 @@ it("invites from an old session, and lets the invited person accept", async () =
   await late.getByText("was used, canceled or has expired").waitFor();
 });
 
-it("returns to the requested address after a login, also after a declined one", async () => {
+it("the console returns to the requested address after a login, even after a declined one", async () => {
   const page = await open("/console/#/keys?tab=sessions&why=denied");
   await page
     .getByRole("status")
@@ -213,7 +213,7 @@ it("returns to the requested address after a login, also after a declined one", 
   expect(page.url()).toMatch(/#\/keys\?tab=sessions$/);
 });
 
-it("offers an account to unknown people", async () => {
+it("the login page offers an account to unknown people", async () => {
   const page = await open();
   await press(page, "Continue with this machine");
   await page.getByRole("link", { name: "Continue as Zoe", exact: true }).click();
@@ -224,7 +224,7 @@ it("offers an account to unknown people", async () => {
   expect(page.url()).not.toContain("why");
 });
 
-it("shows that a login took too long, and keeps the address", async () => {
+it("the login page reports that a login took too long, and remembers the address", async () => {
   const page = await open("/console/#/team");
   await press(page, "Continue with this machine");
   await page.getByRole("link", { name: "Continue as Ann", exact: true }).waitFor();
@@ -235,7 +235,7 @@ it("shows that a login took too long, and keeps the address", async () => {
   await page.getByRole("heading", { level: 1, name: "Team" }).waitFor();
 });
 
-it("keeps two tabs together: a new key appears, and a log-out reaches both", async () => {
+it("two tabs of the console stay the same: a new key appears in both, and a logout reaches both", async () => {
   const page = await open();
   await continueAs(page, "Ann");
   await goTo(page, "Keys");
@@ -252,7 +252,7 @@ it("keeps two tabs together: a new key appears, and a log-out reaches both", asy
   await page.getByRole("button", { name: "Continue with this machine" }).waitFor();
 });
 
-it("keeps tab, filter and detail after a reload, and steps back through them", async () => {
+it("the console keeps tab, filter and detail after a reload, and Back steps through them", async () => {
   const page = await open();
   await continueAs(page, "Ann");
   await goTo(page, "Keys");
@@ -272,7 +272,7 @@ it("keeps tab, filter and detail after a reload, and steps back through them", a
   await current(page, "All").waitFor();
 });
 
-it("buys credits from an old session", async () => {
+it("credits can be bought from an old session", async () => {
   const page = await openOldSession("Ann");
   await goTo(page, "Credits");
   await press(page, "Pay 10 dollars");
@@ -282,7 +282,7 @@ it("buys credits from an old session", async () => {
   await page.locator(".notice", { hasText: "$10.00 were added" }).waitFor();
 });
 
-it("connects an account at the company's own provider", async () => {
+it("an account can be connected at the company's own identity provider", async () => {
   const page = await openOldSession("Ann");
   const { id } = await page.evaluate(async () => {
     const answer = await fetch("/console/api/session");
@@ -311,7 +311,7 @@ it("connects an account at the company's own provider", async () => {
   await page.getByRole("button", { name: "Require company login" }).waitFor();
 });
 
-it("rejects an invitation after its week", async () => {
+it("an invitation is rejected after a week", async () => {
   const page = await open();
   await continueAs(page, "Ann");
   await goTo(page, "Team");

@@ -30,7 +30,7 @@ async function demoConsole(look: object = DESKTOP): Promise<Opened> {
   return one;
 }
 
-it("logs in with the link that npm start -- --demo prints, to an organization with history", async () => {
+it("the link that npm start -- --demo prints logs in to an organization with history", async () => {
   const { page, faults } = await demoConsole();
   expect(page.url()).not.toContain("key=");
   await page.getByText("Spend of 30 days, by model").waitFor();
@@ -44,7 +44,7 @@ it("logs in with the link that npm start -- --demo prints, to an organization wi
 });
 
 it.each(["activity", "requests", "end-users", "keys"])(
-  "draws %s of 90 days, light and dark",
+  "the page %s draws 90 days of the demo, light and dark",
   async (name) => {
     for (const colorScheme of ["light", "dark"] as const) {
       const { page, faults } = await demoConsole({ ...DESKTOP, colorScheme });
@@ -87,7 +87,7 @@ async function firstView(path: string, storageState: StorageState): Promise<Firs
   });
 }
 
-it("fits the overview on a phone", async () => {
+it("the overview of the demo fits on a phone", async () => {
   const { page, faults } = await demoConsole(PHONE);
   await page.locator(".plot svg").first().waitFor();
   const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -99,7 +99,7 @@ it("fits the overview on a phone", async () => {
 });
 
 it.each(["/console/", "/console/#/activity", "/docs/start", "/docs/errors"])(
-  "paints %s within a second on a first visit, without layout shifts",
+  "%s appears within a second on a first visit, without layout shifts",
   async (at) => {
     const { context } = await demoConsole();
     const storageState = await context.storageState();

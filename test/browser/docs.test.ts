@@ -12,7 +12,7 @@ const browser = openWindow();
 
 describe("the docs site", () => {
   it.each(PAGES)(
-    "shows %s without errors, foreign requests or serious axe findings",
+    "shows %s without errors, requests to other hosts or serious accessibility findings",
     async (name) => {
       const page = await browser.open(`/docs/${name}`);
       expect(await page.locator("h1").first().textContent()).not.toBe("");
@@ -31,7 +31,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("shows whole pages without JavaScript", async () => {
+  it("shows complete pages without JavaScript", async () => {
     const page = await browser.open("/docs/", { ...DESKTOP, javaScriptEnabled: false });
     for (const name of PAGES) {
       await page.goto(`/docs/${name}`);
@@ -42,7 +42,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("labels code blocks with their language, also without JavaScript and by keyboard", async () => {
+  it("labels code blocks with their language, even without JavaScript and by keyboard", async () => {
     const page = await browser.open("/docs/start", { ...DESKTOP, javaScriptEnabled: false });
     const chat = page.getByRole("group", { name: "Language" }).first();
     await chat.getByText('-H "$AUTH"').waitFor();
@@ -56,7 +56,7 @@ describe("the docs site", () => {
     expect(await plain.text()).not.toContain("<");
   });
 
-  it("keeps the chosen language on every page", async () => {
+  it("remembers the chosen language on every page", async () => {
     const page = await browser.open("/docs/start");
     const groups = page.getByRole("group", { name: "Language" });
     await groups.last().getByText("Python", { exact: true }).click();
@@ -75,7 +75,7 @@ describe("the docs site", () => {
     }
   });
 
-  it("keeps the chosen color scheme", async () => {
+  it("remembers the chosen color scheme", async () => {
     const page = await browser.open("/docs/start", { ...DESKTOP, colorScheme: "light" });
     const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const light = await paper();
@@ -105,7 +105,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("fills a key into every block, copies it completely, and stores it nowhere", async () => {
+  it("fills a key into every code block, copies it completely, and stores it nowhere", async () => {
     const page = await browser.open("/docs/use/quickstart");
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     const secret = `svc_sk_eu_live_${"k".repeat(40)}`;
@@ -130,7 +130,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("keeps the chosen audience", async () => {
+  it("remembers the chosen audience", async () => {
     const page = await browser.open("/docs/");
     await page.getByRole("link", { name: "Run", exact: true }).click();
     await page.waitForURL(/\/docs\/run\//);
@@ -140,7 +140,7 @@ describe("the docs site", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("keeps its header on a phone, with a menu of all pages, and reaches text in three stops", async () => {
+  it("keeps its header on a phone, with a menu of all pages, and the text three tab stops away", async () => {
     const page = await browser.open("/docs/use/errors", PHONE);
     expect(await page.locator("nav.tree").isVisible()).toBe(false);
     for (let stop = 0; stop < 3; stop++) await page.keyboard.press("Tab");
@@ -160,7 +160,7 @@ describe("the docs site", () => {
     ["what if the client goes", "streaming"],
     ["webhook signature", "webhooks"],
     ["data in the EU", "regions"],
-  ])("finds '%s' as the first hit, in two actions", async (query, name) => {
+  ])("finds '%s' as the first search result, in two actions", async (query, name) => {
     const page = await browser.open("/docs/");
     await page.getByLabel("Search the docs").fill(query);
     await page.locator("#found a").first().waitFor();
@@ -168,7 +168,7 @@ describe("the docs site", () => {
     await page.waitForURL(new RegExp(`/docs/\\w+/${name}#`));
   });
 
-  it("shows the console's header: both sites, the region and the search", async () => {
+  it("shows the same header as the console: both sites, the region and the search", async () => {
     const page = await browser.open("/docs/use/errors");
     const header = page.locator("header");
     for (const [name, to] of [

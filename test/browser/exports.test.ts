@@ -35,7 +35,7 @@ beforeAll(async () => {
   await call("POST", "/v1/holds", { ...own, description: "Ten searches" }, {}, made.key);
 });
 
-describe("the console", () => {
+describe("exports and tags in the console", () => {
   it("downloads the month and a day exactly as the API returns them", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Exports");
@@ -66,7 +66,7 @@ describe("the console", () => {
     await page.getByText("The download was interrupted.").waitFor();
   });
 
-  it("groups and filters Activity by tag", async () => {
+  it("group and filter the page Activity by tag", async () => {
     const page = await logIn(browser, owner.key);
     await page.goto("/console/#/activity");
     await page.getByLabel("Split").selectOption("tag:team");
@@ -94,7 +94,7 @@ describe("the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("declares tag keys in Settings", async () => {
+  it("declare tag keys on the page Settings", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Settings");
     const field = page.getByLabel("Tag keys with daily sums");
@@ -106,7 +106,7 @@ describe("the console", () => {
     expect(settings.tag_keys).toEqual(["team", "run"]);
   });
 
-  it("shows charges and holds with their purpose and amount", async () => {
+  it("show charges and holds with their purpose and amount", async () => {
     const page = await logIn(browser, owner.key, PHONE);
     await page.goto("/console/#/requests");
     await page.getByText("Own charge").click();

@@ -30,7 +30,7 @@ async function ask(fields: object): Promise<void> {
   });
 }
 
-it("shows activity by two groups, by member, with group times and errors by model", async () => {
+it("the page Activity shows requests by two groups, by member, with times per group and errors by model", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Activity");
   await page.getByLabel("And by").selectOption("user");
@@ -52,7 +52,7 @@ it("shows activity by two groups, by member, with group times and errors by mode
   expect(page.faults).toEqual([]);
 });
 
-it("keeps request rows in place under the pointer until the reader loads new ones", async () => {
+it("the page Requests leaves rows in place under the pointer until the reader loads new ones", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   const rows = page.locator("main tbody tr");
@@ -67,7 +67,7 @@ it("keeps request rows in place under the pointer until the reader loads new one
   expect(await rows.count()).toBe(5);
 });
 
-it("filters requests by a part of the outcome chart", async () => {
+it("a click on a part of the outcome chart filters requests", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   const picture = page.locator("main .plot svg").first();
@@ -78,7 +78,7 @@ it("filters requests by a part of the outcome chart", async () => {
   expect(await page.getByRole("row", { name: /model_not_found/ }).count()).toBe(0);
 });
 
-it("shows the days of the request chart, and what a filter excludes from it", async () => {
+it("the request chart shows its days, and which part a filter excludes", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   await page.getByText("Requests by status: today (UTC).").waitFor();
@@ -93,7 +93,7 @@ it("shows the days of the request chart, and what a filter excludes from it", as
   expect(page.faults).toEqual([]);
 });
 
-it("leads from More on a phone to every page and to Webhooks", async () => {
+it("the menu More on a phone leads to every page and to Webhooks", async () => {
   const page = await logIn(browser, key, PHONE);
   await page.getByRole("button", { name: "More", exact: true }).click();
   const links = page.getByRole("dialog").getByRole("link");
@@ -107,7 +107,7 @@ it("leads from More on a phone to every page and to Webhooks", async () => {
   await goTo(page, "Settings");
 });
 
-it("keeps six series distinct in forced colors", async () => {
+it("six series of a chart are distinguishable in forced colors", async () => {
   const page = await logIn(browser, key);
   await page.emulateMedia({ forcedColors: "active" });
   await goTo(page, "Activity");

@@ -38,7 +38,7 @@ function counted(page: WatchedPage) {
   };
 }
 
-it("finds a request by an error's ID, with its reason and no charge, in 3 actions", async () => {
+it("a request is found by an error's ID, with its reason and no charge, in 3 actions", async () => {
   await ask(owner.key);
   const refused = await ask(owner.key, { model: "nope/none" });
   expect(refused.status).toBe(404);
@@ -58,7 +58,7 @@ it("finds a request by an error's ID, with its reason and no charge, in 3 action
   expect(job.spent()).toBeLessThanOrEqual(3);
 });
 
-it("counts today's failures by code, and a code filters until Back", async () => {
+it("today's failures appear by code, and a click on a code filters until Back", async () => {
   await ask(owner.key, { model: "nope/none" });
   const page = await logIn(browser, owner.key);
   await goTo(page, "Requests");
@@ -72,7 +72,7 @@ it("counts today's failures by code, and a code filters until Back", async () =>
   expect(page.faults).toEqual([]);
 });
 
-it("shows the models of one end user in two actions, then hours and sums; Back undoes each", async () => {
+it("the models of one end user appear in two actions, then hours and sums; Back undoes each", async () => {
   for (const user of ["ann", "bob"]) expect((await ask(owner.key, { user })).status).toBe(200);
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/activity?range=1&split=user");
@@ -93,7 +93,7 @@ it("shows the models of one end user in two actions, then hours and sums; Back u
   expect(job.spent()).toBeLessThanOrEqual(2);
 });
 
-it("adds a second choice made before the browser finished the first", async () => {
+it("a second choice works even before the browser finished the first", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/activity?range=1&split=user");
   await page.getByText("on average").waitFor();
@@ -109,7 +109,7 @@ it("adds a second choice made before the browser finished the first", async () =
   expect(page.faults).toEqual([]);
 });
 
-it("creates and copies a key with $5 a day, some models and an expiry in 8 actions", async () => {
+it("a key with $5 a day, some models and an expiry is created and copied in 8 actions", async () => {
   const page = await logIn(browser, owner.key);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await goTo(page, "Keys");
@@ -137,7 +137,7 @@ it("creates and copies a key with $5 a day, some models and an expiry in 8 actio
 });
 
 it.each(["Claude Code", "Codex", "OpenAI SDK for Python"])(
-  "connects %s up to its first visible request in 4 actions",
+  "%s is connected up to its first visible request in 4 actions",
   async (client) => {
     const page = await logIn(browser, owner.key);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -171,7 +171,7 @@ async function copiedKey(page: WatchedPage): Promise<string> {
   return page.evaluate(() => navigator.clipboard.readText());
 }
 
-it("caps the end user with the highest spend in the list in 5 actions", async () => {
+it("the end user with the highest spend gets a quota in the list in 5 actions", async () => {
   for (const user of ["few", "many", "many", "many"]) await ask(owner.key, { user });
   const job = counted(await logIn(browser, owner.key));
   await job.act((page) => goTo(page, "End users"));
@@ -192,7 +192,7 @@ it("caps the end user with the highest spend in the list in 5 actions", async ()
   expect(job.spent()).toBeLessThanOrEqual(5);
 });
 
-it("finds a leaked key by its secret and revokes it in 4 actions, without sending it", async () => {
+it("a leaked key is found by its secret and revoked in 4 actions, without sending the secret", async () => {
   const headers = { authorization: `Bearer ${owner.key}`, "content-type": "application/json" };
   const made = await fetch(`${browser.origin}/v1/keys`, {
     method: "POST",
@@ -221,7 +221,7 @@ it("finds a leaked key by its secret and revokes it in 4 actions, without sendin
   expect(job.spent()).toBeLessThanOrEqual(4);
 });
 
-it("leads from the command palette to a request, key, model, end user, page and document", async () => {
+it("the command palette leads to a request, key, model, end user, page and document", async () => {
   const id = (await ask(owner.key, { user: "ann" })).headers.get("x-request-id") ?? "";
   const page = await logIn(browser, owner.key);
   const found = async (text: string, option: RegExp, address: RegExp): Promise<void> => {
@@ -240,7 +240,7 @@ it("leads from the command palette to a request, key, model, end user, page and 
   expect(page.faults).toEqual([]);
 });
 
-it("shows spend trend and runway at once, and the curve after one action", async () => {
+it("spend trend and runway appear immediately, and the curve after one action", async () => {
   expect((await ask(owner.key)).status).toBe(200);
   const job = counted(await logIn(browser, owner.key));
   await job.page.getByText(/at the pace of .* it lasts/).waitFor();
@@ -252,7 +252,7 @@ it("shows spend trend and runway at once, and the curve after one action", async
   expect(job.spent()).toBeLessThanOrEqual(1);
 });
 
-it("runs a stream, shows its cost and stops it in 3 actions with one paid request", async () => {
+it("the playground runs a stream, shows its cost and stops it in 3 actions with one paid request", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/playground?model=sandbox/slow-stream");
   let paid = 0;
@@ -271,7 +271,7 @@ it("runs a stream, shows its cost and stops it in 3 actions with one paid reques
   expect(job.spent()).toBeLessThanOrEqual(3);
 });
 
-it("leaves a form with content only after a second question", async () => {
+it("a form with content closes only after a confirmation", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/keys?make=1");
   await page.getByLabel("Name").fill("Half a key");
@@ -284,7 +284,7 @@ it("leaves a form with content only after a second question", async () => {
 });
 
 it.each(["models", "end-users?spent=1"])(
-  "keeps a list's header visible while scrolling: %s",
+  "a list's header stays visible while scrolling: %s",
   async (name) => {
     const page = await logIn(browser, owner.key, { viewport: { width: 1280, height: 260 } });
     await page.goto(`/console/#/${name}`);
@@ -305,7 +305,7 @@ it.each(["models", "end-users?spent=1"])(
   },
 );
 
-it("lets an operator open, credit and suspend a customer, and see health, in 12 actions", async () => {
+it("an operator opens, credits and suspends a customer, and sees the health page, in 12 actions", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   const dialog = page.getByRole("dialog");
@@ -333,7 +333,7 @@ it("lets an operator open, credit and suspend a customer, and see health, in 12 
   expect(job.spent()).toBeLessThanOrEqual(12);
 });
 
-it("passes a new key to Connect in one action, and drops it at another login", async () => {
+it("a new key is passed to the page Connect in one action, and dropped at another login", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/keys?make=1");
   await page.getByLabel("Name").fill("Handed over");
@@ -345,7 +345,7 @@ it("passes a new key to Connect in one action, and drops it at another login", a
   expect(page.faults).toEqual([]);
 });
 
-it("shows each model's price and alias, and leads to a key for that model", async () => {
+it("the page Models shows each model's price and alias, and leads to a key for that model", async () => {
   const page = await logIn(browser, owner.key);
   await goTo(page, "Models");
   await page.getByRole("row", { name: /^smart.*means sandbox\/echo/ }).waitFor();
@@ -358,7 +358,7 @@ it("shows each model's price and alias, and leads to a key for that model", asyn
   expect(page.faults).toEqual([]);
 });
 
-it("shows events as sentences that link to their subject", async () => {
+it("events appear as sentences with a link to their subject", async () => {
   const page = await logIn(browser, owner.key);
   await goTo(page, "Events");
   const row = page.getByRole("row", { name: /created Agent: .* requests per 60 s\./ });
@@ -370,7 +370,7 @@ it("shows events as sentences that link to their subject", async () => {
   expect(page.faults).toEqual([]);
 });
 
-it("lets an operator add a member with key, change role and limit, and see the events", async () => {
+it("an operator adds a member with a key, changes role and limit, and sees the events", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   await page.goto(`/console/#/organizations/${owner.orgId}`);
   await page.getByRole("button", { name: "Add member…" }).click();

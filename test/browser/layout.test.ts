@@ -35,7 +35,7 @@ function scrolling(page: WatchedPage): Promise<readonly string[]> {
   ]);
 }
 
-describe("the console", () => {
+describe("the console's layout", () => {
   it("cuts no column at 1280 px and scrolls no table inside the page", async () => {
     for (const [secret, pages] of [
       [used.key, ["Activity", "Requests", "End users", "Models", "Keys", "Credits", "Events"]],
@@ -65,7 +65,7 @@ describe("the console", () => {
     await expect.poll(() => heads.count()).toBeGreaterThan(before);
   });
 
-  it("fits four pages and More in a phone's bar", async () => {
+  it("fits four pages and the menu More in a phone's bar", async () => {
     const page = await logIn(browser, used.key, PHONE);
     const bar = rail(page);
     const names = await bar.locator("a:visible").allTextContents();
@@ -74,7 +74,7 @@ describe("the console", () => {
     expect(await bar.evaluate((node) => node.scrollWidth - node.clientWidth)).toBe(0);
   });
 
-  it("groups its pages, each with its own icon", async () => {
+  it("groups pages, each with its own icon", async () => {
     const page = await logIn(browser, used.key);
     expect(await page.locator(".rail-group").allTextContents()).toEqual([
       "Usage",
@@ -87,7 +87,7 @@ describe("the console", () => {
     expect(new Set(paths).size).toBe(paths.length);
   });
 
-  it("reports an unknown address, and keeps a table's page after a reload", async () => {
+  it("reports an unknown address, and leads back to the overview", async () => {
     const page = await logIn(browser, used.key);
     await page.goto("/console/#/nowhere");
     await page.getByRole("heading", { level: 1, name: "Page not found" }).waitFor();
@@ -95,7 +95,7 @@ describe("the console", () => {
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
   });
 
-  it("keeps the second page of a list after a reload, and Back returns to the first", async () => {
+  it("shows the second page of a list after a reload, and Back returns to the first", async () => {
     for (let i = 0; i < 51; i += 1) await ask(used.key, "sandbox/echo");
     for (const [secret, at] of [
       [ADMIN_TOKEN, "catalog"],

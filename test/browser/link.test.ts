@@ -30,7 +30,7 @@ const follow = (page: WatchedPage, key: string) =>
 it.each([
   ["opened", (page: WatchedPage, key: string) => page.goto(`/console/?again#key=${key}`)],
   ["pasted into the open page", follow],
-])("asks before a link that is %s replaces the current login", async (_, bring) => {
+])("a login link that is %s asks before it replaces the current login", async (_, bring) => {
   const page = await logIn(browser, own.key);
   await bring(page, another.key);
   const dialog = page.getByRole("dialog");
@@ -52,7 +52,7 @@ it.each([
   expect(page.faults).toEqual([]);
 });
 
-it("removes a link's key from the address at once, and exchanges it on confirmation", async () => {
+it("a login link's key disappears from the address immediately, and is exchanged on confirmation", async () => {
   const page = await browser.open("/console/");
   await page.getByLabel("API key or operator's token").waitFor();
   await follow(page, own.key);
@@ -64,7 +64,7 @@ it("removes a link's key from the address at once, and exchanges it on confirmat
   expect(await shown(page)).toBe(own.name);
 });
 
-it("reports a link's rejected key, and removes it from the address", async () => {
+it("a login link's rejected key is reported, and disappears from the address", async () => {
   const page = await browser.open("/console/#key=svc_sk_eu_live_none");
   await page.getByRole("dialog").getByText("no organization").waitFor();
   await page.getByRole("button", { name: "Log in with it" }).click();

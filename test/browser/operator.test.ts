@@ -40,7 +40,7 @@ async function post(url: string, token: string, body: object): Promise<void> {
   expect(response.status, await response.text()).toBe(201);
 }
 
-it("rejects an invalid key limit at its field, and sends only changed fields", async () => {
+it("an operator's invalid key limit is rejected at its field, and only changed fields are sent", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   const sent: unknown[] = [];
   page.on("request", (request) => {
@@ -128,7 +128,7 @@ const OF_FINANCE = [
 ];
 const OF_ALL_ALONE = ["recovery: Close customer…", "recovery: Rebuild the wallet…"];
 
-it("shows only buttons that the operator's role may use", async () => {
+it("an operator sees only buttons that the operator's role may use", async () => {
   const plain = await buttonsOf(await logIn(browser, tokenOf("read")));
   const verbs = async (token: string): Promise<readonly string[]> =>
     [...(await buttonsOf(await logIn(browser, token)))]
@@ -140,7 +140,7 @@ it("shows only buttons that the operator's role may use", async () => {
   expect(await verbs(ADMIN_TOKEN)).toEqual([...all].toSorted());
 });
 
-it("shows only fields that the operator's role may change", async () => {
+it("an operator sees only fields that the operator's role may change", async () => {
   const support = await logIn(browser, tokenOf("support"));
   await support.goto(`/console/#/organizations/${orgId}`);
   const dialog = support.getByRole("dialog");
@@ -166,7 +166,7 @@ it("shows only fields that the operator's role may change", async () => {
   await finance.getByText("has no prices in this region").first().waitFor(); // no word of the role
 });
 
-it("removes an organization's own identity provider", async () => {
+it("an operator can remove an organization's own identity provider", async () => {
   const page = await logIn(browser, ADMIN_TOKEN);
   const remove = page.getByRole("button", { name: "Remove company login…" });
   const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
@@ -180,7 +180,7 @@ it("removes an organization's own identity provider", async () => {
   expect(page.faults).toEqual([]);
 });
 
-it("schedules a customer's price on the customer's page", async () => {
+it("an operator can schedule a customer's price on the customer's page", async () => {
   const made = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN);
   const page = await logIn(browser, ADMIN_TOKEN);
   await page.goto(`/console/#/organizations/${made.orgId}?tab=Prices`);

@@ -29,7 +29,7 @@ async function leaver(name: string): Promise<Page> {
   return page;
 }
 
-it("charges nothing for any button that a person without an organization can press", async () => {
+it("no button that a person without an organization can press causes a charge", async () => {
   const page = await leaver("Ben");
   expect(await rail(page).getByRole("link").allTextContents()).toEqual(["Turnpike", "Profile"]);
   for (const by of ["keyboard", "mouse"] as const) {

@@ -72,8 +72,8 @@ async function shownCost(page: WatchedPage): Promise<number> {
   return Number(/^(\d+) micro-credits/.exec((await cost.getAttribute("title")) ?? "")?.[1]);
 }
 
-describe("the playground's Stop button", () => {
-  it("ends a stream, sends nothing again, and shows the final cost, as the balance shows it", async () => {
+describe("the Stop button of the playground", () => {
+  it("ends a stream, sends nothing again, and shows the final cost, which matches the balance", async () => {
     const before = await balance();
     const page = await asking(owner.key, "sandbox/slow-stream");
     const paid = paidBy(page);
@@ -123,7 +123,7 @@ describe("pressing every button of every page and dialog once", () => {
     ["billing", "mouse", 60],
     ["member", "keyboard", 40],
   ] as const)(
-    "charges only for Run with the key of a role: %s, by %s",
+    "causes charges only by the button Run with a key of the role %s, by %s",
     async (role, by, least) => {
       const memberId = await memberOf(role);
       const page = await logIn(browser, await keyOf(role, memberId));
@@ -143,7 +143,7 @@ describe("pressing every button of every page and dialog once", () => {
     LONG_MS,
   );
 
-  it("charges only for Run with a limited key", async () => {
+  it("causes charges only by the button Run with a limited key", async () => {
     const page = await logIn(browser, limited);
     const { pressed, paid } = await pressAll(page);
     expect(pressed.length).toBeGreaterThan(1);
@@ -152,7 +152,7 @@ describe("pressing every button of every page and dialog once", () => {
   });
 
   it(
-    "charges nothing for an operator, also in a customer's view",
+    "causes no charge for an operator, even in a customer's view",
     async () => {
       const page = await logIn(browser, ADMIN_TOKEN);
       await page.goto(`/console/#/organizations/${owner.orgId}`);

@@ -57,7 +57,7 @@ async function ask(page: Page): Promise<void> {
   await press(page, "Run");
 }
 
-it("sells $10 in two clicks, saves a card, and tops up until the card is lost", async () => {
+it("the page Credits sells $10 in two clicks, saves a card, and tops up automatically until the card is lost", async () => {
   const ann = await newcomer("Ann");
   await goTo(ann, "Credits");
   await expectAccessible(ann);
@@ -111,7 +111,7 @@ it("sells $10 in two clicks, saves a card, and tops up until the card is lost", 
   await expectAccessible(ann);
 });
 
-it("charges nothing after a left payment page; a refund is shown, explained and blocks spending", async () => {
+it("the page Credits charges nothing after a canceled payment; a refund is shown, explained and blocks spending", async () => {
   const ben = await newcomer("Ben");
   await goTo(ben, "Credits");
   await press(ben, "Pay 10 dollars");
@@ -157,7 +157,7 @@ it("charges nothing after a left payment page; a refund is shown, explained and 
   await operator.getByText("$7.00 owed").waitFor({ state: "detached" });
 });
 
-it("shows a member the balance and a contact, but no purchase button, also on a phone", async () => {
+it("the page Credits shows a member the balance and a contact, but no purchase button, even on a phone", async () => {
   const { eu, admin_token: token } = JSON.parse(
     readFileSync(path.join(directory, "demo.json"), "utf8"),
   ) as { eu: { org_id: string }; admin_token: string };

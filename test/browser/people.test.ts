@@ -63,7 +63,7 @@ async function invite(page: Page, email: string): Promise<string> {
   return link;
 }
 
-it("covers sign-up, keys, members, the other region's login and erasure of a person", async () => {
+it("the console covers sign-up, keys, members, the other region's login and the erasure of a person", async () => {
   const ann = await started.open("/console/");
   await expectReadable(ann);
   await signUp(ann, "Ann");
@@ -161,7 +161,7 @@ async function expectFits(page: Page): Promise<void> {
   expect(over).toBe(0);
 }
 
-it("works on a phone and by keyboard: sign-up, team, domains, invitation and profile", async () => {
+it("sign-up, team, domains, invitation and profile work on a phone and by keyboard", async () => {
   const cleo = await started.open("/console/", PHONE);
   await expectFits(cleo);
   await enterAt(cleo, "Create account");
@@ -222,7 +222,7 @@ it("works on a phone and by keyboard: sign-up, team, domains, invitation and pro
   await cleo.getByText("Your account in this region is deleted.").waitFor();
 });
 
-it("names another region's key, with a link to that region's console", async () => {
+it("the login page names another region's key, with a link to that region's console", async () => {
   const demo = readDemo(started.directory);
   const page = await started.open("/console/");
   await page.getByLabel("API key or operator's token").fill(demo?.us.regional_key ?? "");

@@ -72,9 +72,9 @@ beforeAll(async () => {
   key = String(made["key"]);
 });
 
-describe("people's pages", () => {
+describe("the console's pages for a person", () => {
   it.each(["", "credits", "team", "profile", "events", "connect", "playground", "exports"])(
-    "match their responses: %s",
+    "match the API's responses: %s",
     async (at) => {
       const responses = await show(ann, at);
       expect(responses.size).toBeGreaterThan(0);
@@ -83,7 +83,7 @@ describe("people's pages", () => {
   );
 
   it.each(["", "credits", "requests?status=held"])(
-    "match their responses with a hold: %s",
+    "match the API's responses with an open hold: %s",
     async (at) => {
       const heldNow = async () => (await call(ann, "GET", "/v1/balance"))["held_micro"];
       await expect.poll(heldNow).toBe(0); // the stream before has ended
@@ -105,7 +105,7 @@ describe("people's pages", () => {
     },
   );
 
-  it("name members with role and address", async () => {
+  it("show members with role and address", async () => {
     const responses = await show(ann, "team");
     const text = await ann.locator("main").innerText();
     const members = rowsOf(responses, "members");
@@ -115,7 +115,7 @@ describe("people's pages", () => {
     }
   });
 
-  it("show a refund as money that went back", async () => {
+  it("show a refund as returned money", async () => {
     const responses = await show(ann, "credits");
     const refunded = rowsOf(responses, "credits").filter(({ kind }) => kind === "reversal");
     expect(new Set(refunded.map(({ amount_micro: micros }) => micros))).toEqual(new Set([-3e6]));
@@ -126,7 +126,7 @@ describe("people's pages", () => {
       .waitFor();
   });
 
-  it("match their responses for a person without an organization", async () => {
+  it("match the API's responses for a person without an organization", async () => {
     await call(ann, "POST", "/people/organization/team", {});
     const made = await call(ann, "POST", "/people/invitations", {
       role: "member",

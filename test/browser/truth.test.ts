@@ -85,27 +85,27 @@ const OWNERS = [
 const OPERATORS = ["organizations", "business?range=1", "business?tab=Prices", "catalog", "health"];
 
 describe("amounts and times in the console", () => {
-  it.each(OWNERS)("match its responses for an owner: %s", async (at) => {
+  it.each(OWNERS)("match the API's responses for an owner: %s", async (at) => {
     const [page, responses] = await opened(owner.key, at);
     expect(responses.size).toBeGreaterThan(0);
     expect(await untrue(page, responses)).toEqual([]);
     expect(page.faults).toEqual([]);
   });
 
-  it.each(OPERATORS)("match its responses for an operator: %s", async (at) => {
+  it.each(OPERATORS)("match the API's responses for an operator: %s", async (at) => {
     const [page, responses] = await opened(ADMIN_TOKEN, at);
     expect(await untrue(page, responses)).toEqual([]);
     expect(page.faults).toEqual([]);
   });
 
-  it("match its responses for an operator on a customer's page", async () => {
+  it("match the API's responses for an operator on a customer's page", async () => {
     const [page, responses] = await opened(ADMIN_TOKEN, `organizations/${owner.orgId}`);
     expect(await untrue(page, responses)).toEqual([]);
   });
 });
 
-describe("objects of the console's responses", () => {
-  it("appear with status, model, cost and end user as requests", async () => {
+describe("objects that the API returns", () => {
+  it("appear in the console as requests with status, model, cost and end user", async () => {
     const [page, responses] = await opened(owner.key, "requests");
     const rows = rowsOf(responses, "generations");
     expect(rows.length).toBeGreaterThanOrEqual(6);
@@ -121,7 +121,7 @@ describe("objects of the console's responses", () => {
     }
   });
 
-  it("appear as keys, also ended ones", async () => {
+  it("appear in the console as keys, including revoked ones", async () => {
     const [page, responses] = await opened(owner.key, "keys?all=1");
     const keys = rowsOf(responses, "keys");
     expect(keys.map(({ name }) => name)).toEqual(expect.arrayContaining(["Ended key"]));
@@ -130,7 +130,7 @@ describe("objects of the console's responses", () => {
     expect(text).toContain("revoked");
   });
 
-  it("appear as end users with spend and quotas", async () => {
+  it("appear in the console as end users with spend and quotas", async () => {
     const [page, responses] = await opened(owner.key, "end-users");
     const users = rowsOf(responses, "users");
     expect(users.length).toBeGreaterThanOrEqual(4);
@@ -144,7 +144,7 @@ describe("objects of the console's responses", () => {
     }
   });
 
-  it("appear as balance, today's spend and today's failures", async () => {
+  it("appear in the console as balance, today's spend and today's failures", async () => {
     const [page, responses] = await opened(owner.key, "");
     const json = (at: RegExp): Json =>
       ([...responses].find(([address]) => at.test(address))?.[1] ?? {}) as Json;
@@ -156,7 +156,7 @@ describe("objects of the console's responses", () => {
     for (const { count, group } of errors.data) expect(text).toContain(`${count} ${group}`);
   });
 
-  it("appear as each day's balance from the ledger", async () => {
+  it("appear in the console as each day's balance, computed from the ledger", async () => {
     const [page, responses] = await opened(owner.key, "credits");
     await page.getByRole("button", { name: "View as table" }).click();
     const balance = [...responses].find(([at]) => at.endsWith("/balance"))?.[1] as Json;
@@ -173,7 +173,7 @@ describe("objects of the console's responses", () => {
       .waitFor();
   });
 
-  it("appear as unknown if the cost is unknown, without a margin", async () => {
+  it("appear in the console as unknown, without a margin, if the cost is unknown", async () => {
     const page = await logIn(browser, ADMIN_TOKEN);
     const row = { day: "2026-11-27", billed_micro: null, difference_micro: null };
     const known = { requests: 8, charged_micro: 40, bought_micro: 30, unknown_requests: 0 };
@@ -195,7 +195,7 @@ describe("objects of the console's responses", () => {
     expect(await page.locator("main").innerText()).not.toContain(">99%");
   });
 
-  it("appear as organizations, with balances and names and without members", async () => {
+  it("appear in the console as organizations, with balances and names and without members", async () => {
     const [page, responses] = await opened(ADMIN_TOKEN, "organizations");
     const text = await page.locator("main table").innerText();
     for (const { name } of rowsOf(responses, "organizations")) expect(text).toContain(String(name));

@@ -63,7 +63,7 @@ async function secretShown(page: WatchedPage): Promise<string> {
   return secret;
 }
 
-it("creates, delivers, lists, replays, rotates, disables and deletes a webhook", async () => {
+it("a webhook can be created, delivered, listed, replayed, rotated, disabled and deleted in the console", async () => {
   const page = await openWebhooks();
   await page.getByText("No webhooks yet.").waitFor();
   await page.getByRole("button", { name: "New webhook" }).click();
@@ -142,7 +142,7 @@ it("creates, delivers, lists, replays, rotates, disables and deletes a webhook",
   expect(page.faults).toEqual([expect.stringContaining("400")]);
 });
 
-it("creates and tests a webhook, and resends a failed delivery, in 8 actions", async () => {
+it("a webhook can be created and tested, and a failed delivery resent, in 8 actions", async () => {
   const page = await logIn(browser, owner.key);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   let actions = 0;
@@ -179,37 +179,40 @@ it.each([
   ["dark", { ...DESKTOP, colorScheme: "dark" }],
   ["a phone", PHONE],
   ["a phone in the dark", { ...PHONE, colorScheme: "dark" }],
-] as const)("shows every view of a failing webhook accessibly, and fits: %s", async (_, look) => {
-  status = 500;
-  const headers = { authorization: `Bearer ${owner.key}`, "content-type": "application/json" };
-  const made = await fetch(`${browser.origin}/v1/webhooks`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify({ url: `${url}/${"long-".repeat(40)}`, types: ["settings.changed"] }),
-  });
-  const { id } = (await made.json()) as { id: string };
-  await changeSettings();
-  const page = await openWebhooks(look);
-  await page.getByRole("cell", { name: /failing since/ }).waitFor();
-  await fits(page);
-  await page.getByRole("button", { name: "New webhook" }).click();
-  await page.getByText("Only some events").click();
-  await fits(page);
-  await page.keyboard.press("Escape");
-  await page.getByRole("dialog").waitFor({ state: "detached" });
-  await page.getByRole("cell", { name: /long-/ }).click();
-  await page.getByRole("cell", { name: "settings.changed" }).waitFor();
-  await fits(page);
-  await page.getByRole("cell", { name: "settings.changed" }).click();
-  await page.getByRole("heading", { name: "settings.changed" }).waitFor();
-  await fits(page);
-  await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "Replay…" }).click();
-  await fits(page);
-  expect(page.faults).toEqual([]);
-  await fetch(`${browser.origin}/v1/webhooks/${id}`, { method: "DELETE", headers });
-  status = 200;
-});
+] as const)(
+  "every view of a failing webhook is accessible and fits the screen: %s",
+  async (_, look) => {
+    status = 500;
+    const headers = { authorization: `Bearer ${owner.key}`, "content-type": "application/json" };
+    const made = await fetch(`${browser.origin}/v1/webhooks`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ url: `${url}/${"long-".repeat(40)}`, types: ["settings.changed"] }),
+    });
+    const { id } = (await made.json()) as { id: string };
+    await changeSettings();
+    const page = await openWebhooks(look);
+    await page.getByRole("cell", { name: /failing since/ }).waitFor();
+    await fits(page);
+    await page.getByRole("button", { name: "New webhook" }).click();
+    await page.getByText("Only some events").click();
+    await fits(page);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("cell", { name: /long-/ }).click();
+    await page.getByRole("cell", { name: "settings.changed" }).waitFor();
+    await fits(page);
+    await page.getByRole("cell", { name: "settings.changed" }).click();
+    await page.getByRole("heading", { name: "settings.changed" }).waitFor();
+    await fits(page);
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Replay…" }).click();
+    await fits(page);
+    expect(page.faults).toEqual([]);
+    await fetch(`${browser.origin}/v1/webhooks/${id}`, { method: "DELETE", headers });
+    status = 200;
+  },
+);
 
 async function fits(page: WatchedPage): Promise<void> {
   await settled(page);

@@ -12,7 +12,7 @@ const runner = (): Runner =>
   });
 const plain = (name: string): Agent => new Agent({ name, model: "sandbox/echo" });
 
-it("runs an agent, with the same text when streamed", async () => {
+it("OpenAI's Agents SDK runs an agent, with the same text when streamed", async () => {
   const said = "Hello from an agent";
   expect((await runner().run(plain("Echo"), said)).finalOutput).toBe(said);
   const streamed = await runner().run(plain("Echo"), said, { stream: true });
@@ -22,14 +22,14 @@ it("runs an agent, with the same text when streamed", async () => {
   expect([text, streamed.finalOutput]).toEqual([said, said]);
 });
 
-it("hands off to the named agent", async () => {
+it("OpenAI's Agents SDK hands off to the named agent", async () => {
   const first = Agent.create({ ...plain("First"), handoffs: [plain("Second")] });
   const { lastAgent, finalOutput } = await runner().run(first, "call transfer_to_Second {}");
   expect(lastAgent?.name).toBe("Second");
   expect(finalOutput).toBeTruthy();
 });
 
-it("runs an agent loop with a tool over Responses without configuration", async () => {
+it("OpenAI's Agents SDK runs an agent loop with a tool over Responses without configuration", async () => {
   let calls = 0;
   const weather = tool({
     name: "get_weather",

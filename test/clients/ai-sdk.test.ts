@@ -109,16 +109,16 @@ describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
     },
   );
 
-  describe.each(["sandbox/agent", GPT, CLAUDE])("responses, %s", (id) => {
+  describe.each(["sandbox/agent", GPT, CLAUDE])("AI SDK responses with %s", (id) => {
     const model = () => openai(own())(id);
 
-    it.each([false, true])("works with store: false, streamed: %s", async (streamed) => {
+    it.each([false, true])("work with store: false, streamed: %s", async (streamed) => {
       const more = { providerOptions: { openai: { store: false } } };
       expect(await talk(packages, { model: model(), streamed, more })).toEqual(HELD);
     });
 
     it.each([false, true])(
-      "works unchanged without stored responses, streamed: %s",
+      "work unchanged if the organization stores no responses, streamed: %s",
       async (streamed) => {
         const talked = talk(packages, { model: model(), streamed });
         // For reasoning models, versions 6 and 7 reference items only together with requested reasoning.
@@ -128,7 +128,7 @@ describe.each(MAJORS)("AI SDK $major", ({ major, packages }) => {
     );
 
     it.each([false, true])(
-      "works unchanged with stored responses, streamed: %s",
+      "work unchanged if the organization stores responses, streamed: %s",
       async (streamed) => {
         const kept = openai({ ...own(), apiKey: await at.keepingKey() });
         expect(await talk(packages, { model: kept(id), streamed })).toEqual(HELD);

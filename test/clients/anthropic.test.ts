@@ -28,7 +28,7 @@ const tools: Anthropic.Tool[] = [
   },
 ];
 
-it("creates a message and charges it", async () => {
+it("Anthropic's SDK creates a message, which is charged", async () => {
   const before = await at.balance();
   const message = await client().messages.create(asked);
   expect(textOf(message)).toContain("Hello from a client");
@@ -69,7 +69,7 @@ it.each([
   ["a text", asked],
   ["thoughts", { ...asked, model: "sandbox/think" }],
   ["a call", { ...asked, tools, tool_choice: { type: "any" as const } }],
-])("matches the SDK's types for %s, as JSON and streamed", async (_, question) => {
+])("Anthropic's SDK has the right types for %s, as JSON and streamed", async (_, question) => {
   const { content } = typed.message(await client().messages.create(question));
   const kinds = new Set<string>();
   for await (const event of await client().messages.create({ ...question, stream: true })) {
@@ -79,14 +79,14 @@ it.each([
   expect([...kinds]).toEqual([...new Set(content.map(({ type }) => type))]);
 });
 
-it("streams with the SDK's helper", async () => {
+it("Anthropic's SDK streams with its helper", async () => {
   const stream = client().messages.stream(asked);
   const parts: string[] = [];
   stream.on("text", (part) => parts.push(part));
   expect(textOf(await stream.finalMessage())).toBe(parts.join(""));
 });
 
-it("calls a tool and accepts its result", async () => {
+it("Anthropic's SDK calls a tool and sends its result", async () => {
   const first = await client().messages.create({ ...asked, tools, tool_choice: { type: "any" } });
   const use = first.content.find((block) => block.type === "tool_use");
   expect(use?.name).toBe("get_weather");
@@ -106,7 +106,7 @@ it("calls a tool and accepts its result", async () => {
 });
 
 it.each([false, true])(
-  "runs its tool runner, which tries a thread first and continues without one (streamed: %s)",
+  "Anthropic's SDK runs its tool runner, which tries a thread first and continues without one (streamed: %s)",
   async (stream) => {
     const run = (): string => "21 degrees";
     const parse = (given: unknown): unknown => given;
@@ -121,7 +121,7 @@ it.each([false, true])(
   },
 );
 
-it("counts tokens at no cost", async () => {
+it("Anthropic's SDK counts tokens free of charge", async () => {
   const before = await at.balance();
   const { input_tokens: tokens } = await client().messages.countTokens({
     model: asked.model,
@@ -131,7 +131,7 @@ it("counts tokens at no cost", async () => {
   expect(await at.balance()).toBe(before);
 });
 
-it("sends one request without credits, and reads our code and numbers", async () => {
+it("Anthropic's SDK sends one request without credits, and reads our code and numbers", async () => {
   let requests = 0;
   const poor = new Anthropic({
     apiKey: await at.keyOf({ credits: 0 }),
@@ -149,7 +149,7 @@ it("sends one request without credits, and reads our code and numbers", async ()
   expect(requests).toBe(1);
 });
 
-it("throws the SDK's own error classes", async () => {
+it("Anthropic's SDK throws its own error classes", async () => {
   const { messages } = client();
   await expect(messages.create({ ...asked, model: "sandbox/none" })).rejects.toBeInstanceOf(
     NotFoundError,
@@ -177,73 +177,81 @@ const MAJORS = {
 };
 
 describe.each(Object.entries(MAJORS))(
-  "@anthropic-ai/sdk %s: three turns with a tool",
+  "three messages with a tool in @anthropic-ai/sdk %s",
   (_, { Sdk, toolOf }) => {
     const own = () => new Sdk({ apiKey: at.key, baseURL: at.origin, maxRetries: 0 });
     const cases = ["sandbox/agent", GPT, CLAUDE].flatMap((model) =>
       [false, true].map((stream) => ({ model, stream })),
     );
 
-    it.each(cases)("runs its tool runner, $model, streamed: $stream", async ({ model, stream }) => {
-      const weather = new Weather();
-      const { name, description, parameters: inputSchema } = weather;
-      const tool = toolOf({
-        name,
-        description,
-        inputSchema,
-        run: ({ city }) => weather.call(String(city)),
-      });
-      let messages: Anthropic.Beta.BetaMessageParam[] = [];
-      const said: string[] = [];
-      for (const content of TURNS) {
-        messages.push({ role: "user", content });
-        const asking = { model, max_tokens: 1000, messages, tools: [tool] };
-        const runner = own().beta.messages.toolRunner({ ...asking, stream });
-        // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
-        const last = await runner.runUntilDone();
-        said.push(last.content.map((block) => (block.type === "text" ? block.text : "")).join(""));
-        messages = [...runner.params.messages];
-      }
-      expect({ cities: weather.cities, said }).toEqual(HELD);
-    });
-
-    it.each(cases)("works by hand, $model, streamed: $stream", async ({ model, stream }) => {
-      const weather = new Weather();
-      const { name, description, parameters: input_schema } = weather;
-      const messages: Anthropic.MessageParam[] = [];
-      const said: string[] = [];
-      for (const content of TURNS) {
-        messages.push({ role: "user", content });
-        for (let isOver = false; !isOver;) {
-          const asking = {
-            model,
-            max_tokens: 1000,
-            messages,
-            tools: [{ name, description, input_schema }],
-          };
-          // oxlint-disable no-await-in-loop -- each step follows the one before
-          const answer = stream
-            ? await own().messages.stream(asking).finalMessage()
-            : await own().messages.create(asking);
-          // oxlint-enable no-await-in-loop
-          messages.push({ role: "assistant", content: answer.content });
-          const results = answer.content.flatMap((block) =>
-            block.type === "tool_use"
-              ? [
-                  {
-                    type: "tool_result" as const,
-                    tool_use_id: block.id,
-                    content: weather.call((block.input as { city: string }).city),
-                  },
-                ]
-              : [],
+    it.each(cases)(
+      "work with its tool runner, $model, streamed: $stream",
+      async ({ model, stream }) => {
+        const weather = new Weather();
+        const { name, description, parameters: inputSchema } = weather;
+        const tool = toolOf({
+          name,
+          description,
+          inputSchema,
+          run: ({ city }) => weather.call(String(city)),
+        });
+        let messages: Anthropic.Beta.BetaMessageParam[] = [];
+        const said: string[] = [];
+        for (const content of TURNS) {
+          messages.push({ role: "user", content });
+          const asking = { model, max_tokens: 1000, messages, tools: [tool] };
+          const runner = own().beta.messages.toolRunner({ ...asking, stream });
+          // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
+          const last = await runner.runUntilDone();
+          said.push(
+            last.content.map((block) => (block.type === "text" ? block.text : "")).join(""),
           );
-          isOver = results.length === 0;
-          if (isOver) said.push(textOf(answer));
-          else messages.push({ role: "user", content: results });
+          messages = [...runner.params.messages];
         }
-      }
-      expect({ cities: weather.cities, said }).toEqual(HELD);
-    });
+        expect({ cities: weather.cities, said }).toEqual(HELD);
+      },
+    );
+
+    it.each(cases)(
+      "work with a loop of one's own, $model, streamed: $stream",
+      async ({ model, stream }) => {
+        const weather = new Weather();
+        const { name, description, parameters: input_schema } = weather;
+        const messages: Anthropic.MessageParam[] = [];
+        const said: string[] = [];
+        for (const content of TURNS) {
+          messages.push({ role: "user", content });
+          for (let isOver = false; !isOver;) {
+            const asking = {
+              model,
+              max_tokens: 1000,
+              messages,
+              tools: [{ name, description, input_schema }],
+            };
+            // oxlint-disable no-await-in-loop -- each step follows the one before
+            const answer = stream
+              ? await own().messages.stream(asking).finalMessage()
+              : await own().messages.create(asking);
+            // oxlint-enable no-await-in-loop
+            messages.push({ role: "assistant", content: answer.content });
+            const results = answer.content.flatMap((block) =>
+              block.type === "tool_use"
+                ? [
+                    {
+                      type: "tool_result" as const,
+                      tool_use_id: block.id,
+                      content: weather.call((block.input as { city: string }).city),
+                    },
+                  ]
+                : [],
+            );
+            isOver = results.length === 0;
+            if (isOver) said.push(textOf(answer));
+            else messages.push({ role: "user", content: results });
+          }
+        }
+        expect({ cities: weather.cities, said }).toEqual(HELD);
+      },
+    );
   },
 );

@@ -54,7 +54,7 @@ function claude(
 
 const resultOf = ({ lines }: Turn) => lines.find(({ type }) => type === "result");
 
-it("returns a response to claude -p, and charges it", async () => {
+it("claude -p gets a response, which is charged", async () => {
   const before = await at.balance();
   const turn = await claude("Say hello to the gateway");
   expect([resultOf(turn), turn.log]).toMatchObject([
@@ -64,7 +64,7 @@ it("returns a response to claude -p, and charges it", async () => {
   expect(await at.balance()).toBeLessThan(before);
 });
 
-it("completes a turn of claude -p with a shell call", async () => {
+it("claude -p completes a task with a shell call", async () => {
   const order = JSON.stringify({ command: "echo turnpike-$((40+2))", description: "count" });
   const turn = await claude(`call Bash ${order}`);
   const heard = turn.lines.filter(({ type }) => type === "user").map(({ message }) => message);
@@ -75,7 +75,7 @@ it("completes a turn of claude -p with a shell call", async () => {
   expect(resultOf(turn)?.result).toBe("Bash returned: turnpike-42");
 });
 
-it("stops claude -p without credits, with the reason", async () => {
+it("claude -p stops without credits, with the reason", async () => {
   const turn = await claude("Say hello", { key: await at.keyOf({ credits: 0 }) });
   expect([resultOf(turn), turn.log]).toMatchObject([
     { is_error: true, result: expect.stringMatching(/credit/i) as string },
@@ -83,7 +83,7 @@ it("stops claude -p without credits, with the reason", async () => {
   ]);
 });
 
-it("completes three turns of claude -p with a shell under Claude's name at its own provider", async () => {
+it("claude -p completes three messages with a shell under Claude's name at Anthropic", async () => {
   const home = mkdtempSync(join(tmpdir(), "claude-"));
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
   const order = (word: string) =>

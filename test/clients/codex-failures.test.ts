@@ -34,7 +34,7 @@ it.each([
   ["in mid-stream", events],
   ["before any output", [...events.slice(0, 1), ...events.slice(-1)]],
 ])(
-  "sends and charges a codex exec request once after a charged failure %s, and ends the turn",
+  "codex exec sends a request once, and is charged once, after a charged failure %s, and ends its task",
   async (_, said) => {
     const asked: string[] = [];
     host.script(({ path }, response) => {

@@ -6,14 +6,14 @@ import { gateway } from "./gateway.ts";
 
 const at = gateway();
 
-it("returns a response to codex exec, and charges it", async () => {
+it("codex exec gets a response, which is charged", async () => {
   const before = await at.balance();
   const turn = await codex(at, { prompt: "Say hello to the gateway" });
   expect([textsOf(turn), turn.log]).toEqual([["Say hello to the gateway"], expect.anything()]);
   expect(await at.balance()).toBeLessThan(before);
 });
 
-it("completes a turn of codex exec with a shell call", async () => {
+it("codex exec completes a task with a shell call", async () => {
   const order = JSON.stringify({ cmd: "echo turnpike-$((40+2))" });
   const turn = await codex(at, { prompt: `call exec_command ${order}` });
   const ran = turn.lines.flatMap(({ type, item }) =>
@@ -27,7 +27,7 @@ it("completes a turn of codex exec with a shell call", async () => {
   expect(turn.lines.at(-1)?.type).toBe("turn.completed");
 });
 
-it("stops codex exec without credits at once, with the reason", async () => {
+it("codex exec stops without credits immediately, with the reason", async () => {
   const turn = await codex(at, { prompt: "Say hello", key: await at.keyOf({ credits: 0 }) });
   const told = turn.lines.filter(({ type }) => type === "error").map(({ message }) => message);
   expect([told, turn.log]).toEqual([[expect.stringMatching(/quota/i)], expect.anything()]);
@@ -53,7 +53,7 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
 });
 `;
 
-it("calls an MCP server's tool in a namespace from codex exec", async () => {
+it("codex exec calls an MCP server's tool in a namespace", async () => {
   const turn = await codex(at, {
     prompt: 'call mcp__box__open {"box":7}',
     settings: (home) => {

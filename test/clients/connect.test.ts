@@ -115,14 +115,14 @@ afterAll(() => {
   removeDirectory(tools);
 });
 
-it("contains blocks of each installed client", () => {
+it("the Connect page contains instructions for each installed client", () => {
   const counted = Map.groupBy(blocks, ({ name }) => name);
   const each = [...counted].map(([name, own]) => [name, own.length]);
   expect(Object.fromEntries(each)).toEqual(RUN);
 });
 
 it.for(blocks)(
-  "runs block $number of $name in an empty folder and shell, without other hosts",
+  "the instruction $number for $name runs in an empty folder and shell, without other hosts",
   async ({ text }, { skip }) => {
     skip(/^pip /m.test(text) && missing !== "", missing);
     writeFileSync(calledOut, "");

@@ -29,10 +29,10 @@ const CALL = 'call get_weather {"city":"Paris"}';
 describe.each([
   ["7", OpenAI],
   ["6", OpenAI6 as unknown as typeof OpenAI],
-])("openai %s with stored responses", (_, Client) => {
+])("stored responses in openai %s", (_, Client) => {
   const client = () => new Client({ apiKey: key, baseURL: at.baseUrl, maxRetries: 0 });
 
-  it("continues by previous_response_id with a tool, streamed too, reads, lists and deletes", async () => {
+  it("can be continued by previous_response_id with a tool, streamed too, and read, listed and deleted", async () => {
     const { responses } = client();
     const first = await responses.create({ model: "sandbox/agent", input: CALL, tools });
     const call = first.output.find((item) => item.type === "function_call");
@@ -69,7 +69,7 @@ describe.each([
     await expect(gone).rejects.toMatchObject({ code: "previous_response_not_found" });
   });
 
-  it("explains what to do where responses are not stored", async () => {
+  it("return an error with advice if the organization stores no responses", async () => {
     const { responses } = new Client({ apiKey: at.key, baseURL: at.baseUrl, maxRetries: 0 });
     const { id } = await responses.create({ model: "sandbox/echo", input: "Hi" });
     const next = responses.create({
@@ -82,7 +82,7 @@ describe.each([
   });
 });
 
-it("chains responses in OpenAI's Agents SDK", async () => {
+it("OpenAI's Agents SDK chains stored responses", async () => {
   setTracingDisabled(true);
   setOpenAIAPI("responses");
   setDefaultOpenAIClient(new OpenAI({ apiKey: key, baseURL: at.baseUrl, maxRetries: 0 }) as never);

@@ -10,7 +10,7 @@ const at = await makersGateway();
 const client = (apiKey = at.key) => new OpenAI({ apiKey, baseURL: at.baseUrl, maxRetries: 0 });
 const hello = [{ role: "user" as const, content: "Hello from a client" }];
 
-it("completes a chat, and reads its cost", async () => {
+it("the openai package completes a chat, and reads its cost", async () => {
   const before = await at.balance();
   const { data, response } = await client()
     .chat.completions.create({ model: "sandbox/echo", messages: hello })
@@ -19,7 +19,7 @@ it("completes a chat, and reads its cost", async () => {
   expect(await at.balance()).toBe(before - Number(response.headers.get("x-cost-micro")));
 });
 
-it("streams with the SDK's helper", async () => {
+it("the openai package streams with its helper", async () => {
   const runner = client().chat.completions.stream({
     model: "sandbox/echo",
     messages: hello,
@@ -31,7 +31,7 @@ it("streams with the SDK's helper", async () => {
   expect((await runner.totalUsage()).total_tokens).toBeGreaterThan(0);
 });
 
-it("parses a response of the schema", async () => {
+it("the openai package parses a response by its schema", async () => {
   const City = z.object({ city: z.string(), people: z.number() });
   const { choices } = await client().chat.completions.parse({
     model: "sandbox/echo",
@@ -41,7 +41,7 @@ it("parses a response of the schema", async () => {
   expect(City.parse(choices[0]?.message.parsed)).toBeTruthy();
 });
 
-it("calls a tool with runTools, and ends the loop", async () => {
+it("the openai package calls a tool with runTools, and ends the loop", async () => {
   let calls = 0;
   const runner = client().chat.completions.runTools({
     model: "sandbox/echo",
@@ -66,7 +66,7 @@ it("calls a tool with runTools, and ends the loop", async () => {
   expect(calls).toBe(1);
 });
 
-it("embeds, lists models, and throws the SDK's own error classes", async () => {
+it("the openai package embeds, lists models, and throws its own error classes", async () => {
   const { data } = await client().embeddings.create({ model: "sandbox/embed", input: ["a", "b"] });
   expect(data.map(({ embedding }) => embedding.length)).toEqual([256, 256]);
   const names = [];
@@ -82,7 +82,7 @@ it("embeds, lists models, and throws the SDK's own error classes", async () => {
   await expect(client("svc_sk_none").models.list()).rejects.toBeInstanceOf(AuthenticationError);
 });
 
-it("creates a response, and reads its cost", async () => {
+it("the openai package creates a response, and reads its cost", async () => {
   const before = await at.balance();
   const { data, response } = await client()
     .responses.create({ model: "sandbox/echo", input: "Hello from a client" })
@@ -91,7 +91,7 @@ it("creates a response, and reads its cost", async () => {
   expect(await at.balance()).toBe(before - Number(response.headers.get("x-cost-micro")));
 });
 
-it("streams a response with the SDK's helper, which checks the event order", async () => {
+it("the openai package streams a response with its helper, which checks the event order", async () => {
   const stream = client().responses.stream({ model: "sandbox/echo", input: "Hello from a client" });
   let text = "";
   stream.on("response.output_text.delta", ({ delta }) => (text += delta));
@@ -101,7 +101,7 @@ it("streams a response with the SDK's helper, which checks the event order", asy
   expect(whole.usage?.total_tokens).toBeGreaterThan(0);
 });
 
-it("parses a Responses output of the schema", async () => {
+it("the openai package parses a Responses output by its schema", async () => {
   const City = z.object({ city: z.string(), people: z.number() });
   const { output_parsed: parsed } = await client().responses.parse({
     model: "sandbox/echo",
@@ -111,7 +111,7 @@ it("parses a Responses output of the schema", async () => {
   expect(City.parse(parsed)).toBeTruthy();
 });
 
-it("loops with tools over Responses, as JSON and as a stream", async () => {
+it("the openai package loops with tools over Responses, as JSON and as a stream", async () => {
   const tools: OpenAI.Responses.Tool[] = [
     {
       type: "function",
@@ -138,7 +138,7 @@ it("loops with tools over Responses, as JSON and as a stream", async () => {
   expect(second.output_text).toBeTruthy();
 });
 
-it("throws the SDK's own error classes for Responses", async () => {
+it("the openai package throws its own error classes for Responses", async () => {
   const ask = { model: "sandbox/echo", input: "x" };
   await expect(
     client().responses.create({ ...ask, previous_response_id: "resp_1" }),
@@ -215,22 +215,22 @@ function tool() {
   return { name, description, parameters, cities, call };
 }
 
-describe.each(Object.entries(MAJORS))("openai %s: three turns with a tool", (_, Sdk) => {
+describe.each(Object.entries(MAJORS))("three messages with a tool in openai %s", (_, Sdk) => {
   const own = (apiKey = at.key) => new Sdk({ apiKey, baseURL: at.baseUrl, maxRetries: 0 });
   const cases = ["sandbox/agent", GPT, CLAUDE].flatMap((model) =>
     [false, true].map((streamed) => ({ model, streamed })),
   );
 
-  it.each(cases)("completes a chat, $model, streamed: $streamed", async (asking) => {
+  it.each(cases)("work with chat completions, $model, streamed: $streamed", async (asking) => {
     expect(await chat({ own: own(), ...asking })).toEqual(HELD);
   });
 
-  it.each(cases)("completes responses, $model, streamed: $streamed", async (asking) => {
+  it.each(cases)("work with responses, $model, streamed: $streamed", async (asking) => {
     expect(await responses({ own: own(), ...asking })).toEqual(HELD);
   });
 
   it.each(cases)(
-    "continues responses by the previous ID, $model, streamed: $streamed",
+    "work with responses continued by the previous ID, $model, streamed: $streamed",
     async (asking) => {
       const chain = async (apiKey: string) => responses({ own: own(apiKey), ...asking }, true);
       await expect(chain(at.key)).rejects.toMatchObject({ code: "previous_response_not_found" });
@@ -239,7 +239,7 @@ describe.each(Object.entries(MAJORS))("openai %s: three turns with a tool", (_, 
   );
 });
 
-it("moderates a text", async () => {
+it("the openai package moderates a text", async () => {
   const { results } = await client().moderations.create({
     model: "sandbox/moderation",
     input: "violence",
@@ -247,7 +247,7 @@ it("moderates a text", async () => {
   expect(results[0]?.flagged).toBe(true);
 });
 
-it("transcribes a file", async () => {
+it("the openai package transcribes a file", async () => {
   const file = new File([new Uint8Array(20_000)], "a.mp3");
   const { text } = await client().audio.transcriptions.create({
     model: "sandbox/transcribe",

@@ -85,11 +85,11 @@ beforeAll(async () => {
   writeFileSync(path.join(directory, "tsconfig.json"), JSON.stringify({ compilerOptions }));
 });
 
-it("matches openapi-typescript's types with the console's and recorded exchanges", async () => {
+it("openapi-typescript's types match the console's and recorded responses", async () => {
   expect(await compiled()).toBe("");
 });
 
-it("calls every customer operation with openapi-fetch, with documented results", async () => {
+it("openapi-fetch calls every customer operation, and gets the documented results", async () => {
   const ids = new Map([["/v1/models", "smart"]]);
   const filled = (parameter: string, of: string): string =>
     ids.get(of.split(`/{${parameter}`)[0] ?? "") ?? "missing";
@@ -170,7 +170,7 @@ function remember(
   if (made !== undefined) ids.set(of === "/v1/chat/completions" ? "/v1/generations" : of, made);
 }
 
-it("detects a renamed field of the document", async () => {
+it("openapi-typescript's types reveal a renamed field of the document", async () => {
   const renamed = text.replaceAll('"available_micro"', '"left_micro"');
   expect(renamed).not.toBe(text);
   writeFileSync(path.join(directory, "types.ts"), apiTypes(renamed));

@@ -38,12 +38,12 @@ beforeAll(async () => {
 }, LONG_MS);
 afterAll(() => removeDirectory(directory));
 
-it("includes blocks in Python", () => {
+it("the documentation contains examples in Python", () => {
   expect(examples.length).toBeGreaterThanOrEqual(3);
 });
 
 it.for(examples)(
-  "prints the documented output of the Python block at $at",
+  "the Python example at $at prints the documented output",
   async (example, { skip }) => {
     skip(missing !== "", missing);
     // Started over a socket, as Node does, bash reads ~/.bashrc, which may put another python3 first.
@@ -76,7 +76,7 @@ const MODELS = ["sandbox/agent", GPT, CLAUDE];
 const REFUSED = { error: expect.stringContaining("keep_responses_hours") as string };
 
 it.for(PROGRAMS)(
-  "completes three turns with a tool: $program, $major",
+  "a Python client completes three messages with a tool: $program, $major",
   { timeout: LONG_MS },
   async (one, { skip }) => {
     skip(missing !== "", missing);

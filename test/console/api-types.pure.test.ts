@@ -34,7 +34,7 @@ const DOCUMENT = {
   },
 };
 
-it("converts an OpenAPI document's schemas and calls to types", () => {
+it("the generator of API types converts an OpenAPI document's schemas and calls", () => {
   expect(apiTypes(JSON.stringify(DOCUMENT)).split("\n").slice(1)).toEqual([
     'export type Thing = { id: string | null; kinds: readonly ("a" | "b")[]; "odd-name"?: true | null; prices?: { [name: string]: number } };',
     "export type Calls = {",

@@ -6,7 +6,7 @@ import { DAY, daysBetween, utcDay } from "../../src/console/browser/lib/time.ts"
 const START = Date.parse("2028-02-01T00:00:00Z"); // a leap day is among them
 const days = daysBetween(utcDay(START), utcDay(START + 59 * DAY));
 
-it("sums each day's end from all earlier changes, in any order", () => {
+it("the balance curve computes the end of each day from all changes, in any order", () => {
   const moved = fc.array(
     fc.record({ day: fc.constantFrom(...days), micros: fc.integer({ min: -1e9, max: 1e9 }) }),
   );
@@ -22,7 +22,7 @@ it("sums each day's end from all earlier changes, in any order", () => {
   );
 });
 
-it("returns the last day that the money covers fully, and null without spending", () => {
+it("the runway ends on the last day that the money covers fully, and is null without spending", () => {
   expect(lastsUntil(10, 3, START)).toBe(utcDay(START + 3 * DAY));
   expect(lastsUntil(0, 3, START)).toBe(utcDay(START));
   expect(lastsUntil(10, 0, START)).toBeNull();

@@ -23,8 +23,8 @@ const lists = fc.uniqueArray(entry, {
 /** As the API reads a list and shows it again. */
 const stored = (list: unknown) => budgetsView(readBudgets(budgetsSchema(9).parse(list)));
 
-describe("a list of budgets", () => {
-  it("keeps every other budget, and one that is saved unchanged", () => {
+describe("a list of budgets in the console", () => {
+  it("keeps every other budget, and a budget that is saved unchanged", () => {
     fc.assert(
       fc.property(lists, fc.nat(), (list, at) => {
         const budgets = stored(list);
@@ -45,7 +45,7 @@ describe("a list of budgets", () => {
     ]);
   });
 
-  it("names use, limit and window in a sentence", () => {
+  it("shows use, limit and window in a sentence", () => {
     const [budget] = stored([{ limit_dollars: 20, window: "60m" }]);
     if (budget === undefined) throw new Error("no budget");
     expect(budgetText(budget)).toBe("$20.00 in any 60 minutes");
@@ -63,7 +63,7 @@ it.each([
   ["session", ["keys"]],
   ["end_user", ["end-users", "ann"]],
 ] as const)(
-  "links a rejection by a budget of the %s to the page that changes it",
+  "a request rejected by a budget of the %s links to the page that changes the budget",
   (scope, path) => {
     const { message, status, code } = BUDGET_ERRORS.budget_exceeded({
       kind: "budget_exceeded",

@@ -71,7 +71,7 @@ function inShell(address: string, ending: string, key: string): RegExp {
   );
 }
 
-describe("the Connect page's blocks", () => {
+describe("the instructions of the Connect page", () => {
   const clients = clientsIn(PAGE);
   const codeOf = (name: string): string =>
     clients
@@ -107,7 +107,7 @@ describe("the Connect page's blocks", () => {
     }
   });
 
-  it("install what they start, write its file, and explain how to undo it", () => {
+  it("install the programs that they start, write their files, and explain how to undo it", () => {
     for (const { name, parts } of clients) {
       const blocks = parts.filter(({ kind }) => kind === "code").map(({ text }) => text);
       for (const block of blocks) expect(block, name).toMatch(/^(?:npm|pip) install \S|^curl /m);
@@ -119,7 +119,7 @@ describe("the Connect page's blocks", () => {
     }
   });
 
-  it("name a model of the client's own author if it is sold, otherwise the alias", () => {
+  it("use a model of the client's own author if it is sold, otherwise the alias", () => {
     const sold = ["openai/gpt-6-sol", "anthropic/claude-opus-5.5", "anthropic/claude-haiku-5.5"];
     const claude = withFittingModels("Claude Code", codeOf("Claude Code"), sold);
     expect(claude).toContain("ANTHROPIC_MODEL=claude-opus-5-5 ");
@@ -132,7 +132,7 @@ describe("the Connect page's blocks", () => {
     }
   });
 
-  it("contain text without Markdown or output of a block", () => {
+  it("contain text without Markdown, and without a block's output", () => {
     for (const { name, parts } of clients) {
       const words = parts.filter(({ kind }) => kind === "text").map((part) => part.text);
       for (const word of words) expect(word, name).not.toMatch(/`|\]\(/);
@@ -141,7 +141,7 @@ describe("the Connect page's blocks", () => {
   });
 });
 
-it("copies a request with quotes for the shell, and as a JSON string for Python", () => {
+it("a copied request has quotes for the shell, and a JSON string for Python", () => {
   const body = { model: "smart", messages: [{ role: "user", content: `it's "1"\\n` }] };
   const [curl, python] = copiesOf(body, ORIGIN);
   const inQuotes = /-d '([\s\S]*)'$/.exec(curl?.text ?? "")?.[1] ?? "";
@@ -153,7 +153,7 @@ it("copies a request with quotes for the shell, and as a JSON string for Python"
 const versionsOf = (row: string): string[] => row.match(/\b\d+\.\d+\b/g) ?? [];
 const minor = (version: string): string => version.split(".", 2).join(".");
 
-describe("the table of tested clients", () => {
+describe("the documentation's table of tested clients", () => {
   const [table = ""] = PAGE.split("npm run test:clients");
   const rowOf = (name: string): string =>
     table.split("\n").find((line) => line.startsWith(`| [${name}]`)) ?? "";
@@ -178,7 +178,7 @@ describe("the table of tested clients", () => {
     ["Codex", /^@openai\/codex$/, null],
   ];
 
-  it.each(ROWS)("shows the installed versions of %s", (row, js, python) => {
+  it.each(ROWS)("contains the installed versions of %s", (row, js, python) => {
     const used = [
       ...installed.filter(([name]) => js?.test(name) === true),
       ...inPython.filter(([name]) => name === python),

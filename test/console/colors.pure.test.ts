@@ -3,7 +3,7 @@ import { colorsOf } from "../../src/console/browser/state/colors.ts";
 
 const NAMES = ["openai/gpt-6-sol", "anthropic/claude-haiku-5.5", "sandbox/echo", "mistral/small"];
 
-it("gives a name the same color in every chart, and no two of a chart the same", () => {
+it("a name has the same color in every chart, and no two names of a chart have the same color", () => {
   for (const name of NAMES) {
     expect(colorsOf([name, "other"])(name)).toBe(colorsOf([name, ...NAMES])(name));
   }

@@ -15,7 +15,7 @@ const said = (
   actor: Event["actor"] = SYSTEM,
 ): string => sentenceOf({ id: "evt_1", type, created_at: "", actor, subject, data }, nameOf);
 
-it("describes an event in a sentence with amounts and names", () => {
+it("an event appears as a sentence with amounts and names", () => {
   const credit = { amount_micro: 40_000_000, balance_micro: 93_840_000, reference: "invoice 62" };
   expect(said("balance.credited", "org", credit, OPERATOR)).toBe(
     "admin (operator) added $40.00: invoice 62; balance $93.84.",
@@ -48,7 +48,7 @@ it("describes an event in a sentence with amounts and names", () => {
   );
 });
 
-it("names former members and shows no JSON", () => {
+it("an event's sentence names former members and contains no JSON", () => {
   const id = "0199a6f0-1111-4222-8333-444455556666";
   expect(said("key.revoked", "key_1", {}, { kind: "member", id })).toBe(
     "a former member revoked Server.",
@@ -59,7 +59,7 @@ it("names former members and shows no JSON", () => {
   );
 });
 
-it("describes every type, also with empty data", () => {
+it("an event of every type has a sentence, even with empty data", () => {
   for (const [type] of EVENT_TYPES) {
     for (const data of [{}, { left_out: ["data"] }]) {
       const sentence = said(type, "subject", data, KEY);

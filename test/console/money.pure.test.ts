@@ -14,7 +14,7 @@ import {
 
 const dollarsOf = (text: string): number => Number(text.replaceAll(/[$,]/g, "").replace("−", "-"));
 
-describe("an amount of money", () => {
+describe("an amount of money in the console", () => {
   it.each([
     [12_400_000, "$12.40", "$12.40"],
     [12, "$0.000012", "$0.000012"],
@@ -26,11 +26,14 @@ describe("an amount of money", () => {
     [123_456, "$0.12", "$0.13"],
     [12_400_500_000, "$12,400.50", "$12,400.50"],
     [-1_239_999, "−$1.24", "−$1.23"],
-  ])("shows %i micro-credits as %s available and %s spent", (micros, kept, gone) => {
-    expect([left(micros), spent(micros)]).toEqual([kept, gone]);
-  });
+  ])(
+    "appears, for %i micro-credits, as %s if available and as %s if spent",
+    (micros, kept, gone) => {
+      expect([left(micros), spent(micros)]).toEqual([kept, gone]);
+    },
+  );
 
-  it("never appears as zero or better than it is, within a tenth", () => {
+  it("never appears as zero or as better than it is, within a tenth", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10 ** 13 }), (micros) => {
         const [low, high] = [dollarsOf(left(micros)) * 1e6, dollarsOf(spent(micros)) * 1e6];
@@ -54,14 +57,14 @@ describe("an amount of money", () => {
   });
 });
 
-describe("a count", () => {
+describe("a number in the console", () => {
   it.each([
     [0, "0"],
     [999, "999"],
     [12_499, "12.4k"],
     [999_999, "999k"],
     [3_190_000, "3.1M"],
-  ])("shows %i tokens as %s", (count, text) => {
+  ])("appears, for %i tokens, as %s", (count, text) => {
     expect(short(count)).toBe(text);
   });
 
@@ -69,13 +72,13 @@ describe("a count", () => {
     expect([grouped(1_204), grouped(1_000_000), grouped(12)]).toEqual(["1,204", "1,000,000", "12"]);
   });
 
-  it("shows a share as 0 % or 100 % only if exact", () => {
+  it("appears as a share of 0 % or 100 % only if exact", () => {
     expect([0, 0.004, 0.126, 0.996, 1].map(percent)).toEqual(["0%", "<1%", "13%", ">99%", "100%"]);
   });
 });
 
-describe("CSV", () => {
-  it("quotes what needs it and keeps a spreadsheet from running a name", () => {
+describe("a CSV export of the console", () => {
+  it("quotes values where necessary and keeps a spreadsheet from running them as formulas", () => {
     expect(csvOf([["a,b", 'say "hi"', "=1+1", -5, null, true]])).toBe(
       `"a,b","say ""hi""",'=1+1,-5,,true\r\n`,
     );

@@ -31,13 +31,13 @@ const ASKED = new Set(
   ),
 );
 
-it("contains a button for every operators' change", () => {
+it("the console has a button for every change of the operators' API", () => {
   const changing = [...CALLED].filter((call) => !call?.startsWith("GET "));
   expect(changing.filter((call) => !ASKED.has(call))).toEqual([]);
   expect(changing.length).toBeGreaterThan(20);
 });
 
-it("shows every operators' call in the console, or has a reason not to", () => {
+it("the console uses every call of the operators' API, or there is a reason not to", () => {
   const all = OPERATOR_ENDPOINTS.map(
     ({ method, path: at }) => `${method} /admin/v1${at.replaceAll(/:(\w+)/g, "{$1}")}`,
   );

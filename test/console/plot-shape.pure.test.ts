@@ -21,8 +21,8 @@ function shapeOfValues(values: readonly (number | null)[], unit: Unit = "spend")
 
 const part = (slot: number) => ({ label: String(slot), slot, values: [6e6, 4e6] });
 
-describe("a chart's axis", () => {
-  it("shows two to six ticks in one unit with equal digits, from $0.000001 to $250,000", () => {
+describe("the axis of a chart", () => {
+  it("shows two to six ticks in one unit with the same number of digits, from $0.000001 to $250,000", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 250_000_000_000 }),
@@ -67,8 +67,8 @@ describe("a chart's axis", () => {
   });
 });
 
-describe("a chart", () => {
-  it("leaves room for its widest label", () => {
+describe("the shape of a chart", () => {
+  it("reserves space for the widest label", () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 250_000_000_000 }), { minLength: 1, maxLength: 30 }),
@@ -84,7 +84,7 @@ describe("a chart", () => {
     );
   });
 
-  it("draws one value as one labeled bar", () => {
+  it("contains one value as one labeled bar", () => {
     expect(shapeOfValues([null, 12e6, null])).toMatchObject({
       marks: [{ index: 1, series: 0 }],
       numbers: [{ index: 1, text: "$12.00" }],
@@ -110,11 +110,11 @@ const luminance = (color: string): number => {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
 
-describe("the colors of series", () => {
+describe("the colors of a chart's series", () => {
   const tokens = readFileSync("src/console/browser/tokens.css", "utf8");
   const pair = (name: string): readonly string[] =>
     new RegExp(`--${name}: light-dark\\((#\\w+), (#\\w+)\\)`).exec(tokens)?.slice(1) ?? [];
-  it.each([0, 1, 2, 3, 4, 5, "other"])("contrast by 3:1 with the surface: %s", (slot) => {
+  it.each([0, 1, 2, 3, 4, 5, "other"])("have a contrast of 3:1 with the background: %s", (slot) => {
     for (const scheme of [0, 1]) {
       const [color = "", surface = ""] = [pair(`series-${slot}`)[scheme], pair("surface")[scheme]];
       const [dark = 0, light = 0] = [luminance(color), luminance(surface)].toSorted(

@@ -14,22 +14,22 @@ const SOURCES = readdirSync(CONSOLE, { recursive: true, encoding: "utf8" })
 /** Looks at what was read last without what stands beside it. */
 const BARE = /\.latest\b|\blatest\s*[,}:]/;
 
-describe("a read in the console", () => {
+describe("a component that reads from the API", () => {
   it.each(SOURCES.filter(([file]) => !OWN.has(file)))(
-    "shows value, skeleton, age or failure through Shown or Inline in %s",
+    "shows value, placeholder, age or failure through Shown or Inline in %s",
     (_file, text) => {
       expect(text.split("\n").filter((line) => BARE.test(line))).toEqual([]);
     },
   );
 
-  it("gets no place of its own if it is secondary", () => {
+  it("takes no space if it is secondary", () => {
     const drawn = SOURCES.flatMap(([file, text]) =>
       [...text.matchAll(/\{beside\([^)]*\)[^}]*&&/g)].map(([found]) => `${file}: ${found}`),
     );
     expect(drawn).toEqual([]);
   });
 
-  it("fails this test if it is shown directly", () => {
+  it("fails this test if it shows the value directly", () => {
     expect(BARE.test("const rows = useRead(x).latest?.rows")).toBe(true);
     expect(BARE.test("const { latest, at } = useRead(x)")).toBe(true);
     expect(BARE.test("the latest of them")).toBe(false);

@@ -10,7 +10,7 @@ const WITHOUT = new Set([
   "service_unavailable",
 ]);
 
-it("includes a remedy for each documented conflict and limit", () => {
+it("the console has a remedy for each documented conflict and limit", () => {
   const docs = readFileSync("docs/errors.md", "utf8");
   const codes = docs.split(/^#+ /m).flatMap((section) => {
     const [heading = "", ...lines] = section.split("\n");
@@ -21,7 +21,7 @@ it("includes a remedy for each documented conflict and limit", () => {
   expect(codes.filter((code) => !WITHOUT.has(code) && REMEDIES[code] === undefined)).toEqual([]);
 });
 
-it("gives conflicts different remedies", () => {
+it("the console's remedies differ between conflicts", () => {
   const texts = Object.values(REMEDIES).map(([text, action]) => `${text} ${action?.[0] ?? ""}`);
   expect(new Set(texts).size).toBeGreaterThan(0.8 * texts.length);
   expect(remedyOf({ status: 409, code: "last_owner" })).not.toEqual(

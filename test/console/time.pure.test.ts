@@ -25,21 +25,21 @@ describe("a time in the console", () => {
     ["2026-11-22T13:30:00Z", "in 1 h"],
     ["2026-11-20T12:00:00Z", "20 Nov"],
     ["2025-11-20T12:00:00Z", "20 Nov 2025"],
-  ])("shows %s as %s", (time, text) => {
+  ])("appears, for %s, as %s", (time, text) => {
     expect(when(time, NOW)).toBe(text);
   });
 
-  it("shows the minute in the reader's zone in lists with many rows a day", () => {
+  it("contains the minute in the reader's time zone in lists with many rows a day", () => {
     const at = new Date(2026, 9, 24, 9, 5).getTime();
     expect([when(at, NOW, true), when(at, NOW)]).toEqual(["24 Oct, 09:05", "24 Oct"]);
     expect(when(NOW - 60_000, NOW, true)).toBe("1 min ago");
   });
 
-  it("shows a request's duration", () => {
+  it("appears as a duration for a request", () => {
     expect([85, 1_234, 12_345, 125_000].map(took)).toEqual(["85 ms", "1.23 s", "12.3 s", "2 min"]);
   });
 
-  it("uses UTC days, and months before them", () => {
+  it("appears as a UTC day, or as a month for older times", () => {
     expect(daysBetween("2026-02-27", "2026-03-01")).toEqual([
       "2026-02-27",
       "2026-02-28",
@@ -54,7 +54,7 @@ describe("a time in the console", () => {
 });
 
 describe("spend in the console", () => {
-  it("stacks the largest groups and sums the others up", () => {
+  it("appears as stacked largest groups with the sum of the others", () => {
     const rows = ["a", "b", "c", "d"].map((name, i) => row("2026-11-21", i + 1, name));
     const series = stacked([...rows, row("2026-11-22", 10, "a")], ["2026-11-21", "2026-11-22"], {
       metric: "cost_micro",
@@ -73,7 +73,7 @@ describe("spend in the console", () => {
     ]);
   });
 
-  it("compares this month with last month's to the same day", () => {
+  it("appears for this month next to last month's to the same day", () => {
     const rows = [
       row("2026-10-22", 5),
       row("2026-10-23", 100),
@@ -92,15 +92,15 @@ describe("spend in the console", () => {
     ],
     ["at the pace of today it lasts about 2 days", [row("2026-11-22", 50)]],
     ["at the pace of the last 2 days it lasts more than two years", [row("2026-11-21", 0.1)]],
-  ])("shows the runway: %s", (text, rows) => {
+  ])("determines the runway: %s", (text, rows) => {
     expect(runway(100, rows, NOW)).toBe(text);
   });
 
-  it("shows that nothing is left", () => {
+  it("appears with the notice that nothing is left", () => {
     expect(runway(0, [row("2026-11-22", 50)], NOW)).toBe("nothing is left");
   });
 
-  it("returns an observed value as a quantile, and no share for a day without prompts", () => {
+  it("appears with quantiles that were observed, and with cached shares only for days with prompts", () => {
     expect([quantile([3, 1, 2], 0.5), quantile([3, 1, 2], 0.99), quantile([], 0.5)]).toEqual([
       2,
       3,

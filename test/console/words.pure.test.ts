@@ -63,7 +63,7 @@ function ours(titles: readonly string[]): string[] {
   });
 }
 
-it("uses no private term in a title, label or button of the console", () => {
+it("titles, labels and buttons of the console contain no internal term", () => {
   expect(SOURCES.length).toBeGreaterThan(30);
   const found = SOURCES.flatMap(({ name, text }) =>
     Object.entries(NOT_OURS).flatMap(([word, instead]) => {
@@ -74,7 +74,7 @@ it("uses no private term in a title, label or button of the console", () => {
   expect(found).toEqual([]);
 });
 
-it("uses API names as a CSV's headers", () => {
+it("the columns of a CSV export have the API's names", () => {
   const heads = SOURCES.flatMap(({ text }) =>
     [...text.matchAll(/\[\s*(?:"([^"]+)"|`([^`]+)`),\s*\(/g)].map(
       ([, one, two]) => one ?? two ?? "",
@@ -85,7 +85,7 @@ it("uses API names as a CSV's headers", () => {
   expect(ours(heads)).toEqual([]);
 });
 
-it("uses no private term in headings, table headers and fields of docs and API reference", async () => {
+it("headings, table headers and fields of docs and API reference contain no internal term", async () => {
   const pages = [...readPages(), ...apiPages(await openApiText())].filter(
     ({ name }) => !name.startsWith("internals/"),
   );
