@@ -4,7 +4,7 @@ import { idFloor, mintId, mintedAt } from "../src/shared/id.ts";
 import { micros, microsOfDollars } from "../src/shared/money.ts";
 import { parseConfig } from "../src/shared/config/config.ts";
 
-it("sorts IDs by their minting time, which they contain", () => {
+it("IDs sort by their creation time, which they contain", () => {
   fc.assert(
     fc.property(fc.nat(2 ** 41), fc.nat(2 ** 41), (a, b) => {
       const [one, two] = [mintId("req_", a), mintId("req_", b)];
@@ -15,7 +15,7 @@ it("sorts IDs by their minting time, which they contain", () => {
   );
 });
 
-it("converts dollars exactly to micro-credits, or rejects them", () => {
+it("dollars are converted exactly to micro-credits, or rejected", () => {
   expect(
     [0.1, 8.2, 1.005, 1e9, 0, 0.000001].map((dollars) => Number(microsOfDollars(dollars))),
   ).toEqual([100_000, 8_200_000, 1_005_000, 1e15, 0, 1]);
@@ -27,7 +27,7 @@ it("converts dollars exactly to micro-credits, or rejects them", () => {
   );
 });
 
-it("names a missing, short or malformed binding, but not its value", () => {
+it("an error names a missing, short or malformed binding, but not its value", () => {
   const parsed = parseConfig({ REGION: "eu", KEY_SECRETS: "a:short", ADMIN_TOKEN: "hunter2" });
   expect(parsed.ok).toBe(false);
   if (parsed.ok) return;
@@ -38,7 +38,7 @@ it("names a missing, short or malformed binding, but not its value", () => {
   expect(JSON.stringify(parsed)).not.toContain("hunter2");
 });
 
-it("names the wrong field of a malformed JSON variable and its rule", () => {
+it("an error names the wrong field of a malformed JSON variable and its rule", () => {
   const parsed = parseConfig({
     REGION: "eu",
     KEY_SECRETS: `a:${"keys-secret-".padEnd(32, "0123")}`,
@@ -59,7 +59,7 @@ it("names the wrong field of a malformed JSON variable and its rule", () => {
   ]);
 });
 
-describe("a peer", () => {
+describe("the configuration of another region", () => {
   const EU_SIGNS = "eu-signs-".padEnd(32, "0123");
   const US_SIGNS = "us-signs-".padEnd(32, "0123");
   const NEXT = "n".repeat(32);
@@ -88,7 +88,7 @@ describe("a peer", () => {
     ]);
   });
 
-  it("may have the same current and next secret, as at the end of a rotation", () => {
+  it("can have the same current and next secret, as at the end of a rotation", () => {
     expect(peersOf({ PEER_IN_US_NEXT: US_SIGNS, PEER_OUT_US_NEXT: EU_SIGNS })).toEqual([
       { ...us, accepted: [{ sender: "us", secret: US_SIGNS }] },
     ]);

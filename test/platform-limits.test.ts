@@ -27,19 +27,19 @@ test.each([
   ["a row over 2 MB", "INSERT INTO platform_limits VALUES (?, ?)", [HALF, `${HALF}x`]],
   ["a result over 2 MB", MADE, []],
   ["a statement over 100 KB", LONG, []],
-])("rejects in a Durable Object %s", async (_what, statement, values) => {
+])("a Durable Object rejects %s", async (_what, statement, values) => {
   const run = inStorage((sql) => sql.exec(statement, ...values).toArray());
   await expect(run).rejects.toThrow("SQLITE_TOOBIG");
   const one = inStorage((sql) => sql.exec(statement, ...values).one());
   await expect(one).rejects.toThrow("SQLITE_TOOBIG");
 });
 
-test("rejects 101 bound values in a Durable Object", async () => {
+test("a Durable Object rejects 101 bound values", async () => {
   const run = inStorage((sql) => sql.exec(MANY_BOUND, ...MANY).toArray());
   await expect(run).rejects.toThrow("too many SQL variables");
 });
 
-test("stores a string of 2 MB in a Durable Object, and rows that are larger together", async () => {
+test("a Durable Object stores a string of 2 MB, and rows that are larger together", async () => {
   const rows = await inStorage((sql) => {
     sql.exec(
       "INSERT INTO platform_limits VALUES (?, NULL), (?, NULL)",
@@ -56,7 +56,7 @@ function bound(statement: string, ...values: unknown[]): D1PreparedStatement {
   return env.DB.prepare(statement).bind(...values);
 }
 
-test("rejects the same in D1", async () => {
+test("D1 rejects the same", async () => {
   await env.DB.exec("CREATE TABLE IF NOT EXISTS platform_limits (a, b)");
   expect(() => bound("SELECT length(?)", `${LARGEST}x`)).toThrow("SQLITE_TOOBIG");
   expect(() => bound("INSERT INTO platform_limits VALUES (?, ?)", HALF, `${HALF}x`)).toThrow(
@@ -71,7 +71,7 @@ test("rejects the same in D1", async () => {
   await env.DB.exec("DROP TABLE platform_limits");
 });
 
-test("limits a call to an object to 32 MiB", async () => {
+test("a call to an object is limited to 32 MiB", async () => {
   const stub = env.KEY_REGISTER.getByName("platform-limits") as unknown as {
     authorize(given: string): Promise<unknown>;
   };

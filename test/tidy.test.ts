@@ -24,16 +24,16 @@ const besides = fromRoot({
   }),
 });
 
-it("follows the rules of layers, file suffixes and style in src", () => {
+it("src follows the rules of layers, file suffixes and style", () => {
   expect(Object.keys(sources)).toContain("src/index.ts");
   expect(tidySources(sources)).toEqual([]);
 });
 
-it("reaches every file of src from its entry", () => {
+it("the entry of src reaches every file of src", () => {
   expect(deadSources(sources)).toEqual([]);
 });
 
-it("leaves nothing unfinished or switched off", () => {
+it("no file contains unfinished or switched-off code", () => {
   expect(Object.keys(besides)).toContain("scripts/bundle.ts");
   expect(Object.keys(besides)).toContain("src/console/browser/app.tsx");
   expect(unfinished({ ...sources, ...besides })).toEqual([]);
@@ -42,7 +42,7 @@ it("leaves nothing unfinished or switched off", () => {
 /** Where src stands. Who lowers one of these lowers the number; nobody raises it. */
 const MOST = { casts: 64, lookups: 104, alike: 22 };
 
-it("keeps casts, untyped reads and ambiguous names in src at or below their counts", () => {
+it("src contains no more casts, untyped reads and ambiguous names than the recorded counts", () => {
   const { casts, lookups, alike, ambiguous } = countsOf(sources);
   expect(casts).toBeLessThanOrEqual(MOST.casts);
   expect(lookups).toBeLessThanOrEqual(MOST.lookups);
@@ -50,7 +50,7 @@ it("keeps casts, untyped reads and ambiguous names in src at or below their coun
   expect(ambiguous).toEqual([]);
 });
 
-it("counts casts, untyped reads and ambiguous names as a reader would", () => {
+it("the counts of casts, untyped reads and ambiguous names are right in an example", () => {
   const planted = {
     "src/models/protocols/chat/a.ts": `import * as z from "zod/mini";
 export type Said = Part["type"] & { readonly [K in Name as Key<K>]: K };
@@ -220,17 +220,17 @@ const PLANTED: readonly (readonly [string, Files, string])[] = [
   ],
 ];
 
-it("finds nothing in a tree without faults, whatever its comments and strings contain", () => {
+it("the style check finds nothing in files without faults, whatever their comments and strings contain", () => {
   expect(tidySources(CLEAN)).toEqual([]);
   expect(deadSources(CLEAN)).toEqual([]);
 });
 
-it("finds a dead file, though another dead file imports it", () => {
+it("the style check finds an unused file, even if another unused file imports it", () => {
   const dead = { "src/shared/a.ts": "", "src/shared/b.ts": `import "./a.ts";` };
   expect(deadSources({ ...CLEAN, ...dead })).toEqual(Object.keys(dead));
 });
 
-it.each(PLANTED)("finds %s", (_name, planted, fault) => {
+it.each(PLANTED)("the style check finds %s", (_name, planted, fault) => {
   expect(tidySources({ ...CLEAN, ...planted })).toContain(fault);
 });
 
@@ -239,7 +239,7 @@ it.each([
   ["FIX", "ME"],
   ["it.sk", "ip("],
   ["describe.on", "ly("],
-])("finds %s%s", (...mark) => {
+])("the style check finds %s%s", (...mark) => {
   expect(unfinished({ "test/a.test.ts": `it(); // ${mark.join("")}` })).toHaveLength(1);
 });
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { within } from "../src/shared/timers.ts";
 
-it("gives the value or the error of the work, and throws when the work is late", async () => {
+it("within returns the value or the error of the work, and throws when the work is late", async () => {
   expect(await within(Promise.resolve(5), 1000)).toBe(5);
   await expect(within(Promise.reject(new Error("broken")), 1000)).rejects.toThrow("broken");
   const passed = within(new Promise(() => undefined), 1, (_ms, run) => {
@@ -11,7 +11,7 @@ it("gives the value or the error of the work, and throws when the work is late",
   await expect(passed).rejects.toThrow("no answer within 1 ms");
 });
 
-it("ignores a late result after the limit has passed", async () => {
+it("within ignores a late result after the limit has passed", async () => {
   const work = Promise.withResolvers<number>();
   let takenBack = 0;
   const limits: (() => void)[] = [];

@@ -96,15 +96,15 @@ const ALONE: Readonly<Record<(typeof PROVIDERS)[number], readonly [eu: Meaning, 
 const meaningOf = (aliases: ReadonlyMap<string, string>) =>
   ["smart", "fast", "cheap", "embeddings/cheapest"].map((alias) => aliases.get(alias) ?? null);
 
-describe.each(["eu", "us"] as const)("aliases with one provider only, %s", (region) => {
-  it.each(PROVIDERS)("name the expected models: %s", (provider) => {
+describe.each(["eu", "us"] as const)("aliases with only one provider, %s", (region) => {
+  it.each(PROVIDERS)("stand for the expected models: %s", (provider) => {
     const { aliases } = catalogOf({ REGION: region }, liveIn(region, [provider]));
     expect(meaningOf(aliases)).toEqual(ALONE[provider][region === "eu" ? 0 : 1]);
   });
 });
 
 describe("aliases with several providers", () => {
-  it("name the expected models in the EU and the US with all providers", () => {
+  it("stand for the expected models in the EU and the US with all providers", () => {
     expect(meaningOf(catalogOf({}, liveIn("eu")).aliases)).toEqual([
       "anthropic/claude-opus-5.5",
       "openai/gpt-6-luna",
@@ -119,7 +119,7 @@ describe("aliases with several providers", () => {
     ]);
   });
 
-  it("name the sandbox only if it is alone", () => {
+  it("stand for the sandbox only if there is no other provider", () => {
     const sandbox = { id: "sandbox", regions: ["eu"] } as const;
     const both = catalogOf({ SANDBOX: "on" }, [sandbox, ...liveIn("eu", ["mistral"])]).aliases;
     expect(meaningOf(both)).toEqual(ALONE.mistral[0]);
@@ -131,7 +131,7 @@ describe("aliases with several providers", () => {
     ]);
   });
 
-  it("omit chat with only embeddings", () => {
+  it("don't include smart, fast and cheap with only embeddings models", () => {
     const { aliases } = catalogOf({ REGION: "us" }, liveIn("us", ["voyage"]));
     expect([...aliases.keys()]).toEqual(["embeddings/cheapest"]);
   });
@@ -142,7 +142,7 @@ describe("aliases with several providers", () => {
     expect([...backwards]).toEqual([...once]);
   });
 
-  it("name models with tools for smart and fast, everywhere", () => {
+  it("stand for models with tools if they are smart or fast, everywhere", () => {
     const meant = REGIONS.flatMap((region) =>
       PROVIDERS.flatMap((provider) => {
         const { models, aliases } = catalogOf({ REGION: region }, liveIn(region, [provider]));

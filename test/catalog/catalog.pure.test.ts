@@ -28,7 +28,7 @@ const WITH_LLAMA = {
   MODELS: JSON.stringify([LLAMA]),
 };
 
-it("gives no model a route on a host outside its region's residency", () => {
+it("the catalog gives no model a route on a host outside its region's residency", () => {
   const tags = ["eu", "us", "global"] as const;
   for (const region of ["eu", "us"] as const) {
     for (const residency of ["strict", "relaxed"]) {
@@ -51,7 +51,7 @@ it("gives no model a route on a host outside its region's residency", () => {
   expect(allowedTags({ region: "eu", residency: "strict" })).toEqual(["eu"]);
 });
 
-it("raises the catalog's prices by a markup, and keeps an operator's own", () => {
+it("the catalog raises built-in prices by a markup, and keeps an operator's own", () => {
   const own = { ...LLAMA, price: { input: 100, cached: 10, output: 300 } };
   const vars = { ...WITH_LLAMA, MODELS: JSON.stringify([own]), MARKUP_PERCENT: "20" };
   const { models } = catalogOf(vars, [OPENAI_EU, { id: "ollama", regions: ["eu"] }]);
@@ -64,7 +64,7 @@ it("raises the catalog's prices by a markup, and keeps an operator's own", () =>
   });
 });
 
-it("replaces a built-in model by an operator's entry with its ID", () => {
+it("the catalog replaces a built-in model by an operator's entry with the same ID", () => {
   const own = {
     ...LLAMA,
     id: "openai/gpt-4o",
@@ -76,7 +76,7 @@ it("replaces a built-in model by an operator's entry with its ID", () => {
   expect(models.get("openai/gpt-4o")?.routes[0]?.price.input).toBe(9);
 });
 
-it("resolves aliases to the sandbox only while nothing else is active", () => {
+it("the catalog uses the sandbox for aliases only while no other provider is available", () => {
   const alone = catalogOf({ SANDBOX: "on" }, [SANDBOX]);
   expect(Object.fromEntries(alone.aliases)).toEqual({
     smart: "sandbox/echo",
@@ -96,7 +96,7 @@ it("resolves aliases to the sandbox only while nothing else is active", () => {
   expect(catalogOf({ SANDBOX: "off" }, [SANDBOX]).models.size).toBe(0);
 });
 
-it("resolves a pinned alias, and omits one pinned to an inactive model", () => {
+it("the catalog uses the model that an operator sets for an alias, and omits the alias if the model is unavailable", () => {
   const pins = { smart: "openai/gpt-4o", house: "openai/gpt-4o-mini", fast: "sandbox/echo" };
   const { aliases } = catalogOf({ ALIASES: JSON.stringify(pins) }, [OPENAI_EU]);
   expect(aliases.get("smart")).toBe("openai/gpt-4o");
@@ -104,7 +104,7 @@ it("resolves a pinned alias, and omits one pinned to an inactive model", () => {
   expect(aliases.has("fast")).toBe(false);
 });
 
-it("resolves a name to its model, and rejects an unknown, wrong-kind or inactive one", () => {
+it("the catalog finds a model by its name, and rejects a name that is unknown, unavailable or of another kind", () => {
   const catalog = catalogOf({}, [OPENAI_EU]);
   expect(resolveModel(catalog, "cheap", "chat")).toMatchObject({
     ok: true,
@@ -148,13 +148,13 @@ it.each([
   ["claude-3-5-sonnet-20241022", null],
   ["anthropic.claude-haiku-4-5-20251001-v1:0", null],
   ["gpt-4o[1m]", null],
-])("resolves Claude's name in Anthropic clients: %s to %s", (name, model) => {
+])("the catalog finds Claude models by Anthropic's names: %s is %s", (name, model) => {
   const live = [{ id: "anthropic", regions: ["global"] }, OPENAI_EU] as const;
   const resolved = resolveModel(catalogOf({ RESIDENCY: "relaxed" }, live), name, "chat");
   expect(resolved.ok ? resolved.value.id : null).toBe(model && `anthropic/${model}`);
 });
 
-it("lists every active model and alias once, sorted, with created and owner", () => {
+it("the catalog lists every available model and alias once, sorted, with creation time and owner", () => {
   const catalog = catalogOf({ SANDBOX: "on" }, [SANDBOX]);
   const listed = listModels({ catalog, pricing: NO_LISTS, later: [] });
   const ids = listed.map((model) => model.id);
@@ -169,13 +169,13 @@ it("lists every active model and alias once, sorted, with created and owner", ()
   expect(listed.find((model) => model.id === "sandbox/echo")?.owned_by).toBe("sandbox");
 });
 
-it("formats dollars per token exactly, without an exponent", () => {
+it("the catalog formats dollars per token exactly, without an exponent", () => {
   expect(
     [0, 1, 150_000, 2_500_000, 1_000_000_000_000, 1_230_000_000_000].map(dollarsPerToken),
   ).toEqual(["0", "0.000000000001", "0.00000015", "0.0000025", "1", "1.23"]);
 });
 
-it("reports contradictory PROVIDERS, MODELS and ALIASES", () => {
+it("the catalog reports contradictory PROVIDERS, MODELS and ALIASES", () => {
   expect(problems(WITH_LLAMA)).toEqual([]);
   expect(problems({ MODELS: JSON.stringify([LLAMA]) })).toEqual([
     'MODELS: "local/llama" has a route to "ollama", which is neither built in nor in PROVIDERS',

@@ -17,8 +17,8 @@ const pricesOf = (id: string, moment: string) =>
 const listed = (ms: number): string =>
   JSON.stringify([...catalogOf({ REGION: "us" }, liveIn("us"), ms).models]);
 
-describe("the catalog at a moment", () => {
-  it("ends a promotion on its day with the known higher price", () => {
+describe("the catalog at a certain time", () => {
+  it("ends a promotional price on its day with the known higher price", () => {
     const model = "openai/gpt-5.6-sol";
     expect(pricesOf(model, "2026-11-21T23:59:59.999Z")).toEqual([[4_400_000, 22_000_000]]);
     expect(pricesOf(model, "2026-11-22T00:00:00Z")).toEqual([[5_500_000, 33_000_000]]);
@@ -37,7 +37,7 @@ describe("the catalog at a moment", () => {
     ["openai/gpt-5-nano", "2026-12-10"],
     ["openai/gpt-4o", "2027-01-13"],
     ["openai/gpt-5.4-nano", "2027-03-31"],
-  ])("sells %s until the end of %s, and later if SELL_ENDED names it", (model, day) => {
+  ])("sells %s until the end of %s, and later if SELL_ENDED contains its name", (model, day) => {
     const last = `${day}T23:59:59.999Z`;
     const over = new Date(at(last) + 1).toISOString();
     expect(sold(last).has(model)).toBe(true);
@@ -46,13 +46,13 @@ describe("the catalog at a moment", () => {
     expect(sold(over, { SELL_ENDED: '["openai/another"]' }).has(model)).toBe(false);
   });
 
-  it("resolves an alias to a model that is sold at that time", () => {
+  it("uses for an alias a model that is sold at that time", () => {
     const { aliases, models } = catalogOf({}, liveIn("eu"), at("2040-01-01"));
     for (const id of aliases.values()) expect(models.has(id)).toBe(true);
     expect(aliases.get("cheap")).not.toBe("openai/gpt-5-nano");
   });
 
-  it("stays the same within a span, and changes at its end", () => {
+  it("stays the same between two dates, and changes at a date", () => {
     const moment = fc.integer({ min: at("2026-11-01"), max: at("2027-03-31") }); // before the last change
     fc.assert(
       fc.property(moment, fc.double({ min: 0, max: 1, noNaN: true }), (ms, part) => {
@@ -67,7 +67,7 @@ describe("the catalog at a moment", () => {
     );
   });
 
-  it("gets rebuilt at the end of a span, and not earlier", () => {
+  it("gets rebuilt at a date, and not earlier", () => {
     const { catalogAt } = deploymentOf(configWith({ SANDBOX: "off" }));
     const before = catalogAt(at("2026-12-11"));
     expect(catalogAt(at("2026-12-31T23:59:59.999Z"))).toBe(before);

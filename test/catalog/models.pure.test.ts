@@ -13,7 +13,7 @@ const DAY = /^202[3-6]-\d\d-\d\d$/;
 const routesOf = (entries: readonly CatalogEntry[]) =>
   entries.flatMap((entry) => entry.routes.map((route) => [entry.id, route] as const));
 
-it("contains at least 40 chat and 10 embedding models, each id once, as author/model", () => {
+it("the catalog contains at least 40 chat and 10 embedding models, each ID once, as author/model", () => {
   const ids = ENTRIES.map(({ id }) => id);
   expect(ids).toHaveLength(new Set(ids).size);
   for (const id of ids) expect(id).toMatch(/^[a-z0-9-]+\/[a-z0-9.-]+$/);
@@ -50,38 +50,41 @@ describe("a model in the catalog", () => {
 });
 
 describe("a route in the catalog", () => {
-  it.each(routesOf(ENTRIES))("gives %s a valid price, day, hosts and limits", (id, route) => {
-    const { kind, context, maxOutput, abilities } = entryOf(id);
-    const { limits = {}, longPrompt } = route;
-    for (const { price: dated } of route.prices) {
-      const { input, cached, cacheWrite, output, units = {} } = dated;
-      const perUnit = Object.values(units);
-      expect([input, cached, cacheWrite, output, ...perUnit].every(Number.isSafeInteger)).toBe(
-        true,
-      );
-      expect(input + Math.max(0, ...perUnit) > 0).toBe(!FREE.has(id));
-      expect(KINDS[kind].units).toEqual(expect.arrayContaining(Object.keys(units)));
-      expect(output > 0).toBe(kind === "chat");
-      expect(cached > 0).toBe(input > 0);
-      expect(cached).toBeLessThanOrEqual(input);
-      expect(cacheWrite).toBeGreaterThanOrEqual(input);
-    }
-    expectDays(route);
-    expect(["sandbox", ...PROVIDERS]).toContain(route.provider);
-    expect(route.regions.length).toBeGreaterThan(0);
-    expect(["global", ...REGIONS]).toEqual(expect.arrayContaining([...route.regions]));
-    expect(route.regions).toHaveLength(new Set(route.regions).size);
-    expect([undefined, 10]).toContain(route.uplift);
-    // A regional surcharge needs a region to run in.
-    const isRegional = route.regions.some((region) => region !== "global");
-    expect(route.uplift === undefined || isRegional).toBe(true);
-    expect(longPrompt?.above ?? 0).toBeLessThan(context);
-    expect(limits.context ?? 0).toBeLessThan(context);
-    expect(limits.maxOutput ?? 0).toBeLessThan(maxOutput + (kind === "chat" ? 0 : 1));
-    expect(abilities).toEqual(expect.arrayContaining([...(limits.lacks ?? [])]));
-  });
+  it.each(routesOf(ENTRIES))(
+    "contains for %s a valid price, day, hosts and limits",
+    (id, route) => {
+      const { kind, context, maxOutput, abilities } = entryOf(id);
+      const { limits = {}, longPrompt } = route;
+      for (const { price: dated } of route.prices) {
+        const { input, cached, cacheWrite, output, units = {} } = dated;
+        const perUnit = Object.values(units);
+        expect([input, cached, cacheWrite, output, ...perUnit].every(Number.isSafeInteger)).toBe(
+          true,
+        );
+        expect(input + Math.max(0, ...perUnit) > 0).toBe(!FREE.has(id));
+        expect(KINDS[kind].units).toEqual(expect.arrayContaining(Object.keys(units)));
+        expect(output > 0).toBe(kind === "chat");
+        expect(cached > 0).toBe(input > 0);
+        expect(cached).toBeLessThanOrEqual(input);
+        expect(cacheWrite).toBeGreaterThanOrEqual(input);
+      }
+      expectDays(route);
+      expect(["sandbox", ...PROVIDERS]).toContain(route.provider);
+      expect(route.regions.length).toBeGreaterThan(0);
+      expect(["global", ...REGIONS]).toEqual(expect.arrayContaining([...route.regions]));
+      expect(route.regions).toHaveLength(new Set(route.regions).size);
+      expect([undefined, 10]).toContain(route.uplift);
+      // A regional surcharge needs a region to run in.
+      const isRegional = route.regions.some((region) => region !== "global");
+      expect(route.uplift === undefined || isRegional).toBe(true);
+      expect(longPrompt?.above ?? 0).toBeLessThan(context);
+      expect(limits.context ?? 0).toBeLessThan(context);
+      expect(limits.maxOutput ?? 0).toBeLessThan(maxOutput + (kind === "chat" ? 0 : 1));
+      expect(abilities).toEqual(expect.arrayContaining([...(limits.lacks ?? [])]));
+    },
+  );
 
-  it("supports everything its chat model does, for at least one route", () => {
+  it("supports everything its chat model does, for at least one route per model", () => {
     for (const { id, routes } of ENTRIES) {
       for (const limit of ["context", "maxOutput"] as const) {
         expect([id, routes.some(({ limits }) => limits?.[limit] === undefined)]).toEqual([
@@ -116,7 +119,7 @@ const of = (input: number, cached: number, cacheWrite: number, output: number) =
   output,
 });
 
-it("costs exactly the providers' prices", () => {
+it("the catalog's prices are exactly the providers' prices", () => {
   expect(price("openai/gpt-6-luna", "openai")).toEqual(of(100_000, 10_000, 125_000, 500_000));
   expect(price("anthropic/claude-haiku-5.5", "bedrock")).toEqual(
     of(100_000, 10_000, 125_000, 500_000),

@@ -4,7 +4,7 @@ import { READ_EVERY_MS, SPARE_MS } from "../../src/models/catalog/price-list-cac
 import { effort } from "../effort.ts";
 import { LEAD_MS, world } from "./price-world.ts";
 
-it("sells nothing and gives the reason if no list was read while the database is down", async () => {
+it("no model is sold if no price list was read while the database is down, and the reason is returned", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const { state, ask } = world();
   state.isAway = true;
@@ -17,7 +17,7 @@ it("sells nothing and gives the reason if no list was read while the database is
   expect((await ask()).ok).toBe(true);
 });
 
-it("keeps the region's list in memory, however many organizations have their own", async () => {
+it("the region's price list stays in memory, however many organizations have their own", async () => {
   const { state, ask } = world();
   for (let i = 0; i < 1001; i++) await ask(`list-${i}`);
   state.reads = 0;
@@ -25,7 +25,7 @@ it("keeps the region's list in memory, however many organizations have their own
   expect(state.reads).toBe(0);
 });
 
-it("sells by a list through an outage within the lead time, and not by an older one", async () => {
+it("a price list is used during an outage within the lead time, but not longer", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const { state, ask } = world();
   await ask();
@@ -39,7 +39,7 @@ it("sells by a list through an outage within the lead time, and not by an older 
   expect((await ask()).ok).toBe(true);
 });
 
-it("reads a list in use every two minutes, after the response, once for concurrent requests", async () => {
+it("a price list in use is read every two minutes, after the response, once for concurrent requests", async () => {
   const { state, ask } = world();
   await ask();
   for (let i = 0; i < 100; i++) await ask();
@@ -53,7 +53,7 @@ it("reads a list in use every two minutes, after the response, once for concurre
   expect([said(list), said(await ask())]).toEqual([{ percent: 1 }, { percent: 2 }]);
 });
 
-it("sells only at prices that were read within the lead time, even if the database or the clock fails", async () => {
+it("a request is sold only at prices that were read within the lead time, even if the database or the clock fails", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const step = fc.record({
     ms: fc.oneof(fc.nat(200_000), fc.nat(LEAD_MS), fc.integer({ min: -100_000, max: 0 })),

@@ -17,7 +17,7 @@ function place() {
   return { kept, of };
 }
 
-it("sells by another isolate's copy while the database is down, within the lead time", async () => {
+it("a price list read by another isolate is used while the database is down, within the lead time", async () => {
   const { of } = place();
   const first = world(of());
   first.state.percent = 9;
@@ -46,7 +46,7 @@ async function away(copies: PriceCopies): Promise<boolean> {
   return (await ask()).ok;
 }
 
-it("accepts only copies of an isolate with the same region and secret", async () => {
+it("a price list copied by another isolate is accepted only from the same region and secret", async () => {
   const { kept, of } = place();
   await world(of()).ask("mine");
   expect(await away(of())).toBe(true);

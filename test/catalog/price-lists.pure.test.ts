@@ -123,7 +123,7 @@ function expected({ own, region, id, list, at, isConfigured }: World) {
   return { price: plus(base, more), origin };
 }
 
-it("charges by precedence and dates at every moment, as in a simple model", () => {
+it("the price at any time follows the lists' priority and dates, as in a simple model", () => {
   fc.assert(
     fc.property(world, (given) => {
       const { own, region, id, list, at, isConfigured } = given;
@@ -139,7 +139,7 @@ it("charges by precedence and dates at every moment, as in a simple model", () =
   );
 });
 
-it("changes a price at announced moments only", () => {
+it("the price changes only at announced times", () => {
   fc.assert(
     fc.property(world, ({ own, region, id, list, at }) => {
       const model = modelOf(id, list, false);

@@ -32,21 +32,21 @@ function exact(price: Price, usage: Usage): number {
   return Number((sum + 999_999n) / 1_000_000n);
 }
 
-it("charges one micro-credit for one token at 0.15 $/M, and nothing for zero tokens", () => {
+it("a charge is one micro-credit for one token at 0.15 $/M, and nothing for zero tokens", () => {
   const price = { ...FREE, input: 150_000 };
   expect(costOf(price, { ...NO_USAGE, input: 1 })).toBe(1);
   expect(costOf(price, NO_USAGE)).toBe(0);
   expect(costOf({ ...FREE, input: 1_000_000 }, { ...NO_USAGE, input: 7 })).toBe(7);
 });
 
-it("rounds an exact cost up once, also beyond 2^53", () => {
+it("a charge is the exact cost, rounded up once, even beyond 2^53", () => {
   fc.assert(fc.property(prices, usages, (p, u) => costOf(p, u) === exact(p, u)));
   const huge = { ...NO_USAGE, input: 999_999_999, output: 999_999_999 };
   const dear = { ...FREE, input: 999_999_999, output: 999_999_999 };
   expect(costOf(dear, huge)).toBe(exact(dear, huge));
 });
 
-it("never charges less for more tokens, and nothing more for reasoning", () => {
+it("a charge never decreases with more tokens, and doesn't increase for reasoning", () => {
   fc.assert(
     fc.property(prices, usages, fc.nat(1000), (price, usage, more) => {
       for (const field of ["input", "cacheRead", "cacheWrite", "output"] as const) {
@@ -58,7 +58,7 @@ it("never charges less for more tokens, and nothing more for reasoning", () => {
   );
 });
 
-it("charges at most one micro-credit more for a request split in two", () => {
+it("a charge for a request split in two is at most one micro-credit higher", () => {
   fc.assert(
     fc.property(prices, usages, usages, (price, a, b) => {
       const both = {
@@ -73,7 +73,7 @@ it("charges at most one micro-credit more for a request split in two", () => {
   );
 });
 
-it("throws for a cost beyond the safe integers and for invalid token counts", () => {
+it("a charge beyond the largest safe integer or for invalid token counts throws", () => {
   const dear = { ...FREE, input: Number.MAX_SAFE_INTEGER };
   expect(() => costOf(dear, { ...NO_USAGE, input: 1e9 })).toThrow("safe integer");
   for (const input of [-1, 0.5, Number.NaN]) {
@@ -81,7 +81,7 @@ it("throws for a cost beyond the safe integers and for invalid token counts", ()
   }
 });
 
-it("adds a markup of at least its percentage and at most one micro-credit more", () => {
+it("a markup adds at least its percentage and at most one micro-credit more", () => {
   fc.assert(
     fc.property(prices, fc.nat(1000), (price, percent) => {
       const marked = withMarkup(price, percent);
@@ -93,7 +93,7 @@ it("adds a markup of at least its percentage and at most one micro-credit more",
   );
 });
 
-it("applies the long-prompt price from the first token above the limit", () => {
+it("the long-prompt price applies from the first token above the limit", () => {
   const price = { ...FREE, input: 1 };
   const long = { ...FREE, input: 2 };
   const route = { provider: "p", upstreamId: "m", price };
@@ -102,7 +102,7 @@ it("applies the long-prompt price from the first token above the limit", () => {
   expect(priceAt(route, 1_000_000)).toBe(price);
 });
 
-it("charges an hour's cache write twice the input, and other writes their own price", () => {
+it("a one-hour cache write costs twice the input price, and other cache writes have their own price", () => {
   const price = { input: 1_000_000, cached: 0, cacheWrite: 1_250_000, output: 0 };
   const usage = { ...NO_USAGE, cacheWrite: 100, cacheWriteHour: 40 };
   expect(costOf(price, usage)).toBe(60 * 1.25 + 40 * 2);

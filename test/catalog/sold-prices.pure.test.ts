@@ -111,9 +111,9 @@ const PRICES: readonly Row[] = [
   ],
 ];
 
-describe("sold prices", () => {
+describe("the prices at which models are sold", () => {
   it.each(PRICES)(
-    "match to the micro-credit: %s",
+    "match the expected ones to the micro-credit: %s",
     (_what, region, [model, provider, promptTokens], prices) => {
       const { models } = catalogOf({ REGION: region }, liveIn(region));
       const route = models.get(model)?.routes.find((one) => one.provider === provider);
@@ -123,7 +123,7 @@ describe("sold prices", () => {
     },
   );
 
-  it("follow the region's own promise for a provider with two, in either order", () => {
+  it("depend on the region of a provider's host, whichever of its two hosts comes first", () => {
     for (const regions of [["us", "global"] as const, ["global", "us"] as const]) {
       const { models } = catalogOf({ REGION: "us" }, [{ id: "anthropic", regions }]);
       expect(models.get("anthropic/claude-opus-5.5")?.routes[0]?.price.input).toBe(4_400_000);
@@ -131,7 +131,7 @@ describe("sold prices", () => {
     }
   });
 
-  it("follow the list price on a global host in a relaxed EU, or a provider's own", () => {
+  it("equal the list price on a global host if RESIDENCY is relaxed in the EU, or a provider's own price", () => {
     const { models } = catalogOf({ RESIDENCY: "relaxed" }, liveIn("eu"));
     const [anthropic, bedrock] = models.get("anthropic/claude-opus-5.5")?.routes ?? [];
     expect([anthropic?.provider, anthropic?.price.input]).toEqual(["anthropic", 4_000_000]);

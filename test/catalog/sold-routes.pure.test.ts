@@ -13,60 +13,65 @@ const varsOf = ({ region, residency }: (typeof WORLDS)[number]) => ({
   RESIDENCY: residency,
 });
 
-describe.each(WORLDS)("routes in $region, $residency, with all providers", (world) => {
-  const { models } = catalogOf(varsOf(world), liveIn(world.region));
-  const allowed = allowedTags(configWith(varsOf(world)));
+describe.each(WORLDS)(
+  "the routes in $region, with RESIDENCY $residency and all providers",
+  (world) => {
+    const { models } = catalogOf(varsOf(world), liveIn(world.region));
+    const allowed = allowedTags(configWith(varsOf(world)));
 
-  it("run on a host that the region allows and the provider has", () => {
-    const hosts = liveIn(world.region).flatMap(({ regions }) => regions);
-    expect(models.size > 0).toBe(hosts.some((tag) => allowed.includes(tag)));
-    for (const { id, routes } of models.values()) {
-      const entry = CATALOG.find((one) => one.id === id);
-      for (const { provider, upstreamId } of routes) {
-        const known = entry?.routes.find(
-          (route) => route.provider === provider && route.upstreamId === upstreamId,
-        );
-        const tags = liveIn(world.region).find((host) => host.id === provider)?.regions ?? [];
-        const usable = tags.filter((tag) => allowed.includes(tag) && known?.regions.includes(tag));
-        expect([id, provider, usable.length > 0]).toEqual([id, provider, true]);
-      }
-    }
-  });
-
-  it("include every usable model and route, in the catalog's order", () => {
-    for (const entry of CATALOG) {
-      const wanted = entry.routes.filter(({ provider, regions }) =>
-        liveIn(world.region)
-          .find((host) => host.id === provider)
-          ?.regions.some((tag: HostTag) => allowed.includes(tag) && regions.includes(tag)),
-      );
-      const sold = models.get(entry.id)?.routes ?? [];
-      expect(sold.map(({ upstreamId }) => upstreamId)).toEqual(
-        wanted.map(({ upstreamId }) => upstreamId),
-      );
-    }
-  });
-
-  it("define a model by its best route, and limits only below it", () => {
-    for (const { context, maxOutput, abilities, routes } of models.values()) {
-      expect(routes.some(({ limits }) => limits?.context === undefined)).toBe(true);
-      expect(routes.some(({ limits }) => limits?.maxOutput === undefined)).toBe(true);
-      for (const { limits } of routes) {
-        expect(limits === undefined || Object.keys(limits).length > 0).toBe(true);
-        expect(limits?.context ?? 0).toBeLessThan(context);
-        expect(limits?.maxOutput ?? -1).toBeLessThan(maxOutput);
-        for (const lacking of limits?.lacks ?? []) {
-          expect(abilities).toContain(lacking);
-          expect(routes.some((other) => other.limits?.lacks?.includes(lacking) !== true)).toBe(
-            true,
+    it("run on a host that the region allows and the provider has", () => {
+      const hosts = liveIn(world.region).flatMap(({ regions }) => regions);
+      expect(models.size > 0).toBe(hosts.some((tag) => allowed.includes(tag)));
+      for (const { id, routes } of models.values()) {
+        const entry = CATALOG.find((one) => one.id === id);
+        for (const { provider, upstreamId } of routes) {
+          const known = entry?.routes.find(
+            (route) => route.provider === provider && route.upstreamId === upstreamId,
           );
+          const tags = liveIn(world.region).find((host) => host.id === provider)?.regions ?? [];
+          const usable = tags.filter(
+            (tag) => allowed.includes(tag) && known?.regions.includes(tag),
+          );
+          expect([id, provider, usable.length > 0]).toEqual([id, provider, true]);
         }
       }
-    }
-  });
-});
+    });
 
-it("include Claude, GPT, Gemini and Mistral in a strict EU, and no host without a promise", () => {
+    it("include every usable model and route, in the catalog's order", () => {
+      for (const entry of CATALOG) {
+        const wanted = entry.routes.filter(({ provider, regions }) =>
+          liveIn(world.region)
+            .find((host) => host.id === provider)
+            ?.regions.some((tag: HostTag) => allowed.includes(tag) && regions.includes(tag)),
+        );
+        const sold = models.get(entry.id)?.routes ?? [];
+        expect(sold.map(({ upstreamId }) => upstreamId)).toEqual(
+          wanted.map(({ upstreamId }) => upstreamId),
+        );
+      }
+    });
+
+    it("have limits only below those of the model, which its best route defines", () => {
+      for (const { context, maxOutput, abilities, routes } of models.values()) {
+        expect(routes.some(({ limits }) => limits?.context === undefined)).toBe(true);
+        expect(routes.some(({ limits }) => limits?.maxOutput === undefined)).toBe(true);
+        for (const { limits } of routes) {
+          expect(limits === undefined || Object.keys(limits).length > 0).toBe(true);
+          expect(limits?.context ?? 0).toBeLessThan(context);
+          expect(limits?.maxOutput ?? -1).toBeLessThan(maxOutput);
+          for (const lacking of limits?.lacks ?? []) {
+            expect(abilities).toContain(lacking);
+            expect(routes.some((other) => other.limits?.lacks?.includes(lacking) !== true)).toBe(
+              true,
+            );
+          }
+        }
+      }
+    });
+  },
+);
+
+it("the routes of the EU with strict residency include Claude, GPT, Gemini and Mistral, and no host outside the EU", () => {
   const { models } = catalogOf({}, liveIn("eu"));
   const providers = new Set(
     [...models.values()].flatMap(({ routes }) => routes.map((r) => r.provider)),
@@ -78,7 +83,7 @@ it("include Claude, GPT, Gemini and Mistral in a strict EU, and no host without 
   );
 });
 
-it("include every model in at least one region", () => {
+it("the routes of at least one region include every model", () => {
   const catalogs = WORLDS.map((world) => catalogOf(varsOf(world), liveIn(world.region)));
   const isSold = (id: string) => catalogs.some(({ models }) => models.has(id));
   expect(CATALOG.filter(({ id }) => !isSold(id)).map(({ id }) => id)).toEqual([]);
@@ -101,7 +106,7 @@ const ownModel = (id: string, upstream: string) => ({
 /** As much again as the cap is held for reasoning, and so many tokens where that is less. */
 const BESIDE_THE_CAP = { outputFactor: 2, reasoningTokens: 20_000 };
 
-describe("a route's limits", () => {
+describe("the limits of a route", () => {
   it("follow the profile for an operator's provider", () => {
     const sold = catalogOf(
       {
@@ -134,7 +139,7 @@ describe("a route's limits", () => {
     expect(limitsOf("cohere/embed-v4.0", "cohere")).toBeUndefined();
   });
 
-  it("count among active routes, so that a lesser route alone defines the model", () => {
+  it("depend on the available routes: a lesser route as the only one defines the model", () => {
     expect(limitsOf("meta/llama-3.3-70b", "workers-ai")).toEqual({
       choices: 1,
       context: 24_000,
@@ -161,7 +166,7 @@ describe("a route's limits", () => {
   });
 });
 
-it("set a minimum for thinking for Claude 4.5 only", () => {
+it("the minimum of thinking exists for Claude 4.5 only", () => {
   const { models } = catalogOf({ REGION: "us" }, liveIn("us"));
   const floors = [...models.values()].flatMap(({ id, thinkingFloor }) =>
     thinkingFloor === undefined ? [] : [[id, thinkingFloor]],

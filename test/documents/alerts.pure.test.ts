@@ -18,18 +18,18 @@ function metricsIn(text: string): string[] {
 
 const known = Object.values<Metric>(METRICS).map(({ name }) => name);
 
-it("uses existing metrics in rules and dashboard, and every metric in one of them", () => {
+it("the alert rules and dashboard use only existing metrics, and one of them uses every metric", () => {
   expect(metricsIn(RULES).filter((name) => !known.includes(name))).toEqual([]);
   expect(metricsIn(DASHBOARD).filter((name) => !known.includes(name))).toEqual([]);
   expect(metricsIn(RULES + DASHBOARD)).toEqual(known.toSorted());
 });
 
-it("lists exactly the existing metrics on the metrics page", () => {
+it("the metrics page lists exactly the existing metrics", () => {
   const page = metricsIn(readPage("docs/metrics.md")).filter((name) => name !== "turnpike_eu");
   expect(page).toEqual(known.toSorted());
 });
 
-it("uses quantiles only of histogram buckets, and rates of counters", () => {
+it("the alert rules use quantiles only of histogram buckets, and rates only of counters", () => {
   const exprs = [
     ...[...RULES.matchAll(/expr: (.+)/g)].map(([, expr = ""]) => expr),
     ...[...DASHBOARD.matchAll(/"expr": "((?:[^"\\]|\\.)*)"/g)].map(([, expr = ""]) => expr),
@@ -48,7 +48,7 @@ it("uses quantiles only of histogram buckets, and rates of counters", () => {
   expect(wrong).toEqual([]);
 });
 
-it("gives every rule a severity, a summary and a documented action", () => {
+it("every alert rule has a severity, a summary and a documented action", () => {
   const rules = RULES.split(/^ {6}- alert: /m).slice(1);
   for (const rule of rules) {
     expect(rule).toMatch(/^ {8}expr: \S/m);
@@ -60,7 +60,7 @@ it("gives every rule a severity, a summary and a documented action", () => {
   expect(rows.toSorted()).toEqual(named.toSorted());
 });
 
-it("documents an action for exactly the log's alerts", () => {
+it("the documentation has an action for exactly the alerts that the log can contain", () => {
   const sources = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts") && !file.startsWith("console/browser/"))
     .map((file) => read(path.join("src", file)));
@@ -82,7 +82,7 @@ it.each([
   "A region away",
   "A leaked operator's token",
   "A leaked KEY_SECRET",
-])("includes a runbook for %s", (title) => {
+])("the runbook has a section %s", (title) => {
   const runbooks = readPage("docs/runbooks.md");
   const section = runbooks.split(/^## /m).find((part) => part.startsWith(`${title}\n`)) ?? "";
   const parts = ["**Symptoms**", "\n1. ", "**Resolved when**"];

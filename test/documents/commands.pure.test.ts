@@ -45,7 +45,7 @@ function callsOf(cells: readonly string[]): string[] {
   });
 }
 
-it("lists every command and operators' call once in docs/operate.md", () => {
+it("docs/operate.md lists every command and operators' call once", () => {
   const said = ROWS.flatMap(({ commands }) => commands);
   expect([...new Set(said)].toSorted()).toEqual([...COMMANDS.keys()].toSorted());
   const calls = new Set(ROWS.flatMap((row) => row.calls));
@@ -53,7 +53,7 @@ it("lists every command and operators' call once in docs/operate.md", () => {
   expect([...calls].toSorted()).toEqual(declared.toSorted());
 });
 
-it("lists each command's allowed roles in docs/operate.md", () => {
+it("docs/operate.md lists each command's allowed roles", () => {
   const wrong = ROWS.flatMap(({ commands, who, calls }) => {
     const roles = OPERATOR_ENDPOINTS.filter(
       ({ method, path }) => method !== "GET" && calls.includes(`${method} ${path}`),
@@ -84,7 +84,7 @@ function examplesOf(command: Command): string[] {
   return [...text.matchAll(/^ +npm run -s admin -- (.+)$/gm)].map(([, line = ""]) => line);
 }
 
-it("documents only commands with their flags and required arguments", () => {
+it("the documentation contains only commands that exist, with their flags and required arguments", () => {
   const wrong = CALLED.flatMap(({ at, line }) => {
     const plain = line.replace(/--(?:local|url) \S+ ?/, "").replace(/^--json /, "");
     if (/^(?:"\$@"|(?:[a-z]+ )?--help)/.test(plain)) return [];

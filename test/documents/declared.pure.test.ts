@@ -28,7 +28,7 @@ const sources = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding:
   .filter((name) => name.endsWith(".ts") && !name.startsWith("console/browser/"))
   .map((name): [string, string] => [name, readFileSync(path.join(ROOT, "src", name), "utf8")]);
 
-it("lists each path's allowed callers in docs/keys.md", () => {
+it("docs/keys.md lists each path's allowed callers", () => {
   const said = rowsOf("docs/keys.md").flatMap(([what = "", ...cells]) =>
     callsIn(what).map((call) => `${call}: ${cells.join(", ")}`),
   );
@@ -59,13 +59,13 @@ function ofLimited(
   return at.endsWith("/rotate") ? "itself" : "its own";
 }
 
-it("lists in docs/idempotency.md the paths that accept an Idempotency-Key", () => {
+it("docs/idempotency.md lists the paths that accept an Idempotency-Key", () => {
   const takes = OPERATIONS.filter(({ errors }) => errors.includes("idempotency_mismatch"));
   const said = rowsOf("docs/idempotency.md").flatMap(([what = ""]) => callsIn(what));
   expect(said.toSorted()).toEqual(takes.map(({ name }) => name).toSorted());
 });
 
-it("lists every var and secret in docs/configuration.md, with default and range", () => {
+it("docs/configuration.md lists every var and secret, with default and range", () => {
   const rows = rowsOf("docs/configuration.md");
   const read = new Set<string>();
   parseConfig(
@@ -100,14 +100,14 @@ it("lists every var and secret in docs/configuration.md, with default and range"
   expect(said.toSorted()).toEqual(numbers.toSorted());
 });
 
-it("lists exactly the emitted events in docs/webhooks.md", () => {
+it("docs/webhooks.md lists exactly the emitted events", () => {
   const table = rowsOf("docs/webhooks.md").flatMap(([cell = ""]) =>
     [...cell.matchAll(/`([a-z_]+\.[a-z_]+)`/g)].map(([, type = ""]) => type),
   );
   expect(table.toSorted()).toEqual(EVENT_TYPES.toSorted());
 });
 
-it("documents every header of ours on a page for clients", () => {
+it("a page for clients documents every header of ours", () => {
   const pages = readdirSync(path.join(ROOT, "docs")).filter((name) => name.endsWith(".md"));
   const text = pages.map((page) => readPage(`docs/${page}`)).join("\n");
   const headers = sources
@@ -275,7 +275,7 @@ function shown(name: string, value: number): string {
   return isBytes ? `${value / 1_048_576} MiB` : value.toLocaleString("en");
 }
 
-it("shows each bound in docs/limits.md as in src", () => {
+it("docs/limits.md shows each limit with the value in src", () => {
   const rows = new Map(rowsOf("docs/limits.md").map(([what = "", most = ""]) => [what, most]));
   for (const [row, constants] of Object.entries(LIMITS)) {
     const parts = constants.map((constant) => {
@@ -288,7 +288,7 @@ it("shows each bound in docs/limits.md as in src", () => {
   }
 });
 
-it("lists in docs/limits.md every bound of an error or a schema", () => {
+it("docs/limits.md lists every limit in an error or a schema", () => {
   const places =
     /(?:(?:[Aa]t most|more than|deeper than|over|from 0 to|1 to) \$\{|maxLength\(|maximum\(|bytesMax: )([A-Z_]+_MAX(?:_S)?)\b/g;
   const used = sources.flatMap(([file, text]) =>
@@ -306,16 +306,13 @@ it("lists in docs/limits.md every bound of an error or a schema", () => {
 
 const IN_WORDS: Readonly<Record<string, number>> = { three: 3, five: 5, seven: 7, ten: 10 };
 
-it.each(REPEATED_LIMITS)(
-  "states in docs/%s.md the same value as src: %s",
-  (page, before, constant) => {
-    const [, said = "nothing"] = before.exec(readPage(`docs/${page}.md`)) ?? [];
-    const [file = "", name = ""] = constant.split(" ");
-    expect(IN_WORDS[said] ?? Number(said.replaceAll(",", ""))).toBe(valueOf(file, name));
-  },
-);
+it.each(REPEATED_LIMITS)("docs/%s.md has the same value as src: %s", (page, before, constant) => {
+  const [, said = "nothing"] = before.exec(readPage(`docs/${page}.md`)) ?? [];
+  const [file = "", name = ""] = constant.split(" ");
+  expect(IN_WORDS[said] ?? Number(said.replaceAll(",", ""))).toBe(valueOf(file, name));
+});
 
-it("lists every console page in docs/console.md by its label", () => {
+it("docs/console.md lists every console page by its label", () => {
   const source = readFileSync(path.join(ROOT, "src/console/browser/pages.ts"), "utf8");
   const pages = [...source.matchAll(/^ {4}title: "([^"]+)",$/gm)].map(([, title = ""]) => title);
   const said = rowsOf("docs/console.md").flatMap(([names = ""]) => names.split(", "));
@@ -323,7 +320,7 @@ it("lists every console page in docs/console.md by its label", () => {
   expect(said.filter((name) => name !== "page").toSorted()).toEqual(pages.toSorted());
 });
 
-it("lists every provider in docs/providers.md with its variables", () => {
+it("docs/providers.md lists every provider with its variables", () => {
   const rows = new Map(
     rowsOf("docs/providers.md").map(([id = "", ...cells]) => [id, cells.join(" ")]),
   );

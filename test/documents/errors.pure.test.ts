@@ -19,7 +19,7 @@ function sectionOf(anchor: string): string {
 const cases: Cases = { ...CALLER_CASES, ...LIMIT_CASES };
 const page = readPage("docs/errors.md").replaceAll(/<!-- .*? -->\n\n/g, "");
 const anchors = anchorsOf(page);
-it.each(Object.entries(cases))("contains an anchor for %s in docs/errors.md", (_kind, rows) => {
+it.each(Object.entries(cases))("docs/errors.md contains an anchor for %s", (_kind, rows) => {
   for (const [failure] of rows as readonly Case<Failure>[]) {
     expect(anchors).toContain(anchorOf(failure));
     const { status, type } = errorResponseOf(failure);
@@ -31,7 +31,7 @@ it.each(Object.entries(cases))("contains an anchor for %s in docs/errors.md", (_
   }
 });
 
-it("contains an anchor in docs/errors.md for every code of an error", () => {
+it("docs/errors.md contains an anchor for every error code", () => {
   const files = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" });
   const sources = files.filter(
     (name) => name.endsWith(".ts") && !name.startsWith("console/browser/"),
@@ -45,7 +45,7 @@ it("contains an anchor in docs/errors.md for every code of an error", () => {
   expect(codes.filter((code) => !anchors.has(code))).toEqual([]);
 });
 
-it("shows status and type of every error in docs/errors.md, in the row of its status", () => {
+it("docs/errors.md shows status and type of every error in the row of its status", () => {
   const headings = [...page.matchAll(/^### `(\w+)`$/gm)].map(([, anchor = ""]) => anchor);
   const wrong = headings.filter((anchor) => {
     const [, status] = /^(\d{3}), type `\w+`/.exec(sectionOf(anchor)) ?? [];

@@ -13,7 +13,7 @@ const report = (success: boolean, measured: object): string => {
   return JSON.stringify({ success, testResults: [{ assertionResults }] });
 };
 
-it("contains every row of docs/figures.md with its target, and writes one row at a time", () => {
+it("docs/figures.md contains every row with its target, and is written one row at a time", () => {
   const page = readFileSync(path.join(import.meta.dirname, "../../docs/figures.md"), "utf8");
   expect(withMeasured(page, new Map(), STAMP)).toBe(page);
   const written = withMeasured(page, new Map([[6, "a | b\nc\u00e9 | d"]]), STAMP);
@@ -22,7 +22,7 @@ it("contains every row of docs/figures.md with its target, and writes one row at
   expect(() => withMeasured("no markers", new Map(), STAMP)).toThrow("once each");
 });
 
-it("sums a row's measurements, marks it missed after a failed test, and needs a figure", () => {
+it("a row of figures contains the sum of its measurements, is missed after a failed test, and needs a measurement", () => {
   const seen = reportSeen(report(true, { operations: 0, forged: 1500 }));
   const row = ROWS[8];
   if (row === undefined) throw new Error("there is no row 9");

@@ -29,7 +29,7 @@ const PERCENT_MAX: Readonly<Record<string, number>> = {
 };
 
 describe("the repository's language", () => {
-  it.each(RULES)("keeps the rule: $name", (rule: Rule) => {
+  it.each(RULES)("follows the rule: $name", (rule: Rule) => {
     const { percent, faults } = findFaults(rule, texts);
     const shown = percent <= (PERCENT_MAX[rule.name] ?? 0) ? [] : faults;
     expect(shown).toEqual([]);
@@ -54,12 +54,12 @@ it.each([
   ["src/a.ts", "/** Of a key, what is left. */", "start a doc comment"],
   ["src/a.ts", "export type Asked = string;", "use the field's term"],
   ["test/a.test.ts", 'it("of a megabyte and no more", run);', "continue the describe block"],
-])("finds in %s the fault of %j", (file, text, name) => {
+])("the language rules find in %s the fault of %j", (file, text, name) => {
   const broken = RULES.filter((rule) => findFaults(rule, textsOf(file, text)).faults.length > 0);
   expect(broken.map((rule) => rule.name).join()).toContain(name);
 });
 
-it("finds no fault in plain language", () => {
+it("the language rules find no fault in plain language", () => {
   const text =
     "Retries are safe: reusing a `--reference` adds no credits. Read [what](a.md) first.";
   expect(RULES.filter((rule) => findFaults(rule, textsOf("docs/a.md", text)).percent > 0)).toEqual(

@@ -7,11 +7,11 @@ import { blocksOf, examplesOf, pagePaths, readPage, ROOT } from "./pages.ts";
 const README_LINES_MAX = 200;
 const MAP_LINES_MAX = 120;
 
-it.each(pagePaths())("contains no broken link or anchor: %s", (page) => {
+it.each(pagePaths())("the page contains no broken link or anchor: %s", (page) => {
   expect(brokenLinks(page)).toEqual([]);
 });
 
-it("links every page below docs from docs/README.md, directly or not", () => {
+it("docs/README.md links to every page below docs, directly or not", () => {
   const reached = new Set(["docs/README.md"]);
   for (const page of reached) {
     for (const [, file = ""] of readPage(page).matchAll(/\]\(([^()\s:#]+\.md)(?:#[^)]*)?\)/g)) {
@@ -21,7 +21,7 @@ it("links every page below docs from docs/README.md, directly or not", () => {
   expect(pagePaths().filter((page) => page.startsWith("docs/") && !reached.has(page))).toEqual([]);
 });
 
-it("runs every shell block or gives a reason, and closes every fence", () => {
+it("every shell block runs in a test or has a reason not to, and every code block is closed", () => {
   for (const page of pagePaths()) {
     const markdown = readPage(page);
     expect(() => examplesOf(markdown), page).not.toThrow();
@@ -29,12 +29,12 @@ it("runs every shell block or gives a reason, and closes every fence", () => {
   }
 });
 
-it("limits the length of README and map", () => {
+it("the README and the map of the code have a limited length", () => {
   expect(readPage("README.md").split("\n").length - 1).toBeLessThanOrEqual(README_LINES_MAX);
   expect(readPage("src/README.md").split("\n").length - 1).toBeLessThanOrEqual(MAP_LINES_MAX);
 });
 
-it("names no missing document in any file", () => {
+it("no file names a missing document", () => {
   const folders = ["src", "scripts", "docs", "test"];
   const files = folders.flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: "utf8" })
@@ -52,7 +52,7 @@ it("names no missing document in any file", () => {
   expect(named).toEqual([]);
 });
 
-it("names no missing source file in comments, map and decisions", () => {
+it("comments, the map and decisions name no missing source file", () => {
   const folders = ["src", "scripts", "docs/internals", "test", "migrations"];
   const files = folders
     .flatMap((folder) =>
@@ -83,7 +83,7 @@ const ELSEWHERE = /^\.\w|^0002_what\.sql$|(?:^|\/)ai-api\.ts$/;
 /** A test file without its ends, from `test/`, as the table names it. */
 const stemOf = (file: string): string => file.replace(/(?:\.(?:pure|long))?\.test\.ts$/, "");
 
-it("lists every test folder in test/README.md, and no missing tests", () => {
+it("test/README.md lists every test folder, and no missing tests", () => {
   const all = readdirSync(path.join(ROOT, "test"), { recursive: true, encoding: "utf8" }).filter(
     (name) => !name.includes("node_modules"),
   );
@@ -105,7 +105,7 @@ it("lists every test folder in test/README.md, and no missing tests", () => {
   expect(files.filter((name) => !isThere.some((one) => one(name)))).toEqual([]);
 });
 
-it("finds a broken link: to a missing file, anchor or address", () => {
+it("the link check finds a broken link to a missing file, anchor or address", () => {
   const links = "[a](start.md) [b](none.md) [c](start.md#none) [d](#here) [e](#gone) [f](http://x)";
   expect(brokenLinks("docs/limits.md", `# Here\n\n${links}\n\n\`[g](none.md)\``)).toEqual([
     "none.md",
@@ -115,7 +115,7 @@ it("finds a broken link: to a missing file, anchor or address", () => {
   ]);
 });
 
-it("creates anchors like GitHub", () => {
+it("the link check computes anchors like GitHub", () => {
   const page = "# `end_user` & you\n## Twice\n## Twice\n```sh\n# no heading\n```\n";
   expect([...anchorsOf(page)]).toEqual(["end_user--you", "twice", "twice-1"]);
 });

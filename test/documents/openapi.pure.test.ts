@@ -60,7 +60,7 @@ const NO_PARAMETERS = new Set([
   "cf-mitigated",
 ]);
 
-it("documents exactly the request headers that the code reads as parameters", () => {
+it("the OpenAPI document has exactly the request headers that the code reads as parameters", () => {
   const files = readdirSync(path.join(ROOT, "src"), { recursive: true, encoding: "utf8" });
   const read = files
     .filter(
@@ -80,7 +80,7 @@ it("documents exactly the request headers that the code reads as parameters", ()
   expect([...asked].toSorted()).toEqual([...new Set(told)].toSorted());
 });
 
-it("exposes every documented response header below /v1 to browsers", () => {
+it("every response header documented below /v1 can be read by browsers", () => {
   const headers = new Headers();
   allowOrigin(headers, "https://app.example.com", null);
   const exposed = new Set(headers.get("access-control-expose-headers")?.split(", "));
@@ -96,7 +96,7 @@ it("exposes every documented response header below /v1 to browsers", () => {
   expect([...new Set(named)].filter((name) => !exposed.has(name))).toEqual([]);
 });
 
-it("links only to operations, with all their path parameters", () => {
+it("the OpenAPI document's links lead only to operations, with all their path parameters", () => {
   const links = operations.flatMap(({ responses }) =>
     Object.values(responses).flatMap((answer) => Object.values(answer.links ?? {})),
   );
@@ -108,7 +108,7 @@ it("links only to operations, with all their path parameters", () => {
   }
 });
 
-it("contains only portable patterns: no Unicode classes or lookaround", () => {
+it("the OpenAPI document contains only portable patterns: no Unicode classes or lookaround", () => {
   const patterns = [...text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, one = ""]) => {
     return JSON.parse(one) as string;
   });
@@ -116,7 +116,7 @@ it("contains only portable patterns: no Unicode classes or lookaround", () => {
   expect(patterns.filter((one) => /\\p\{|\(\?[=!<]/.test(one))).toEqual([]);
 });
 
-it("lists every error of the document as a heading in docs/errors.md", () => {
+it("docs/errors.md has every error of the OpenAPI document as a heading", () => {
   const anchors = anchorsOf(readPage("docs/errors.md"));
   expect(ANCHORS.filter((anchor) => !anchors.has(anchor))).toEqual([]);
 });

@@ -141,7 +141,7 @@ const QUERIES = [
 ];
 
 it.each(QUERIES)(
-  "finds $page for '$query' within the first $within results",
+  "the search of the docs site finds $page for '$query' within the first $within results",
   ({ query, page, within }) => {
     const found = search(entries, query, { audience: audienceOf(page) ?? "" });
     const hits = [...new Set(found.map(({ url }) => url.split("#")[0]))].slice(0, within);
@@ -152,11 +152,11 @@ it.each(QUERIES)(
   },
 );
 
-it("finds nothing for an unknown word", () => {
+it("the search of the docs site finds nothing for an unknown word", () => {
   expect(search(entries, "xyzzyplugh")).toEqual([]);
 });
 
-it("gives every page a unique title and one place in its audience's tree", () => {
+it("every page of the docs site has a unique title and one place in its audience's tree", () => {
   const titles = pages.map(({ markdown }) => /^# (.+)$/m.exec(markdown)?.[1]);
   expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([]);
   const placed = AUDIENCES.flatMap(([audience]) =>
@@ -166,7 +166,7 @@ it("gives every page a unique title and one place in its audience's tree", () =>
   expect(placed.toSorted()).toEqual(all.toSorted());
 });
 
-it("keeps repository terms and unset variables out of pages for customers", () => {
+it("pages for customers contain no repository terms or unset variables", () => {
   const theirs = pages.filter(({ name }) => audienceOf(name) === "use" && name !== CHANGELOG);
   expect(theirs.length).toBeGreaterThan(10);
   for (const { name, markdown } of theirs) {
@@ -177,14 +177,14 @@ it("keeps repository terms and unset variables out of pages for customers", () =
   }
 });
 
-it("redirects every page that moved", () => {
+it("every moved page of the docs site redirects", () => {
   const lines = redirectsOf(pages).trim().split("\n");
   expect(lines).toContain("/docs/errors /docs/use/errors 301");
   expect(lines).toContain("/docs/internals/decisions/ /docs/develop/decisions/ 301");
   expect(new Set(lines.map((line) => line.split(" ")[0])).size).toBe(lines.length);
 });
 
-it("opens the required fields of each body, and folds the others", () => {
+it("the API reference opens the required fields of each body, and folds the others", () => {
   const chat = api.find(({ name }) => name === "api/chat")?.markdown ?? "";
   const { html } = renderMarkdown(chat, () => null);
   const [, required, other] = [
@@ -194,7 +194,7 @@ it("opens the required fields of each body, and folds the others", () => {
   expect(other?.slice(1)).toEqual([undefined, expect.stringContaining("<code>temperature</code>")]);
 });
 
-it("lists the operations of a task at the top of its page, one page for each task", () => {
+it("each page of the API reference lists the operations of one task at its top", () => {
   const own = api.filter(({ name }) => /^api\/(?!operators)/.test(name));
   expect(own.map(({ name }) => name)).toEqual(expect.arrayContaining(TASKS));
   for (const { name, markdown } of own) {
@@ -204,7 +204,7 @@ it("lists the operations of a task at the top of its page, one page for each tas
   }
 });
 
-it("colors code without scripts or styles, and keeps each placeholder in one piece", () => {
+it("code on the docs site is colored without scripts or styles, and each placeholder is one piece", () => {
   for (const { name, markdown } of pages) {
     const { html } = renderMarkdown(markdown, () => null);
     expect(html, name).not.toMatch(/ style=|<script/);
@@ -218,7 +218,7 @@ it("colors code without scripts or styles, and keeps each placeholder in one pie
   expect(highlighted('{"a": true}', "json")).toContain('<span class="t-constant">true</span>');
 });
 
-it("shows the files of the quickstart unchanged", () => {
+it("the quickstart page shows its files unchanged", () => {
   const page = readPages().find(({ name }) => name === "quickstart")?.markdown ?? "";
   const shown = [...page.matchAll(/^```\w+ file: (\S+)\n([^]*?)^```$/gm)];
   expect(shown.map(([, file]) => file)).toEqual([
@@ -230,7 +230,7 @@ it("shows the files of the quickstart unchanged", () => {
   }
 });
 
-it("includes every field of every schema in the API reference", () => {
+it("the API reference includes every field of every schema", () => {
   const { paths, components } = JSON.parse(openApi) as {
     paths: object;
     components: { schemas: Readonly<Record<string, { properties?: object }>> };

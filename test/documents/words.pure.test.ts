@@ -33,7 +33,7 @@ function textsIn(value: unknown): string[] {
   });
 }
 
-it.each(Object.entries(READ))("contains no private term of the code: %s", (_, text) => {
+it.each(Object.entries(READ))("the texts contain no internal term of the code: %s", (_, text) => {
   const words = new RegExp(String.raw`\b(?:${PRIVATE.join("|")})(?:s|es)?\b`, "i");
   expect(text.split("\n").filter((line) => words.test(line))).toEqual([]);
 });

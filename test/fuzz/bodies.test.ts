@@ -149,9 +149,9 @@ function exact(dollars: unknown, amount: unknown): Met {
   return "accepted";
 }
 
-describe("bytes of a body", () => {
+describe("the JSON bytes of a request body", () => {
   it(
-    `parse like a second reader, or are rejected by both, in ${runsOf("json text")} inputs`,
+    `parse as with a second parser, or both reject them, in ${runsOf("json text")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       expect(await faultsOf("json text", bodiesOf(ALL, readTwice))).toBe("");
@@ -159,12 +159,9 @@ describe("bytes of a body", () => {
   );
 });
 
-describe("a paid request", () => {
-  const holds =
-    "is refused as a 400, or is the same at the same price when it is written and read again";
-
+describe("a paid request with a generated body", () => {
   it(
-    `keeps that chat ${holds}, in ${runsOf("chat bodies")} inputs`,
+    `returns 400 or stays the same at the same price for chat, in ${runsOf("chat bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = priced((body) => prepared(chatEndpoint, body, catalog));
@@ -173,7 +170,7 @@ describe("a paid request", () => {
   );
 
   it(
-    `keeps that an embeddings request ${holds}, in ${runsOf("embeddings bodies")} inputs`,
+    `returns 400 or stays the same at the same price for embeddings, in ${runsOf("embeddings bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = priced((body) => prepared(embeddingsEndpoint, body, catalog));
@@ -182,9 +179,9 @@ describe("a paid request", () => {
   );
 });
 
-describe("a body of another protocol", () => {
+describe("a generated body of another protocol", () => {
   it(
-    `rejects a Messages body with 400 or prices it like a chat, in ${runsOf("Messages bodies")} inputs`,
+    `returns 400 for Messages or has the price of a chat, in ${runsOf("Messages bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(messagesEndpoint);
@@ -193,7 +190,7 @@ describe("a body of another protocol", () => {
   );
 
   it(
-    `rejects a Responses body with 400 or prices it like a chat, in ${runsOf("Responses bodies")} inputs`,
+    `returns 400 for Responses or has the price of a chat, in ${runsOf("Responses bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const check = converted(responsesEndpoint);
@@ -202,9 +199,9 @@ describe("a body of another protocol", () => {
   );
 });
 
-describe("a management body", () => {
+describe("a generated body for a management endpoint", () => {
   it(
-    `gets a 400, or survives writing and reading, in ${runsOf("other bodies")} inputs`,
+    `returns 400, or stays the same when written and read, in ${runsOf("other bodies")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const good = CASES.map(({ seed }) => seed);

@@ -23,16 +23,16 @@ function same(error: object): object {
 }
 
 describe("a fuzzer", () => {
-  it(`takes a share of the ${INPUTS} inputs, and all together take all`, () => {
+  it(`runs its share of the ${INPUTS} inputs, and all fuzzers together run all`, () => {
     expect(FUZZERS.reduce((sum, fuzzer) => sum + runsOf(fuzzer), 0)).toBe(INPUTS);
     expect(FUZZERS.map(runsOf)).toSatisfy((all: number[]) => all.every(Number.isSafeInteger));
   });
 
-  it("finds nothing in sound code", async () => {
+  it("finds nothing in correct code", async () => {
     expect(await faultsOf("messages of a peer", { ...numbers, check: isEven })).toBe("");
   });
 
-  it("reports the smallest input that fails, as it is sent, with the seed", async () => {
+  it("reports the smallest failing input, as it is sent, with the seed", async () => {
     const report = await faultsOf("messages of a peer", { ...numbers, check: isSmall });
     expect(report).toMatch(/seed: \d+/);
     expect(report).toContain("Sent: 1000\n");
@@ -45,7 +45,7 @@ describe("a fuzzer", () => {
   });
 });
 
-describe("the table of errors", () => {
+describe("the fuzzers' check of error responses", () => {
   const none: Failure = { kind: "not_found", message: "No such key." };
   const fault = async (
     change: (error: Record<string, unknown>) => object,
@@ -58,7 +58,7 @@ describe("the table of errors", () => {
     return faultOf(status ?? response.status, response.headers, body);
   };
 
-  it("contains an error of the interface", async () => {
+  it("accepts an error that follows the API", async () => {
     expect(await fault(same)).toBeNull();
   });
 
@@ -84,7 +84,7 @@ describe("the table of errors", () => {
   });
 });
 
-describe("the strict JSON reader", () => {
+describe("the fuzzers' strict JSON parser", () => {
   it.each(["{}", '{"a":[1,-0.5e3,"\\u00e9",null,true]}', ' { "__proto__" : 1 } ', '{"a":{"a":1}}'])(
     "accepts %s",
     (text) => {

@@ -93,9 +93,9 @@ async function isRefused({ key, edits, path }: Forged): Promise<Met> {
   return "refused";
 }
 
-describe("a key that was changed", () => {
+describe("a key with a changed character", () => {
   it(
-    `gets a 401 without an object or a statement, in ${runsOf("keys")} inputs`,
+    `gets a 401 without an object call or a query, in ${runsOf("keys")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: forged, show: JSON.stringify, check: isRefused, least: 1 };

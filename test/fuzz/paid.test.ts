@@ -93,7 +93,7 @@ async function isExact({ mutation, idempotency }: Input): Promise<Met> {
 
 describe("a paid request with any body", () => {
   it(
-    `leaves no hold, and charges the reported cost or nothing, in ${runsOf("paid requests")} inputs`,
+    `leaves no hold, and pays the reported cost or nothing, in ${runsOf("paid requests")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: shownInput, check: isExact };

@@ -87,9 +87,9 @@ function shownInput(one: Input): string {
   return `${provider.id} ${stream ? "stream" : "json"} ${status ?? 200} ${text}`;
 }
 
-describe("a provider", () => {
+describe("a provider's adapter with a generated response", () => {
   it(
-    `returns the same however the response is split, never throws or leaks, in ${runsOf("providers")} inputs`,
+    `returns the same however the response is split, and never throws or reveals a secret, in ${runsOf("providers")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: input, show: shownInput, check: isSound };

@@ -34,9 +34,9 @@ function urlOf(query: string, number: string, name: string): string {
   return `${ORIGIN}/v1/users?${query}&${name}=${encodeURIComponent(number)}`;
 }
 
-describe("a query string", () => {
+describe("a generated query string", () => {
   it(
-    `causes a 400, or returns a page or range within bounds, in ${runsOf("query strings")} inputs`,
+    `returns 400, or a page or range within its limits, in ${runsOf("query strings")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const names = fc.constantFrom("limit", "offset", "x");
@@ -66,9 +66,9 @@ function decoded(segment: string): string | undefined {
   }
 }
 
-describe("a path", () => {
+describe("a generated path", () => {
   it(
-    `gets routed with single slashes, or rejected for an invalid escape, in ${runsOf("paths as routed")} inputs`,
+    `reaches a route with single slashes, or returns 400 for an invalid escape, in ${runsOf("paths as routed")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: paths, show: (path: string) => path, check: isRoutedOnce };

@@ -135,9 +135,9 @@ async function isTaken({ sign, changes }: Changed): Promise<Met> {
   return "refused";
 }
 
-describe("a signed message that was changed, or wrongly signed", () => {
+describe("a changed or wrongly signed message between regions", () => {
   it(
-    `gets the 404 of an unknown path, in ${runsOf("signatures")} inputs`,
+    `gets the same 404 as an unknown path, in ${runsOf("signatures")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: changedMessages, show: JSON.stringify, check: isTaken };
@@ -166,9 +166,9 @@ async function isAnswered([mutation, isKnown]: [Mutation, boolean]): Promise<Met
   return answer?.status === 200 ? "accepted" : "refused";
 }
 
-describe("a peer's own message with any body", () => {
+describe("a correctly signed message between regions with any body", () => {
   it(
-    `gets a 200 or an error of the interface, in ${runsOf("messages of a peer")} inputs`,
+    `gets a 200 or a documented error, in ${runsOf("messages of a peer")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = fc.tuple(mutations(SEEDS.length), fc.boolean());

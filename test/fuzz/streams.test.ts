@@ -58,9 +58,9 @@ function readTwice([whole, where]: [string, number[]]): Met {
   return events.length > 0 ? "accepted" : "refused";
 }
 
-describe("an event stream", () => {
+describe("a generated event stream", () => {
   it(
-    `parses any lines, cut anywhere, like a second reader, in ${runsOf("event streams")} inputs`,
+    `gives the same events as a second parser, however it is split, in ${runsOf("event streams")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = fc.tuple(text, cuts);
@@ -179,7 +179,7 @@ function sameEvents(one: Input): Met {
   return events.at(-1)?.kind === "end" ? "accepted" : "refused";
 }
 
-describe("an upstream's stream", () => {
+describe("a provider's generated stream", () => {
   it(
     `gives the same events or an error, however it is split or damaged, in ${runsOf("upstream streams")} inputs`,
     { timeout: TIMEOUT_MS },

@@ -90,9 +90,9 @@ function readTwice(bytes: Uint8Array, seed: number): Met {
   return "accepted";
 }
 
-describe("a message between regions", () => {
+describe("a generated message between regions", () => {
   it(
-    `survives writing and reading, or is rejected, in ${runsOf("messages between regions")} inputs`,
+    `stays the same when written and read, or is rejected, in ${runsOf("messages between regions")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const good = MESSAGES.map(({ seed }) => seed);
@@ -170,9 +170,9 @@ function isServed(mutation: Mutation): Met {
   return "accepted";
 }
 
-describe("an operator's variable", () => {
+describe("a generated operator's variable", () => {
   it(
-    `causes a rejection by name, or serves its models' maximum, in ${runsOf("operators' variables")} inputs`,
+    `returns an error with its name, or works at its models' maximum, in ${runsOf("operators' variables")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const inputs = mutations(VARIABLES.length);

@@ -125,7 +125,7 @@ async function isWhole(mutation: Mutation): Promise<Met> {
 
 describe("a write with any body", () => {
   it(
-    `fails without a change, or is stored as returned, in ${runsOf("writes to the application")} inputs`,
+    `returns an error without a change, or is stored as returned, in ${runsOf("writes to the application")} inputs`,
     { timeout: TIMEOUT_MS },
     async () => {
       const checking = { inputs: mutations(CASES.length), show: shownWrite, check: isWhole };

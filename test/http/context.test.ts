@@ -24,7 +24,7 @@ describe("every response", () => {
     ["500 of a thrown string", "/v1/throws-text", "GET", 500],
     ["redirect, whose headers are immutable", "/v1/copied", "GET", 302],
     ["204", "/v1/empty", "GET", 204],
-  ])("carries our ID and headers once: %s", async (_, path, method, status) => {
+  ])("contains our ID and headers once: %s", async (_, path, method, status) => {
     const theirs = { method, headers: { "x-request-id": "req_theirs" } };
     const [one, two] = [await call(path, theirs), await call(path, theirs)];
     expect(one.status).toBe(status);
@@ -45,7 +45,7 @@ describe("every response", () => {
     expect(response.headers.get("location")).toBe("http://eu.test/elsewhere");
   });
 
-  it("names the organization and the key's rate for an authenticated request, errors too", async () => {
+  it("contains the organization and the key's limit if authenticated, even as an error", async () => {
     const response = await call("/v1/chat/completions", { method: "POST" });
     expect(response.status).toBe(429);
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -57,7 +57,7 @@ describe("every response", () => {
     });
   });
 
-  it("sends no body for HEAD, whatever the status", async () => {
+  it("contains no body for HEAD, whatever the status", async () => {
     for (const path of ["/v1/models", "/nowhere", "/v1/chat/completions", "/v1/throws"]) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const response = await call(path, { method: "HEAD" });
@@ -66,7 +66,7 @@ describe("every response", () => {
   });
 });
 
-it("passes a stream through without buffering, caching or transformation", async () => {
+it("a stream passes through the Worker without buffering, caching or transformation", async () => {
   const response = await call("/v1/stream");
   expect(response.headers.get("cache-control")).toBe("no-cache, no-transform");
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -79,7 +79,7 @@ it("passes a stream through without buffering, caching or transformation", async
 describe("a misconfigured deployment", () => {
   const broken = { ...env, KEY_SECRETS: `a:${SECRET.slice(0, 20)}`, ADMIN_TOKEN: "" };
 
-  it.each(["/v1/models", "/healthz", "/nowhere", "/"])("rejects %s with 503", async (path) => {
+  it.each(["/v1/models", "/healthz", "/nowhere", "/"])("returns 503 for %s", async (path) => {
     const response = await call(path, {}, { ...broken });
     expect(response.status).toBe(503);
     expect(response.headers.get("retry-after")).toBe("30");
@@ -98,7 +98,7 @@ describe("a misconfigured deployment", () => {
 });
 
 describe("the request log", () => {
-  it("contains one line per request with the route's pattern, and nothing the caller sent", async () => {
+  it("contains one line per request with the route's pattern, and nothing that the caller sent", async () => {
     await call(`/v1/models/${SECRET}?q=${SECRET}`, {
       headers: { authorization: `Bearer ${SECRET}` },
     });
@@ -132,7 +132,7 @@ describe("the request log", () => {
   it.each([
     ["/v1/throws", "TypeError", true],
     ["/v1/throws-text", "thrown string", false],
-  ])("contains a bug in %s once, without its content", async (path, name, hasFrames) => {
+  ])("contains an exception in %s once, without its content", async (path, name, hasFrames) => {
     const response = await call(path);
     const error = await errorOf(response);
     expect(error).toMatchObject({ type: "api_error", code: null });

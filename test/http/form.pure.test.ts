@@ -63,7 +63,7 @@ describe("parseForm", () => {
     expect(file instanceof FormFile && file.bytes.buffer === body.buffer).toBe(true);
   });
 
-  it("gives the same identity to the same fields with another boundary", async () => {
+  it("returns the same fingerprint for the same fields with another boundary", async () => {
     const [one, two] = await Promise.all(
       [0, 1].map(async () => {
         const form = new OutgoingForm(formOf("same"));
@@ -95,7 +95,7 @@ describe("parseForm", () => {
     ["a\\b;c.m4a", "audio/webm;codecs=opus", "a_b;c.m4a", "audio/webm"],
     ["", "sound", "file", "application/octet-stream"],
   ])(
-    "sends a file %j of the type %j under a plain name and type",
+    "returns for a file %j of the type %j a plain name and type",
     async (filename, type, ...plain) => {
       const form = new OutgoingForm([["file", new FormFile(filename, type, utf8("x"))]]);
       const [[, file] = []] = parsed(await sent(form), form.type) ?? [];
@@ -103,7 +103,7 @@ describe("parseForm", () => {
     },
   );
 
-  it("rejects a name that is given twice", () => {
+  it("rejects a field that is given twice", () => {
     const twice = formObject([
       ["model", "a"],
       ["model", "b"],
@@ -125,7 +125,7 @@ describe("parseForm", () => {
     expect(boundaryOf(type)).toBe(boundary);
   });
 
-  it("reads 20 MiB of the most expensive bytes within a second", () => {
+  it("reads 20 MiB of the slowest bytes within a second", () => {
     const head = utf8(`--b\r\n${FIELD}; filename="x"\r\n\r\n`);
     const body = new Uint8Array(20 * 1024 * 1024).fill(13);
     body.set(head);

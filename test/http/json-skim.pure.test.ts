@@ -27,7 +27,7 @@ function without(value: unknown): unknown {
   );
 }
 
-it("copies JSON without the omitted fields, however it is split and spaced", () => {
+it("skimming JSON removes only the omitted fields, however it is split and spaced", () => {
   const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 6 });
   fc.assert(
     fc.property(values, cuts, fc.constantFrom(0, 1), (value, at, indent) => {
@@ -49,7 +49,7 @@ it("copies JSON without the omitted fields, however it is split and spaced", () 
 const event = (output: string): string =>
   `data: ${JSON.stringify({ type: "end", response: { output, usage: { total: 7 } } })}\n\n`;
 
-it("skims an event of its repeated content only if it is too long", () => {
+it("skimming removes the repeated content of an event only if the event is too long", () => {
   const bytes = new TextEncoder().encode(event("short") + event("x".repeat(500)) + event("short"));
   for (const size of [1, 7, 64, bytes.length]) {
     const decoder = new SseDecoder(100, LEFT);

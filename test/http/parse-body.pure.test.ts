@@ -34,7 +34,7 @@ const body = z.object({
 });
 const good = { model: "m", messages: [{ role: "user", content: "hi" }] };
 
-it("returns a valid body", () => {
+it("parseBody returns a valid body", () => {
   expect(parseBody(body, { ...good, extra: 1, temperature: null })).toEqual({
     ok: true,
     value: { ...good, temperature: null },
@@ -45,7 +45,7 @@ function withMessage(...messages: unknown[]): { messages: unknown[] } {
   return { messages };
 }
 
-describe("the error of an invalid body", () => {
+describe("the error for an invalid body", () => {
   it.each<[Record<string, unknown>, string, string]>([
     [{ model: undefined }, "model", "Missing required parameter: 'model'."],
     [{ messages: undefined }, "messages", "Missing required parameter: 'messages'."],
@@ -153,7 +153,7 @@ describe("query parameters", () => {
     ["?limit=ten", "limit", "limit must be a whole number."],
     ["?limit=99999999999999999999", "limit", "limit must be a whole number."],
     ["?limit=5&limit=6", "limit", "limit must be given once."],
-  ])("causes a 400: %s", (query, param, text) => {
+  ])("return 400 for %s", (query, param, text) => {
     expect(parse(query)).toEqual({
       ok: false,
       failure: { kind: "invalid_request", message: text, param },

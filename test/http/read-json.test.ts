@@ -49,7 +49,7 @@ async function messageOf(body: BodyInit | null): Promise<string> {
   return result.failure.message;
 }
 
-describe("the content type of JSON", () => {
+describe("the content type of a JSON body", () => {
   it.each([
     "application/json",
     "Application/JSON",
@@ -58,7 +58,7 @@ describe("the content type of JSON", () => {
     'application/json ; charset="Utf-8"',
     "application/json; charset=utf8",
     "application/json;",
-  ])("passes as %s", async (type) => {
+  ])("can be %s", async (type) => {
     expect(await readJson(post("{}", { "content-type": type }), limits)).toEqual({
       ok: true,
       value: {},
@@ -75,30 +75,30 @@ describe("the content type of JSON", () => {
     "multipart/form-data; boundary=application/json",
     "application/json, text/plain",
     "",
-  ])("causes a 415 as %j", async (type) => {
+  ])("returns 415 if it is %j", async (type) => {
     expect(await kindOf(post("{}", { "content-type": type }))).toBe("unsupported_media_type");
   });
 
-  it("causes a 415 if missing", async () => {
+  it("returns 415 if it is missing", async () => {
     const request = new Request("http://eu.test/", { method: "POST", body: utf8("{}") });
     expect(request.headers.has("content-type")).toBe(false);
     expect(await kindOf(request)).toBe("unsupported_media_type");
   });
 
-  it("causes a 415 if compressed, but not with identity", async () => {
+  it("returns 415 if the body is compressed, but not with identity", async () => {
     expect(await kindOf(post("{}", { "content-encoding": "gzip" }))).toBe("unsupported_media_type");
     expect(await kindOf(post("{}", { "content-encoding": "Identity" }))).toBe("accepted");
   });
 });
 
 describe("the size of a body", () => {
-  it("passes at the cap, and causes a 413 one byte above", async () => {
+  it("can equal the limit, and returns 413 one byte above it", async () => {
     expect(await kindOf(post(sized(1024)))).toBe("accepted");
     const result = await readJson(post(sized(1025)), limits);
     expect(result).toEqual({ ok: false, failure: { kind: "body_too_large", bytesMax: 1024 } });
   });
 
-  it("causes a 413 by a declared length above the cap, without reading", async () => {
+  it("returns 413 for a declared length above the limit, without reading", async () => {
     const { request, state } = arriving([utf8("{}")]);
     request.headers.set("content-length", "1025");
     expect(await kindOf(request)).toBe("body_too_large");
@@ -106,26 +106,26 @@ describe("the size of a body", () => {
     expect(state.pulled).toBe(0);
   });
 
-  it("counts really, whatever length is declared", async () => {
+  it("counts actual bytes, whatever length is declared", async () => {
     expect(await kindOf(post(sized(1025), { "content-length": "2" }))).toBe("body_too_large");
     expect(await kindOf(post(sized(1025), { "content-length": "few" }))).toBe("body_too_large");
     expect(await kindOf(post(sized(1025), { "content-length": "-1" }))).toBe("body_too_large");
   });
 
-  it("ends reading at the cap if undeclared", async () => {
+  it("stops reading at the limit if the length is undeclared", async () => {
     const { request, state } = arriving(Array.from({ length: 100 }, () => new Uint8Array(512)));
     expect(await kindOf(request)).toBe("body_too_large");
     expect(state.pulled).toBeLessThanOrEqual(4);
     expect(state.cancelled).toBe(true);
   });
 
-  it("passes at 20 MB", async () => {
+  it("can be 20 MB", async () => {
     const text = sized(BODY_BYTES_MAX);
     const result = await readJson(post(text), { bytesMax: BODY_BYTES_MAX, timeoutMs: 30_000 });
     expect(result.ok && result.value["a"]).toHaveLength(BODY_BYTES_MAX - 8);
   });
 
-  it("causes a 400 with a million levels", async () => {
+  it("returns 400 for JSON of a million levels", async () => {
     const result = await readJson(post(`{"a":${"[".repeat(1_000_000)}`), {
       ...limits,
       bytesMax: BODY_BYTES_MAX,
@@ -134,8 +134,8 @@ describe("the size of a body", () => {
   });
 });
 
-describe("the time of a body", () => {
-  it("causes a 408 for a declared body that stops, and a 400 for one that breaks off", async () => {
+describe("a body that arrives too slowly", () => {
+  it("returns 408 if a declared body stops, and 400 if it breaks off", async () => {
     const [silent, broken] = [arriving([utf8("{")], "silence"), arriving([utf8("{")], "error")];
     for (const { request } of [silent, broken]) request.headers.set("content-length", "9");
     const kinds = [silent, broken].map(({ request }) =>
@@ -144,20 +144,20 @@ describe("the time of a body", () => {
     expect(await Promise.all(kinds)).toEqual(["request_timeout", "invalid_request"]);
   });
 
-  it("causes a 408 for a body that stops, and reads no more", async () => {
+  it("returns 408 if it stops, and reads no more", async () => {
     const { request, state } = arriving([utf8('{"a":')], "silence");
     expect(await kindOf(request, { bytesMax: 1024, timeoutMs: 10 })).toBe("request_timeout");
     expect(state.cancelled).toBe(true);
   });
 
-  it("causes a 400 for an upload that breaks off, without an exception", async () => {
+  it("returns 400 if the upload breaks off, without an exception", async () => {
     const { request } = arriving([utf8('{"a":')], "error");
     expect(await kindOf(request)).toBe("invalid_request");
   });
 });
 
 describe("the bytes of a body", () => {
-  it("joins pieces that split a character", async () => {
+  it("join to characters that were split", async () => {
     const bytes = utf8('{"a":"ä😀"}');
     const pieces = Array.from(bytes, (byte) => new Uint8Array([byte]));
     const declared = arriving(pieces).request;
@@ -167,7 +167,7 @@ describe("the bytes of a body", () => {
     expect(await readJson(declared, limits)).toEqual({ ok: true, value });
   });
 
-  it("rejects an empty body with 400", async () => {
+  it("return 400 if there are none", async () => {
     expect(await messageOf(null)).toBe("The request body is empty.");
     expect(await messageOf("")).toBe("The request body is empty.");
     const { request } = arriving([]);
@@ -180,12 +180,12 @@ describe("the bytes of a body", () => {
     ["an encoded surrogate", [0xed, 0xa0, 0x80]],
     ["a cut character", [0xf0, 0x9f]],
     ["a code point beyond Unicode", [0xf4, 0x90, 0x80, 0x80]],
-  ])("causes a 400 for %s", async (_, bad) => {
+  ])("return 400 with %s", async (_, bad) => {
     const bytes = new Uint8Array([...utf8('{"user":"'), ...bad, ...utf8('"}')]);
     expect(await messageOf(bytes)).toBe("The request body is not valid UTF-8.");
   });
 
-  it("causes a 400 for a byte order mark and UTF-16", async () => {
+  it("return 400 with a byte order mark or UTF-16", async () => {
     expect(await messageOf(new Uint8Array([0xef, 0xbb, 0xbf, ...utf8("{}")]))).toContain(
       "byte order mark",
     );
@@ -193,7 +193,7 @@ describe("the bytes of a body", () => {
   });
 });
 
-it("reads the same as JSON.parse or rejects, for any damage, and never throws", async () => {
+it("readJson returns the same as JSON.parse or an error, for any damage, and never throws", async () => {
   const body = utf8(
     JSON.stringify({
       model: "m",

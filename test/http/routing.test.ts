@@ -5,9 +5,9 @@ async function meant(path: string, method = "POST"): Promise<unknown> {
   return (await errorOf(await call(path, { method })))["message"];
 }
 
-describe("a path", () => {
+describe("the path of a request", () => {
   it.each(["/v1/models/", "/v1//models", "//v1/models", "/v1/models//"])(
-    "routes %s",
+    "reaches its route as %s",
     async (path) => {
       expect(await (await call(path)).json()).toEqual({ ok: true });
     },
@@ -19,17 +19,17 @@ describe("a path", () => {
     ["a%2541", "a%41"],
     ["caf%C3%A9", "café"],
     ["a%2F", "a/"],
-  ])("decodes the id %s once", async (written, id) => {
+  ])("contains the ID %s, decoded once", async (written, id) => {
     expect(await (await call(`/v1/models/${written}`)).json()).toEqual({ id });
   });
 
-  it.each(["%zz", "%", "a%4", "%ff", "%c3", "%25%zz"])("rejects %s with 400", async (written) => {
+  it.each(["%zz", "%", "a%4", "%ff", "%c3", "%25%zz"])("returns 400 as %s", async (written) => {
     const response = await call(`/v1/models/${written}?a=%41`);
     expect(response.status).toBe(400);
     expect(await errorOf(response)).toMatchObject({ type: "invalid_request_error" });
   });
 
-  it("ignores the query", async () => {
+  it("reaches its route with any query", async () => {
     expect((await call("/v1/models?a=100%")).status).toBe(200);
   });
 
@@ -42,7 +42,7 @@ describe("a path", () => {
     expect(await meant(`/v1/${"x".repeat(5000)}`)).toHaveLength(220);
   });
 
-  it("returns 405 with allow for another method", async () => {
+  it("returns 405 with an allow header for other methods", async () => {
     const get = await call("/v1/chat/completions");
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
     const put = await call("/v1/models", { method: "PUT" });
@@ -51,11 +51,11 @@ describe("a path", () => {
   });
 });
 
-describe("cross-origin requests", () => {
+describe("a cross-origin request", () => {
   const origin = { origin: "https://app.example" };
   const asked = "authorization, content-type, x-stainless-arch, x-stainless-retry-count";
 
-  it("get a preflight without a key that allows the requested headers", async () => {
+  it("gets a preflight without a key that allows the requested headers", async () => {
     const response = await call("/v1/chat/completions", {
       method: "OPTIONS",
       headers: {
@@ -81,7 +81,7 @@ describe("cross-origin requests", () => {
     ["/v1/throws", "GET", 500],
     ["/v1/copied", "GET", 302],
     ["/v1/stream", "GET", 200],
-  ])("expose %s %s to any page, without credentials (%i)", async (path, method, status) => {
+  ])("can read %s %s from any page, without credentials (%i)", async (path, method, status) => {
     const response = await call(path, { method, headers: origin });
     expect(response.status).toBe(status);
     expect(response.headers.get("access-control-allow-origin")).toBe("*");
@@ -94,7 +94,7 @@ describe("cross-origin requests", () => {
     await response.text();
   });
 
-  it("stay closed outside /v1", async () => {
+  it("fails outside /v1", async () => {
     const response = await call("/healthz", { headers: origin });
     expect(response.headers.has("access-control-allow-origin")).toBe(false);
     expect((await call("/healthz", { method: "OPTIONS", headers: origin })).status).toBe(404);

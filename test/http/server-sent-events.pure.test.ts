@@ -20,9 +20,12 @@ it.each([
   ["\\n", "\n"],
   ["\\r", "\r"],
   ["\\r\\n", "\r\n"],
-])("searches each character only a few times, however many lines end in %s", (_, end) => {
-  const text = `data: x${end}${end}`.repeat(5000);
-  const { events, characters } = searched(text);
-  expect(events).toBe(5000);
-  expect(characters).toBeLessThan(text.length * 5);
-});
+])(
+  "the event stream parser searches each character only a few times, however many lines end in %s",
+  (_, end) => {
+    const text = `data: x${end}${end}`.repeat(5000);
+    const { events, characters } = searched(text);
+    expect(events).toBe(5000);
+    expect(characters).toBeLessThan(text.length * 5);
+  },
+);

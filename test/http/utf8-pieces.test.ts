@@ -18,27 +18,33 @@ const FORMS = [WORDS, MARK + WORDS, MARK + MARK + WORDS].map((whole) => ({
   text: whole.startsWith(MARK) ? whole.slice(1) : whole,
 }));
 
-it.each(FORMS)("drops one byte order mark at the start, and no other: %j", (form) => {
-  for (const parts of everyCut(encoder.encode(form.whole))) {
-    const pieces = new Utf8Pieces();
-    const text = parts.map((part) => pieces.decode(part)).join("") + pieces.end();
-    expect(JSON.stringify(text)).toBe(JSON.stringify(form.text));
-  }
-});
+it.each(FORMS)(
+  "the UTF-8 decoder drops one byte order mark at the start, and no other: %j",
+  (form) => {
+    for (const parts of everyCut(encoder.encode(form.whole))) {
+      const pieces = new Utf8Pieces();
+      const text = parts.map((part) => pieces.decode(part)).join("") + pieces.end();
+      expect(JSON.stringify(text)).toBe(JSON.stringify(form.text));
+    }
+  },
+);
 
-it("replaces half a character at the end by U+FFFD", () => {
+it("the UTF-8 decoder replaces half a character at the end by U+FFFD", () => {
   const pieces = new Utf8Pieces();
   expect(pieces.decode(Uint8Array.of(0xe2, 0x82)) + pieces.end()).toBe("\ufffd");
 });
 
-it.each(["", MARK])("keeps an event's U+FEFF after %j wherever the stream is split", (mark) => {
-  for (const parts of everyCut(encoder.encode(`${mark}data: ${WORDS}\n\n`))) {
-    const decoder = new SseDecoder();
-    expect(parts.flatMap((part) => decoder.push(part))).toEqual([WORDS]);
-  }
-});
+it.each(["", MARK])(
+  "the UTF-8 decoder keeps an event's U+FEFF after %j wherever the stream is split",
+  (mark) => {
+    for (const parts of everyCut(encoder.encode(`${mark}data: ${WORDS}\n\n`))) {
+      const decoder = new SseDecoder();
+      expect(parts.flatMap((part) => decoder.push(part))).toEqual([WORDS]);
+    }
+  },
+);
 
-it("keeps a body's U+FEFF at the edge of two reads", async () => {
+it("the UTF-8 decoder keeps a body's U+FEFF at the edge of two reads", async () => {
   for (const letters of [0, 1024, 16 * 1024, 16 * 1024 - 3, (16 + 64) * 1024]) {
     for (const mark of ["", MARK]) {
       const text = "a".repeat(letters) + MARK + "b";

@@ -135,7 +135,7 @@ class Run {
 }
 
 describe("a group of calls", () => {
-  it("starts a single call at once, and collects those made during a call, in order", async () => {
+  it("starts a single call immediately, and collects the calls made in the meantime, in order", async () => {
     const outside = new Outside();
     const asked = [1, 2, 3, 4].map((part) => outside.ask(part));
     expect(outside.sent).toEqual([[1]]);
@@ -165,7 +165,7 @@ describe("a group of calls", () => {
     await expect(Promise.all(asked)).resolves.toEqual([...first, 11, 12, 13].map((n) => n * 2));
   });
 
-  it("continues next to a call of a cancelled request that never ends", async () => {
+  it("continues next to a call of a canceled request that never ends", async () => {
     const outside = new Outside();
     void outside.ask(1); // its call never ends
     const others = [2, 3].map((part) => outside.ask(part));

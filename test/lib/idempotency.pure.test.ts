@@ -6,7 +6,7 @@ const encoder = new TextEncoder();
 const REQUEST = { keyId: "key_1", orgId: "o", path: "/v1/embeddings", bytes: encoder.encode("{}") };
 
 describe("an Idempotency-Key", () => {
-  it("consists of 1 to 255 of the characters ! to ~, and nothing else", () => {
+  it("can have 1 to 255 of the characters ! to ~, and nothing else", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
         const codes = Array.from({ length: text.length }, (_, i) => text.charCodeAt(i));
@@ -22,7 +22,7 @@ describe("an Idempotency-Key", () => {
     expect(readIdempotencyKey(undefined)).toEqual({ ok: true, value: null });
   });
 
-  it("rejects two headers, as Headers joins them", () => {
+  it("returns an error for two headers, which Headers joins", () => {
     const headers = new Headers([
       ["idempotency-key", "a"],
       ["Idempotency-Key", "a"],
@@ -32,8 +32,8 @@ describe("an Idempotency-Key", () => {
   });
 });
 
-describe("the identity of a request", () => {
-  it("uses SHA-256 of the content, and reveals nothing of it", async () => {
+describe("the fingerprint of a request", () => {
+  it("uses SHA-256 of the content, and reveals nothing about it", async () => {
     const found = await idempotencyOf("order-7", REQUEST);
     // Computed by sha256sum from "key_1 order-7", and from "o /v1/embeddings " and the hash of "{}".
     expect(found).toEqual({

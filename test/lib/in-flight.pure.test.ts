@@ -49,8 +49,8 @@ function introduce(room: InFlight, key: string, orgId: string): void {
   slot.release();
 }
 
-describe("requests in flight", () => {
-  it("leave others a slot each while one organization takes half", () => {
+describe("concurrent requests", () => {
+  it("get a slot each while another organization uses half of the slots", () => {
     const room = roomOf(["hot", "a", "b", "c", "d", "e", "f", "g"]);
     expect(takeAll(room, "hot")).toHaveLength(6);
     expect(room.take("hot", 0, 0)).toBe("isolate");
@@ -58,7 +58,7 @@ describe("requests in flight", () => {
     expect(room.take("g", 0, 0)).toBe("isolate");
   });
 
-  it("share a third each between two that want everything", () => {
+  it("get a third each if two organizations want all slots", () => {
     const room = roomOf(["a", "b"]);
     const counts = { a: 0, b: 0 };
     for (let round = 0; round < 20; round++) {
@@ -69,7 +69,7 @@ describe("requests in flight", () => {
     expect(counts).toEqual({ a: 4, b: 4 });
   });
 
-  it("give unknown keys half of the isolate together, beyond one organization's bound", () => {
+  it("use, with unknown keys, half of the isolate together, even beyond one organization's limit", () => {
     const room = roomOf(["known"], { organizationMax: 3 });
     const unseen = Array.from({ length: 20 }, (_, index) => room.take(`unseen${index}`, 0, 0));
     expect(unseen.filter((slot) => typeof slot !== "string")).toHaveLength(6);
@@ -77,7 +77,7 @@ describe("requests in flight", () => {
     expect(takeAll(room, "known")).toHaveLength(3);
   });
 
-  it("bound one organization by its own limit too, over all of its keys", () => {
+  it("count, for one organization, against its own limit too, over all of its keys", () => {
     const room = inFlight({ organizationMax: 3 });
     introduce(room, "one", "org");
     introduce(room, "two", "org");
@@ -87,7 +87,7 @@ describe("requests in flight", () => {
     expect(typeof room.take("stranger", 0, 0)).toBe("object");
   });
 
-  it("leave capacity for operators, people and new keys, whatever one of them holds", () => {
+  it("leave slots for operators, people and new keys, whatever one of them uses", () => {
     const room = inFlight({ organizationMax: 3 });
     const takeAs = (owner: string): Slot | ShedReason => room.take("", 0, 0, owner);
     for (let held = 0; held < 3; held++) expect(typeof takeAs("person:1")).toBe("object");
@@ -97,7 +97,7 @@ describe("requests in flight", () => {
     expect(typeof room.take("new key", 0, 0)).toBe("object");
   });
 
-  it("count a new key for its organization once it is known", () => {
+  it("count, with a new key, for its organization once it is known", () => {
     const room = inFlight({ organizationMax: 1 });
     const first = room.take("one", 0, 0);
     const second = room.take("two", 0, 0);
@@ -109,7 +109,7 @@ describe("requests in flight", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("expire after their lease if the platform ended them silently", () => {
+  it("give their slots back after a time if the platform ended them silently", () => {
     const room = roomOf(["hot"], { organizationMax: 2 });
     takeAll(room, "hot");
     expect(room.take("hot", 0, 999)).toBe("organization");
@@ -129,7 +129,7 @@ function manualTimers() {
 }
 
 describe("a paid request without memory", () => {
-  it("waits for memory, which the organization with the fewest requests gets first", async () => {
+  it("gets memory in turn: the organization with the fewest requests comes first", async () => {
     const room = roomOf(["hot", "a", "b"]);
     const { after, due } = manualTimers();
     const hot = takeAll(room, "hot");
@@ -154,7 +154,7 @@ describe("a paid request without memory", () => {
     expect(due.size).toBe(0);
   });
 
-  it("returns the reason when its time is over, and takes nothing afterwards", async () => {
+  it("returns the reason when its time is over, and uses no memory afterwards", async () => {
     const room = roomOf(["hot"]);
     const { after, fire } = manualTimers();
     const slots = takeAll(room, "hot");
@@ -165,7 +165,7 @@ describe("a paid request without memory", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("waits behind the waiting requests of its organization", () => {
+  it("comes after the waiting requests of its organization", () => {
     const room = roomOf(["hot"]);
     const { after } = manualTimers();
     const [first] = takeAll(room, "hot");
@@ -175,7 +175,7 @@ describe("a paid request without memory", () => {
     expect(room.takeOrWait("hot", 0, 0, after)).toBeInstanceOf(Promise);
   });
 
-  it("returns immediately beyond 1,024 waiting ones, of which one organization gets half", () => {
+  it("returns an error immediately beyond 1,024 waiting requests, of which one organization gets half", () => {
     const room = roomOf(["hot", "other"]);
     const { after } = manualTimers();
     takeAll(room, "hot");
@@ -186,15 +186,15 @@ describe("a paid request without memory", () => {
     expect(waits("other")).toBe(true);
   });
 
-  it("returns immediately where OVERLOAD_WAIT_MS is 0", () => {
+  it("returns an error immediately if OVERLOAD_WAIT_MS is 0", () => {
     const room = roomOf(["hot"], { waitMs: 0 });
     takeAll(room, "hot");
     expect(room.takeOrWait("hot", 0, 0, manualTimers().after)).toBe("isolate");
   });
 });
 
-describe("bodies in flight", () => {
-  it("include a largest one only in an empty isolate, and no second one", () => {
+describe("concurrent request bodies", () => {
+  it("can have the maximum size only in an empty isolate, and only one of them", () => {
     const room = roomOf(["a", "b"], BODIES);
     expect(typeof room.take("a", 20 * MIB, 0)).toBe("object");
     expect(room.take("a", 20 * MIB, 0)).toBe("bytes");
@@ -202,14 +202,14 @@ describe("bodies in flight", () => {
     expect(typeof room.take("b", 4 * MIB, 0)).toBe("object");
   });
 
-  it("include small ones in all remaining capacity, also of the largest organization", () => {
+  it("can use all remaining memory if they are small, even for the largest organization", () => {
     const room = inFlight(BODIES);
     room.take("a", 20 * MIB, 0);
     expect(room.take("a", SMALL_BODY_BYTES + 1, 0)).toBe("bytes");
     expect(typeof room.take("a", SMALL_BODY_BYTES, 0)).toBe("object");
   });
 
-  it("count without a declared length as they arrive, by the same rule", () => {
+  it("count as they arrive if they have no declared length, by the same rule", () => {
     const room = roomOf(["a", "b"], BODIES);
     const slot = room.take("a", 0, 0);
     if (typeof slot === "string") throw new Error("no place");
@@ -241,8 +241,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   }),
 );
 
-describe("requests in any order", () => {
-  it("never exceed a bound, and free every slot exactly once", () => {
+describe("concurrent requests in any order", () => {
+  it("never exceed a limit, and free every slot exactly once", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
         const room = inFlight({ ...BODIES, organizationMax: 5 });

@@ -25,8 +25,8 @@ function inRow(terms: KeyTerms, columns: readonly string[]): KeyTerms {
   return termsOfRow({ ...row, more: more === null ? null : String(more) });
 }
 
-describe("a key's terms", () => {
-  it("survive a database row and an object's text unchanged", () => {
+describe("a key's limits", () => {
+  it("stay the same in a database row and an object's storage", () => {
     for (const terms of [FULL, NO_TERMS, { ...NO_TERMS, allowedModels: ["smart", "a/*"] }]) {
       expect(inRow(terms, TERM_COLUMNS)).toEqual(terms);
       expect(inRow(terms, ["tpm_limit"])).toEqual(terms); // a limit without a column of its own
@@ -35,7 +35,7 @@ describe("a key's terms", () => {
     expect(termsText(NO_TERMS)).toBeNull();
   });
 
-  it("count as limits if any is set, also a budget of 0 and an empty list", () => {
+  it("exist if any is set, even a budget of 0 and an empty list", () => {
     expect(isLimited(NO_TERMS)).toBe(false);
     const one = {
       budgetMicro: micros(0),

@@ -22,7 +22,7 @@ const ONE_MODEL: Policy = {
 const allowed = (policy: Policy | null) =>
   allowedRoutes(policy === null ? [] : [{ ...policy, scope: "key" }], CANDIDATES);
 
-describe("a list of models", () => {
+describe("a list of allowed models", () => {
   it.each([
     [null, "smart", "acme/one", true],
     [[], "smart", "acme/one", false],
@@ -34,17 +34,17 @@ describe("a list of models", () => {
     [["smart"], "smart", "acme/one", true],
     [["smart"], "acme/one", "acme/one", false],
     [["*"], "acme/one", "acme/one", false],
-  ])("%j allows the name %s of %s: %s", (models, sent, id, passes) => {
+  ])("%j allows the model named %s (%s): %s", (models, sent, id, passes) => {
     expect(allowsModel({ allowed_models: models, hasAliases: true }, { sent, id })).toBe(passes);
   });
 
-  it("matches no alias where it can't name aliases", () => {
+  it("allows no alias if it can't contain aliases", () => {
     const names = { sent: "team/fast", id: "acme/one" };
     expect(allowsModel({ allowed_models: ["team/fast"] }, names)).toBe(false);
   });
 });
 
-describe("policies", () => {
+describe("policies of several owners", () => {
   it("allow the routes that each of them allows", () => {
     fc.assert(
       fc.property(fc.array(policies, { maxLength: 4 }), (list) => {
@@ -58,7 +58,7 @@ describe("policies", () => {
     );
   });
 
-  it("are narrower only if they allow no route more", () => {
+  it("count as narrower only if they allow no additional route", () => {
     const orNull = fc.option(policies, { nil: null });
     fc.assert(
       fc.property(orNull, orNull, (before, after) => {
@@ -69,7 +69,7 @@ describe("policies", () => {
     );
   });
 
-  it("check the model that serves a request, not the name sent", () => {
+  it("apply to the model that serves a request, not to the requested name", () => {
     const layer = { ...ONE_MODEL, scope: "organization" as const };
     const route = { provider: "a", region: "eu" };
     const candidates = [
@@ -79,7 +79,7 @@ describe("policies", () => {
     expect(allowedRoutes([layer], candidates)).toEqual([0]);
   });
 
-  it("allow everything by null and nothing by an empty list", () => {
+  it("allow everything with null and nothing with an empty list", () => {
     const all = { allowed_models: null, allowed_providers: null, allowed_data_regions: null };
     expect(allowed(all)).toHaveLength(CANDIDATES.length);
     expect(allowed({ ...all, allowed_models: [] })).toEqual([]);
@@ -94,7 +94,7 @@ describe("policies", () => {
     [{ allowed_providers: ["Open AI"] }],
     [{ allowed_data_regions: ["mars"] }],
     [{ allowed_model: [] }],
-  ])("reject %j", (policy) => {
+  ])("can't contain %j", (policy) => {
     expect(policySchema.safeParse(policy).success).toBe(false);
   });
 });

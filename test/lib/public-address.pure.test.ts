@@ -39,14 +39,14 @@ const rest = fc.constantFrom("", "/", "/a?b=c", "//a@b.dev/");
 const check = <T>(values: fc.Arbitrary<T>, holds: (value: T) => void): void =>
   fc.assert(fc.property(values, holds), { numRuns: effort(300, 20_000) });
 
-it("rejects every spelling of a private address or name", () => {
+it("every spelling of a private address or name is rejected", () => {
   check(fc.tuple(spelled(fc.oneof(ipv4, ipv6, privateNames)), rest), ([host, path]) => {
     expect(publicAddress(`https://${host}${path}`)).toBeTypeOf("string");
     expect(webhookUrl(`https://${host}${path}`, true)).toBeTypeOf("string");
   });
 });
 
-it("accepts a public name only on port 443, without a user, with at most one final dot", () => {
+it("a public name is accepted only on port 443, without a user, with at most one final dot", () => {
   const names = fc.tuple(
     fc.stringMatching(/^[a-z][a-z\d]{0,20}$/),
     fc.constantFrom("dev", "co.uk"),
@@ -64,7 +64,7 @@ it("accepts a public name only on port 443, without a user, with at most one fin
   });
 });
 
-it("stores a webhook's URL as parsed, without control characters", () => {
+it("a webhook's URL is stored as parsed, without control characters", () => {
   check(fc.string({ unit: "binary", maxLength: 40 }), (path) => {
     const url = webhookUrl(`https://hooks.turnpike.dev/${path}`, false);
     if (typeof url === "string") return;

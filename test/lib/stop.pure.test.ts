@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { Stop } from "../../src/shared/timers.ts";
 
-it("notifies every listener once, and no removed one", () => {
+it("a stop signal notifies every listener once, and no removed one", () => {
   const stop = new Stop();
   const told: string[] = [];
   const gone = (): void => void told.push("gone");
@@ -16,7 +16,7 @@ it("notifies every listener once, and no removed one", () => {
   expect(stop.aborted).toBe(true);
 });
 
-it("ignores a listener after the end, like an AbortSignal", () => {
+it("a stop signal ignores a listener added after the end, like an AbortSignal", () => {
   const stop = new Stop();
   stop.abort();
   const told: string[] = [];
@@ -24,7 +24,7 @@ it("ignores a listener after the end, like an AbortSignal", () => {
   expect(told).toEqual([]);
 });
 
-it("notifies the same listeners if one is removed or added meanwhile", () => {
+it("a stop signal notifies the same listeners if one is removed or added meanwhile", () => {
   const stop = new Stop();
   const told: string[] = [];
   const second = (): void => void told.push("second");

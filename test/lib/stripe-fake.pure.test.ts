@@ -78,7 +78,7 @@ const refused = async (asked: Promise<unknown>): Promise<string | undefined> =>
   asked.then(() => "accepted", codeOf);
 
 describe("a fake Stripe with Stripe's own client", () => {
-  it("sells by a checkout: captures the total with tax, keeps the card, and pays an invoice", async () => {
+  it("sells by a checkout: charges the total with tax, keeps the card, and pays an invoice", async () => {
     const client = withClient(19);
     const { session, intent, customer } = await boughtBy(client);
     const read = await client.stripe.checkout.sessions.retrieve(session, {
@@ -250,7 +250,7 @@ describe("the fake Stripe", () => {
 });
 
 describe("a Stripe idempotency key", () => {
-  it("returns its result for a day, also an error, and rejects another request", async () => {
+  it("returns its result for a day, even an error, and rejects another request", async () => {
     const { stripe, fake, clock } = withClient();
     const key = { idempotencyKey: "cus:org" };
     const first = await stripe.customers.create({ name: "Acme" }, key);
@@ -271,7 +271,7 @@ describe("a Stripe idempotency key", () => {
   });
 
   it.each(["no_answer", "reset", "500", "409"] as const)(
-    "causes one effect, whether %s came before it or after",
+    "causes one effect, even if %s came before it or after",
     async (kind) => {
       for (const when of ["before", "after"] as const) {
         const { stripe, fake } = withClient();
@@ -285,7 +285,7 @@ describe("a Stripe idempotency key", () => {
     },
   );
 
-  it("rejects a repeat while its first request is on the way", async () => {
+  it("rejects a repeated request while the first is in progress", async () => {
     const { promise: waits, resolve: done } = Promise.withResolvers<void>();
     const fake = new FakeStripe({ now: () => 0, sleep: () => waits });
     const ask = () =>
@@ -311,7 +311,7 @@ describe("a Stripe idempotency key", () => {
 });
 
 describe("Stripe events", () => {
-  it("list newest first by page and type, late where they are hidden, for thirty days", async () => {
+  it("list newest first by page and type, with delays where configured, for thirty days", async () => {
     const { stripe, fake, clock } = withClient();
     await stripe.customers.create({});
     fake.hideEvents(600_000);
@@ -328,7 +328,7 @@ describe("Stripe events", () => {
     expect(await all()).toBe(0);
   });
 
-  it("survive a restart with all else", async () => {
+  it("survive a restart with everything else", async () => {
     const client = withClient();
     const { session, intent } = await boughtBy(client);
     const later = new FakeStripe({ now: () => client.clock.now + 1 });

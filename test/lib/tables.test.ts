@@ -38,8 +38,8 @@ beforeEach(() => {
   vi.spyOn(console, "error").mockImplementation((line: string) => void log.push(line));
 });
 
-describe("an object's tables", () => {
-  it("remain uncreated when checked", async () => {
+describe("the tables of an object", () => {
+  it("don't exist yet after a check", async () => {
     await inStorage((storage) => {
       expect(openTables(storage, ONE)).toBe(false);
       expect(storage.sql.exec("SELECT name FROM sqlite_master").toArray()).toEqual([]);
@@ -48,7 +48,7 @@ describe("an object's tables", () => {
     });
   });
 
-  it("get only the missing steps, each once", async () => {
+  it("get only the missing schema steps, each once", async () => {
     await inStorage((storage) => {
       makeTables(storage, ONE);
       storage.sql.exec("INSERT INTO a (x) VALUES (1)");
@@ -61,7 +61,7 @@ describe("an object's tables", () => {
     });
   });
 
-  it("work for the previous program and again for the newer one", async () => {
+  it("work for the previous release and again for the newer one", async () => {
     await inStorage((storage) => {
       makeTables(storage, TWO);
       expect(openTables(storage, ONE)).toBe(true);
@@ -71,7 +71,7 @@ describe("an object's tables", () => {
     });
   });
 
-  it("stay unchanged if this program can't read them, with a log line", async () => {
+  it("stay unchanged if this release can't read them, with a log line", async () => {
     await inStorage((storage) => {
       makeTables(storage, THREE);
       for (const older of [ONE, TWO]) {
@@ -90,7 +90,7 @@ describe("an object's tables", () => {
     });
   });
 
-  it("stay unchanged when a step fails", async () => {
+  it("stay unchanged if a schema step fails", async () => {
     await inStorage((storage) => {
       makeTables(storage, ONE);
       const broken = after(TWO, "ALTER TABLE nowhere ADD COLUMN y", 1);
@@ -101,7 +101,7 @@ describe("an object's tables", () => {
   });
 });
 
-it("blocks a wallet for a program that can't read it, and keeps it for one that can", async () => {
+it("a wallet that a release can't read is blocked for it, and kept for one that can", async () => {
   const { stub } = await newWallet(100);
   const version = (readableBy: number): Promise<unknown> =>
     runInDurableObject(stub, (_wallet, { storage }) =>

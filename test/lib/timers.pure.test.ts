@@ -17,7 +17,7 @@ const deadline = fc.record({
   cancelAfter: fc.option(fc.integer({ min: 1, max: 4000 }), { nil: null }),
 });
 
-it("runs every deadline when due, none earlier, and no cancelled one", async () => {
+it("a timer runs every deadline when due, none earlier, and no canceled one", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(deadline, { maxLength: 8 }), async (deadlines) => {
       vi.setSystemTime(5_000_000);
@@ -42,7 +42,7 @@ it("runs every deadline when due, none earlier, and no cancelled one", async () 
   );
 });
 
-it("sets one platform timer for a request of under a second, whatever its deadlines", () => {
+it("a timer sets one platform timer for a request of under a second, whatever its deadlines", () => {
   const set = vi.spyOn(globalThis, "setTimeout");
   const timers = new Timers();
   for (const ms of [30_000, 6000, 2000, 900_000, 120_000, 1000]) timers.after(ms, () => undefined);

@@ -23,7 +23,7 @@ function shareOf(text: string): number {
   return Math.min(...shares);
 }
 
-it("counts words, numbers, spaces, lines and signs by the published rules", () => {
+it("estimateTokens counts words, numbers, spaces, lines and signs by the published rules", () => {
   const cases: readonly (readonly [string, number])[] = [
     ["", 0],
     ["word", 1],
@@ -50,7 +50,7 @@ it("counts words, numbers, spaces, lines and signs by the published rules", () =
   expect(cases.map(([text]) => [text, estimateTokens(text)])).toEqual(cases);
 });
 
-it("detects base64, hex and IDs, with one and a half letters per token", () => {
+it("estimateTokens detects base64, hex and IDs, with one and a half letters per token", () => {
   const hex = "0123456789abcdef".repeat(10);
   expect(estimateTokens(hex)).toBe(100); // 160 / 1.6
   const base64 = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0".repeat(5);
@@ -58,7 +58,7 @@ it("detects base64, hex and IDs, with one and a half letters per token", () => {
   expect(estimateTokens("a-perfectly-ordinary-slug")).toBeLessThan(12);
 });
 
-it("counts a run of blanks by its length, as tokenizers do", () => {
+it("estimateTokens counts a run of blanks by its length, as tokenizers do", () => {
   const runs: readonly (readonly [string, number])[] = [
     ["\n".repeat(2000), 125],
     ["\r".repeat(2000), 2000],
@@ -103,7 +103,7 @@ const ORDINARY = [
   run("😀🎉🚀❤👍🔥"),
 ];
 
-it("stays above a third of a real tokenizer's count, whatever runs the text consists of", () => {
+it("estimateTokens returns more than a third of a real tokenizer's count, whatever the text consists of", () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(...ORDINARY), { maxLength: 6 }), (pieces) => {
       expect(shareOf(pieces.join(""))).toBeGreaterThan(1 / 3);
@@ -112,7 +112,7 @@ it("stays above a third of a real tokenizer's count, whatever runs the text cons
   );
 });
 
-it("stays above a quarter of it, for characters of any script", () => {
+it("estimateTokens returns more than a quarter of a real tokenizer's count, for characters of any script", () => {
   const noise = fc.string({ unit: "binary", maxLength: 200 }).map((text) => text.toWellFormed());
   const script = fc.integer({ min: 1, max: 0x1fff }).map((block) => block * 16);
   const letters = fc
@@ -128,7 +128,7 @@ it("stays above a quarter of it, for characters of any script", () => {
   );
 });
 
-it("returns between a seventh of the characters and the number of bytes", () => {
+it("estimateTokens returns between a seventh of the characters and the number of bytes", () => {
   const piece = fc.oneof(
     fc.string({ unit: "grapheme" }),
     fc.base64String({ maxLength: 60 }),
@@ -156,7 +156,7 @@ const FILES = [
   "wrangler.toml",
 ];
 
-it("comes within 15 % of the real tokenizer, for prose in many languages and code of many kinds", () => {
+it("estimateTokens is within 15 % of the real tokenizer, for prose in many languages and code of many kinds", () => {
   const files = FILES.map((name) => [name, readFileSync(name, "utf8").slice(0, 12_000)] as const);
   for (const [name, text] of [...Object.entries(RIGHTS), ...files]) {
     const ratio = closeTokens(text) / O200K_BASE.encode(text, [], []).length;
@@ -164,7 +164,7 @@ it("comes within 15 % of the real tokenizer, for prose in many languages and cod
   }
 });
 
-it("stays as near if only parts of a long text are sampled", () => {
+it("estimateTokens is as exact if it only samples parts of a long text", () => {
   const prose = readFileSync("docs/security.md", "utf8");
   const long = [prose, ...Object.values(RIGHTS), prose].join("\n").repeat(12);
   const ratio = closeTokens(long) / (closeTokens(long.slice(0, 60_000)) * (long.length / 60_000));
@@ -173,7 +173,7 @@ it("stays as near if only parts of a long text are sampled", () => {
   expect(closeTokens(" ".repeat(200_000))).toBeGreaterThan(0);
 });
 
-it("counts bytes like the encoder, lone surrogates included", () => {
+it("estimateTokens counts bytes like the encoder, including lone surrogates", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" }), (a, b) => {
       expect(utf8Bytes(a + b)).toBe(new TextEncoder().encode(a + b).length);

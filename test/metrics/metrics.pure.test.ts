@@ -15,7 +15,7 @@ function samples(text: string): Map<string, number> {
   );
 }
 
-it("prints counters with their labels, and each metric's help and type once", () => {
+it("the metrics text has counters with their labels, and each metric's help and type once", () => {
   const tally = new Tally();
   tally.count("requests", { route: "/v1/models", status: "200" });
   tally.count("requests", { route: "/v1/models", status: "200" });
@@ -32,7 +32,7 @@ it("prints counters with their labels, and each metric's help and type once", ()
   );
 });
 
-it("prints cumulative buckets, with +Inf as count, and the sum of values", () => {
+it("the metrics text has cumulative buckets, with +Inf as count, and the sum of values", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1 }), (times) => {
       const tally = new Tally();
@@ -54,7 +54,7 @@ it("prints cumulative buckets, with +Inf as count, and the sum of values", () =>
   );
 });
 
-it("adds two batches, and leaves nothing after taking", () => {
+it("the metrics tally adds two batches, and is empty after it is taken", () => {
   const one = new Tally();
   one.count("tokens", { model: "m", type: "input" }, 5);
   const first = one.take();
@@ -64,11 +64,11 @@ it("adds two batches, and leaves nothing after taking", () => {
   expect([first[key], one.take()[key], one.take()[key]]).toEqual([5, 7, undefined]);
 });
 
-it("omits series of an unknown metric", () => {
+it("the metrics text omits series of an unknown metric", () => {
   expect(prometheusText({ turnpike_gone_total: 4, turnpike_requests_total_more: 1 })).toBe("");
 });
 
-it("limits the series that an attacker's labels can create", () => {
+it("the metrics limit the series that an attacker's labels can create", () => {
   const tally = new Tally();
   for (let i = 0; i < 6000; i++) tally.count("requests", { route: `/${i}`, status: "404" });
   expect(Object.keys(tally.take())).toHaveLength(5000);

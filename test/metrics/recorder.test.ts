@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { Recorder } from "../../src/events/metrics/tally.ts";
 
-it("allows another hand-over once one has taken its counts", async () => {
+it("the metrics recorder starts another transfer once the previous one has taken its counts", async () => {
   const recorder = new Recorder(0);
   const begun: Promise<unknown>[] = [];
   const added: object[] = [];
@@ -19,7 +19,7 @@ it("allows another hand-over once one has taken its counts", async () => {
   expect(added).toEqual([once, once]);
 });
 
-it("repeats a hand-over that the platform ended, half a minute later", () => {
+it("the metrics recorder repeats a transfer that the platform ended, half a minute later", () => {
   const recorder = new Recorder(5000);
   vi.spyOn(scheduler, "wait").mockImplementation(() => new Promise<void>(() => undefined));
   const begunMs = Date.now();

@@ -260,7 +260,7 @@ describe("an operator's change", () => {
   const changing = OPERATOR_ENDPOINTS.filter(({ method }) => method !== "GET");
   const names = changing.map(({ method, path }) => `${method} ${path}`);
 
-  it("appears in this table", () => {
+  it("appears in the table of this test", () => {
     expect(Object.keys(ACTS).toSorted()).toEqual(names.toSorted());
   });
 

@@ -31,7 +31,7 @@ const CUSTOMERS = [
   { balance: null, week: 3, today: 0, old: 4000, used: 9 },
 ] as const;
 
-it("sorts customers by name, balance, spend, runway and last use, without a wallet call", async () => {
+it("the list of customers sorts by name, balance, spend, runway and last use, without a wallet call", async () => {
   const run = `customers ${crypto.randomUUID()}`;
   for (const [n, one] of CUSTOMERS.entries()) {
     /* oxlint-disable no-await-in-loop -- one after the other */

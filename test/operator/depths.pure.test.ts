@@ -15,7 +15,7 @@ const QUIET = {
 };
 
 describe("Depths", () => {
-  it("adds up holds and keeps the oldest and the largest, also over several invocations", () => {
+  it("adds up holds and keeps the oldest and the largest, even over several invocations", () => {
     const first = new Depths();
     first.wallet("a", { ...QUIET, openHolds: 2, oldestHoldMs: 5000, isUnpublished: true });
     first.unavailable();
@@ -41,7 +41,7 @@ describe("Depths", () => {
 });
 
 describe("outboxSeries", () => {
-  it("adds up the shards of a receiver, keeps the oldest and counts unresponsive outboxes", () => {
+  it("adds up a receiver's outboxes, keeps the oldest message and counts unresponsive outboxes", () => {
     const empty = { waiting: 0, dead: 0, parked: 0, oldestMs: null };
     const series = outboxSeries([
       { name: "own/0", depth: { ...empty, waiting: 1, oldestMs: 1000 } },
@@ -66,7 +66,7 @@ describe("outboxSeries", () => {
 it.each([
   [6_999_999_999, 0],
   [7_000_000_000, 1],
-])("alerts for storage of %i bytes at 70 %% of its limit: %i", (bytes, alerts) => {
+])("the storage alert for %i bytes at 70 %% of the limit is %i", (bytes, alerts) => {
   const lines: string[] = [];
   vi.spyOn(console, "error").mockImplementation((line: string) => void lines.push(line));
   const depths = new Depths();

@@ -16,7 +16,7 @@ const patch = (id: string, body: unknown): Promise<Result<View>> =>
 const booked = (id: string): Promise<Record<string, unknown> | null> =>
   env.DB.prepare("SELECT status, rpm_limit, name FROM organizations WHERE id = ?").bind(id).first();
 
-it("ends like the database after two concurrent changes, though they arrive in the other order", async () => {
+it("an object has the database's values after two concurrent changes that arrive in the other order", async () => {
   const { organization } = await makeOrganization();
   const wallet = walletOf(organization.id);
   const configure = wallet.configure.bind(wallet);
@@ -39,7 +39,7 @@ it("ends like the database after two concurrent changes, though they arrive in t
   expect(wallet.configuration).toEqual({ suspended: false, rpmLimit: null, priceList: null });
 });
 
-it("updates an object until the database has nothing new", async () => {
+it("an object gets updates until the database has nothing new", async () => {
   const book = [1, 2, 3, 3, 3];
   const told: number[] = [];
   const followed = await syncWithDatabase(0, {
@@ -50,7 +50,7 @@ it("updates an object until the database has nothing new", async () => {
   expect([followed, told]).toEqual([{ ok: true, value: 3 }, [0, 1, 2, 3]]);
 });
 
-it("returns 503 for a database that keeps changing, instead of looping", async () => {
+it("a change returns 503 for a database that keeps changing, instead of looping", async () => {
   let row = 0;
   const followed = await syncWithDatabase(row, {
     tell: async () => success(null),
@@ -60,7 +60,7 @@ it("returns 503 for a database that keeps changing, instead of looping", async (
   expect(followed).toEqual({ ok: false, failure: { kind: "overloaded" } });
 });
 
-it("returns 503 if the wallet can't be notified after the write, and completes on a retry", async () => {
+it("a change returns 503 if the wallet can't be notified after the write, and completes on a retry", async () => {
   const { organization } = await makeOrganization();
   const wallet = walletOf(organization.id);
   wallet.down = true;
@@ -75,7 +75,7 @@ it("returns 503 if the wallet can't be notified after the write, and completes o
   expect(wallet.configuration.suspended).toBe(true);
 });
 
-it("notifies no object while the database is down", async () => {
+it("a change notifies no object while the database is down", async () => {
   const { organization, key } = await makeOrganization();
   const params = { id: organization.id, key_id: key.id };
   const book = new WatchedBook();

@@ -23,7 +23,7 @@ async function listed(query: string): Promise<readonly object[]> {
   return organizations as readonly object[];
 }
 
-it("calls wallets for a list only for balances", async () => {
+it("GET /orgs calls wallets only if balances are requested", async () => {
   const made = [await makeOrganization(), await makeOrganization()];
   const [plain] = await listed("");
   expect(wallets.size).toBe(0);
@@ -36,7 +36,7 @@ it("calls wallets for a list only for balances", async () => {
   expect(full).toEqual({ ...plain, ...standing });
 });
 
-it("creates an organization with an owner, a balance of 0 and a key that works", async () => {
+it("POST /orgs creates an organization with an owner, a balance of 0 and a key that works", async () => {
   const body = {
     name: "Acme",
     slug: slug(),
@@ -89,7 +89,7 @@ it("creates an organization with an owner, a balance of 0 and a key that works",
   });
 });
 
-it("gives a slug to one of several concurrent organizations, and leaves no other wallet", async () => {
+it("POST /orgs gives a slug to one of several concurrent organizations, and leaves no other wallet", async () => {
   const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
   const answers = await Promise.all(Array.from({ length: 5 }, () => call("POST /orgs", { body })));
   expect(answers.filter((answer) => answer.ok)).toHaveLength(1);
@@ -100,7 +100,7 @@ it("gives a slug to one of several concurrent organizations, and leaves no other
   expect([...wallets.values()].filter((wallet) => wallet.epoch !== null)).toHaveLength(1);
 });
 
-it("writes nothing without a wallet, keeps the wallet without the database, and returns 503 to both", async () => {
+it("POST /orgs writes nothing if the wallet fails, keeps the wallet if the database fails, and returns 503 for both", async () => {
   const body = { name: "Acme", slug: slug(), owner_email: "o@example.com" };
   const down = vi.spyOn(FakeWallet.prototype, "create").mockImplementation(() => {
     throw Object.assign(new Error("lost"), { remote: true });
@@ -131,7 +131,7 @@ it.each([
   ["rpm_limit", { rpm_limit: 1001 }],
   ["rpm_limit", { rpm_limit: 1.5 }],
   ["rpm_limit", { rpm_limit: "60" }],
-])("returns 400 for POST /orgs with a wrong %s, and creates nothing", async (param, wrong) => {
+])("POST /orgs returns 400 for an invalid %s, and creates nothing", async (param, wrong) => {
   const body = { name: "Acme", slug: slug(), owner_email: "o@example.com", ...wrong };
   expect(await call("POST /orgs", { body })).toMatchObject({
     failure: { kind: "invalid_request", param },
@@ -139,7 +139,7 @@ it.each([
   expect(wallets.size).toBe(0);
 });
 
-it("returns 400 for a body that is not an object", async () => {
+it("POST /orgs returns 400 for a body that is not an object", async () => {
   for (const body of [null, [], "x", 5]) {
     // oxlint-disable-next-line no-await-in-loop -- four bodies, one after the other
     expect(await call("POST /orgs", { body })).toMatchObject({
@@ -148,7 +148,7 @@ it("returns 400 for a body that is not an object", async () => {
   }
 });
 
-it("lists organizations in a stable order, page by page, also without a wallet", async () => {
+it("GET /orgs lists organizations in a stable order, page by page, even without a wallet", async () => {
   const made = [await makeOrganization(), await makeOrganization(), await makeOrganization()];
   const { total } = valueOf(await call("GET /orgs", { query: "limit=1" })) as { total: number };
   const ids: string[] = [];

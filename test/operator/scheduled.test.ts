@@ -7,7 +7,7 @@ import { continueRound } from "../../src/operator/sweep.store.ts";
 import { outboxNames } from "../../src/regions/outbox-schedule.ts";
 import { bindingsWith, LEFT_ALONE } from "../contract/client.ts";
 
-it("pokes every outbox in the hourly sweep, also peers', even if one fails", async () => {
+it("the hourly sweep calls every outbox, including those for other regions, even if one fails", async () => {
   const poked: string[] = [];
   const getByName = (name: string) => ({
     poke: async () => {
@@ -32,7 +32,7 @@ const withoutWork = () => ({ poke: () => Promise.resolve() });
 const afterLease = (): number => Date.now() + 16 * 60_000;
 const idOf = (n: number): string => `sweep-${String(n).padStart(5, "0")}`;
 
-describe("a round over more organizations than one invocation can poke", () => {
+describe("a sweep over more organizations than one invocation can call", () => {
   const COUNT = 17_000;
   beforeAll(() =>
     env.DB.batch([
@@ -71,7 +71,7 @@ describe("a round over more organizations than one invocation can poke", () => {
     ]),
   );
 
-  it("pokes every wallet and every webhook once, six at a time, and counts each wallet once", async () => {
+  it("calls every wallet and every webhook once, six at a time, and counts each wallet once", async () => {
     const poked: string[] = [];
     const delivered: string[] = [];
     let [now, most] = [0, 0];
@@ -107,7 +107,7 @@ describe("a round over more organizations than one invocation can poke", () => {
     vi.restoreAllMocks();
   });
 
-  it("lets only one invocation at a time continue a round", async () => {
+  it("runs in only one invocation at a time", async () => {
     let second: Promise<unknown> | undefined;
     const poked: string[] = [];
     const wallet = (orgId: string) => ({
@@ -125,7 +125,7 @@ describe("a round over more organizations than one invocation can poke", () => {
     expect(poked.length).toBe(new Set(poked).size);
   });
 
-  it("continues where an invocation ended that the platform stopped", async () => {
+  it("continues where the platform stopped an invocation", async () => {
     const poked: string[] = [];
     let stopsAt = 3000;
     const wallet = (orgId: string) => ({

@@ -12,7 +12,7 @@ beforeEach(() => {
   wallets.clear();
 });
 
-it("requires an integer amount, a reference and an existing organization for credits", async () => {
+it("POST /orgs/{id}/credits requires an integer amount, a reference and an existing organization", async () => {
   const { organization } = await makeOrganization();
   const params = { id: organization.id };
   const post = (body: unknown, id = organization.id): Promise<Result<View>> =>
@@ -66,7 +66,7 @@ it("requires an integer amount, a reference and an existing organization for cre
   });
 });
 
-it("shows a member's new key once, with defaults, and only for the organization's member", async () => {
+it("POST /orgs/{id}/members/{member_id}/keys shows the new key once, and only for a member of the organization", async () => {
   const [one, two] = [await makeOrganization(), await makeOrganization()];
   const post = (member_id: string, body: unknown): Promise<Result<View>> =>
     call("POST /orgs/:id/members/:member_id/keys", {
@@ -91,7 +91,7 @@ it("shows a member's new key once, with defaults, and only for the organization'
   expect(await post(one.member.id, {})).toMatchObject({ failure: { param: "name" } });
 });
 
-it("includes the database's state and each outbox's depth in health", async () => {
+it("GET /health includes the database's state and the messages in each outbox", async () => {
   const health = valueOf(await call("GET /health"));
   const aliases = { smart: "sandbox/echo" };
   expect(health).toMatchObject({ region: "eu", version: "test", aliases, book: true });

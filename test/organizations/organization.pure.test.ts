@@ -6,7 +6,7 @@ function refusedBy(schema: z.ZodMiniType, texts: readonly string[]): string[] {
   return texts.filter((text) => !schema.safeParse(text).success);
 }
 
-it("accepts slugs of 3 to 32 lowercase letters, digits and hyphens", () => {
+it("a slug can have 3 to 32 lowercase letters, digits and hyphens", () => {
   expect(
     refusedBy(slugSchema, ["abc", "a-b", "0x0", "a-b-c-1", "-a-", "a--b", "---", "a".repeat(32)]),
   ).toEqual([]);
@@ -14,12 +14,12 @@ it("accepts slugs of 3 to 32 lowercase letters, digits and hyphens", () => {
   expect(refusedBy(slugSchema, wrong)).toEqual(wrong);
 });
 
-it("rejects reserved slugs", () => {
+it("a reserved slug is rejected", () => {
   const reserved = ["admin", "api", "turnpike", "closed-", "closed-019abcde-1234-7ab"];
   expect(refusedBy(slugSchema, [...reserved, "admins", "closed"])).toEqual(reserved);
 });
 
-it("requires a readable name without control characters", () => {
+it("an organization must have a readable name without control characters", () => {
   expect(refusedBy(nameSchema, ["A", "Ünïted & Co.", "x".repeat(200)])).toEqual([]);
   const wrong = ["", "   ", "a\r\nX-Header: b", "a\u0000", "x".repeat(201)];
   expect(refusedBy(nameSchema, wrong)).toEqual(wrong);

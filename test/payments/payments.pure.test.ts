@@ -51,7 +51,7 @@ async function faultsOf(
 const PARTS = Array.from({ length: effort(1, 10) }, (_, part) => part + 1);
 
 it.each(PARTS)(
-  "credits money once, and records returned money as owed once, whatever fails: part %i",
+  "a payment is credited once, and returned money is owed once, whatever fails: part %i",
   async () => {
     await fc.assert(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {
@@ -73,7 +73,7 @@ const lateReading = (after: number): readonly Operation[] => [
   { do: "late", org: 0 },
 ];
 
-it("keeps a permanently declined card off when its invoice is paid otherwise", async () => {
+it("a permanently declined card stays off if its invoice is paid otherwise", async () => {
   const happening: readonly Operation[] = [
     { do: "bank", behavior: { blocked: true } },
     { do: "fault", kind: "no_answer", when: "before", on: /^GET / },
@@ -86,7 +86,7 @@ it("keeps a permanently declined card off when its invoice is paid otherwise", a
   expect(await faultsOf(happening, false)).toEqual([]);
 });
 
-it("keeps a permanently declined card off when the closing purchase is cancelled", async () => {
+it("a permanently declined card stays off if the purchase that closed it is canceled", async () => {
   const happening: readonly Operation[] = [
     { do: "bank", behavior: { decline_code: "lost_card" } },
     { do: "fault", kind: "no_answer", when: "before", on: /\/void$/ },
@@ -106,7 +106,7 @@ const declined = (decline_code: string): readonly Operation[] => [
   ...Array.from({ length: 12 }, () => PAUSE),
 ];
 
-describe("the payment oracle", () => {
+describe("the check of payments", () => {
   it.each(Object.entries(MUTANTS))("detects %s", async (_name, broken) => {
     const found = await fc.check(
       fc.asyncProperty(operations, fc.boolean(), async (happening, hasTax) => {
@@ -125,7 +125,7 @@ describe("the payment oracle", () => {
     },
   );
 
-  it("detects an old reading that arrives late without a fence", async () => {
+  it("detects an outdated reading that arrives late", async () => {
     const fenceless: Broken = {
       wallet: (wallet) => {
         const real = wallet.setBack.bind(wallet);

@@ -66,7 +66,7 @@ async function bought(account: Account, stripe: FakeStripe): Promise<Purchase> {
   return purchase;
 }
 
-it("credits a checkout once, however often it is reported", async () => {
+it("a checkout is credited once, however often it is reported", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const asked = { amount_dollars: 10, method: "checkout" };
@@ -92,7 +92,7 @@ it("credits a checkout once, however often it is reported", async () => {
   expect(await compared.json()).toMatchObject({ differences: [] });
 });
 
-it("finds by the sweep what no message reported", async () => {
+it("the payments sweep finds what no message reported", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const purchase = await buy(account, { amount_dollars: 10, method: "checkout" });
@@ -118,7 +118,7 @@ async function lostSinceIt(stripe: FakeStripe): Promise<Account> {
   return account;
 }
 
-it("restores payments in a rebuilt wallet once, by the rebuild and by the sweep", async () => {
+it("payments are restored in a rebuilt wallet once, by the rebuild and by the sweep", async () => {
   const stripe = useStripe();
   const rebuilt = await lostSinceIt(stripe);
   expect((await admin("POST", `/orgs/${rebuilt.orgId}/rebuild-wallet`)).status).toBe(200);
@@ -136,7 +136,7 @@ it("restores payments in a rebuilt wallet once, by the rebuild and by the sweep"
   }, LONG);
 });
 
-it("forgives a reference only once, also in a rebuilt wallet", async () => {
+it("a debt is forgiven once per reference, even in a rebuilt wallet", async () => {
   for (const method of ["warn", "error"] as const) {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
@@ -164,7 +164,7 @@ it("forgives a reference only once, also in a rebuilt wallet", async () => {
   expect(standing).toMatchObject({ owedMicro: 0, takenMicro: 6_000_000, forgivenMicro: 4_000_000 });
 });
 
-it("keeps credits from a conflict after the rebuild, once", async () => {
+it("credits that were added during a conflict are kept after the rebuild, once", async () => {
   for (const method of ["warn", "error"] as const) {
     vi.spyOn(console, method).mockImplementation(() => undefined);
   }
@@ -185,7 +185,7 @@ it("keeps credits from a conflict after the rebuild, once", async () => {
   expect((await balanceOf(account)).credits_micro).toBe(10_000_000);
 });
 
-it("accepts only what Stripe signed, and ignores another region's", async () => {
+it("POST /payments/stripe accepts only what Stripe signed, and ignores another region's events", async () => {
   const stripe = useStripe();
   await buy(await openAccount({ credits: 0 }), { amount_dollars: 10, method: "checkout" });
   const [event] = stripe.events;
@@ -207,7 +207,7 @@ it("accepts only what Stripe signed, and ignores another region's", async () => 
   expect(new Set(await tell(foreign))).toEqual(new Set([200]));
 });
 
-it("deducts a dispute, blocks requests until it is paid, and returns a won one", async () => {
+it("a dispute is deducted, blocks requests until it is paid, and is returned if won", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   const { id } = await bought(account, stripe);
@@ -234,7 +234,7 @@ it("deducts a dispute, blocks requests until it is paid, and returns a won one",
   }, LONG);
 });
 
-it("tops up from the saved card automatically, and names the purchase in a 402", async () => {
+it("automatic top-up charges the saved card, and a 402 names the purchase", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });
   await bought(account, stripe);

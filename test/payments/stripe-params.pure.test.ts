@@ -6,11 +6,11 @@ import * as calls from "../../src/money/payments/stripe-calls.ts";
 import { API_VERSION, form } from "../../src/money/payments/stripe.ts";
 import { SELLING } from "./selling.ts";
 
-it("sends Stripe's API version of the types, as does the fake", () => {
+it("the payments code and the fake Stripe use the API version of Stripe's types", () => {
   expect([API_VERSION, FAKE_VERSION]).toEqual([Stripe.API_VERSION, Stripe.API_VERSION]);
 });
 
-it("uses Stripe's own names and types, and a dead field is a type error", () => {
+it("the payments code uses Stripe's own names and types, and an outdated field is a type error", () => {
   calls.customerParams({
     orgId: "o",
     orgName: "n",
@@ -27,7 +27,7 @@ it("uses Stripe's own names and types, and a dead field is a type error", () => 
   expect(form(calls.sessionParams(SELLING))).not.toContain("payment_method_types%5D");
 });
 
-it("repeats a call an hour later byte for byte from its row", () => {
+it("the payments code repeats a call an hour later byte for byte from its database row", () => {
   const once = form(calls.sessionParams(SELLING));
   expect(form(calls.sessionParams({ ...SELLING }))).toBe(once);
   expect(once).toContain(`expires_at=${SELLING.createdAt / 1000 + 3600}`);

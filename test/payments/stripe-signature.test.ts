@@ -56,14 +56,14 @@ const BODIES = [
 ] as const;
 
 describe("a Stripe signature", () => {
-  it.each(BODIES)("matches Stripe's package: %s", async (_what, body) => {
+  it.each(BODIES)("matches that of Stripe's package: %s", async (_what, body) => {
     const header = await sign(body);
     expect([await ours(body, header), await theirs(body, header)]).toEqual([true, true]);
     expect(await ours(`${body} `, header)).toBe(false);
     expect(await ours(body, header, { secrets: [OTHER] })).toBe(false);
   });
 
-  it("covers bytes, not text: newlines, byte order marks and broken characters matter", async () => {
+  it("covers bytes instead of text: newlines, byte order marks and broken characters matter", async () => {
     const body = '{"id":"evt_1",\n"name":"ü"}';
     const header = await sign(body);
     expect(await ours(`\uFEFF${body}`, header)).toBe(false);
@@ -73,7 +73,7 @@ describe("a Stripe signature", () => {
     expect(await ours(broken, await sign("{\uFFFD}"))).toBe(false);
   });
 
-  it("lasts exactly five minutes either way, unlike in Stripe's package", async () => {
+  it("lasts exactly five minutes in both directions, unlike in Stripe's package", async () => {
     const body = BODIES[0][1];
     for (const [age, isGood] of [
       [300, true],
@@ -87,7 +87,7 @@ describe("a Stripe signature", () => {
     }
   });
 
-  it("passes with either secret during a rotation", async () => {
+  it("can use either secret during a rotation", async () => {
     const body = BODIES[1][1];
     const [, before = ""] = (await sign(body, { secret: OTHER })).split(",");
     const both = `${await sign(body)},${before}`;
@@ -131,7 +131,7 @@ async function customerOf(fake: FakeStripe): Promise<string> {
   return idSchema.parse(said.kind === "done" ? said.body : null).id;
 }
 
-it("matches for this machine's provider", async () => {
+it("the fake Stripe's webhook signature is valid for our code and for Stripe's package", async () => {
   const fake = new FakeStripe({ now: () => NOW_S * 1000 });
   fake.bank.handMade(await customerOf(fake), 1000);
   const [event] = fake.events;

@@ -11,7 +11,7 @@ import {
 const MOST_A_DAY = 100_000_000;
 const DAY_MS = 86_400_000;
 
-it("keeps a day's automatic top-ups within the bound, except the first, whatever a key sets", () => {
+it("automatic top-ups of a day stay within their limit, except the first, whatever a key sets", () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ dollars: fc.integer({ min: 5, max: 1000 }), ms: fc.nat(DAY_MS) }), {
@@ -47,7 +47,7 @@ it("keeps a day's automatic top-ups within the bound, except the first, whatever
   );
 });
 
-it("keeps a decline's pause when it is enabled again", () => {
+it("automatic top-ups stay paused after a decline if they are turned on again", () => {
   const paused = { ...NO_TOP_UP, disabledReason: "card_declined" as const, pausedUntil: 7 };
   expect(enableTopUp(paused)).toMatchObject({ disabledReason: null, pausedUntil: 7 });
 });

@@ -41,7 +41,7 @@ async function begun(broken: Broken = {}): Promise<{ world: PaymentsWorld; one: 
 const asked = ({ fake }: PaymentsWorld, what: string): number =>
   fake.asked.filter(({ method, path }) => `${method} ${path}` === what).length;
 
-it("sends the same refund again days later", async () => {
+it("a refund repeated days later returns the first one", async () => {
   const { world, one } = await begun();
   const [purchase] = one.rows.all();
   if (purchase === undefined) throw new Error("nothing was bought");
@@ -61,7 +61,7 @@ it("sends the same refund again days later", async () => {
   expect([...world.fake.world.refunds.values()].map(({ amount }) => amount)).toEqual([250, 250]);
 });
 
-it("never pays an invoice that contains an amount twice", async () => {
+it("an invoice that contains an amount twice is never paid", async () => {
   const twice: Broken = {
     world: (world) => ({
       ...world,
@@ -85,7 +85,7 @@ it("never pays an invoice that contains an amount twice", async () => {
   expect(toldOf("invoice_differs")).toBe(1);
 });
 
-it("reads a payment once for several messages about it", async () => {
+it("a payment is read once for several messages about it", async () => {
   const { world, one } = await begun();
   const [payment] = world.fake.payments();
   world.fake.bank.refund(payment?.intent ?? "", 100);
@@ -101,7 +101,7 @@ it("reads a payment once for several messages about it", async () => {
   expect(asked(world, "GET /v1/refunds")).toBe(before + 1);
 });
 
-it("looks at foreign events once, and reports unreadable ones after an hour", async () => {
+it("an event for another system is read once, and an unreadable one is reported after an hour", async () => {
   const { world, one } = await begun();
   const [customer = ""] = world.customerOf(one.id);
   const foreign = world.fake.world.intents.get(world.fake.bank.handMade(customer, 700));
@@ -137,7 +137,7 @@ function manyEvents(
   }));
 }
 
-it("finds more events than a sweep lists in the next ones, also with a malformed one", async () => {
+it("a sweep that can't read all events continues in the next one, even with a malformed event", async () => {
   const START_S = 1_800_000_000;
   const events = manyEvents(12_345, START_S);
   const heard = new Set<string>();
@@ -187,7 +187,7 @@ function pageOf(
   return { data, has_more: from + data.length < listed.length };
 }
 
-it("disables a saved card after three declines in a day, except for our own faults", () => {
+it("a saved card is disabled after three declines in a day, except for our own failures", () => {
   const nowMs = Date.UTC(2026, 10, 20);
   const asks = { id: "pur_1", amountMicro: micros(5_000_000), saveCard: false, returnUrl: "" };
   const made = newPurchase({ ...asks, method: "card", actor: SYSTEM }, nowMs - 1000);

@@ -200,7 +200,7 @@ describe("outcomes for another region's wallets", () => {
   });
 });
 
-describe("another region that recovers", () => {
+describe("a recovering other region", () => {
   it("gets everything pending immediately, not 30 s later", { timeout: 100_000 }, async () => {
     peer.fault = () => "request-lost";
     const items = Array.from({ length: 250 }, (_, i) => settleOf(org(), i));

@@ -27,30 +27,33 @@ it.each([
   ["/console/api/login", {}],
   ["/console/api/as", {}],
   ["/payments/stripe", { "stripe-signature": `t=${nowS()},v1=${TAG}` }],
-])("rejects slow bodies above the own room of %s, and takes no other room", async (path, own) => {
-  const bindings = bindingsWith({}); // an isolate of its own;
-  const { orgId, key } = await openAccount();
-  const end = Promise.withResolvers<void>();
-  const statuses: number[] = [];
-  const open = Array.from({ length: 300 }, async (_, n) => {
-    const headers = { ...fromPage(), ...own, "cf-connecting-ip": `198.51.100.${n}` };
-    const body = slowBody(end.promise).stream;
-    statuses.push((await send(path, { method: "POST", headers, body, bindings })).status);
-  });
-  await expect.poll(() => statuses.length).toBeGreaterThan(40);
-  expect(new Set(statuses)).toEqual(new Set([503]));
-  expect(statuses.length).toBeLessThan(60); // 8 MiB hold about 250 requests
-  const credit = { amount_micro: 1, reference: crypto.randomUUID() };
-  const paid = `/admin/v1/orgs/${orgId}/credits`;
-  expect((await send(paid, { key: ADMIN_TOKEN, body: credit, bindings })).status).toBe(200);
-  expect((await chat(key, {}, { bindings })).status).toBe(200);
-  end.resolve();
-  await Promise.all(open);
-  expect((await tryLogin(key, {}, bindings)).status).toBe(200);
-});
+])(
+  "%s rejects slow bodies beyond its own memory limit, and leaves the memory of other requests free",
+  async (path, own) => {
+    const bindings = bindingsWith({}); // an isolate of its own;
+    const { orgId, key } = await openAccount();
+    const end = Promise.withResolvers<void>();
+    const statuses: number[] = [];
+    const open = Array.from({ length: 300 }, async (_, n) => {
+      const headers = { ...fromPage(), ...own, "cf-connecting-ip": `198.51.100.${n}` };
+      const body = slowBody(end.promise).stream;
+      statuses.push((await send(path, { method: "POST", headers, body, bindings })).status);
+    });
+    await expect.poll(() => statuses.length).toBeGreaterThan(40);
+    expect(new Set(statuses)).toEqual(new Set([503]));
+    expect(statuses.length).toBeLessThan(60); // 8 MiB hold about 250 requests
+    const credit = { amount_micro: 1, reference: crypto.randomUUID() };
+    const paid = `/admin/v1/orgs/${orgId}/credits`;
+    expect((await send(paid, { key: ADMIN_TOKEN, body: credit, bindings })).status).toBe(200);
+    expect((await chat(key, {}, { bindings })).status).toBe(200);
+    end.resolve();
+    await Promise.all(open);
+    expect((await tryLogin(key, {}, bindings)).status).toBe(200);
+  },
+);
 
 it.each(["", `v1=${TAG}`, `t=${nowS() - 400},v1=${TAG}`, `t=${nowS()}`, `t=${nowS()},v1=made-up`])(
-  "rejects the Stripe signature '%s' without reading the body",
+  "POST /payments/stripe rejects the Stripe signature '%s' without reading the body",
   async (header) => {
     const { stream, seen } = slowBody(Promise.resolve());
     const headers = { "stripe-signature": header };

@@ -94,7 +94,7 @@ const KEYED: Readonly<Record<string, readonly [status: number, ask: Ask]>> = {
   ],
 };
 
-describe("a response to a key or a peer", () => {
+describe("a response to a key or another region", () => {
   it.each(Object.entries(KEYED))("adds no browser headers: %s", async (_, [status, ask]) => {
     const response = await ask();
     expect(response.status).toBe(status);
@@ -103,7 +103,7 @@ describe("a response to a key or a peer", () => {
     await response.text();
   });
 
-  it("adds no browser headers to a lookup between regions", async () => {
+  it("adds no browser headers if it is a lookup between regions", async () => {
     const { hash } = await openKnown();
     const response = await deliver(await signed({ body: lookupOf(hash) }));
     expect(response.status).toBe(200);

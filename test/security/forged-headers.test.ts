@@ -72,7 +72,7 @@ describe("headers of proxies, platforms and other gateways", () => {
     ["GET", "/admin/v1/orgs", null],
     ["GET", "/internal/v1/lookup", null],
     ["GET", "/healthz", null],
-  ])("change nothing: %s %s", async (method, path, body) => {
+  ])("have no effect on %s %s", async (method, path, body) => {
     const ask = (headers: Readonly<Record<string, string>>): Promise<Response> => {
       const target = path.replace("OTHER", other.orgId);
       return send(target, { method, key: account.key, headers, ...(body && { body }) });
@@ -91,7 +91,7 @@ describe("headers of proxies, platforms and other gateways", () => {
     },
   );
 
-  it("never reach an upstream, and change no payer", async () => {
+  it("never reach a provider, and don't change who pays", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const before = [await balanceOf(account.key), await balanceOf(other.key)];
     const sent = await chat(account.key, { model: "mock/chat" }, { bindings, headers: forged() });
@@ -117,7 +117,7 @@ const PATHS = ["/v1/models", "/v1/keys", "/v1/balance", "/v1/none"];
 
 describe("the x-api-key header", () => {
   it.each(PATHS)(
-    "returns the same 401 as no key for a foreign value, without an object call: %s",
+    "returns the same 401 as no key for another service's value, without an object call: %s",
     async (path) => {
       for (const forgery of [
         forgedKey(other.key),
@@ -144,7 +144,7 @@ describe("the x-api-key header", () => {
     },
   );
 
-  it("rejects two different keys of our form with one 401, without an object", async () => {
+  it("returns the same 401 for two different keys in our form, without an object call", async () => {
     for (const path of PATHS) {
       const one = { key: account.key, headers: { "x-api-key": "svc_" } };
       const plain = await told(await send(path, one));
@@ -159,7 +159,7 @@ describe("the x-api-key header", () => {
     }
   });
 
-  it("authenticates its owner alone or next to a foreign Bearer, with object calls", async () => {
+  it("authenticates its owner, even next to another service's Bearer", async () => {
     for (const authorization of [undefined, "Bearer sk-theirs", `Basic ${btoa("a:b")}`]) {
       const headers = {
         "x-api-key": other.key,
@@ -174,7 +174,7 @@ describe("the x-api-key header", () => {
   });
 
   it.each(["/v1/balance", "/v1/users", "/v1/none", "/v1/orgs/OTHER"])(
-    "changes nothing if foreign or empty next to our Bearer: %s",
+    "changes nothing if it is empty or another service's, next to our Bearer: %s",
     async (path) => {
       const target = path.replace("OTHER", other.orgId);
       const plain = await told(await send(target, { key: account.key }));
@@ -185,7 +185,7 @@ describe("the x-api-key header", () => {
     },
   );
 
-  it("never reaches an upstream, and charges the key's owner", async () => {
+  it("never reaches a provider, and the key's owner pays", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     const before = [await balanceOf(account.key), await balanceOf(other.key)];
     const body = { model: "mock/chat", messages: [{ role: "user", content: "Hi" }] };
@@ -199,7 +199,7 @@ describe("the x-api-key header", () => {
     expect([mine, theirs < (before[1] ?? 0)]).toEqual([before[0], true]);
   });
 
-  it("opens no operators' endpoint, and closes none", async () => {
+  it("opens no operators' endpoint, and blocks none", async () => {
     const token = "a".repeat(32);
     for (const secret of [token, account.key]) {
       const headers = { "x-api-key": secret };
@@ -210,7 +210,7 @@ describe("the x-api-key header", () => {
   });
 });
 
-describe("a key or operator's token in another place", () => {
+describe("a key or an operator's token in another place", () => {
   it.each<[string, (secret: string) => Parameters<typeof send>]>([
     ["in the query", (secret) => [`?key=${secret}&api_key=${secret}&access_token=${secret}`]],
     ["in a cookie", (secret) => ["", { headers: { cookie: `key=${secret}; token=${secret}` } }]],
@@ -238,7 +238,7 @@ describe("a key or operator's token in another place", () => {
     }
   });
 
-  it("opens no operators' endpoint for a customer's key, and no customers' endpoint for a token", async () => {
+  it("opens no operators' endpoint as a key, and no customers' endpoint as an operator's token", async () => {
     expect((await send("/admin/v1/orgs", { key: account.key })).status).toBe(401);
     expect((await send("/v1/keys", { key: "a".repeat(32) })).status).toBe(401);
     expect((await admin("GET", "/orgs")).status).toBe(200);

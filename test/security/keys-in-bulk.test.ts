@@ -14,7 +14,7 @@ beforeEach(async () => {
   account = await openAccount();
 });
 
-it("allows at most 10,000 keys in 24 hours, however many are revoked", async () => {
+it("an organization can create at most 10,000 keys in 24 hours, however many are revoked", async () => {
   const now = Date.now();
   await fillKeys(account, 3, { createdAt: now - DAY_MS - 60_000, revokedAt: now });
   await fillKeys(account, 9998, { createdAt: now - DAY_MS + 60_000, revokedAt: now });
@@ -35,7 +35,7 @@ async function listed(query = ""): Promise<Listed> {
   return response.json<Listed>();
 }
 
-it(`lists every active key and the newest 100 of ${REVOKED} revoked, and the rest in pages`, async () => {
+it(`the list of keys contains every active key and the newest 100 of ${REVOKED} revoked keys, and the rest in pages`, async () => {
   await fillKeys(account, 500, { createdAt: 1 });
   await fillKeys(account, REVOKED - 4000, { createdAt: 2, revokedAt: 3 });
   await fillKeys(account, 3999, { createdAt: 4, revokedAt: 5 });

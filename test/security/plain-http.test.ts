@@ -32,7 +32,7 @@ it.each([
   ["POST", "/console/api/login"],
   ["OPTIONS", "/v1/keys"],
   ["GET", "/healthz"],
-])("rejects %s %s over plain http with 400, without a redirect", async (method, path) => {
+])("the Worker returns 400 for %s %s over plain http, without a redirect", async (method, path) => {
   for (const origin of PUBLIC) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
     const response = await ask(origin, path, method);
@@ -55,6 +55,6 @@ it.each([
   "http://192.168.1.9:8787",
   "http://[fd00::1]:8787",
   "https://eu.test",
-])("serves %s", async (origin) => {
+])("the Worker serves %s over plain http", async (origin) => {
   expect((await ask(origin, "/v1/models")).status).toBe(200);
 });

@@ -31,14 +31,14 @@ describe("a content-type of 100,000 characters", () => {
     ["spaces after its parameter", `application/json; charset=utf-8${" ".repeat(LONG)}x`],
     ["spaces before its parameter", `application/json${" ".repeat(LONG)};${" ".repeat(LONG)}x`],
     ["parameters", `application/json${"; charset=utf-8".repeat(LONG / 10)}`],
-  ])("fails fast with or without a key: %s", async (_, type) => {
+  ])("returns an error quickly with or without a key: %s", async (_, type) => {
     const headers = { "content-type": type };
     expect((await send(CHAT, { key, body, headers })).status).toBe(415);
     expect((await send(CHAT, { body, headers })).status).toBe(401);
     expect((await send("/v1/users", { key, body, headers })).status).toBe(415);
   });
 
-  it("passes up to 100 characters if it means JSON", async () => {
+  it("works with up to 100 characters if it means JSON", async () => {
     const statuses = [99, 100].map(async (length) => {
       const type = "application/json;charset=utf-8".padEnd(length) + ";";
       return (await send(CHAT, { key, body, headers: { "content-type": type } })).status;
@@ -49,7 +49,7 @@ describe("a content-type of 100,000 characters", () => {
 
 describe("a header or path of 100,000 characters", () => {
   it.each([" ", "a", ",", "=", ";", "a ", "Bearer "])(
-    "fails fast in a header: %j",
+    "returns quickly with a header of many %j",
     async (unit) => {
       const long = `a${unit.repeat(LONG / unit.length)}a`;
       for (const name of ["authorization", "idempotency-key", "accept", "content-encoding"]) {
@@ -61,7 +61,7 @@ describe("a header or path of 100,000 characters", () => {
   );
 
   it.each(["/", "./", "../", "a/", "%41", "%2F", "%2e%2e/", "a.", "?", "&a", "a=b&"])(
-    "fails fast in a path: %j",
+    "returns quickly with a path of many %j",
     async (unit) => {
       for (const start of ["/v1/models/", "/v1/users/", "/v1/users?", "/internal/v1/", "/"]) {
         const response = await send(start + unit.repeat(LONG / unit.length), { key });
@@ -72,20 +72,20 @@ describe("a header or path of 100,000 characters", () => {
   );
 });
 
-describe("the URL of an image", () => {
+describe("the URL of an image in a prompt", () => {
   const refused = { kind: "refused", reason: "image" };
   it.each([
     ["dots", `https://a${".".repeat(LONG)}b/`],
     ["labels", `https://${"a.".repeat(LONG)}local/`],
     ["digits", `https://${"1.".repeat(LONG)}x/`],
     ["a data URL's parameters", `data:image/png${";a".repeat(LONG)};base64,x`],
-  ])("fails without a request for a host or start of %s", async (_, url) => {
+  ])("returns an error without a request for a host or start of %s", async (_, url) => {
     const fetched = vi.spyOn(globalThis, "fetch");
     expect(await ask(url)).toMatchObject(refused);
     expect(fetched).not.toHaveBeenCalled();
   });
 
-  it("may have the longest valid host, and no longer one", async () => {
+  it("can have the longest valid host, and no longer one", async () => {
     const labels = `${"a".repeat(61)}.`.repeat(4);
     const longest = `${labels}ex`.padEnd(253, "e");
     const fetched = vi
@@ -97,7 +97,7 @@ describe("the URL of an image", () => {
   });
 });
 
-it("cleans an upstream message of 100,000 characters as if it had 4,000", () => {
+it("a provider's message of 100,000 characters is cleaned like its first 4,000", () => {
   for (const unit of ["a", ".", "a.", "-a-", "0:", "::a", "/a", "a@", "_", "***", "sk-", "a:1 "]) {
     const cleaned = cleanedMessage(unit.repeat(LONG / unit.length));
     expect(cleaned).toBe(cleanedMessage(unit.repeat(4000).slice(0, 4000)));

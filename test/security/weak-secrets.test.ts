@@ -36,28 +36,19 @@ const GUESSED = [
   "12341234".repeat(5),
 ];
 
-describe("a deployment that sells", () => {
-  it.each(GUESSED)(
-    "serves nothing with the secret %s in any place, without revealing it",
-    async (secret) => {
-      const places = [
-        "ADMIN_TOKEN",
-        "PEER_OUT_US",
-        "PEER_IN_US",
-        "PEER_OUT_US_NEXT",
-        "KEY_SECRETS",
-      ];
-      for (const place of places) {
-        log = [];
-        const value = place === "KEY_SECRETS" ? `a:${random()},b:${secret}` : secret;
-        await errorOf(await health({ ...strong(), [place]: value }), 503);
-        expect(log.join("\n")).toContain(`"variable":"${place}"`);
-        expect(log.join("\n")).not.toContain(secret);
-      }
-    },
-  );
+describe("a deployment with a real provider", () => {
+  it.each(GUESSED)("returns 503 if any secret is %s, without revealing it", async (secret) => {
+    const places = ["ADMIN_TOKEN", "PEER_OUT_US", "PEER_IN_US", "PEER_OUT_US_NEXT", "KEY_SECRETS"];
+    for (const place of places) {
+      log = [];
+      const value = place === "KEY_SECRETS" ? `a:${random()},b:${secret}` : secret;
+      await errorOf(await health({ ...strong(), [place]: value }), 503);
+      expect(log.join("\n")).toContain(`"variable":"${place}"`);
+      expect(log.join("\n")).not.toContain(secret);
+    }
+  });
 
-  it("serves with random secrets of every alphabet", async () => {
+  it("works with random secrets of every alphabet", async () => {
     expect((await health(strong())).status).toBe(200);
     for (let i = 0; i < 200; i++) expect((await health(strong())).status).toBe(200);
     const bytes = crypto.getRandomValues(new Uint8Array(32));
@@ -71,7 +62,7 @@ describe("a deployment that sells", () => {
     }
   });
 
-  it("accepts any secret of the required length in a sandbox, which sells nothing", async () => {
+  it("accepts any secret of the required length if it has only the sandbox", async () => {
     const weak = { ...strong(), SANDBOX: "on", ADMIN_TOKEN: "a".repeat(32) };
     expect((await health(weak)).status).toBe(200);
     await errorOf(await health({ ...weak, ADMIN_TOKEN: "a".repeat(31) }), 503);

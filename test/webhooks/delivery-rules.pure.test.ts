@@ -17,7 +17,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe("a receiver that does not respond", () => {
+describe("a webhook receiver that does not respond", () => {
   it("gets exactly 15 s", async () => {
     vi.useFakeTimers();
     vi.spyOn(globalThis, "fetch").mockImplementation((_, init) => {
@@ -64,8 +64,8 @@ async function answered(response: Response): Promise<Attempt> {
   return attemptDelivery("https://a.b/", MESSAGE, { timeoutMs: 1000, elapsed, nowMs: 0 });
 }
 
-describe("a receiver's response", () => {
-  it("gets stored up to 1 KiB, and is read no further", async () => {
+describe("a webhook receiver's response", () => {
+  it("appears in the delivery up to 1 KiB, and is not read further", async () => {
     let pulled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => {
@@ -90,7 +90,7 @@ describe("a receiver's response", () => {
   });
 });
 
-describe("a receiver's retry-after", () => {
+describe("a webhook receiver's retry-after", () => {
   it.each([
     [503, "120", 120_000],
     [429, "0", 0],

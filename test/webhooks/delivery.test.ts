@@ -70,7 +70,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
     expect(await errorOf(none, 404)).toMatchObject({ message: "No such delivery." });
   });
 
-  it("hides the response after an older release rewrote the event", async () => {
+  it("hides the response if an older release rewrote the event", async () => {
     receivers[HOST] = () => new Response("ann@example.com", { status: 500 });
     const hook = await made(HOST, { types });
     await addCredits(account.orgId, 1);
@@ -85,7 +85,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
     expect(shown.newest_attempts).toMatchObject([{ status: 500, answer: null }]);
   });
 
-  it("keeps ten attempts, newest first, also from before a resend", async () => {
+  it("returns ten attempts, newest first, including those before a resend", async () => {
     let answered = 0;
     receivers[HOST] = () => new Response(`answer ${++answered}`, { status: 503 });
     const hook = await made(HOST, { types });
@@ -105,7 +105,7 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
   });
 });
 
-it("reports a webhook's health as ok, failing and off, and counts its day", async () => {
+it("reports a webhook's health as ok, failing or off, and the deliveries of the day", async () => {
   let status = 200;
   receivers[HOST] = () => new Response("", { status });
   const hook = await made(HOST, { types });

@@ -29,7 +29,7 @@ const stored = async (): Promise<string> => {
   return JSON.stringify([log, queue]);
 };
 
-it("removes a deleted end user from log, delivered and pending messages", async () => {
+it("a deleted end user's name is removed from the event log, and from delivered and pending messages", async () => {
   let isDown = false;
   receivers["told.turnpike.dev"] = ({ body }) => new Response(body, { status: isDown ? 503 : 200 });
   const types = ["key.created", "end_user.alert", "end_user.quota_reached"];
@@ -68,7 +68,7 @@ it("removes a deleted end user from log, delivered and pending messages", async 
   });
 });
 
-it("drops an attempt's response when its end user is deleted before it ends", async () => {
+it("a receiver's response is dropped if its end user is deleted during the delivery", async () => {
   const gate = Promise.withResolvers<void>();
   receivers["slow.turnpike.dev"] = async ({ body }) => {
     if (body.includes(NAME)) await gate.promise;

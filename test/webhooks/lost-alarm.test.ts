@@ -18,8 +18,8 @@ import {
 
 useReceivers();
 
-describe("an organization's deliveries after a lost alarm", () => {
-  it("arrive with the next sweep, though the organization is inactive", async () => {
+describe("an organization's webhook deliveries after a lost alarm", () => {
+  it("arrive with the next sweep, even if the organization is inactive", async () => {
     let status = 503;
     let taken = 0;
     receivers["lost.turnpike.dev"] = () => {

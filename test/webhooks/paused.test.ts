@@ -47,7 +47,7 @@ async function triedAt(hook: { readonly id: string }, atMs: number, count: numbe
   await vi.waitFor(async () => expect(await attempts(hook.id)).toBe(count), LONG);
 }
 
-describe("a receiver that is down", () => {
+describe("a webhook receiver that is down", () => {
   it("gets one message at a time, and everything waiting once it accepts one", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 503 : 200 });
@@ -74,7 +74,7 @@ describe("a receiver that is down", () => {
     expect(to("down.turnpike.dev")).toHaveLength(7 + 20);
   });
 
-  it("gets nothing before its retry-after; an accepted test ends the pause", async () => {
+  it("gets nothing before its retry-after, unless it accepts a test", async () => {
     let status = 429;
     receivers["later.turnpike.dev"] = () =>
       new Response("", { status, headers: { "retry-after": "1800" } });
@@ -95,7 +95,7 @@ describe("a receiver that is down", () => {
   });
 });
 
-it("limits tests of a webhook to five a minute, with a 429 that contains the wait", async () => {
+it("a webhook can get five tests per minute, and further ones return 429 with the wait", async () => {
   receivers["tested.turnpike.dev"] = () => new Response("ok");
   const hook = await made("tested.turnpike.dev", { types });
   for (let i = 0; i < 5; i++) {
@@ -110,7 +110,7 @@ it("limits tests of a webhook to five a minute, with a 429 that contains the wai
   expect(to("tested.turnpike.dev")).toHaveLength(6);
 });
 
-it("queues a replay only after the previous one", async () => {
+it("a replay of a webhook waits for the previous one", async () => {
   let status = 200;
   receivers["again.turnpike.dev"] = () => new Response("", { status });
   const hook = await made("again.turnpike.dev", { types });
@@ -142,10 +142,10 @@ const event = (type: EventType, n: number): EventRecord => ({
 const events = (type: EventType, count: number) =>
   Array.from({ length: count }, (_, n) => event(type, n));
 
-describe("an object's rows", () => {
+describe("the messages of a webhook object", () => {
   const taken = { status: 200, error: null, answer: "", durationMs: 1, retryAfterMs: null };
 
-  it("drop delivered messages for each of five webhooks beyond the newest thousand", async () => {
+  it("disappear, once delivered, beyond the newest thousand for each of five webhooks", async () => {
     for (let i = 0; i < 5; i++) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       await made(`rows${i}.turnpike.dev`, { types });
@@ -172,7 +172,7 @@ describe("an object's rows", () => {
     });
   });
 
-  it("limit pending messages of one type, without effect on other types", async () => {
+  it("have a maximum of pending ones per type, without effect on other types", async () => {
     receivers["flood.turnpike.dev"] = () => new Response("ok");
     await made("flood.turnpike.dev");
     await runInDurableObject(object(), (_, { storage }) => {

@@ -38,7 +38,7 @@ it.each([
     ],
   ],
   ["2,500 in one millisecond", [[1000, 2500]]],
-] as const)("starts each page later, and queues all: %s", async (_, counts) => {
+] as const)("a replay starts each page later, and sends all events: %s", async (_, counts) => {
   const log = logOf(counts);
   const queued = new Set<string>();
   let [since, pages] = [0, 0];

@@ -27,7 +27,7 @@ const sealedOf = async (id: string): Promise<readonly string[]> => {
   return (JSON.parse(String(row?.["secrets"])) as { sealed: string }[]).map(({ sealed }) => sealed);
 };
 
-it("re-encrypts webhook secrets after KEY_SECRETS is replaced, so that the old one can go", async () => {
+it("webhook secrets are encrypted again after KEY_SECRETS is replaced, so that the old secret can be removed", async () => {
   let status = 503;
   receivers["kept.turnpike.dev"] = () => new Response("", { status });
   const hook = await made("kept.turnpike.dev", { types: ["balance.credited"] });
@@ -52,7 +52,7 @@ it("re-encrypts webhook secrets after KEY_SECRETS is replaced, so that the old o
   }
 });
 
-it("alerts at the next sweep for a secret that no KEY_SECRETS decrypts, and changes nothing", async () => {
+it("a webhook secret that no KEY_SECRETS can decrypt causes an alert at the next sweep, and no change", async () => {
   const hook = await made("lost.turnpike.dev", { types: ["balance.credited"] });
   const sealed = await sealedOf(hook.id);
   const alerts = vi.spyOn(console, "error").mockImplementation(() => undefined);

@@ -21,7 +21,7 @@ type Named = Awaited<ReturnType<typeof deliveriesOf>>[number] & {
 const types = ["balance.credited"];
 
 describe("POST /v1/webhooks/{id}/resend", () => {
-  it("sends one delivered delivery again, and no other", async () => {
+  it("sends one delivered message again, and no other", async () => {
     receivers["one.turnpike.dev"] = () => new Response("ok");
     const hook = await made("one.turnpike.dev", { types });
     for (const amount of [1, 2]) {
@@ -37,7 +37,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(ids("one.turnpike.dev")).toHaveLength(2);
   });
 
-  it("sends pending deliveries despite the pause, filtered by state", async () => {
+  it("sends pending messages despite the receiver's pause, filtered by state", async () => {
     let isDown = true;
     receivers["down.turnpike.dev"] = () => new Response("", { status: isDown ? 500 : 200 });
     const hook = await made("down.turnpike.dev", { types });
@@ -60,7 +60,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(await none.json()).toEqual({ queued: 0 });
   });
 
-  it("rejects both, neither, an unknown delivery, and a disabled webhook", async () => {
+  it("returns an error for both options, neither, an unknown delivery, and a disabled webhook", async () => {
     const hook = await made("off.turnpike.dev", { types });
     const resend = (body: object) => ask("POST", `/${hook.id}/resend`, body);
     const unknown = { delivery_id: `dlv_${"0".repeat(24)}` };

@@ -18,7 +18,7 @@ useReceivers();
 const HOST = "hooks.slack.dev";
 const types = ["balance.credited"];
 
-it("sends a message in the format slack, as its delivery shows", async () => {
+it("a webhook with the format slack sends a message in Slack's format, as its delivery shows", async () => {
   receivers[HOST] = () => new Response("ok");
   const hook = await made(HOST, { types, format: "slack" });
   await addCredits(account.orgId, 1);
@@ -36,7 +36,7 @@ it("sends a message in the format slack, as its delivery shows", async () => {
   expect(JSON.parse(to(HOST)[1]?.body ?? "")).toHaveProperty("text");
 });
 
-it("accepts a change of the format and rejects unknown formats", async () => {
+it("a webhook's format can be changed, and unknown formats are rejected", async () => {
   receivers[HOST] = () => new Response("ok");
   const hook = await made(HOST, { types });
   expect(await (await ask("GET", `/${hook.id}`)).json()).toMatchObject({ format: null });
@@ -49,7 +49,7 @@ it("accepts a change of the format and rejects unknown formats", async () => {
   expect(await refused.json()).toMatchObject({ error: { param: "format" } });
 });
 
-it("escapes names in a Slack message, so that they can't mention a channel", () => {
+it("a Slack message escapes names, so that they can't mention a channel", () => {
   const event = {
     id: "evt_1",
     type: "end_user.alert",

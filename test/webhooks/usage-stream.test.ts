@@ -17,7 +17,7 @@ import type { UsageMessage } from "./received-ledger.ts";
 
 useReceivers();
 
-const types = ["usage.settled"];
+const types = ["the event usage.settled"];
 const HOST = "usage.turnpike.dev";
 
 async function charge(stub: Stub, amount: number, more: object = {}): Promise<string> {
@@ -87,8 +87,8 @@ function amountOf<K extends "charge" | "credit">(kind: K) {
   return fc.record({ kind: fc.constant(kind), amount: fc.integer({ min: 1, max: 900 }) });
 }
 
-describe("a receiver of usage.settled", () => {
-  it("ends with exactly the ledger after drops, repeats, reordering and stalls", async () => {
+describe("a webhook receiver of usage.settled", () => {
+  it("gets exactly the ledger's rows after drops, repeats, reordering and stalls", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 12, maxLength: 30, size: "max" }),
@@ -180,7 +180,7 @@ describe("a receiver of usage.settled", () => {
     expect(delivery).toMatchObject({ state: "delivered", type: "usage.settled", attempts: 1 });
   });
 
-  it("starts with the rows after its creation, and with earlier ones after a replay", async () => {
+  it("gets rows from its creation on, and earlier ones after a replay", async () => {
     receivers[HOST] = () => new Response("ok");
     const stub = stubOf(account.orgId);
     const start = Date.now();
@@ -208,7 +208,7 @@ describe("a receiver of usage.settled", () => {
     expect(seqs()).toEqual([2, 1, 2, 2]);
   });
 
-  it("keeps one waiting message while it stalls, and delays no other webhook", async () => {
+  it("causes at most one waiting message while it stalls, and delays no other webhook", async () => {
     let isStalled = true;
     receivers[HOST] = () => new Response("ok");
     receivers["stalled.turnpike.dev"] = () => new Response("", { status: isStalled ? 503 : 200 });
@@ -259,7 +259,7 @@ describe("a receiver of usage.settled", () => {
 });
 
 describe("usage.settled", () => {
-  it("leaves no batch behind when a failing webhook gives it up, and other events arrive", async () => {
+  it("leaves no message behind when a failing webhook stops, and other events arrive", async () => {
     receivers[HOST] = ({ body }) =>
       new Response("", { status: body.includes("usage.settled") ? 500 : 200 });
     const stub = stubOf(account.orgId);
@@ -272,7 +272,7 @@ describe("usage.settled", () => {
     expect((await deliveriesOf(hook.id)).filter(({ state }) => state === "pending")).toEqual([]);
   });
 
-  it("isn't among the types of a webhook without types", async () => {
+  it("isn't sent to a webhook without a list of types", async () => {
     receivers[HOST] = () => new Response("ok");
     const hook = await made(HOST);
     await charge(stubOf(account.orgId), 0);
@@ -282,7 +282,7 @@ describe("usage.settled", () => {
     expect(await errorOf(refused, 400)).toMatchObject({ param: "types" });
   });
 
-  it("rejects the format slack, and a replay with two starts or none", async () => {
+  it("can't be sent in the format slack, or replayed with two starts or none", async () => {
     const body = { url: `https://${HOST}/hook`, types, format: "slack" };
     expect(await errorOf(await ask("POST", "", body), 400)).toMatchObject({ param: "types" });
     const hook = await made(HOST, { types });

@@ -121,7 +121,7 @@ const turns = ({ signs }: Turns): fc.Arbitrary<readonly OutputPart[]> =>
       return said;
     });
 
-describe.each(Object.entries(WIRES))("the format %s", (_, wire) => {
+describe.each(Object.entries(WIRES))("the protocol %s", (_, wire) => {
   it("reads its own output back as the same assistant message", async () => {
     await fc.assert(
       fc.asyncProperty(turns(wire), async (said) => {

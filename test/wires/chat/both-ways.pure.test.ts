@@ -38,7 +38,7 @@ function replyOf(stream: boolean) {
   if (!asked.ok) throw new Error("refused");
   return asked.value.reply;
 }
-it("reads usage as it was written", () => {
+it("chat usage is the same when written and read again", () => {
   fc.assert(
     fc.property(usages, (usage) => {
       expect(readUsage(JSON.parse(JSON.stringify(openAiUsage(usage))))).toEqual(usage);
@@ -46,7 +46,7 @@ it("reads usage as it was written", () => {
   );
 });
 
-it("reads a completion that our endpoint writes as the same output", () => {
+it("a completion that our endpoint writes is read as the same output", () => {
   const reply = replyOf(false);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
@@ -59,7 +59,7 @@ it("reads a completion that our endpoint writes as the same output", () => {
   );
 });
 
-it("keeps a stream of it the same, piece by piece", () => {
+it("a completion's stream has the same pieces when read again", () => {
   const reply = replyOf(true);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

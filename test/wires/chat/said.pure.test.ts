@@ -68,7 +68,7 @@ const choices = (field: string) =>
     )
     .map((list) => list.map(([beside, one]) => ({ ...beside, [field]: one })));
 
-it("returns chunks of the core's schema, whatever the provider streams", () => {
+it("chunks of a chat stream match our schema, whatever the provider streams", () => {
   fc.assert(
     fc.property(fc.array(choices("delta"), { maxLength: 5 }), (payloads) => {
       const reader = new ChunkReader();
@@ -81,7 +81,7 @@ it("returns chunks of the core's schema, whatever the provider streams", () => {
   );
 });
 
-it("returns a completion of the core's schema", () => {
+it("a chat completion matches our schema", () => {
   fc.assert(
     fc.property(choices("message"), (given) => {
       const answer = chatAnswer(JSON.parse(JSON.stringify({ choices: given })) as JsonObject);

@@ -46,7 +46,7 @@ function replyOf(stream: boolean) {
 }
 const ID = `msg_${"a".repeat(24)}`;
 
-it("reads a message that our endpoint writes as the same output", () => {
+it("a message that our endpoint writes is read as the same output", () => {
   const reply = replyOf(false);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
@@ -59,7 +59,7 @@ it("reads a message that our endpoint writes as the same output", () => {
   );
 });
 
-it("keeps a stream of it the same, piece by piece", () => {
+it("a message's stream has the same pieces when read again", () => {
   const reply = replyOf(true);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

@@ -44,7 +44,7 @@ const reference = (tool_name: string): Json => ({ type: "tool_reference", tool_n
 const text = (words: string): Json => ({ type: "text", text: words });
 
 describe("conversion of a Messages request", () => {
-  test("puts system first, sets the cap, and adds no other field", () => {
+  test("puts system first, sets the output cap, and adds no other field", () => {
     expect(converted({ system: "Be brief.", stream: true, temperature: 0.5 })).toEqual({
       dropped: [],
       body: {
@@ -70,7 +70,7 @@ describe("conversion of a Messages request", () => {
     ]);
   });
 
-  test("puts each result in its own message, and their images before the user's text", () => {
+  test("puts each tool result in its own message, and their images before the user's text", () => {
     const { body } = converted(
       user(
         text("Go on."),
@@ -100,7 +100,7 @@ describe("conversion of a Messages request", () => {
     ]);
   });
 
-  test("returns an assistant's thoughts to their provider, with a call's extra content", () => {
+  test("returns an assistant's thinking to its provider, with a call's extra content", () => {
     const openai = { type: "reasoning.encrypted", data: "x" };
     const extra = { google: { thought_signature: "s" } };
     const { body } = converted({
@@ -144,7 +144,7 @@ describe("conversion of a Messages request", () => {
   });
 
   test.each(["tk1.@@@", "tk1.e30", `tk1.${btoa("[1,{},[]]")}.x`])(
-    "drops the thoughts of an altered signature (%s) without an error",
+    "drops thinking with an altered signature (%s) without an error",
     (signature) => {
       const { body } = converted({
         messages: [
@@ -299,7 +299,7 @@ describe("conversion of a Messages request", () => {
     expect(refused(more)).toBe(param);
   });
 
-  test("names tuning fields without an equivalent", () => {
+  test("reports sampling parameters without an equivalent", () => {
     const { dropped, body } = converted({
       top_k: 5,
       context_management: { edits: [{ type: "clear_thinking_20251015" }] },
@@ -309,7 +309,7 @@ describe("conversion of a Messages request", () => {
     expect(body["stop"]).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("rejects sampling, a user's citations and an assistant's documents in the newer version", () => {
+  test("rejects sampling parameters, a user's citations and an assistant's documents in the newer version", () => {
     expect(newer({})).toBeNull();
     expect(newer({ temperature: null, top_p: null, top_k: null })).toBeNull();
     expect(newer({ temperature: 1 })).toBe("temperature: Extra inputs are not permitted");

@@ -27,7 +27,7 @@ const TYPES: Readonly<Record<number, string>> = {
   529: "overloaded_error",
 };
 
-test("maps every failure to its type, retry-after and x-should-retry", () => {
+test("every failure has its Messages error type, retry-after and x-should-retry", () => {
   const seen = new Set<number>();
   for (const [failure, status, , headers = {}] of Object.values(FAILURES).flat()) {
     const told = messagesDialect.error(failure, `req_${"a".repeat(24)}`);
@@ -51,12 +51,15 @@ test.each([
   ["length", { tool_calls: [CALL] }, "max_tokens"],
   ["content_filter", {}, "refusal"],
   ["stop", { refusal: "No." }, "refusal"],
-])("maps a choice that ends by %s with %j to %s", (finish_reason, message, expected) => {
-  const said = clientMessageOf({ choices: [{ finish_reason, message }] }, new Map());
-  expect(said.stop_reason).toBe(expected);
-  const explanation = "refusal" in message ? message.refusal : null;
-  const isRefused = expected === "refusal";
-  expect(said.stop_details).toEqual(
-    isRefused ? { type: "refusal", category: null, explanation } : null,
-  );
-});
+])(
+  "a choice that ends by %s with %j gets the stop reason %s",
+  (finish_reason, message, expected) => {
+    const said = clientMessageOf({ choices: [{ finish_reason, message }] }, new Map());
+    expect(said.stop_reason).toBe(expected);
+    const explanation = "refusal" in message ? message.refusal : null;
+    const isRefused = expected === "refusal";
+    expect(said.stop_details).toEqual(
+      isRefused ? { type: "refusal", category: null, explanation } : null,
+    );
+  },
+);

@@ -17,8 +17,8 @@ function native(more: Json, beta = ""): { body: Json; dropped: string[] } {
   return { body: made.value.body, dropped: [...made.value.dropped] };
 }
 
-describe("a Messages request on a native route", () => {
-  test("keeps instructions, cache marks and blocks unchanged, attribution first", () => {
+describe("a Messages request that is forwarded to Anthropic", () => {
+  test("keeps instructions, cache_control and blocks unchanged, attribution first", () => {
     const system = [
       { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
       { type: "text", text: "You code.", cache_control: { type: "ephemeral", ttl: "1h" } },
@@ -40,7 +40,7 @@ describe("a Messages request on a native route", () => {
     expect(dropped).toEqual([]);
   });
 
-  test("drops telemetry, and drops and reports unknown fields", () => {
+  test("loses telemetry, and loses and reports unknown fields", () => {
     const { body, dropped } = native({
       metadata: { user_id: "user_1_session_2" },
       diagnostics: { previous_message_id: "msg_1" },
@@ -50,7 +50,7 @@ describe("a Messages request on a native route", () => {
     expect(dropped).toEqual(["diagnostics", "user_profile_id"]);
   });
 
-  test("passes a field only with its beta", () => {
+  test("contains a field only with its beta", () => {
     const edits = { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } };
     expect(native(edits).body).not.toHaveProperty("context_management");
     expect(native(edits).dropped).toEqual(["context_management"]);
@@ -62,7 +62,7 @@ describe("a Messages request on a native route", () => {
     expect(native({ tools }, "advanced-tool-use-2025-11-20").body["tools"]).toEqual(tools);
   });
 
-  test("drops expensive, unknown and empty betas", () => {
+  test("loses expensive, unknown and empty betas", () => {
     expect(betasIn("")).toEqual([]);
     expect(betasIn(undefined)).toEqual([]);
     expect(betasIn("fast-mode-2026-02-01, context-1m-2025-08-07,nobody-knows")).toEqual([]);
@@ -72,7 +72,7 @@ describe("a Messages request on a native route", () => {
     ]);
   });
 
-  test("keeps thoughts byte for byte, but drops ours, unsigned ones and empty texts", () => {
+  test("keeps thinking byte for byte, but loses ours, unsigned thinking and empty texts", () => {
     const signed = { type: "thinking", thinking: "Hm.", signature: "c2ln" };
     const { body } = native({
       messages: [
@@ -111,7 +111,7 @@ describe("a Messages request on a native route", () => {
     ]);
   });
 
-  test("drops and names fields outside of the table, at any depth", () => {
+  test("loses and reports fields outside of the table, at any depth", () => {
     const { body, dropped } = native({
       messages: [
         {
@@ -168,7 +168,7 @@ describe("a Messages request on a native route", () => {
     expect(JSON.stringify(body)).not.toMatch(/something_new|beside|notes|new_kind|scope|late|more/);
   });
 
-  test("drops betas whose fields are dropped", () => {
+  test("loses betas whose fields are dropped", () => {
     expect(betasIn("mid-conversation-tool-changes-2026-07-01,inline-tools-2026-09-15")).toEqual([]);
     const said = {
       role: "system",
@@ -186,7 +186,7 @@ describe("a Messages request on a native route", () => {
     expect(native({ messages }, betas.join(",")).body).toEqual({ messages });
   });
 
-  test("maps another provider's call IDs to valid ones, for a call and its result alike", () => {
+  test("gets valid IDs for another provider's tool calls, the same for a call and its result", () => {
     const { body } = native({
       messages: [
         ...base.messages,
@@ -228,7 +228,7 @@ describe("a Messages request on a native route", () => {
         content: { type: "document", source: { type: "file", file_id: "f" } },
       },
     ],
-  ])("rejects a %s in a vendor tool's result", (place, content) => {
+  ])("can't have a %s in a server tool's result", (place, content) => {
     const block = { type: "web_fetch_tool_result", tool_use_id: "s", content };
     const messages = [...base.messages, { role: "assistant", content: [block] }];
     const parsed = parseMessages({ ...base, messages }, "2023-06-01");
@@ -237,7 +237,7 @@ describe("a Messages request on a native route", () => {
     expect(parsed.failure.message).toContain("is not supported. Send the bytes in base64");
   });
 
-  test("drops tools that Anthropic bills by the call, and keeps those that the client runs", () => {
+  test("loses tools that Anthropic bills by the call, and keeps those that the client runs", () => {
     const bash = { type: "bash_20250124", name: "bash" };
     const { body, dropped } = native({
       tools: [{ type: "web_search_20260318", name: "web_search" }, bash],
@@ -252,7 +252,7 @@ describe("a Messages request on a native route", () => {
     });
   });
 
-  test("renames output_format to output_config.format", () => {
+  test("contains output_config.format instead of output_format", () => {
     const format = { type: "json_schema", schema: { type: "object" } };
     expect(native({ output_format: format }).body["output_config"]).toEqual({ format });
   });
@@ -284,7 +284,7 @@ describe("the source of an image or a document", () => {
     ["document", "content", ["type", "content"]],
     ["document", "url", []],
     ["document", "__proto__", []],
-  ])("passes only the fields of its type: %s %s", (type, kind, fields) => {
+  ])("contains only the fields of its type: %s %s", (type, kind, fields) => {
     const { fields: passed, dropped } = sentSource(type, { type: kind, ...others });
     expect(passed).toEqual(fields);
     expect(dropped).toContain(
@@ -292,7 +292,7 @@ describe("the source of an image or a document", () => {
     );
   });
 
-  test("rejects an image URL of more than 2,048 characters", () => {
+  test("can't be a URL of more than 2,048 characters for an image", () => {
     expect(parseMessages({ ...base, ...urlOf(2048) }, "2023-06-01").ok).toBe(true);
     expect(parseMessages({ ...base, ...urlOf(2049) }, "2023-06-01")).toMatchObject({
       failure: { param: "messages[0].content[0].source.url" },
@@ -310,7 +310,7 @@ function nested(block: Json): Json {
   return referenced({ type: "document", source: { type: "content", content: [block] } });
 }
 
-describe("a one-hour cache mark", () => {
+describe("a one-hour cache_control", () => {
   const MARK = { cache_control: { type: "ephemeral", ttl: "1h" } };
   const marked = Object.entries(BLOCKS).filter(([, fields]) => "cache_control" in fields);
   test.each(marked.map(([type]) => type))("counts on a %s at any depth", (type) => {
@@ -329,7 +329,7 @@ describe("a one-hour cache mark", () => {
     expect(keepsAnHour(native(more).body)).toBe(true);
   });
 
-  test("differs from a five-minute mark", () => {
+  test("differs from a five-minute one", () => {
     expect(keepsAnHour(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body)).toBe(
       false,
     );

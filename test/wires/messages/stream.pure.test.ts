@@ -130,8 +130,8 @@ function essence(content: readonly Json[]): Json {
   };
 }
 
-describe("blocks of a Messages stream", () => {
-  test("fold to the JSON response, whatever the output and however its calls alternate", () => {
+describe("the blocks of a Messages stream", () => {
+  test("add up to the JSON response, whatever the output and however its tool calls alternate", () => {
     fc.assert(
       fc.property(answers, fc.boolean(), (answer, interleaved) => {
         const { events, stop } = streamed(answer, interleaved);
@@ -144,7 +144,7 @@ describe("blocks of a Messages stream", () => {
     );
   });
 
-  test("sign a Claude thought once, with its own signature, before its block stops", () => {
+  test("contain Claude's signature of thinking once, before the block stops", () => {
     const writer = new BlockWriter(new Map());
     const thought = { type: "anthropic.thinking", thinking: "First, look.", signature: "c2ln" };
     let out = writer.chunk(chunkOf({ reasoning_content: "First, " }));
@@ -158,7 +158,7 @@ describe("blocks of a Messages stream", () => {
     ]);
   });
 
-  test("send each piece of text with its own event immediately", () => {
+  test("contain each piece of text in its own event immediately", () => {
     const writer = new BlockWriter(new Map());
     expect(eventsIn(writer.text('"a"')).map(({ name }) => name)).toEqual([
       "content_block_start",
@@ -172,7 +172,7 @@ describe("blocks of a Messages stream", () => {
     ]);
   });
 
-  test("close also when the output stops within a call's arguments", () => {
+  test("close even if the output stops within a tool call's arguments", () => {
     const writer = new BlockWriter(new Map());
     let out = writer.chunk(
       chunkOf({

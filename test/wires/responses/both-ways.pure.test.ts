@@ -33,7 +33,7 @@ const usages: fc.Arbitrary<Usage> = fc
 const finishIn = (pieces: readonly OutputPart[]): string =>
   pieces.flatMap((piece) => (piece.kind === "finish" ? [piece.reason] : []))[0] ?? "stop";
 
-it("reads a response that our endpoint writes as the same output", () => {
+it("a response that our /v1/responses writes is read as the same output", () => {
   const { reply } = asked(BODY);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
@@ -46,7 +46,7 @@ it("reads a response that our endpoint writes as the same output", () => {
   );
 });
 
-it("keeps a stream of it the same, piece by piece", () => {
+it("a Responses stream has the same pieces when read again", () => {
   const { reply } = asked({ ...BODY, stream: true });
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {

@@ -49,7 +49,7 @@ const item = fc.oneof(
     .map(([id, name]) => call(id, name, ['{"a', '":', "1}"])),
 );
 
-it("streams any OpenAI response as events that fold to its JSON response", () => {
+it("a Responses stream from OpenAI adds up to its JSON response", () => {
   fc.assert(
     fc.property(fc.array(item, { minLength: 1, maxLength: 5 }), (items) => {
       const whole = response(items.map((one) => one.whole));
@@ -68,7 +68,7 @@ it("streams any OpenAI response as events that fold to its JSON response", () =>
   );
 });
 
-it("ends a call when OpenAI ends it, so that a later cut leaves it complete", () => {
+it("a tool call in a Responses stream ends when OpenAI ends it, so that a later cut leaves it complete", () => {
   const whole = itemEvents(call("c1", "plain", ["{}"]), 0);
   const { writer, said } = begun([
     ...begin(),
@@ -82,7 +82,7 @@ it("ends a call when OpenAI ends it, so that a later cut leaves it complete", ()
   expect(ended.output).toMatchObject([{ arguments: "{}" }, { status: "incomplete" }]);
 });
 
-it("gives numbered events of the SDK's types for any events in any order, and never throws", () => {
+it("a Responses stream has numbered events of the SDK's types for any events in any order, and never throws", () => {
   const index = fc.option(fc.nat(3), { nil: undefined });
   const types = fc.constantFrom(
     "response.created",

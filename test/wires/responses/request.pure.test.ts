@@ -25,8 +25,8 @@ function image(part: object) {
   return { input: [{ role: "user", content: [{ type: "input_image", ...part }] }] };
 }
 
-describe("input of a Responses request", () => {
-  it("accepts a text, or messages with and without a type, in all roles", () => {
+describe("the input of a Responses request", () => {
+  it("can be a text, or messages with and without a type, in all roles", () => {
     expect(messages("Hi")).toEqual([{ role: "user", content: "Hi" }]);
     expect(
       messages(
@@ -54,7 +54,7 @@ describe("input of a Responses request", () => {
     ]);
   });
 
-  it("becomes one assistant message for a text and its calls, with every output after its call", () => {
+  it("becomes one assistant message for a text and its tool calls, with every output after its call", () => {
     const said = { role: "assistant", content: "Look" };
     expect(
       messages([
@@ -75,7 +75,7 @@ describe("input of a Responses request", () => {
     ]);
   });
 
-  it("starts another message for a second text, or a call after an output", () => {
+  it("becomes another message for a second text, or a tool call after an output", () => {
     expect(
       messages([
         { role: "assistant", content: "One" },
@@ -125,12 +125,12 @@ describe("input of a Responses request", () => {
     ]);
   });
 
-  it("keeps a tool's text that only resembles a list of parts", () => {
+  it("stays text for a tool's text that only resembles a list of parts", () => {
     const text = '[{"type":"input_text","text":"a"},{"type":"row"}]';
     expect(messages([call("a"), output("a", text)])).toContainEqual(tool("a", text));
   });
 
-  it("keeps images by URL, and maps OpenAI's own detail to a common one", () => {
+  it("contains images as URLs, and maps OpenAI's own detail to a common one", () => {
     const content = [{ type: "input_image", image_url: IMAGE, detail: "original" }];
     expect(messages([{ role: "user", content }])).toEqual([
       {
@@ -153,7 +153,7 @@ describe("input of a Responses request", () => {
     ]);
   });
 
-  it("drops and reports items of providers' own tools", () => {
+  it("loses and reports items of providers' own tools", () => {
     const { dropped, request } = asked({
       input: [
         { type: "web_search_call", id: "ws_1", status: "completed" },
@@ -168,7 +168,7 @@ describe("input of a Responses request", () => {
     });
   });
 
-  it("keeps the client's field name for a bad image", () => {
+  it("keeps the client's field name in the error for an invalid image", () => {
     const { paramOf } = asked({
       instructions: "x",
       input: [
@@ -247,7 +247,7 @@ describe("a rejected Responses request", () => {
   });
 });
 
-it("accepts null for every optional field, and unknown fields", () => {
+it("a Responses request can have null for every optional field, and unknown fields", () => {
   const fields = `instructions stream max_output_tokens temperature top_p tools text tool_choice
     parallel_tool_calls reasoning include store metadata user previous_response_id
     conversation prompt background truncation moderation service_tier safety_identifier
@@ -258,7 +258,7 @@ it("accepts null for every optional field, and unknown fields", () => {
   expect(asked({ background: false, store: true }).dropped).toEqual([]);
 });
 
-it("reports dropped fields that a client may miss", () => {
+it("a Responses request reports dropped fields that a client may miss", () => {
   const { dropped } = asked({
     tools: [{ type: "web_search" }, { type: "x y" }, { type: "web_search" }, fn("f")],
     max_tool_calls: 3,
@@ -270,7 +270,7 @@ it("reports dropped fields that a client may miss", () => {
   );
 });
 
-it("maps settings to the core's", () => {
+it("a Responses request's settings map to our internal ones", () => {
   expect(
     core({
       max_output_tokens: 16,
@@ -311,7 +311,7 @@ it("maps settings to the core's", () => {
 describe("an image's URL", () => {
   const long = `https://a.example/${"a".repeat(2048)}`;
 
-  it("may have at most 2,048 characters, unless it contains the image", () => {
+  it("can have at most 2,048 characters, unless it contains the image", () => {
     expect(refused(image({ image_url: long })).param).toContain("image_url");
     expect(core(image({ image_url: IMAGE.padEnd(9999, "A") }))["messages"]).toHaveLength(1);
   });

@@ -74,7 +74,7 @@ describe("the events of a Responses stream", () => {
     expect(output[3]).toMatchObject({ name: "read", namespace: "files", arguments: "{}" });
   });
 
-  it("delay a call that is mixed with another one until the other is complete", () => {
+  it("delay a tool call that is mixed with another one until the other is complete", () => {
     const { response: whole } = streamed([
       call(0, "plain", '{"a":'),
       call(1, "plain", '{"b":'),
@@ -102,7 +102,7 @@ describe("the events of a Responses stream", () => {
   });
 });
 
-describe("output that was cut", () => {
+describe("output of a Responses stream that was cut", () => {
   const cut = { ...RECEIPT, finishReason: "length" };
 
   it("becomes incomplete, with its text closed", () => {
@@ -116,7 +116,7 @@ describe("output that was cut", () => {
     expect(whole.usage).toMatchObject({ total_tokens: 14, cost_micro: 42 });
   });
 
-  it("leaves a partial call in progress, and completes a complete call", () => {
+  it("leaves a partial tool call in progress, and completes a complete one", () => {
     const { response: whole, done } = streamed(
       [call(0, "plain", '{"a":1}'), call(1, "plain", '{"b')],
       cut,
@@ -130,7 +130,7 @@ describe("output that was cut", () => {
     expect(streamed(["x"], filtered).response.incomplete_details?.reason).toBe("content_filter");
   });
 
-  it("fails for lack of credits when the balance cut it", () => {
+  it("gets the status failed with insufficient credits if the balance cut it", () => {
     const poor = { ...cut, capLoweredByMoney: true };
     expect(streamed(["x"], poor).response).toMatchObject({
       status: "failed",
@@ -144,7 +144,7 @@ describe("output that was cut", () => {
 });
 
 describe("a failure within a Responses stream", () => {
-  it("sends an error event, response.failed with the partial output, and [DONE]", () => {
+  it("results in an error event, response.failed with the partial output, and [DONE]", () => {
     const { writer, text } = begun(["Hel", call(0, "plain", '{"a')]);
     const all = text + writer.fail({ kind: "upstream_error" }, RECEIPT);
     const list = eventsOf(all);
@@ -191,25 +191,28 @@ describe("a failure within a Responses stream", () => {
       { kind: "invalid_request", message: "No.", param: null, code: "context_length_exceeded" },
       "context_length_exceeded",
     ],
-  ] as const)("maps %o to the code that agents act on", (failure, code) => {
+  ] as const)("maps %o to the code that coding agents handle", (failure, code) => {
     const { writer, text } = begun([]);
     const { error } = follow(eventsOf(text + writer.fail(failure as never, null))).response;
     expect(error?.code).toBe(code);
   });
 
-  it.each(FAILURES)("maps %o to no code that would end a retryable turn", (failure) => {
-    const { writer, text } = begun([]);
-    const { error } = follow(eventsOf(text + writer.fail(failure, null))).response;
-    for (const code of [
-      error?.code,
-      errorResponseOf(failure).code,
-      errorResponseOf(failure).type,
-    ]) {
-      expect(["server_is_overloaded", "slow_down"]).not.toContain(code);
-    }
-  });
+  it.each(FAILURES)(
+    "maps %o to no code that would make an agent stop instead of retrying",
+    (failure) => {
+      const { writer, text } = begun([]);
+      const { error } = follow(eventsOf(text + writer.fail(failure, null))).response;
+      for (const code of [
+        error?.code,
+        errorResponseOf(failure).code,
+        errorResponseOf(failure).type,
+      ]) {
+        expect(["server_is_overloaded", "slow_down"]).not.toContain(code);
+      }
+    },
+  );
 
-  it("reports a limit with a wait that Codex can parse", () => {
+  it("reports a rate limit with a wait that Codex can parse", () => {
     const { writer, text } = begun([]);
     const failure = {
       kind: "rate_limited",
@@ -225,7 +228,7 @@ describe("a failure within a Responses stream", () => {
   });
 });
 
-it("keeps a stream without output alive by comments, and sometimes by an event", () => {
+it("a Responses stream without output is kept alive by comments, and sometimes by an event", () => {
   const { writer, text } = begun(["a"]);
   let silent = "";
   for (let quarter = 0; quarter < 20; quarter++) silent += writer.ping;
@@ -235,7 +238,7 @@ it("keeps a stream without output alive by comments, and sometimes by an event",
   expect(follow(list).response.output).toMatchObject([{ content: [{ text: "ab" }] }]);
 });
 
-it("keeps it alive while the model thinks without visible output", () => {
+it("a Responses stream is kept alive while the model reasons without visible output", () => {
   const { writer } = begun([{ role: "assistant", content: "" }], { ...BODY, reasoning: null });
   let silent = "";
   for (let quarter = 0; quarter < 20; quarter++) {
@@ -247,7 +250,7 @@ it("keeps it alive while the model thinks without visible output", () => {
   expect(eventsSoFar(silent).map(({ type }) => type)).toEqual(Array(4).fill("keepalive"));
 });
 
-it("includes only requested reasoning", () => {
+it("a Responses stream includes reasoning only on request", () => {
   const message = {
     content: "x",
     reasoning_content: "Hm",
@@ -265,7 +268,7 @@ it("includes only requested reasoning", () => {
   expect(unsealThoughts(kept.encrypted_content ?? "")?.details).toEqual(message.reasoning_details);
 });
 
-it("stores thoughts and extra content of calls that the client doesn't see", () => {
+it("a stored Responses stream contains reasoning and extra content of tool calls that the client doesn't see", () => {
   const details = [{ type: "x.signed", signature: "s" }];
   const extra = { google: { thought_signature: "sig" } };
   const signed = { id: "c", function: { name: "plain", arguments: "{}" }, extra_content: extra };
@@ -283,7 +286,7 @@ it("stores thoughts and extra content of calls that the client doesn't see", () 
   expect(kept(false).output.map(({ type }) => type)).toEqual(["function_call"]);
 });
 
-it("keeps the extra content of calls for the next turn, before the call that it belongs to", () => {
+it("a Responses stream keeps the extra content of tool calls for the next request, before the call that it belongs to", () => {
   const extra = { google: { thought_signature: "sig" } };
   const signed = {
     index: 0,

@@ -9,7 +9,7 @@ import {
 import { flatName } from "../../../src/models/core/namespaces.ts";
 import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
 
-describe("tools", () => {
+describe("the tools of a Responses request", () => {
   const files = {
     type: "namespace",
     name: "mcp files",
@@ -19,7 +19,7 @@ describe("tools", () => {
     ],
   };
 
-  it("become functions for the core: strict where it was set, custom ones with one text", () => {
+  it("become functions: strict if requested, custom ones with one text", () => {
     const grammar = { type: "grammar", syntax: "lark", definition: "start: A" };
     const tools = [fn("f"), { type: "custom", name: "c", description: "D", format: grammar }];
     expect(core({ tools })["tools"]).toEqual([
@@ -41,7 +41,7 @@ describe("tools", () => {
     ]);
   });
 
-  it("get one flat name per namespace, in tools and in the history alike", () => {
+  it("get one flat name per namespace, in tools and in the history", () => {
     const name = flatName("mcp files", "patch");
     expect(name).toMatch(/^[\w-]{1,64}$/);
     const body = core({
@@ -69,7 +69,7 @@ describe("tools", () => {
     ]);
   });
 
-  it("come from input items too, where a repeated one replaces itself", () => {
+  it("can come from input items too, where a repeated one replaces itself", () => {
     const again = { type: "additional_tools", role: "developer", tools: [files, fn("g")] };
     const body = core({ tools: [files], input: [again, { role: "user", content: "Hi" }] });
     expect(body["tools"]).toHaveLength(3);
@@ -92,7 +92,7 @@ describe("tools", () => {
     });
   });
 
-  it("leave no choice if none remain", () => {
+  it("leave no tool choice if none remain", () => {
     const body = core({
       tools: [{ type: "web_search" }],
       tool_choice: "auto",
@@ -101,7 +101,7 @@ describe("tools", () => {
     expect(Object.keys(body).toSorted()).toEqual(["messages", "model"]);
   });
 
-  it("get valid names that differ as the originals do, however long", () => {
+  it("get valid names that differ if the originals do, however long", () => {
     const names = fc.tuple(
       fc.string({ minLength: 1, maxLength: 80 }),
       fc.stringMatching(/^[\w-]{1,64}$/),
@@ -116,7 +116,7 @@ describe("tools", () => {
   });
 });
 
-describe("encrypted_content", () => {
+describe("our encrypted_content", () => {
   const value = fc.jsonValue().map((one) => JSON.parse(JSON.stringify(one)) as unknown);
   const detail = fc.record({ type: fc.stringMatching(/^[a-z.]{1,9}$/), data: value });
   const kept = fc.record({
@@ -145,7 +145,7 @@ describe("encrypted_content", () => {
     );
   });
 
-  it("reads as null for other texts", () => {
+  it("returns null for other texts", () => {
     fc.assert(fc.property(fc.string(), (text) => unsealThoughts(text) === null));
     expect(unsealThoughts(`tk1.${"A".repeat(5_000_000)}.x`)).toBeNull();
   });
@@ -173,13 +173,13 @@ describe("encrypted_content", () => {
 });
 
 it.each([[[{ type: "reasoning" }]], [[{ type: "reasoning", encrypted_content: "of another" }]]])(
-  "rejects an empty input, %j",
+  "can't replace a message in an input, %j",
   (input) => {
     expect(parse({ input })).toMatchObject({ ok: false, failure: { param: "input" } });
   },
 );
 
-it("converts any body to a core request or a 400, and never throws", () => {
+it("any body of a Responses request is converted or returns 400, and never throws", () => {
   const part = fc.record({
     type: fc.constantFrom("input_text", "input_image", "input_file", "refusal", "x"),
     text: fc.jsonValue(),
