@@ -93,7 +93,7 @@ function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
     (isolates[seriesOf(METRICS.routesLeftOut.name, { route, state: "disabled" })] ?? 0) > 0;
   const refused = [...models].flatMap(([id, { routes }]) => {
     const names = routes
-      .filter(({ provider }) => provider !== "sandbox") // its models fail on request
+      .filter(({ provider }) => provider !== "sandbox") // the sandbox's models fail when a request asks for it
       .map(({ provider, upstreamId }) => routeName(provider, upstreamId));
     return names.length > 0 && names.every(isRefused) ? [`${id} (${names.join(", ")})`] : [];
   });

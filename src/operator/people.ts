@@ -93,7 +93,7 @@ export const closeOrganizationBody = z.object({
   give_up_balance: z._default(z.enum(["true", "false"]), "false"),
 });
 
-/** Handles `DELETE /orgs/{id}?give_up_balance`. */
+/** Handles `DELETE /orgs/{id}?give_up_balance`: closes the organization. */
 export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(closeOrganizationBody, call.url);
   if (!fields.ok) return fields;

@@ -2,7 +2,6 @@ import { mapConcurrently } from "../shared/map-concurrently.ts";
 import type { Result } from "../shared/failure.ts";
 import { within } from "../shared/timers.ts";
 
-/** Organizations whose wallet didn't open in the last sweep, as JSON. */
 const UNAVAILABLE = "unavailable";
 export const KEPT_MAX = 100;
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;

@@ -26,7 +26,7 @@ const outcome = z.discriminatedUnion("kind", [
   z.object({ ...hold, kind: z.literal("void") }),
 ]);
 
-/** Returns one of the `items` of `outcomes`. */
+/** Returns an outcome as an item of a message. */
 export function outcomeToJson(item: OutcomeItem): object {
   return {
     hold_id: item.holdId,

@@ -8,7 +8,7 @@ import type { Ticket } from "./ticket.ts";
 
 const KNOWN_MAX = 200;
 const METADATA_MS = 3_600_000;
-/** Minimum ms between two reads of the keys because of an unknown key. */
+/** Minimum ms between two reads of the keys that an unknown key causes. */
 const KEYS_AGAIN_MS = 10_000;
 const ISSUED_SKEW_S = 60;
 const RECENT_S = 600;

@@ -64,7 +64,7 @@ export async function readTicket(
   const text = await unseal(sealed, what, at.secrets);
   if (text === null) return null;
   const parsed = z.safeParse(ticket, JSON.parse(text));
-  if (!parsed.success) return null; // another release made it
+  if (!parsed.success) return null; // created by another release
   const opened = parsed.data;
   const ageMs = at.nowMs - opened.at;
   return ageMs >= 0 - SKEW_MS && ageMs <= TICKET_S * 1000 ? opened : null;

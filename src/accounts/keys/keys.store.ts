@@ -284,7 +284,7 @@ function columnsOf({ name, rpmLimit, terms }: KeyChange) {
   return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
 }
 
-/** Revokes a key. An earlier time stays. */
+/** Revokes a key. Keeps an earlier time. */
 export async function revokeKey(
   db: D1Database,
   { keyId, orgId, revokedAt }: Pick<StoredKey, "keyId" | "orgId" | "revokedAt">,

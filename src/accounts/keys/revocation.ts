@@ -27,8 +27,8 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
 type EndingKey = Pick<StoredKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
 
 /**
- * Revokes a key in all regions. A retry completes a partial revocation; the first time stays. A
- * failed call may have revoked the key: retry.
+ * Revokes a key in all regions. A failed call may have revoked the key already. A retry completes
+ * the revocation and keeps its first time.
  */
 export async function revokeKeyEverywhere<Key extends EndingKey>(
   services: KeyServices,

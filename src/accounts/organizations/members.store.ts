@@ -124,7 +124,7 @@ export function memberCreatedStatement(
     type: "member.created",
     actor,
     subject: id,
-    data: { role }, // events outlive the member, so no address
+    data: { role }, // events outlive the member, so they don't contain the address
     createdAt,
   });
 }
@@ -157,7 +157,7 @@ export async function updateMember(
         where: MAY_CHANGE.replaceAll(/\?(\d)/g, (_, n) => `?${8 + Number(n)}`),
         values: [member.id, member.orgId, email, role, by],
         columns: { email: "coalesce(?11, email)", role: "coalesce(?12, role)" },
-        hidden: ["email"], // events outlive the member, so no address
+        hidden: ["email"], // events outlive the member, so they don't contain the address
       },
     ),
     db

@@ -170,7 +170,7 @@ function organizationCreated(
     type: "organization.created",
     actor,
     subject: id,
-    data: row.isPersonal === 1 ? { region } : { name, slug, region }, // events outlive a person, so no personal name
+    data: row.isPersonal === 1 ? { region } : { name, slug, region }, // events outlive people, so they don't contain a person's name
     createdAt: row.createdAt,
   });
 }

@@ -25,7 +25,7 @@ export type Receiver = {
   readonly pausedUntil: number | null;
   /** The reason to disable it, until D1 has recorded it. */
   readonly ending: string | null;
-  /** The position; null without `usage.settled`. */
+  /** Position in the usage stream; null if the webhook doesn't get `usage.settled`. */
   readonly stream: StreamState | null;
 };
 

@@ -57,8 +57,8 @@ const TESTS_MAX = 5;
 
 /**
  * Delivers events to webhooks, at least once. Each webhook has its own queue with one message in
- * progress, so a failing one doesn't delay others. It pauses, then one message tests it.
- * `DeliveriesCalls` documents the calls.
+ * progress, so a failing one doesn't delay others. After a pause, one message tests a failing
+ * webhook. `DeliveriesCalls` documents the calls.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
   readonly #moving = new Set<string>();

@@ -33,7 +33,7 @@ export function creditsView(page: CreditPage, sold: Sold): View {
   };
 }
 
-/** OpenRouter's clients show the difference as the balance. */
+/** Returns totals whose difference OpenRouter's clients show as the balance. */
 function lifetimeView({ balanceMicro, usedMicro }: CreditPage["lifetime"]): View {
   return {
     total_credits: dollarsOf(micros(balanceMicro + usedMicro)),

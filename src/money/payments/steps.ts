@@ -134,7 +134,7 @@ async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Pur
   return storePurchase(world, now, { sent: null, tries: 0 });
 }
 
-/** A saved card is charged for one purchase at a time. */
+/** Starts the purchase's first step. A saved card is charged for one purchase at a time. */
 function begin(world: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
   const { rows, now } = world;
   if (purchase.ending !== null) return endPurchase(world, purchase, purchase.ending);

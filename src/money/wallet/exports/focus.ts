@@ -277,7 +277,7 @@ function costs(billed: string, effective: string): FocusRow {
   };
 }
 
-/** A purchase is billed now and effective when used. */
+/** Returns the columns of a purchase, which is billed now and effective when used. */
 function paymentColumns(amount: string): FocusRow {
   return {
     ...costs(amount, ZERO),

@@ -23,7 +23,7 @@ import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Maximum per kind and end user in 24 hours, because customers can change limits often. */
+/** Maximum alerts per kind and end user in 24 hours, because customers can change limits often. */
 const DAILY_ALERTS_MAX = 32;
 const ALERTS_MAX = 10_000;
 const BOOKED_ALERTS_MAX = 1_000;

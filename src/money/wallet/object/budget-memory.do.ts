@@ -97,7 +97,7 @@ function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void 
   else held.set(bucket, sum);
 }
 
-/** Only calendar windows distinguish the holds' periods. */
+/** Calendar windows count holds by period. Other windows count all open holds. */
 function heldBucket(window: string, { period }: Pick<Moment, "period">): number {
   const isCalendar = window === "day" || window === "week" || window === "month";
   return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;

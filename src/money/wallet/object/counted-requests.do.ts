@@ -30,7 +30,7 @@ type CountedRow = {
 };
 
 const PARTIES = `admitted_at, period_day, ${END_USER_ID}, ${KEY_ID}, session, ${MODEL}, ${MODELS}`;
-/** Includes charges against quotas only. */
+/** Includes charges that count only in budgets and quotas. */
 const CHARGED = `charged + ${QUOTA_CHARGED}`;
 const TOKENS = "prompt_tokens + completion_tokens";
 

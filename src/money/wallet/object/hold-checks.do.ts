@@ -187,8 +187,8 @@ export function spendOfKey({ memory, period, sql }: Tx, keyId: string): KeySpend
 }
 
 /**
- * Returns the key's budget. A hold against quotas creates one without a limit: daily totals lack
- * its spend, which a later budget needs.
+ * Returns the key's budget. A hold that counts only in quotas creates one without a limit, because
+ * daily totals lack its spend, which a later budget needs.
  */
 export function budgetFor(tx: Tx, { keyId, placed }: HoldRequest, terms: KeyTerms): Budget | null {
   const budget = budgetOf(tx, keyId, terms);

@@ -300,7 +300,9 @@ function purposeOf({ pays, merchant, description, tags }: Purpose): Purpose {
   return { pays, merchant, description, ...(tags !== undefined && { tags }) };
 }
 
-/** A hold against quotas has 0 in the ledger's columns, and its amount in its purpose. */
+/**
+ * A hold that counts only in quotas has 0 in the ledger's columns, and its amount in its purpose.
+ */
 function storedHold(
   request: HoldRequest,
   open: OpenHold,

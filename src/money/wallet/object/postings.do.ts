@@ -128,7 +128,7 @@ function post(
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
-/** `inLedger` is 0 for a hold against quotas. */
+/** `inLedger` is 0 for a hold that counts only in quotas. */
 function countUsage(
   tx: Tx,
   { generation }: Settlement,
@@ -265,7 +265,7 @@ function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, mo
   return freeForCharge(metersOf(sql, memory, known), at, model);
 }
 
-/** If the hold had expired, it already counted as a request. */
+/** A charge counts no request if its hold had expired, because the hold already counted. */
 function countedBy(
   { memory, nowMs }: Tx,
   { generation }: Settlement,

@@ -313,7 +313,7 @@ function refusedRows(sql: SqlStorage, query: RequestQuery, range: Range): Reques
     .map(({ detail }) => refusedOf(storedJson<FailedRequest>(detail)));
 }
 
-/** Null matches everything. */
+/** Returns a list as an SQL parameter. Null matches everything. */
 function listed(values: readonly string[] | null | undefined): string | null {
   return values === null || values === undefined ? null : JSON.stringify(values);
 }

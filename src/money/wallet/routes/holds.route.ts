@@ -64,7 +64,7 @@ export function placeHoldRoute(merchants: Merchants): (c: AppContext) => Promise
   return (c) => place(c, merchants, newHoldSchema);
 }
 
-/** Handles POST /v1/charges: a hold that is captured in the same transaction. */
+/** Handles POST /v1/charges: places and captures a hold in one transaction. */
 export function chargeRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
   return (c) => place(c, merchants, newChargeSchema);
 }

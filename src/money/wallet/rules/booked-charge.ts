@@ -5,8 +5,8 @@ import { isQuota } from "./open-holds.ts";
 import type { OpenHold } from "./open-holds.ts";
 
 /**
- * Returns the charge as the ledger stores it: 0 for a hold against quotas, whose purpose has the
- * amount.
+ * Returns the charge as the ledger stores it: 0 for a hold that counts only in quotas. Its purpose
+ * has the amount.
  */
 export function bookedOf(
   settlement: Settlement,

@@ -48,7 +48,7 @@ export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): K
   };
 }
 
-/** Returns the rest: negative if overdrawn, 0 for the past period of a late charge. */
+/** Returns the remaining budget: negative if overdrawn, 0 for the past period of a late charge. */
 export function budgetLeft(budget: Budget, period: Period, held: Micros): number {
   const { budgetMicro, budgetPeriod, spend } = budget;
   if (budgetMicro === null) return Infinity;

@@ -31,7 +31,7 @@ export const TAGS_IN_ROW = "detail -> '$[11]'";
 export const PURPOSE = `CASE state WHEN 'settled' THEN detail ->> '$[12]' WHEN 'refused' THEN NULL
   ELSE detail END AS purpose`;
 
-/** SQL expression for a charge against quotas only, which isn't in the ledger. */
+/** SQL expression for a charge that counts only in quotas, not in the ledger. */
 export const QUOTA_CHARGED = "coalesce(detail ->> '$[12].charged', 0)";
 
 export function purposeIn(text: string | null): StoredPurpose | null {

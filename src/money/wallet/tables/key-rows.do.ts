@@ -141,7 +141,7 @@ export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
   );
 }
 
-/** Stores a revocation, even of an unknown key. An earlier time stays. */
+/** Stores a revocation, even of an unknown key. Keeps an earlier time. */
 export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number): void {
   sql.exec(
     `INSERT INTO keys (hash, revoked_at) VALUES (?, ?)

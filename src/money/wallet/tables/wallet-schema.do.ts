@@ -67,7 +67,7 @@ const WALLET =
   "prompt_tokens INTEGER NOT NULL DEFAULT 0 CHECK (prompt_tokens >= 0)," +
   "completion_tokens INTEGER NOT NULL DEFAULT 0 CHECK (completion_tokens >= 0)," +
   "settled_at INTEGER," +
-  "detail TEXT," + // rest of the receipt, or the reason for a rejection
+  "detail TEXT," + // other fields of the receipt, or the reason for a rejection
   "models INTEGER," + // number in names of the possible models
   "CHECK (state <> 'held' OR granted IS NOT NULL)," +
   "CHECK (state <> 'settled' OR (seq IS NOT NULL AND sold IS NOT NULL AND detail IS NOT NULL))," +
@@ -168,7 +168,7 @@ const WALLET =
   "scope TEXT CHECK (scope IN ('regional', 'global'))," +
   "rpm_limit INTEGER CHECK (rpm_limit > 0)," +
   "terms TEXT," +
-  "secrets TEXT," + // only of a rotated key
+  "secrets TEXT," + // only for a rotated key
   "sessions_cut INTEGER NOT NULL DEFAULT 0," + // last rotation that ended all its sessions
   "checked_at INTEGER," +
   "revoked_at INTEGER" +
