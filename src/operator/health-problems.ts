@@ -35,9 +35,7 @@ type RegionState = {
   /** Routes in cooldown of this isolate; `isolates` has the gauges of the others. */
   readonly breakers: readonly RouteStatus[];
   readonly isolates: Series;
-  /** Regions; `fault` is null if the region responds. */
   readonly peers: readonly { readonly region: Region; readonly fault: string | null }[];
-  /** Outboxes; `depth` is null without a response. */
   readonly outboxes: readonly { readonly name: string; readonly depth: Depth | null }[];
   /** Outboxes for a region that isn't configured anymore. */
   readonly orphaned: readonly { readonly name: string }[];

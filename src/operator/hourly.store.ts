@@ -42,8 +42,8 @@ async function quietly(work: () => Promise<unknown>): Promise<void> {
 const EXPIRING = "expiring";
 
 /**
- * Records an event for keys whose expiry came within a week since the last run, except those that
- * were created or changed for less.
+ * Records an event for keys that came within a week of their expiry since the last run. Keys with a
+ * shorter lifetime are excluded, because their creation or change has an event.
  */
 async function recordExpiring(db: D1Database, nowMs: number): Promise<void> {
   const until = nowMs + EXPIRING_MS;

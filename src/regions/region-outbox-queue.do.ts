@@ -133,7 +133,6 @@ export class OutboxQueue {
     return this.due(Number.MAX_SAFE_INTEGER);
   }
 
-  /** Returns the next due time (Unix ms). `receiver` null means any. */
   nextDueAt(receiver: string | null = null): number | null {
     const isMeant = (line: Line): boolean => receiver === null || line.receiver === receiver;
     return this.#lines().find(isMeant)?.dueAt ?? null;

@@ -206,7 +206,10 @@ export class RegionOutbox extends DurableObject<Env> {
     if (sinceMs >= ARMED_MS && (await this.#arm(GATHER_MS))) this.#armedMs = elapsedMs();
   }
 
-  /** Uses the remaining time, because tests shift our clock but not the platform's. */
+  /**
+   * Sets the next alarm by the remaining time, because tests shift our clock but not the
+   * platform's.
+   */
   async #arm(leastWaitMs = 0): Promise<boolean> {
     const nowMs = now(this.env);
     this.#queue.followClock(nowMs);

@@ -13,7 +13,6 @@ export class IssuerCache {
   readonly #oidc = new Oidc();
   readonly #entra = new Entra();
 
-  /** Returns the URL of the issuer's login page. */
   location(at: LoginContext, ticket: Ticket): Promise<Result<string>> {
     return settled(() => {
       if (at.entry.kind === "github") return githubLocation(at, ticket);

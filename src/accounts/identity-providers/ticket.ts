@@ -15,7 +15,6 @@ const ticket = z.object({
   go: z.string(),
   invitation: z.nullable(z.string()),
   company: z.nullable(z.string()),
-  /** The company's issuer when the login started. */
   connection: z.nullish(z.string()),
   personId: z.nullable(z.string()),
   at: z.number(),

@@ -96,8 +96,8 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
 }
 
 /**
- * Copies its key's allowed models by default, so that a session can list them. If the token becomes
- * too long, it has no list; the key's still applies.
+ * Copies the key's allowed models by default, so that the session can list them. If the token
+ * becomes too long, it has no list, but the key's still applies.
  */
 async function mintFor(
   mint: SessionMint,

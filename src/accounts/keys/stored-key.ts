@@ -105,7 +105,7 @@ export const KEY_READ_ONLY: readonly string[] = [
   "member_id",
 ];
 
-/** Returns a key object. D1 has only keys of its region. */
+/** Returns a key object. Its home is this region, because D1 has no other keys. */
 export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecord {
   const { terms, spend } = key;
   const spent = budgetSpent({ ...terms, spend }, periodOf(nowMs));

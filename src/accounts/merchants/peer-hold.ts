@@ -9,7 +9,6 @@ export type MerchantRequest = {
   readonly merchant: string;
   readonly orgId: string;
   readonly id: string;
-  /** The action; null only reads the hold. */
   readonly action: Exclude<HoldAction, { kind: "extend" }> | null;
 };
 

@@ -14,7 +14,7 @@ export type CompanyIssuer = {
   readonly createdAt: number;
   /** First login of an owner with it; null for a draft. */
   readonly triedAt: number | null;
-  /** The time since when members must use it. */
+  /** Members must use it since then; null if they can use any login. */
   readonly requiredAt: number | null;
 };
 

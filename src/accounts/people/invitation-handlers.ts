@@ -33,7 +33,6 @@ export const newInvitationBody = z.object({
   role: z.optional(roleSchema),
   /** The address that the person must have verified, unless anyone with the link can join. */
   email: z.nullish(emailSchema),
-  /** The existing member who gets a login. */
   member_id: z.nullish(z.string().check(z.maxLength(100))),
 });
 export const invitationTokenBody = z.object({ token: z.string().check(z.maxLength(200)) });

@@ -297,7 +297,10 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return { attempt: await attemptDelivery(webhook.url, { headers, body }, clock), headers };
   }
 
-  /** If the secrets can't be decrypted, reads them again, because KEY_SECRETS may have changed. */
+  /**
+   * Returns a webhook's secrets. Reads them again if they can't be decrypted, because KEY_SECRETS
+   * may have changed.
+   */
   async #secretsOf(webhook: Webhook): Promise<readonly string[]> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return [];

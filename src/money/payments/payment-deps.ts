@@ -17,7 +17,6 @@ export type PayingWallet = {
 };
 
 type PayingBook = {
-  /** Records a customer, before anything can be paid. */
   addCustomer(customerId: string, orgId: string): Promise<void>;
   /** Returns the number of organizations with this card, including this one. */
   addCard(fingerprint: string, orgId: string): Promise<number>;

@@ -58,7 +58,6 @@ export type Purchase = {
   readonly invoiceId: string | null;
   readonly paymentId: string | null;
   readonly url: string | null;
-  /** Set once the purchase must end without payment. */
   readonly ending: Ending | null;
   readonly error: PurchaseError | null;
   readonly card: Card | null;
@@ -94,7 +93,7 @@ export type PaymentsHead = {
   readonly customers: number;
   readonly card: (Card & { readonly paymentMethod: string }) | null;
   readonly reading: number;
-  /** Creation time of the wallet that has all payments. */
+  /** Creation time of the wallet that got all payments. */
   readonly walletMadeAt: number | null;
 };
 

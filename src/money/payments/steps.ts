@@ -37,8 +37,8 @@ export type RunStep = (world: PaymentDeps, purchase: Purchase) => Promise<Purcha
 
 const FAULTS_STORED = 3;
 /**
- * Ms that Stripe stores an idempotency key, with a margin. Stripe rejects a checkout that expires
- * within half an hour, so it is retried for less time.
+ * Ms that Stripe stores an idempotency key, with a margin. A checkout is retried for less time,
+ * because Stripe rejects one that expires within half an hour.
  */
 const KEY_MS = 23 * 3_600_000;
 const SESSION_KEY_MS = 25 * 60_000;

@@ -13,7 +13,6 @@ type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
 export class WalletGroups {
   readonly #groups = new CallGroups<WalletPart, PartResult>();
 
-  /** Returns a stub that groups its calls. */
   walletOf(orgId: string, stub: () => Grouping, after: After): GroupedCalls {
     const ask = (part: WalletPart): Promise<PartResult> =>
       this.#groups.ask(orgId, {

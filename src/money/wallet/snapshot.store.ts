@@ -25,7 +25,7 @@ export type Publication = {
   readonly pages: Iterable<SnapshotPage>;
   /** Lowest alert ID to keep, or null to keep all. */
   readonly alertsFrom: string | null;
-  /** Includes all end users and budgets, so that D1 deletes others. */
+  /** Whether it includes all end users and budgets, so that D1 deletes others. */
   readonly everything: boolean;
   readonly isUse: boolean;
   /** Last uses of keys, stored regardless of the revision. */

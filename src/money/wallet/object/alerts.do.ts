@@ -200,7 +200,6 @@ function alertOf(row: StoredAlert): AlertRecord {
 type Reached = {
   readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
   readonly subject: string;
-  /** The period; null if the budget never resets. */
   readonly period: BudgetPeriod | null;
   readonly since: string | null;
   readonly limit: Micros;

@@ -21,7 +21,7 @@ export type BudgetMemory = {
   /** Scopes with a budget. Others need no lookup. */
   readonly scopes: Set<BudgetScope>;
   readonly meters: Map<string, readonly Meter[]>;
-  /** Changed since the newest checkpoint, by owner and ID. */
+  /** Budgets changed since the newest checkpoint, by owner and ID. */
   readonly unsaved: Map<string, Meter>;
 };
 

@@ -96,7 +96,6 @@ export class KeyAdmissions {
     return key !== null && (key.record !== null || key.revokedAt !== null);
   }
 
-  /** Returns an active key, or `invalid_api_key`. */
   live(tx: Tx, hash: string, shown?: PresentedSecret): Result<ActiveKey> {
     const { sql, clockMs } = tx;
     const key = this.#key(sql, hash);
@@ -126,7 +125,6 @@ export class KeyAdmissions {
     return live.ok ? null : live;
   }
 
-  /** Looks up a key. Returns null on success. */
   learn(hash: string): Promise<Refusal | null> {
     const requested = this.#learning.get(hash);
     if (requested !== undefined) return requested;
@@ -283,7 +281,7 @@ export class KeyAdmissions {
     for (const question of this.#questions) question.isStale ||= question.hash === hash;
   }
 
-  /** Stores the time first, so that a key is looked up at most once a minute. */
+  /** Looks up a key again. Stores the time first, so that this happens at most once a minute. */
   #refresh(tx: Tx, hash: string, ask: AskRegister): void {
     this.#check(tx, hash, tx.clockMs);
     this.#keeping.waitUntil(this.#refreshed(hash, ask));

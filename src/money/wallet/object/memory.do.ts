@@ -96,7 +96,6 @@ export type Memory = {
 type Booked = { readonly settings: Settings | null; readonly usedAt: number };
 
 type Room = {
-  /** Rejects new holds, because storage is nearly full. */
   isFull: boolean;
   readonly fromId: string;
   /** Earliest time (Unix ms) to start again with the oldest request. */

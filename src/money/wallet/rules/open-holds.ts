@@ -18,7 +18,6 @@ export type OpenHold = {
   /** Models that may serve it, if a budget depends on the model. */
   readonly models?: readonly string[] | null;
   readonly admittedAt: number;
-  /** Period of admission. Its spend counts there. */
   readonly period: Period;
   readonly expiresAt: number;
   readonly purpose?: Purpose | null;

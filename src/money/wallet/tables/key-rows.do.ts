@@ -24,7 +24,6 @@ export type ActiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
 
 export type KnownKey = {
   readonly number: number;
-  /** The key, unless only its revocation is known. */
   readonly record: ActiveKey | null;
   /** Last rotation that ended all sessions; 0 for none. */
   readonly sessionsCut: number;

@@ -8,7 +8,6 @@ export type WalletRow = {
   readonly epoch: string;
   /** Creation or rebuild (Unix ms). Earlier sessions are invalid. */
   readonly madeAt: number;
-  /** Newest publish. The next one contains later changes. */
   readonly revision: number;
   readonly acknowledged: number;
   readonly creditsSeq: number;
