@@ -334,6 +334,7 @@ async function askOperator(org: string, keyId: string, sessionId: string): Promi
   const fill = [org];
   await ask("GET /admin/v1/orgs");
   await ask(`GET ${at}`, { fill });
+  await ask(`POST ${at}/restore`, { fill });
   await ask(`PATCH ${at}`, { fill, body: { rpm_limit: 5000 } });
   const dev = { email: "dev@example.com", role: "admin" };
   const member = (await ask(`POST ${at}/members`, { fill, body: dev }))["id"] as string;

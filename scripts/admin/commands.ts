@@ -1,5 +1,5 @@
 import { wholeUsage } from "../admin-client.ts";
-import { largeCredits, revokedKey } from "./confirmations.ts";
+import { closedOrganization, largeCredits, revokedKey } from "./confirmations.ts";
 import type { AdminClient, Call } from "./transport.ts";
 import { table } from "./words.ts";
 import type { Answer } from "./words.ts";
@@ -236,8 +236,10 @@ key           {key.key}`,
   {
     operation: `DELETE ${ORG}`,
     command: "orgs remove",
+    confirms: closedOrganization,
     examples: ["", "--give-up-balance"],
   },
+  { operation: `POST ${ORG}/restore`, command: "orgs restore", columns: ORGANIZATION },
   {
     command: "credits add",
     operation: `POST ${ORG}/credits`,

@@ -22,3 +22,19 @@ export async function largeCredits(_: AdminClient, { body }: Call): Promise<stri
   if (Math.abs(amount) <= UNCONFIRMED_MICRO_MAX) return null;
   return `This posts ${dollars(amount)} dollars, more than ${dollars(UNCONFIRMED_MICRO_MAX)}.`;
 }
+
+/** Returns what closing ends, or null for an organization that is closed already. */
+export async function closedOrganization(
+  admin: AdminClient,
+  { path }: Call,
+): Promise<string | null> {
+  const organization = await ask<Answer>(admin, {
+    method: "GET",
+    path: path.split("?")[0] ?? path,
+  });
+  if ((organization["closed_at"] ?? null) !== null) return null;
+  return filled(
+    "This closes {slug} ({name}): its keys, sessions and logins stop working. You can restore it for 7 days.",
+    organization,
+  );
+}

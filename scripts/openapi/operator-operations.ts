@@ -63,13 +63,21 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
       "After a restore of the database. `POST /orgs` with `restore_id` creates such an organization again.",
   }),
   [`GET ${ORG}`]: described("An organization with its credits and open holds", {
-    200: record.heldOrganization,
+    200: record.closableOrganization,
   }),
   [`PATCH ${ORG}`]: described(
     "Rename, suspend, resume or limit an organization, or give it a price list",
     { 200: record.heldOrganization, body: organizationChange, errors: ["conflict"] },
   ),
-  [`DELETE ${ORG}`]: described("Close an organization for good; its ledger stays", {
+  [`POST ${ORG}/restore`]: described("Restore an organization that was closed in the last 7 days", {
+    200: record.closableOrganization,
+    description:
+      "Its members, keys, webhooks and balance are as before. People log in again. Returns 409 after its removal.",
+    errors: ["conflict"],
+  }),
+  [`DELETE ${ORG}`]: described("Close an organization, which can be restored for 7 days", {
+    description:
+      "Its keys, sessions and logins stop working immediately. After 7 days, names, keys, webhooks and end users are removed permanently. The ledger stays.",
     200: record.deleted,
     query: closeOrganizationBody,
     errors: ["conflict"],

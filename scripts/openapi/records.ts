@@ -230,6 +230,15 @@ export const heldOrganization = record("OrganizationAndMoney", {
   ...standing,
   operator_policy: policy,
 });
+export const closableOrganization = record("OrganizationAndClosing", {
+  ...heldOrganization.shape,
+  closed_at: time.nullable(),
+  restorable_until: time
+    .nullable()
+    .describe(
+      "When a closed organization is removed permanently; null if it isn't closed, or was removed.",
+    ),
+});
 export const heldOrganizations = record("Organizations", {
   organizations: z.array(
     record("ListedOrganization", {

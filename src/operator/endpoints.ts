@@ -4,7 +4,7 @@ import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { logEvent, logWarning, reasonOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
-import { isClosed } from "../accounts/people/erasure.store.ts";
+import { isClosed } from "../accounts/people/closing.store.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { getCatalog } from "./catalog.ts";
@@ -16,6 +16,7 @@ import {
   getDomains,
   postApproval,
   postInvitation,
+  postRestore,
 } from "./people.ts";
 import { getHealth } from "./health.ts";
 import { deleteKey, getKey, getKeys, patchKey, postRotation } from "./keys.ts";
@@ -51,6 +52,7 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("GET", "/lost-organizations", getLostOrganizations),
   endpoint("PATCH", "/orgs/:id", patchOrganization, "support", "finance"),
   endpoint("DELETE", "/orgs/:id", deleteOrganization),
+  endpoint("POST", "/orgs/:id/restore", postRestore),
   endpoint("POST", "/orgs/:id/invitations", postInvitation, "support"),
   endpoint("DELETE", "/orgs/:id/invitations/:invitation_id", deleteInvitation, "support"),
   endpoint("GET", "/orgs/:id/domains", getDomains),
@@ -115,7 +117,8 @@ function endpoint(
         const call = await byId(given);
         if (!call.ok) return call;
         if (isOfLiving(method, path) && (await isClosed(given.db, call.value.params["id"] ?? ""))) {
-          const message = "This organization was closed permanently.";
+          const message =
+            "This organization is closed. Restore it first, if it was closed recently.";
           return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
         }
         const answer = await handle(call.value);

@@ -28,6 +28,7 @@ import {
   createOrganization,
   findOrganization,
 } from "../accounts/organizations/organizations.store.ts";
+import { findClosing } from "../accounts/people/closing.store.ts";
 import { listCustomers, ORDERS, SORT_NAMES } from "./customers.store.ts";
 import type { Customer } from "./customers.store.ts";
 import { listLostOrganizations } from "./lost-organizations.store.ts";
@@ -171,7 +172,17 @@ function figuresOf(row: Customer): View {
 
 export async function getOrganization(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
-  return found.ok ? success(await withBalance(call, found.value)) : found;
+  if (!found.ok) return found;
+  const [shown, closing] = await Promise.all([
+    withBalance(call, found.value),
+    findClosing(call.db, found.value.id),
+  ]);
+  const { closedAt = null, restorableUntil = null } = closing ?? {};
+  return success({
+    ...shown,
+    closed_at: closedAt === null ? null : timestamp(closedAt),
+    restorable_until: restorableUntil === null ? null : timestamp(restorableUntil),
+  });
 }
 
 /** Handles `POST /orgs/{id}/members/{member_id}/keys`: like `POST /v1/keys`, for any member. */

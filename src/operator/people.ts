@@ -3,7 +3,8 @@ import { created } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { refuse, success } from "../shared/failure.ts";
-import { endOrganization } from "../accounts/people/close-organization.ts";
+import { endOrganization, tellClosing } from "../accounts/people/close-organization.ts";
+import { isClosed, restoreOrganization } from "../accounts/people/closing.store.ts";
 import { domainRecord, notifyOwners } from "../accounts/people/company.ts";
 import { mailSettings } from "../accounts/people/company-issuer.ts";
 import { findIssuer, removeIssuer } from "../accounts/people/company-issuer.store.ts";
@@ -16,7 +17,7 @@ import {
   sendInvitation,
 } from "../accounts/people/invitation-handlers.ts";
 import type { OperatorCall } from "./operator-context.ts";
-import { organizationOf } from "./organizations.ts";
+import { getOrganization, organizationOf } from "./organizations.ts";
 
 /**
  * Handles `POST /orgs/{id}/invitations`: 201 with the link. `member_id` is a member without a
@@ -106,4 +107,20 @@ export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
   };
   const closed = await endOrganization(call, found.value.id, by);
   return closed.ok ? success({ id: found.value.id, deleted: true }) : closed;
+}
+
+/** Handles `POST /orgs/{id}/restore`: reopens an organization that was closed in the last 7 days. */
+export async function postRestore(call: OperatorCall): Promise<Answer> {
+  const { actor, db, now: nowMs } = call;
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const { id } = found.value;
+  const restored = await restoreOrganization(db, id, { actor, nowMs });
+  const followed = await tellClosing(call, id);
+  if (!followed.ok) return followed;
+  if (!restored && (await isClosed(db, id))) {
+    const message = "This organization was removed permanently, so it can't be restored.";
+    return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
+  }
+  return getOrganization(call);
 }

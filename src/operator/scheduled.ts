@@ -1,6 +1,7 @@
 import { configOf } from "../shared/config/config.ts";
-import type { PaymentsConfig } from "../shared/config/config.ts";
+import type { Config, PaymentsConfig } from "../shared/config/config.ts";
 import { now } from "../shared/clock.ts";
+import { SYSTEM } from "../shared/event.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
@@ -11,6 +12,8 @@ import { wakePayers } from "../money/payments/payers.store.ts";
 import { sweepEvents } from "../money/payments/stripe-events.ts";
 import { stripeOf } from "../money/payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
+import { removeOrganization } from "../accounts/people/close-organization.ts";
+import { listDueRemovals } from "../accounts/people/closing.store.ts";
 import { checkDomains } from "../accounts/people/company.ts";
 import { resealIssuers } from "../accounts/people/company-issuer.ts";
 import { eraseStale } from "../accounts/people/stale-data.store.ts";
@@ -86,6 +89,7 @@ export async function runScheduled(env: Env): Promise<void> {
   }
   try {
     await eraseStale(env.DB, now(env));
+    await removeClosed(env, parsed.config);
     const sending: Promise<unknown>[] = [];
     await checkDomains(
       env.DB,
@@ -102,7 +106,31 @@ export async function runScheduled(env: Env): Promise<void> {
   if (found !== null) await setGauges(env, found.series());
 }
 
-/** The gauges change once the round is complete. */
+/** Removes organizations that were closed more than 7 days ago. One failure doesn't stop the others. */
+async function removeClosed(env: Env, config: Config): Promise<void> {
+  const { peers, region, keySecrets } = config;
+  const objects = objectsOf(env);
+  const services = {
+    ...objects,
+    db: env.DB,
+    region,
+    peers: peers.map((peer) => peer.region),
+    keySecrets,
+    now: now(env),
+    actor: SYSTEM,
+  };
+  for (const orgId of await listDueRemovals(env.DB, services.now)) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one after another bounds the calls
+      const removed = await removeOrganization(services, orgId);
+      if (!removed.ok) logWarning("organization_not_removed", { org_id: orgId });
+    } catch (error) {
+      logWarning("organization_not_removed", { org_id: orgId, reason: reasonOf(error) });
+    }
+  }
+}
+
+/** Continues the round. The gauges change once it is complete. */
 async function runRound(env: Env): Promise<void> {
   const depths = await continueRound(env.DB, () => now(env), objectsOf(env));
   if (depths !== null) await setGauges(env, depths.series());

@@ -41,6 +41,7 @@ const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
   "GET /orgs/:id": nothing,
   "PATCH /orgs/:id": () => ({ body: { name: "Renamed" } }),
   "DELETE /orgs/:id": nothing,
+  "POST /orgs/:id/restore": nothing,
   "POST /orgs/:id/invitations": () => ({ body: { role: "member" } }),
   "DELETE /orgs/:id/invitations/:invitation_id": async () => ({
     names: { invitation_id: await invited() },

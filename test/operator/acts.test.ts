@@ -114,6 +114,13 @@ const ACTS: Readonly<Record<string, Act>> = {
     asked: async () => [org(""), { name: "Another" }],
   },
   "DELETE /orgs/:id": { event: "organization.changed", asked: async () => [org("")] },
+  "POST /orgs/:id/restore": {
+    event: "organization.changed",
+    asked: async () => {
+      await admin("DELETE", org(""));
+      return [org("/restore"), {}];
+    },
+  },
   "POST /orgs/:id/invitations": {
     event: "invitation.created",
     asked: async () => [org("/invitations"), { role: "member" }],

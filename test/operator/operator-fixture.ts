@@ -15,7 +15,12 @@ export class FakeWallet implements Partial<WalletCalls> {
   epoch: string | null = null;
   credits = 0;
   down = false;
-  configuration: Configuration = { rpmLimit: null, suspended: false, priceList: null };
+  configuration: Configuration = {
+    rpmLimit: null,
+    suspended: false,
+    closed: false,
+    priceList: null,
+  };
   readonly references = new Map<string, number>();
 
   async create(): Promise<{ epoch: string }> {

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { closeOrganization } from "../../src/accounts/people/erasure.store.ts";
+import { closeOrganization } from "../../src/accounts/people/closing.store.ts";
 import { effort } from "../effort.ts";
 import {
   Browser,

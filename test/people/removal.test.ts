@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { runScheduled } from "../../src/operator/scheduled.ts";
 import { ADMIN_TOKEN, admin, chat, openAccount, send } from "../contract/client.ts";
 import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
 
@@ -223,6 +224,8 @@ describe("erasing a person", () => {
       .bind(`closed-${orgId.slice(0, 18)}`, orgId, (await openAccount({ credits: 0 })).orgId)
       .run();
     expect((await admin("DELETE", `/orgs/${orgId}?give_up_balance=true`)).status).toBe(200);
+    await env.DB.prepare("UPDATE closed_organizations SET restorable_until = closed_at").run();
+    await runScheduled(env);
     const shown = await admin("GET", `/orgs/${orgId}`);
     const { slug } = await shown.json<{ slug: string }>();
     expect(slug).toMatch(/^closed-[0-9a-f]{24}$/);

@@ -187,8 +187,8 @@ function isSlugTaken(error: unknown): boolean {
   );
 }
 
-/** The newest migration of this release. */
-export const NEWEST_MIGRATION = "0029_rules.sql";
+/** The newest migration that this release needs. */
+export const NEWEST_MIGRATION = "0034_closing.sql";
 
 /** Whether the database responds and has the newest migration. */
 export type DatabaseState = "ready" | "behind" | "away";

@@ -7,7 +7,14 @@ import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { reachObject } from "../../shared/reach-object.ts";
-import { closeOrganization, exportOrganization } from "./erasure.store.ts";
+import { syncWithDatabase } from "../../shared/sync-with-database.ts";
+import {
+  closeOrganization,
+  eraseOrganization,
+  findClosing,
+  recordRemoval,
+} from "./closing.store.ts";
+import { exportOrganization } from "./erasure.store.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
 import { endKeys, endSessionsOfMember } from "./removal.ts";
@@ -16,7 +23,7 @@ const AT_ONCE = 6;
 
 export const closeOrganizationBody = z.object({ give_up_balance: z.optional(z.boolean()) });
 
-/** Handles DELETE /organization: an owner closes it permanently. */
+/** Handles DELETE /organization: an owner closes it. */
 export async function deleteOrganization(call: MemberCall): Promise<Answer> {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
   if (!fields.ok) return fields;
@@ -48,8 +55,9 @@ export async function checkBalanceGivenUp(
 }
 
 /**
- * Closes an organization. Nothing is admitted or charged afterwards. Erases names and addresses;
- * the ledger stays. After a 503, a retry completes the work.
+ * Closes an organization. Nothing is admitted afterwards, and running requests finish and are charged. An
+ * operator can restore it for 7 days, unless its last person is erased (`isAlone`). After a 503, a retry
+ * completes the work.
  */
 export async function endOrganization(
   services: ClosingServices,
@@ -61,30 +69,73 @@ export async function endOrganization(
     readonly isAlone?: boolean;
   },
 ): Promise<Result<null>> {
-  const { db, wallet, now: nowMs, deliveries } = services;
+  const { db, now: nowMs } = services;
   const left = await checkBalanceGivenUp(services, orgId, by.givesUp);
   if (!left.ok) return left;
-  const closed = await closeOrganization(db, orgId, { ...by, nowMs });
-  if (closed === null) {
+  const persons = await closeOrganization(db, orgId, { ...by, nowMs });
+  if (persons === null) {
     const message = "Another person has joined this organization. Please try again.";
     return by.isAlone === true
       ? refuse({ kind: "conflict", message, param: null })
       : refuse({ kind: "role_required", roles: ["owner"] });
   }
-  const ended = await endKeys({ ...services, actor: by.actor }, closed.keys);
-  const configured = await reachObject(() =>
-    wallet(orgId).configure({ suspended: true, rpmLimit: null }),
-  );
-  const out = await mapConcurrently(AT_ONCE, closed.persons, ({ personId, memberId }) =>
+  const configured = await tellClosing(services, orgId);
+  const out = await mapConcurrently(AT_ONCE, persons, ({ personId, memberId }) =>
     endSessionsOfMember(services, personId, { id: memberId, orgId }),
   );
-  const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
   services.takeEvents(orgId);
-  if (configured.unanswered) return refuse(configured.failure);
+  const removed =
+    by.isAlone === true
+      ? await removeOrganization({ ...services, actor: by.actor }, orgId)
+      : success(null);
+  return [configured, removed, ...out].find((one) => !one.ok) ?? success(null);
+}
+
+/** Lets the wallet admit keys only while the database has an open organization. */
+export async function tellClosing(
+  { db, wallet }: Pick<ClosingServices, "db" | "wallet">,
+  orgId: string,
+): Promise<Result<unknown>> {
+  const found = await findClosing(db, orgId);
+  if (found === null) return success(null);
+  return syncWithDatabase(found, {
+    tell: ({ status, closedAt }) =>
+      wallet(orgId).configure({ suspended: status === "suspended", closed: closedAt !== null }),
+    reread: () => findClosing(db, orgId),
+    isSame: (one, other) => one.status === other.status && one.closedAt === other.closedAt,
+  });
+}
+
+/** Calls of one removal that delete end users, 200 in each. The next sweep continues. */
+const ERASING_CALLS_MAX = 50;
+
+/**
+ * Removes a closed organization permanently: revokes its keys, and erases names, addresses and end users. The
+ * ledger stays. After a failure, the next sweep completes the work.
+ */
+export async function removeOrganization(
+  services: Omit<ClosingServices, "takeEvents">,
+  orgId: string,
+): Promise<Result<null>> {
+  const { db, wallet, deliveries, now: nowMs } = services;
+  const keys = await eraseOrganization(db, orgId, nowMs);
+  const ended = await endKeys(services, keys);
+  if (!ended.ok) return ended;
+  // Webhooks and their deliveries are deleted.
+  const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
   if (undelivered.unanswered) return refuse(undelivered.failure);
-  return (
-    [ended, configured.result, undelivered.result, ...out].find((one) => !one.ok) ?? success(null)
-  );
+  if (!undelivered.result.ok) return undelivered.result;
+  for (let call = 0; call < ERASING_CALLS_MAX; call++) {
+    // oxlint-disable-next-line no-await-in-loop -- each call deletes the next end users
+    const erased = await reachObject(() => wallet(orgId).eraseEndUsers());
+    if (erased.unanswered) return refuse(erased.failure);
+    if (!erased.result.ok) return erased.result;
+    if (erased.result.value.more) continue;
+    // oxlint-disable-next-line no-await-in-loop -- the last step
+    await recordRemoval(db, orgId, nowMs);
+    return success(null);
+  }
+  return refuse({ kind: "overloaded" });
 }
 
 export async function getOrganizationExport(call: MemberCall): Promise<Answer> {

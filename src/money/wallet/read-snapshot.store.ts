@@ -24,7 +24,13 @@ export async function readSnapshot(db: D1Database, orgId: string): Promise<Walle
     [HeadRow, StoredConfiguration, StoredSettings, StoredDebts]
   >(db, [
     headStatement(db, orgId),
-    db.prepare("SELECT rpm_limit, price_list, status FROM organizations WHERE id = ?").bind(orgId),
+    db
+      .prepare(
+        `SELECT rpm_limit, price_list, status,
+           EXISTS (SELECT 1 FROM closed_organizations WHERE org_id = id) AS closed
+         FROM organizations WHERE id = ?`,
+      )
+      .bind(orgId),
     db.prepare("SELECT * FROM settings WHERE org_id = ?").bind(orgId),
     db.prepare("SELECT * FROM debts WHERE org_id = ?").bind(orgId),
   ]);
@@ -64,6 +70,7 @@ type StoredConfiguration = {
   readonly rpm_limit: number | null;
   readonly price_list: string | null;
   readonly status: string;
+  readonly closed: 0 | 1;
 };
 
 function settingsOf(row: StoredSettings | undefined): Settings | null {
@@ -93,6 +100,6 @@ function debtsOf(row: StoredDebts | undefined): BookDebts | null {
 
 function configurationOf(row: StoredConfiguration | undefined): Configuration | null {
   if (row === undefined) return null;
-  const { rpm_limit: rpmLimit, price_list: priceList, status } = row;
-  return { rpmLimit, suspended: status === "suspended", priceList };
+  const { rpm_limit: rpmLimit, price_list: priceList, status, closed } = row;
+  return { rpmLimit, suspended: status === "suspended", closed: closed === 1, priceList };
 }

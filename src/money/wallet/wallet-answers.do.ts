@@ -15,6 +15,7 @@ import type { HoldChange, PlacedHold } from "../../shared/contracts/holds.ts";
 import type { HoldRequest } from "../../shared/contracts/wallet.ts";
 import { changeBy, placeHoldFor } from "./object/admission.do.ts";
 import type { Gate } from "./object/admission.do.ts";
+import { eraseEndUsers } from "./object/end-users.do.ts";
 import { changeHold, readPlacedHold } from "./object/placed-holds.do.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Actor } from "../../shared/event.ts";
@@ -66,6 +67,10 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     return called === null
       ? this.deciding().decide(decision)
       : changeBy(this.gating(), called, decision);
+  }
+
+  async eraseEndUsers(): Promise<Result<{ readonly more: boolean }>> {
+    return this.deciding().decide(eraseEndUsers);
   }
 
   async placedHold(id: string): Promise<Result<PlacedHold>> {

@@ -50,6 +50,8 @@ export const DEFAULT_SETTINGS: Settings = {
 export type Configuration = {
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
+  /** Whether the organization is closed, so that no key is admitted. */
+  readonly closed: boolean;
   readonly priceList: string | null;
 };
 export type ConfigurationChange = { readonly [K in keyof Configuration]?: Configuration[K] };

@@ -300,6 +300,8 @@ export type WalletCalls = WalletPaymentCalls & {
     externalId: string,
     by?: RequestCredential,
   ): Promise<Result<{ readonly externalId: string }>>;
+  /** Deletes end users of a closed organization, until `more` is false. */
+  eraseEndUsers(): Promise<Result<{ readonly more: boolean }>>;
   readSettings(): Promise<Result<own.SettingsAnswer>>;
   memberLimits(memberId: string): Promise<Result<MemberLimits>>;
   setMemberLimits(

@@ -45,6 +45,8 @@ function personOf(id: string, nameOf: NameOf): string {
   return UUID.test(name) ? "a former member" : name;
 }
 
+const CLOSINGS: Readonly<Record<string, string>> = { true: "closed", false: "restored" };
+
 /** The sentence of each event type. The type check ensures that none is missing. */
 export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "balance.credited": ({ who, text, money, left: rest }) => {
@@ -106,8 +108,10 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "settings.changed": ({ who, changes }) => `${who} changed the settings${after(": ", changes)}`,
   "organization.created": ({ who, what, text }) =>
     `${who} created ${text("name") || what}${after(" in ", text("region").toUpperCase())}`,
-  "organization.changed": ({ who, what, changes }) =>
-    `${who} changed ${what}${after(": ", changes)}`,
+  "organization.changed": ({ who, what, text, changes }) => {
+    const verb = text("removed") ? "removed" : CLOSINGS[text("closed")];
+    return `${who} ${verb ?? "changed"} ${what}${after(": ", changes)}`;
+  },
   "organization.wallet_rebuilt": ({ who, left: rest }) =>
     `${who} restored the balance from the database${after(": ", rest("balance_micro"))}`,
   "organization.events_left_out": ({ text }) =>

@@ -28,7 +28,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   payment_reversed: ["A returned payment is due first.", ADD_CREDITS],
   role_required: ["Your role doesn't allow this. Ask an owner of the organization."],
   organization_suspended: ["The organization is suspended. Contact the operator."],
-  organization_closed: ["The organization is closed permanently."],
+  organization_closed: ["The organization is closed. Restore it within 7 days of its closing."],
   model_not_allowed: ["Add the model to the key's models.", KEYS],
   route_not_allowed: ["Choose another model, or ask an owner or admin to change the policy."],
   key_is_limited: ["Use a key without limits."],

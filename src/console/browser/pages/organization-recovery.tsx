@@ -3,7 +3,7 @@ import { useCell } from "../state/cell.ts";
 import { change, readAside, useRead } from "../state/reads.ts";
 import { goTo, route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Money, Panel } from "../ui/basics.tsx";
+import { Money, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, FormDialog, Input } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
@@ -14,12 +14,12 @@ type Props = { readonly id: string; readonly slug: string; readonly onClose: () 
 export function Recovery() {
   const [, id = ""] = useCell(route).path;
   const may = useMay();
-  const [doing, setDoing] = useState<"rebuild" | "close" | null>(null);
+  const [doing, setDoing] = useState<"rebuild" | "close" | "restore" | null>(null);
   const read = useRead("GET /admin/v1/orgs/{id}", { path: { id } });
   const close = (): void => setDoing(null);
   return (
     <ReadResult read={read} height={240}>
-      {({ slug }) => (
+      {({ slug, closed_at: closedAt, restorable_until: until }) => (
         <>
           <Panel title="A lost wallet">
             <p>
@@ -34,10 +34,30 @@ export function Recovery() {
               NOT_MINE
             )}
           </Panel>
+          {closedAt !== null && (
+            <Panel title="Restore customer">
+              {until === null ? (
+                <p>This customer was removed permanently.</p>
+              ) : (
+                <p>
+                  Closed <Time at={closedAt} />. You can restore its members, keys, webhooks and
+                  balance until <Time at={until} />.
+                </p>
+              )}
+              {until !== null &&
+                (may("POST /admin/v1/orgs/{id}/restore") ? (
+                  <button type="button" onClick={() => setDoing("restore")}>
+                    Restore customer…
+                  </button>
+                ) : (
+                  NOT_MINE
+                ))}
+            </Panel>
+          )}
           <Panel title="Close customer">
             <p>
-              Its keys and sessions end, its members lose access, and names of people are erased.
-              Its ledger stays.
+              Its keys and sessions stop working, and its members lose access. You can restore it
+              for 7 days. Then names and keys are deleted permanently. Its ledger stays.
             </p>
             {may("DELETE /admin/v1/orgs/{id}") ? (
               <button type="button" class="danger" onClick={() => setDoing("close")}>
@@ -48,6 +68,7 @@ export function Recovery() {
             )}
           </Panel>
           {doing === "rebuild" && <Rebuild id={id} slug={slug} onClose={close} />}
+          {doing === "restore" && <Restore id={id} slug={slug} onClose={close} />}
           {doing === "close" && <Close id={id} slug={slug} onClose={close} />}
         </>
       )}
@@ -68,6 +89,19 @@ function Rebuild({ id, slug, onClose }: Props) {
   );
 }
 
+function Restore({ id, slug, onClose }: Props) {
+  return (
+    <Confirm
+      title={`Restore ${slug}?`}
+      verb="Restore customer"
+      run={() => change("POST /admin/v1/orgs/{id}/restore", { path: { id } }, TOUCHES)}
+      onClose={onClose}
+    >
+      <p>Its keys work again, and its members can log in.</p>
+    </Confirm>
+  );
+}
+
 const NOT_IT = {
   ok: false,
   failure: {
@@ -80,7 +114,7 @@ const NOT_IT = {
   },
 } as const;
 
-/** Closing is permanent, so the user must type the slug. */
+/** Asks for the slug, because closing stops all requests. */
 function Close({ id, slug, onClose }: Props) {
   const [typed, setTyped] = useState("");
   const [isGivenUp, setGivenUp] = useState(false);
@@ -88,7 +122,7 @@ function Close({ id, slug, onClose }: Props) {
   const balance = credits?.credits_micro ?? undefined;
   return (
     <FormDialog
-      title={`Close ${slug} permanently?`}
+      title={`Close ${slug}?`}
       verb="Close customer"
       run={async () => {
         if (typed.trim() !== slug) return NOT_IT;
@@ -102,7 +136,7 @@ function Close({ id, slug, onClose }: Props) {
       <p>
         Keys and sessions stop working, members lose access, and{" "}
         {balance === undefined ? "its credits" : <Money micros={balance} kind="left" />} are given
-        up. You can't undo this.
+        up. You can restore the customer for 7 days.
       </p>
       <label class="check">
         <input

@@ -1,6 +1,6 @@
 import type { RequestCredential, PresentedSecret } from "../../../shared/caller.ts";
 import { refuse, success } from "../../../shared/failure.ts";
-import type { Result } from "../../../shared/failure.ts";
+import type { Refusal, Result } from "../../../shared/failure.ts";
 import { NO_TERMS, budgetSpent } from "../../../shared/key-terms.ts";
 import type { BudgetPeriod, KeySpend, KeyStatus } from "../../../shared/key-terms.ts";
 import type { Period } from "../../../shared/period.ts";
@@ -216,6 +216,11 @@ export function isKnown({ decisions, keys }: Gate, keyHash: string | null): bool
   return keyHash === null || tx === null || keys.knows(tx, keyHash);
 }
 
+/** Rejects every key of a closed organization. The keys work again if it is restored. */
+function refuseClosed({ memory }: Tx): Refusal | null {
+  return memory.row.closed ? refuse({ kind: "invalid_api_key" }) : null;
+}
+
 async function decideFor<T>(
   { decisions, keys }: Gate,
   keyHash: string,
@@ -226,7 +231,7 @@ async function decideFor<T>(
     if (before === null) return unavailable();
     const refused = keys.knows(before, keyHash) ? null : await keys.learn(keyHash);
     // No await from here on, so that everything is one transaction.
-    return decisions.decide((tx) => refused ?? decision(tx));
+    return decisions.decide((tx) => refused ?? refuseClosed(tx) ?? decision(tx));
   } catch (error) {
     keys.forget();
     throw error;

@@ -94,6 +94,15 @@ export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: 
   return success({ externalId });
 }
 
+const ERASED_MAX = 200;
+
+/** Deletes end users, at most 200 in one call. Reports whether there are more. */
+export function eraseEndUsers(tx: Tx): Result<{ readonly more: boolean }> {
+  const found = selectEndUserPage(tx.sql, { limit: ERASED_MAX, offset: 0, after: null }) ?? [];
+  for (const user of found) depart(tx, tx.memory.unsaved.get(user.id) ?? user);
+  return success({ more: tx.memory.endUsers > 0 });
+}
+
 function refuseChange(change: EndUserChange): Refusal | null {
   return refuseLimits({
     quotas: {
@@ -174,13 +183,10 @@ export type NewEndUser = {
  * nothing.
  */
 export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
-  const { memory, sql, period } = tx;
+  const { memory, period } = tx;
   if (memory.endUsers >= END_USERS_MAX) return null;
   const { dailyQuota, monthlyQuota, alertThreshold } = memory.row.settings;
-  const departed =
-    memory.departed.count === 0
-      ? null
-      : selectDepartedEndUser(sql, hashOf(tx, externalId), period.month);
+  const departed = findDeparted(tx, externalId);
   const last = departed === null ? null : (memory.unsaved.get(departed.user.id) ?? departed.user);
   const user = {
     id: crypto.randomUUID(),
@@ -192,6 +198,14 @@ export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
     spend: last?.spend ?? noSpend(period),
   };
   return { user, departed };
+}
+
+/** Returns an end user with this name that was deleted this month, or null. */
+export function findDeparted(tx: Tx, externalId: string): NewEndUser["departed"] {
+  const { memory, sql, period } = tx;
+  return memory.departed.count === 0
+    ? null
+    : selectDepartedEndUser(sql, hashOf(tx, externalId), period.month);
 }
 
 /** Stores an end user. Must run in a transaction. */

@@ -13,14 +13,22 @@ import type {
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { insertFailed, selectCounts, selectKept } from "../tables/failed-rows.do.ts";
+import { findDeparted } from "./end-users.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
 export function noteFailed(tx: Tx, batch: FailedBatch): Result<null> {
   if (tx.memory.room.isFull) return refuse({ kind: "storage_unavailable" });
   const fromMs = tx.nowMs - numberVar(tx.env, "RETENTION_DAYS") * DAY_MS;
-  tx.storage.transactionSync(() => insertFailed(tx.sql, batch, fromMs));
+  const requests = batch.requests.map((one) => withoutDeletedName(tx, one));
+  tx.storage.transactionSync(() => insertFailed(tx.sql, { ...batch, requests }, fromMs));
   return success(null);
+}
+
+/** Replaces the name of an end user deleted this month, because reports can arrive after a deletion. */
+function withoutDeletedName(tx: Tx, one: FailedRequest): FailedRequest {
+  const departed = one.externalId === null ? null : findDeparted(tx, one.externalId);
+  return departed === null ? one : { ...one, externalId: departed.user.id };
 }
 
 export function readFailures({ sql }: Tx, query: FailureQuery): Result<FailureReport> {

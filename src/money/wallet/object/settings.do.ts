@@ -94,15 +94,16 @@ export function configure(tx: Tx, change: ConfigurationChange): Result<Configura
   const { row } = tx.memory;
   const rpmLimit = change.rpmLimit === undefined ? row.rpmLimit : change.rpmLimit;
   const suspended = change.suspended ?? row.suspended;
+  const closed = change.closed ?? row.closed;
   const priceList = change.priceList === undefined ? row.priceList : change.priceList;
   assert(
     rpmLimit === null || (Number.isSafeInteger(rpmLimit) && rpmLimit > 0),
     "an organization's rpm limit is null or a whole number above 0",
   );
   const wasCounting = row.rpmLimit !== null;
-  changeRow(tx, { rpmLimit, suspended, priceList });
+  changeRow(tx, { rpmLimit, suspended, closed, priceList });
   if (!wasCounting) tx.memory.rateLog = selectRateLog(tx.sql, rpmLimit, tx.nowMs);
-  return success({ rpmLimit, suspended, priceList });
+  return success({ rpmLimit, suspended, closed, priceList });
 }
 
 function settingsRecordOf({ memory }: Tx): SettingsRecord {

@@ -16,6 +16,8 @@ export type WalletRow = {
   readonly conflict: string | null;
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
+  /** No key is admitted. */
+  readonly closed: boolean;
   readonly priceList: string | null;
   /** Low-balance alerts up to this ledger row don't prevent new ones. */
   readonly rearmedSeq: number;
@@ -34,6 +36,7 @@ type StoredWallet = {
   conflict: string | null;
   rpm_limit: number | null;
   suspended: number;
+  closed: number | null;
   price_list: string | null;
   rearmed_seq: number;
   swept_id: string;
@@ -61,6 +64,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
     conflict: row.conflict,
     rpmLimit: row.rpm_limit,
     suspended: row.suspended === 1,
+    closed: row.closed === 1,
     priceList: row.price_list,
     rearmedSeq: row.rearmed_seq,
     sweptId: row.swept_id,
@@ -80,7 +84,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
 export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
   sql.exec(
     `UPDATE wallet SET epoch = ?, revision = ?, acknowledged = ?, credits_seq = ?, publish_all = ?,
-      conflict = ?, rpm_limit = ?, suspended = ?, price_list = ?, rearmed_seq = ?, swept_id = ? WHERE id = 1`,
+      conflict = ?, rpm_limit = ?, suspended = ?, closed = ?, price_list = ?, rearmed_seq = ?, swept_id = ? WHERE id = 1`,
     row.epoch,
     row.revision,
     row.acknowledged,
@@ -89,6 +93,7 @@ export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
     row.conflict,
     row.rpmLimit,
     row.suspended ? 1 : 0,
+    row.closed ? 1 : 0,
     row.priceList,
     row.rearmedSeq,
     row.sweptId,

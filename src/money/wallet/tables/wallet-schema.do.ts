@@ -262,12 +262,16 @@ const BUDGETS =
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX key_members_by_member ON key_members (member_id);";
 
+/** 1: the organization is closed, so none of its keys is admitted. */
+const CLOSED = "ALTER TABLE wallet ADD COLUMN closed INTEGER";
+
 export const WALLET_TABLES: Tables = {
   name: "wallet",
   steps: [
     { sql: WALLET + FAILED_REQUESTS + PAYMENTS + TAG_KEYS + BUDGETS + CHARGE_SUMS, readableBy: 1 },
     { sql: WARM_ROUTES, readableBy: 1 },
     { sql: RULES, readableBy: 1 },
+    { sql: CLOSED, readableBy: 1 },
   ],
 };
 

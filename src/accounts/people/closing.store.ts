@@ -1,0 +1,223 @@
+import { DAY_MS, timestamp } from "../../shared/clock.ts";
+import { derivedEventId, SYSTEM } from "../../shared/event.ts";
+import type { Actor, EventData } from "../../shared/event.ts";
+import { eventIfChanged } from "../../shared/events.store.ts";
+import { CLOSED_SLUG } from "../organizations/organization.ts";
+import type { EndedKey } from "../organizations/members.store.ts";
+
+/** Ms after closing in which an operator can restore an organization. */
+const RESTORABLE_MS = 7 * DAY_MS;
+
+export type ClosedPerson = { readonly memberId: string; readonly personId: string };
+
+const CLOSED = "SELECT closed_at FROM closed_organizations WHERE org_id = ?1";
+const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
+
+function closingEvent(
+  db: D1Database,
+  orgId: string,
+  about: { readonly actor: Actor; readonly nowMs: number; readonly data: EventData },
+): D1PreparedStatement {
+  const { actor, nowMs, data } = about;
+  return eventIfChanged(db, {
+    id: derivedEventId("organization.closed", orgId, JSON.stringify(data), nowMs),
+    orgId,
+    type: "organization.changed",
+    actor,
+    subject: orgId,
+    data,
+    createdAt: nowMs,
+  });
+}
+
+/**
+ * Closes an organization, which can be restored for 7 days: suspends it, removes its members and ends its
+ * invitations. `memberId` must be an owner; null is an operator. `isAlone` permits no other member, and no
+ * restoration. A repeat returns the same. Returns null if not allowed.
+ */
+export async function closeOrganization(
+  db: D1Database,
+  orgId: string,
+  by: {
+    readonly actor: Actor;
+    readonly memberId: string | null;
+    readonly nowMs: number;
+    readonly isAlone?: boolean;
+  },
+): Promise<readonly ClosedPerson[] | null> {
+  const { actor, memberId, nowMs, isAlone = false } = by;
+  const until = isAlone ? nowMs : nowMs + RESTORABLE_MS;
+  const restorable = { restorable_until: timestamp(until) };
+  const results = await db.batch<{ closed: 0 | 1 } & ClosedPerson>([
+    db
+      .prepare(
+        // Later than each removal before it, so that a restoration finds exactly the members that it removed.
+        `INSERT INTO closed_organizations (org_id, closed_at, restorable_until, status)
+         SELECT id, max(?3, (SELECT coalesce(max(removed_at), 0) FROM members WHERE org_id = ?1) + 1,
+           (SELECT coalesce(max(ended_at), 0) FROM invitations WHERE org_id = ?1) + 1), ?5, status
+         FROM organizations
+         WHERE id = ?1 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM members WHERE id = ?2 AND org_id = ?1
+           AND role = 'owner' AND removed_at IS NULL))
+           AND (?4 = 0 OR NOT EXISTS (SELECT 1 FROM members WHERE org_id = ?1 AND id <> ?2 AND removed_at IS NULL))
+         ON CONFLICT DO NOTHING`,
+      )
+      .bind(orgId, memberId, nowMs, isAlone ? 1 : 0, until),
+    closingEvent(db, orgId, { actor, nowMs, data: { closed: true, ...restorable } }),
+    db
+      .prepare(`UPDATE organizations SET status = 'suspended' WHERE id = ?1 AND EXISTS (${CLOSED})`)
+      .bind(orgId),
+    db
+      .prepare(
+        `UPDATE members SET removed_at = (${CLOSED})
+         WHERE org_id = ?1 AND removed_at IS NULL AND EXISTS (${CLOSED})`,
+      )
+      .bind(orgId),
+    db
+      .prepare(
+        `UPDATE invitations SET ended_at = (${CLOSED})
+         WHERE org_id = ?1 AND ended_at IS NULL AND accepted_at IS NULL AND EXISTS (${CLOSED})`,
+      )
+      .bind(orgId),
+    db
+      .prepare(`DELETE FROM personal_organizations WHERE org_id = ?1 AND EXISTS (${CLOSED})`)
+      .bind(orgId),
+    db.prepare(`SELECT EXISTS (${CLOSED}) AS closed`).bind(orgId),
+    db
+      .prepare(
+        "SELECT member_id AS memberId, person_id AS personId FROM member_people WHERE org_id = ?",
+      )
+      .bind(orgId),
+  ]);
+  const [found, persons] = results.slice(-2);
+  return found?.results[0]?.closed === 1 ? (persons?.results ?? []) : null;
+}
+
+/**
+ * Restores a closed organization with its members, invitations and earlier status. Returns false if it isn't
+ * closed, or was removed.
+ */
+export async function restoreOrganization(
+  db: D1Database,
+  orgId: string,
+  { actor, nowMs }: { readonly actor: Actor; readonly nowMs: number },
+): Promise<boolean> {
+  const open = `EXISTS (${CLOSED} AND restorable_until > ?2)`;
+  const bound = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
+  const results = await db.batch([
+    bound(
+      `UPDATE organizations SET status = (SELECT status FROM closed_organizations WHERE org_id = ?1)
+       WHERE id = ?1 AND ${open}`,
+    ),
+    bound(
+      `UPDATE members SET removed_at = NULL WHERE org_id = ?1 AND removed_at = (${CLOSED}) AND ${open}`,
+    ),
+    bound(
+      `UPDATE invitations SET ended_at = NULL WHERE org_id = ?1 AND ended_at = (${CLOSED}) AND ${open}`,
+    ),
+    // A person has at most one personal organization. If they made another, this one becomes a team.
+    bound(
+      `INSERT OR IGNORE INTO personal_organizations (person_id, org_id)
+       SELECT person_id, member_people.org_id FROM member_people
+       JOIN members ON members.id = member_id AND removed_at IS NULL
+       JOIN organizations ON organizations.id = member_people.org_id AND is_personal = 1
+       WHERE member_people.org_id = ?1 AND ${open} LIMIT 1`,
+    ),
+    bound(
+      `UPDATE organizations SET is_personal = 0 WHERE id = ?1 AND is_personal = 1 AND ${open}
+         AND EXISTS (SELECT 1 FROM member_people WHERE org_id = ?1)
+         AND NOT EXISTS (SELECT 1 FROM personal_organizations WHERE org_id = ?1)`,
+    ),
+    bound("DELETE FROM closed_organizations WHERE org_id = ?1 AND restorable_until > ?2"),
+    closingEvent(db, orgId, { actor, nowMs, data: { closed: false } }),
+  ]);
+  return (results[5]?.meta.changes ?? 0) > 0;
+}
+
+/** An organization's state for its wallet, and its closing. Times are Unix ms. */
+export type Closing = {
+  readonly status: "active" | "suspended";
+  readonly closedAt: number | null;
+  /** Null if it isn't closed, or was removed. */
+  readonly restorableUntil: number | null;
+};
+
+export function findClosing(db: D1Database, orgId: string): Promise<Closing | null> {
+  return db
+    .prepare(
+      `SELECT organizations.status, closed_at AS closedAt, restorable_until AS restorableUntil
+       FROM organizations LEFT JOIN closed_organizations ON org_id = id WHERE id = ?`,
+    )
+    .bind(orgId)
+    .first<Closing>();
+}
+
+export async function isClosed(db: D1Database, orgId: string): Promise<boolean> {
+  return ((await findClosing(db, orgId))?.closedAt ?? null) !== null;
+}
+
+const REMOVED_MAX = 100;
+
+/** Returns closed organizations that can't be restored any more but aren't removed, the oldest first. */
+export async function listDueRemovals(db: D1Database, nowMs: number): Promise<readonly string[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT org_id AS id FROM closed_organizations WHERE restorable_until <= ?
+       ORDER BY restorable_until LIMIT ${REMOVED_MAX}`,
+    )
+    .bind(nowMs)
+    .all<{ id: string }>();
+  return results.map(({ id }) => id);
+}
+
+/**
+ * Erases a closed organization's names and addresses, and ends its keys and webhooks, unless it can be
+ * restored. Returns the ended keys, also on a repeat.
+ */
+export async function eraseOrganization(
+  db: D1Database,
+  orgId: string,
+  nowMs: number,
+): Promise<readonly EndedKey[]> {
+  const isDue = `EXISTS (${CLOSED} AND coalesce(restorable_until, 0) <= ?2)`;
+  const bound = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
+  const results = await db.batch<EndedKey>([
+    db
+      .prepare(
+        `UPDATE organizations SET status = 'suspended', name = 'Closed',
+           slug = iif(slug GLOB ?3 || '*' AND length(slug) = 31, slug, ?3 || lower(hex(randomblob(12))))
+         WHERE id = ?1 AND ${isDue}`,
+      )
+      .bind(orgId, nowMs, CLOSED_SLUG),
+    bound(
+      `UPDATE keys SET revoked_at = ?2, name = 'Closed' WHERE org_id = ?1 AND revoked_at IS NULL AND ${isDue}`,
+    ),
+    bound(
+      `UPDATE members SET removed_at = coalesce(removed_at, ?2), email = ${NO_ADDRESS}
+       WHERE org_id = ?1 AND ${isDue}`,
+    ),
+    bound(
+      `UPDATE invitations SET email = NULL, ended_at = coalesce(ended_at, ?2) WHERE org_id = ?1 AND ${isDue}`,
+    ),
+    ...["company_domains", "company_issuers", "webhooks", "personal_organizations"].map((table) =>
+      bound(`DELETE FROM ${table} WHERE org_id = ?1 AND ${isDue}`),
+    ),
+    bound(`DELETE FROM identities WHERE realm = ?1 AND ${isDue}`),
+    bound(
+      `SELECT id AS keyId, hash AS keyHash, org_id AS orgId, scope, revoked_at AS revokedAt FROM keys
+       WHERE org_id = ?1 AND revoked_at >= (${CLOSED}) AND ${isDue}`,
+    ),
+  ]);
+  return results.at(-1)?.results ?? [];
+}
+
+/** Records that a closed organization was removed completely. */
+export async function recordRemoval(db: D1Database, orgId: string, nowMs: number): Promise<void> {
+  await db.batch([
+    db
+      .prepare(
+        "UPDATE closed_organizations SET restorable_until = NULL WHERE org_id = ?1 AND restorable_until <= ?2",
+      )
+      .bind(orgId, nowMs),
+    closingEvent(db, orgId, { actor: SYSTEM, nowMs, data: { closed: true, removed: true } }),
+  ]);
+}

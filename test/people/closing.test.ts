@@ -1,0 +1,204 @@
+import { env } from "cloudflare:workers";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { objectsOf } from "../../src/shared/contracts/objects.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { runScheduled } from "../../src/operator/scheduled.ts";
+import { addKey, addMember, admin, chat, openAccount, send } from "../contract/client.ts";
+import type { Account } from "../contract/client.ts";
+import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
+
+let issuer: ReturnType<typeof startIssuer>;
+beforeEach(() => {
+  issuer = startIssuer();
+});
+
+const close = (orgId: string): Promise<Response> =>
+  admin("DELETE", `/orgs/${orgId}?give_up_balance=true`);
+const restore = (orgId: string): Promise<Response> => admin("POST", `/orgs/${orgId}/restore`);
+const read = async (orgId: string): Promise<unknown> =>
+  (await admin("GET", `/orgs/${orgId}`)).json();
+const rowsOf = async (table: string, orgId: string): Promise<string> =>
+  JSON.stringify(
+    (await env.DB.prepare(`SELECT * FROM ${table} WHERE org_id = ?`).bind(orgId).all()).results,
+  );
+
+/** Runs the hourly job as if the 7 days of each closed organization were over. */
+async function sweep(): Promise<void> {
+  await env.DB.prepare(
+    "UPDATE closed_organizations SET restorable_until = closed_at WHERE restorable_until IS NOT NULL",
+  ).run();
+  await runScheduled(env);
+}
+
+const READS = ["/v1/models", "/v1/balance", "/v1/key", "/v1/keys", "/v1/users", "/v1/sessions"];
+
+/** The statuses of a paid request and of reads with this key. */
+const statusesOf = async (key: string): Promise<readonly number[]> => [
+  (await chat(key)).status,
+  ...(await Promise.all(READS.map((path) => send(path, { key })))).map(({ status }) => status),
+];
+const ALL = (status: number): readonly number[] => ["paid", ...READS].map(() => status);
+
+async function joined(owner: Browser) {
+  const account = someone();
+  issuer.accounts.push(account);
+  const invitation = await inviteTo(owner, { role: "admin", email: account.email });
+  const browser = new Browser();
+  await browser.logIn(account, { purpose: "accept", invitation });
+  return { browser, account, id: (await browser.session())?.member.id ?? "" };
+}
+
+async function organizationAfterLogin(
+  person: Awaited<ReturnType<typeof joined>>,
+): Promise<unknown> {
+  await person.browser.logIn(person.account);
+  return (await person.browser.session())?.organization ?? null;
+}
+
+describe("a closed organization", () => {
+  it("admits no key and no session, and all of them again once restored", async () => {
+    const { orgId, memberId, key } = await openAccount();
+    const unused = await addKey(orgId, memberId);
+    const member = await addMember(orgId, "member");
+    const minted = await send("/v1/sessions", { key, body: {} });
+    const { token } = await minted.json<{ token: string }>();
+    expect(await statusesOf(key)).toEqual(ALL(200));
+    const before = await read(orgId);
+    expect(before).toMatchObject({ closed_at: null, restorable_until: null });
+    expect((await close(orgId)).status).toBe(200);
+    const keys = [key, unused.key, member.key];
+    for (const one of keys) expect(await statusesOf(one)).toEqual(ALL(401));
+    expect((await chat(token)).status).toBe(401);
+    const closed = await admin("GET", `/orgs/${orgId}`);
+    const times = await closed.json<{ closed_at: string; restorable_until: string }>();
+    const [at, until] = [times.closed_at, times.restorable_until].map(Date.parse);
+    expect((until ?? 0) - (at ?? 0)).toBeGreaterThan(6.99 * 86_400_000);
+    expect((await admin("PATCH", `/orgs/${orgId}`, { status: "active" })).status).toBe(409);
+    const restored = await restore(orgId);
+    expect(restored.status).toBe(200);
+    expect(await restored.json()).toEqual(before);
+    for (const one of keys) expect(await statusesOf(one)).toEqual(ALL(200));
+    expect((await chat(token)).status).toBe(200);
+  });
+
+  it("accepts no login, and its members' again once restored, but not those of earlier members", async () => {
+    const ann = await signUp(issuer);
+    await ann.browser.people("POST", "/organization/team");
+    const orgId = ann.view.organization.id;
+    const [stays, left] = [await joined(ann.browser), await joined(ann.browser)];
+    await ann.browser.people("DELETE", `/members/${left.id}`);
+    expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
+    expect(await ann.browser.session()).toBeNull();
+    expect(await stays.browser.session()).toBeNull();
+    expect(await organizationAfterLogin(stays)).toBeNull();
+    expect((await restore(orgId)).status).toBe(200);
+    expect(await organizationAfterLogin(stays)).toMatchObject({ id: orgId });
+    expect(await organizationAfterLogin(left)).toBeNull();
+  });
+
+  it("keeps an earlier suspension, and reports both steps as events", async () => {
+    const { orgId, key } = await openAccount();
+    await admin("PATCH", `/orgs/${orgId}`, { status: "suspended" });
+    await close(orgId);
+    expect((await restore(orgId)).status).toBe(200);
+    expect(await read(orgId)).toMatchObject({ status: "suspended" });
+    expect((await chat(key)).status).toBe(403);
+    await vi.waitFor(async () => {
+      const events = await admin("GET", `/orgs/${orgId}/events?type=organization.changed`);
+      const { events: found } = await events.json<{ events: { data: { closed?: boolean } }[] }>();
+      const closings = found
+        .map(({ data }) => data.closed)
+        .filter((closed) => closed !== undefined);
+      expect(closings.toSorted((one, other) => Number(one) - Number(other))).toEqual([false, true]);
+    });
+  });
+
+  it("has nothing to restore a second time, and can be closed again", async () => {
+    const { orgId, key } = await openAccount();
+    await close(orgId);
+    expect([(await restore(orgId)).status, (await restore(orgId)).status]).toEqual([200, 200]);
+    await close(orgId);
+    expect((await chat(key)).status).toBe(401);
+    expect((await restore(orgId)).status).toBe(200);
+    expect((await chat(key)).status).toBe(200);
+  });
+});
+
+/** An organization with an end user, in the wallet and in the database. */
+async function withUsers(count: number): Promise<{ account: Account; name: string }> {
+  const account = await openAccount();
+  const name = `user-${crypto.randomUUID()}`;
+  const wallet = objectsOf(env).wallet(account.orgId);
+  for (let n = 0; n < count; n++) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await wallet.putEndUser(`${name}-${n}`, {});
+  }
+  await chat(account.key, { user: name });
+  await chat(account.key, { model: "nope/none", user: name });
+  await vi.waitFor(async () => expect(await rowsOf("end_users", account.orgId)).toContain(name), {
+    timeout: 20_000,
+  });
+  return { account, name };
+}
+
+describe("the removal after 7 days", () => {
+  it("erases names, keys and end users, and can't be undone", { timeout: 60_000 }, async () => {
+    const { account, name } = await withUsers(250);
+    const { orgId, key } = account;
+    await close(orgId);
+    const stays = [await rowsOf("end_users", orgId), await rowsOf("keys", orgId)];
+    await runScheduled(env); // not due
+    expect([await rowsOf("end_users", orgId), await rowsOf("keys", orgId)]).toEqual(stays);
+    await sweep();
+    expect(await read(orgId)).toMatchObject({ name: "Closed", restorable_until: null });
+    expect((await restore(orgId)).status).toBe(409);
+    expect((await chat(key)).status).toBe(401);
+    expect((await objectsOf(env).wallet(orgId).listEndUsers(10, 0)).ok).toBe(true);
+    expect(await objectsOf(env).wallet(orgId).listEndUsers(10, 0)).toMatchObject({
+      value: { total: 0 },
+    });
+    await vi.waitFor(async () => expect(await rowsOf("end_users", orgId)).toBe("[]"), {
+      timeout: 20_000,
+    });
+    const asked = { fromMs: 0, beforeMs: Date.now() + 1000, keyIds: null, by: "user" } as const;
+    const only = { model: null, provider: null, user: null };
+    const failures = await objectsOf(env)
+      .wallet(orgId)
+      .keptFailures({ ...asked, only });
+    expect(JSON.stringify(failures)).not.toContain(name);
+    await sweep(); // a repeat changes nothing
+    expect(await read(orgId)).toMatchObject({ name: "Closed" });
+  });
+
+  it("continues in the next sweep if a wallet fails", async () => {
+    const { account } = await withUsers(1);
+    await close(account.orgId);
+    const WALLET = { getByName: () => ({ poke: () => Promise.reject(new Error("down")) }) };
+    await env.DB.prepare("UPDATE closed_organizations SET restorable_until = closed_at").run();
+    await runScheduled({ ...env, WALLET } as unknown as Env);
+    expect(await read(account.orgId)).toMatchObject({ restorable_until: expect.any(String) });
+    expect((await restore(account.orgId)).status).toBe(409);
+    await sweep();
+    expect(await read(account.orgId)).toMatchObject({ restorable_until: null });
+  });
+});
+
+describe("a failed request that is reported after its end user's deletion", () => {
+  it("doesn't store the name again", async () => {
+    const { orgId, key, keyId } = await openAccount();
+    const name = `user-${crypto.randomUUID()}`;
+    await send("/v1/users", { key, body: { external_id: name } });
+    await send(`/v1/users/${name}`, { method: "DELETE", key });
+    const wallet = objectsOf(env).wallet(orgId);
+    const [id, at] = [mintId("req_", Date.now()), Date.now()];
+    const request = { id, at, keyId, externalId: name, model: null, askedModel: null };
+    const error = { code: "model_not_found", status: 404, message: "no" };
+    const batch = { requests: [{ ...request, error, attempts: [] }], counts: [] };
+    await wallet.noteFailed(batch as unknown as Parameters<typeof wallet.noteFailed>[0]);
+    const asked = { fromMs: 0, beforeMs: at + 1000, keyIds: null, by: "user" } as const;
+    const only = { model: null, provider: null, user: null };
+    const found = await wallet.keptFailures({ ...asked, only });
+    expect(JSON.stringify(found)).toContain(id);
+    expect(JSON.stringify(found)).not.toContain(name);
+  });
+});
