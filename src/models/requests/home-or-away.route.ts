@@ -104,20 +104,12 @@ const makeGroups = () => ({
   outboxes: new CallGroups<readonly OutcomeItem[], null>(),
 });
 
-/**
- * Reports whether requests are isolated as in production, where this flag is on since 2024-10-14.
- * The test runner shares requests, objects and clocks, so calls are not grouped there.
- */
-function areApart(): boolean {
-  return Cloudflare.compatibilityFlags["handle_cross_request_promise_resolution"] === true;
-}
-
 /** Returns this region's wallets for one request, which owns `env` and `after`. */
 export function walletsOf(config: Config, env: Env, after: After): WalletAt {
   const { wallets } = Isolate.of(config).get(makeGroups);
   return (orgId, attempt) => {
     const stub = () => objectsOf(env).wallet(orgId);
-    return attempt === 1 && areApart() ? wallets.walletOf(orgId, stub, after) : stub();
+    return attempt === 1 ? wallets.walletOf(orgId, stub, after) : stub();
   };
 }
 
@@ -127,7 +119,7 @@ function outboxesOf(config: Config, env: Env, after: After): OutboxAt {
   const { outboxes } = Isolate.of(config).get(makeGroups);
   return (name, attempt) => {
     const stub = () => objectsOf(env).outbox(name);
-    if (attempt > 1 || !areApart()) return stub();
+    if (attempt > 1) return stub();
     return {
       enqueue: (part) =>
         outboxes.ask(name, {
