@@ -201,6 +201,10 @@ async function askOrganization(org: string): Promise<string> {
   await ask("PATCH /v1/members/{id}", { fill, body: { policy } });
   await ask("GET /v1/members/{id}", { fill });
   await ask("PATCH /v1/members/{id}", { fill, body: { policy: null } });
+  const paused = { scope: "member", id: first?.member_id, reason: "Costs under review" };
+  const { id } = await ask("POST /v1/pauses", { body: paused });
+  await ask("GET /v1/pauses");
+  await ask("DELETE /v1/pauses/{id}", { fill: [id as string] });
   await ask("GET /v1/events", { query: "?limit=2" });
   await askWebhooks(org);
   return minted["id"] as string;
@@ -355,6 +359,10 @@ async function askOperator(org: string, keyId: string, sessionId: string): Promi
     headers: { "idempotency-key": "rotation-2" },
   });
   await ask(`GET ${at}/sessions`, { fill });
+  const pause = { scope: "key", id: keyId, reason: "Costs under review" };
+  const paused = await ask(`POST ${at}/pauses`, { fill, body: pause });
+  await ask(`GET ${at}/pauses`, { fill });
+  await ask(`DELETE ${at}/pauses/{pause_id}`, { fill: [org, paused["id"] as string] });
   await ask(`DELETE ${at}/sessions/{session_id}`, { fill: [org, sessionId] });
   await ask(`GET ${at}/ledger`, { fill });
   await ask(`POST ${at}/reconcile`, { fill, body: { within_ms: 2000 } });

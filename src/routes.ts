@@ -35,6 +35,11 @@ import {
   patchOrganizationRoute,
   readOrganizationRoute,
 } from "./accounts/organizations/organizations.route.ts";
+import {
+  createPauseRoute,
+  endPauseRoute,
+  listPausesRoute,
+} from "./accounts/pauses/pauses.route.ts";
 import { patchMemberRoute, readMemberRoute } from "./accounts/organizations/members.route.ts";
 import {
   buyRoute,
@@ -188,6 +193,9 @@ export const ROUTES: readonly RouteRow[] = [
     patchKeyRoute(c, namesOf(c)),
   ),
   endpoint("DELETE /v1/keys/:id", "managed", { ...OWN, member: "tried" }, revokeKeyRoute),
+  endpoint("GET /v1/pauses", "managed", OWN, listPausesRoute),
+  endpoint("POST /v1/pauses", "managed", OWN, createPauseRoute),
+  endpoint("DELETE /v1/pauses/:id", "managed", MANAGERS, endPauseRoute),
   endpoint("GET /v1/members/:id", "managed", MANAGERS, readMemberRoute),
   endpoint("PATCH /v1/members/:id", "managed", MANAGERS, patchMemberRoute),
   endpoint("GET /v1/users", "managed", ANY, listEndUsersRoute),

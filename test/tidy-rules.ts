@@ -12,6 +12,7 @@ const ACCOUNTS = [
   "accounts/keys",
   "accounts/merchants",
   "accounts/organizations",
+  "accounts/pauses",
   "accounts/people",
 ];
 const MODELS = [
@@ -38,6 +39,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "accounts/keys": [...SHARED, "regions"],
   "accounts/merchants": [...SHARED, "regions", ...MONEY, "accounts/organizations"],
   "accounts/organizations": SHARED,
+  "accounts/pauses": [...SHARED, "accounts/keys", "accounts/organizations"],
   "accounts/people": [...SHARED, "regions", ...EVENTS, ...MONEY, ...ACCOUNTS],
   "models/catalog": SHARED,
   "models/core": [...SHARED, "models/catalog"],

@@ -7,6 +7,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   credits: "add credits to an organization",
   purchases: "what an organization bought by card",
   sessions: "short-lived tokens of an organization's keys",
+  pauses: "what new requests of an organization are stopped",
   webhooks: "where an organization's events are sent",
   prices: "price lists of the region: what is sold for how much, from when on",
   catalog: "models and their routes: what is sold, and why not",

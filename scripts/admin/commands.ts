@@ -304,6 +304,24 @@ key           {key.key}`,
     operation: `DELETE ${ORG}/sessions/{session_id}`,
   },
   {
+    operation: `GET ${ORG}/pauses`,
+    columns: "id, scope, subject, =until, source, reason",
+  },
+  {
+    operation: `POST ${ORG}/pauses`,
+    help: {
+      scope: "the kind of owner",
+      id: "the ID of the member, key or session; not needed for the organization",
+      reason: "shown in errors and events",
+      until: "when it ends, as 2027-01-31T00:00:00Z (default: when you end it)",
+    },
+    examples: ['--scope organization --reason "unusual traffic"'],
+  },
+  {
+    command: "pauses end",
+    operation: `DELETE ${ORG}/pauses/{pause_id}`,
+  },
+  {
     command: "events",
     operation: `GET ${ORG}/events`,
     examples: ["--type key.rotated --from 2026-11-01"],

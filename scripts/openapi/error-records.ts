@@ -17,7 +17,7 @@ const numbers = {
   scope: z
     .enum([...BUDGET_SCOPES, ...POLICY_SCOPES.slice(0, 1)])
     .optional()
-    .describe("The owner of the budget or policy."),
+    .describe("The owner of the budget, policy or pause."),
   budget_id: z.string().optional(),
   window: z.string().optional().describe("The budget's time."),
   limit_micro: micros.optional(),
@@ -32,6 +32,9 @@ const numbers = {
   resets_at: time.optional(),
   generation_id: z.string().optional(),
   key_id: z.string().optional(),
+  pause_id: z.string().optional(),
+  reason: z.string().optional().describe("The reason of the pause."),
+  until: time.optional().describe("The end of the pause."),
   policy_field: z.enum(POLICY_FIELDS).optional().describe("The list that allows no route."),
   cost_micro: micros.optional().describe("What was charged all the same."),
 };

@@ -61,6 +61,7 @@ const SAMPLES: Samples = {
   route_not_allowed: [
     { kind: "route_not_allowed", model: "m", scope: "organization", field: "allowed_providers" },
   ],
+  paused: [{ kind: "paused", pauseId: "pau_1", scope: "key", reason: "r", until: 1 }],
   region_mismatch: [{ kind: "region_mismatch", home: "eu" }],
   role_required: [{ kind: "role_required", roles: ["owner"] }],
   organization_suspended: [{ kind: "organization_suspended" }],
@@ -88,6 +89,8 @@ const SAMPLES: Samples = {
     "price_list_in_use",
     "hold_ended",
     "merchant_exists",
+    "operator_pause",
+    "too_many_pauses",
   ].map((word) => code("conflict", word)),
   idempotency_replay: [
     { kind: "idempotency_replay", made: "generation", id: "req_1" },
@@ -133,6 +136,7 @@ export const PAID = [
   "key_budget_exceeded",
   "budget_exceeded",
   "organization_suspended",
+  "paused",
   "model_not_allowed",
   "route_not_allowed",
   "model_not_found",

@@ -11,6 +11,7 @@ import * as spent from "./usage-records.ts";
 
 /** The errors of a new hold. */
 const HELD = [
+  "paused",
   "hold_not_allowed",
   "insufficient_balance",
   "payment_reversed",

@@ -77,7 +77,7 @@ const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
   [/^\/v1\/events/, "Events"],
   [/^\/v1\/webhooks/, "Webhooks"],
   [/^\/v1\/users/, "End users"],
-  [/^\/v1\/(?:orgs|members)/, "Organization"],
+  [/^\/v1\/(?:orgs|members|pauses)/, "Organization"],
 ];
 
 /** The facts of a row in the document's format. */

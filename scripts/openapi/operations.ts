@@ -108,7 +108,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
     200: record.counted,
     headers: [VERSION, BETA],
     body: countBody,
-    errors: ["model_not_found"],
+    errors: ["model_not_found", "paused"],
   }),
 };
 

@@ -23,6 +23,7 @@ import { closeOrganizationBody } from "../../src/operator/people.ts";
 import { newInvitationBody } from "../../src/accounts/people/invitation-handlers.ts";
 import { ended, madeInvitation, organizationDomains } from "./people-records.ts";
 import { idempotencyKey } from "./headers.ts";
+import { operatorPauses } from "./limit-operations.ts";
 import { described, within } from "./operation.ts";
 import * as keyed from "./key-records.ts";
 import * as paid from "./payment-records.ts";
@@ -141,6 +142,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
       errors: ["too_many_secrets", "idempotency_mismatch"],
     },
   ),
+  ...operatorPauses(ORG),
   [`GET ${ORG}/sessions`]: described("Sessions that were used and are alive, with their spend", {
     200: keyed.sessions,
     query: sessionsParameters,

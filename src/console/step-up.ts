@@ -48,6 +48,7 @@ export function freshnessOf(
 /** Calls that never need a fresh login, because they remove access or repeat a delivery. */
 const FREE: readonly RegExp[] = [
   /^DELETE \/v1\/(?:keys|sessions|responses)\/[^/]+$/,
+  /^POST (?:\/admin\/v1\/orgs\/[^/]+|\/v1)\/pauses$/,
   /^POST \/v1\/webhooks\/[^/]+\/(?:test|replay|resend)$/,
   /^DELETE \/admin\/v1\/orgs\/[^/]+\/(?:members|keys|sessions|invitations)\/[^/]+$/,
   /^POST \/admin\/v1\/orgs\/[^/]+\/reconcile$/,

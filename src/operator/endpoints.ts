@@ -34,6 +34,7 @@ import { getCredits, getPurchase, getPurchases, postOwed, postRefund } from "./p
 import { getMerchants, postMerchant, postMerchantRotation, removeMerchant } from "./merchants.ts";
 import { getMargin, postCosts } from "./margin.ts";
 import { postRerate } from "./rerate.ts";
+import { deletePause, getPauses, postPause } from "./pauses.ts";
 import { getPrices, postPrices, removePrice } from "./prices.ts";
 import { postRebuildWallet, postSettle } from "./recovery.ts";
 import { getAlerts, getEvents, getUsage } from "./reports.ts";
@@ -70,6 +71,9 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs/:id/keys/:key_id/rotate", postRotation, "support"),
   endpoint("GET", "/orgs/:id/sessions", getSessions),
   endpoint("DELETE", "/orgs/:id/sessions/:session_id", deleteSession, "support"),
+  endpoint("GET", "/orgs/:id/pauses", getPauses),
+  endpoint("POST", "/orgs/:id/pauses", postPause, "support"),
+  endpoint("DELETE", "/orgs/:id/pauses/:pause_id", deletePause, "support"),
   endpoint("POST", "/orgs/:id/credits", postCredits, "finance"),
   endpoint("GET", "/orgs/:id/credits", getCredits),
   endpoint("GET", "/orgs/:id/purchases", getPurchases),

@@ -1,4 +1,5 @@
 import type { Actor } from "./event.ts";
+import type { Paused } from "./paused.ts";
 import type { RateState } from "./key-terms.ts";
 import type { Key, Scope } from "./key.ts";
 import type { PolicyLayer } from "./policy.ts";
@@ -63,4 +64,5 @@ export type Admitted = {
   readonly isLimited?: boolean;
   readonly priceList?: string;
   readonly policies?: readonly PolicyLayer[];
+  readonly paused?: Paused;
 };

@@ -28,6 +28,8 @@ export const EVENT_TYPES = [
   "budget.alert",
   "session.ended",
   "session.budget_reached",
+  "pause.created",
+  "pause.ended",
   "member.created",
   "member.changed",
   "member.removed",

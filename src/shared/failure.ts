@@ -5,6 +5,7 @@ import { BUDGET_PERIODS } from "./key-terms.ts";
 import type { BudgetPeriod } from "./key-terms.ts";
 import { micros } from "./money.ts";
 import type { Micros } from "./money.ts";
+import type { Paused } from "./paused.ts";
 import { POLICY_FIELDS, POLICY_SCOPES } from "./policy.ts";
 import type { PolicyField, PolicyScope } from "./policy.ts";
 
@@ -86,6 +87,7 @@ type Kinds =
       readonly scope: PolicyScope;
       readonly field: PolicyField;
     }
+  | Paused
   | { readonly kind: "region_mismatch"; readonly home: string }
   | { readonly kind: "role_required"; readonly roles: readonly string[] }
   | { readonly kind: "organization_suspended" }
@@ -275,6 +277,12 @@ const SHAPES = {
     field: z.enum(POLICY_FIELDS),
   }),
   organization_suspended: of("organization_suspended", {}),
+  paused: of("paused", {
+    pauseId: word,
+    scope: z.nullable(z.enum(BUDGET_SCOPES)),
+    reason: z.nullable(z.string()),
+    until: z.nullable(whole),
+  }),
   conflict: of("conflict", {
     message: z.string(),
     param: z.nullable(word),
@@ -335,6 +343,8 @@ const SHAPES = {
   prices_unavailable: null,
   misconfigured: null,
 } as const satisfies Shapes;
+
+export const pausedSchema = SHAPES.paused;
 
 export const peerRefusal: z.ZodMiniType<Failure> = z.union(
   Object.values(SHAPES).filter((shape) => shape !== null),

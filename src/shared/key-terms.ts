@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { BUDGETS_MAX, budgetsSchema, budgetsView, readBudgets } from "./budgets.ts";
+import type { Paused } from "./paused.ts";
 import type { Budget, BudgetStatus } from "./budgets.ts";
 import { timestamp } from "./clock.ts";
 import { externalIdProblem } from "./external-id.ts";
@@ -96,7 +97,7 @@ const externalId = z.string().check(
     context.issues.push({ code: "custom", message: problem, input: context.value });
   }),
 );
-const time: z.ZodMiniType<string> = z
+export const timeSchema: z.ZodMiniType<string> = z
   .string()
   .check(
     z.refine(
@@ -143,7 +144,7 @@ export const TERMS = {
   }),
   endUser: term("end_user", "end_user", alike<string>(externalId, String)),
   expiresAt: term("expires_at", "expires_at", {
-    said: time,
+    said: timeSchema,
     read: Date.parse,
     show: timestamp,
     store: same<number>,
@@ -287,5 +288,6 @@ export type KeyStatus = {
   /** The spend in total and in the current UTC day, week and month, on request. */
   readonly spend?: Readonly<Record<BudgetPeriod | "total", Micros>>;
   readonly policies?: readonly PolicyLayer[];
+  readonly paused?: Paused;
   readonly session?: { readonly spentMicro: Micros; readonly heldMicro: Micros };
 };

@@ -13,6 +13,8 @@ import type { Account, Role } from "./client.ts";
 
 const SAY = { model: "sandbox/echo", messages: HELLO };
 const AMOUNT = { amount_dollars: 0.01, pays: "quota", description: "a search" };
+/** In a body, stands for a new key of the caller. */
+export const KEY_ID = "key_of_the_caller";
 const VECTOR = { model: "sandbox/embed", input: "Hello there" };
 
 /** Method, route as the table of paths has it, the roles that may, the status they get, a body. */
@@ -38,6 +40,7 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/holds/:id/capture": [{}],
   "POST /v1/holds/:id/extend": [{ expires_in: 3600 }],
   "POST /v1/charges": [AMOUNT, 201],
+  "POST /v1/pauses": [{ scope: "key", id: KEY_ID, reason: "Costs" }, 201],
   "POST /v1/webhooks": [{ url: "https://hooks.turnpike.dev/x", types: ["balance.low"] }, 201],
   "PATCH /v1/webhooks/:id": [{ types: ["balance.low"] }],
   "POST /v1/webhooks/:id/rotate": [{ overlap_seconds: 60 }],
@@ -94,11 +97,18 @@ const TARGETS: Readonly<Record<string, Target>> = {
   },
   users: { of: endUserOf, unknown: () => crypto.randomUUID() },
   webhooks: { of: webhookOf, unknown: () => mintId("whk_", Date.now()) },
+  pauses: { of: pauseOf, unknown: () => mintId("pau_", Date.now()) },
   members: { of: async ({ memberId }) => memberId, unknown: () => crypto.randomUUID() },
   orgs: { of: async ({ orgId }) => orgId, unknown: () => crypto.randomUUID() },
 };
 
-async function keyOf({ orgId, memberId }: Account): Promise<string> {
+async function pauseOf(account: Account): Promise<string> {
+  const body = { scope: "key", id: await keyOf(account), reason: "Costs" };
+  const made = await send("/v1/pauses", { key: account.key, body });
+  return (await made.json<{ id: string }>()).id;
+}
+
+export async function keyOf({ orgId, memberId }: Account): Promise<string> {
   return (await addKey(orgId, memberId)).keyId;
 }
 

@@ -6,6 +6,8 @@ import {
   allowHolds,
   endUserOf,
   generationOf,
+  KEY_ID,
+  keyOf,
   namesTarget,
   OWN_ONLY,
   ownId,
@@ -78,6 +80,13 @@ async function bare(response: Response, id = ""): Promise<object> {
   return { status: response.status, headers, body };
 }
 
+/** Replaces `KEY_ID` in the body by a new key of the account. */
+async function withKey(row: Row, account: Account): Promise<Row> {
+  const [method, route, roles, status, body] = row;
+  if (body === undefined || Reflect.get(body, "id") !== KEY_ID) return row;
+  return [method, route, roles, status, { ...body, id: await keyOf(account) }];
+}
+
 async function verdict(response: Response): Promise<readonly [number, string | null]> {
   if (response.status < 400) {
     await response.text(); // a response in pieces is charged at its end
@@ -104,6 +113,7 @@ it("every role may call every endpoint, except those in the table of roles", () 
   });
   expect(said.toSorted()).toEqual([
     "DELETE /v1/keys/:id: others' owner,admin,billing",
+    "DELETE /v1/pauses/:id: owner,admin",
     "DELETE /v1/responses/:id{resp_\\w+}: others' owner,admin,billing",
     "DELETE /v1/sessions/:id: others' owner,admin,billing",
     "DELETE /v1/webhooks/:id: owner,admin",
@@ -123,6 +133,7 @@ it("every role may call every endpoint, except those in the table of roles", () 
     "GET /v1/keys: others' owner,admin,billing",
     "GET /v1/members/:id: owner,admin",
     "GET /v1/orgs/:org_id/settings: owner,admin,billing",
+    "GET /v1/pauses: others' owner,admin,billing",
     "GET /v1/responses/:id{resp_\\w+}/input_items: others' owner,admin,billing",
     "GET /v1/responses/:id{resp_\\w+}: others' owner,admin,billing",
     "GET /v1/sessions: others' owner,admin,billing",
@@ -140,6 +151,7 @@ it("every role may call every endpoint, except those in the table of roles", () 
     "POST /v1/credits/purchases/:id/cancel: owner,admin,billing",
     "POST /v1/credits/purchases: owner,admin,billing",
     "POST /v1/keys/:id/rotate: others' ",
+    "POST /v1/pauses: others' owner,admin,billing",
     "POST /v1/webhooks/:id/replay: owner,admin",
     "POST /v1/webhooks/:id/resend: owner,admin",
     "POST /v1/webhooks/:id/rotate: owner,admin",
@@ -184,7 +196,7 @@ describe("an endpoint in the table of roles", () => {
     const [, , may, status] = row;
     for (const role of EVERYONE) {
       const account = members[role];
-      const answer = await ask(row, account.key, await ownId(row, account));
+      const answer = await ask(await withKey(row, account), account.key, await ownId(row, account));
       const expected = may.includes(role) ? [status, null] : [403, "role_required"];
       expect([role, ...(await verdict(answer))]).toEqual([role, ...expected]);
       expect(answer.headers.get("openai-organization")).toBe(account.orgId);
@@ -294,7 +306,9 @@ it("every list shows an owner only the owner's own organization", async () => {
 it("a suspended organization can read everything and change nothing", async () => {
   const account = await openAccount();
   const calls: (readonly [Row, string])[] = [];
-  for (const row of ROWS) calls.push([row, await ownId(row, account)]);
+  for (const row of ROWS) {
+    calls.push([await withKey(row, account), await ownId(row, account)]);
+  }
   await admin("PATCH", `/orgs/${account.orgId}`, { status: "suspended" });
   for (const [row, id] of calls) {
     const [method, route] = row;

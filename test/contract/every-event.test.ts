@@ -41,6 +41,13 @@ const operator = (method: string, path: string, body?: object): Promise<void> =>
 const setBudgets = (budgets: readonly object[]): Promise<void> =>
   call("PATCH", `/v1/orgs/${account.orgId}/settings`, { budgets });
 
+async function paused(): Promise<string> {
+  const { id } = await createKey(account.key);
+  const body = { scope: "key", id, reason: "Costs" };
+  const answer = await send("/v1/pauses", { key: account.key, body });
+  return (await answer.json<{ id: string }>()).id;
+}
+
 /** What tells an event of each type. */
 const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
   "balance.credited": () => addCredits(account.orgId, 5),
@@ -116,6 +123,11 @@ const ACTS: Readonly<Record<EventType, () => Promise<void>>> = {
     await addCredits(account.orgId, 1_000_000);
     await setBudgets([{ limit_dollars: 1, window: "day", alert_at: 0 }]);
     expect((await chat(account.key)).status).toBe(200);
+  },
+  "pause.created": async () => void (await paused()),
+  "pause.ended": async () => {
+    const id = await paused();
+    await done(send(`/v1/pauses/${id}`, { method: "DELETE", key: account.key }));
   },
   "session.ended": async () => {
     await addCredits(account.orgId, 1_000_000);

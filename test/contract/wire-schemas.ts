@@ -215,6 +215,9 @@ export const errorBody = z.strictObject({
     cost_micro: z.int().optional(),
     key_id: z.string().optional(),
     policy_field: z.string().optional(),
+    pause_id: z.string().optional(),
+    reason: z.string().optional(),
+    until: z.string().optional(),
   }),
 });
 export type ErrorObject = z.infer<typeof errorBody>["error"];

@@ -22,6 +22,40 @@ export const POLICY_CASES = {
       },
     ],
   ],
+  paused: [
+    [
+      {
+        kind: "paused",
+        pauseId: "pau_1",
+        scope: "key",
+        reason: "Costs.",
+        until: 1_795_777_200_000,
+      },
+      403,
+      {
+        type: "permission_denied",
+        code: "paused",
+        param: null,
+        message:
+          "New requests of this API key are paused until 2026-11-27T11:00:00.000Z. Reason: Costs.",
+        pause_id: "pau_1",
+        scope: "key",
+        reason: "Costs.",
+        until: "2026-11-27T11:00:00.000Z",
+      },
+    ],
+    [
+      { kind: "paused", pauseId: "pau_1", scope: null, reason: null, until: null },
+      403,
+      {
+        type: "permission_denied",
+        code: "paused",
+        param: null,
+        message: "New requests of this session are paused.",
+        pause_id: "pau_1",
+      },
+    ],
+  ],
   candidates_required: [
     [
       { kind: "candidates_required" },

@@ -182,6 +182,18 @@ const ACTS: Readonly<Record<string, Act>> = {
       return [org(`/sessions/${id}`)];
     },
   },
+  "POST /orgs/:id/pauses": {
+    event: "pause.created",
+    asked: async () => [org("/pauses"), { scope: "key", id: await keyId(), reason: "Costs" }],
+  },
+  "DELETE /orgs/:id/pauses/:pause_id": {
+    event: "pause.ended",
+    asked: async () => {
+      const body = { scope: "key", id: await keyId(), reason: "Costs" };
+      const answer = await admin("POST", org("/pauses"), body);
+      return [org(`/pauses/${(await answer.json<{ id: string }>()).id}`)];
+    },
+  },
   "POST /orgs/:id/credits": {
     event: "balance.credited",
     asked: async () => [org("/credits"), { amount_micro: 5, reference: "five" }],

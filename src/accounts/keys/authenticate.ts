@@ -136,7 +136,8 @@ function admittedFor(
     isLimited,
     priceList,
     policies,
-  }: RateState & Pick<Admitted, "isLimited" | "priceList" | "policies">,
+    paused,
+  }: RateState & Pick<Admitted, "isLimited" | "priceList" | "policies" | "paused">,
 ): Admitted {
   const rate = { limit, remaining, resetMs };
   return {
@@ -145,6 +146,7 @@ function admittedFor(
     ...(isLimited === true && { isLimited }),
     ...(priceList !== undefined && { priceList }),
     ...(policies !== undefined && { policies }),
+    ...(paused !== undefined && { paused }),
   };
 }
 

@@ -66,11 +66,12 @@ async function lookedAt(
   const reached = await reachObject(ask, { attemptsMax: 2, after: c.var.timers.after });
   if (reached.unanswered) return reached;
   if (!reached.result.ok) return { unanswered: false, result: reached.result };
-  const { priceList, policies } = reached.result.value;
+  const { priceList, policies, paused } = reached.result.value;
   const seen = {
     granted: micros(0),
     ...(priceList !== undefined && { priceList }),
     ...(policies !== undefined && { policies }),
+    ...(paused !== undefined && { paused }),
   };
   return { unanswered: false, result: success(seen) };
 }

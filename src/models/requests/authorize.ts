@@ -7,7 +7,7 @@ import {
 } from "../../accounts/keys/session-token.ts";
 import { keyHashSchema as hash } from "../../shared/key.ts";
 import type { RequestCredential } from "../../shared/caller.ts";
-import { peerRefusal, refuse, success } from "../../shared/failure.ts";
+import { pausedSchema, peerRefusal, refuse, success } from "../../shared/failure.ts";
 import { layerSchema } from "../../shared/policy.ts";
 import { micros } from "../../shared/money.ts";
 import type { Reached } from "../../shared/reach-object.ts";
@@ -114,6 +114,7 @@ const answerSchema = z.discriminatedUnion("ok", [
     priceList: z.optional(word),
     warmRoute: z.optional(z.string()),
     policies: z.optional(z.array(layerSchema)),
+    paused: z.optional(pausedSchema),
     routes: z.optional(z.array(amount)),
   }),
   z.object({
@@ -134,7 +135,7 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   if (answer.ok) {
     const granted = micros(answer.granted);
     const { tokens: ofLimit, tokensGranted, keepHours, priceList } = answer;
-    const { warmRoute, policies, routes } = answer;
+    const { warmRoute, policies, paused, routes } = answer;
     const grant = {
       granted,
       ...(ofLimit !== undefined && { tokens: ofLimit }),
@@ -143,6 +144,7 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
       ...(priceList !== undefined && { priceList }),
       ...(warmRoute !== undefined && { warmRoute }),
       ...(policies !== undefined && { policies }),
+      ...(paused !== undefined && { paused }),
       ...(routes !== undefined && { routes }),
     };
     return { unanswered: false, result: success(grant) };

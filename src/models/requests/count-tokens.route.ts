@@ -4,7 +4,7 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import { COUNT_BYTES_MAX, readJson } from "../../shared/http/read-json.ts";
 import { readWithSlot } from "../../shared/http/request-slots.ts";
 import { now } from "../../shared/clock.ts";
-import { success } from "../../shared/failure.ts";
+import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { allowedModel } from "../catalog/allowed-model.ts";
 import { resolveModel } from "../catalog/catalog.ts";
@@ -41,6 +41,8 @@ export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
 }
 
 async function count(c: Context<AppEnv>): Promise<Result<number>> {
+  const { paused, policies } = c.var.admitted;
+  if (paused !== undefined) return refuse(paused);
   const version = versionOf({ header: (name) => c.req.header(name), query: () => undefined });
   if (!version.ok) return version;
   const { numbers } = c.var.config;
@@ -54,7 +56,7 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   const catalog = deploymentOf(c.var.config).catalogAt(now(c.env));
   const resolved = resolveModel(catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
-  const allowed = allowedModel(resolved.value, body.model, c.var.admitted.policies);
+  const allowed = allowedModel(resolved.value, body.model, policies);
   if (!allowed.ok) return allowed;
   const estimate = estimated(c, body, allowed.value);
   if (!estimate.ok) return estimate;

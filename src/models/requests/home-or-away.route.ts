@@ -84,14 +84,13 @@ export async function requireLiveAtHome(
     return fail(c, reached.result.failure);
   }
   if (reached?.result.ok === true) {
-    const { priceList, policies } = reached.result.value;
-    if (priceList !== undefined || policies !== undefined) {
-      c.set("admitted", {
-        ...admitted,
-        ...(priceList !== undefined && { priceList }),
-        ...(policies !== undefined && { policies }),
-      });
-    }
+    const { priceList, policies, paused } = reached.result.value;
+    c.set("admitted", {
+      ...admitted,
+      ...(priceList !== undefined && { priceList }),
+      ...(policies !== undefined && { policies }),
+      ...(paused !== undefined && { paused }),
+    });
   }
   await next();
   return undefined;

@@ -125,6 +125,7 @@ const APPENDED = {
 const REMOVED = {
   deleted_end_users: ["end_users", "id"],
   removed_budgets: ["budgets", "name"],
+  removed_rules: ["rules", "name"],
 } as const;
 const isRemoval = (table: string): table is keyof typeof REMOVED => table in REMOVED;
 

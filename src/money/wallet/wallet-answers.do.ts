@@ -36,17 +36,21 @@ import type { ChargesPage, ChargesQuery } from "../../shared/contracts/exports.t
 import type { StreamPage, StreamQuery } from "../../shared/contracts/usage-stream.ts";
 import * as policies from "./object/policies.do.ts";
 import type { MemberLimits, MemberLimitsChange } from "../../shared/contracts/limits.ts";
+import type * as Pausing from "../../shared/contracts/pauses.ts";
+import type { NamedPause } from "../../shared/pauses.ts";
 import type { Policy } from "../../shared/policy.ts";
 import type * as Reports from "../../shared/contracts/reports.ts";
+import * as pauses from "./object/pauses.do.ts";
 import * as payments from "./object/payments.do.ts";
 import { disableTopUp } from "./object/top-up.do.ts";
 
 const BATCHES_MAX = 50;
 
-/**
- * The wallet calls that need one transaction. `WalletCalls` and `WalletPaymentCalls` document them.
- */
-export abstract class AnsweringWallet extends DurableObject<Env> implements WalletPaymentCalls {
+/** Wallet calls with a single transaction. See `WalletPaymentCalls` and `WalletCalls`. */
+export abstract class AnsweringWallet
+  extends DurableObject<Env>
+  implements WalletPaymentCalls, Pausing.PauseCalls
+{
   protected abstract deciding(): Decisions;
 
   protected abstract gating(): Gate;
@@ -63,10 +67,7 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     change: HoldChange,
     called: RequestCredential | null,
   ): Promise<Result<PlacedHold>> {
-    const decision = (tx: Tx): Result<PlacedHold> => changeHold(tx, change);
-    return called === null
-      ? this.deciding().decide(decision)
-      : changeBy(this.gating(), called, decision);
+    return this.#change(called ?? undefined, (tx) => changeHold(tx, change));
   }
 
   async eraseEndUsers(): Promise<Result<{ readonly more: boolean }>> {
@@ -186,7 +187,29 @@ export abstract class AnsweringWallet extends DurableObject<Env> implements Wall
     return this.deciding().decide((tx) => policies.setOperatorPolicy(tx, policy, actor));
   }
 
+  async putPause(
+    pause: Pausing.NewPause,
+    by?: RequestCredential,
+  ): Promise<Result<Pausing.PutPause>> {
+    return this.#change(by, (tx) => pauses.putPause(tx, pause));
+  }
+
+  async pauses(reader: Pausing.PauseReader | null): Promise<Result<readonly NamedPause[]>> {
+    return this.deciding().decide((tx) => pauses.listPauses(tx, reader));
+  }
+
+  async endPause(ending: Pausing.PauseEnding, by?: RequestCredential): Promise<Result<NamedPause>> {
+    return this.#change(by, (tx) => pauses.endPause(tx, ending));
+  }
+
   async alerts(limit: number, offset: number): Promise<Result<Reports.AlertPage>> {
     return this.deciding().decide((tx) => reads.readAlerts(tx, limit, offset));
+  }
+
+  /** Without a caller, the change also applies to a suspended organization. */
+  #change<T>(by: RequestCredential | undefined, decision: (tx: Tx) => Result<T>): Result<T> {
+    return by === undefined
+      ? this.deciding().decide(decision)
+      : changeBy(this.gating(), by, decision);
   }
 }

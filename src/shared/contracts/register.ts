@@ -1,4 +1,5 @@
 import type { Failure, Result } from "../failure.ts";
+import type { Paused } from "../paused.ts";
 import type { Key, KeySecrets } from "../key.ts";
 import type { KeyTerms } from "../key-terms.ts";
 import type { PolicyLayer } from "../policy.ts";
@@ -15,6 +16,7 @@ export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & 
   /** The wallet sets it, a key object doesn't. */
   readonly priceList?: string;
   readonly policies?: readonly PolicyLayer[];
+  readonly paused?: Paused;
 };
 export type Admission =
   | ({ readonly ok: true } & AdmittedKey)

@@ -17,6 +17,7 @@ import type { AdmittedKey } from "./register.ts";
 import type { KeyStatus, KeyTerms, RateState } from "../key-terms.ts";
 import type { Purpose } from "../placed-hold.ts";
 import type { HoldChange, PlacedHold } from "./holds.ts";
+import type { PauseCalls } from "./pauses.ts";
 import type { WalletPaymentCalls } from "./payments.ts";
 import type { ReconcileAsk, Reconciliation } from "./reconciliation.ts";
 import type { Idempotency } from "../idempotency.ts";
@@ -24,6 +25,7 @@ import type { BudgetsChange, MemberLimits, MemberLimitsChange } from "./limits.t
 import type * as own from "./settings.ts";
 import type { Session } from "../session.ts";
 import type { Micros } from "../money.ts";
+import type { Paused } from "../paused.ts";
 import type { StreamPage, StreamQuery } from "./usage-stream.ts";
 import type { Policy, PolicyLayer, RouteCandidate } from "../policy.ts";
 import type * as reports from "./reports.ts";
@@ -89,8 +91,8 @@ export type HoldRequest = {
 };
 /**
  * A granted hold. `tokens`: granted and remaining tokens of the key's limit. `priceList`,
- * `policies`: set if nothing was held. `warmRoute`: the route with a cached prompt. `routes`:
- * indexes of the allowed candidates.
+ * `policies`, `paused`: set if nothing was held. `warmRoute`: the route with a cached prompt.
+ * `routes`: indexes of the allowed candidates.
  */
 export type HoldGrant = {
   readonly granted: Micros;
@@ -98,6 +100,7 @@ export type HoldGrant = {
   readonly priceList?: string;
   readonly warmRoute?: string;
   readonly policies?: readonly PolicyLayer[];
+  readonly paused?: Paused;
   readonly routes?: readonly number[];
   readonly tokens?: RateState & { readonly granted: number };
   /** Tokens that token budgets grant to a key without a token limit. */
@@ -215,7 +218,9 @@ export type SessionEnding = Pick<SessionQuery, "owner"> & {
 export type KeyEnding = { readonly keyId: string; readonly actor: Actor };
 export type KeyRotation = KeyEnding & { readonly sessionsCut: number | null };
 
-export type WalletCalls = WalletPaymentCalls & {
+type OtherCalls = WalletPaymentCalls & PauseCalls;
+
+export type WalletCalls = OtherCalls & {
   /** Returns the same epoch when repeated. */
   create(orgId: string): Promise<{ readonly epoch: string }>;
   /** Admits a request in the key's home region. Failures take no slot. */

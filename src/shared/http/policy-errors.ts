@@ -1,3 +1,5 @@
+import type { BudgetScope } from "../budgets.ts";
+import { timestamp } from "../clock.ts";
 import type { Failure } from "../failure.ts";
 import { shortened } from "../issue-text.ts";
 import type { PolicyScope } from "../policy.ts";
@@ -10,6 +12,14 @@ const OWNERS: Readonly<Record<PolicyScope, string>> = {
   member: "this API key's member",
   key: "this API key",
   session: "this session",
+};
+
+const PAUSED: Readonly<Record<BudgetScope, string>> = {
+  organization: "this organization",
+  member: OWNERS.member,
+  key: OWNERS.key,
+  session: OWNERS.session,
+  end_user: "this end user",
 };
 
 export const POLICY_ERRORS = {
@@ -28,4 +38,20 @@ export const POLICY_ERRORS = {
     message: `The policy of ${OWNERS[scope]} ('${field}') allows no route to the model '${shortened(model)}'. Use another model, or change the policy.`,
     extra: { scope, policy_field: field },
   }),
+  paused: ({ pauseId, scope, reason, until }: Of<"paused">) => {
+    const end = until === null ? null : timestamp(until);
+    const why = reason === null ? "" : ` Reason: ${reason}`;
+    return {
+      status: 403,
+      type: "permission_denied",
+      code: "paused",
+      message: `New requests of ${PAUSED[scope ?? "session"]} are paused${end === null ? "" : ` until ${end}`}.${why}`,
+      extra: {
+        pause_id: pauseId,
+        ...(scope !== null && { scope }),
+        ...(reason !== null && { reason }),
+        ...(end !== null && { until: end }),
+      },
+    };
+  },
 };

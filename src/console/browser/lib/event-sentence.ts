@@ -96,6 +96,12 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
     `The budget of ${ownerOf(text("scope"))} ${spanOf(text("window"))} is used up`,
   "budget.alert": ({ text }) =>
     `The budget of ${ownerOf(text("scope"))} ${spanOf(text("window"))} has reached its alert threshold`,
+  "pause.created": ({ who, text, time }) =>
+    `${who} paused ${ownerOf(text("scope"))}${after(" until ", time("until"))}${after(": ", text("reason"))}`,
+  "pause.ended": ({ who, text }) =>
+    text("cause") === "expired"
+      ? `The pause of ${ownerOf(text("scope"))} is over`
+      : `${who} ended the pause of ${ownerOf(text("scope"))}`,
   "session.ended": ({ who, what }) => `${who} ended the session ${what}`,
   "session.budget_reached": ({ what, money }) =>
     `The session ${what} reached its budget${after(" of ", money("budget_micro"))}`,

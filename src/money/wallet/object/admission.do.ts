@@ -15,7 +15,7 @@ import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
 import type { HeldTerms } from "./hold-checks.do.ts";
-import { keyStatus, policiesIfAny, spendOfKey } from "./hold-checks.do.ts";
+import { keyStatus, pausedIfAny, policiesIfAny, spendOfKey } from "./hold-checks.do.ts";
 import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
 import type { AdmissionPlace } from "./key-admissions.do.ts";
 import { touchStorage } from "./memory.do.ts";
@@ -163,6 +163,7 @@ export function keyStanding(
       ...(row.priceList !== null && { priceList: row.priceList }),
       ...(withSpend && { spend: spendIn(spendOfKey(tx, live.value.keyId), tx.period) }),
       ...policiesIfAny(tx, termsBy(live.value, shown)),
+      ...pausedIfAny(tx, keyId, termsBy(live.value, shown)),
       ...(session !== null && {
         session: {
           spentMicro: budgetSpent(session, tx.period),

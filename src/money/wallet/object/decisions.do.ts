@@ -17,6 +17,7 @@ import { pullBuckets } from "./budgets.do.ts";
 import { foldIsDue } from "./charges.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
+import { endDuePauses } from "./pauses.do.ts";
 import { endTransaction, needsEndOfTransaction } from "./payments.do.ts";
 import { expire } from "./postings.do.ts";
 import { topUpDue } from "./top-up.do.ts";
@@ -87,6 +88,7 @@ export class Decisions {
     const tx = this.open();
     try {
       expire(tx);
+      endDuePauses(tx);
       const answer = decision(tx);
       if (needsEndOfTransaction(tx)) endTransaction(this.open());
       return answer;
@@ -278,6 +280,7 @@ class Schedule {
     const due = Math.min(
       this.#publishAt ?? Infinity,
       memory.books.nextExpiry,
+      memory.pauses.until,
       this.#retainAt ?? Infinity,
       memory.departed.until,
       memory.dueUses.next,

@@ -29,6 +29,7 @@ import type {
 import type { BudgetOwner } from "../../../shared/budgets.ts";
 import { budgetsOf } from "./budget-status.do.ts";
 import { setBudgets } from "./budgets.do.ts";
+import { endPausesOf } from "./pauses.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
 import { refuseLimits } from "./settings.do.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
@@ -249,6 +250,7 @@ function depart(tx: Tx, user: EndUser): void {
     eraseName(tx, user);
     renameFailed(sql, user);
     setBudgets(tx, ownerOf(user), []);
+    endPausesOf(tx, ownerOf(user));
     return before;
   });
   for (const id of gone) memory.unsaved.delete(id);

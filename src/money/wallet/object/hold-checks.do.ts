@@ -1,5 +1,7 @@
+import type { BudgetOwner } from "../../../shared/budgets.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
+import type { Paused } from "../../../shared/paused.ts";
 import { budgetSpent } from "../../../shared/key-terms.ts";
 import type { KeySpend, KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
@@ -7,6 +9,7 @@ import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { decideName, rateWait } from "../rules/hold-guards.ts";
 import { shareOf } from "../rules/ledger.ts";
 import { heldOfKey } from "../rules/open-holds.ts";
+import { findPaused } from "../rules/pauses.ts";
 import { layersOf, withinPolicies } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
 import type { PolicyLayer } from "../../../shared/policy.ts";
@@ -36,8 +39,11 @@ export function checkRequest(
   request: HoldRequest,
   terms: HeldTerms,
 ): Result<AllowedRequest> {
-  const closed = refuseOrganization(tx, request);
-  if (closed !== null) return closed;
+  if (tx.memory.row.suspended) return refuse({ kind: "organization_suspended" });
+  const paused = pausedFor(tx, request.keyId, terms, userOf(request, terms));
+  if (paused !== null) return refuse(paused);
+  const differs = refusePrices(tx, request);
+  if (differs !== null) return differs;
   const allowed = withinPurpose(tx, request, terms);
   return allowed.ok ? (refuseUser(request, terms) ?? allowed) : allowed;
 }
@@ -64,11 +70,36 @@ function withinPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<A
   return isAllowed ? success({ request }) : refuse({ kind: "hold_not_allowed" });
 }
 
-function refuseOrganization({ memory }: Tx, request: HoldRequest): Refusal | null {
-  const { priceList, suspended } = memory.row;
-  if (suspended) return refuse({ kind: "organization_suspended" });
-  if (request.placed !== undefined) return null;
-  const differs = (request.priceList ?? null) !== priceList;
+/** Returns the failure of a paused organization, member, key, session or end user. */
+export function pausedFor(
+  tx: Tx,
+  keyId: string,
+  { memberId, session }: HeldTerms,
+  externalId: string | null,
+): Paused | null {
+  const { pauses } = tx.memory;
+  if (pauses.byName.size === 0) return null;
+  const user = externalId === null ? null : findEndUser(tx, "external_id", externalId);
+  const owners: BudgetOwner[] = [
+    { scope: "organization", subject: "" },
+    { scope: "member", subject: memberId ?? "" },
+    { scope: "key", subject: keyId },
+    { scope: "session", subject: session?.id ?? "" },
+    { scope: "end_user", subject: user?.id ?? "" },
+  ];
+  return findPaused(pauses, owners, session !== undefined);
+}
+
+/** Returns the failure of a key or session whose requests are paused, for calls without a hold. */
+export function pausedIfAny(tx: Tx, keyId: string, terms: HeldTerms): { readonly paused?: Paused } {
+  const paused = pausedFor(tx, keyId, terms, terms.session?.endUser ?? terms.endUser);
+  return paused === null ? {} : { paused };
+}
+
+function refusePrices({ memory }: Tx, asked: HoldRequest): Refusal | null {
+  const { priceList } = memory.row;
+  if (asked.placed !== undefined) return null;
+  const differs = (asked.priceList ?? null) !== priceList;
   return differs ? refuse({ kind: "price_list_differs", list: priceList }) : null;
 }
 

@@ -33,7 +33,7 @@ import {
 import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-rows.do.ts";
 import type { KeyEnding, KeyRotation } from "../../../shared/contracts/wallet.ts";
-import { budgetOf, policiesIfAny } from "./hold-checks.do.ts";
+import { budgetOf, pausedIfAny, policiesIfAny } from "./hold-checks.do.ts";
 import { refuseSession } from "./sessions.do.ts";
 import { addUse } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -352,6 +352,7 @@ export function admittedBy(
 ): AdmittedKey {
   const { orgId, priceList } = tx.memory.row;
   const { session } = shown ?? {};
+  const held = { ...terms, memberId, ...(session !== undefined && { session }) };
   return {
     keyId,
     orgId,
@@ -362,7 +363,8 @@ export function admittedBy(
     resetMs,
     ...((isLimited(terms) || session !== undefined) && { isLimited: true }),
     ...(priceList !== null && { priceList }),
-    ...policiesIfAny(tx, { ...terms, memberId, ...(session !== undefined && { session }) }),
+    ...policiesIfAny(tx, held),
+    ...pausedIfAny(tx, keyId, held),
   };
 }
 

@@ -21,6 +21,7 @@ import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
 import { selectDeparted, selectEndUser, selectEndUserCount } from "../tables/end-user-rows.do.ts";
 import { selectRules } from "../tables/rule-rows.do.ts";
+import type { Pauses } from "../rules/pauses.ts";
 import type { Policies } from "../rules/policies.ts";
 import type { DepartedUsers } from "../tables/end-user-rows.do.ts";
 import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
@@ -68,6 +69,7 @@ export type Memory = {
   readonly tokens: Map<string, TokenWindow>;
   readonly sessions: SessionMemory;
   readonly policies: Policies;
+  pauses: Pauses;
   readonly names: NameNumbers;
   endUsers: number;
   departed: DepartedUsers;
@@ -118,7 +120,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     unsavedKeys: new Set(),
     tokens: new Map(),
     sessions: loadSessions(sql),
-    policies: selectRules(sql),
+    ...selectRules(sql),
     names: new Map(),
     endUsers: selectEndUserCount(sql),
     departed: selectDeparted(sql),

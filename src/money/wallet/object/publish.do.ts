@@ -11,7 +11,7 @@ import type {
 import type { KeyUse, TouchedKey } from "../../../shared/key-uses.store.ts";
 import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
 import { selectDebtsRow, selectPaymentsPage } from "../tables/payment-rows.do.ts";
-import { selectRuleRows } from "../tables/rule-rows.do.ts";
+import { forgetRemovedRules, selectRemovedRules, selectRuleRows } from "../tables/rule-rows.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
 import {
   forgetRemovedBudgets,
@@ -136,6 +136,7 @@ function acknowledge(
   tx.storage.transactionSync(() => {
     tx.sql.exec("DELETE FROM deleted_end_users WHERE changed <= ?", publication.revision);
     forgetRemovedBudgets(tx.sql, publication.revision);
+    forgetRemovedRules(tx.sql, publication.revision);
   });
   const publishAll = row.publishAll && !publication.everything;
   const { revision: acknowledged } = publication;
@@ -190,9 +191,7 @@ function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage
   yield* creditPages(sql, memory.row, memory.books.seq);
   yield* paymentPages(sql, since);
   if (!isBooked) yield { table: "settings", rows: [settingsRow(settings)] };
-  for (const rows of rowPages((last) => selectRuleRows(sql, since, last?.["name"] ?? ""))) {
-    yield { table: "rules", rows };
-  }
+  yield* rulePages(sql, since);
   for (const rows of rowPages((last) => selectDays(sql, since, last?.["day"] ?? ""))) {
     yield { table: "daily_usage", rows };
   }
@@ -217,6 +216,15 @@ function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage
   }
   for (const rows of rowPages((last) => selectDeleted(sql, last?.["id"] ?? ""))) {
     yield { table: "deleted_end_users", rows: rows.map(({ id }) => String(id)) };
+  }
+}
+
+function* rulePages(sql: SqlStorage, since: number): Generator<SnapshotPage> {
+  for (const rows of rowPages((last) => selectRuleRows(sql, since, last?.["name"] ?? ""))) {
+    yield { table: "rules", rows };
+  }
+  for (const rows of rowPages((last) => selectRemovedRules(sql, last?.["name"] ?? ""))) {
+    yield { table: "removed_rules", rows: rows.map(({ name }) => String(name)) };
   }
 }
 

@@ -142,7 +142,7 @@ export function endSessionBy(tx: Tx, ending: SessionEnding): Result<null> {
   const { id, owner, actor } = ending;
   const known = selectSession(sql, id);
   const isUsed = known !== null && known.keyId !== null;
-  if (!(isUsed ? isOf(tx, known.keyId, owner) : ending.isOwn)) {
+  if (!(isUsed ? ownsSession(tx, known.keyId, owner) : ending.isOwn)) {
     return refuse({ kind: "not_found", message: "No such session." });
   }
   if (known === null) return endUnused(tx, ending);
@@ -172,7 +172,8 @@ function endUnused(
   return success(null);
 }
 
-function isOf({ sql }: Tx, keyId: string, owner: SessionQuery["owner"]): boolean {
+/** Reports whether a key, and so its session, belongs to an owner. */
+export function ownsSession({ sql }: Tx, keyId: string, owner: SessionQuery["owner"]): boolean {
   if (owner.keyId !== null) return owner.keyId === keyId;
   if (owner.memberId === null) return true;
   const [row] = sql.exec<{ member_id: string }>(

@@ -1,25 +1,41 @@
+import type { Pause } from "../../../shared/pauses.ts";
 import type { Policy } from "../../../shared/policy.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
+import { PAUSE_RULE, pausesOf } from "../rules/pauses.ts";
+import type { Pauses } from "../rules/pauses.ts";
 import type { Policies } from "../rules/policies.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 
-/** Policies. The row of a removed one stays until the next publish. */
+/** Policies and pauses. A removed one keeps its row until the next publish. */
 export const RULES =
   "CREATE TABLE rules (" +
-  "name TEXT PRIMARY KEY NOT NULL," + // owner: operator, organization or a member's ID
+  "name TEXT PRIMARY KEY NOT NULL," + // owner of a policy, or a pause; see rules/pauses.ts
   "rule TEXT CHECK (json_valid(rule))," + // null: removed
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;";
 
-export function selectRules(sql: SqlStorage): Policies {
-  const rows = sql.exec<{ name: string; rule: string }>(
-    "SELECT name, rule FROM rules WHERE rule IS NOT NULL",
-  );
-  return new Map(rows.toArray().map(({ name, rule }) => [name, storedJson<Policy>(rule)]));
+function isPause({ name }: { readonly name: string }): boolean {
+  return name.startsWith(PAUSE_RULE);
 }
 
-export function putRule(sql: SqlStorage, name: string, rule: Policy | null, changed: number): void {
+export function selectRules(sql: SqlStorage): { policies: Policies; pauses: Pauses } {
+  const rows = sql
+    .exec<{ name: string; rule: string }>("SELECT name, rule FROM rules WHERE rule IS NOT NULL")
+    .toArray();
+  const policies = rows.filter((row) => !isPause(row));
+  return {
+    policies: new Map(policies.map(({ name, rule }) => [name, storedJson<Policy>(rule)])),
+    pauses: pausesOf(rows.filter(isPause).map(({ rule }) => storedJson<Pause>(rule))),
+  };
+}
+
+export function putRule(
+  sql: SqlStorage,
+  name: string,
+  rule: Policy | Pause | null,
+  changed: number,
+): void {
   sql.exec(
     "INSERT OR REPLACE INTO rules (name, rule, changed) VALUES (?, ?, ?)",
     name,
@@ -28,7 +44,7 @@ export function putRule(sql: SqlStorage, name: string, rule: Policy | null, chan
   );
 }
 
-/** Returns a page of changed policies in D1's format. */
+/** Returns a page of changed rules in D1's format. */
 export function selectRuleRows(
   sql: SqlStorage,
   since: number,
@@ -36,10 +52,24 @@ export function selectRuleRows(
 ): SnapshotRow[] {
   return sql
     .exec<SnapshotRow>(
-      `SELECT name, rule FROM rules WHERE name > ? AND changed > ?
+      `SELECT name, rule FROM rules WHERE name > ? AND changed > ? AND rule IS NOT NULL
       ORDER BY name LIMIT ${PAGE_ROWS}`,
       after,
       since,
     )
     .toArray();
+}
+
+export function selectRemovedRules(sql: SqlStorage, after: SnapshotRow[string]): SnapshotRow[] {
+  return sql
+    .exec<SnapshotRow>(
+      `SELECT name FROM rules WHERE rule IS NULL AND name > ? ORDER BY name LIMIT ${PAGE_ROWS}`,
+      after,
+    )
+    .toArray();
+}
+
+/** Deletes removed rules that D1 has removed too. */
+export function forgetRemovedRules(sql: SqlStorage, acknowledged: number): void {
+  sql.exec("DELETE FROM rules WHERE rule IS NULL AND changed <= ?", acknowledged);
 }

@@ -1,0 +1,75 @@
+import { actorOf, requestCredential } from "../../shared/caller.ts";
+import { now } from "../../shared/clock.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import type { WalletCalls } from "../../shared/contracts/wallet.ts";
+import { flattenResult, success } from "../../shared/failure.ts";
+import type { AppContext } from "../../shared/http/context.ts";
+import { created, readFields } from "../../shared/http/endpoint.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import { pauseSchema, pauseView } from "../../shared/pauses.ts";
+import { queryDatabase } from "../../shared/query-database.ts";
+import { readObject } from "../../shared/reach-object.ts";
+import { memberKeyIds } from "../keys/keys.store.ts";
+import { pauseOf } from "./paused-owner.ts";
+
+/**
+ * Handles POST /v1/pauses { scope, id?, reason, until? }. From its response on, all regions reject new
+ * requests of the owner.
+ */
+export async function createPauseRoute(c: AppContext): Promise<Answer> {
+  const fields = await readFields(c, pauseSchema, []);
+  if (!fields.ok) return fields;
+  const { caller } = c.var.admitted;
+  const { orgId } = caller;
+  const party = {
+    db: c.env.DB,
+    orgId,
+    memberId: ownMember(c),
+    source: "member",
+    actor: actorOf(caller),
+    keySecrets: c.var.config.keySecrets,
+    now: now(c.env),
+  } as const;
+  const pause = flattenResult(
+    await queryDatabase(() => pauseOf(party, fields.value), "pause_unreadable", { org_id: orgId }),
+  );
+  if (!pause.ok) return pause;
+  const by = requestCredential(caller.keyHash, caller.shown);
+  const put = await readObject(() => walletOf(c).putPause(pause.value, by));
+  if (!put.ok) return put;
+  return put.value.created ? created(pauseView(put.value)) : success(pauseView(put.value));
+}
+
+/** Handles GET /v1/pauses. A `member` sees the pauses that stop its own requests. */
+export async function listPausesRoute(c: AppContext): Promise<Answer> {
+  const { orgId } = c.var.admitted.caller;
+  const memberId = ownMember(c);
+  const keys =
+    memberId === null
+      ? success([])
+      : await queryDatabase(() => memberKeyIds(c.env.DB, { orgId, memberId }), "keys_unreadable", {
+          org_id: orgId,
+        });
+  if (!keys.ok) return keys;
+  const reader = memberId === null ? null : { memberId, keyIds: keys.value };
+  const pauses = await readObject(() => walletOf(c).pauses(reader));
+  return pauses.ok ? success({ pauses: pauses.value.map(pauseView) }) : pauses;
+}
+
+export async function endPauseRoute(c: AppContext): Promise<Answer> {
+  const { caller } = c.var.admitted;
+  const ending = { id: c.req.param("id") ?? "", source: "member", actor: actorOf(caller) } as const;
+  const by = requestCredential(caller.keyHash, caller.shown);
+  const ended = await readObject(() => walletOf(c).endPause(ending, by));
+  return ended.ok ? success({ id: ending.id, ended: true }) : ended;
+}
+
+/** Returns the caller's member if its role sees only its own things, else null. */
+function ownMember(c: AppContext): string | null {
+  const { member } = c.var;
+  return member.role === "member" ? member.id : null;
+}
+
+function walletOf(c: AppContext): WalletCalls {
+  return objectsOf(c.env).wallet(c.var.admitted.caller.orgId);
+}

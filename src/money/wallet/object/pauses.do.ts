@@ -1,0 +1,173 @@
+import type { BudgetOwner } from "../../../shared/budgets.ts";
+import { timestamp } from "../../../shared/clock.ts";
+import { SYSTEM } from "../../../shared/event.ts";
+import type { Actor } from "../../../shared/event.ts";
+import { invalid, refuse, success } from "../../../shared/failure.ts";
+import type { Refusal, Result } from "../../../shared/failure.ts";
+import { mintId } from "../../../shared/id.ts";
+import { PAUSES_MAX } from "../../../shared/pauses.ts";
+import type { NamedPause, Pause } from "../../../shared/pauses.ts";
+import type {
+  NewPause,
+  PauseEnding,
+  PauseReader,
+  PutPause,
+} from "../../../shared/contracts/pauses.ts";
+import { endsSooner, operatorsOwn, pauseName, pausesOf } from "../rules/pauses.ts";
+import { selectEndUser } from "../tables/end-user-rows.do.ts";
+import { putRule } from "../tables/rule-rows.do.ts";
+import { selectSession } from "../tables/session-rows.do.ts";
+import { addEvent } from "./event-rows.do.ts";
+import { findEndUser, nextRevision, touchStorage } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
+import { ownsSession } from "./sessions.do.ts";
+
+export function putPause(tx: Tx, wish: NewPause): Result<PutPause> {
+  const { scope, source, reason, until, actor: createdBy } = wish;
+  const subject = subjectOf(tx, wish);
+  if (!subject.ok) return subject;
+  const { memory, nowMs } = tx;
+  const owner = { scope, subject: subject.value };
+  const known = memory.pauses.byName.get(pauseName({ ...owner, source }));
+  const wrong = refusePause(tx, known, until);
+  if (wrong !== null) return wrong;
+  const { id, createdAt } = known ?? { id: mintId("pau_", nowMs), createdAt: nowMs };
+  const pause: Pause = { ...owner, id, source, reason, until, createdBy, createdAt };
+  const isSame = known !== undefined && known.reason === reason && known.until === until;
+  if (!isSame) store(tx, pause);
+  return success({ ...named(tx, isSame ? known : pause), created: known === undefined });
+}
+
+function refusePause({ memory, nowMs }: Tx, known: Pause | undefined, until: number | null) {
+  if (until !== null && until <= nowMs) {
+    const message = `until must be in the future. The current time is ${timestamp(nowMs)}.`;
+    return invalid(message, "until");
+  }
+  if (known !== undefined && endsSooner(known, until)) {
+    const end = known.until === null ? "" : ` until ${timestamp(known.until)}`;
+    const message = `This is already paused${end}. End that pause before you create a shorter one.`;
+    return conflict(message, "until");
+  }
+  if (known !== undefined || memory.pauses.byName.size < PAUSES_MAX) return null;
+  const message = `An organization can't have more than ${PAUSES_MAX} pauses. End some first.`;
+  return refuse({ kind: "conflict", message, param: null, code: "too_many_pauses" });
+}
+
+function conflict(message: string, param: string): Refusal {
+  return refuse({ kind: "conflict", message, param });
+}
+
+/** Returns the stored subject. The route has checked members and keys. */
+function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
+  if (scope === "session") {
+    const known = selectSession(tx.sql, id);
+    const keyId = known?.keyId ?? null;
+    const isOwned =
+      session !== undefined &&
+      (keyId === null ? session.isOwn : ownsSession(tx, keyId, session.owner));
+    return isOwned ? success(id) : missing("session");
+  }
+  if (scope !== "end_user") return success(id);
+  const user = findEndUser(tx, "external_id", id);
+  return user === null ? missing("end user") : success(user.id);
+}
+
+function missing(noun: string): Refusal {
+  return refuse({ kind: "not_found", message: `No such ${noun}.` });
+}
+
+function store(tx: Tx, pause: Pause): void {
+  const { memory, sql, storage } = tx;
+  const { id, scope, source, reason, until, createdBy: actor } = pause;
+  const name = pauseName(pause);
+  storage.transactionSync(() => {
+    putRule(sql, name, pause, nextRevision(tx));
+    const end = until === null ? null : timestamp(until);
+    const data = { scope, pause_id: id, source, reason, until: end };
+    addEvent(tx, { type: "pause.created", actor, subject: eventSubject(tx, pause), data });
+  });
+  const others = [...memory.pauses.byName.values()].filter((one) => one.id !== id);
+  memory.pauses = pausesOf([...others, pause]);
+  memory.changed = true;
+}
+
+/** Returns an ID, never an end user's external ID, which may be a person's name. */
+function eventSubject({ memory }: Tx, { scope, subject }: BudgetOwner): string {
+  return scope === "organization" ? memory.row.orgId : subject;
+}
+
+export function listPauses(tx: Tx, reader: PauseReader | null): Result<readonly NamedPause[]> {
+  touchStorage(tx);
+  return success(
+    [...tx.memory.pauses.byName.values()]
+      .filter((pause) => reader === null || mayRead(tx, pause, reader))
+      .toSorted((one, other) => one.createdAt - other.createdAt)
+      .map((pause) => named(tx, pause)),
+  );
+}
+
+function mayRead(tx: Tx, { scope, subject }: Pause, { memberId, keyIds }: PauseReader): boolean {
+  switch (scope) {
+    case "organization":
+      return true;
+    case "member":
+      return subject === memberId;
+    case "key":
+      return keyIds.includes(subject);
+    case "session":
+      return keyIds.includes(selectSession(tx.sql, subject)?.keyId ?? "");
+    case "end_user":
+      return false;
+  }
+}
+
+export function endPause(tx: Tx, { id, source, actor }: PauseEnding): Result<NamedPause> {
+  const pause = [...tx.memory.pauses.byName.values()].find((one) => one.id === id);
+  if (pause === undefined) return missing("pause");
+  if (pause.source === "operator" && source !== "operator") return operatorsOwn();
+  const ended = named(tx, pause);
+  endAll(tx, [pause], { cause: "removed", actor });
+  return success(ended);
+}
+
+/** Ends the pauses of a deleted owner. */
+export function endPausesOf(tx: Tx, { scope, subject }: BudgetOwner): void {
+  const own = [...tx.memory.pauses.byName.values()].filter(
+    (pause) => pause.scope === scope && pause.subject === subject,
+  );
+  if (own.length > 0) endAll(tx, own, { cause: "deleted", actor: SYSTEM });
+}
+
+export function endDuePauses(tx: Tx): void {
+  const { memory, nowMs } = tx;
+  if (nowMs < memory.pauses.until) return;
+  const due = [...memory.pauses.byName.values()].filter(
+    ({ until }) => (until ?? Infinity) <= nowMs,
+  );
+  endAll(tx, due, { cause: "expired", actor: SYSTEM });
+}
+
+function endAll(
+  tx: Tx,
+  ended: readonly Pause[],
+  { cause, actor }: { readonly cause: string; readonly actor: Actor },
+): void {
+  const { memory, sql, storage } = tx;
+  storage.transactionSync(() => {
+    for (const pause of ended) {
+      putRule(sql, pauseName(pause), null, nextRevision(tx));
+      const data = { scope: pause.scope, pause_id: pause.id, cause };
+      addEvent(tx, { type: "pause.ended", actor, subject: eventSubject(tx, pause), data });
+    }
+  });
+  const left = [...memory.pauses.byName.values()].filter((one) => !ended.includes(one));
+  memory.pauses = pausesOf(left);
+  memory.changed = true;
+}
+
+function named(tx: Tx, pause: Pause): NamedPause {
+  const { scope, subject } = pause;
+  const isUser = scope === "end_user";
+  const user = isUser ? selectEndUser(tx.sql, "id", subject) : null;
+  return { pause, name: user?.externalId ?? eventSubject(tx, pause) };
+}

@@ -1,0 +1,54 @@
+import type { BudgetOwner } from "../../../shared/budgets.ts";
+import { refuse } from "../../../shared/failure.ts";
+import type { Refusal } from "../../../shared/failure.ts";
+import type { Paused } from "../../../shared/paused.ts";
+import type { Pause, PauseSource } from "../../../shared/pauses.ts";
+
+/** All pauses by the name of their rule, and the time (Unix ms) when the next one ends. */
+export type Pauses = { readonly byName: ReadonlyMap<string, Pause>; readonly until: number };
+
+export const PAUSE_RULE = "pause\n";
+const SOURCES: readonly PauseSource[] = ["operator", "member"];
+
+export function pauseName({
+  scope,
+  subject,
+  source,
+}: BudgetOwner & { readonly source: PauseSource }): string {
+  return `${PAUSE_RULE}${scope}\n${subject}\n${source}`;
+}
+
+export function pausesOf(pauses: Iterable<Pause>): Pauses {
+  const byName = new Map([...pauses].map((pause) => [pauseName(pause), pause]));
+  const until = Math.min(...[...byName.values()].map((pause) => pause.until ?? Infinity));
+  return { byName, until };
+}
+
+/** Returns the pause of the first paused owner. A session learns the reason of its own pause only. */
+export function findPaused(
+  { byName }: Pauses,
+  owners: readonly BudgetOwner[],
+  isSession: boolean,
+): Paused | null {
+  for (const owner of owners) {
+    for (const source of SOURCES) {
+      const pause = byName.get(pauseName({ ...owner, source }));
+      if (pause === undefined) continue;
+      const { id: pauseId, scope, reason, until } = pause;
+      const isHidden = isSession && scope !== "session";
+      const shown = isHidden ? { scope: null, reason: null } : { scope, reason };
+      return { kind: "paused", pauseId, ...shown, until };
+    }
+  }
+  return null;
+}
+
+/** Reports whether a change would end a pause sooner, which needs the right to end it. */
+export function endsSooner(known: Pause, until: number | null): boolean {
+  return until !== null && (known.until ?? Infinity) > until;
+}
+
+export function operatorsOwn(): Refusal {
+  const message = "The operator created this pause. Contact the operator to end it.";
+  return refuse({ kind: "conflict", message, param: null, code: "operator_pause" });
+}

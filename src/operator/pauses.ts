@@ -1,0 +1,40 @@
+import { pauseOf } from "../accounts/pauses/paused-owner.ts";
+import { success } from "../shared/failure.ts";
+import { created } from "../shared/http/endpoint.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { parseFields } from "../shared/http/parse-body.ts";
+import { pauseSchema, pauseView } from "../shared/pauses.ts";
+import type { OperatorCall } from "./operator-context.ts";
+import { organizationOf } from "./organizations.ts";
+
+export async function getPauses(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const pauses = await call.wallet(found.value.id).pauses(null);
+  return pauses.ok ? success({ pauses: pauses.value.map(pauseView) }) : pauses;
+}
+
+/** Handles `POST /orgs/{id}/pauses`. Only operators can end such a pause. */
+export async function postPause(call: OperatorCall): Promise<Answer> {
+  const fields = parseFields(pauseSchema, [], call.body);
+  if (!fields.ok) return fields;
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const { id: orgId } = found.value;
+  const party = { ...call, orgId, memberId: null, source: "operator" } as const;
+  const pause = await pauseOf(party, fields.value);
+  if (!pause.ok) return pause;
+  const put = await call.wallet(orgId).putPause(pause.value);
+  if (!put.ok) return put;
+  return put.value.created ? created(pauseView(put.value)) : success(pauseView(put.value));
+}
+
+/** Handles `DELETE /orgs/{id}/pauses/{pause_id}`, also for a pause of the organization's members. */
+export async function deletePause(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const id = call.params["pause_id"] ?? "";
+  const ending = { id, source: "operator", actor: call.actor } as const;
+  const ended = await call.wallet(found.value.id).endPause(ending);
+  return ended.ok ? success({ id, ended: true }) : ended;
+}

@@ -1,0 +1,42 @@
+import type { BudgetScope } from "../budgets.ts";
+import type { RequestCredential } from "../caller.ts";
+import type { Actor } from "../event.ts";
+import type { Result } from "../failure.ts";
+import type { NamedPause, PauseSource } from "../pauses.ts";
+
+/** A pause to create. `id` names the owner: its ID, "" for the organization, or an external ID. */
+export type NewPause = {
+  readonly scope: BudgetScope;
+  readonly id: string;
+  readonly source: PauseSource;
+  readonly reason: string;
+  readonly until: number | null;
+  readonly actor: Actor;
+  /** Set for a session. */
+  readonly session?: {
+    readonly owner: { readonly memberId: string | null; readonly keyId: string | null };
+    readonly isOwn: boolean;
+  };
+};
+export type PutPause = NamedPause & { readonly created: boolean };
+
+/** The member that asks, and its keys. It sees the pauses that stop its own requests. */
+export type PauseReader = { readonly memberId: string; readonly keyIds: readonly string[] };
+
+export type PauseEnding = {
+  readonly id: string;
+  readonly source: PauseSource;
+  readonly actor: Actor;
+};
+
+export type PauseCalls = {
+  /**
+   * Pauses an owner, or changes the source's pause of it. Fails with `not_found` for an unknown owner, and
+   * with `conflict` if the change would end the pause sooner.
+   */
+  putPause(pause: NewPause, by?: RequestCredential): Promise<Result<PutPause>>;
+  /** Returns pauses, oldest first; all of them without a `reader`. */
+  pauses(reader: PauseReader | null): Promise<Result<readonly NamedPause[]>>;
+  /** Ends a pause. Fails with `not_found`, or with `conflict` for an operator's pause. */
+  endPause(ending: PauseEnding, by?: RequestCredential): Promise<Result<NamedPause>>;
+};

@@ -1,0 +1,49 @@
+import * as z from "zod/mini";
+import { BUDGET_SCOPES } from "./budgets.ts";
+import type { BudgetOwner } from "./budgets.ts";
+import { timestamp } from "./clock.ts";
+import type { Actor } from "./event.ts";
+import { timeSchema } from "./key-terms.ts";
+import { label } from "./label.ts";
+
+/** Maximum pauses of an organization. */
+export const PAUSES_MAX = 1000;
+
+/** The party that paused. Each has its own pause of an owner. */
+export type PauseSource = "member" | "operator";
+
+/** A pause of all new requests of an owner. Times are Unix ms. */
+export type Pause = BudgetOwner & {
+  readonly id: string;
+  readonly source: PauseSource;
+  readonly reason: string;
+  /** Null until someone ends it. */
+  readonly until: number | null;
+  readonly createdBy: Actor;
+  readonly createdAt: number;
+};
+
+/** A pause with the name of its owner in the API: an ID, or an end user's external ID. */
+export type NamedPause = { readonly pause: Pause; readonly name: string };
+
+export const pauseSchema = z.object({
+  scope: z.enum(BUDGET_SCOPES),
+  id: z.optional(label(256)),
+  reason: label(200),
+  until: z.nullish(timeSchema),
+});
+export type PauseFields = z.infer<typeof pauseSchema>;
+
+export function pauseView({ pause, name }: NamedPause) {
+  return {
+    id: pause.id,
+    scope: pause.scope,
+    subject: name,
+    reason: pause.reason,
+    until: pause.until === null ? null : timestamp(pause.until),
+    source: pause.source,
+    created_by: { ...pause.createdBy },
+    created_at: timestamp(pause.createdAt),
+  };
+}
+export type PauseView = ReturnType<typeof pauseView>;

@@ -1,0 +1,245 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { runInDurableObject } from "cloudflare:test";
+import type { BudgetScope } from "../../src/shared/budgets.ts";
+import type { NewPause } from "../../src/shared/contracts/pauses.ts";
+import { SYSTEM } from "../../src/shared/event.ts";
+import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
+import type { Session } from "../../src/shared/session.ts";
+import { besides, evict, gatedKey } from "./key-admissions-fixture.ts";
+import type { GatedKey } from "./key-admissions-fixture.ts";
+import {
+  countWrites,
+  failureOf,
+  holdOf,
+  lose,
+  newId,
+  rowsOf,
+  runAlarm,
+  setClock,
+  settle,
+  valueOf,
+} from "./wallet-desk.ts";
+
+const SCOPES = ["organization", "member", "key", "session", "end_user"] as const;
+const SESSION_ID = `ses_${"0".repeat(40)}`;
+
+afterEach(() => setClock(null));
+
+const openKey = (): Promise<GatedKey> => gatedKey({ rpmLimit: 1000, balance: 10_000 });
+
+async function sessionOf({ stub, hash }: GatedKey): Promise<Session> {
+  const { madeAt } = valueOf(await stub.keyStanding(hash));
+  const nothing = { endUser: null, budgetMicro: null, allowedModels: null, rpmLimit: null };
+  const createdAt = Date.now();
+  const times = { madeAt, cut: 0, createdAt, expiresAt: createdAt + 3_600_000 };
+  return { id: SESSION_ID, ...times, ...nothing, origins: null };
+}
+
+/** A request of the key's session for an end user, which all pauses stop. */
+async function ask(key: GatedKey, withSession = true) {
+  const request = holdOf(5, { keyId: key.booked.keyId, externalId: "ann" });
+  const shown = withSession ? { session: await sessionOf(key) } : undefined;
+  return valueOf(await key.stub.admitAndHold(key.hash, request, shown)).held;
+}
+
+function pauseOf({ booked }: GatedKey, scope: BudgetScope, more: Partial<NewPause> = {}): NewPause {
+  const ids = {
+    organization: "",
+    member: booked.memberId,
+    key: booked.keyId,
+    session: SESSION_ID,
+    end_user: "ann",
+  };
+  const owner = { keyId: null, memberId: null };
+  return {
+    scope,
+    id: ids[scope],
+    source: "member",
+    reason: "Costs",
+    until: null,
+    actor: SYSTEM,
+    session: { owner, isOwn: false },
+    ...more,
+  };
+}
+
+async function pause(key: GatedKey, scope: BudgetScope, more: Partial<NewPause> = {}) {
+  return valueOf(await key.stub.putPause(pauseOf(key, scope, more)));
+}
+
+const events = async ({ stub }: GatedKey) =>
+  (await rowsOf(stub, "SELECT type, data FROM events WHERE type LIKE 'pause.%' ORDER BY seq")).map(
+    ({ type, data }) => [type, JSON.parse(String(data))],
+  );
+
+describe("a pause", () => {
+  it.each(SCOPES)("rejects holds from its response on until it ends: %s", async (scope) => {
+    const key = await openKey();
+    valueOf(await ask(key));
+    const { pause: made } = await pause(key, scope);
+    const shown = { scope, reason: "Costs" };
+    const hidden = scope === "session" ? shown : { scope: null, reason: null };
+    const paused = { kind: "paused", pauseId: made.id, until: null };
+    expect(failureOf(await ask(key))).toEqual({ ...paused, ...hidden });
+    const direct = await ask(key, false);
+    expect(failureOf(direct)).toEqual(scope === "session" ? null : { ...paused, ...shown });
+    await evict(key);
+    expect(failureOf(await ask(key))).toMatchObject(paused);
+    const peer = holdOf(5, { keyId: key.booked.keyId, peer: true, externalId: "ann" });
+    const session = await sessionOf(key);
+    expect(failureOf(await key.stub.hold(peer, key.hash, { session }))).toMatchObject(paused);
+    const ending = { id: made.id, source: "member", actor: SYSTEM } as const;
+    valueOf(await key.stub.endPause(ending));
+    valueOf(await ask(key));
+    expect(await events(key)).toEqual([
+      ["pause.created", expect.objectContaining({ scope, pause_id: made.id, reason: "Costs" })],
+      ["pause.ended", { scope, pause_id: made.id, cause: "removed" }],
+    ]);
+  });
+
+  it.each(SCOPES)("also rejects a hold that a client places: %s", async (scope) => {
+    const key = await openKey();
+    valueOf(await ask(key, true));
+    await key.stub.setKeyTerms(key.hash, { ...key.booked.terms, mayHold: true });
+    const session = { ...(await sessionOf(key)), mayHold: true as const };
+    const placed = { pays: "quota", merchant: null, description: "x", expiresInS: 60 } as const;
+    const place = async () => {
+      const request = holdOf(5, { keyId: key.booked.keyId, externalId: "ann", placed });
+      return key.stub.placeHold(request, { keyHash: key.hash, shown: { session } }, false);
+    };
+    valueOf(await place());
+    await pause(key, scope);
+    expect(failureOf(await place())).toMatchObject({ kind: "paused" });
+  });
+
+  it.each(["organization", "member", "key", "session"] as const)(
+    "is part of an admission and of a key's status without a hold: %s",
+    async (scope) => {
+      const key = await openKey();
+      valueOf(await ask(key));
+      const shown = { session: await sessionOf(key) };
+      const seen = async () => [
+        valueOf(await key.stub.admit(key.hash, shown)).paused?.kind,
+        valueOf(await key.stub.keyStanding(key.hash, shown)).paused?.kind,
+      ];
+      expect(await seen()).toEqual([undefined, undefined]);
+      await pause(key, scope);
+      expect(await seen()).toEqual(["paused", "paused"]);
+    },
+  );
+
+  it("leaves other keys of the organization alone", async () => {
+    const key = await openKey();
+    const other = await besides(key);
+    await pause(key, "key");
+    expect(failureOf(await ask(key, false))).toMatchObject({ kind: "paused", scope: "key" });
+    valueOf(await ask(other, false));
+    await pause(key, "member");
+    expect(failureOf(await ask(other, false))).toMatchObject({ scope: "member" });
+  });
+
+  it("survives the loss of the wallet, and its end does too", async () => {
+    const key = await openKey();
+    await pause(key, "key");
+    const { pause: ended } = await pause(key, "member");
+    valueOf(await key.stub.poke());
+    valueOf(await key.stub.endPause({ id: ended.id, source: "member", actor: SYSTEM }));
+    valueOf(await key.stub.poke());
+    await lose(key.stub);
+    valueOf(await key.stub.rebuild(key.booked.orgId));
+    const left = valueOf(await key.stub.pauses(null));
+    expect(left.map(({ pause: { scope } }) => scope)).toEqual(["key"]);
+    expect(failureOf(await ask(key, false))).toMatchObject({ kind: "paused", scope: "key" });
+    expect(await rowsOf(key.stub, "SELECT name FROM rules WHERE rule IS NULL")).toEqual([]);
+  });
+
+  it("ends at its time, with one event from the alarm", async () => {
+    const key = await openKey();
+    const until = Date.now() + 600_000;
+    const { pause: made } = await pause(key, "organization", { until });
+    expect(failureOf(await ask(key, false))).toMatchObject({ kind: "paused", until });
+    setClock(until + 1);
+    await runAlarm(key.stub);
+    expect((await events(key)).at(-1)).toEqual([
+      "pause.ended",
+      { scope: "organization", pause_id: made.id, cause: "expired" },
+    ]);
+    valueOf(await ask(key, false));
+    expect(valueOf(await key.stub.pauses(null))).toEqual([]);
+  });
+
+  it("can be moved to a later end, but a sooner one needs its end", async () => {
+    const key = await openKey();
+    const until = Date.now() + 600_000;
+    const first = await pause(key, "key", { until });
+    expect(first.created).toBe(true);
+    expect(await pause(key, "key", { until })).toEqual({ ...first, created: false });
+    const longer = await pause(key, "key", { until: until + 1, reason: "More" });
+    expect(longer).toMatchObject({ created: false, pause: { id: first.pause.id, reason: "More" } });
+    const shorter = pauseOf(key, "key", { until });
+    expect(failureOf(await key.stub.putPause(shorter))).toMatchObject({ kind: "conflict" });
+    expect((await pause(key, "key")).pause.until).toBeNull();
+    const past = pauseOf(key, "member", { until: Date.now() - 1 });
+    expect(failureOf(await key.stub.putPause(past))).toMatchObject({ param: "until" });
+    expect((await events(key)).map(([type]) => type)).toEqual(Array(3).fill("pause.created"));
+  });
+
+  it("of the operator stops requests beside a member's, and only the operator ends it", async () => {
+    const key = await openKey();
+    const { pause: own } = await pause(key, "key");
+    const { pause: theirs } = await pause(key, "key", { source: "operator" });
+    expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: theirs.id });
+    const ending = { id: theirs.id, source: "member", actor: SYSTEM } as const;
+    expect(failureOf(await key.stub.endPause(ending))).toMatchObject({ code: "operator_pause" });
+    valueOf(await key.stub.endPause({ ...ending, source: "operator" }));
+    expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: own.id });
+  });
+
+  it("ends with its end user, and stores no name", async () => {
+    const key = await openKey();
+    valueOf(await ask(key, false));
+    expect(await pause(key, "end_user")).toMatchObject({ name: "ann" });
+    const stored = await rowsOf(key.stub, "SELECT name || rule AS text FROM rules");
+    expect(JSON.stringify([stored, await events(key)])).not.toContain("ann");
+    valueOf(await key.stub.deleteEndUser("ann"));
+    valueOf(await ask(key, false));
+    expect((await events(key)).at(-1)?.[1]).toMatchObject({ cause: "deleted" });
+  });
+
+  it("isn't possible for an unknown end user or another owner's session", async () => {
+    const key = await openKey();
+    for (const scope of ["end_user", "session"] as const) {
+      const made = await key.stub.putPause(pauseOf(key, scope));
+      expect(failureOf(made)).toMatchObject({ kind: "not_found" });
+    }
+    valueOf(await ask(key));
+    const owner = { keyId: null, memberId: "another" };
+    const theirs = pauseOf(key, "session", { session: { owner, isOwn: false } });
+    expect(failureOf(await key.stub.putPause(theirs))).toMatchObject({ kind: "not_found" });
+  });
+
+  it("costs no row per request, paused or not", async () => {
+    const key = await openKey();
+    valueOf(await ask(key, false));
+    const { keyId } = key.booked;
+    const written = (work: (wallet: Wallet) => Promise<void>) =>
+      runInDurableObject(key.stub, (wallet: Wallet, { storage }) =>
+        countWrites(storage, () => work(wallet)),
+      );
+    const one = async (wallet: Wallet): Promise<void> => {
+      const id = newId();
+      valueOf(await wallet.hold(holdOf(5, { id, keyId, externalId: "ann" }), key.hash));
+      valueOf(await settle(wallet, id, 3));
+    };
+    await written(one);
+    const without = await written(one);
+    await pause(key, "key", { id: "key_other" });
+    expect(await written(one)).toBe(without);
+    await pause(key, "key");
+    const rejected = async (wallet: Wallet): Promise<void> => {
+      const held = await wallet.hold(holdOf(5, { keyId, externalId: "ann" }), key.hash);
+      expect(failureOf(held)).toMatchObject({ kind: "paused" });
+    };
+    expect(await written(rejected)).toBe(0);
+  });
+});
