@@ -90,11 +90,12 @@ import {
 } from "./events/webhooks/webhooks.route.ts";
 
 /**
- * Where a request is handled, in the order in which a request passes them:
+ * The place where a request is handled:
  * - `paid`: where it arrives. It costs money, and its admission runs while its body is read.
  * - `here`: where it arrives. A key away from home must be active there too.
  * - `home`: at the key's home.
- * - `managed`: at the key's home, only for keys without limits, because these calls can change limits.
+ * - `managed`: at the key's home, only for keys without limits, because these calls can change
+ * limits.
  */
 export type Reach = "paid" | "here" | "home" | "managed";
 
@@ -131,8 +132,8 @@ const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
 const MERCHANTS = { isMerchant, findMerchantName };
 
 /**
- * All paths below `/v1`; the operators' are in `operator/endpoints.ts`. They define routes, checks and 405s
- * (`app.ts`), paid paths, forwarding, tests and OpenAPI. All rows of a path have the same reach.
+ * All paths below `/v1`; the operators' are in `operator/endpoints.ts`. They define routes, checks,
+ * 405s, forwarding, tests and OpenAPI. All rows of a path have the same reach.
  */
 export const ROUTES: readonly RouteRow[] = [
   ...ENDPOINTS.map((paid) =>
@@ -214,7 +215,7 @@ export const ROUTES: readonly RouteRow[] = [
   endpoint("PATCH /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, patchSettingsRoute),
 ];
 
-/** Paths whose POST requests cost money and take one of the isolate's slots. */
+/** Paths whose POST requests take one of the isolate's slots. */
 export const PAID_ROUTES: ReadonlySet<string> = new Set(
   ROUTES.filter(({ reach }) => reach === "paid").map((row) => row.path),
 );
@@ -231,7 +232,7 @@ const PEERS_OWN = ROUTES.filter(({ reach }) => reach === "paid" || reach === "he
     new RegExp(`^${row.path.replaceAll(/:\w+(?:\{(.+?)\})?/g, (_, is = "[^/]+") => String(is))}$`),
 );
 
-/** Reports whether a path below `/v1` is handled at the key's home. */
+/** Reports whether the key's home handles a path below `/v1`. */
 export function isAnsweredAtHome(routedPath: string): boolean {
   const isBelow = /^\/v1(?:\/|$)/.test(routedPath);
   return isBelow && !PEERS_OWN.some((pattern) => pattern.test(routedPath));

@@ -9,16 +9,18 @@ export type RightsRow = {
   readonly reach: "paid" | "here" | "home" | "managed";
   readonly who: { readonly roles: readonly Role[]; readonly others?: readonly Role[] };
 };
-/** The identity behind a session's calls. A `role` of null means a person without an organization. */
+/** A session's identity. A `role` of null means a person without an organization. */
 export type SessionIdentity =
   | { readonly kind: "key"; readonly role: Role; readonly isLimited: boolean }
   | { readonly kind: "person"; readonly role: Role | null }
   | { readonly kind: "operator"; readonly role: OperatorRole }
   | { readonly kind: "viewer" };
-/** The allowed calls by name, such as `GET /v1/keys/{id}`. `own` means only the member's own objects. */
+/**
+ * Allowed calls by name, such as `GET /v1/keys/{id}`. `own` means only the member's own objects.
+ */
 export type AllowedCalls = Readonly<Record<string, "all" | "own">>;
 
-/** The paid calls of the playground, which count in the key's limits. */
+/** Paid calls of the playground, which count in the key's limits. */
 export const PLAYGROUND: ReadonlySet<string> = new Set([
   "/v1/chat/completions",
   "/v1/responses",

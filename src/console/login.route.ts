@@ -41,9 +41,7 @@ const NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
   github: "GitHub",
 };
 
-/**
- * Handles GET /console/api/login: returns the login methods, whether sign-up is open, and the other regions.
- */
+/** Handles GET /console/api/login: returns the login methods and the other regions. */
 export function issuersRoute(c: AppContext): Response {
   const { issuers, signUp, region, peers, companyDomains } = c.var.config;
   return c.json({

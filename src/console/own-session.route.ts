@@ -37,7 +37,7 @@ export type ActivePerson = {
   readonly key: { readonly verified: VerifiedKey; readonly known: Key } | null;
 };
 
-/** An active operator. `as` is the organization that the session views as an owner. */
+/** An active operator. `as` is the organization that the session views. */
 export type ActiveOperator = {
   readonly kind: "operator";
   readonly operator: Operator;
@@ -70,7 +70,7 @@ export async function requireOwnPage(c: AppContext, next: Next): Promise<Respons
   return undefined;
 }
 
-/** Creates a session of 12 hours with a new cookie, and ends the browser's previous session. */
+/** Creates a session of 12 hours, and ends the browser's previous session. */
 export async function openSession(
   c: AppContext,
   identity: ConsoleIdentity,
@@ -132,7 +132,7 @@ export function failSession(c: AppContext, failure: Failure): Response {
   return response;
 }
 
-/** Returns the active identity, or `invalid_api_key` if it ended or never existed. */
+/** Returns the active identity, or `invalid_api_key`. */
 export async function findActiveIdentity(
   c: AppContext,
   identity: ConsoleIdentity,

@@ -78,10 +78,7 @@ export async function loginRoute(c: AppContext, rows: readonly RightsRow[]): Pro
 
 type Login = Result<{ readonly view: object; readonly cookie: string }>;
 
-/**
- * Runs a login unless the address has failed too often recently. Counts forged keys and rejected
- * logins.
- */
+/** Runs a login unless the address has failed too often recently. */
 export async function limitFailedLogins<T>(
   c: AppContext,
   ask: () => Promise<Result<T>>,

@@ -8,15 +8,12 @@ const SKEW_MS = 5000;
 type StepUp = "any" | "auth_time";
 type Freshness = Pick<PersonSession, "freshAt" | "freshBy">;
 
-/** Reports whether a time is within the last ten minutes. A time in the future isn't fresh. */
+/** Reports whether a time is within the last ten minutes, not in the future. */
 export function isFresh(freshAt: number, nowMs: number): boolean {
   return freshAt <= nowMs + SKEW_MS && nowMs - freshAt <= FRESH_MS;
 }
 
-/**
- * Reports whether the caller logged in within the last ten minutes. For a pasted key or token, the
- * session's start counts.
- */
+/** Reports whether the caller has a fresh login. A pasted key or token uses the session's start. */
 export function hasFreshLogIn(
   { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
   nowMs: number,

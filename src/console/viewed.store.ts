@@ -10,7 +10,7 @@ export type ViewedOrganization = {
 };
 
 /**
- * Returns an organization by ID or slug, or null. IDs never look like slugs. Functions here throw when D1
+ * Finds an organization by ID or slug. IDs never look like slugs. Functions here throw when D1
  * fails.
  */
 export function findViewedOrganization(
@@ -23,7 +23,7 @@ export function findViewedOrganization(
     .first<ViewedOrganization>();
 }
 
-/** Records an operator's view in the organization's event log, at most once an hour. */
+/** Records an operator's view at most once an hour. */
 export async function recordView(
   db: D1Database,
   orgId: string,

@@ -18,20 +18,17 @@ export type Budget = {
   /** Derived from unit, window and models, so it changes only with them. */
   readonly id: string;
   readonly unit: BudgetUnit;
-  /** Micro-credits, tokens or requests. */
   readonly amount: number;
   /** `1m` to `1440m` (any such period), `day`, `week`, `month` (UTC), or `total`. */
   readonly window: string;
   /** Model IDs and `author/*`; null counts all. */
   readonly models: readonly string[] | null;
   readonly onExceeded: "reject";
-  /** Fraction of the amount that triggers an event. */
   readonly alertAt: number | null;
 };
 
 /**
- * The owner of budgets. `subject` is its ID, or "" for the organization. An end user has an
- * internal ID.
+ * The owner of budgets. `subject` is "" for the organization and an internal ID for an end user.
  */
 export type BudgetOwner = { readonly scope: BudgetScope; readonly subject: string };
 

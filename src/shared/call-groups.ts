@@ -1,17 +1,17 @@
 import { elapsedMs } from "./clock.ts";
 import type { After } from "./timers.ts";
 
-/** Maximum parts per call. It limits the object's transaction, and how many parts one failure affects. */
+/**
+ * Maximum parts per call. It limits the object's transaction, and how many parts one failure
+ * affects.
+ */
 export const PARTS_MAX = 32;
 const WAITING_MAX = 256;
 /** Ms after which a part without a response fails. */
 export const PATIENCE_MS = 800;
 /** Ms after which a slow call no longer blocks others. */
 const STALL_MS = 100;
-/**
- * Maximum concurrent calls to an object. Further parts wait. At low load, timers for waiting cost
- * more than a call.
- */
+/** Maximum concurrent calls to an object. At low load, timers for waiting cost more than a call. */
 export const SIDE_BY_SIDE = 4;
 /** The bounds of the polling interval, a quarter of the time waited so far. */
 const LOOK_MS = { least: 1, most: 20 } as const;

@@ -10,7 +10,6 @@ export type Role = "owner" | "admin" | "billing" | "member";
 
 /** The secret that a request presented, if it isn't the key's first secret. */
 export type PresentedSecret =
-  /** The hash of the key's later secret. */
   | { readonly secret: string; readonly session?: never }
   | { readonly session: Session; readonly secret?: never };
 
@@ -21,7 +20,7 @@ export type VerifiedKey = {
   readonly shown?: PresentedSecret;
 };
 
-/** The caller of an admitted request. `keyHash` names the key object and is never shown. */
+/** The caller of an admitted request. `keyHash` is never shown. */
 export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly keyHash: string;
   readonly home: Region;
@@ -57,9 +56,7 @@ export type Member = {
 
 export type Admitted = {
   readonly caller: Caller;
-  /** The key's rate limit after this request, for the x-ratelimit headers. */
   readonly rate: RateState;
-  /** The key's token limit after the hold; absent if it has none. */
   readonly tokens?: RateState;
   readonly isLimited?: boolean;
   readonly priceList?: string;

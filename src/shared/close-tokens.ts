@@ -39,8 +39,8 @@ const SAMPLE = 65_536;
 const SLICE = 2048;
 
 /**
- * Estimates o200k tokens, usually within 10%, for display. Holds use `estimateTokens`, which is an
- * upper bound.
+ * Estimates o200k tokens for display, usually within 10%. Holds use `estimateTokens`, an upper
+ * bound.
  */
 export function closeTokens(text: string): number {
   if (text.length <= SAMPLE) return counted(text);

@@ -61,13 +61,13 @@ export function partitionOf({ type, actor }: Pick<NewEvent, "type" | "actor">): 
   return actor.kind === "operator" ? "operator" : type.split(".", 1).join();
 }
 
-/** The actor of an event: a key, session or member by ID, an operator by name, or the system. */
+/** The actor of an event. Operators have a name instead of an ID. */
 export type Actor =
   | { readonly kind: "key" | "session" | "member" | "operator"; readonly id: string }
   | { readonly kind: "system"; readonly id: null };
 export const SYSTEM: Actor = { kind: "system", id: null };
 
-/** The data of an event: a small JSON object. */
+/** An event's data: a small JSON object. */
 export type EventData = { readonly [name: string]: unknown };
 
 export type NewEvent = {
@@ -141,7 +141,7 @@ function shortOf(value: unknown, path: string, leftOut: string[]): unknown {
   return undefined;
 }
 
-/** Returns changed fields as `{ changes: { name: { from, to } } }`, or null. */
+/** Returns `{ changes: { name: { from, to } } }`, or null. */
 export function changesOf<T extends object>(before: T, after: { readonly [K in keyof T]?: T[K] }) {
   const changes: Record<string, { readonly from: unknown; readonly to: unknown }> = {};
   for (const [name, to] of Object.entries(after)) {

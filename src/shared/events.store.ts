@@ -8,7 +8,9 @@ type BookEvent = NewEvent & {
   readonly id?: string;
 };
 
-/** Returns a batch statement that inserts the event if the statement just before it changed a row. */
+/**
+ * Returns a statement that inserts the event if the one just before it in the batch changed a row.
+ */
 export function eventIfChanged(db: D1Database, event: BookEvent): D1PreparedStatement {
   return inserted(db, event, { data: "?7", from: "", where: "changes() > 0" });
 }
@@ -20,11 +22,10 @@ type Changing = {
   /** New values by column. Null keeps the old value. */
   readonly columns: Readonly<Record<string, string>>;
   readonly hidden?: readonly string[];
-  /** Rows whose values are hidden; absent for all. */
   readonly hiddenWhere?: string;
 };
 
-/** Returns a batch statement that inserts the event if the update right after it changes anything. */
+/** Returns a statement that inserts the event if the update right after it changes anything. */
 export function eventOfChange(
   db: D1Database,
   event: Omit<BookEvent, "data">,

@@ -35,7 +35,7 @@ export function parseJson(text: string): unknown {
   return losesSomething(text) ? new Reader(text).read() : value;
 }
 
-/** Gives an edited copy the recorded differences of the original, and returns it. */
+/** Gives an edited copy the recorded differences of the original. */
 export function keepExact<T extends object>(original: object, copy: T): T {
   const losses = LOSSES.get(original);
   return losses === undefined ? copy : marked(copy, losses);
@@ -181,7 +181,7 @@ class Reader {
     this.#at++;
     while (this.#next() !== BRACE_CLOSE) {
       const key = this.#string();
-      this.#next(); // skips the colon
+      this.#next();
       this.#at++;
       const source = this.#lossyNumber();
       if (source === null) numbers.delete(key); // the last of equal keys wins

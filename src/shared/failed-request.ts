@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { attemptSchema } from "./generation.ts";
 import type { FailedAttempt } from "./generation.ts";
 
-/** The error that a client received, in our words. Never contains prompt or output text. */
+/** An error in our words. Never contains prompt or output text. */
 export type ReportedError = {
   readonly code: string;
   readonly message: string;
@@ -31,7 +31,6 @@ export type FailedRequest = {
 };
 
 export type FailureCount = {
-  /** Start of the hour (Unix ms). */
   readonly hour: number;
   readonly keyId: string;
   readonly code: string;
@@ -75,7 +74,7 @@ export type FailureGroup = {
   lastAt: number;
   lastId: string;
 };
-/** A report of stored failures. Failures before `completeFrom` (Unix ms) may be missing. */
+/** A report of stored failures. Those before `completeFrom` (Unix ms) may be missing. */
 export type KeptFailureReport = {
   readonly groups: readonly FailureGroup[];
   readonly completeFrom: number;

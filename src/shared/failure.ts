@@ -10,8 +10,7 @@ import { POLICY_FIELDS, POLICY_SCOPES } from "./policy.ts";
 import type { PolicyField, PolicyScope } from "./policy.ts";
 
 /**
- * Every failure that isn't a bug, as values that can cross a Durable Object call.
- * `http/failure-mapping.ts` maps them to responses.
+ * Failures that can cross a Durable Object call. `http/failure-mapping.ts` maps them to responses.
  */
 export type Failure = Kinds & { readonly charged?: Charged };
 
@@ -162,7 +161,6 @@ type Kinds =
       readonly prompt: number;
       readonly required: number;
     }
-  /** `leftMicro` includes holds. `resetsAt` is Unix ms. */
   | ({
       readonly kind: "quota_exceeded";
       readonly period: "day" | "month";

@@ -10,10 +10,7 @@ import type { Price, Usage } from "./usage.ts";
 import { warmRouteSchema } from "./warm-route.ts";
 import type { WarmRoute } from "./warm-route.ts";
 
-/**
- * A failed attempt at a provider, with our reason. `status` is the provider's. Times are ms since
- * the request arrived.
- */
+/** A failed attempt at a provider, with our reason. Times are ms since the request arrived. */
 export type FailedAttempt = {
   readonly route: string;
   readonly why: string;
@@ -23,8 +20,8 @@ export type FailedAttempt = {
 };
 
 /**
- * The stored facts of a paid request besides its money, never its prompt or output. Omits the
- * owner, because other regions queue and log it.
+ * The stored facts of a paid request, never its prompt or output. Omits the owner, because other
+ * regions queue and log it.
  */
 export type Generation = {
   readonly model: string;
@@ -39,7 +36,7 @@ export type Generation = {
    * records.
    */
   readonly origin?: { readonly from: number | null; readonly list: string | null };
-  /** The provider's list price, if known. Never shown to customers. */
+  /** Never shown to customers. */
   readonly bought?: Price;
   readonly firstByteMs: number | null;
   readonly durationMs: number;

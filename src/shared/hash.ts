@@ -35,8 +35,7 @@ export function hexOf(bytes: Uint8Array): string {
 }
 
 /**
- * Returns the SHA-256 (FIPS 180-4) of a short text in hex, synchronously. Only for transactions, which can't
- * await.
+ * Returns the SHA-256 (FIPS 180-4) in hex, synchronously. Only for transactions, which can't await.
  */
 export function sha256(text: string): string {
   const message = padded(encoder.encode(text));

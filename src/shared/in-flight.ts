@@ -1,15 +1,12 @@
 import { evictOldest } from "./evict-oldest.ts";
 import type { After } from "./timers.ts";
 
-/**
- * The reason for shedding a request: its organization's share, the isolate's slots, or body bytes.
- */
+/** The exceeded limit: the organization's share, the isolate's slots, or body bytes. */
 export type ShedReason = "organization" | "isolate" | "bytes";
 
 export type InFlightLimits = {
   readonly memoryMax: number;
   readonly organizationMax: number;
-  /** Maximum wait of a paid request for memory. */
   readonly waitMs: number;
   readonly leaseMs: number;
 };

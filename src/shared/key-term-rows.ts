@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { readStoredTerms, storedTerms } from "./key-terms.ts";
 import type { KeyTerms, StoredTerms } from "./key-terms.ts";
 
-/** The limits with their own column in `key_terms`. The others are JSON in `more`. */
+/** Limits with their own column in `key_terms`. The others are JSON in `more`. */
 export const TERM_COLUMNS = [
   "budget_micro",
   "budget_period",
@@ -13,7 +13,7 @@ export const TERM_COLUMNS = [
 ] as const;
 type TermColumn = (typeof TERM_COLUMNS)[number];
 
-/** A row of `key_terms`. From a join, all columns are null for a key without limits. */
+/** A row of `key_terms`. All columns are null for a key without limits. */
 export type KeyTermsRow = Readonly<Record<TermColumn, string | number | null>> & {
   readonly more: string | null;
 };

@@ -34,10 +34,7 @@ type Limits = {
 };
 export type TermName = keyof Limits;
 
-/**
- * A key's limits, in one form for database, objects and sessions. The wallet enforces them in the
- * hold's transaction.
- */
+/** A key's limits, in one form for database, objects and sessions. The wallet enforces them. */
 export type KeyTerms = { readonly [K in TermName]: Limits[K] | null };
 
 export const NO_TERMS: KeyTerms = {
@@ -278,14 +275,13 @@ export type KeyStatus = {
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /** The order in which they are checked. A session has only its own. */
+  /** A session has only its own. */
   readonly budgets: readonly BudgetStatus[];
   /** Unix ms. Sessions are valid in one wallet only. */
   readonly madeAt: number;
   /** The number of the rotation that last ended the key's sessions; 0 for none. */
   readonly sessionsCut: number;
   readonly priceList?: string;
-  /** The spend in total and in the current UTC day, week and month, on request. */
   readonly spend?: Readonly<Record<BudgetPeriod | "total", Micros>>;
   readonly policies?: readonly PolicyLayer[];
   readonly paused?: Paused;

@@ -9,7 +9,7 @@ export const keyHashSchema = z
 
 export type Scope = "regional" | "global";
 
-/** A key, in one form for database, key object and wallet. Only tables and JSON use snake_case. */
+/** A key, in one form for database, key object and wallet. */
 export type Key = {
   readonly keyId: string;
   readonly orgId: string;
@@ -19,7 +19,6 @@ export type Key = {
   readonly rpmLimit: number;
   /** Empty away from home, which enforces them. */
   readonly terms: KeyTerms;
-  /** Null away from home. */
   readonly secrets: KeySecrets;
 };
 

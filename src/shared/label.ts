@@ -5,7 +5,8 @@ import * as z from "zod/mini";
 const NO_CONTROL = /^[^\u0000-\u001f\u007f-\u009f]*$/;
 
 /**
- * Returns the schema of a display name: 1 to `most` characters, not only spaces, without control characters.
+ * Returns the schema of a display name: 1 to `most` characters, not only spaces, without control
+ * characters.
  */
 export function label(most: number): z.ZodMiniString {
   return z

@@ -1,6 +1,6 @@
 import { DAY_MS, timestamp } from "./clock.ts";
 
-/** A UTC day (YYYY-MM-DD), its week (Monday's date) and its month (YYYY-MM). Each sorts by time. */
+/** A UTC day (YYYY-MM-DD), its week (Monday's date) and its month (YYYY-MM). */
 export type Period = { readonly day: string; readonly week: string; readonly month: string };
 
 /** A cache of recent days, because a wallet needs today several times per transaction. */

@@ -5,7 +5,7 @@ import { REGIONS, regionNamed } from "./regions.ts";
 import type { Tags } from "./tags.ts";
 import type { Region } from "./regions.ts";
 
-/** The payer of a client's hold: the organization's balance, or only its budgets and quotas. */
+/** The payer of a client's hold: the balance, or only budgets and quotas. */
 export const PAYS = ["balance", "quota"] as const;
 
 export type Purpose = {

@@ -21,10 +21,7 @@ export type PolicyField = (typeof POLICY_FIELDS)[number];
 export const POLICY_SCOPES = ["operator", "organization", "member", "key", "session"] as const;
 export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
-/**
- * A policy that applies to a request. With `hasAliases`, its models may include aliases, which
- * match the name in the request.
- */
+/** A policy that applies to a request. With `hasAliases`, aliases match the name in the request. */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 
 /** A route that could serve a request, with the bounds of its cost. */
@@ -53,7 +50,7 @@ const listOf = (entry: z.ZodMiniType<string>): z.ZodMiniType<readonly string[]> 
   z.array(entry).check(z.maxLength(ENTRIES_MAX));
 const orNull = (entry: z.ZodMiniType<string>) => z._default(z.nullable(listOf(entry)), null);
 
-/** The schema of a policy in a body. It replaces the whole policy; an absent list is null. */
+/** The schema of a policy in a body, which replaces the whole policy. */
 export const policySchema: z.ZodMiniType<Policy> = z.strictObject({
   allowed_models: orNull(
     z

@@ -29,7 +29,7 @@ export type Reached<T> =
   | { readonly unanswered: true; readonly failure: Failure };
 
 /**
- * Calls an object with retries, each on a fresh stub. Stops after `.overloaded`, which means that the call
+ * Calls an object with retries on fresh stubs. Stops after `.overloaded`, which means that the call
  * did nothing.
  */
 export async function reachObject<T>(

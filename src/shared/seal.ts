@@ -3,12 +3,12 @@ const encoder = new TextEncoder();
 
 export type SealingSecret = { readonly id: string; readonly secret: string };
 
-/** A seal's purpose, which selects its key, and the owner to which it is bound. */
+/** A seal's purpose, which selects its key, and its owner. */
 export type SealedFor = { readonly purpose: string; readonly owner: string };
 
 /**
- * Encrypts a short text with AES-256-GCM under a key derived by HKDF. Returns `<secret ID>.<base64 of IV and
- * ciphertext>`.
+ * Encrypts a text with AES-256-GCM under a key derived by HKDF. Returns `<secret ID>.<base64 of IV
+ * and ciphertext>`.
  */
 export async function seal(text: string, what: SealedFor, by: SealingSecret): Promise<string> {
   const key = await keyOf(by.secret, what.purpose);
@@ -34,7 +34,7 @@ export async function unseal(
   }
 }
 
-/** Encrypts a seal again under the first secret, if needed. Returns null if it can't be decrypted. */
+/** Encrypts a seal again under the first secret. Returns null if it can't be decrypted. */
 export async function resealed(
   sealed: string,
   what: SealedFor,

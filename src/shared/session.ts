@@ -15,16 +15,13 @@ export type Session = {
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly endUser: string | null;
-  /** The session's total budget. */
   readonly budgetMicro: Micros | null;
   readonly budgets?: readonly Budget[];
   readonly allowedModels: readonly string[] | null;
-  /** A policy in addition to its key's. */
   readonly policy?: Policy;
   /** All regions count together. */
   readonly rpmLimit: number | null;
   readonly origins: readonly string[] | null;
-  /** Set if it may place holds and charges. */
   readonly mayHold?: true;
 };
 

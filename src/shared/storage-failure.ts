@@ -2,9 +2,7 @@ import type { Failure } from "./failure.ts";
 
 type CallError = { readonly retryable?: unknown; readonly overloaded?: unknown };
 
-/**
- * Converts an error of D1 or an object into `overloaded` or `storage_unavailable`. Never rejects the caller.
- */
+/** Converts an error of D1 or an object to `overloaded` or `storage_unavailable`. */
 export function storageFailure(error: unknown): Failure {
   return isOverloaded(error) ? { kind: "overloaded" } : { kind: "storage_unavailable" };
 }

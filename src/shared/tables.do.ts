@@ -11,10 +11,7 @@ export type TableStep = {
 
 export type Tables = { readonly name: string; readonly steps: readonly TableStep[] };
 
-/**
- * Migrates existing tables to the newest version. Reports whether there are any. Writes nothing to an empty
- * object.
- */
+/** Migrates existing tables. Reports whether there are any. Writes nothing to an empty object. */
 export function openTables(storage: DurableObjectStorage, tables: Tables): boolean {
   if (!hasTables(storage.sql)) return false;
   makeTables(storage, tables);
@@ -22,8 +19,8 @@ export function openTables(storage: DurableObjectStorage, tables: Tables): boole
 }
 
 /**
- * Creates or migrates tables in one transaction. Keeps newer tables, but throws and logs `tables_too_new` if
- * it can't read them.
+ * Creates or migrates tables. Keeps newer tables, but throws and logs `tables_too_new` if it can't
+ * read them.
  */
 export function makeTables(storage: DurableObjectStorage, { name, steps }: Tables): void {
   const { sql } = storage;

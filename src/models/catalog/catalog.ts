@@ -23,9 +23,7 @@ import type { Region } from "../../shared/regions.ts";
 
 export type LiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
-/**
- * The active models of this region by ID, and the model of each alias, until the next price change.
- */
+/** The active models of this region by ID, until the next price change. */
 export type Catalog = {
   readonly span: Span;
   readonly models: ReadonlyMap<string, Model>;
@@ -35,7 +33,7 @@ export type Catalog = {
   readonly region: Region;
 };
 
-/** The catalog at a caller's prices, with announced later catalogs (from Unix ms), oldest first. */
+/** The catalog at a caller's prices, with announced later catalogs, oldest first. */
 export type CallerCatalog = {
   readonly catalog: Catalog;
   readonly pricing: Pricing;
@@ -135,10 +133,7 @@ function claudeName(name: string): string {
     .replace(/-(\d{1,2})-(\d{1,2})$/, "-$1.$2");
 }
 
-/**
- * Returns functions on model names, for lists of allowed models. See `ModelNames` in
- * accounts/keys/terms.ts.
- */
+/** Returns functions on model names. See `ModelNames` in accounts/keys/terms.ts. */
 export function modelNames(catalog: Catalog) {
   const { models, aliases } = catalog;
   const isAlias = (name: string): boolean => aliases.has(name);
@@ -154,7 +149,7 @@ export function findModel(sold: CallerCatalog, name: string): ListedModel | unde
   return listModels(sold).find((listed) => listed.id === id);
 }
 
-/** Returns the active models and aliases that the caller may use, sorted by ID. */
+/** Returns the models and aliases that the caller may use, sorted by ID. */
 export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   const { models, aliases, region } = sold.catalog;
   const listed: ListedModel[] = [];

@@ -1,12 +1,12 @@
 import type { CatalogEntry, DatedPrice, RouteEntry } from "./entry.ts";
 import { DAY_MS } from "../../shared/clock.ts";
 
-/** Returns the UTC day of a time (Unix ms), such as 2026-11-23. */
+/** Returns the UTC day of a time, such as 2026-11-23. */
 export function dayOf(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 10);
 }
 
-/** Returns a route's newest price that is in force on a day, else the first. */
+/** Returns the newest price that is in force on a day, else the first. */
 export function priceOn({ prices }: Pick<RouteEntry, "prices">, day: string): DatedPrice {
   return prices.findLast(({ from }) => from <= day) ?? prices[0];
 }

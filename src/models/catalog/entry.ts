@@ -27,6 +27,7 @@ export type ProviderId =
   | "xai"
   | "xai-us";
 
+/** The higher price of longer prompts, in percent of the usual price. */
 export type LongPromptRule = {
   readonly above: number;
   readonly inputPercent: number;
@@ -47,7 +48,6 @@ export type RouteEntry = {
    * price.
    */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
-  /** The last announced UTC day of the last price or of the model. */
   readonly until?: string;
   readonly regions: readonly HostTag[];
   readonly uplift?: number;
@@ -55,7 +55,7 @@ export type RouteEntry = {
   readonly limits?: RouteLimits;
 };
 
-/** A model, with the abilities of its best route and its routes in order of preference. */
+/** A model, with its routes in order of preference. */
 export type CatalogEntry = {
   readonly id: string;
   readonly kind: Kind;
@@ -125,7 +125,7 @@ export function embeddings(
   return inputOnlyModel("embeddings", id, { released, context, estimateFactor, abilities, routes });
 }
 
-/** Returns a function that creates models of a kind other than chat and embeddings. */
+/** Returns a function that creates models of one kind. */
 export function modelsOf(kind: InputKind, abilities: readonly Ability[] = []) {
   return (
     id: string,
@@ -178,10 +178,7 @@ type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "unti
 
 type At = (provider: ProviderId, upstreamId: string, dollars: Dollars, more?: More) => RouteEntry;
 
-/**
- * Returns a function that creates routes at prices seen on a day, by default without a guaranteed
- * region.
- */
+/** Returns a function that creates routes at prices seen on a day. */
 export function pricesSeenOn(pricedOn: string): At {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
     const first = { from: pricedOn, price: microPrice(dollars), seenOn: pricedOn };
@@ -240,10 +237,7 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
  */
 const ONE_TEXT: RouteLimits = { inputs: 128 };
 
-/**
- * Returns a provider's limits for chat models and embeddings. Operators' providers follow their
- * profile.
- */
+/** Returns a provider's limits. Operators' providers follow their profile. */
 export function limitsOfProvider(
   provider: string,
   { kind, upstreamId }: { readonly kind: Kind; readonly upstreamId: string },

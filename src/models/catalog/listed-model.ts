@@ -5,9 +5,7 @@ import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/**
- * A model or alias in `GET /v1/models`. Limits are tokens; prices are strings in dollars per token.
- */
+/** A model or alias in `GET /v1/models`. Prices are strings in dollars per token. */
 export type ListedModel = {
   readonly id: string;
   readonly object: "model";
@@ -42,7 +40,6 @@ export type ListedModel = {
   readonly supported_parameters: readonly string[];
   /** The caller's price at the first route for a usual prompt, in OpenRouter's format. */
   readonly pricing: ListedPrice;
-  /** The next announced price and its start. */
   readonly next_price: (ListedPrice & { readonly from: string }) | null;
   /** The region of this list. Other regions may have the model too. */
   readonly regions: readonly Region[];

@@ -22,7 +22,7 @@ type Terms = {
 
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
-/** Returns a built-in model with the abilities of its best active route, or null without one. */
+/** Returns a built-in model with its best active route's abilities, or null without one. */
 export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): Model | null {
   const isKept = terms.sellEnded.includes(entry.id);
   const live = entry.routes.flatMap((route) => {
@@ -52,8 +52,8 @@ export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): M
 }
 
 /**
- * Returns an operator's model at its configured price, or null without an active route. `profiles`:
- * those of the operator's providers.
+ * Returns an operator's model, or null without an active route. `profiles`: those of the operator's
+ * providers.
  */
 export function operatorModel(
   entry: ModelEntry,

@@ -17,14 +17,13 @@ export type PriceOrigin = { readonly from: number | null; readonly list: string 
  * never truncated. Only the output cap is lowered.
  */
 export type RouteLimits = {
-  /** In tokens. */
   readonly context?: number;
   /** Tokens of one choice. A larger cap is lowered to it. */
   readonly maxOutput?: number;
   readonly choices?: number;
   readonly inputs?: number;
   readonly lacks?: readonly Ability[];
-  /** The ratio of billed output to the cap: xAI bills reasoning beyond its cap. */
+  /** xAI bills reasoning beyond the cap. */
   readonly outputFactor?: number;
   /** Reasoning tokens that may be billed in addition to each choice, however small its cap. */
   readonly reasoningTokens?: number;
@@ -35,13 +34,11 @@ export type Route = {
   readonly provider: string;
   readonly upstreamId: string;
   readonly price: Price;
-  /** The region in which the provider guarantees to process data, or `global`. */
   readonly dataRegion: string;
   readonly limits?: RouteLimits;
   /** Absent if the price doesn't depend on the prompt's length. */
   readonly longPrompt?: LongPrompt;
   readonly origin?: PriceOrigin;
-  /** The provider's list price with the region's surcharge, if known. */
   readonly bought?: { readonly price: Price; readonly longPrompt?: LongPrompt };
 };
 
@@ -51,9 +48,7 @@ export type Model = {
   readonly kind: Kind;
   readonly ownedBy: string;
   readonly isConfigured?: true;
-  /** Unix seconds, for the model list. */
   readonly created: number;
-  /** In tokens. */
   readonly context: number;
   /** Tokens of one choice; 0 for a kind without output tokens. */
   readonly maxOutput: number;
@@ -64,9 +59,7 @@ export type Model = {
   readonly abilities: readonly Ability[];
   /** Prompt tokens of tools besides their text. Absent: OpenAI's. */
   readonly toolsTokens?: number;
-  /** Maximum of one image. */
   readonly imageTokens: number;
-  /** Makes the token estimate a safe bound for this model's tokenizer. */
   readonly estimateFactor: number;
   readonly routes: readonly Route[];
 };

@@ -10,7 +10,7 @@ import { messagesList, messagesListQuery, messagesModel } from "./messages-list.
 
 /**
  * Handles GET /v1/models: the active models and aliases that policies allow, at the caller's
- * prices. Clients of the Messages API get its paged format.
+ * prices.
  */
 export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);
@@ -26,10 +26,7 @@ function openList(data: readonly ListedModel[]) {
   return { object: "list", data, total_count: data.length, links: { next: null } };
 }
 
-/**
- * Reports whether the request names a version of the Messages API, or sends its key in that API's
- * header.
- */
+/** Reports whether the request has a version of the Messages API, or the key in its header. */
 export function isMessagesClient(request: Asking): boolean {
   if ((request.header("anthropic-version") ?? "") !== "") return true;
   const isBearer = /^bearer svc_/i.test(request.header("authorization") ?? "");
@@ -39,8 +36,8 @@ export function isMessagesClient(request: Asking): boolean {
 type Asking = { header(name: string): string | undefined };
 
 /**
- * Handles GET /v1/models/{id} by any name of a model, with an encoded or raw slash. Returns 404
- * model_not_found or 403 model_not_allowed.
+ * Handles GET /v1/models/{id}, with an encoded or raw slash. Returns 404 model_not_found or 403
+ * model_not_allowed.
  */
 export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);

@@ -2,10 +2,10 @@ import { storedJson } from "../../shared/stored-json.ts";
 import { hmacKey, hmacSha256, verifyHmac } from "../../shared/hmac.ts";
 import type { PriceRow } from "./price-lists.ts";
 
-/** A list read from the database, and the start of that read (Unix ms). */
+/** A list, and the start of its read (Unix ms). */
 export type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
 
-/** Copies that isolates share. `find` returns null without one. Both may throw. */
+/** Copies that isolates share. Both functions may throw. */
 export type PriceCopies = {
   readonly keep: (list: string, copy: PriceCopy) => Promise<void>;
   readonly find: (list: string) => Promise<PriceCopy | null>;

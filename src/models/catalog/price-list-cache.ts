@@ -22,7 +22,6 @@ const ORGANIZATIONS_MAX = 10_000;
 type Reader = {
   readonly now: () => number;
   readonly read: (list: string, nowMs: number) => Promise<readonly PriceRow[]>;
-  /** Copies of other isolates for database failures. */
   readonly copies: PriceCopies | null;
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
@@ -36,9 +35,7 @@ type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: num
 export class PriceListCache {
   readonly #sellableMs: number;
   readonly #readings = new Map<string, Reading>();
-  /** The time of a failed read by list (Unix ms). */
   readonly #missed = new Map<string, number>();
-  /** The organizations with their own list, as their wallets last reported. */
   readonly #own = new Map<string, string>();
 
   constructor({ numbers }: Pick<Config, "numbers">) {

@@ -8,7 +8,7 @@ export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens
   return long !== undefined && promptTokens > long.aboveTokens ? long.price : route.price;
 }
 
-/** Raises each price by whole percent, rounded up to whole micro-credits per million tokens. */
+/** Raises each price, rounded up to whole micro-credits per million tokens. */
 export function withMarkup(price: Price, percent: number): Price {
   return {
     input: raised(price.input, 100 + percent),
@@ -33,10 +33,7 @@ function raisedUnits(units: UnitPrices, percent: number): UnitPrices {
   return Object.fromEntries(entries.map(([unit, price]) => [unit, raised(price, percent)]));
 }
 
-/**
- * Returns the price of a request with a long prompt: one percentage for prompt and cache, another
- * for output.
- */
+/** Returns a long prompt's price: one percentage for prompt and cache, another for output. */
 export function longPromptPrice(
   price: Price,
   {

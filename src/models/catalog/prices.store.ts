@@ -42,7 +42,7 @@ export async function readPriceRows(
   return results.map(rowOf);
 }
 
-/** Returns rows after a position, by list, item and date. `list`: null for all lists. */
+/** Returns rows by list, item and date. */
 export async function listPrices(
   db: D1Database,
   query: { readonly list: string | null; readonly after: string; readonly limit: number },
@@ -63,7 +63,7 @@ export async function findPrice(db: D1Database, id: string): Promise<PriceRecord
   return row === null ? null : bookedOf(row);
 }
 
-/** Returns existing rows with the same list, item and date, by `placeOf`. */
+/** Returns rows with the same list, item and date, by `placeOf`. */
 export async function findExistingPrices(
   db: D1Database,
   rows: readonly Pick<PriceRecord, "list" | "item" | "from">[],

@@ -15,7 +15,6 @@ export type ClaudeRules = {
   readonly sampling: boolean;
   /** Whether `tool_choice` any or tool is accepted; otherwise it is a 400. */
   readonly forcedTools: boolean;
-  /** `output_config.format`, or a tool whose input is the output. */
   readonly jsonSchema: "native" | "tool";
   /** Whether `inference_geo` is accepted; otherwise it is a 400. */
   readonly geo: boolean;
@@ -34,7 +33,7 @@ const NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 const FOUR_EFFORTS = ["low", "medium", "high", "max"];
 const ALL_EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
-/** Returns the rules of a model by its name. Names without a version get the newest rules. */
+/** Returns the rules of a model. Names without a version get the newest rules. */
 export function claudeRules(model: string): ClaudeRules {
   const [, family = "", major, minor = "0"] = NAME.exec(model) ?? [];
   const version = major === undefined ? Infinity : Number(major) * 100 + Number(minor);
@@ -53,9 +52,7 @@ export function claudeRules(model: string): ClaudeRules {
   };
 }
 
-/**
- * Reports whether a model thinks by default, by its upstream name. Models other than Claude may.
- */
+/** Reports whether a model thinks by default. Models other than Claude may. */
 export function thinksUnasked(model: string): boolean {
   return !model.includes("claude-") || claudeRules(model).thinksByDefault;
 }
@@ -73,10 +70,7 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
   return canStop ? "adaptive" : "always";
 }
 
-/**
- * The thinking fields of a request, as `/v1/messages` and Bedrock's additionalModelRequestFields
- * accept them.
- */
+/** The thinking fields of `/v1/messages` and Bedrock's additionalModelRequestFields. */
 export type Reasoning = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };

@@ -8,7 +8,7 @@ import type { JsonObject } from "../core/provider.ts";
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 
-/** Returns the `reasoning_details` of a thinking block, or null if it couldn't be sent back. */
+/** Returns a block's `reasoning_details`, or null if it can't be sent back. */
 export function thoughtDetail({ type, data, thinking, signature }: Thought): JsonObject | null {
   if (type === "redacted_thinking") return data === "" ? null : { type: REDACTED, data };
   return signature === "" ? null : { type: THINKING, thinking, signature };
@@ -21,10 +21,7 @@ type Thought = {
   readonly signature: string;
 };
 
-/**
- * Returns the block for a client's `reasoning_details`, or null for invalid ones and other
- * providers'.
- */
+/** Returns the block for `reasoning_details`, or null for invalid ones and other providers'. */
 export function thoughtBlock(
   detail: JsonObject,
 ): (JsonObject & { readonly type: "thinking" | "redacted_thinking" }) | null {
@@ -34,10 +31,7 @@ export function thoughtBlock(
   return { type: "thinking", thinking: textOf(thinking), signature };
 }
 
-/**
- * Reports whether the model's pending calls started without a thought, which is a 400 with a
- * thinking budget.
- */
+/** Reports whether pending calls have no thought, which is a 400 with a thinking budget. */
 export function startsWithoutThought(turns: readonly Turn[]): boolean {
   const requested = turns.findLastIndex(
     (turn) => turn.role === "user" && turn.parts.some((part) => part.kind !== "result"),

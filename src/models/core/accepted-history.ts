@@ -39,10 +39,7 @@ function acceptedCall(call: Call, id: string): Call {
   return { ...call, id, function: called };
 }
 
-/**
- * Returns arguments as the text of a JSON object. Wraps other text, so that the model sees its
- * mistake.
- */
+/** Returns a JSON object's text. Wraps other text, so that the model sees its mistake. */
 export function acceptedArguments(text: string): string {
   if (text.trim() === "") return "{}";
   try {

@@ -1,10 +1,7 @@
 /** `String.fromCharCode` takes bytes as arguments, which the stack limits. */
 const ARGUMENTS_MAX = 8192;
 
-/**
- * Encodes bytes as base64 (RFC 4648 section 4). Node, which runs adapters in scripts, lacks
- * `Uint8Array.toBase64`.
- */
+/** Encodes base64. Node, which runs adapters in scripts, lacks `Uint8Array.toBase64`. */
 export function toBase64(bytes: Uint8Array): string {
   let binary = "";
   for (let at = 0; at < bytes.length; at += ARGUMENTS_MAX) {
@@ -13,12 +10,12 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(binary);
 }
 
-/** Encodes bytes as unpadded base64url (RFC 4648 section 5). */
+/** Encodes unpadded base64url (RFC 4648 section 5). */
 export function toBase64Url(bytes: Uint8Array): string {
   return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-/** Decodes base64, without a list of its bytes on the way. Throws for invalid text. */
+/** Decodes base64. Throws for invalid text. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);

@@ -1,6 +1,5 @@
-/** A part of a streamed response, between a start and an end event. Content before `open` waits. */
+/** A part of a streamed response. Content before `open` waits. */
 export type Part = {
-  /** Whether the part is complete once another has started. */
   readonly isWhole: boolean;
   readonly isOpen: boolean;
   open(): string;

@@ -26,7 +26,7 @@ export function isWebAddress(address: string): boolean {
 
 /**
  * Returns the problems of a `..._BASE_URL`. `own`: the only host of its domain that keeps data in
- * this region, if any.
+ * this region.
  */
 export function baseUrlProblems(
   config: ProviderConfig,
@@ -48,7 +48,7 @@ export function otherPlaceProblem(variable: string, own: string): ConfigProblem 
   };
 }
 
-/** Returns the host of a web address without a trailing dot. */
+/** Returns an address's host without a trailing dot. */
 export function hostOf(address: string): string {
   return (URL.parse(address)?.hostname ?? "").replace(/\.$/, "");
 }

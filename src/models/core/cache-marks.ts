@@ -13,10 +13,7 @@ function isEphemeral({ type }: Named<"type">): boolean {
 /** The mark sent to providers. It lasts five minutes, because an hour has another price. */
 export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
 
-/**
- * Returns the names of marks that aren't sent. `isSent`: whether the adapter sends those that it
- * can.
- */
+/** Returns the names of marks that aren't sent. */
 export function lostMarks({ messages, tools }: JsonObject, isSent: boolean): readonly string[] {
   const parts = listOf(messages)
     .filter(isObject)

@@ -1,6 +1,6 @@
 /**
- * Unique IDs for a conversation's tool calls. Some hosts repeat IDs, and others reject repeated
- * ones. Results match calls by order.
+ * Unique IDs for tool calls. Some hosts repeat IDs, and others reject repeated ones. Results match
+ * calls by order.
  */
 export class CallPairs {
   readonly #sent = new Set<string>();

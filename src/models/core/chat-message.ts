@@ -41,7 +41,7 @@ export function answerMessage(raw: JsonObject & Message, finish: string | null):
   };
 }
 
-/** Returns the fields of messages and deltas except content, refusal and calls. Never null. */
+/** Returns the fields except content, refusal and calls. */
 export function extraFields(raw: JsonObject): Delta {
   const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
   const { reasoning_details: details } = raw;
@@ -103,7 +103,7 @@ function thinkingText(raw: unknown): string | null {
   return raw.map((part) => contentText(partOf(part).thinking) ?? "").join("");
 }
 
-/** Reports whether a response or event is an error: with `error`, or flat (Mistral, Cerebras). */
+/** Reports whether a response is an error: with `error`, or flat (Mistral, Cerebras). */
 export function hasError(raw: Named<"error" | "choices" | "data" | "object" | "message">): boolean {
   if (raw.error !== undefined && raw.error !== null) return true;
   if (raw.choices !== undefined || raw.data !== undefined) return false;

@@ -8,8 +8,7 @@ import type { OutputPart } from "./output-part.ts";
 type Tool = { hasArguments: boolean; readonly isCustom: boolean };
 
 /**
- * Builds a choice's chunks in OpenAI's order: the role once, numbered tool calls, and a separate
- * finish chunk.
+ * Builds chunks in OpenAI's order: the role once, numbered tool calls, and a separate finish chunk.
  */
 export class ChunkBuilder {
   readonly #index: number;

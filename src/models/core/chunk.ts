@@ -1,6 +1,6 @@
 import type { JsonObject } from "./json-value.ts";
 
-/** A model's output in OpenAI's shape, validated. Protocols write it, and endpoints read it. */
+/** A model's output in OpenAI's shape. Protocols write it, and endpoints read it. */
 export type Delta = {
   readonly role?: "assistant";
   readonly content?: string | null;
@@ -12,14 +12,13 @@ export type Delta = {
   readonly function_call?: DeltaFunction;
 };
 
-/** A call or, in a stream, a piece of call `index`. ID, type and name come once. */
+/** A call or a piece of call `index`. ID, type and name come once. */
 export type DeltaCall = {
   readonly index?: number;
   readonly id?: string;
   readonly type?: "function" | "custom";
   readonly function?: DeltaFunction;
   readonly custom?: { readonly name?: string; readonly input?: string };
-  /** Data to return with the call, such as Google's thought signature. */
   readonly extra_content?: JsonObject;
 };
 export type DeltaFunction = { readonly name?: string; readonly arguments?: string };

@@ -16,7 +16,6 @@ export type Part =
       readonly at: string;
       readonly isMarked?: true;
     }
-  /** Provider data (`reasoning_details`), unchanged. */
   | { readonly kind: "thought"; readonly detail: JsonObject }
   | {
       readonly kind: "call";
@@ -28,7 +27,6 @@ export type Part =
   | {
       readonly kind: "result";
       readonly id: string;
-      /** The answered call; "" if unknown. */
       readonly name: string;
       readonly text: string;
     };
@@ -39,15 +37,14 @@ export type Turn = { readonly role: "user" | "assistant"; readonly parts: readon
 /** A conversation for native providers: instructions, then alternating turns. */
 export type Conversation = {
   readonly system: readonly string[];
-  /** Indexes of the instructions after which the prompt is to be cached. */
+  /** Indexes of instructions that end a cached prompt. */
   readonly markedSystem?: ReadonlySet<number>;
   readonly turns: readonly Turn[];
 };
 
 /**
  * Converts messages. Leading system and developer messages become the instructions; later ones
- * become user text in a <system> element. Merges neighbors of one role. Fails for legacy functions
- * and custom tools.
+ * become user text in a <system> element. Fails for legacy functions and custom tools.
  */
 export function conversationOf({ messages }: ChatBody): Conversation | ProviderFailure {
   const system: Instruction[] = [];
@@ -81,7 +78,7 @@ export function usesFunctions(message: ChatMessage): boolean {
   return message.role === "function" || (message.role === "assistant" && !!message.function_call);
 }
 
-/** Returns the text of `content`, its parts joined by newlines. */
+/** Returns the parts of `content`, joined by newlines. */
 export function plainText(content: Content): string {
   if (typeof content === "string") return content;
   return (content ?? [])

@@ -96,7 +96,6 @@ const chatMessage = z.discriminatedUnion("role", [
     name,
     refusal: z.nullish(z.string()),
     reasoning_content: z.nullish(z.string()),
-    // Reasoning data that a provider needs in the next turn.
     reasoning_details: z.nullish(z.array(reasoningDetail)),
     tool_calls: z.nullish(z.array(toolCall).check(z.minLength(1))),
     function_call: z.nullish(z.object({ name: z.string(), arguments: z.string() })),
@@ -222,10 +221,7 @@ export const chatBody = z.looseObject({
 
 export type ChatBody = z.infer<typeof chatBody>;
 
-/**
- * Parses the body of POST /v1/chat/completions. `null` means absent. Returns 400 with `param` if
- * invalid.
- */
+/** Parses the body of POST /v1/chat/completions. Returns 400 with `param` if invalid. */
 export function parseChatRequest(value: object): Result<ChatBody> {
   if (!("messages" in value) && "input" in value) {
     return invalid(
@@ -303,7 +299,7 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 
 /**
  * Reports whether a body is a plain text chat, which needs no schema validation. Nine of ten
- * requests are, and this costs a tenth.
+ * requests are.
  */
 export function isPlainChat(body: object): boolean {
   for (const [field, value] of Object.entries(body)) {

@@ -44,10 +44,7 @@ export function reportDropped(
   );
 }
 
-/**
- * Reports fields for which `isSent` returns false. `sendsMarks`: whether `cache_control` of parts
- * and tools is sent.
- */
+/** Reports fields for which `isSent` returns false. */
 export function reportUnsent(
   { body, onDropped }: ProviderCall,
   isSent: (field: string) => boolean,

@@ -111,9 +111,7 @@ function isWorthAgain(answer: ProviderResult, { signal }: EmbeddingsCall): boole
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }
 
-/**
- * Returns an embedding list of vectors (numbers or base64) in order. Missing usage is estimated.
- */
+/** Returns an embedding list in order. Missing usage is estimated. */
 export function embeddingList(
   vectors: readonly unknown[],
   reported: Usage | null,

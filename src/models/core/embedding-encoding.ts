@@ -4,7 +4,7 @@ const BYTES_PER_FLOAT = 4;
 
 type Item = { readonly index?: unknown; readonly embedding?: unknown };
 
-/** Converts the `data` of an embedding list to the requested encoding, in order. */
+/** Converts an embedding list to an encoding, in order. */
 export function encodeEmbeddings(data: unknown, encoding: "float" | "base64"): readonly object[] {
   const items = Array.isArray(data) ? (data as Item[]) : [];
   return items.map((item, position) => ({

@@ -37,7 +37,7 @@ export type EndpointAdapter = {
   readonly names?: (body: object) => RecallRequest | null;
 };
 
-/** Request data that an endpoint may read in addition to the body. */
+/** Request data besides the body that an endpoint may read. */
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
@@ -51,7 +51,6 @@ export type ParsedRequest = {
   readonly user: string | null;
   readonly tags?: Tags;
   readonly dropped: readonly string[];
-  /** The region that the client requires. */
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**
    * Returns the client's name of a core field, or null if clients can't send it. Absent: the same
@@ -101,7 +100,6 @@ export type ResponseHead = {
   readonly created: number;
   /** An estimate of at least 1. */
   readonly promptTokens: number;
-  /** Whether the response will be stored unless it fails. */
   readonly keeps: boolean;
 };
 
@@ -111,16 +109,12 @@ export type Receipt = ResponseHead & {
   readonly estimated: boolean;
   /** OpenAI's reason (`stop`, `length`, ...) or the native one; null if incomplete. */
   readonly finishReason: string | null;
-  /** Whether the output cap was lowered to fit the available credits. */
   readonly capLoweredByMoney: boolean;
   /** Unix seconds. */
   readonly ended: number;
 };
 
-/**
- * Writes one stream. Each method returns complete events to send now, or "". They run per chunk, so
- * they allocate little.
- */
+/** Writes one stream. Each method returns complete events to send now, or "". */
 export type StreamWriter = {
   /** The keep-alive to send after KEEP_ALIVE_MS without output. It may change. */
   readonly ping: string;
@@ -141,7 +135,7 @@ export type StreamWriter = {
   kept?(receipt: Receipt): JsonObject | null;
 };
 
-/** A request in the endpoint's own protocol. Its response is metered and gets our ID and model. */
+/** A request in the endpoint's own protocol. Its response gets our ID and model. */
 export type NativeRequest = NativeBody & {
   readonly wire: NativeProtocol;
   readonly dropped: readonly string[];

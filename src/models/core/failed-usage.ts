@@ -6,7 +6,7 @@ import { isRequestCaused } from "./provider.ts";
 import type { ProviderFailure, StreamEvent } from "./provider.ts";
 import type { Chunk, Completion } from "./chunk.ts";
 
-/** Returns a failure with the usage so far, if the request may have caused it. */
+/** Adds the usage so far if the request may have caused the failure. */
 export function withUsage(
   failure: ProviderFailure,
   { usage, text }: { readonly usage: Usage | null; readonly text: string },
@@ -38,9 +38,7 @@ export function eventTooLarge(bytesMax: number): ProviderFailure {
   };
 }
 
-/**
- * Returns a failure among a stream's first events with their usage, before anything was forwarded.
- */
+/** Returns a failure among a stream's first events with their usage. */
 export function withUsageIn(
   failure: ProviderFailure,
   events: readonly StreamEvent[],

@@ -1,4 +1,4 @@
-/** OpenAI's finish reasons that native providers can report. */
+/** OpenAI's finish reasons. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
 const MEANINGS: ReadonlyMap<string, FinishReason> = new Map([

@@ -15,7 +15,6 @@ const DONE = "[DONE]";
  * - Nothing follows an `end` or an `error`.
  */
 export abstract class FrameReader {
-  /** Repeated fields, read as null in very long frames. */
   readonly repeated?: ReadonlySet<string>;
   #ended = false;
   #hasUnreadable = false;

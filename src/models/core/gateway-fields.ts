@@ -34,7 +34,6 @@ export type GatewayFields = {
   /** OpenRouter's session. Requests of one session prefer the same route. */
   readonly session: string | null;
   readonly preferences: RoutePreferences | null;
-  /** The models to call if the first one fails, in order. */
   readonly fallbacks: readonly ModelFallback[];
   readonly dropped: readonly string[];
 };
@@ -91,7 +90,7 @@ function fallbacksOf(fields: Fields): ModelFallback[] {
   });
 }
 
-/** Reports whether `param` is a gateway field, which has the same name on every endpoint. */
+/** Reports whether `param` is a gateway field, named alike on every endpoint. */
 export function isGatewayParam(param: string): boolean {
   return NAMES.includes(/^\w+/.exec(param)?.[0] ?? "");
 }

@@ -26,11 +26,11 @@ import type {
 export type StreamReader = {
   push(bytes: Uint8Array): StreamEvent[];
   flush(): StreamEvent[];
-  /** Whether an `end` or `error` was read. Nothing more is read then. */
+  /** Set after an `end` or `error`. Nothing is read then. */
   readonly ended: boolean;
 };
 
-/** A protocol's handler for one kind of request. It never throws for a provider's fault. */
+/** Handles one kind of request. Never throws for a provider's fault. */
 export type Handler<Call extends ProviderCall> = {
   /**
    * Converts and sends the request. Returns a failure if unsupported. Throws if the signal fires,

@@ -37,7 +37,7 @@ export type ImageBody = Omit<z.infer<typeof imageBody>, "response_format" | "use
 
 type ImageRequest = { readonly body: ImageBody; readonly user: string | null };
 
-/** Parses a body. `null` means absent. Returns 400 with `param` for an invalid or unknown field. */
+/** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
 export function parseImageRequest(value: object): Result<ImageRequest> {
   const parsed = parseFields(imageBody, [], withoutNulls(value));
   if (!parsed.ok) return parsed;
@@ -203,7 +203,7 @@ const DEFAULTS: Partial<ImageBody> = { n: 1, stream: false, partial_images: 0 };
 
 const MADE = ["background", "output_format", "quality", "size"] as const;
 
-/** Returns the fields of a provider's response that describe its images. */
+/** Returns the fields of a response that describe its images. */
 export function madeFields(raw: JsonObject): JsonObject {
   const fields = MADE.filter((field) => typeof raw[field] === "string");
   return Object.fromEntries(fields.map((field) => [field, raw[field]]));

@@ -3,7 +3,7 @@ import type { PromptSize } from "./prompt-size.ts";
 import type { CountedUnit } from "../../shared/usage.ts";
 import type { Need } from "./route-needs.ts";
 
-/** A kind of request without output tokens. The input is charged. */
+/** A kind of request without output tokens. */
 export type InputKindOf<Body, U extends CountedUnit = never> = {
   /** Returns the request's size for the hold, with a maximum for each counted unit. */
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;

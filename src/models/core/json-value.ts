@@ -1,7 +1,7 @@
 import { parseJson } from "../../shared/exact-json.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
-/** An object whose named fields are read. */
+/** An object with named fields to read. */
 export type Named<Name extends string> = { readonly [N in Name]?: unknown };
 
 /** Parses a JSON object, or returns null. Serializing it again keeps digits and key order. */
@@ -9,7 +9,7 @@ export function parseObject(text: string | null): JsonObject | null {
   return parseObjectBy(parseJson, text);
 }
 
-/** Parses a JSON object that is never forwarded, such as vectors. */
+/** Parses a JSON object that is never forwarded. */
 export function parsePlainObject(text: string | null): JsonObject | null {
   return parseObjectBy(JSON.parse, text);
 }
@@ -40,7 +40,7 @@ export function isTyped<T extends Named<"type">>(value: T): value is T & { reado
   return typeof value.type === "string" && value.type !== "";
 }
 
-/** Reports whether a value has at most `levels` nested levels. Deep values can't be serialized. */
+/** Reports whether a value has at most `levels` levels. Deep values can't be serialized. */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return true;
   return levels > 0 && Object.values(value).every((part) => isShallow(part, levels - 1));

@@ -21,7 +21,7 @@ type Bodies = {
   readonly transcription: TranscriptionBody;
 };
 
-/** The size and route needs of each kind of request without output tokens. */
+/** The size and route needs of each kind without output tokens. */
 export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], UnitOf<K>> } = {
   embeddings: EMBEDDINGS,
   rerank: RERANK,
@@ -30,10 +30,7 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], Un
   transcription: TRANSCRIPTION,
 };
 
-/**
- * A validated request in OpenAI's shape, with extra fields for other formats. Adapters forward only
- * allowed fields.
- */
+/** A validated request in OpenAI's shape, with extra fields for other formats. */
 export type CoreRequest = ChatRequest | InputRequest;
 /** `apart`: each message is a separate prompt with the same settings; never streamed. */
 export type ChatRequest = {

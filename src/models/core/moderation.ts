@@ -19,10 +19,10 @@ export const moderationBody = z.strictObject({
   user: z.optional(user),
 });
 
-/** A validated moderation request: one text, several, or one input with text and image parts. */
+/** A moderation request: one text, several, or one input with text and image parts. */
 export type ModerationBody = z.infer<typeof moderationBody>;
 
-/** Parses a body. `null` means absent. Returns 400 with `param` for an invalid or unknown field. */
+/** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
 export function parseModerationRequest(value: object): Result<ModerationBody> {
   return parseFields(moderationBody, [], withoutNulls(value));
 }

@@ -3,7 +3,7 @@ import type { FormField } from "../../shared/http/form.ts";
 import { toBase64 } from "./base64.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 
-/** A request body: JSON, possibly with downloaded bytes. */
+/** A request body, possibly with downloaded bytes. */
 export type OutgoingBody = string | BodyInPieces;
 
 /** Downloaded bytes by their marker in the JSON. */

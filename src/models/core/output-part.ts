@@ -8,7 +8,6 @@ import { openAiUsage } from "./openai-usage.ts";
 
 export type OutputPart =
   | { readonly kind: "text" | "thought" | "refusal"; readonly text: string }
-  /** Data that the provider needs in the next turn (`reasoning_details`). */
   | { readonly kind: "detail"; readonly detail: JsonObject }
   | { readonly kind: "annotation"; readonly annotation: JsonObject }
   | OutputCall
@@ -25,7 +24,7 @@ export type OutputCall = {
   readonly more?: Pick<DeltaCall, "extra_content">;
 };
 
-/** Returns an OpenAI completion of complete choices. The run sets ID, created and model. */
+/** Returns an OpenAI completion. The run sets ID, created and model. */
 export function completionOf(
   choices: readonly (readonly OutputPart[])[],
   usage: Usage | null,

@@ -34,25 +34,24 @@ export type PromptSize = {
   readonly likely: number;
   /** Set if parts may be cached for an hour at twice the input price. */
   readonly hourCache?: true;
-  /** Maximum count of each unit. Absent for kinds that only count tokens. */
+  /** Absent for kinds that only count tokens. */
   readonly units?: UnitCounts;
 };
 
-/** A part of a native body with a field that isn't sized by its text. */
+/** A part of a native body that isn't sized by its text. */
 export type Weight =
   /** The field with an image in base64. Null for an image's URL, which also counts as text. */
   | { readonly image: string | null }
-  /** The field with a PDF in base64. */
   | { readonly pdf: string }
   /** The model author adds the tool's definition. */
   | "known_tool";
 
-/** Objects of a native body that have their own size. */
+/** Objects of a native body with their own size. */
 export type Weights = ReadonlyMap<object, Weight>;
 
 export const NO_WEIGHTS: Weights = new Map();
 
-/** Returns the maximum size of a chat request in any adapter's format. */
+/** Returns the maximum size of a chat in any adapter's format. */
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   const tally = new PromptTally(model);
   for (const message of body.messages) tally.message(message);
@@ -89,7 +88,7 @@ const TUNING = [
   "tool_choice",
 ];
 
-/** Returns the size of a native request, counting every string and key. */
+/** Counts every string and key of a native request. */
 export function nativePromptSize(body: JsonObject, weights: Weights, model: Model): PromptSize {
   const tally = new PromptTally(model, weights);
   for (const [field, value] of Object.entries(body)) {
@@ -135,7 +134,7 @@ type Part =
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 
-/** Adds up a prompt's size. Each text is processed once. */
+/** Adds up a prompt's size. */
 export class PromptTally {
   overhead = 0;
   tokens = 0;

@@ -9,7 +9,6 @@ export type Prompt = {
   readonly conversation: Conversation;
   readonly tools: Tools;
   readonly format: OutputFormat;
-  /** Stop sequences; none is blank. */
   readonly stops: readonly string[];
   readonly caches: boolean;
 };
@@ -41,7 +40,7 @@ export function formatOf({ response_format: format }: ChatBody): OutputFormat {
   return schema === undefined || Object.keys(schema).length === 0 ? "json" : { schema };
 }
 
-/** Returns an unused name, by default "json", for the tool whose input is the output. */
+/** Returns an unused tool name, by default "json". */
 export function answerToolName({ tools = [] }: ChatBody): string {
   const taken = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),

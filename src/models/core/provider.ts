@@ -33,7 +33,6 @@ export type Customer = { readonly orgId: string; readonly user: string | null };
 type Attempting = {
   readonly upstreamId: string;
   readonly customer?: Customer;
-  /** Minimum ms between forwarded batches. */
   readonly paceMs?: number;
   /**
    * Reserves memory in bytes until the response, or returns false. Negative bytes release memory.
@@ -49,10 +48,7 @@ type Attempting = {
   readonly onDownload?: () => void;
 };
 
-/**
- * One attempt of a chat at one route. Adapters forward only allowed fields of `body`.
- * `sendPromptsSeparately` handles `apart`.
- */
+/** One attempt of a chat at one route. Adapters forward only allowed fields of `body`. */
 export type ChatCall = Attempting &
   ChatRequest & {
     /** Used instead of `body` if `Provider.speaks` allows it. */
@@ -87,7 +83,7 @@ export type StreamEvent =
     }
   /** Silent reasoning, which doesn't count as a stall. */
   | { readonly kind: "thinking" }
-  /** Cumulative usage. `partial`: the output is incomplete. */
+  /** `partial`: the output is incomplete. */
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
   | { readonly kind: "error"; readonly failure: ProviderFailure }
   | { readonly kind: "end" };
@@ -122,7 +118,7 @@ export type ProviderFailure = {
   readonly reason: string;
 };
 
-/** The usage of a failed response: reported, or to be estimated. */
+/** Reported or estimated usage of a failed response. */
 export type FailedUsage = {
   readonly usage: Usage | null;
   /** An estimate; 0 with `usage`. */
@@ -156,11 +152,9 @@ export type Provider = {
   readonly kinds?: readonly Kind[];
   readonly speaks?: (wire: NativeProtocol, upstreamId: string) => boolean;
   readonly readsFiles?: boolean;
-  /** Reports whether a reasoning model reasons by default. Absent: all do. */
+  /** Absent: all reasoning models reason by default. */
   readonly thinksUnasked?: (upstreamId: string) => boolean;
-  /** Whether the models may return summaries of their reasoning. Absent: the full reasoning. */
   readonly summarizesThoughts?: boolean;
-  /** Whether embeddings accept cl100k_base token IDs. */
   readonly takesTokens?: boolean;
   /** Counts a native prompt with the provider's free counter, or returns null. */
   readonly countTokens?: (

@@ -24,14 +24,13 @@ export const rerankBody = z.strictObject({
   query: text,
   documents: z.array(document).check(z.minLength(1), z.maxLength(DOCUMENTS_MAX)),
   top_n: z.optional(z.int().check(z.minimum(1))),
-  /** Voyage's name of `top_n`. */
   top_k: z.optional(z.int().check(z.minimum(1))),
   return_documents: z.optional(z.boolean()),
   max_tokens_per_doc: z.optional(z.int().check(z.minimum(1), z.maximum(1_000_000))),
   user: z.optional(user),
 });
 
-/** A validated rerank request. Longer documents are cut to `max_tokens_per_doc`. */
+/** A rerank request. Longer documents are cut to `max_tokens_per_doc`. */
 export type RerankBody = {
   readonly model: string;
   readonly query: string;
@@ -46,7 +45,7 @@ type Rerank = {
   readonly returnsDocuments: boolean;
 };
 
-/** Parses a body. `null` means absent. Returns 400 with `param` for an invalid or unknown field. */
+/** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
 export function parseRerankRequest(value: object): Result<Rerank> {
   const parsed = parseFields(rerankBody, [], withoutNulls(value));
   if (!parsed.ok) return parsed;

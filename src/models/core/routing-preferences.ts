@@ -1,9 +1,9 @@
 import * as z from "zod/mini";
 
-/** The criterion by which a request sorts its routes. */
+/** The criterion to sort routes by. */
 export type RouteSort = "price" | "latency" | "throughput";
 
-/** A further model that may serve a request, and the field that names it. */
+/** A further model that may serve a request. */
 export type ModelFallback = {
   readonly name: string;
   readonly param: string;
@@ -27,7 +27,6 @@ export type RoutePreferences = {
   readonly allowsFallbacks: boolean;
   readonly sort: RouteSort | null;
   readonly maxPrice: MaxPrice | null;
-  /** Whether routes that would drop a field of the request are skipped. */
   readonly requiresParameters: boolean;
 };
 
@@ -187,7 +186,7 @@ function scaled(amount: number | null, scale: number): number | null {
 
 const SUFFIXES: Readonly<Record<string, RouteSort>> = { floor: "price", nitro: "throughput" };
 
-/** Splits a model's name into the name and the sort of its suffix `:floor` or `:nitro`. */
+/** Splits a model's name at its suffix `:floor` or `:nitro`. */
 export function splitSuffix(name: string): {
   readonly name: string;
   readonly sort: RouteSort | null;

@@ -1,6 +1,6 @@
 import { isObject, listOf, objectOf } from "./json-value.ts";
 
-/** Reads an untyped JSON value. Never throws; any other type reads as empty. */
+/** Reads an untyped value. Never throws; any other type reads as empty. */
 export type FieldReader<T> = (value: unknown) => T;
 
 export function shape<Fields extends Readonly<Record<string, FieldReader<unknown>>>>(

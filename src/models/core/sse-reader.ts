@@ -10,7 +10,6 @@ export type TextFrame = { readonly name: string; readonly data: string };
 export type FrameSource = {
   events(bytes: Uint8Array): readonly TextFrame[];
   flushEvents(): readonly TextFrame[];
-  /** The reason why no more frames can be read, or null. */
   readonly broken: ProviderFailure | null;
   readonly foreign?: string;
 };

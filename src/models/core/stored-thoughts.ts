@@ -55,8 +55,7 @@ function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | nul
 }
 
 /**
- * Serializes the data for the client to send back. It isn't secret; the provider signed or
- * encrypted the parts.
+ * Serializes the data for the client. It isn't secret; the provider signed or encrypted the parts.
  */
 export function sealThoughts({ details, extras, text }: StoredThoughts): string {
   const isReadable = details.length === 0 && text !== ""; // details hold their own text

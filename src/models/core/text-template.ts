@@ -39,7 +39,7 @@ export class RepeatedText {
   }
 }
 
-/** Returns the template of a payload whose only choice contains only `content`, or null. */
+/** Returns a payload's template, or null unless its only choice contains only `content`. */
 export function textTemplate(
   payload: string,
   index: number,

@@ -13,9 +13,7 @@ const SEALS: ReadonlySet<string> = new Set([
   "encrypted_content",
 ]);
 
-/**
- * Returns the estimated tokens of encrypted reasoning in `reasoning_details` or `extra_content`.
- */
+/** Estimates the tokens of encrypted reasoning. */
 export function sealedTokens(sealed: unknown): number {
   return sealedCharacters(sealed) / SEALED_CHARACTERS_A_TOKEN;
 }
@@ -36,7 +34,6 @@ function sealedCharacters(value: unknown, depth = DEPTH_MAX): number {
 
 /** The reasoning in an event of the Messages or Responses protocol. */
 export type ThoughtSign = {
-  /** Whether the event's text is reasoning, or the model starts to reason. */
   readonly isThought: boolean;
   readonly sealed: number;
 };

@@ -3,18 +3,18 @@ import type { Usage } from "../../shared/usage.ts";
 
 const TOKENS_MAX = 1_000_000_000;
 
-/** Returns a provider's token count, or null if invalid. */
+/** Returns a token count, or null if invalid. */
 export function tokenCount(value: unknown): number | null {
   if (typeof value !== "number" || !Number.isSafeInteger(value)) return null;
   return value >= 0 && value <= TOKENS_MAX ? value : null;
 }
 
-/** Returns a provider's token count: 0 if absent, null if invalid. */
+/** Returns a token count: 0 if absent, null if invalid. */
 export function countOrZero(value: unknown): number | null {
   return tokenCount(value ?? 0);
 }
 
-/** Returns usage, or null if it has no prompt tokens, because then nothing was counted. */
+/** Returns usage, or null if nothing was counted. */
 export function countedUsage(usage: Usage | null): Usage | null {
   return usage === null || promptTokens(usage) === 0 ? null : usage;
 }

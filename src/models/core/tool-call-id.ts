@@ -7,9 +7,7 @@ export const NINE: IdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
 /** Anthropic and Bedrock: at most 64 letters, digits, _ and -. */
 export const WORD_64: IdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
-/**
- * Maps call IDs to IDs that a provider accepts. Stable, for prompt caches, and free of collisions.
- */
+/** Maps call IDs to accepted ones. Stable, for prompt caches, and free of collisions. */
 export class ToolCallIds {
   readonly #shape: IdShape;
   readonly #given = new Map<string, string>();

@@ -9,7 +9,6 @@ export type Tool = {
   /** JSON schema; an empty object without parameters. */
   readonly parameters: JsonObject;
   readonly strict: boolean;
-  /** Whether the prompt up to this tool is to be cached. */
   readonly isMarked?: true;
 };
 
@@ -20,8 +19,8 @@ export type Tools = {
 };
 
 /**
- * Parses `tools`, `tool_choice` (with `allowed_tools`) and `parallel_tool_calls`. Fails for legacy
- * functions, custom tools and unknown choices.
+ * Parses `tools`, `tool_choice` and `parallel_tool_calls`. Fails for legacy functions, custom tools
+ * and unknown choices.
  */
 export function toolsOf(body: ChatBody): Tools | ProviderFailure {
   const { tools = [], tool_choice: choice, functions, function_call: called } = body;

@@ -93,7 +93,7 @@ export const TRANSCRIPTION: InputKindOf<TranscriptionBody, "second"> = {
   smaller: { advice: "send a shorter file.", param: "file" },
 };
 
-/** Returns the usage of counted seconds, or null for none. `least`: the minimum billed seconds. */
+/** Returns the usage of counted seconds, if any. `least`: the minimum billed seconds. */
 export function secondsUsage(seconds: unknown, least = 0): Usage | null {
   if (typeof seconds !== "number" || !(seconds > 0 && seconds < SECONDS_MAX)) return null;
   return { ...NO_USAGE, second: Math.max(least, Math.ceil(seconds)) };

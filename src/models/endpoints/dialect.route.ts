@@ -10,9 +10,7 @@ const DIALECTS = ENDPOINTS.flatMap(({ path, dialect }) =>
   dialect === null ? [] : [{ path, below: `${path}/`, dialect }],
 );
 
-/**
- * Middleware that selects the error format of the path. Runs before any middleware that can fail.
- */
+/** Middleware that selects the path's error format. Runs before any middleware that can fail. */
 export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
   const path = c.req.path.replace(/^\/v1(?=\/v1\/)/, ""); // a client that repeats the prefix gets its own format too
   const dialect = dialectOf(path, {

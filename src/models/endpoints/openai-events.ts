@@ -16,10 +16,7 @@ export function splitAtMark(written: string): EventTemplate {
   return { before, after };
 }
 
-/**
- * An OpenAI stream as server-sent events with our ID and model. `includeUsage`: the last event has
- * usage and cost.
- */
+/** An OpenAI stream with our ID and model. `includeUsage`: the last event has usage and cost. */
 export class OpenAiStream {
   readonly ping = ": keep-alive\n\n";
   /** id, object, created, model and usage, the same in every event. */

@@ -5,7 +5,7 @@ import type { ProviderConfig } from "../core/built-in.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 
-/** The credentials: a Bedrock API key, or an access key for signatures. */
+/** A Bedrock API key, or an access key for signatures. */
 export type Credentials =
   | { readonly kind: "bearer"; readonly token: string }
   | {
@@ -20,9 +20,7 @@ export const ACCESS_KEY_ID = "AWS_ACCESS_KEY_ID";
 export const SECRET_ACCESS_KEY = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN = "AWS_SESSION_TOKEN";
 
-/**
- * Returns the configured credentials, or null. An API key takes precedence, as in AWS's own tools.
- */
+/** Returns the credentials, if any. An API key takes precedence, as in AWS's own tools. */
 export function credentialsOf(config: ProviderConfig): Credentials | null {
   const token = config.secret(BEARER_TOKEN);
   if (token !== undefined) return { kind: "bearer", token };

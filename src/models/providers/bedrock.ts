@@ -97,7 +97,7 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
 const REGION = "AWS_REGION";
 const BASE_URL = "BEDROCK_BASE_URL";
 
-/** Bedrock in this region, with its own API key or an access key. */
+/** Bedrock in this region. */
 export const BEDROCK: BuiltInProvider = {
   id: "bedrock",
   variables: [BEARER_TOKEN, ACCESS_KEY_ID, SECRET_ACCESS_KEY],
@@ -107,7 +107,7 @@ export const BEDROCK: BuiltInProvider = {
   build(config) {
     const awsRegion = awsRegionOf(config);
     const baseUrl = config.secret(BASE_URL) ?? `https://${hostIn(awsRegion)}`;
-    const credentials = credentialsOf(config) ?? { kind: "bearer", token: "" }; // only built if they are set
+    const credentials = credentialsOf(config) ?? { kind: "bearer", token: "" };
     return bedrock({ tag: config.region, awsRegion, baseUrl, credentials });
   },
 };
@@ -134,7 +134,7 @@ function isElsewhere(address: string, { region }: ProviderConfig): boolean {
 function problems(config: ProviderConfig): ConfigProblem[] {
   const found = baseUrlProblems(config, BASE_URL);
   const { aws } = rowOf(config.region);
-  if (aws === null) return found; // Bedrock isn't used in this region
+  if (aws === null) return found;
   if (isElsewhere(config.secret(BASE_URL) ?? "", config)) {
     found.push(otherPlaceProblem(BASE_URL, hostIn(aws.usual)));
   }

@@ -22,7 +22,6 @@ type OpenAiHost = {
   readonly profile: Profile;
   /** Absent: no key is sent (Ollama, vLLM on a private network). */
   readonly secret?: string;
-  /** Extra headers of every request, for gateways in front of a host. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
@@ -44,7 +43,7 @@ function withResponses(
   return {
     id,
     kinds: kindsOf(chat),
-    takesTokens: true, // OpenAI itself
+    takesTokens: true,
     readsFiles: true,
     summarizesThoughts: true,
     speaks: (wire) => wire === "responses",

@@ -49,10 +49,7 @@ export function liveProviders(config: ProviderConfig): readonly ConfiguredProvid
   return live;
 }
 
-/**
- * Returns problems of PROVIDERS and the built-in providers' variables. A deployment with problems
- * must not serve.
- */
+/** Returns providers' configuration problems. A deployment with problems must not serve. */
 export function providerProblems(config: ProviderConfig): readonly ConfigProblem[] {
   const problems = config.providers
     .filter((entry) => !PROFILES.has(entry.profile))

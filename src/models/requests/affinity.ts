@@ -17,7 +17,7 @@ const LIFETIMES: ReadonlyMap<string, number> = new Map([
 const LIFETIME_DEFAULT = 300;
 const LIFETIME_HOUR = 3600;
 
-/** Returns how long a provider caches a request's prompt. */
+/** Returns how long a provider caches a prompt. */
 export function cacheSeconds(provider: string, { hourCache }: PromptSize): number {
   return hourCache === true ? LIFETIME_HOUR : (LIFETIMES.get(provider) ?? LIFETIME_DEFAULT);
 }

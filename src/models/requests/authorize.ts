@@ -17,12 +17,11 @@ import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 
-/** A request to a key's home region for the caller and, for paid requests, a hold. */
+/** A request to a key's home region for the caller and possibly a hold. */
 export type AuthorizeRequest = RequestCredential & {
-  /** The home region looks up the key's ID. */
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
-/** The granted hold. `granted` is 0 if no hold was requested. */
+/** The granted hold. `granted` is 0 if none was requested. */
 export type Authorized = HoldGrant;
 
 const amount = z.int().check(z.minimum(0));
@@ -124,10 +123,7 @@ const answerSchema = z.discriminatedUnion("ok", [
   }),
 ]);
 
-/**
- * Parses the home region's response. Returns null if invalid. `unanswered`: an attempt failed
- * whose hold may exist.
- */
+/** Parses the response, or returns null. `unanswered`: an attempt failed whose hold may exist. */
 export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;

@@ -44,8 +44,8 @@ export type Sold = {
 };
 
 /**
- * Returns a request with its model, capable routes and maximum cost. Returns 400 with the client's
- * `param`, or 404 `model_not_found`.
+ * Returns a request with its routes and maximum cost. Returns 400 with the client's `param`, or 404
+ * `model_not_found`.
  */
 export function boundRequest(parsed: ParsedRequest, sold: Sold): Result<PaidRequest> {
   const { request, place } = parsed;

@@ -14,12 +14,12 @@ export type RouteChoice = {
   readonly preferences: RoutePreferences;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
-  /** IDs of all known providers, including those without a secret. */
+  /** Includes providers without a secret. */
   readonly providerIds: ReadonlySet<string>;
   readonly speedOf: (route: string) => RouteSpeed;
 };
 
-/** A condition that candidate routes must meet, and the field that sets it. */
+/** A condition on routes, and the field that sets it. */
 export type RouteRule = {
   readonly param: string;
   readonly problem: string;

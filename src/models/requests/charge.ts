@@ -25,7 +25,6 @@ type Seen = {
   /** Usage reported before the end. Its input is exact, its output a lower bound. */
   readonly partial?: Usage | null;
   readonly output: number;
-  /** Included in `output`. */
   readonly thought?: number;
   readonly finishReason: string | null;
 };
@@ -170,10 +169,7 @@ export function receiptOf(
   };
 }
 
-/**
- * Returns the headers of every successful paid request: route, attempts, a lowered cap and dropped
- * fields.
- */
+/** Returns the headers of every successful paid request. */
 export function receiptHeaders(run: Run, route: ServingRoute): Record<string, string> {
   const { provider, upstreamId } = route.route;
   const headers: Record<string, string> = {

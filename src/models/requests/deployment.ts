@@ -15,10 +15,7 @@ import { RouteHealth } from "../routing/route-health.ts";
 import { RouteTimes } from "../routing/route-times.ts";
 import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
-/**
- * The models and providers of this deployment. It is built once per configuration, the catalog once
- * per price change.
- */
+/** A deployment's models and providers, built once per configuration. */
 export type Deployment = {
   /** Returns the catalog at a time (Unix ms). A request keeps the prices of its catalog. */
   readonly catalogAt: (nowMs: number) => Catalog;
@@ -27,7 +24,6 @@ export type Deployment = {
   readonly providerIds: ReadonlySet<string>;
   readonly health: RouteHealth;
   readonly times: RouteTimes;
-  /** Contradictions in the configuration. Any problem makes every request fail. */
   readonly problems: readonly ConfigProblem[];
 };
 

@@ -119,17 +119,14 @@ type NotedRun = Pick<Run, "caller" | "progress" | "request" | "startedMs" | "tim
 
 const MODEL_NAME = /^[\w.:/@-]{1,128}$/;
 
-/** Returns the summary of a parsed request, without prompt content. */
+/** Returns a request's parameters, without prompt content. */
 export function summarizeRequest({ request, user, reply }: ParsedRequest): RequestSummary {
   const { model } = request.body;
   const streamed = reply.kind === "stream";
   return { model: MODEL_NAME.test(model) ? model : null, externalId: user, streamed };
 }
 
-/**
- * Records a failed or disconnected request of a known key, including errors within streams. The
- * report to its wallet follows later.
- */
+/** Records a failed or disconnected request of a known key, including errors within streams. */
 export function recordFailedRequest(
   c: Context<AppEnv>,
   summary: RequestSummary | null,
@@ -207,10 +204,7 @@ function ownWords(failure: Failure, wasAsked: boolean): Failure {
 
 const TOLD_WITHIN_MS = 1000;
 
-/**
- * Middleware that reports this isolate's failed requests of the organization before requests or
- * errors are read.
- */
+/** Middleware that reports this isolate's failed requests before requests or errors are read. */
 export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
   const failed = Isolate.of(c.var.config).get(makeFailedRequests);
   const notifying = failed.tellNow(c.var.admitted.caller.orgId, tellerOf(c));

@@ -8,9 +8,7 @@ const SILENCE_MS = 1000;
 
 export type ThinkingModel = {
   readonly mayThink: boolean;
-  /** Whether the provider returns at most a summary of the reasoning. */
   readonly summarizes: boolean;
-  /** The time when the request was sent, by the stream's clock. */
   readonly askedMs: number;
 };
 

@@ -21,7 +21,7 @@ export type OutputCap = {
   readonly whole: number;
   readonly least: number;
   readonly choices: number;
-  /** Whether the client set the cap. Only a default may be lowered to fit the credits. */
+  /** Set for a client's cap. A default may be lowered to fit the credits. */
   readonly isAsked: boolean;
 };
 
@@ -52,10 +52,7 @@ export function outputCap(model: Model, prompt: PromptSize, requested: AskedOutp
 
 const RESPONSES_REPEATS = 4;
 
-/**
- * Returns the output cap of a buffered chat: a JSON response, or log probabilities in a Responses
- * stream. Rejects a requested cap that is too high with 400.
- */
+/** Returns the output cap of a buffered chat. Rejects a requested cap that is too high with 400. */
 export function capThatFits(
   cap: OutputCap,
   body: ChatBody,

@@ -21,7 +21,7 @@ import { CallGroups } from "../../shared/call-groups.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { WalletGroups } from "../../money/wallet/grouped-wallet.ts";
 
-/** Returns the other region that has the caller's wallet, or null if this one has it. */
+/** Returns the region of the caller's wallet, or null for this one. */
 export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home | null {
   const config = c.get("config");
   if (caller.home === config.region) return null;
@@ -36,10 +36,7 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home 
   };
 }
 
-/**
- * Returns a run's services. They create a new stub for each call, because a failed stub stays
- * broken.
- */
+/** Returns a run's services. Every call creates a new stub, because a failed stub stays broken. */
 export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const { env } = c; // not c, which would keep the request in memory
   const [config, timers] = [c.get("config"), c.get("timers")];

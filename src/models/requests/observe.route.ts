@@ -44,7 +44,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (!isCounted) logRun(run, { route, status, failure });
 }
 
-/** Counts a finished run. Labels: the requested model and the provider. */
+/** Counts a finished run by requested model and provider. */
 export function countRun(run: Run, tally: Tally): void {
   const { outcome, charged, shortfall, isUnsaved, isBroken } = run.progress;
   if (isBroken) tally.count("bugs");
@@ -203,8 +203,7 @@ export function shedCounters(config: Config): ShedCounters {
 const makeSheds = (config: Config): ShedCounters => new ShedCounts(config);
 
 /**
- * Rejects a request without a slot, and counts it. It has its own log line only with
- * LOG_REQUESTS=all.
+ * Rejects and counts a request without a slot. It has its own log line only with LOG_REQUESTS=all.
  */
 export function rejectOverloaded(c: Context<AppEnv>, reason: ShedReason): Refusal {
   const { config, startedMs, requestId } = c.var;

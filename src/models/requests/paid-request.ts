@@ -44,7 +44,7 @@ export type ModelOption = {
   /** The capable routes in order, at the customer's prices; at least one. */
   readonly routes: readonly Route[];
   readonly choice?: RouteChoice | null;
-  /** The hash of the conversation, if prompt caches can influence the route. */
+  /** Set if prompt caches can influence the route. */
   readonly affinity?: string | null;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
@@ -56,8 +56,8 @@ export type ModelOption = {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * A validated paid request before the hold. The model fields are those of the called model,
- * initially the first.
+ * A validated request before the hold. The model fields are those of the called model, initially
+ * the first.
  */
 export type PaidRequest = Mutable<ModelOption> & {
   /** All models in order; absent if there is only one. */
@@ -76,7 +76,6 @@ export type PaidRequest = Mutable<ModelOption> & {
   readonly codeOf?: ParsedRequest["codeOf"];
   /** The body is empty once a route has responded. */
   native: NativeRequest | null;
-  /** Stored only if the hold allows it. */
   keep: ConversationAddition | null;
 };
 
@@ -132,9 +131,7 @@ type Progress = {
    * Whether the charge is only in the log, because neither wallet nor outbox accepted it in time.
    */
   isUnsaved: boolean;
-  /** 0 if the organization doesn't store responses. */
   keepHours: number;
-  /** Start of the latest attempt, in ms since the request. */
   askedMs: number;
   attempts: readonly FailedAttempt[];
   told: Failure | null;
@@ -164,7 +161,6 @@ export const NO_OPEN_CALL: Readonly<Progress> = {
 };
 
 export type Run = {
-  /** `req_` and 24 characters, also the ID of the hold and the generation. */
   readonly id: string;
   readonly startedMs: number;
   readonly endpoint: EndpointAdapter;
@@ -200,7 +196,6 @@ export type ServingRoute = {
   readonly failed?: readonly FailedAttempt[];
   /** Absent if the request has only one model. */
   readonly option?: ModelOption;
-  /** Whether it isn't the first route of the first model. */
   readonly isFallback?: boolean;
   readonly firstByteMs: number;
 };
@@ -210,7 +205,6 @@ export type Charge = {
   readonly kind: "settle";
   readonly route: ServingRoute;
   readonly usage: Usage;
-  /** The route's price at the final prompt size. */
   readonly price: Price;
   readonly cost: Micros;
   readonly origin?: PriceOrigin;

@@ -51,7 +51,7 @@ export async function recallStored(
 
 const PAUSES_MS: readonly number[] = [500, 3000];
 
-/** Decides after the hold whether the response will be stored, which its first event reports. */
+/** Decides whether the response will be stored, which its first event reports. */
 export function decideStoring(
   { request, progress, bodyBytes }: Run,
   { keepHours = 0 }: HoldGrant,
@@ -60,7 +60,7 @@ export function decideStoring(
   progress.keepHours = keepHours;
 }
 
-/** Starts storing a response after its last byte. The run keeps its slot until then. */
+/** Starts storing a response. The run keeps its slot until then. */
 export function storeResponse(run: Run, ended: EndedResponse): void {
   if (run.request.keep !== null) run.progress.keeping = kept(run, ended);
 }

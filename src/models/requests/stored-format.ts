@@ -20,9 +20,7 @@ import { keyHashSchema } from "../../shared/key.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 
-/**
- * A request to a key's home region about stored responses. That region looks up the key's owner.
- */
+/** A request to a key's home region, which looks up the key's owner. */
 export type StoredResponsesRequest = {
   readonly called: RequestCredential;
   readonly recall: RecallRequest | null;

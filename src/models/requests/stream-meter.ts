@@ -32,7 +32,7 @@ class TextCount {
 
 const THOUGHTLESS: ThinkingModel = { mayThink: false, summarizes: false, askedMs: 0 };
 
-/** The usage of a stream so far, for the charge and to detect its completion. */
+/** The usage of a stream so far. */
 export class StreamMeter {
   readonly #choices: number;
   readonly #finished = new Set<unknown>();

@@ -5,9 +5,8 @@ import type { RunTimer } from "./run-timer.ts";
 const encoder = new TextEncoder();
 
 /**
- * The client's side of a stream. Writing never throws, and does nothing after a disconnect. Uses an
- * IdentityTransformStream, because the platform ends a JS TransformStream in waitUntil during a
- * write.
+ * The client's side of a stream. Writing never throws. Uses an IdentityTransformStream, because the
+ * platform ends a JS TransformStream in waitUntil during a write.
  */
 export class StreamClient {
   readonly readable: ReadableStream<Uint8Array>;
@@ -63,7 +62,7 @@ export class StreamClient {
   async end(text: string): Promise<void> {
     await this.write(text);
     if (this.#gone) return;
-    this.#gone = true; // nothing more is written
+    this.#gone = true;
     await this.#writer.close().catch(() => {
       this.#left();
     });
@@ -82,7 +81,6 @@ const TICK_MS_MIN = 10;
 
 type Watched = {
   readonly events: EventStream;
-  /** Maximum wait for the first event; absent if it has arrived. */
   readonly lateMs?: number | undefined;
   readonly timer: RunTimer;
   readonly client: StreamClient;
@@ -93,8 +91,8 @@ type Watched = {
 
 /**
  * Checks at a slow tick for a silent upstream, a stuck client, the keep-alive and the run's end.
- * Stopping cancels the upstream, which ends the read in progress. A late tick shows that the
- * isolate was paused, which doesn't count.
+ * Stopping cancels the upstream. A late tick shows that the isolate was paused, which doesn't
+ * count.
  */
 export class StreamWatch {
   readonly #watched: Watched;

@@ -20,7 +20,6 @@ export type Candidate = {
   readonly upstreamId: string;
   readonly model?: string;
   readonly cap: number | null;
-  /** Set if the client uses the route's own format. */
   readonly native?: NativeBody | undefined;
 };
 
@@ -46,17 +45,13 @@ export type AttemptOptions = {
    * comments.
    */
   readonly quietMs?: number;
-  /** Default: one platform timer each. */
   readonly after?: After;
   /** Skipped if the attempt was already abandoned. */
   readonly onDispatch?: () => void;
   readonly onDropped?: (fields: readonly string[]) => void;
 };
 
-/**
- * Tries one route. Returns a response whose stream has its first events, or a failure. Closes an
- * abandoned connection.
- */
+/** Tries one route. Returns a response, whose stream has its first events, or a failure. */
 export async function attempt(
   candidate: Candidate,
   request: AttemptRequest,

@@ -163,6 +163,7 @@ export type FailoverResult = {
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
 
+/** The current candidate and its attempt number. */
 export type ActiveRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
 
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {
@@ -176,11 +177,9 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
    * Called for attempts that the request made fail. Their usage is charged if no route succeeds.
    */
   readonly onSpent?: (route: ActiveRoute, spent: FailedUsage) => void;
-  /** Skips routes that would drop a field. */
   readonly refusesDrops?: boolean;
   /** Returns false once no client waits. Then the current attempt is the last. */
   readonly mayRetry?: () => boolean;
-  /** For tests. */
   readonly pauseMs?: (ms: number) => number;
 };
 
@@ -188,8 +187,8 @@ const WAIT_SECONDS_MAX = 59;
 
 /**
  * Calls the candidates in order until one responds, at most three times per model. After an error
- * caused by the request, tries only other models. Otherwise returns `upstream_overloaded` with the
- * minimum wait after an overload, else `upstream_error`.
+ * caused by the request, tries only other models. If none is left, returns `upstream_overloaded`
+ * with the minimum wait after an overload, else `upstream_error`.
  */
 export async function failover(
   candidates: readonly Candidate[],
@@ -216,8 +215,7 @@ export async function failover(
     const onDropped = (fields: readonly string[]): void => {
       dropped = fields;
     };
-    // oxlint-disable-next-line no-await-in-loop -- a route is called only after the previous one
-    // failed
+    // oxlint-disable-next-line no-await-in-loop -- each call follows a failed one
     const answer = await attempted(order, () =>
       attempt(candidate, request, { ...options, onDispatch, onDropped }),
     );
@@ -291,7 +289,7 @@ function overloadedFor(waitMs: number): Failure {
 }
 
 /**
- * Returns a provider's failure for the client, with the cleaned message if the client can fix it.
+ * Returns the failure for the client, with the provider's cleaned message if the client can fix it.
  */
 export function failureOf(failure: ProviderFailure): Failure {
   if (failure.kind === "overloaded") return overloadedFor(failure.retryAfterMs ?? 0);

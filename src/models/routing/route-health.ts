@@ -21,7 +21,7 @@ export function isInCooldown(pass: BreakerPass | CooldownReason): pass is Cooldo
   return typeof pass !== "string" && "why" in pass;
 }
 
-/** The status of a route for operators. Routes with a closed breaker are not listed. */
+/** The status of a route for operators. */
 export type RouteStatus = {
   readonly route: string;
   readonly state: "disabled" | "overloaded" | Exclude<BreakerState, "closed">;
@@ -30,10 +30,8 @@ export type RouteStatus = {
 
 type Entry = {
   readonly breaker: Breaker;
-  /** The end of a requested wait (Unix ms); 0 for none. */
   waitUntilMs: number;
   disabledUntilMs: number;
-  /** Times that the route was disabled since its last success. */
   disabledTimes: number;
 };
 
@@ -42,9 +40,7 @@ const WAIT_MS_MAX = 60_000;
 const DISABLED_MS = 60_000;
 const DISABLED_MS_MAX = 600_000;
 
-/**
- * This isolate's routes in cooldown. Bounded and not shared, because losing an entry is harmless.
- */
+/** This isolate's routes in cooldown. Not shared, because losing an entry is harmless. */
 export class RouteHealth {
   readonly #entries = new Map<string, Entry>();
 

@@ -1,6 +1,6 @@
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
-/** Medians of a route's recent requests; null until there are enough. */
+/** A route's speed: medians of recent requests; null until there are enough. */
 export type RouteSpeed = {
   /** Time from the call to the first byte, in ms. */
   readonly latencyMs: number | null;
@@ -14,7 +14,7 @@ const OUTPUT_MIN = 16;
 
 type Samples = { readonly latencies: number[]; readonly speeds: number[] };
 
-/** The speed of routes, measured by this isolate with real requests, and not shared. */
+/** Route speeds that this isolate measured and doesn't share. */
 export class RouteTimes {
   readonly #routes = new Map<string, Samples>();
 

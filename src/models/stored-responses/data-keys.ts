@@ -6,13 +6,13 @@ const KEY_BYTES = 32;
 
 type DataKey = { readonly key: CryptoKey; readonly sealed: string };
 
-/** Creates an object's key, sealed under the first of KEY_SECRETS. */
+/** Creates a key, sealed under the first of KEY_SECRETS. */
 export async function makeDataKey(owner: string, by: SealingSecret): Promise<DataKey> {
   const raw = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
   return { key: await imported(raw), sealed: await seal(raw.toBase64(), sealedFor(owner), by) };
 }
 
-/** Returns the key, or null if none of KEY_SECRETS opens it. */
+/** Returns null if none of KEY_SECRETS opens the key. */
 export async function openDataKey(
   sealed: string,
   owner: string,

@@ -11,7 +11,7 @@ export type StoredResponse = {
   readonly hidden: boolean;
 };
 
-/** Parses a request's additions, which were validated on arrival. */
+/** Parses additions that were validated on arrival. */
 export function itemsIn(input: Uint8Array): readonly Item[] {
   return storedJson<Item[]>(textOf(input));
 }
@@ -20,12 +20,12 @@ export function responseIn(response: Uint8Array): StoredResponse {
   return storedJson<StoredResponse>(textOf(response));
 }
 
-/** Returns a link's items for the next turn: the request's, then the output. */
+/** Returns a turn's items: the request's, then the output. */
 export function itemsOfLink({ input, response }: Link): readonly Item[] {
   return [...itemsIn(input), ...responseIn(response).response.output];
 }
 
-/** Returns the response for a read. `isWhole`: with hidden reasoning. */
+/** Returns the response for a read. `isWhole` includes hidden reasoning. */
 export function responseView({ response, hidden }: StoredResponse, isWhole: boolean): Item {
   if (!hidden || isWhole) return response;
   return { ...response, output: response.output.map(withoutThoughts) };

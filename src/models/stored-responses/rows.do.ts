@@ -2,9 +2,7 @@ import type { Tables } from "../../shared/tables.do.ts";
 import type { ResponseToStore, VisibilityFilter } from "../../shared/contracts/stored-responses.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
-/**
- * An organization's stored responses. Only ownership and times are unencrypted. Times are Unix ms.
- */
+/** An organization's stored responses. Only ownership and times are unencrypted. */
 export const STORED_TABLES: Tables = {
   name: "kept responses",
   steps: [
@@ -21,14 +19,14 @@ export const STORED_TABLES: Tables = {
         ") STRICT;" +
         "CREATE TABLE answers (" +
         "id TEXT PRIMARY KEY NOT NULL," +
-        "previous TEXT," + // the response that its request continued
+        "previous TEXT," +
         "member_id TEXT NOT NULL," +
         "key_id TEXT NOT NULL," +
         "session_id TEXT," +
         "created_at INTEGER NOT NULL," +
         "expires_at INTEGER NOT NULL," +
         "data_key INTEGER NOT NULL," +
-        "bytes INTEGER NOT NULL," + // of its parts
+        "bytes INTEGER NOT NULL," +
         "forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten IN (0, 1))" + // 1: deleted, but kept while a repeat with its Idempotency-Key may return it
         ") STRICT, WITHOUT ROWID;" +
         "CREATE INDEX answers_by_end ON answers (expires_at);" +
@@ -57,7 +55,7 @@ export type PartKind = "input" | "response";
 const PART_BYTES = 1_000_000;
 const COLUMNS = "id, previous, expires_at AS expiresAt, data_key AS dataKey, bytes";
 
-/** Returns the response if it is active and its caller may see it. */
+/** Returns the response, or null if it isn't active or its caller may not see it. */
 export function selectResponse(
   sql: SqlStorage,
   id: string,

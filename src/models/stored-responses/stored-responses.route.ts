@@ -17,7 +17,7 @@ import type {
 const ENCRYPTED = "reasoning.encrypted_content";
 const NOT_STREAMED = "Stored responses can't be streamed. Omit 'stream'.";
 
-/** Handles GET /v1/responses/{id}?include[]: returns a stored response, or 404. */
+/** Handles GET /v1/responses/{id}?include[]. */
 export async function readResponseRoute(c: AppContext): Promise<Answer> {
   const { searchParams } = new URL(c.req.url);
   if (searchParams.get("stream") === "true") return invalid(NOT_STREAMED, "stream");
@@ -34,10 +34,7 @@ export async function readResponseRoute(c: AppContext): Promise<Answer> {
   return success(responseView(responseIn(text), included));
 }
 
-/**
- * Handles DELETE /v1/responses/{id}: deletes a stored response and the conversation after it.
- * Returns 404 if unknown.
- */
+/** Handles DELETE /v1/responses/{id}: deletes a stored response and the conversation after it. */
 export async function deleteResponseRoute(c: AppContext): Promise<Answer> {
   const id = idOf(c);
   const gone = await askKept(c, (kept, seenBy) => kept.forget(id, seenBy));

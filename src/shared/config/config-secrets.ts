@@ -29,7 +29,6 @@ export type PeerConfig = {
   /** An origin without a trailing slash: `https://us.example.com`. */
   readonly url: string;
   readonly signing: PeerSecret;
-  /** The current secret and, during a rotation, the next one. */
   readonly accepted: readonly PeerSecret[];
 };
 

@@ -138,7 +138,7 @@ export type Config = {
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];
   readonly aliases: Readonly<Record<string, string>>;
-  /** Built-in models that are sold even after their announced end. */
+  /** Sold even after their announced end. */
   readonly sellEnded: readonly string[];
   readonly numbers: NumberVars;
   readonly keySecrets: readonly KeySecret[];
@@ -153,7 +153,6 @@ export type Config = {
    * domain.
    */
   readonly companyDomains: "off" | "approve" | "on";
-  /** The accepted proofs of a fresh login: any, or only `auth_time`. */
   readonly stepUp: "any" | "auth_time";
   readonly payments: PaymentsConfig | null;
   readonly version: string;
@@ -247,10 +246,7 @@ export function configOf(bindings: object): ParsedConfig {
   return fresh;
 }
 
-/**
- * Returns a whole-number variable, or its default if it is unset or invalid. parseConfig reports
- * invalid ones.
- */
+/** Returns a whole-number variable, or its default if it is unset or invalid. */
 export function numberVar(bindings: object, variable: NumberVar): number {
   const [fallback, least, most] = NUMBERS[variable];
   const raw: unknown = Reflect.get(bindings, variable);

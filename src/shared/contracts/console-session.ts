@@ -22,7 +22,7 @@ export type PersonSession = {
   readonly browser: string;
 };
 
-/** The identity of a session: a key, an operator or a person. Secrets are stored only as hashes. */
+/** The identity of a session. Secrets are stored only as hashes. */
 export type ConsoleIdentity =
   | {
       readonly kind: "key";
@@ -42,11 +42,10 @@ export type OperatorIdentity = (
       readonly freshBy?: "auth_time" | "exchange";
     }
 ) & {
-  /** The organization that the operator views as its owner. */
   readonly as?: string;
 };
 
-/** A session during a call, with its expiry (Unix ms) and the rest of its account's minute. */
+/** A session during a call. The rate is the rest of its account's minute. */
 export type EnteredSession = {
   readonly identity: ConsoleIdentity;
   readonly expiresAt: number;
@@ -62,7 +61,7 @@ export type ConsoleSessionCalls = {
   list(): Promise<Result<readonly ListedSession[]>>;
 };
 
-/** A session for display to its person. Its name grants no access. */
+/** A session for display. Its name grants no access. */
 export type ListedSession = {
   readonly name: string;
   readonly identity: ConsoleIdentity;

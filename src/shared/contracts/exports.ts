@@ -1,7 +1,7 @@
 import type { Micros } from "../money.ts";
 import type { Price } from "../usage.ts";
 
-/** The facts that charges are grouped by. `tags` are the declared tags as JSON, or "". */
+/** The facts that charges are grouped by. `tags` is JSON, or "". */
 export type ChargeFacts = {
   readonly keyId: string;
   readonly model: string;
@@ -22,7 +22,7 @@ export type LedgerCredit = {
   readonly amountMicro: Micros;
   readonly reference: string;
 };
-/** A page of a UTC day's charges, by ledger time. The first page includes the day's credits. */
+/** A page of a UTC day's charges. The first page includes the day's credits. */
 export type ChargesQuery = {
   readonly day: string;
   readonly after: string | null;

@@ -7,7 +7,6 @@ export type PlacedHold = Purpose & {
   readonly id: string;
   readonly state: RequestState;
   readonly keyId: string;
-  /** The session that placed it; null for a key. */
   readonly sessionId: string | null;
   readonly externalId: string | null;
   readonly grantedMicro: Micros;
@@ -20,7 +19,7 @@ export type HoldParty =
   | { readonly kind: "merchant"; readonly name: string }
   | { readonly kind: "key"; readonly keyId: string; readonly sessionId: string | null };
 
-/** An action on a placed hold. A null `amountMicro` captures all of it. `expiresAt` is Unix ms. */
+/** An action on a hold. A null `amountMicro` captures all of it. */
 export type HoldAction =
   | { readonly kind: "capture"; readonly amountMicro: Micros | null }
   | { readonly kind: "release" }

@@ -5,7 +5,7 @@ import type { Micros } from "../money.ts";
 
 export const PURCHASE_ID = "pur_";
 
-/** A purchase on Stripe's page, or with the saved card, manually or automatically. */
+/** The way to pay: Stripe's page, or the saved card, manually or automatically. */
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
@@ -61,7 +61,6 @@ export type PurchaseRecord = {
   readonly actor: Actor;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** The customer's deadline. */
   readonly expiresAt: number | null;
   readonly customerId: string | null;
   readonly sessionId: string | null;
@@ -101,7 +100,7 @@ export type TopUpRequest = {
   readonly wantedAt: number;
 };
 
-/** A possible change at Stripe. The object is read to verify it. */
+/** A possible change at Stripe, which is read to verify it. */
 export type Hint = {
   readonly eventId: string;
   readonly orgId: string;
@@ -153,7 +152,6 @@ export type PaymentRefunded = {
   readonly purchaseId: string;
   readonly backMicro: Micros;
   readonly reading: number;
-  /** Disables automatic purchases. */
   readonly isDisputed: boolean;
 };
 
@@ -161,7 +159,6 @@ export type PurchaseOutcome = {
   readonly event: NewEvent;
   /** The parts of the event's ID, so that it is recorded once. */
   readonly once: readonly string[];
-  /** Affects the next automatic purchase. */
   readonly topUp: { readonly id: string; readonly end: TopUpEnd } | null;
 };
 export type TopUpEnd =

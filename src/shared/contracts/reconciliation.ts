@@ -20,10 +20,7 @@ export type Reconciliation = {
   readonly rowsRead: number;
   readonly next?: ReconcileState;
 };
-/**
- * The state of a reconciliation between slices. `tries` counts restarts. A null `run` starts a new
- * one.
- */
+/** The state between slices. `tries` counts restarts. A null `run` starts a new one. */
 export type ReconcileState = { readonly tries: number; readonly run: ReconcileRun | null };
 /** The totals so far. The next rows are those of `table` after the key `after`. */
 export type ReconcileRun = {
@@ -35,7 +32,6 @@ export type ReconcileRun = {
   readonly usage: Readonly<Record<string, number>>;
   readonly holds: number;
   readonly held: number;
-  /** The newest ledger row, the newest rollup, and the number of rows since. */
   readonly newest: number;
   readonly rolled: number;
   readonly later: number;
@@ -43,10 +39,9 @@ export type ReconcileRun = {
   readonly entered: number;
   readonly used: number;
   readonly charged: number;
-  /** The result, with the differences found at the start. */
   readonly answer: Omit<Reconciliation, "next">;
 };
-/** Limits of a reconciliation. Without `withinMs`, reads all rows. `rowsMax` limits a slice. */
+/** Limits of a reconciliation. `rowsMax` is per slice. */
 export type ReconcileAsk = {
   readonly from?: ReconcileState;
   readonly withinMs?: number;

@@ -44,7 +44,6 @@ export type RowsQuery = {
   readonly providers: readonly string[] | null;
   readonly keyIds: readonly string[] | null;
   readonly externalIds: readonly string[] | null;
-  /** Absent or null matches any. */
   readonly tag?: TagFilter | null;
   readonly members: KeyMembers | null;
   readonly latency: boolean;
@@ -67,8 +66,8 @@ export type RowsReport = {
 };
 
 /**
- * A query for settled requests admitted from `fromMs` to before `beforeMs` (Unix ms). A null model
- * matches all.
+ * A query for settled requests admitted from `fromMs` to before `beforeMs`. A null model matches
+ * all.
  */
 export type CostQuery = {
   readonly fromMs: number;
@@ -101,7 +100,6 @@ export type AlertRecord = {
   readonly id: string;
   readonly kind: "user_daily" | "user_monthly" | "low_balance";
   readonly externalId: string | null;
-  /** The day or month; null for the balance. */
   readonly period: string | null;
   readonly threshold: number | null;
   readonly limitMicro: Micros;

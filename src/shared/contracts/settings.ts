@@ -13,10 +13,8 @@ export type SettingsRecord = {
   readonly lowBalanceThresholdMicro: Micros | null;
   /** Hours that /v1/responses stores responses, 0 to 720. 0 turns storage off. */
   readonly keepResponsesHours: number;
-  /** The conditions of automatic purchases; null if off. */
   readonly autoTopUp: AutoTopUp | null;
   readonly tagKeys: readonly string[];
-  /** The allowed models, providers and data regions; null for all. */
   readonly policy: Policy | null;
   /** The operator's policy. The organization's can only narrow it. */
   readonly operatorPolicy: Policy | null;

@@ -24,7 +24,6 @@ export type StreamedRow = {
   readonly kind: "usage" | "credit" | "rollup";
   readonly firstSeq: number;
   readonly seq: number;
-  /** The change of the balance, and the new balance. */
   readonly amountMicro: Micros;
   readonly balanceMicro: Micros;
   readonly createdAt: number;

@@ -47,8 +47,8 @@ export type RequestRecord = {
   readonly failure?: Failure | null;
 };
 /**
- * A filter on requests admitted from `fromMs` to before `beforeMs` (Unix ms), older than the ID
- * `after`. Null matches any.
+ * A filter on requests admitted from `fromMs` to before `beforeMs`, older than the ID `after`. Null
+ * matches any.
  */
 export type RequestQuery = {
   readonly fromMs: number;
@@ -79,7 +79,6 @@ export type HoldRecord = {
   readonly admittedAt: number;
   readonly grantedMicro: Micros;
   readonly expiresAt: number;
-  /** Set for a hold placed by a client. */
   readonly purpose?: Purpose | null;
 };
 export type HoldsPage = {
@@ -88,8 +87,7 @@ export type HoldsPage = {
 };
 
 /**
- * A filter on events from `from` to before `to` (Unix ms), older than the event `after`. Null
- * matches any.
+ * A filter on events from `from` to before `to` (Unix ms), older than `after`. Null matches any.
  */
 export type EventQuery = {
   readonly type: EventType | null;
@@ -97,12 +95,10 @@ export type EventQuery = {
   readonly to: number | null;
   readonly limit: number;
   readonly after: string | null;
-  /** The members that caused the events, or that they are about. */
   readonly memberIds?: readonly string[];
 };
 /**
- * A page of events, newest first. `dropped` counts events deleted from the full log, and `until` is
- * the newest one's time.
+ * A page of events, newest first. `dropped` counts events deleted from the full log until `until`.
  */
 export type EventPage = {
   readonly events: readonly EventRecord[];

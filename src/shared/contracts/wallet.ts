@@ -63,7 +63,6 @@ export type {
 } from "./wallet-pages.ts";
 
 export type HoldRequest = {
-  /** `req_` and 24 characters. A repeat of the ID and content returns the same result. */
   readonly id: string;
   readonly least: Micros;
   readonly most: Micros;
@@ -73,7 +72,6 @@ export type HoldRequest = {
    * Whether the client set an output cap. Otherwise, at most half of the available amount is held.
    */
   readonly hasCap: boolean;
-  /** Tokens at the prompt's upper bound. */
   readonly tokens: TokenAsk;
   /** The model's name in the request and its ID. Keys with a model list reject a null. */
   readonly model: { readonly sent: string; readonly id: string } | null;
@@ -83,7 +81,7 @@ export type HoldRequest = {
   readonly peer: boolean;
   readonly idempotency: Idempotency | null;
   readonly priceList?: string | null;
-  /** The hash of the conversation, if a route may have its prompt cached. */
+  /** Set if a route may have the conversation's prompt cached. */
   readonly affinity?: string | null;
   /** Set for a hold of the client, which has no model, tokens or prices. */
   readonly placed?: Purpose & { readonly expiresInS: number };
@@ -114,7 +112,7 @@ export type AdmittedHold = {
 
 export type Settlement = {
   readonly id: string;
-  /** The actual cost. The charge is at most the hold and the available amount. */
+  /** The charge is at most the hold and the available amount. */
   readonly cost: Micros;
   readonly generation: Generation;
 };
@@ -144,7 +142,7 @@ export type CreditRequest = {
   readonly actor?: Actor;
 };
 
-/** Changes to an end user. Absent fields keep their value or get the default. */
+/** Changes to an end user. Absent fields keep their value. */
 export type EndUserChange = {
   readonly monthlyQuotaMicro?: Micros | null | undefined;
   readonly dailyQuotaMicro?: Micros | null | undefined;
@@ -182,7 +180,7 @@ export type Vitals = {
   readonly openHolds: number;
   readonly oldestHoldMs: number | null;
   readonly isUnpublished: boolean;
-  /** Whether D1 belongs to another wallet. Then this one rejects holds. */
+  /** If set, D1 belongs to another wallet, and this one rejects holds. */
   readonly isInConflict: boolean;
   readonly bytes: number;
 };

@@ -28,7 +28,6 @@ export type AppEnv = {
     dialect?: Dialect;
     startedMs: number;
     config: Config;
-    /** Starts before the body is read. */
     admission: Promise<Result<Admitted>>;
     /** Set instead of `admission` for a key that the hold admits. Other calls use its `admit`. */
     presumed?: PresumedCaller;
@@ -40,7 +39,6 @@ export type AppEnv = {
     admissionMs: number;
     member: Member;
     operator: { readonly name: string; readonly role: OperatorRole };
-    /** Set instead of `member` if the database fails. */
     memberUnread: Failure;
     timers: Timers;
     peer: Region;
@@ -49,7 +47,7 @@ export type AppEnv = {
     failure?: LoggedFailure;
     failed?: Failure;
     met?: Caller;
-    /** Set if the handler writes the log line itself, after the charge. */
+    /** Set if the handler writes the log line after the charge. */
     logged?: boolean;
   };
 };
@@ -75,9 +73,8 @@ export type PresumedCaller = {
 export type AppContext = Context<AppEnv>;
 
 /**
- * The outermost middleware. Creates the request ID (only other regions can set it), rejects
- * requests of a misconfigured deployment, answers preflights, and adds headers and a log line.
- * Never reads a body.
+ * The outermost middleware. Creates the request ID, rejects requests of a misconfigured deployment,
+ * answers preflights, and adds headers and a log line. Never reads a body.
  */
 export async function requestContext(c: AppContext, next: Next): Promise<void> {
   c.set("startedMs", now(c.env));
@@ -99,7 +96,7 @@ export function fail(c: AppContext, failure: Failure): Response {
   });
 }
 
-/** Returns a 500 without details after a bug. For `app.onError`. */
+/** Returns a 500 without details after a bug. */
 export function failUnexpectedly(error: unknown, c: AppContext): Response {
   logException(error, { request_id: c.get("requestId") });
   return fail(c, { kind: "internal" });

@@ -34,8 +34,8 @@ export function allowsOrigins(path: string): boolean {
 }
 
 /**
- * Returns the response to OPTIONS, before authentication. Repeats the requested headers, because `*` doesn't
- * include Authorization.
+ * Returns the response to OPTIONS. Repeats the requested headers, because `*` doesn't include
+ * Authorization.
  */
 export function preflight(request: Request): Response {
   const requested = request.headers.get("access-control-request-headers");
@@ -50,7 +50,7 @@ export function preflight(request: Request): Response {
   });
 }
 
-/** Allows any origin, or one of `origins`. Never allows credentials, so no page can use a visitor's key. */
+/** Allows origins, but never credentials, so no page can use a visitor's key. */
 export function allowOrigin(
   headers: Headers,
   origin: string | undefined,

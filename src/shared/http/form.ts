@@ -97,9 +97,7 @@ function textOf(bytes: Uint8Array): string | null {
   }
 }
 
-/**
- * Returns a form's fields as an object. `name[]` is always a list. Fails with 400 for another repeated name.
- */
+/** Returns a form's fields. `name[]` is always a list. Fails with 400 for another repeated name. */
 export function formObject(fields: readonly FormField[]): Result<object> {
   const values = new Map<string, unknown>();
   for (const [name, value] of fields) {

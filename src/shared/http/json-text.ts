@@ -66,7 +66,7 @@ function scanStructure(
 ): { readonly members: number; readonly values: number } | string {
   let members = 0;
   let values = 0;
-  const open: number[] = []; // names of each open object or array
+  const open: number[] = [];
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case QUOTE:

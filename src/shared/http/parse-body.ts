@@ -15,8 +15,8 @@ export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result
 export type FieldsSchema = z.core.$ZodType & { readonly shape: object };
 
 /**
- * Parses a body like `parseBody`, but rejects unknown fields. Ignores `readOnly` fields, so clients can send
- * a record back.
+ * Parses a body like `parseBody`, but rejects unknown fields. Clients can send a record back,
+ * because `readOnly` fields are ignored.
  */
 export function parseFields<Schema extends FieldsSchema>(
   schema: Schema,
@@ -35,7 +35,7 @@ export function parseFields<Schema extends FieldsSchema>(
 const GIVEN_TWICE: readonly string[] = [];
 
 /**
- * Parses query parameters by schema. Fails with 400 and `param`, also for a repeated parameter. Ignores
+ * Parses query parameters. Fails with 400 and `param`, also for a repeated parameter. Ignores
  * unknown ones.
  */
 export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T> {
@@ -46,7 +46,7 @@ export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T
   return parseBody(schema, Object.fromEntries(query));
 }
 
-/** A query parameter given once. Its checks set their own messages. */
+/** A query parameter given once. */
 export const once = z.string({
   error: ({ code }) => (code === "invalid_type" ? "must be given once" : undefined),
 });

@@ -51,7 +51,7 @@ function makeOpenRooms(): Record<"anonymous" | "stripe", InFlight> {
   return { anonymous: new InFlight(limits), stripe: new InFlight(limits) };
 }
 
-/** Reads a small unauthenticated body in separate memory, shared by address. Fails with 503 if it is full. */
+/** Reads a small unauthenticated body in separate memory. Fails with 503 if it is full. */
 export async function readAnonymous<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,

@@ -1,8 +1,8 @@
 import { getPath } from "hono/utils/url";
 
 /**
- * Returns the path for matching routes: `//models` and `/models/` become `/models`, `/v2/rerank` becomes
- * `/v1/rerank`. Encoded slashes stay.
+ * Returns the path for matching routes: `/models` for `//models` and `/models/`, `/v1/rerank` for
+ * `/v2/rerank`. Encoded slashes stay.
  */
 export function routingPath(request: Request): string {
   const path = getPath(request);
@@ -17,8 +17,8 @@ function renamed(path: string): string {
 }
 
 /**
- * Reports whether all percent-escapes are valid UTF-8. The router doesn't decode others, so `%zz` and `%25zz`
- * would match.
+ * Reports whether all percent-escapes are valid. The router doesn't decode others, so `%zz` and
+ * `%25zz` would match.
  */
 export function hasValidEscapes(url: string): boolean {
   if (!url.includes("%")) return true;

@@ -3,10 +3,7 @@ import type { LogFields } from "../log.ts";
 
 const LINE_EVERY_MS = 1000;
 
-/**
- * A log line for frequent events: the first immediately, then one per second, with counts by name and the
- * last event.
- */
+/** A log line for frequent events: the first immediately, then one per second with counts. */
 export class SummedLine {
   readonly #event: string;
   #lineMs = -Infinity;

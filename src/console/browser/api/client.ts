@@ -10,7 +10,7 @@ export type Filling<C extends Call> = {
   readonly idempotencyKey?: string;
 };
 
-/** The failure of a call. A `status` of 0 means no response. */
+/** A failed call. A `status` of 0 means no response. */
 export type CallFailure = {
   readonly status: number;
   readonly code: string;
@@ -27,7 +27,7 @@ const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
 const NOTHING = { status: 0, code: "no_answer", param: null, requestId: null, docsUrl: null };
 
-/** The organization that this page shows. The region rejects calls for another one. */
+/** The page's organization. The region rejects calls for another one. */
 export const shown: { organization: string | null } = { organization: null };
 
 /** Returns a call's URL, which also identifies its cached state. */
@@ -79,7 +79,10 @@ export async function readFile<C extends ReadCall>(
   }
 }
 
-/** Exchanges a key or an operator token for a session cookie. Repairs text that was broken while pasting. */
+/**
+ * Exchanges a key or an operator token for a session cookie. Repairs text that was broken while
+ * pasting.
+ */
 export async function login(key: string): Promise<Outcome<Session>> {
   return (await send(`${BASE}/login`, {
     method: "POST",

@@ -1,7 +1,7 @@
 import { failureOf } from "./client.ts";
 import type { CallFailure } from "./client.ts";
 
-/** The progress of a playground response. Times are ms since the request. */
+/** Progress of a playground response. Times are ms since the request. */
 export type StreamProgress =
   | {
       readonly kind: "head";

@@ -1,7 +1,7 @@
 import { grouped, left, percent, spent } from "./money.ts";
 import { took } from "./time.ts";
 
-/** The unit of a chart's values. Spend rounds up and balances down; `rate` is per second. */
+/** The unit of a chart. Spend rounds up and balances down; `rate` is per second. */
 export type Unit = "spend" | "balance" | "count" | "ms" | "share" | "rate";
 
 export const FORMATS: Readonly<Record<Unit, (value: number) => string>> = {

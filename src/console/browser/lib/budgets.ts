@@ -17,7 +17,7 @@ export function limitOf(budget: Partial<Budget>): readonly [unit: BudgetUnit, li
   return requests === undefined ? ["dollars", dollars ?? 0] : ["requests", requests];
 }
 
-/** Formats an amount in its unit. By default, rounds dollars up, as for spend. */
+/** Formats an amount in its unit. Rounds dollars up by default, as for spend. */
 export function inUnit(unit: BudgetUnit, amount: number, money: typeof left = spent): string {
   return unit === "dollars" ? money(microsOf(amount)) : counted(amount, unit.slice(0, -1));
 }
@@ -62,10 +62,7 @@ function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
   };
 }
 
-/**
- * Returns the list with a budget replaced, added (if `budget` is undefined) or removed (if nothing is
- * entered).
- */
+/** Replaces a budget, adds it (if `budget` is undefined) or removes it (if nothing is entered). */
 export function listWith(
   budgets: readonly ListedBudget[],
   budget: ListedBudget | undefined,

@@ -34,7 +34,7 @@ export function exact(micros: number): string {
   return `$${whole}.${decimals.replace(/0{1,2}$/, "")}`;
 }
 
-/** Formats the exact micro-credits, for tooltips. */
+/** Formats the exact micro-credits. */
 export function inMicros(micros: number): string {
   return `${grouped(micros)} micro-credits ($${(micros / MICROS).toFixed(6)})`;
 }
@@ -65,7 +65,7 @@ export function short(count: number): string {
   return `${value >= 100 ? Math.floor(value) : value}${letter}`;
 }
 
-/** Formats a fraction of 0 to 1: `12%`, `<1%`, `>99%`. */
+/** Formats a fraction: `12%`, `<1%`, `>99%`. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.01) return "<1%";
   if (share < 1 && share > 0.99) return ">99%";

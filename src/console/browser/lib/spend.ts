@@ -7,7 +7,7 @@ const METRICS = [
 ] as const;
 export type Metric = (typeof METRICS)[number];
 type Amounts = Readonly<Record<Metric, number>>;
-/** A group's sums on a UTC day. A null group is none. */
+/** Sums on a UTC day. A null group is none. */
 export type DayRow = Amounts & {
   readonly day: string;
   readonly group: string | null;
@@ -73,7 +73,7 @@ export function quantile(values: readonly number[], share: number): number | nul
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;
 }
 
-/** Returns the cached fraction of each day's prompt tokens; null for a day without prompts. */
+/** Returns the cached fraction of each day's prompt tokens. */
 export function cacheShares(
   rows: readonly DayRow[],
   days: readonly string[],

@@ -3,7 +3,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** Formats a time: relative within a day, else as local date, with `withClock` to the minute. */
+/** Formats a time: relative within a day, else as local date. */
 export function when(time: string | number, now: number, withClock = false): string {
   const at = new Date(time);
   const past = now - at.getTime();

@@ -15,7 +15,6 @@ export function NewKey({
   models = null,
 }: {
   onClose: () => void;
-  /** The initially allowed models; null for all. */
   models?: readonly string[] | null;
 }) {
   const [name, setName] = useState("");

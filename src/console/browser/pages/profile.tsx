@@ -85,7 +85,7 @@ function DeleteAccount({ me, onClose }: { me: Me; onClose: () => void }) {
         <input
           type="checkbox"
           checked={givesUp}
-          // not onChange: the dialog draws again between the two events and would undo the click
+          // Switches the organization, and shows nothing of one to the next.
           onInput={(event) => setGivesUp(event.currentTarget.checked)}
         />{" "}
         Give up the credits of closed organizations

@@ -7,7 +7,7 @@ const EVERY_MS = 1000;
 const TRIES = 60;
 const TRIES_OF_NOTHING = 4;
 
-/** Returns the newest requests of the session's key or person; undefined if a key has no access. */
+/** Returns the newest requests; undefined if a key has no access. */
 export async function newestRequests(): Promise<readonly Generation[] | undefined> {
   const { key } = session.get() ?? {};
   if (key?.limited === true) return undefined;

@@ -1,10 +1,10 @@
 import { cell } from "./cell.ts";
 import { session } from "./session.ts";
 
-/** A key with its secret, to fill into code blocks. A null `id` means the key is unknown. */
+/** A key with its secret. A null `id` means the key is unknown. */
 export type HeldKey = { readonly secret: string; readonly id: string | null };
 
-/** The key that the Connect page fills in. Exists only in this tab's memory, until logout or reload. */
+/** The Connect page's key. Exists only in this tab's memory, until logout or reload. */
 export const connectKey = cell<HeldKey | null>(null);
 
 let account: string | null | undefined;

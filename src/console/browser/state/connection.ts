@@ -1,7 +1,7 @@
 import { cell } from "./cell.ts";
 
 /**
- * The time of the next call to an unavailable region (Unix ms), 0 during it; null while the region responds.
+ * The next call to an unavailable region (Unix ms); 0 during it, null while the region responds.
  */
 export const nextTry = cell<number | null>(null);
 
@@ -16,7 +16,7 @@ export function onRetry(retry: () => boolean): () => void {
   return () => retries.delete(retry);
 }
 
-/** Records a call without response, and schedules a retry of all reads, with increasing delays. */
+/** Records a call without response, and schedules retries with increasing delays. */
 export function lostConnection(): void {
   if (timer !== undefined) return;
   const wait = STEPS_MS[Math.min(failures, STEPS_MS.length - 1)] ?? 0;

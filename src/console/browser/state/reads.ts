@@ -61,7 +61,7 @@ export function emptyRead<T>(latest: T): Read<T> {
   return { latest, at: 0, failure: undefined, again: () => undefined };
 }
 
-/** Does the same as `useRead` for a custom call. `url` is its cache key; null loads nothing. */
+/** Does the same as `useRead` for a custom call. `url` is its cache key. */
 export function useLoaded<T>(
   url: string | null,
   load: () => Promise<Outcome<T>>,

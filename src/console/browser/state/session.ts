@@ -40,8 +40,8 @@ export async function leave(): Promise<void> {
 }
 
 /**
- * Reports whether a session may make a call, to hide actions that would be rejected. `isOwn`: the
- * object belongs to the session's member, which is always true for lists.
+ * Reports whether a session may make a call. `isOwn`: the object belongs to the session's member,
+ * which is always true for lists.
  */
 export function may(who: Session, call: Call, isOwn = true): boolean {
   return who.may[call] === "all" || (isOwn && who.may[call] === "own");

@@ -4,7 +4,7 @@ import { grouped, inMicros, left, percent, short, spent } from "../lib/money.ts"
 import { exactly, when } from "../lib/time.ts";
 import { useNow } from "../state/now.ts";
 
-/** An amount of money, left or spent. Its tooltip shows the exact micro-credits. */
+/** An amount of money. The tooltip shows the exact micro-credits. */
 export function Money({ micros, kind = "spent" }: { micros: number; kind?: "left" | "spent" }) {
   const text = kind === "left" ? left(micros) : spent(micros);
   return (
@@ -37,7 +37,7 @@ export function ModelName({ id }: { id: string }) {
   );
 }
 
-/** A relative time. Its tooltip shows the local and UTC time. */
+/** A relative time. The tooltip shows the local and UTC time. */
 export function Time({
   at,
   none = "never",

@@ -13,7 +13,7 @@ import { session, useSession } from "../state/session.ts";
 import { Dialog, Form, Input } from "./dialog.tsx";
 import { Failed } from "./states.tsx";
 
-/** The dialog that asks for a fresh login while a change waits for it. */
+/** The dialog for a fresh login that a change needs. */
 export function ConfirmLogin() {
   const asked = useCell(confirming);
   return asked && <ConfirmDialog {...asked} />;
@@ -107,7 +107,7 @@ function Paste({ onDone }: { onDone: (now: Session) => void }) {
   );
 }
 
-/** The page where a login in a new tab ends. It notifies the first tab and closes itself. */
+/** The page where a login in a new tab ends. It notifies the first tab and closes. */
 export function Confirmed() {
   const { query } = useCell(route);
   const { flow = "", why = null } = query;

@@ -1,7 +1,7 @@
 import { useQuery } from "../state/route.ts";
 
 /**
- * A choice in the filter bar, stored in the address under `name`. The first option is the default and is
+ * A choice in the filter bar, stored in the address. The first option is the default and is
  * omitted.
  */
 export function Choice({
@@ -30,7 +30,7 @@ export function Choice({
   );
 }
 
-/** A text in the filter bar. It applies when typing ends, not at each letter. */
+/** A text in the filter bar. Applies when typing ends, not at each letter. */
 export function Text({ name, label }: { name: string; label: string }) {
   const [query, update] = useQuery();
   return (

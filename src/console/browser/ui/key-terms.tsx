@@ -10,7 +10,6 @@ export type Terms = {
   readonly budget_period: string;
   readonly allowed_models: string;
   readonly end_user: string;
-  /** Local time in the format of a date field, to the minute. */
   readonly expires_at: string;
 };
 

@@ -44,7 +44,7 @@ export function fetchWhenIdle(pages: readonly Part[]): () => void {
 
 const IDLE_MS = 3000;
 
-/** A page that loads its script when shown. Shows a failure to load. */
+/** Loads a page's script when shown. */
 export function LazyPage({ page, height = 480 }: { page: Part; height?: number }) {
   const [, draw] = useState(0);
   const [isLost, setLost] = useState(false);

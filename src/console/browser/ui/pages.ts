@@ -9,7 +9,6 @@ export type Pager<T> = {
   readonly label: string;
   readonly previous: (() => void) | undefined;
   readonly next: (() => void) | undefined;
-  /** Whether a filter applies, so an empty list may have other rows. */
   readonly isFiltered: boolean;
   readonly all: () => AsyncIterable<readonly T[]>;
 };

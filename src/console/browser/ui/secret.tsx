@@ -14,7 +14,7 @@ type Props = {
   readonly onClose: () => void;
 };
 
-/** A secret, shown once. Asks before closing if it wasn't copied. */
+/** A secret, shown once. Closing it uncopied needs a second click. */
 export function Secret({ title, secret, noun, note = "", uses, use, onClose }: Props) {
   const [copied, setCopied] = useState(false);
   const [asked, setAsked] = useState(false);

@@ -142,7 +142,7 @@ export function ReadResult<T>({
   return <Skeleton height={height} />;
 }
 
-/** Does the same as `ReadResult` for a word or number in a line. */
+/** Does the same as `ReadResult` within a line. */
 export function Inline<T>({
   read,
   children,

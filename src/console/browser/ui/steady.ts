@@ -13,7 +13,7 @@ export type Steady<T> = {
   };
 };
 
-/** Holds back new rows while the pointer or focus is in a list. `of` identifies the list. */
+/** Holds back new rows while the pointer or focus is in a list. */
 export function useSteady<T extends { readonly id: string }>(
   rows: readonly T[],
   of: string,

@@ -86,7 +86,7 @@ const MINIMAX_AND_QWEN_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** Open-weight models of Chinese companies, hosted by them or by American hosts. */
+/** Open-weight models, hosted by their companies or by American hosts. */
 export const CHINESE_MODELS: readonly CatalogEntry[] = [
   ...DEEPSEEK_MODELS,
   ...MOONSHOT_MODELS,

@@ -51,8 +51,8 @@ const GPT_5_4_NANO_ENDS = "2027-03-31";
 const SOL_5_6_AFTER: readonly PriceChange[] = [["2026-11-22", [5, 0.5, 6.25, 30], "2026-09-22"]];
 
 /**
- * OpenAI's models with the dates of their release and price (from September on OpenAI's own pages).
- * From 5.6 on, a cache write costs 1.25 x input. o4-mini ended on 2026-10-23.
+ * OpenAI's models with the dates of their release and price. From 5.6 on, a cache write costs 1.25
+ * x input. o4-mini ended on 2026-10-23.
  */
 export const OPENAI_MODELS: readonly CatalogEntry[] = [
   gpt("gpt-6.1-sol", ["2026-09-29", "2026-10-26"], GPT_6_1, [2, 0.1, 2.5, 10]),

@@ -50,7 +50,7 @@ export function chatAnswer(
 
 type RawChoice = JsonObject & Named<"index" | "message" | "finish_reason">;
 
-/** Returns the embeddings in the order of their inputs, or null if a vector is missing. */
+/** Returns the embeddings in order, or null if a vector is missing. */
 export function embeddingsAnswer(
   raw: Named<"data" | "usage" | "model">,
   call: EmbeddingsCall,

@@ -5,7 +5,7 @@ import type { OutgoingForm } from "../../core/outgoing-body.ts";
 import type { CallOf, JsonObject, ProviderResponse, StreamEvent } from "../../core/provider.ts";
 import type { IdShape } from "../../core/tool-call-id.ts";
 
-/** The differences between families of OpenAI-compatible hosts, as data. */
+/** Differences between OpenAI-compatible hosts, as data. */
 export type Profile = {
   /** Fields that are forwarded unchanged. Others are dropped. Empty: the kind isn't supported. */
   readonly chatFields: ReadonlySet<string>;
@@ -17,13 +17,11 @@ export type Profile = {
   readonly implied?: readonly Implied[];
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
-  /** Caps the output of one choice. */
   readonly capField: "max_completion_tokens" | "max_tokens";
   /** Fields that request usage in streams. Null if usage comes anyway and the field is rejected. */
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
   /** Whether `developer` messages are supported. Otherwise they are sent as `system`. */
   readonly developerRole: boolean;
-  /** Set if only universally supported features may be sent. */
   readonly plain?: PlainStyle;
   /**
    * Fields of earlier turns sent back in addition to OpenAI's. With `plain`, `PlainStyle` decides.

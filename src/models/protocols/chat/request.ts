@@ -15,13 +15,10 @@ import { FILENAME } from "../../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { AssistantCall } from "../../core/conversation.ts";
 
-/** The body to send, or a failure if the host doesn't support the call. */
+/** The body, or a failure if the host doesn't support the call. */
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
-/**
- * Returns a host's chat body: the profile's fields, by its rules and names, with our model, cap and
- * stream flags.
- */
+/** Returns a host's chat body by its profile, with our model, cap and stream flags. */
 export function chatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
   const { oneChoice, plain, chatFields, chatExtras, implied = [] } = profile;
   if (chatFields.size === 0) return UNSUPPORTED;

@@ -26,7 +26,7 @@ export const part = shape({ text: textOf, thinking: textOf });
 const message = shape({ tool_plan: textOf, content: list(part), tool_calls: list(call) });
 const answer = shape({ message: optional(message), finish_reason: asIs, usage: asIs });
 
-/** Converts the response of POST /v2/chat to OpenAI's completion. Returns null if invalid. */
+/** Converts the response of POST /v2/chat. Returns null if invalid. */
 export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { message, finish_reason: why, usage: reported } = answer(raw);
   if (message === null) return null;

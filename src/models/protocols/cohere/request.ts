@@ -156,7 +156,7 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "clustering",
 ]);
 
-/** Returns a request for POST /v2/embed. `input_type` is an extension of the client's request. */
+/** Returns a request for POST /v2/embed. `input_type` is an extension. */
 export function embedRequest({ body, upstreamId }: EmbeddingsCall): JsonObject | ProviderFailure {
   const { input_type: purpose = "search_document", dimensions } = body;
   if (!INPUT_TYPES.has(purpose)) {

@@ -5,14 +5,12 @@ import { answerToolName, formatOf } from "../../core/prompt.ts";
 import type { JsonObject, ChatCall } from "../../core/provider.ts";
 import { familyOf, forcingOf } from "./models.ts";
 
-/** The way in which a model is made to follow `response_format`. */
+/** The way to make a model follow `response_format`. */
 export type AnswerFormat =
   | { readonly kind: "text" }
-  /** Claude's own `output_config.format`. */
   | { readonly kind: "schema"; readonly output: JsonObject }
   /** A call of a tool whose parameters are the schema. Its input becomes the content. */
   | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
-  /** An instruction. */
   | { readonly kind: "told"; readonly words: string };
 
 const TEXT: AnswerFormat = { kind: "text" };

@@ -44,7 +44,7 @@ type Exception = {
   readonly headers?: Headers;
 };
 
-/** Returns the failure of a response outside 2xx. `secrets`: our values that it may quote. */
+/** Returns the failure of a response outside 2xx, which may quote `secrets`. */
 export function bedrockFailure(
   status: number,
   headers: Headers,

@@ -4,7 +4,7 @@ import type { Tool, Tools } from "../../core/tools.ts";
 import type { AnswerFormat } from "./answer-format.ts";
 import { familyOf, forcingOf } from "./models.ts";
 
-/** The tools of a Converse request, and their effect on its other fields. */
+/** A request's tools, and their effect on its other fields. */
 export type ToolFields = {
   readonly toolConfig?: JsonObject;
   /**

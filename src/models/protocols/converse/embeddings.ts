@@ -34,7 +34,7 @@ const TITAN: Maker = {
   },
 };
 
-/** Returns the limit of texts and the body format of Cohere's models, else Amazon's. */
+/** Returns Cohere's or Amazon's body format and limits. */
 export function embeddingMaker(model: string): Maker {
   return model.includes("cohere.") ? COHERE : TITAN;
 }
@@ -44,10 +44,7 @@ export function embeddingsRequest(call: EmbeddingsCall): string {
   return JSON.stringify(embeddingMaker(upstreamId).body(textsIn(call), body, upstreamId));
 }
 
-/**
- * Returns the vectors of an InvokeModel response, or null if invalid. Cohere's token count is only
- * in a header.
- */
+/** Returns the vectors, or null if invalid. Cohere's token count is only in a header. */
 export function embeddingsAnswer(
   raw: JsonObject,
   call: EmbeddingsCall,

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { AnswerFormat } from "./answer-format.ts";
 import { familyOf } from "./models.ts";
 
-/** The fields of a request that depend on the model. */
+/** Request fields that depend on the model. */
 export type ModelFields = {
   readonly inference: JsonObject;
   readonly additional: JsonObject;
@@ -15,10 +15,8 @@ type Asking = {
   readonly body: ChatBody;
   readonly stops: readonly string[];
   readonly model: string;
-  /** The output cap in tokens, including thinking. */
   readonly cap: number;
   readonly format: AnswerFormat;
-  /** Whether Claude may think; false if thinking would be a 400. */
   readonly mayThink: boolean;
 };
 

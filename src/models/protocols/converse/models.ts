@@ -1,7 +1,7 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import type { HostTag } from "../../core/built-in.ts";
 
-/** The family of a model, which determines the request's fields. */
+/** A model's family, which determines the request's fields. */
 export type Family = "claude" | "nova" | "gpt_oss" | "gpt" | "mistral" | "other";
 
 const FAMILIES: readonly (readonly [RegExp, Family])[] = [
@@ -17,10 +17,7 @@ export function familyOf(model: string): Family {
   return FAMILIES.find(([pattern]) => pattern.test(model))?.[1] ?? "other";
 }
 
-/**
- * Returns how a model can be forced (Bedrock API reference, ToolChoice): to one tool, to any tool,
- * or not at all.
- */
+/** Returns how a model can be forced to call tools (Bedrock API reference, ToolChoice). */
 export function forcingOf(model: string): "tool" | "any" | "none" {
   const family = familyOf(model);
   if (family === "claude") return claudeRules(model).forcedTools ? "tool" : "none";

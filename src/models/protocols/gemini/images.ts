@@ -44,10 +44,7 @@ const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
 type Counted = ReturnType<typeof answer>["usageMetadata"];
 
-/**
- * Reads a response without its pictures. A blocked one, and one without a picture, costs the tokens that Google
- * reports.
- */
+/** Reads a response without its images. A blocked one costs the tokens that Google reports. */
 export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
   if (failure !== null) return failure;

@@ -213,8 +213,8 @@ export function thinkingConfig(
 }
 
 /**
- * Reports whether calls have IDs and signatures that the next turn must send back: Gemini 3 and
- * later.
+ * Reports whether calls have IDs and signatures that the next turn must send back (Gemini 3 and
+ * later).
  */
 export function signsItsCalls(model: string): boolean {
   return /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model);

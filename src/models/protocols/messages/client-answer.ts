@@ -9,7 +9,7 @@ import { claudeBlock } from "./client-thoughts.ts";
 
 type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
-/** A message for the client, without usage. Blocks are in the order thoughts, text, calls. */
+/** A message without usage. Blocks are in the order thoughts, text, calls. */
 export type ClientMessage = {
   readonly content: readonly JsonObject[];
   readonly stop_reason: StopReason;
@@ -113,10 +113,7 @@ const SERVED: JsonObject = {
   speed: null,
 };
 
-/**
- * Returns `usage` of a message. `input_tokens` excludes cache reads and writes. `costMicro` is
- * unknown in `message_start`.
- */
+/** Returns `usage` of a message. `input_tokens` excludes cache reads and writes. */
 export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
   return {
     input_tokens: usage.input,

@@ -4,7 +4,7 @@ import type { CountBody } from "./client-request.ts";
 /** A part of a request that requires a native route. */
 type Lack = { readonly param: string; readonly message: string };
 
-/** The fields that a conversion to the core drops, and the names that it changes. */
+/** The fields that a conversion drops, and the names that it changes. */
 export class ConversionLosses {
   readonly dropped = new Set<string>();
   readonly names: ToolNames;

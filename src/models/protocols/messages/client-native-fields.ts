@@ -1,13 +1,11 @@
 /**
  * A rule for fields that native routes receive. Other fields are dropped and named in `x-dropped`.
- * A beta's field is sent only with its beta. As of 2026-11 (@anthropic-ai/sdk 1.12).
+ * A beta's field is sent only with its beta (@anthropic-ai/sdk 1.12).
  */
 export type Rule =
-  /** A text, a number or a boolean. */
   | "word"
   /** The ID of a call, in characters that Claude accepts. */
   | "id"
-  /** The client's own JSON: a schema or a tool's input. */
   | "json"
   /** A text, a block, or a list of blocks, each with its type's fields. */
   | "content"
@@ -140,7 +138,6 @@ const EDIT: Fields = {
   trigger: AMOUNT,
 };
 
-/** A message's fields besides its role. */
 export const MESSAGE: Fields = {
   content: "content",
   clear_at: { beta: "mid-conversation-system-clear-at-2026-08-21", rule: "word" },
@@ -150,7 +147,6 @@ export const MESSAGE: Fields = {
   },
 };
 
-/** A request's fields besides its model, messages, cap and stream flag. */
 export const REQUEST: Fields = {
   system: "content",
   tools: { list: { object: TOOL } },
@@ -186,7 +182,7 @@ export const REQUEST: Fields = {
   ...CACHE,
 };
 
-/** Native fields without an equivalent in the core. Other routes drop and report them. */
+/** Native fields without an equivalent in the core. */
 export const UNCONVERTED: ReadonlySet<string> = new Set([
   "text.citations",
   "image.transformations",

@@ -19,11 +19,9 @@ type NativeRequest = {
   readonly body: JsonObject;
   readonly betas: readonly string[];
   readonly dropped: ReadonlySet<string>;
-  /** Fields that are sent but can't be converted. */
   readonly unconverted: ReadonlySet<string>;
   readonly marksCache: boolean;
   readonly weights: Weights;
-  /** Minimum output that the host accepts, because thinking has a budget within it. */
   readonly outputLeast: number;
 };
 

@@ -23,7 +23,7 @@ export function claudeBlock(detail: JsonObject): JsonObject | null {
   return { type: "thinking", thinking: textOf(detail["thinking"]), signature };
 }
 
-/** Reads the thinking blocks of one assistant message. Ignores invalid ones. */
+/** Reads thinking blocks. Ignores invalid ones. */
 export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts {
   const details: JsonObject[] = [];
   const extras = new Map<string, JsonObject>();

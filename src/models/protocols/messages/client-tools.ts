@@ -78,10 +78,7 @@ function customProblem({ name, input_schema: schema }: Tool, at: number): Result
   return null;
 }
 
-/**
- * Returns `tools`, `tool_choice` and `parallel_tool_calls` of the core. Client tools have no schema
- * there.
- */
+/** Returns the core's tool fields. Client tools have no schema there. */
 export function toolsForCore(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const kept = withoutServerTools(body, losses.dropped);
   if (!kept.ok) return kept;

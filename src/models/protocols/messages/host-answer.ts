@@ -8,7 +8,7 @@ import { asIs, list, shape } from "../../core/shape.ts";
 import { thoughtDetail } from "../../claude/thoughts.ts";
 import { messagesUsage } from "./host-usage.ts";
 
-/** A content block, complete or at its start (platform.claude.com, Create a Message). */
+/** A content block (platform.claude.com, Create a Message). */
 export const block = shape({
   type: textOf,
   text: textOf,
@@ -21,7 +21,7 @@ export const block = shape({
 });
 export type Block = ReturnType<typeof block>;
 
-/** The end of a message, in a complete message or in a stream's second to last event. */
+/** The end of a message, complete or in a stream's second to last event. */
 export const ending = shape({ stop_reason: asIs, stop_details: shape({ explanation: textOf }) });
 type Ending = ReturnType<typeof ending>;
 

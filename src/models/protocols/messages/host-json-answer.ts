@@ -11,9 +11,7 @@ export type JsonAnswer =
   | { readonly by: "schema"; readonly schema: JsonObject }
   | { readonly by: "tool"; readonly schema: JsonObject; readonly name: string };
 
-/**
- * Returns the JSON format of a validated chat request. The same request gets the same tool name.
- */
+/** Returns a request's JSON format. Repeats get the same tool name. */
 export function jsonAnswerOf(body: ChatBody, rules: ClaudeRules): JsonAnswer | null {
   const format = formatOf(body);
   if (format === "text") return null;

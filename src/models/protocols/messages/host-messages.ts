@@ -17,8 +17,8 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 const OPENING = "Hello.";
 
 /**
- * Returns `system` and `messages` of /v1/messages. `thinks`: earlier thoughts are sent back. Blank
- * texts are dropped, because they are a 400.
+ * Returns `system` and `messages`. Blank texts are dropped, because they are a 400. `thinks`:
+ * earlier thoughts are sent back.
  */
 export function messagesOf(
   { system, markedSystem, turns }: Conversation,
@@ -105,7 +105,7 @@ function textBlocks(text: string, isMarked = false): Block[] {
   return text.trim() === "" ? [] : [{ type: "text", text, ...(isMarked && CACHE_MARK) }];
 }
 
-/** Reports whether a block is a thought, redacted or not. */
+/** Reports whether a block is a thought. */
 export function isThinking(block: JsonObject | undefined): boolean {
   const { type } = block ?? {};
   return type === "thinking" || type === "redacted_thinking";

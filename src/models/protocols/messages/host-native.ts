@@ -40,7 +40,7 @@ export function nativeRequest(
   };
 }
 
-/** Reports whether any cache mark of a request, at any depth, lasts longer than five minutes. */
+/** Reports whether any cache mark, at any depth, lasts longer than five minutes. */
 export function keepsAnHour(body: JsonObject): boolean {
   return Object.entries(body).some(([field, value]) =>
     field === "cache_control" ? outlastsDefault(value) : marksHour(value),
@@ -112,10 +112,7 @@ function saidIn({
   return text + thinking + json + name + (input === "{}" ? "" : input);
 }
 
-/**
- * Reads the stream of one message and passes its events on unchanged (platform.claude.com,
- * streaming messages).
- */
+/** Passes the events of one message on unchanged (platform.claude.com, streaming messages). */
 export class NativeReader extends FrameReader {
   #usage: JsonObject = {};
   /** Whether output was reported after the start, whose own count is at most the first token. */

@@ -41,7 +41,7 @@ export function reportsOutput(raw: unknown): boolean {
   return counts(raw).output_tokens !== null;
 }
 
-/** Merges a later report into a stream's usage. Its numbers are cumulative; nulls are ignored. */
+/** Merges a later report, whose numbers are cumulative; nulls are ignored. */
 export function laterUsage(before: JsonObject, later: unknown): JsonObject {
   const reported = Object.entries(objectOf(later)).filter(([, value]) => value !== null);
   return { ...before, ...Object.fromEntries(reported) };

@@ -14,7 +14,6 @@ import type { Echo, ResponseState, ErrorOfResponse, OutputItem } from "./client-
 export type ResponseContext = {
   readonly wanted: Omit<OutputOptions, "keeps">;
   readonly echo: Echo;
-  /** Whether OpenAI itself sent the response. */
   readonly isNative: boolean;
 };
 
@@ -96,7 +95,7 @@ const COMMENT = ": keep-alive\n\n";
  */
 const COMMENTS_MAX = 4;
 
-/** Returns a writer of a response's events in OpenAI's documented order. */
+/** Writes a response's events in OpenAI's documented order. */
 export function responseStream(head: ResponseHead, asking: ResponseContext): StreamWriter {
   return new ResponseStream(head, asking);
 }

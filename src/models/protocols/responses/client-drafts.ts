@@ -75,7 +75,6 @@ export abstract class BaseDraft implements Draft {
  */
 type GrowingText = {
   readonly kind: "text";
-  /** A JSON string literal without quotes. */
   literal: string;
   logprobs: Logprob[];
   annotations: UrlCitation[];
@@ -231,7 +230,6 @@ export class CallDraft extends BaseDraft {
   readonly #origin: Origin;
   readonly #callId: string;
   #args = "";
-  /** Set for a custom tool that is called as a function. */
   readonly #input: CustomInput | null;
   readonly #isNative: boolean;
   isEnded = false;

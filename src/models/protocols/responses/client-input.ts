@@ -22,7 +22,6 @@ export type Converted = {
   readonly messages: readonly ChatMessage[];
   /** Includes unreadable reasoning, which other providers can't use. */
   readonly left: ReadonlySet<string>;
-  /** The positions of message parts in the request, by message index. */
   readonly places: ReadonlyMap<number, string>;
 };
 
@@ -104,8 +103,7 @@ class ItemReader {
   }
 
   #item(item: InputItem, at: string): Refusal | null {
-    // oxlint-disable-next-line switch-exhaustiveness-check -- the other items aren't part of the
-    // conversation
+    // oxlint-disable-next-line switch-exhaustiveness-check -- others aren't converted
     switch (item.type) {
       case "message":
         return this.#message(item, at);

@@ -13,11 +13,10 @@ import { annotationsOf, logprobsOf } from "./client-response-object.ts";
 import type { OutputItem } from "./client-response-object.ts";
 import type { Origin } from "./client-tools.ts";
 
-/** The options of a request that determine the items of its response. */
+/** Options that determine the items of a response. */
 export type OutputOptions = {
   readonly shown: VisibleOutput;
   readonly origins: ReadonlyMap<string, Origin>;
-  /** Whether the data for the next turn is collected, because the response is stored. */
   readonly keeps: boolean;
 };
 
@@ -34,7 +33,6 @@ export class Output {
   readonly #unnamed = new Map<number, { id: string; args: string }>();
   readonly #wanted: OutputOptions;
   readonly #write: EventWriter;
-  /** The 24 characters after the prefix of every ID. */
   readonly #own: string;
   #kept: StoredThoughts = NO_THOUGHTS;
 

@@ -28,7 +28,7 @@ export type TextPart = {
 export type RefusalPart = { readonly type: "refusal"; readonly refusal: string };
 export type SummaryPart = { readonly type: "summary_text"; readonly text: string };
 
-/** The purpose of a text, if the model names one. */
+/** The purpose of a text. */
 export type Phase = "commentary" | "final_answer";
 
 type ItemStatus = "in_progress" | "completed" | "incomplete";
@@ -122,7 +122,7 @@ const OURS = {
   access_programs: null,
 } as const;
 
-/** The fields of a response that repeat the request. */
+/** The fields that repeat the request. */
 export type Echo = Unsaid &
   typeof OURS & {
     readonly tools: readonly JsonObject[];
@@ -133,7 +133,7 @@ export type Echo = Unsaid &
 /** A stream keeps no prompt, so it repeats only this many characters of tools and instructions. */
 const ECHO_CHARACTERS_MAX = 131_072;
 
-/** Returns the request fields of a response, as the client wrote them. */
+/** Returns the request's fields as the client wrote them. */
 export function echoOf(body: ResponsesBody): Echo {
   const keys = Object.keys(UNSAID) as (keyof Unsaid)[];
   const reported = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));

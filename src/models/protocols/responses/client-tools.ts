@@ -76,7 +76,6 @@ export type Origin = {
 /** The tools of a request for the core, and their original names. */
 export type Flattened = {
   readonly tools: readonly CoreTool[];
-  /** Tools in this format, in their namespaces. */
   readonly own: readonly JsonObject[];
   /** Original names by the core's names. Missing ones are functions with the same name. */
   readonly origins: ReadonlyMap<string, Origin>;
@@ -84,7 +83,7 @@ export type Flattened = {
 };
 type CoreTool = NonNullable<ChatBody["tools"]>[number];
 
-/** Reports whether OpenAI accepts the namespace. Tools of other namespaces use their flat names. */
+/** Reports whether OpenAI accepts the namespace. Others use flat names. */
 export function isNamespace(name: string | null): name is string {
   return name !== null && /^[a-zA-Z0-9_-]{1,64}$/.test(name);
 }

@@ -7,7 +7,7 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 
-/** Returns a failure, before sending, if the repeated request would be too large, else null. */
+/** Returns a failure, before sending, if the repeated request would be too large. */
 export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   const sizes = Object.entries(request).map(([field, value]) => ({
     field,

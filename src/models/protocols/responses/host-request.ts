@@ -56,10 +56,7 @@ const FIXED: JsonObject = {
   service_tier: "default",
 };
 
-/**
- * Returns a native body: the client's fields with our model, cap and tier, without rejected tuning
- * fields.
- */
+/** Returns the client's fields with our model, cap and tier, without rejected tuning fields. */
 export function nativeRequest(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
   const { reasoning: given } = call.native?.body ?? {};

@@ -35,9 +35,7 @@ export function responseUsage(raw: unknown): Usage | null {
 const ABOUT_REQUEST =
   /^(?:invalid_|image_|empty_image|unsupported_|failed_to_download_image|cyber_|bio_|content_)/;
 
-/**
- * Returns the failure of a response's `error` or an `error` event. `secret`: our key at the host.
- */
+/** Returns the failure of a response's `error` or an `error` event. */
 export function responseFailure(
   raw: JsonObject & Complained,
   secret: string | undefined,
@@ -52,7 +50,7 @@ export function responseFailure(
   return streamFailure({ error: { message, param, code, type } }, secret);
 }
 
-/** Returns chat's finish reason, or null if the response didn't end successfully. */
+/** Returns chat's finish reason, or null without a successful end. */
 export function finishOf(response: RawResponse): "stop" | "length" | "content_filter" | null {
   if (response.status === "completed") return "stop";
   if (response.status !== "incomplete") return null;
@@ -62,14 +60,14 @@ export function finishOf(response: RawResponse): "stop" | "length" | "content_fi
 
 const REASONING = "openai.reasoning";
 
-/** Returns the `reasoning_details` of a reasoning item, or null if it couldn't be sent back. */
+/** Returns a reasoning item's `reasoning_details`, or null if it can't be sent back. */
 export function reasoningDetail(item: RawItem): JsonObject | null {
   const { encrypted_content: encrypted } = item;
   if (typeof encrypted !== "string" || encrypted === "") return null;
   return { type: REASONING, summary: listOf(item.summary), encrypted_content: encrypted };
 }
 
-/** Returns the item for a client's `reasoning_details`, or null for other providers' details. */
+/** Returns the item for `reasoning_details`, or null for other providers' details. */
 export function reasoningItem(detail: RawItem): JsonObject | null {
   const { type, encrypted_content: encrypted } = detail;
   if (type !== REASONING || textOf(encrypted) === "") return null;

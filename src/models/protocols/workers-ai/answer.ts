@@ -17,9 +17,7 @@ import { toolsOf } from "../../core/tools.ts";
 import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
-/**
- * Converts a chat response in either form to OpenAI's completion. Returns null if invalid.
- */
+/** Converts either form to OpenAI's completion. Returns null if invalid. */
 export function chatAnswer(
   whole: JsonObject,
   call: ChatCall,

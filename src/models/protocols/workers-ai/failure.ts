@@ -32,7 +32,7 @@ export function answerFailure(status: number, headers: Headers, bodyText: string
   return failureOf(status, headers, { text });
 }
 
-/** Returns the failure that `run` threw ("3040: no capacity"), or null for a broken connection. */
+/** Returns the failure that `run` threw ("3040: no capacity"). */
 export function thrownFailure(error: unknown): ProviderFailure | null {
   const text = error instanceof Error ? error.message : "";
   return codeIn(text) === null ? null : failureOf(500, NO_HEADERS, { text });

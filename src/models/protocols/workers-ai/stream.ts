@@ -20,7 +20,6 @@ import type { WireCall } from "./piece.ts";
 export class WorkersAiStream extends FrameReader {
   readonly #cap: number | null;
   readonly #builder = new ChunkBuilder();
-  /** The latest call of each index. */
   readonly #calls = new Map<number, { readonly id: string; readonly at: number }>();
   #callCount = 0;
   #usage: Usage | null = null;

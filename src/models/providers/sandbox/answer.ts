@@ -8,22 +8,17 @@ import { repliesTo } from "./reply.ts";
 import type { Mode, Reply } from "./reply.ts";
 import { countTokens, tokensOf } from "./tokens.ts";
 
-/** A complete chat response, before it becomes a body (here) or chunks (chunks.ts). */
+/** A complete chat response, before it becomes a body or chunks. */
 export type ChatAnswer = {
   readonly head: AnswerHead;
   readonly replies: readonly Reply[];
   /** The usage; null to simulate an upstream that reports none. */
   readonly usage: Usage | null;
-  /** The number of alternatives of each token; null without logprobs. */
   readonly alternatives: number | null;
-  /** Splits every text for streaming, instead of each reply's own split. */
   readonly split: ((text: string) => readonly string[]) | null;
 };
 
-/**
- * The common fields of a response's body and chunks; `created` in Unix seconds. The run sets ID and
- * model.
- */
+/** Common fields of a response's body and chunks. */
 export type AnswerHead = {
   readonly id: string;
   readonly created: number;
@@ -61,7 +56,7 @@ export function chatBody(answer: ChatAnswer): JsonObject {
   return { ...body, usage: usageBody(answer.usage), system_fingerprint };
 }
 
-/** Returns a choice's `logprobs` for a part of its content, or null. */
+/** Returns `logprobs` for a part of a choice's content. */
 export function choiceLogprobs(answer: ChatAnswer, content: string | null): JsonObject | null {
   if (answer.alternatives === null || content === null) return null;
   const { alternatives } = answer;

@@ -28,9 +28,7 @@ const MULTIBYTE = "Grüße, 世界 🌍 ";
 const STREAM_ERROR: ProviderFailure = { kind: "retry", reason: "500" };
 const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" };
 
-/**
- * The sandbox's responding chat models by upstream ID. Those that never respond are in sandbox.ts.
- */
+/** Responding models by upstream ID. Those that never respond are in sandbox.ts. */
 export const BEHAVIORS: ReadonlyMap<string, Behavior> = new Map<string, Behavior>([
   ["echo", { stream: atOnce }],
   ["think", { stream: atOnce, mode: { thinks: true } }],

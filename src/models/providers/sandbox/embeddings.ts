@@ -9,7 +9,7 @@ const COORDINATES_PER_WORD = 8;
 /** Eight decimals resolve a float32 near 1, and are shorter than a double. */
 const DECIMALS = 1e8;
 
-/** Returns OpenAI's embedding list, or a failure if the dimensions are out of range. */
+/** Returns an embedding list, or a failure if the dimensions are out of range. */
 export function embeddingsAnswer({ upstreamId, body }: EmbeddingsCall): ProviderResult {
   const { input, dimensions = DIMENSIONS_DEFAULT } = body;
   if (dimensions > DIMENSIONS_MAX) {

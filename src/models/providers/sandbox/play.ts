@@ -1,19 +1,15 @@
 import type { EventStream, StreamEvent } from "../../core/provider.ts";
 
-/** One step of a stream on the network. */
+/** One step of a stream. */
 export type Step =
-  /** A network chunk; empty without a complete event. */
   | { readonly kind: "events"; readonly events: readonly StreamEvent[] }
   | { readonly kind: "wait"; readonly ms: number }
-  /** The connection breaks. */
   | { readonly kind: "cut" };
 
 /** The longest timer, 24 days: an endless wait that still counts as work. */
 export const FOREVER_MS = 2 ** 31 - 1;
 
-/**
- * Plays steps as an event stream. `signal` breaks it, `cancel` ends it, both also during a wait.
- */
+/** Plays steps as a stream. `signal` breaks it, `cancel` ends it, both also during a wait. */
 export function playStream(steps: Iterator<Step>, signal: AbortSignal): EventStream {
   let cancelled = false;
   let broken = false;

@@ -2,10 +2,8 @@ import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import { countTokens } from "./tokens.ts";
 
 export type Question = {
-  /** The last user message's text; null without one. */
   readonly ask: string | null;
   readonly results: readonly ToolResult[];
-  /** The rounds of calls since the last user message. */
   readonly rounds: number;
   readonly turn: number;
 };
@@ -29,7 +27,7 @@ export function readQuestion({ messages }: ChatBody): Question {
   return { ask: text === "" ? null : text, results, rounds, turn: messages.length };
 }
 
-/** Counts prompt tokens: every message's text and calls, 3 per message, and the tools' JSON. */
+/** Counts every message's text and calls, 3 per message, and the tools' JSON. */
 export function countPrompt({ messages, tools = [] }: ChatBody): number {
   let tokens = 0;
   for (const message of messages) {

@@ -9,7 +9,7 @@ import { countTokens, cutToTokens } from "./tokens.ts";
 import { callsFor, withIds } from "./calls.ts";
 import type { CallDraft, ToolCall } from "./calls.ts";
 
-/** A choice's content: text or calls, its finish reason and output tokens. */
+/** A choice's content and output tokens. */
 export type Reply = {
   readonly content: string | null;
   /** Comes first; "" for none. */

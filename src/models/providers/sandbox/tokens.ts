@@ -14,7 +14,7 @@ export function tokensOf(text: string): string[] {
   return tokens;
 }
 
-/** Returns 0 only for an empty text. */
+/** Returns the number of tokens. */
 export function countTokens(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at = tokenEnd(text, at)) count++;
@@ -73,12 +73,12 @@ function isLow(code: number): boolean {
   return code >= 0xdc00 && code < 0xe000;
 }
 
-/** Splits a text for streaming: words, or 32 characters of them, with the white space before. */
+/** Splits a text into words, or 32 characters of them, with the white space before. */
 export function wordsOf(text: string): readonly string[] {
   return text.match(WORDS) ?? [];
 }
 
-/** Splits JSON for streaming into fragments of a few characters, because it has few spaces. */
+/** Splits JSON into fragments of a few characters, because it has few spaces. */
 export function fragmentsOf(json: string): readonly string[] {
   return json.match(FRAGMENTS) ?? [];
 }
