@@ -2,7 +2,15 @@ import { inBatchesOf } from "../core/embedding-batches.ts";
 import { httpProvider, kindsOf, post, sendCall, trimmedUrl } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { InputKind } from "../../shared/kinds.ts";
-import type { CallOf, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
+import { CustomerHashes } from "./customer-hashes.ts";
+import type {
+  CallOf,
+  ChatCall,
+  JsonObject,
+  Provider,
+  ProviderCall,
+  ProviderFailure,
+} from "../core/provider.ts";
 import { OutgoingForm } from "../core/outgoing-body.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { responsesWire } from "./responses-protocol.ts";
@@ -62,9 +70,10 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
   const key = { ...extra, ...keyHeaders(profile, secret) };
   const streamHeaders = { accept: "text/event-stream", ...key };
   const jsonHeaders = { accept: "application/json", ...key };
-  const send = async (call: ProviderCall, path: string, request: Sent) => {
+  const hashes = new CustomerHashes(secret);
+  const send: Send = async (call, path, request, more) => {
     if (!("body" in request)) return request;
-    const headers = call.stream ? streamHeaders : jsonHeaders;
+    const headers = { ...(call.stream ? streamHeaders : jsonHeaders), ...more };
     const body = request.body instanceof OutgoingForm ? request.body : JSON.stringify(request.body);
     return post(call, { url: base + path, headers, body });
   };
@@ -72,7 +81,12 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
     id,
     streamType: "text/event-stream",
     chat: {
-      ask: (call) => send(call, profile.chatPath, chatRequest(call, profile)),
+      ask: async (call) => {
+        const request = chatRequest(call, profile);
+        if (!("body" in request)) return request;
+        const { body, headers } = await withCacheKey(request.body, call, { profile, hashes });
+        return send(call, profile.chatPath, { body }, headers);
+      },
       answer: (raw) => chatAnswer(raw, profile.usage),
     },
     embeddings: {
@@ -92,7 +106,25 @@ type Send = (
   call: ProviderCall,
   path: string,
   request: Sent,
+  headers?: Readonly<Record<string, string>>,
 ) => Promise<Response | ProviderFailure>;
+
+/**
+ * Replaces the client's cache key by a hash, because customers share our account at the provider
+ * and could otherwise find each other's prompts in its cache.
+ */
+async function withCacheKey(
+  { prompt_cache_key: cacheKey, ...body }: JsonObject,
+  { customer }: ChatCall,
+  { profile, hashes }: { readonly profile: Profile; readonly hashes: CustomerHashes },
+): Promise<{ readonly body: JsonObject; readonly headers?: Readonly<Record<string, string>> }> {
+  if (typeof cacheKey !== "string" || customer === undefined) return { body };
+  const hash = await hashes.cacheKey(customer, cacheKey);
+  const { cacheHeader } = profile;
+  return cacheHeader === undefined
+    ? { body: { ...body, prompt_cache_key: hash } }
+    : { body, headers: { [cacheHeader]: hash } };
+}
 
 function plainHandlers(
   calls: NonNullable<Profile["calls"]>,

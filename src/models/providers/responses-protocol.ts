@@ -1,8 +1,6 @@
 import { post } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { boundedText } from "../../shared/http/bounded-body.ts";
-import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
-import type { HmacKey } from "../../shared/hmac.ts";
 import { isObject, listOf, parseObject } from "../core/json-value.ts";
 import { asIs, shape } from "../core/shape.ts";
 import { isFailure } from "../core/provider.ts";
@@ -14,7 +12,7 @@ import { echoTooLarge } from "../protocols/responses/host-echoed.ts";
 import { nativeRequest, responsesRequest } from "../protocols/responses/host-request.ts";
 import { responseFailure } from "../protocols/responses/host-rules.ts";
 import { ChunkReader, NativeReader } from "../protocols/responses/host-stream.ts";
-import { toBase64Url } from "../core/base64.ts";
+import { CustomerHashes } from "./customer-hashes.ts";
 
 type ResponsesHost = {
   readonly id: string;
@@ -28,7 +26,7 @@ type ResponsesHost = {
  * encrypted reasoning and sends it back.
  */
 export function responsesWire({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
-  const identity = new Identity(secret ?? "");
+  const hashes = new CustomerHashes(secret);
   return {
     id,
     streamType: "text/event-stream",
@@ -40,7 +38,7 @@ export function responsesWire({ id, url, headers, secret }: ResponsesHost): Prov
         const tooLarge = call.stream ? null : echoTooLarge(requested);
         if (tooLarge !== null) return tooLarge;
         const { prompt_cache_key: cacheKey, ...body } = requested;
-        const whole = { ...body, ...(await identity.fieldsFor(call, cacheKey)) };
+        const whole = { ...body, ...(await identityOf(hashes, call, cacheKey)) };
         const accept = call.stream ? "text/event-stream" : "application/json";
         const send = (sent: JsonObject) =>
           post(call, { url, headers: { accept, ...headers }, body: JSON.stringify(sent) });
@@ -81,45 +79,21 @@ async function againWithoutReasoning(
   return new Response(text, { status: answer.status, headers: answer.headers });
 }
 
-const HASHES_MAX = 512;
-
 /**
- * The caller's identity for OpenAI: keyed hashes instead of names, so that customers never share a
- * cache slot.
+ * Returns `safety_identifier` and `prompt_cache_key` for OpenAI, or an empty object without a
+ * customer (scripts). `cacheKey`: the client's own key.
  */
-class Identity {
-  readonly #secret: string;
-  /** Hashes of recent callers, because a hash costs more than the rest of sending. */
-  readonly #hashes = new Map<string, Promise<string>>();
-  #key: Promise<HmacKey> | null = null;
-
-  constructor(secret: string) {
-    this.#secret = secret;
-  }
-
-  async fieldsFor({ customer, upstreamId }: ChatCall, cacheKey: unknown): Promise<JsonObject> {
-    if (customer === undefined) return {};
-    const { orgId, user } = customer;
-    const slot = typeof cacheKey === "string" ? ["cache", cacheKey] : ["cache of", upstreamId];
-    const [safety_identifier, prompt_cache_key] = await Promise.all([
-      this.#hash(["user", orgId, user ?? ""]),
-      this.#hash([...slot, orgId]),
-    ]);
-    return { safety_identifier, prompt_cache_key };
-  }
-
-  #hash(parts: readonly string[]): Promise<string> {
-    const text = JSON.stringify(parts);
-    const known = this.#hashes.get(text);
-    if (known !== undefined) return known;
-    if (this.#hashes.size >= HASHES_MAX) this.#hashes.clear();
-    const hash = this.#hashOf(text);
-    this.#hashes.set(text, hash);
-    return hash;
-  }
-
-  async #hashOf(text: string): Promise<string> {
-    this.#key ??= hmacKey(`turnpike ${this.#secret}`);
-    return toBase64Url(await hmacSha256(await this.#key, text));
-  }
+async function identityOf(
+  hashes: CustomerHashes,
+  { customer, upstreamId }: ChatCall,
+  cacheKey: unknown,
+): Promise<JsonObject> {
+  if (customer === undefined) return {};
+  const [safety_identifier, prompt_cache_key] = await Promise.all([
+    hashes.user(customer),
+    typeof cacheKey === "string"
+      ? hashes.cacheKey(customer, cacheKey)
+      : hashes.modelCacheKey(customer, upstreamId),
+  ]);
+  return { safety_identifier, prompt_cache_key };
 }

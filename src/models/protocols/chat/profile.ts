@@ -35,6 +35,8 @@ export type Profile = {
   readonly summarizesThoughts?: boolean;
   /** The header with the key. Default: a bearer token. */
   readonly keyHeader?: "api-key";
+  /** The header with the cache key. Default: the body's `prompt_cache_key`. */
+  readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";
   readonly usage?: UsageShape;
   readonly chatPath: string;
   readonly embeddingsPath: string;

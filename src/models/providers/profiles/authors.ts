@@ -71,7 +71,8 @@ export const DEEPSEEK: Profile = {
  */
 export const XAI: Profile = {
   ...COMMON,
-  chatFields: new Set([...USUAL, "n"]),
+  chatFields: new Set([...USUAL, "n", "prompt_cache_key"]),
+  cacheHeader: "x-grok-conv-id",
   rules: [
     {
       models: /^grok-(?:[4-9]|3-mini|code)(?!.*non-reasoning)/,

@@ -45,7 +45,8 @@ export const TOGETHER: Profile = {
 /** Efforts: none, low, medium and high. */
 export const FIREWORKS: Profile = {
   ...COMMON,
-  chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "n"]),
+  chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "n", "prompt_cache_key"]),
+  cacheHeader: "x-session-affinity",
   embeddingFields: EMBEDDING_FIELDS,
   rules: [effort(/gpt-oss/, ALWAYS), effort(null, THREE_EFFORTS)],
   // Otherwise Fireworks lowers the cap silently.

@@ -1,0 +1,51 @@
+import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
+import type { HmacKey } from "../../shared/hmac.ts";
+import { toBase64Url } from "../core/base64.ts";
+import type { Customer } from "../core/provider.ts";
+
+const HASHES_MAX = 512;
+
+/**
+ * The names that a provider gets instead of a customer's own. They are keyed hashes that include
+ * the organization, so that customers never share a cache, and no name is sent.
+ */
+export class CustomerHashes {
+  readonly #secret: string;
+  /** Hashes of recent callers, because a hash costs more than the rest of sending. */
+  readonly #hashes = new Map<string, Promise<string>>();
+  #key: Promise<HmacKey> | null = null;
+
+  constructor(secret: string | undefined) {
+    this.#secret = secret ?? "";
+  }
+
+  /** Returns the hash of an end user, or of the organization without one. */
+  user({ orgId, user }: Customer): Promise<string> {
+    return this.#hash(["user", orgId, user ?? ""]);
+  }
+
+  /** Returns the hash of the client's own cache key. */
+  cacheKey({ orgId }: Customer, cacheKey: string): Promise<string> {
+    return this.#hash(["cache", cacheKey, orgId]);
+  }
+
+  /** Returns the cache key of requests without one: the same for a model and an organization. */
+  modelCacheKey({ orgId }: Customer, upstreamId: string): Promise<string> {
+    return this.#hash(["cache of", upstreamId, orgId]);
+  }
+
+  #hash(parts: readonly string[]): Promise<string> {
+    const text = JSON.stringify(parts);
+    const known = this.#hashes.get(text);
+    if (known !== undefined) return known;
+    if (this.#hashes.size >= HASHES_MAX) this.#hashes.clear();
+    const hash = this.#hashOf(text);
+    this.#hashes.set(text, hash);
+    return hash;
+  }
+
+  async #hashOf(text: string): Promise<string> {
+    this.#key ??= hmacKey(`turnpike ${this.#secret}`);
+    return toBase64Url(await hmacSha256(await this.#key, text));
+  }
+}
