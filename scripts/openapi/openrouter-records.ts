@@ -10,12 +10,26 @@ const noOwnProviders = {
   byok_usage_monthly: z.literal(0),
   include_byok_in_limit: z.literal(false),
 };
+const keyBudget = z.strictObject({
+  scope: z.string().describe("`key_limit`, `api_key`, `member`, `workspace` and others."),
+  budget_id: z.string().nullable(),
+  guardrail_id: z.null(),
+  include_byok: z.literal(false),
+  limit_usd: z.number(),
+  spend_usd: z.number().describe("Charges in the window and running requests."),
+  remaining_usd: z.number().describe("The difference of both."),
+  reset_interval: z.string().nullable().describe("`daily`, `weekly`, `monthly`, or minutes."),
+  resets_at: time.nullable(),
+});
+
 /** `data` of `GET /v1/key`. */
 export const keyData = record("KeyData", {
   label: z.string().describe("The name of the key, or the ID of the session."),
   limit: dollars.nullable().describe("The budget; null without one."),
   limit_remaining: dollars.nullable(),
   limit_reset: z.enum(["daily", "weekly", "monthly"]).nullable(),
+  budgets: z.array(keyBudget).describe("The dollar budgets of its requests."),
+  effective_budget: keyBudget.nullable().describe("The budget with the least dollars left."),
   usage: dollars.describe("All charges of the key or session."),
   usage_daily: dollars.describe("Charges of the current UTC day."),
   usage_weekly: dollars.describe("Charges since Monday, UTC."),

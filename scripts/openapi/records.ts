@@ -43,6 +43,7 @@ export const completion = z
     object: z.literal("chat.completion"),
     created: count,
     model: z.string(),
+    provider: z.string().optional().describe("The provider that served."),
     choices: z.array(choice),
     usage: completionUsage,
   })
@@ -89,6 +90,7 @@ export const textCompletion = z
     object: z.literal("text_completion"),
     created: count,
     model: z.string(),
+    provider: z.string().optional(),
     choices: z.array(
       z.looseObject({ index: count, text: z.string(), finish_reason: z.string().nullable() }),
     ),

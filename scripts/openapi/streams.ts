@@ -10,6 +10,8 @@ const broken = z.strictObject({ error: errorObject });
 
 /** The last chunk of a stream that asked for it; null in the others. */
 const usage = completionUsage.nullable().optional();
+/** The provider that served, only in a chunk with usage. */
+const provider = z.string().optional();
 const finish = z
   .enum(["stop", "length", "tool_calls", "content_filter", "function_call"])
   .nullable();
@@ -27,6 +29,7 @@ const chunk = z
     created: count,
     model: z.string(),
     choices: z.array(z.looseObject({ index: count, delta, finish_reason: finish.optional() })),
+    provider,
     usage,
   })
   .meta({ id: "ChatCompletionChunk" });
@@ -40,6 +43,7 @@ const text = record("TextCompletionChunk", {
   choices: z.array(
     z.strictObject({ text: z.string(), index: count, logprobs: z.null(), finish_reason: finish }),
   ),
+  provider,
   usage,
 });
 export const textChunk = z.union([text, broken]);

@@ -71,6 +71,7 @@ const PROGRAMS = [
     doors: ["chat", "responses", ...CHAINED, "messages"],
   },
   { program: "agent_framework_sdk", major: "newest", doors: ["chat", "responses", ...CHAINED] },
+  { program: "openrouter_sdk", major: "newest", doors: ["chat"] },
 ];
 const MODELS = ["sandbox/agent", GPT, CLAUDE];
 const REFUSED = { error: expect.stringContaining("keep_responses_hours") as string };

@@ -26,6 +26,7 @@ describe("POST /v1/completions", () => {
       object: "text_completion",
       created: expect.any(Number) as number,
       model: "sandbox/echo",
+      provider: "sandbox",
       choices: [{ text: "say this", index: 0, logprobs: null, finish_reason: "stop" }],
       usage: expect.objectContaining({ total_tokens: expect.any(Number) as number }) as object,
     });

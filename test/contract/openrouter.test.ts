@@ -114,6 +114,24 @@ describe("GET /v1/key", () => {
     expect(await dataOf("/v1/key", key)).toMatchObject({ label: "small", ...shown });
   });
 
+  it("returns the dollar budgets in the shape of OpenRouter's Python package", async () => {
+    const budgets = [
+      { limit_dollars: 1, window: "60m" },
+      { limit_requests: 9, window: "day" },
+    ];
+    const body = { name: "two", budget_dollars: 2, budgets };
+    const made = await send("/v1/keys", { key: account.key, body });
+    const { key } = await made.json<{ key: string }>();
+    const [cost] = await costOf(await chat(key));
+    const spend_usd = Number(cost);
+    const rolling = { scope: "api_key", limit_usd: 1, spend_usd, reset_interval: "60m" };
+    const limit = { scope: "key_limit", limit_usd: 2, remaining_usd: 2 - spend_usd };
+    expect(await dataOf("/v1/key", key)).toMatchObject({
+      budgets: [{ ...limit, budget_id: null, reset_interval: null, resets_at: null }, rolling],
+      effective_budget: rolling,
+    });
+  });
+
   it("returns to a session only the session's own budget and charges", async () => {
     await chat(account.key);
     const made = await send("/v1/sessions", { key: account.key, body: { budget_dollars: 0.5 } });

@@ -5,7 +5,7 @@ import * as z from "zod";
 
 /**
  * OpenAI's response schemas (openapi.yaml 2.3.0), strict: the required keys, what may be null, the
- * constants, and no key that they do not know, but for our own costs and the error's numbers.
+ * constants, and no key that they do not know, but for our own costs, the provider and the error's numbers.
  */
 const tokens = z.int().min(0);
 const counts = { prompt_tokens: tokens, completion_tokens: tokens, total_tokens: tokens };
@@ -65,6 +65,7 @@ export const completion = z.strictObject({
   object: z.literal("chat.completion"),
   created: z.int(),
   model: z.string(),
+  provider: z.string(),
   choices: z
     .array(
       z.strictObject({
@@ -91,6 +92,7 @@ export const chunk = z.strictObject({
   object: z.literal("chat.completion.chunk"),
   created: z.int(),
   model: z.string(),
+  provider: z.string().optional(),
   choices: z.array(
     z.strictObject({
       index: z.int().min(0),

@@ -21,7 +21,16 @@ export const callsOf = (name: fc.Arbitrary<string>): fc.Arbitrary<OutputPart[]> 
 export function receiptOf(id: string, usage: Receipt["usage"]): Receipt {
   const times = { created: 1, ended: 2, promptTokens: 1 };
   const kept = { keeps: false, estimated: false, capLoweredByMoney: false };
-  return { id, model: "m", ...times, ...kept, usage, costMicro: 1, finishReason: "stop" };
+  return {
+    id,
+    model: "m",
+    provider: "mock",
+    ...times,
+    ...kept,
+    usage,
+    costMicro: 1,
+    finishReason: "stop",
+  };
 }
 
 type Reader = {

@@ -5,7 +5,13 @@ import type { Micros } from "../../shared/money.ts";
 import type { Region } from "../../shared/regions.ts";
 import type { Session } from "../../shared/session.ts";
 
-const RESETS = { day: "daily", week: "weekly", month: "monthly" } as const;
+const RESETS: Readonly<Record<string, string>> = {
+  day: "daily",
+  week: "weekly",
+  month: "monthly",
+};
+/** Returns OpenRouter's name of a window. Rolling windows keep ours, such as `60m`. */
+const resetOf = (window: string): string => RESETS[window] ?? window;
 
 type Calling = {
   readonly label: string;
@@ -31,7 +37,8 @@ export function ownKeyData(status: KeyStatus, calling: Calling) {
     label,
     limit: orNull(limitMicro, dollarsOf),
     limit_remaining: orNull(leftMicro, dollarsOf),
-    limit_reset: orNull(period, (which) => RESETS[which]),
+    limit_reset: orNull(period, resetOf),
+    ...budgetsOf(status, { limitMicro, leftMicro, period }),
     usage: dollarsOf(spend.total),
     usage_daily: dollarsOf(spend.day),
     usage_weekly: dollarsOf(spend.week),
@@ -79,6 +86,61 @@ function budgetOf({ terms, budget, session: spend }: KeyStatus, session: Session
   const used = (spend?.spentMicro ?? 0) + (spend?.heldMicro ?? 0);
   const leftMicro = limitMicro === null ? null : micros(Math.max(0, limitMicro - used));
   return { limitMicro, leftMicro, period: null };
+}
+
+/** Our scopes in OpenRouter's names. Others keep ours. */
+const SCOPES: Readonly<Record<string, string>> = { key: "api_key", organization: "workspace" };
+
+/** Returns the dollar budgets with open holds as spend, and the one with the fewest dollars left. */
+function budgetsOf(
+  { budget, budgets }: KeyStatus,
+  { limitMicro, leftMicro, period }: Budget,
+): { readonly budgets: readonly KeyBudget[]; readonly effective_budget: KeyBudget | null } {
+  const own =
+    limitMicro === null
+      ? []
+      : [
+          keyBudget("key_limit", {
+            id: null,
+            limit: limitMicro,
+            spend: limitMicro - (leftMicro ?? limitMicro),
+            window: period ?? "total",
+            resetsAt: budget?.resetsAt ?? null,
+          }),
+        ];
+  const others = budgets
+    .filter((one) => one.budget.unit === "dollars")
+    .map(({ scope, budget: { id, amount: limit, window }, used, held, resetsAt }) =>
+      keyBudget(SCOPES[scope] ?? scope, { id, limit, spend: used + held, window, resetsAt }),
+    );
+  const all = [...own, ...others];
+  const [least = null] = all.toSorted((one, other) => one.remaining_usd - other.remaining_usd);
+  return { budgets: all, effective_budget: least };
+}
+
+type KeyBudget = ReturnType<typeof keyBudget>;
+
+function keyBudget(
+  scope: string,
+  at: {
+    readonly id: string | null;
+    readonly limit: number;
+    readonly spend: number;
+    readonly window: string;
+    readonly resetsAt: number | null;
+  },
+) {
+  return {
+    scope,
+    budget_id: at.id,
+    guardrail_id: null,
+    include_byok: false,
+    limit_usd: dollarsOf(micros(at.limit)),
+    spend_usd: dollarsOf(micros(at.spend)),
+    remaining_usd: dollarsOf(micros(at.limit - at.spend)),
+    reset_interval: at.window === "total" ? null : resetOf(at.window),
+    resets_at: orNull(at.resetsAt, timestamp),
+  };
 }
 
 function orNull<T, R>(value: T | null, read: (value: T) => R): R | null {

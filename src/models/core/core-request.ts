@@ -174,6 +174,15 @@ export const promptCacheOptions = z.looseObject({
 });
 const tuned = z.optional(z.number());
 
+export const REASONING_EFFORTS = [
+  "none",
+  "minimal",
+  "low",
+  "medium",
+  "high",
+  "xhigh",
+  "max",
+] as const;
 /** Fields with a charge that we don't price are rejected, never silently dropped. */
 const unpriced = z.optional(z.never({ error: "is not supported" }));
 export const chatBody = z.looseObject({
@@ -199,9 +208,7 @@ export const chatBody = z.looseObject({
   parallel_tool_calls: flag,
   stream: flag,
   stream_options: z.optional(z.looseObject({ include_usage: z.nullish(z.boolean()) })),
-  reasoning_effort: z.optional(
-    z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
-  ),
+  reasoning_effort: z.optional(z.enum(REASONING_EFFORTS)),
   verbosity: z.optional(z.enum(["low", "medium", "high"])),
   min_p: tuned,
   repetition_penalty: tuned,

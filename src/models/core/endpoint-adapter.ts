@@ -41,7 +41,7 @@ export type EndpointAdapter = {
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
-  /** Whether `usage: { include: true }` adds usage to a stream's last chunk. */
+  /** Whether a stream's last chunk has usage, also without `stream_options`. */
   readonly wantsUsage?: boolean;
 };
 
@@ -104,6 +104,8 @@ export type ResponseHead = {
 };
 
 export type Receipt = ResponseHead & {
+  /** The ID of the provider that served. */
+  readonly provider: string;
   readonly usage: Usage;
   readonly costMicro: number;
   readonly estimated: boolean;

@@ -105,3 +105,11 @@ function withoutEffect({ provider, providerOptions }: Fields): string[] {
     ...others.map((name) => `providerOptions.${name}`),
   ];
 }
+
+/**
+ * Reports whether a client is one of OpenRouter's own, which always reads usage from a stream and a
+ * number as an error's code.
+ */
+export function isOpenRouterClient(at: { header(name: string): string | undefined }): boolean {
+  return /\bopenrouter\b/i.test(at.header("user-agent") ?? "");
+}

@@ -3,9 +3,12 @@ import { costFields } from "../../shared/money.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
 import type { Chunk } from "../core/chunk.ts";
+import { isOpenRouterClient } from "../core/gateway-fields.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 import { withAcceptedHistory } from "../core/accepted-history.ts";
-import { parseChatRequest } from "../core/core-request.ts";
+import { isObject } from "../core/json-value.ts";
+import type { Named } from "../core/json-value.ts";
+import { REASONING_EFFORTS, parseChatRequest } from "../core/core-request.ts";
 import type {
   ParsedRequest,
   EndpointAdapter,
@@ -15,8 +18,8 @@ import type {
   StreamWriter,
 } from "../core/endpoint-adapter.ts";
 import { unknownInside } from "./chat-losses.ts";
-import { splitAtMark, MARK, OpenAiStream } from "./openai-events.ts";
-import type { EventTemplate } from "./openai-events.ts";
+import { splitAtMark, usageChunks, MARK, OpenAiStream } from "./openai-events.ts";
+import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 
 /** POST /v1/chat/completions: the core's own format, JSON and SSE. */
 export const chatEndpoint: EndpointAdapter = {
@@ -27,33 +30,50 @@ export const chatEndpoint: EndpointAdapter = {
   parse,
 };
 
-function parse(value: object, { wantsUsage = false }: EndpointContext): Result<ParsedRequest> {
-  const parsed = parseChatRequest(value);
+function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
+  const parsed = parseChatRequest(withEffort(value));
   if (!parsed.ok) return parsed;
   const body = withAcceptedHistory(parsed.value);
-  const includeUsage = wantsUsage || body.stream_options?.include_usage === true;
+  const usage = usageChunks(at.wantsUsage === true, body);
   return success({
     request: { kind: "chat", body },
     user: body.user ?? null,
     dropped: unknownInside(value),
     reply:
       body.stream === true
-        ? { kind: "stream", stream: (head) => new ChatStream(head, includeUsage) }
-        : { kind: "json", json: completion },
+        ? { kind: "stream", stream: (head) => new ChatStream(head, usage) }
+        : { kind: "json", json: isOpenRouterClient(at) ? openRouterCompletion : completion },
     native: null,
   });
 }
 
+const EFFORTS: ReadonlySet<unknown> = new Set(REASONING_EFFORTS);
+
+/** Reads the effort of OpenRouter's `reasoning`, unless the request has `reasoning_effort` too. */
+function withEffort(value: Named<"reasoning" | "reasoning_effort">): object {
+  const { reasoning, reasoning_effort: own = null, ...rest } = value;
+  if (!isObject(reasoning) || own !== null) return value;
+  const { effort, enabled }: Named<"effort" | "enabled"> = reasoning;
+  const named = enabled === false ? "none" : (effort ?? null);
+  return EFFORTS.has(named) ? { ...rest, reasoning_effort: named } : value;
+}
+
 function completion(answer: JsonObject, receipt: Receipt): JsonObject {
-  const { id, created, model, usage, costMicro } = receipt;
+  const { id, created, model, provider, usage, costMicro } = receipt;
   return {
     ...answer,
     id,
     object: "chat.completion",
     created,
     model,
+    provider,
     usage: { ...openAiUsage(usage), ...costFields(costMicro) },
   };
+}
+
+/** Adds the field that OpenRouter's SDK requires and OpenAI's schema allows only as text. */
+function openRouterCompletion(answer: JsonObject, receipt: Receipt): JsonObject {
+  return { system_fingerprint: null, ...completion(answer, receipt) };
 }
 
 /** A chunk that differs only in its text reuses the last one's JSON. */
@@ -61,8 +81,8 @@ class ChatStream extends OpenAiStream implements StreamWriter {
   #last: Chunk = { choices: [] };
   #around: (EventTemplate & { readonly index: number }) | null = null;
 
-  constructor(head: ResponseHead, includeUsage: boolean) {
-    super("chat.completion.chunk", head, includeUsage);
+  constructor(head: ResponseHead, usage: UsageChunks) {
+    super("chat.completion.chunk", head, usage);
   }
 
   chunk(chunk: Chunk): string {

@@ -16,8 +16,8 @@ import type {
   ResponseHead,
   StreamWriter,
 } from "../core/endpoint-adapter.ts";
-import { splitAtMark, MARK, OpenAiStream } from "./openai-events.ts";
-import type { EventTemplate } from "./openai-events.ts";
+import { splitAtMark, usageChunks, MARK, OpenAiStream } from "./openai-events.ts";
+import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 
 /** POST /v1/completions: OpenAI's legacy text completions, served by chat models. */
 export const completionsEndpoint: EndpointAdapter = {
@@ -88,7 +88,7 @@ function parse(value: object, { wantsUsage = false }: EndpointContext): Result<P
     messages: prompts.map((content) => ({ role: "user", content })),
     max_tokens,
   };
-  const includeUsage = wantsUsage || given.stream_options?.include_usage === true;
+  const usage = usageChunks(wantsUsage, given);
   return success({
     request: { kind: "chat", body: request, ...(prompts.length > 1 && { apart: true }) },
     user: given.user ?? null,
@@ -96,7 +96,7 @@ function parse(value: object, { wantsUsage = false }: EndpointContext): Result<P
     paramOf: (core) => (core.startsWith("messages") ? "prompt" : core),
     reply:
       given.stream === true
-        ? { kind: "stream", stream: (head) => new TextStream(head, includeUsage) }
+        ? { kind: "stream", stream: (head) => new TextStream(head, usage) }
         : { kind: "json", json: completion },
     native: null,
   });
@@ -118,13 +118,14 @@ function refuseMany(prompts: number, { n = 1, stream }: Asking): Refusal | null 
 }
 
 function completion(answer: JsonObject, receipt: Receipt): JsonObject {
-  const { id, created, model, usage, costMicro } = receipt;
+  const { id, created, model, provider, usage, costMicro } = receipt;
   const { choices } = answer as Completion;
   return {
     id,
     object: "text_completion",
     created,
     model,
+    provider,
     choices: choices.map(({ index, message, finish_reason }) => ({
       text: message.content || (message.refusal ?? ""),
       index,
@@ -138,8 +139,8 @@ function completion(answer: JsonObject, receipt: Receipt): JsonObject {
 class TextStream extends OpenAiStream implements StreamWriter {
   readonly #around = new Map<number, EventTemplate>();
 
-  constructor(head: ResponseHead, includeUsage: boolean) {
-    super("text_completion", head, includeUsage);
+  constructor(head: ResponseHead, usage: UsageChunks) {
+    super("text_completion", head, usage);
   }
 
   chunk(chunk: Chunk): string {

@@ -3,6 +3,8 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import type { Dialect } from "../../shared/http/dialect.ts";
 import { isMessagesClient } from "../catalog/models.route.ts";
 import type { EndpointContext } from "../core/endpoint-adapter.ts";
+import { isOpenRouterClient } from "../core/gateway-fields.ts";
+import { openRouterDialect } from "../../shared/http/failure-response.ts";
 import { ENDPOINTS } from "./endpoints.ts";
 import { messagesDialect } from "../protocols/messages/client-dialect.ts";
 
@@ -24,7 +26,9 @@ export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
 /** Returns the error format of a path; null for OpenAI's own. */
 export function dialectOf(path: string, at: EndpointContext): Dialect | null {
   const endpoint = DIALECTS.find((one) => path === one.path || path.startsWith(one.below));
-  if (endpoint !== undefined) return endpoint.dialect(at);
+  const own = endpoint?.dialect(at) ?? null;
+  if (own !== null) return own;
   const isList = /^\/v1\/models(?:\/|$)/.test(path);
-  return isList && isMessagesClient(at) ? messagesDialect : null;
+  if (isList && isMessagesClient(at)) return messagesDialect;
+  return isOpenRouterClient(at) ? openRouterDialect : null;
 }

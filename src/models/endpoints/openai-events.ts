@@ -16,17 +16,35 @@ export function splitAtMark(written: string): EventTemplate {
   return { before, after };
 }
 
-/** An OpenAI stream with our ID and model. `includeUsage`: the last event has usage and cost. */
+/**
+ * The chunks with `usage`: OpenAI's `include_usage` adds usage and cost to the last chunk and null to all
+ * others. OpenRouter's SDK rejects null.
+ */
+export type UsageChunks = "none" | "last" | "all";
+
+export function usageChunks(
+  wantsUsage: boolean,
+  { stream_options: options }: Streamed,
+): UsageChunks {
+  if (wantsUsage) return "last";
+  return options?.include_usage === true ? "all" : "none";
+}
+
+type Streamed = {
+  readonly stream_options?: { readonly include_usage?: boolean | null | undefined } | undefined;
+};
+
+/** An OpenAI stream as server-sent events with our ID and model. */
 export class OpenAiStream {
   readonly ping = ": keep-alive\n\n";
   /** id, object, created, model and usage, the same in every event. */
   readonly #identity: JsonObject;
-  readonly #includeUsage: boolean;
+  readonly #usage: UsageChunks;
 
-  constructor(object: string, { id, model, created }: ResponseHead, includeUsage: boolean) {
+  constructor(object: string, { id, model, created }: ResponseHead, usage: UsageChunks) {
     const identity = { id, object, created, model };
-    this.#identity = includeUsage ? { ...identity, usage: null } : identity;
-    this.#includeUsage = includeUsage;
+    this.#identity = usage === "all" ? { ...identity, usage: null } : identity;
+    this.#usage = usage;
   }
 
   begin(): string {
@@ -37,10 +55,10 @@ export class OpenAiStream {
     return eventOf({ ...reported, ...this.#identity });
   }
 
-  end({ usage, costMicro }: Receipt): string {
-    if (!this.#includeUsage) return DONE;
+  end({ provider, usage, costMicro }: Receipt): string {
+    if (this.#usage === "none") return DONE;
     const reported = { ...openAiUsage(usage), ...costFields(costMicro) };
-    return eventOf({ choices: [], ...this.#identity, usage: reported }) + DONE;
+    return eventOf({ choices: [], ...this.#identity, provider, usage: reported }) + DONE;
   }
 
   fail(failure: Failure): string {

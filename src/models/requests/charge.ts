@@ -160,6 +160,7 @@ export function receiptOf(
 ): Receipt {
   return {
     ...headOf(run),
+    provider: route.route.provider,
     usage,
     costMicro,
     estimated,

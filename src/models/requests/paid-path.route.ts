@@ -12,7 +12,7 @@ import { boundRequest } from "./bound-request.ts";
 import { boundModels, optionsOf } from "./model-options.ts";
 import { deploymentOf } from "./deployment.ts";
 import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
-import { takeGatewayFields } from "../core/gateway-fields.ts";
+import { isOpenRouterClient, takeGatewayFields } from "../core/gateway-fields.ts";
 import { summarizeRequest, recordFailedRequest } from "./failed-requests.route.ts";
 import type { RequestSummary } from "./failed-requests.route.ts";
 import { hold } from "./hold.ts";
@@ -203,10 +203,11 @@ function parseFields(
   const taken = takeGatewayFields(json);
   if (!taken.ok) return taken;
   const { fields, rest } = taken.value;
+  const header = (name: string) => c.req.header(name);
   const at = {
-    header: (name: string) => c.req.header(name),
+    header,
     query: (name: string) => c.req.query(name),
-    wantsUsage: fields.wantsUsage,
+    wantsUsage: fields.wantsUsage || isOpenRouterClient({ header }),
   };
   const parsed = endpoint.parse(rest, at, recalled);
   if (!parsed.ok) return parsed;

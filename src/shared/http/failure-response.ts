@@ -44,6 +44,23 @@ export function failureResponse(
   });
 }
 
+/**
+ * OpenRouter's format: OpenAI's with the status as `code`. The gateway's own code is in `metadata`.
+ */
+export const openRouterDialect: Dialect = {
+  error: (failure) => {
+    const { status, headers, ...wire } = errorResponseOf(failure);
+    const { code, ...error } = errorOf({ ...wire, status });
+    const metadata = { error_type: code ?? error.type };
+    return {
+      status,
+      headers: headers ?? {},
+      body: { error: { ...error, code: status, metadata } },
+    };
+  },
+  headers: () => ({}),
+};
+
 function openAiError(failure: Failure, docsUrl: string | null): ErrorAnswer {
   const wire = errorResponseOf(failure);
   const error = errorOf(wire);

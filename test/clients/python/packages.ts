@@ -7,6 +7,7 @@ export const NEWEST = [
   "langchain-anthropic==1.7.7",
   "agent-framework-core==1.23.0",
   "agent-framework-openai==1.17.0",
+  "openrouter==1.3.84",
 ];
 /** The majors before, beside what the newest need. */
 export const OLDER = ["openai==2.54.0", "anthropic==1.17.0"];

@@ -22,6 +22,7 @@ export const HEAD: ResponseHead = {
 };
 export const RECEIPT: Receipt = {
   ...HEAD,
+  provider: "openai",
   ended: 1_790_000_002,
   usage: { ...NO_USAGE, input: 7, cacheRead: 2, output: 5, reasoning: 1 },
   costMicro: 42,

@@ -1,0 +1,179 @@
+import { createOpenRouter } from "@openrouter/ai-sdk-provider";
+import { OpenRouter } from "@openrouter/sdk";
+import { generateText, streamText, stepCountIs, tool } from "ai";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { HELD, TURNS, Weather } from "./conversation.ts";
+import { CLAUDE, GPT, makersGateway } from "./makers.ts";
+
+const at = await makersGateway();
+const MODELS = ["sandbox/agent", GPT, CLAUDE];
+const dollars = async () => (await at.balance()) / 1_000_000;
+
+describe("OpenRouter's SDK for TypeScript", () => {
+  const client = () => new OpenRouter({ apiKey: at.key, serverURL: at.baseUrl });
+  type Message = Parameters<
+    ReturnType<typeof client>["chat"]["send"]
+  >[0]["chatRequest"]["messages"][number];
+
+  /** Sends a chat and returns its message and cost. */
+  async function send(model: string, messages: Message[], streamed: boolean) {
+    const { name, description, parameters } = new Weather();
+    const chatRequest = {
+      model,
+      messages,
+      tools: [{ type: "function" as const, function: { name, description, parameters } }],
+      provider: { allowFallbacks: true, maxPrice: { prompt: "1000", completion: "1000" } },
+      sessionId: "a session",
+    };
+    if (!streamed) {
+      const answer = await client().chat.send({ chatRequest });
+      if (!("choices" in answer)) throw new Error("a stream");
+      const { content = "", toolCalls = [] } = answer.choices[0]?.message ?? {};
+      return { content, toolCalls, cost: answer.usage?.cost, id: answer.id };
+    }
+    const stream = await client().chat.send({ chatRequest: { ...chatRequest, stream: true } });
+    if ("choices" in stream) throw new Error("no stream");
+    let content = "";
+    let cost: number | null | undefined;
+    let id = "";
+    const calls: { id: string; name: string; arguments: string }[] = [];
+    for await (const chunk of stream) {
+      id = chunk.id;
+      cost = chunk.usage?.cost ?? cost;
+      const { delta } = chunk.choices[0] ?? {};
+      content += delta?.content ?? "";
+      for (const { index, id: callId = "", function: called } of delta?.toolCalls ?? []) {
+        calls[index] ??= { id: callId, name: called?.name ?? "", arguments: "" };
+        calls[index].arguments += called?.arguments ?? "";
+      }
+    }
+    const toolCalls = calls.map(({ id: callId, ...called }) => {
+      return { id: callId, type: "function" as const, function: called };
+    });
+    return { content, toolCalls, cost, id };
+  }
+
+  it.each(MODELS.flatMap((model) => [false, true].map((streamed) => ({ model, streamed }))))(
+    "completes the conversation with $model, streamed: $streamed",
+    async ({ model, streamed }) => {
+      const weather = new Weather();
+      const messages: Message[] = [];
+      const said: unknown[] = [];
+      for (const content of TURNS) {
+        messages.push({ role: "user", content });
+        for (;;) {
+          // oxlint-disable-next-line no-await-in-loop -- each call follows the result of the one before
+          const answer = await send(model, messages, streamed);
+          const { content: text, toolCalls } = answer;
+          const called = toolCalls.length > 0 && { toolCalls };
+          messages.push({ role: "assistant", content: text as string, ...called });
+          for (const { id, function: call } of toolCalls) {
+            const { city } = JSON.parse(call.arguments) as { city: string };
+            messages.push({ role: "tool", toolCallId: id, content: weather.call(city) });
+          }
+          if (toolCalls.length > 0) continue;
+          said.push(text);
+          break;
+        }
+      }
+      expect({ cities: weather.cities, said }).toEqual(HELD);
+    },
+  );
+
+  it.each([false, true])("reads the cost, streamed: %s, and its receipt", async (streamed) => {
+    const before = await at.balance();
+    const { cost, id } = await send("sandbox/echo", [{ role: "user", content: "Hello" }], streamed);
+    const charged = before - (await at.balance());
+    expect(charged).toBeGreaterThan(0);
+    expect(cost).toBe(charged / 1_000_000);
+    const { data } = await client().generations.getGeneration({ id });
+    expect(data).toMatchObject({ totalCost: cost, providerName: "sandbox", streamed });
+  });
+
+  it("reads balance, key, models and routes", async () => {
+    const { data: credits } = await client().credits.getCredits();
+    expect(credits.totalCredits - credits.totalUsage).toBeCloseTo(await dollars(), 6);
+    const { data: key } = await client().apiKeys.getCurrentKeyMetadata();
+    expect(key.usage).toBeCloseTo(credits.totalUsage, 6);
+    const pages = await client().models.list();
+    const ids: string[] = [];
+    for await (const page of pages) ids.push(...page.result.data.map(({ id }) => id));
+    expect(ids).toEqual(expect.arrayContaining(["sandbox/echo", "smart"]));
+  });
+
+  it("reads an error as one of OpenRouter's", async () => {
+    const broke = new OpenRouter({
+      apiKey: await at.keyOf({ credits: 1, rpmLimit: 10 }),
+      serverURL: at.baseUrl,
+      retryConfig: { strategy: "none" },
+    });
+    const messages: Message[] = [{ role: "user", content: "Hello" }];
+    const asked = broke.chat.send({ chatRequest: { model: "sandbox/echo", messages } });
+    await expect(asked).rejects.toMatchObject({
+      name: "PaymentRequiredResponseError",
+      statusCode: 402,
+      error: { code: 402, metadata: { error_type: "insufficient_balance" } },
+    });
+  });
+
+  it("embeds texts", async () => {
+    const requestBody = { model: "sandbox/embed", input: ["one", "two"] };
+    const answer = await client().embeddings.generate({ requestBody });
+    if (typeof answer === "string") throw new Error(answer);
+    expect(answer.data).toHaveLength(2);
+    expect(answer.usage?.cost).toBeGreaterThan(0);
+  });
+});
+
+describe("OpenRouter's provider of the AI SDK", () => {
+  const provider = () => createOpenRouter({ apiKey: at.key, baseURL: at.baseUrl });
+
+  it.each(MODELS.flatMap((model) => [false, true].map((streamed) => ({ model, streamed }))))(
+    "completes the conversation with $model, streamed: $streamed",
+    async ({ model, streamed }) => {
+      const weather = new Weather();
+      const messages: Parameters<typeof generateText>[0]["messages"] & object = [];
+      const said: string[] = [];
+      for (const content of TURNS) {
+        messages.push({ role: "user", content });
+        const asking = {
+          model: provider().chat(model),
+          messages,
+          tools: {
+            get_weather: tool({
+              description: weather.description,
+              inputSchema: z.object({ city: z.string() }),
+              execute: ({ city }) => Promise.resolve(weather.call(city)),
+            }),
+          },
+          stopWhen: stepCountIs(5),
+          maxRetries: 0,
+        };
+        // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
+        const answer = streamed ? streamText(asking) : await generateText(asking);
+        // oxlint-disable-next-line no-await-in-loop
+        said.push(await answer.text);
+        // oxlint-disable-next-line no-await-in-loop
+        messages.push(...(await answer.responseMessages));
+      }
+      expect({ cities: weather.cities, said }).toEqual(HELD);
+    },
+  );
+
+  it.each([false, true])("reads cost and provider, streamed: %s", async (streamed) => {
+    const before = await at.balance();
+    const model = provider().chat("sandbox/echo", {
+      usage: { include: true },
+      provider: { order: ["sandbox"], allow_fallbacks: false },
+      models: ["sandbox/agent"],
+    });
+    const asking = { model, prompt: "Hello", maxRetries: 0 };
+    const answer = streamed ? streamText(asking) : await generateText(asking);
+    expect(await answer.text).toContain("Hello");
+    const metadata = (await answer.providerMetadata)?.["openrouter"];
+    const cost = (before - (await at.balance())) / 1_000_000;
+    expect(cost).toBeGreaterThan(0);
+    expect(metadata).toMatchObject({ provider: "sandbox", usage: { cost } });
+  });
+});

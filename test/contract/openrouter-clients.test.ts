@@ -1,0 +1,162 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { balanceOf, eventsOf, HELLO, openAccount, send } from "./client.ts";
+import type { Account } from "./client.ts";
+
+type Json = { readonly [name: string]: unknown };
+type Client = {
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body of a chat, without its model and messages. */
+  readonly body: Json;
+  /** Returns the dollars that the client shows for a stream's chunks. */
+  readonly cost: (chunks: readonly Json[]) => unknown;
+  /** The other calls, and the fields that each must return, as paths below its body. */
+  readonly reads: Readonly<Record<string, readonly string[]>>;
+};
+
+const ROWS = ["data.0.id", "data.0.pricing.prompt", "data.0.pricing.completion"];
+const LIST = [...ROWS, "data.0.context_length"];
+const KEY = [
+  "label",
+  "usage",
+  "is_free_tier",
+  "is_provisioning_key",
+  "rate_limit.requests",
+  "limit",
+];
+const tools = [
+  { type: "function", function: { name: "read_file", parameters: { type: "object" } } },
+];
+const lastUsage = (chunks: readonly Json[]) =>
+  chunks.findLast(({ usage }) => usage)?.["usage"] as Json;
+
+/** Calls of clients with their settings for hosts that are compatible with OpenRouter, as their code makes them. */
+const CLIENTS: Readonly<Record<string, Client>> = {
+  Cline: {
+    headers: { "http-referer": "https://cline.bot", "x-title": "Cline" },
+    body: {
+      temperature: 0,
+      stream: true,
+      stream_options: { include_usage: true },
+      include_reasoning: true,
+      reasoning: { effort: "low" },
+      provider: { sort: "throughput" },
+      tools,
+      tool_choice: "auto",
+      parallel_tool_calls: false,
+    },
+    cost: (chunks) => {
+      const { cost = 0, cost_details: details } = lastUsage(chunks);
+      const { upstream_inference_cost: upstream = 0 } = (details ?? {}) as Json;
+      return Number(cost) + Number(upstream);
+    },
+    reads: {
+      "/v1/models": [...LIST, "data.0.top_provider.max_completion_tokens", "data.0.architecture"],
+      "/v1/generation?id=": [
+        "data.total_cost",
+        "data.native_tokens_prompt",
+        "data.native_tokens_cached",
+      ],
+    },
+  },
+  Kilo: {
+    headers: { "http-referer": "https://kilocode.ai", "x-title": "Kilo Code" },
+    body: {
+      temperature: 0,
+      stream: true,
+      stream_options: { include_usage: true },
+      transforms: ["middle-out"],
+      reasoning: { effort: "medium" },
+      provider: {
+        order: ["sandbox"],
+        allow_fallbacks: false,
+        data_collection: "allow",
+        zdr: false,
+      },
+      tools,
+    },
+    cost: (chunks) => {
+      const { cost, cost_details: details, is_byok: isByok } = lastUsage(chunks);
+      const { upstream_inference_cost: upstream = 0 } = (details ?? {}) as Json;
+      return isByok === true ? upstream : cost;
+    },
+    reads: {
+      "/v1/models": [
+        ...LIST,
+        "data.0.supported_parameters",
+        "data.0.architecture.input_modalities",
+      ],
+      "/v1/key": KEY.map((field) => `data.${field}`),
+    },
+  },
+  "Open WebUI": {
+    headers: { "http-referer": "https://openwebui.com/", "x-title": "Open WebUI" },
+    body: { stream: true, stream_options: { include_usage: true } },
+    cost: (chunks) => {
+      const names = ["cost", "total_cost", "input_cost", "output_cost"];
+      const sums = chunks.map(({ usage }) =>
+        names.map((name) => (usage as Json | null)?.[name] ?? 0),
+      );
+      return sums.flat().reduce<number>((sum, one) => sum + Number(one), 0);
+    },
+    reads: { "/v1/models": ["object", "data.0.id", "data.0.name"] },
+  },
+  LibreChat: {
+    headers: { "http-referer": "https://librechat.ai", "x-title": "LibreChat" },
+    body: {
+      stream: true,
+      stream_options: { include_usage: true },
+      user: "65f0c0ffee",
+      include_reasoning: true,
+    },
+    cost: (chunks) => lastUsage(chunks)["cost"],
+    reads: { "/v1/models": LIST },
+  },
+};
+
+let account: Account;
+beforeAll(async () => {
+  account = await openAccount();
+});
+
+function at(value: unknown, path: string): unknown {
+  return path.split(".").reduce((inner, name) => (inner as Json | undefined)?.[name], value);
+}
+
+describe.each(Object.entries(CLIENTS))("%s", (_, { headers, body, cost, reads }) => {
+  it("reads the charge of a stream, and the fields of its other calls", async () => {
+    const { key } = account;
+    const before = await balanceOf(key);
+    const sent = { model: "sandbox/echo", messages: HELLO, ...body };
+    const response = await send("/v1/chat/completions", { key, headers, body: sent });
+    expect(response.status).toBe(200);
+    const events = await eventsOf(response);
+    expect(events.at(-1)).toBe("[DONE]");
+    const chunks = events.slice(0, -1).map((event) => JSON.parse(event) as Json);
+    const charged = before - (await balanceOf(key));
+    expect(charged).toBeGreaterThan(0);
+    expect(cost(chunks)).toBe(charged / 1_000_000);
+    for (const [path, fields] of Object.entries(reads)) {
+      const whole = path.endsWith("=") ? path + String(chunks[0]?.["id"]) : path;
+      // oxlint-disable-next-line no-await-in-loop -- one call after the other, as the client does
+      const read = await (await send(whole, { key, headers })).json();
+      expect([path, fields.filter((field) => at(read, field) === undefined)]).toEqual([path, []]);
+    }
+  });
+});
+
+async function reasoningTokens(fields: object): Promise<unknown> {
+  const body = { model: "sandbox/think", messages: HELLO, max_tokens: 500, ...fields };
+  const response = await send("/v1/chat/completions", { key: account.key, body });
+  const { usage } = await response.json<{ usage: Json }>();
+  return at(usage, "completion_tokens_details.reasoning_tokens");
+}
+
+describe("reasoning in OpenRouter's format", () => {
+  it("sets the effort, and turns reasoning off", async () => {
+    const off = await reasoningTokens({ reasoning_effort: "none" });
+    const high = await reasoningTokens({ reasoning_effort: "high" });
+    expect(high).not.toBe(off);
+    expect(await reasoningTokens({ reasoning: { enabled: false } })).toBe(off);
+    expect(await reasoningTokens({ reasoning: { effort: "high" } })).toBe(high);
+  });
+});
