@@ -254,7 +254,7 @@ async function letIn(
   const fresh = { id: mintId("per_", nowMs), ...profile, sessionsFrom: nowMs };
   const isNew = known === null && (await insertLonePerson(db, fresh, identityOf(answered)));
   const person =
-    known ?? (isNew ? fresh : await findAndRefreshPerson(db, identityOf(answered), profile, nowMs)); // a second click
+    known ?? (isNew ? fresh : await findAndRefreshPerson(db, identityOf(answered), profile, nowMs)); // found after a second click
   if (person === null) return refuse({ kind: "overloaded" });
   const place = await ask(person);
   if (place.ok) return success({ person, place: place.value, isNew });

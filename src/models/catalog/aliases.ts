@@ -75,7 +75,7 @@ function builtIn(
   return [...curated, ...own].find((id) => models.has(id));
 }
 
-/** Blends (3 x input + output) / 4 at a model's first route. */
+/** Returns the model with the lowest price, (3 x input + output) / 4 at its first route. */
 function cheapest(models: readonly Model[], kind: Kind): string | undefined {
   const ranked = models
     .filter((model) => model.kind === kind)

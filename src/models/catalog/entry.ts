@@ -250,7 +250,7 @@ export function limitsOfProvider(
 
 const NO_REASONING = /^grok-.*non-reasoning/;
 
-/** Gemini's on Vertex, and Amazon's own on Bedrock. */
+/** Gemini's models on Vertex and Amazon's own on Bedrock accept one text per request. */
 function takesOneText(provider: string, upstreamId: string): boolean {
   if (provider === "vertex") return upstreamId.startsWith("gemini-embedding");
   return provider === "bedrock" && !upstreamId.includes("cohere.");

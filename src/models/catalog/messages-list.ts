@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { once, wholeNumber } from "../../shared/http/parse-body.ts";
 import type { ListedModel } from "./listed-model.ts";
 
-/** Follows platform.claude.com, Models API, and the types of @anthropic-ai/sdk 1.12. */
+/** A model in Anthropic's format (platform.claude.com, Models API; @anthropic-ai/sdk 1.12). */
 type MessagesModel = {
   readonly type: "model";
   readonly id: string;

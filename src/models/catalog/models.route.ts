@@ -21,7 +21,7 @@ export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>)
   return c.json(messagesList(models, query.value));
 }
 
-/** OpenRouter's SDK reads from the count and the link that the list is complete. */
+/** The count and the link show OpenRouter's SDK that the list is complete. */
 function openList(data: readonly ListedModel[]) {
   return { object: "list", data, total_count: data.length, links: { next: null } };
 }

@@ -41,7 +41,7 @@ export function answerMessage(raw: JsonObject & Message, finish: string | null):
   };
 }
 
-/** Returns the fields except content, refusal and calls. */
+/** Returns the fields of messages and deltas except content, refusal and calls. */
 export function extraFields(raw: JsonObject): Delta {
   const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
   const { reasoning_details: details } = raw;

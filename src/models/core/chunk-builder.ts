@@ -67,7 +67,7 @@ export class ChunkBuilder {
     return this.#said(delta);
   }
 
-  /** Creates a missing ID. */
+  /** Starts the next call, and creates a missing ID. */
   tool(id: string, name: string, more: Pick<DeltaCall, "extra_content"> = {}): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: false });

@@ -62,7 +62,7 @@ export type ParsedRequest = {
   readonly preferences?: RoutePreferences | null;
   readonly fallbacks?: readonly ModelFallback[];
   readonly session?: string | null;
-  /** Must not keep the prompt in memory, because streams are long. */
+  /** The writer must not keep the prompt in memory, because streams are long. */
   readonly reply: ResponseWriter;
   readonly native: NativeRequest | null;
   readonly keep?: ConversationAddition;
@@ -79,11 +79,11 @@ export type ResponseWriter =
       readonly kind: "json";
       /**
        * Returns the response body. `answer` has OpenAI's shape with our ID, model and usage. Must
-       * be pure except for random IDs, because a lower charge repeats the call. An exception is a
-       * bug, and the response is charged.
+       * be pure except for random IDs, because it runs again if the charge is below the cost. An
+       * exception is a bug, and the response is charged.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
-      /** Returns null if the response failed. */
+      /** Returns the response to store, or null if it failed. */
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
     }
   | {
@@ -144,7 +144,7 @@ export type NativeRequest = NativeBody & {
   readonly reply: ResponseWriter;
   /** Images, documents and known tools, which aren't sized by their text. */
   readonly weights: Weights;
-  /** Minimum that the host accepts; 0 for none. */
+  /** Minimum output tokens that the host accepts; 0 for none. */
   readonly outputLeast: number;
   /** Whether the prompt may be cached for an hour, at another price. */
   readonly hourCache: boolean;

@@ -19,7 +19,7 @@ export type ByteSource = {
   read(): Promise<Uint8Array | null>;
   /**
    * Lets the runtime buffer data. Calls `wake` when the body ends, breaks or the buffer is full.
-   * Returns false if nothing follows.
+   * Returns false if there is nothing to wait for.
    */
   gather(wake: () => void): boolean;
   cancel(): void;

@@ -26,7 +26,7 @@ import type {
 export type StreamReader = {
   push(bytes: Uint8Array): StreamEvent[];
   flush(): StreamEvent[];
-  /** Set after an `end` or `error`. Nothing is read then. */
+  /** Set after an `end` or `error`. Nothing more is read. */
   readonly ended: boolean;
 };
 
@@ -37,7 +37,7 @@ export type Handler<Call extends ProviderCall> = {
    * or for a bug.
    */
   ask(call: Call): Promise<Response | ProviderFailure>;
-  /** Returns null if invalid. */
+  /** Converts the JSON of a 2xx, or returns null. */
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
   pieces?(call: Call): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];

@@ -88,7 +88,7 @@ const TUNING = [
   "tool_choice",
 ];
 
-/** Counts every string and key of a native request. */
+/** Returns the size of a native request, counting every string and key. */
 export function nativePromptSize(body: JsonObject, weights: Weights, model: Model): PromptSize {
   const tally = new PromptTally(model, weights);
   for (const [field, value] of Object.entries(body)) {

@@ -27,7 +27,7 @@ export type NativeOutput = {
   readonly finish: string | null;
 };
 
-/** Providers see only hashes. */
+/** The request's owner. Providers see only hashes. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
 
 type Attempting = {

@@ -58,7 +58,7 @@ export function textOf(payload: string, template: TextTemplate): string | null {
   const { before, after } = template;
   if (!payload.startsWith(before) || !payload.endsWith(after)) return null;
   const end = payload.length - after.length;
-  // Otherwise the text would reach beyond the literal.
+  // Otherwise a quote in the text ends the literal before `after`.
   if (literalEnd(payload, before.length) !== end) return null;
   return payload.slice(before.length, end);
 }

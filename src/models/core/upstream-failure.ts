@@ -14,8 +14,9 @@ type Complaint = {
 
 /**
  * Converts a response outside 2xx. Some hosts echo our key `secret`. 401 to 404 and exhausted
- * quotas are ours to fix. 400, 413 and 422 concern the request and don't count against the host.
- * 429, 503 and 529 mean later. For others, another route may succeed.
+ * quotas are ours to fix. 400, 413 and 422 concern the request. 429, 503 and 529 mean later. For
+ * others, another route may succeed. Limits that concern only this request don't count against the
+ * host.
  */
 export function httpFailure(
   status: number,

@@ -144,7 +144,7 @@ export class AccessTokens {
   }
 }
 
-/** Follows RFC 7515 and RFC 7518 3.3. */
+/** Returns a signed JSON Web Token (RFC 7515, RFC 7518 3.3). */
 async function signed(account: ServiceAccount, nowS: number): Promise<string> {
   const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
   const line = account.privateKey.replaceAll(LINE_ENDS, " ").trim();

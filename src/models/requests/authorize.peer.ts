@@ -55,7 +55,10 @@ function refused(failure: Failure): object {
   return { ok: false, failure };
 }
 
-/** Returns the price list. Sessions are only in the wallet, so it checks the key. */
+/**
+ * Returns the price list for a request that needs no hold. The wallet checks the key, because only
+ * the wallet stores sessions.
+ */
 async function lookedAt(
   c: Context<AppEnv>,
   orgId: string,

@@ -21,7 +21,7 @@ export type OutputCap = {
   readonly whole: number;
   readonly least: number;
   readonly choices: number;
-  /** Set for a client's cap. A default may be lowered to fit the credits. */
+  /** Whether the client set the cap. If not, it may be lowered to fit the credits. */
   readonly isAsked: boolean;
 };
 
@@ -52,7 +52,10 @@ export function outputCap(model: Model, prompt: PromptSize, requested: AskedOutp
 
 const RESPONSES_REPEATS = 4;
 
-/** Returns the output cap of a buffered chat. Rejects a requested cap that is too high with 400. */
+/**
+ * Returns the output cap of a buffered chat. Lowers a default that is too high, and rejects a
+ * requested cap with 400.
+ */
 export function capThatFits(
   cap: OutputCap,
   body: ChatBody,
@@ -71,7 +74,7 @@ export function capThatFits(
     : invalid(`${message}, fewer choices, or a stream.`, "n");
 }
 
-/** Returns null if the response is streamed through. */
+/** Returns the maximum of buffered bytes, or null if the response is streamed. */
 function heldBytesMax({ logprobs }: ChatBody, { reply, native }: ParsedRequest): number | null {
   if (reply.kind === "json") return JSON_BYTES_MAX;
   const isRepeated = logprobs === true && native?.wire === "responses";

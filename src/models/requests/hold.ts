@@ -29,7 +29,7 @@ const POLICIES_MAX = 10_000;
 
 /**
  * Holds credits for a run in the wallet or the key's home region, and returns its routes. If the
- * response is lost, the run is rejected, and the outbox voids the hold.
+ * response is lost, the run is rejected, and the outbox voids a possible hold.
  */
 export async function hold(run: Run): Promise<Result<GrantedHold>> {
   const { caller, progress, services } = run;

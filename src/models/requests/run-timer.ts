@@ -52,7 +52,7 @@ export class RunTimer {
     return this.#leftMs !== null;
   }
 
-  /** Unset after the complete response. */
+  /** The time of the disconnect, unless the response was complete. */
   get leftMs(): number | null {
     return this.#leftMs;
   }

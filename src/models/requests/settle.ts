@@ -102,8 +102,8 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
 }
 
 /**
- * Retries the charge of a sent response while the platform keeps the request alive, which starts at
- * the disconnect, else now. Then logs it for an operator.
+ * Retries the charge of a sent response within the platform's 30 s, which begin at the disconnect
+ * or now. Then logs it for an operator.
  */
 async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;

@@ -24,7 +24,7 @@ class TextCount {
     return this.#counted;
   }
 
-  /** Counts up to COUNT_EVERY characters late. */
+  /** Reports up to COUNT_EVERY characters late that the text is longer. */
   isPast(tokens: number): boolean {
     return (this.#uncounted.length < COUNT_EVERY ? this.#counted : this.tokens) > tokens;
   }

@@ -28,7 +28,7 @@ export class StreamClient {
     });
   }
 
-  /** A write's wait for the client when last observed. */
+  /** The time (ms) that a write had waited for the client when last observed. */
   get pendingMs(): number {
     return this.#pendingMs;
   }

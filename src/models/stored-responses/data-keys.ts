@@ -12,7 +12,7 @@ export async function makeDataKey(owner: string, by: SealingSecret): Promise<Dat
   return { key: await imported(raw), sealed: await seal(raw.toBase64(), sealedFor(owner), by) };
 }
 
-/** Returns null if none of KEY_SECRETS opens the key. */
+/** Decrypts a key. Returns null if none of KEY_SECRETS opens it. */
 export async function openDataKey(
   sealed: string,
   owner: string,

@@ -8,7 +8,7 @@ export const STORED_TABLES: Tables = {
   steps: [
     {
       sql:
-        "CREATE TABLE settings (" + // retention over time; it also limits the responses to older requests
+        "CREATE TABLE settings (" + // retention settings over time; a shorter one also applies to older requests' responses
         "number INTEGER PRIMARY KEY," +
         "hours INTEGER NOT NULL CHECK (hours >= 0)," +
         "since INTEGER NOT NULL" +
@@ -174,12 +174,12 @@ export function selectOldest(sql: SqlStorage, limit: number): readonly ResponseR
     .toArray();
 }
 
-/** Unix ms, or null. */
+/** Returns the next expiry (Unix ms), or null. */
 export function selectNextEnd(sql: SqlStorage): number | null {
   return sql.exec<{ at: number | null }>("SELECT min(expires_at) AS at FROM answers").one().at;
 }
 
-/** Uses the last reported setting. */
+/** Reports whether the last reported setting is off. */
 export function isStoringDisabled(sql: SqlStorage): boolean {
   const query = "SELECT hours FROM settings ORDER BY number DESC LIMIT 1";
   return sql.exec<{ hours: number }>(query).toArray()[0]?.hours === 0;

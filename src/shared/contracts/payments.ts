@@ -9,9 +9,9 @@ export const PURCHASE_ID = "pur_";
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
- * The state of a purchase. `wanted`: not sent to Stripe. `unknown`: a response is missing.
- * `needs_customer`: the customer must act at `url`. Money that arrives after `declined` or
- * `expired` is still credited.
+ * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: a
+ * response is missing. `needs_customer`: the customer must act at `url`. Money that arrives after
+ * `declined` or `expired` is still credited.
  */
 export type PurchaseState =
   | "wanted"
@@ -100,7 +100,7 @@ export type TopUpRequest = {
   readonly wantedAt: number;
 };
 
-/** A possible change at Stripe, which is read to verify it. */
+/** A possible change at Stripe. The object is read to verify it. */
 export type Hint = {
   readonly eventId: string;
   readonly orgId: string;
@@ -121,7 +121,7 @@ export type RefundAsk = {
 export type PaymentsCalls = {
   /** Buys credits once per `idempotency`. Responds within about 1.5 s. */
   buy(buying: Buying): Promise<Result<PurchaseRecord>>;
-  /** Accepts its ID, or the Stripe ID of its session, invoice or payment. */
+  /** Returns a purchase by its ID, or by the Stripe ID of its session, invoice or payment. */
   purchase(name: string): Promise<Result<PurchaseRecord>>;
   purchases(limit: number, after: string | null): Promise<Result<PurchasePage>>;
   cancel(id: string): Promise<Result<PurchaseRecord>>;

@@ -13,7 +13,7 @@ export type AdmittedKey = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & 
   readonly remaining: number;
   readonly resetMs: number;
   readonly isLimited?: boolean;
-  /** The wallet sets it, a key object doesn't. */
+  /** Set by the wallet, never by a key object. */
   readonly priceList?: string;
   readonly policies?: readonly PolicyLayer[];
   readonly paused?: Paused;

@@ -18,8 +18,8 @@ type UsageGroup = UsageAmounts & {
   readonly day?: string;
 };
 /**
- * A page of groups after a group's name ("" for null), preceded by its day and a comma for two
- * dimensions.
+ * A page of groups. `after` is the last group's name, "" for null. For two dimensions, a day and a
+ * comma precede it.
  */
 export type UsagePage = { readonly limit: number; readonly after: string | null };
 /** A usage report. `total` covers all groups. */

@@ -54,9 +54,9 @@ export function textsOf({ links, outputs, inputs }: RecallResult): readonly Uint
  * the same.
  */
 export type StoredResponsesCalls = {
-  /** Applies also to stored and late responses. */
+  /** Sets the hours to store responses, also for stored and late ones. */
   keepFor(hours: number): Promise<Result<null>>;
-  /** Above the maximum, the oldest are deleted. */
+  /** Stores a response durably. Above the maximum, the oldest are deleted. */
   keep(answer: ResponseToStore): Promise<Result<null>>;
   /**
    * Waits for a write in progress. Fails with 413 if the data exceeds a body, or 400 for too many

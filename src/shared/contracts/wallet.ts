@@ -219,7 +219,7 @@ export type KeyRotation = KeyEnding & { readonly sessionsCut: number | null };
 type OtherCalls = WalletPaymentCalls & PauseCalls;
 
 export type WalletCalls = OtherCalls & {
-  /** Returns the same epoch when repeated. */
+  /** Creates the wallet. Repeats return the same epoch. */
   create(orgId: string): Promise<{ readonly epoch: string }>;
   /** Admits a request in the key's home region. Failures take no slot. */
   admit(keyHash: string, shown?: PresentedSecret): Promise<Result<AdmittedKey>>;

@@ -7,7 +7,7 @@ export type ErrorAnswer = {
   readonly body: object | string;
 };
 
-/** The rest of a key's minute. Includes tokens if the request reached a hold. */
+/** The rest of a key's minute. Includes tokens if a key with a token limit reached a hold. */
 export type Limits = { readonly rate: RateState; readonly tokens?: RateState | undefined };
 
 export type Dialect = {

@@ -229,7 +229,10 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
       };
 }
 
-/** Includes only the session's own budget and not whose money is short. */
+/**
+ * Returns an error with only the session's own budget, so that it doesn't show whose money is
+ * short.
+ */
 function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
   const needs = `this request needs at least ${requiredMicro} micro-credits, and the payer of this session`;

@@ -6,14 +6,14 @@ import { paramOf } from "../issue-text.ts";
 type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** Well below the stack limit of a recursive validator. */
+/** Maximum nesting, well below the stack limit of a recursive validator. */
 export const DEPTH_MAX = 64;
 /**
  * 20 MB of `{},{},...` would exceed an isolate's memory. Legitimate bodies have up to 300,000
  * values.
  */
 export const VALUES_MAX = 1_000_000;
-/** Many names cost seconds of CPU. */
+/** Maximum names, because many names cost seconds of CPU. */
 export const NAMES_MAX = 100_000;
 export const OBJECT_NAMES_MAX = 10_000;
 

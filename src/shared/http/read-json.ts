@@ -30,7 +30,7 @@ export type BodyLimits = {
   readonly takesForms?: boolean;
 };
 
-/** The pattern takes quadratic time. */
+/** Limits the pattern, which takes quadratic time. */
 const TYPE_CHARACTERS_MAX = 100;
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-?8|"utf-?8")\s*)?;?\s*$/i;
 // Browsers send text/plain and forms to other origins without a preflight, so only JSON is accepted.

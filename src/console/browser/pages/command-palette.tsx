@@ -163,7 +163,7 @@ function useModelFinds(text: string, isRead: boolean): readonly Find[] {
 
 const SETTLED_MS = 200;
 
-/** Avoids a lookup for each letter. */
+/** Returns the text once typing pauses, to avoid a lookup for each letter. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState("");
   useEffect(() => {

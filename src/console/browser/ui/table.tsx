@@ -9,7 +9,10 @@ export type Column<T> = {
   readonly id: string;
   readonly title: string;
   readonly value: (row: T) => Cell;
-  /** Columns in files: headings with units, and values. The default is its title and value. */
+  /**
+   * Columns in exported files: headings with units, and values. Default: the column's title and
+   * value.
+   */
   readonly csv?: readonly CsvColumn<T>[];
   readonly cell?: (row: T) => ComponentChildren;
   readonly align?: "right";
@@ -28,7 +31,7 @@ type Props<T> = {
   readonly keyOf: (row: T) => string;
   readonly open?: (row: T) => void;
   /**
-   * Pages from the region, in its order. Then the rows can't be sorted, and the page has the
+   * Set for rows that the region returns in pages. They can't be sorted here, and the page has the
    * filters.
    */
   readonly pager?: Pager<T>;

@@ -20,7 +20,7 @@ export const MODERATIONS: PlainCall<"moderation"> = {
   },
 };
 
-/** Mistral accepts no parts. */
+/** Joins the texts of an input, because Mistral accepts no parts. */
 function plainInput(input: ModerationBody["input"]): ModerationBody["input"] {
   const texts = [input].flat().flatMap((one) => {
     return typeof one !== "string" && one.type === "text" ? [one.text] : [];

@@ -56,7 +56,7 @@ export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly 
   return refused(NO_PICTURE, usageOf(withZeros(counted), true));
 }
 
-/** Google's JSON omits zeros. */
+/** Adds zeros, which Google's JSON omits. */
 function withZeros(counted: Counted): Counted {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };

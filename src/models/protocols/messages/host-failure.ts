@@ -51,7 +51,10 @@ export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
   return messagesFailure(STATUSES[type] ?? 500, new Headers(), JSON.stringify(raw), secret);
 }
 
-/** Compares both with `date`. */
+/**
+ * Adds the wait until the last exhausted limit resets, relative to `date`, if `retry-after` is
+ * missing.
+ */
 function withReset(headers: Headers): Headers {
   if (headers.has("retry-after")) return headers;
   const reset = LIMITS.map((limit) => `anthropic-ratelimit-${limit}`)

@@ -20,7 +20,7 @@ type Call = NonNullable<Assistant["tool_calls"]>[number];
 
 export type Converted = {
   readonly messages: readonly ChatMessage[];
-  /** Includes unreadable reasoning, which other providers can't use. */
+  /** Types of items that other providers can't use, including unreadable reasoning. */
   readonly left: ReadonlySet<string>;
   readonly places: ReadonlyMap<number, string>;
 };

@@ -97,7 +97,7 @@ export class Output {
     return draft === this.#drafts.last && this.openText !== null;
   }
 
-  /** Items that wait never start. */
+  /** Ends all items. With `cut`, the last one is incomplete. Waiting items never start. */
   end(cut: boolean): string {
     let text = "";
     const isSaid = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));

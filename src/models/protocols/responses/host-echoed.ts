@@ -24,7 +24,7 @@ export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   };
 }
 
-/** OpenAI writes indented JSON. */
+/** Counts indented JSON, as OpenAI writes it. */
 function writtenBytes(value: unknown, indent: number): number {
   if (typeof value === "string") return utf8Bytes(JSON.stringify(value));
   const isList = Array.isArray(value);

@@ -49,7 +49,7 @@ const PLACES: FieldPaths = {
 
 const REASONING = "reasoning.encrypted_content";
 
-/** The tier `auto` would be our project's. */
+/** The tier `auto` would use our project's setting. */
 const FIXED: JsonObject = {
   store: false,
   include: [REASONING],
