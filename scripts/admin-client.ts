@@ -157,7 +157,11 @@ export type NewOrganization = {
   readonly ownerEmail: string;
   readonly keyScope: Scope;
 };
-export type Made = { readonly orgId: string; readonly memberId: string; readonly key: string };
+export type OrganizationAccess = {
+  readonly orgId: string;
+  readonly memberId: string;
+  readonly key: string;
+};
 export type NewKey = {
   readonly orgId: string;
   readonly memberId: string;
@@ -168,7 +172,10 @@ export type NewKey = {
 };
 
 /** Makes an organization with its owner and that owner's first key; what scripts need of it. */
-export async function createOrganization(admin: AdminClient, made: NewOrganization): Promise<Made> {
+export async function createOrganization(
+  admin: AdminClient,
+  made: NewOrganization,
+): Promise<OrganizationAccess> {
   const { organization, member, key } = await postOrganization(admin, {
     name: made.name,
     slug: made.slug,

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { createKey, createOrganization, postCredits } from "../../../scripts/admin-client.ts";
-import type { Made, Scope } from "../../../scripts/admin-client.ts";
+import type { OrganizationAccess, Scope } from "../../../scripts/admin-client.ts";
 
 export type OrganizationOptions = {
   /** Credits in micros, 1 dollar unless said; 0 for none. */
@@ -15,7 +15,7 @@ export async function makeOrganization(
   adminUrl: string,
   adminToken: string,
   { credits = 1_000_000, keyScope = "regional", rpmLimit }: OrganizationOptions = {},
-): Promise<Made> {
+): Promise<OrganizationAccess> {
   const admin = { url: adminUrl, token: adminToken };
   const name = `test-${randomBytes(6).toString("hex")}`;
   const made = await createOrganization(admin, {
