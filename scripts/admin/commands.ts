@@ -5,7 +5,7 @@ import { table } from "./words.ts";
 import type { Answer } from "./words.ts";
 
 /** The fields that a command takes. */
-export type Asked = {
+export type CommandFields = {
   /** The query and body fields, by default all: a flag, or `<field>` by its place. */
   readonly takes?: readonly string[];
   /** The path fields that are flags. */
@@ -15,7 +15,7 @@ export type Asked = {
 };
 
 /** A command's differences from its operation. Only the operation is required. */
-export type Row = Asked & {
+export type Row = CommandFields & {
   /** Below `/admin/v1`. */
   readonly operation: `${Call["method"]} /${string}`;
   /** By default the noun of the path and a verb for the method: `keys list`. */

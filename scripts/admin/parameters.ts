@@ -14,7 +14,7 @@ import {
   WrongUsage,
 } from "./arguments.ts";
 import { HELP, VALUES } from "./command-words.ts";
-import type { Asked } from "./commands.ts";
+import type { CommandFields } from "./commands.ts";
 
 /** The parts of an operation's description that are read. */
 export type Described = {
@@ -51,7 +51,7 @@ const UNSAID = 1e9;
 export function parametersOf(
   path: string,
   { query = [], body }: Pick<Described, "query" | "body">,
-  { takes }: Asked,
+  { takes }: CommandFields,
 ): Parameter[] {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]): Parameter => {
     return { name, where: "path", schema: {}, isRequired: true };
@@ -77,7 +77,10 @@ function fieldsOf(body: z.ZodType | undefined): Parameter[] {
 }
 
 /** Whether a parameter is given by its place, else by a flag. */
-export function isPlaced({ name, where }: Parameter, { takes = [], flags = [] }: Asked): boolean {
+export function isPlaced(
+  { name, where }: Parameter,
+  { takes = [], flags = [] }: CommandFields,
+): boolean {
   return where === "path" ? !flags.includes(name) : takes.includes(`<${name}>`);
 }
 
@@ -90,7 +93,7 @@ export function flagOf(name: string): string {
 export function addParameter(
   command: Command,
   parameter: Parameter,
-  asked: Asked & { readonly isChange: boolean },
+  asked: CommandFields & { readonly isChange: boolean },
 ): () => unknown {
   const { name, isRequired } = parameter;
   if (name.endsWith("_micro")) return addAmount(command);
