@@ -4,12 +4,12 @@ export type Scope = "regional" | "global";
 export type Role = "owner" | "admin" | "billing" | "member";
 
 /** Null if the organization's wallet didn't answer. */
-export type Standing = {
+export type BalanceFields = {
   readonly credits_micro: number | null;
   readonly held_micro: number | null;
   readonly open_holds: number | null;
 };
-export type Organization = Standing & { readonly id: string; readonly slug: string };
+export type Organization = BalanceFields & { readonly id: string; readonly slug: string };
 export type Organizations = {
   readonly organizations: readonly Pick<Organization, "id" | "slug">[];
 };
@@ -57,7 +57,7 @@ export type LostOrganizations = {
     readonly updated_at: string;
   }[];
 };
-export type Reconciliation = Standing & {
+export type Reconciliation = BalanceFields & {
   readonly differences: readonly {
     readonly what: string;
     readonly expected: number | string | null;
