@@ -141,7 +141,7 @@ export async function postReconcile(
   }
 }
 
-export function postSettle(admin: AdminClient, orgId: string, body: record.UnsavedSettlement) {
+export function postSettle(admin: AdminClient, orgId: string, body: record.SettlementLine) {
   const path = pathOf("orgs", orgId, "settle");
   return ask<record.Settlement>(admin, { method: "POST", path, body });
 }

@@ -68,7 +68,7 @@ export type Reconciliation = BalanceFields & {
 /** The result of some rows; `next_after` if more follow. */
 export type ReconcilePage = Reconciliation & { readonly next_after?: string };
 /** The fields of a `settlement_unsaved` log line that the wallet needs. */
-export type UnsavedSettlement = {
+export type SettlementLine = {
   readonly request_id: string;
   readonly cost_micro: number;
   readonly generation: object;

@@ -1,11 +1,11 @@
 import { printable } from "../table.ts";
 import { isId, WrongUsage } from "./arguments.ts";
-import type { UnsavedSettlement } from "./records.ts";
+import type { SettlementLine } from "./records.ts";
 
 const EVENT = "settlement_unsaved";
 
 /** A `settlement_unsaved` log line: whose outcome it is, and what to post. */
-export type Unsaved = { readonly orgId: string; readonly settlement: UnsavedSettlement };
+export type LoggedSettlement = { readonly orgId: string; readonly settlement: SettlementLine };
 
 /**
  * Returns the `settlement_unsaved` lines of a log, each request once: as lines, also after other text (npm
@@ -13,7 +13,7 @@ export type Unsaved = { readonly orgId: string; readonly settlement: UnsavedSett
  * Logpush, wrangler tail --format json). Throws `WrongUsage` without any or for an unreadable one, so that
  * nothing is posted.
  */
-export function unsavedSettlements(log: string): Unsaved[] {
+export function unsavedSettlements(log: string): LoggedSettlement[] {
   const whole = found(parsed(log));
   const all =
     whole.length > 0
@@ -25,7 +25,7 @@ export function unsavedSettlements(log: string): Unsaved[] {
   return [...new Map(all.map((one) => [one.settlement.request_id, one])).values()];
 }
 
-function read(line: string, number: number): Unsaved[] {
+function read(line: string, number: number): LoggedSettlement[] {
   const inside = found(parsed(line.replace(/,$/, "")));
   const unsaved = inside.length > 0 ? inside : found(parsed(line.slice(line.indexOf("{"))));
   if (unsaved.length > 0) return unsaved;
@@ -35,14 +35,14 @@ function read(line: string, number: number): Unsaved[] {
 }
 
 /** Every such line within a value: an object is one itself or holds some, a text may be one. */
-function found(value: unknown): Unsaved[] {
+function found(value: unknown): LoggedSettlement[] {
   if (typeof value === "string") return value.includes(EVENT) ? found(parsed(value)) : [];
   if (typeof value !== "object" || value === null) return [];
   const own = unsavedOf(value as Readonly<Record<string, unknown>>);
   return own === null ? Object.values(value).flatMap(found) : [own];
 }
 
-function unsavedOf(value: Readonly<Record<string, unknown>>): Unsaved | null {
+function unsavedOf(value: Readonly<Record<string, unknown>>): LoggedSettlement | null {
   const { event, org_id, request_id, cost_micro, generation } = value;
   const isWhole =
     event === EVENT &&
