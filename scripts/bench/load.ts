@@ -20,7 +20,7 @@ export type Target = {
   /** Sent with each request, besides its key. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Writes a request; by default a chat completion. */
-  readonly ask?: (ask: Ask) => Asked;
+  readonly ask?: (ask: Ask) => PreparedRequest;
 };
 
 /** A request. `words` is the output cap, which is also a stream's word count. */
@@ -35,7 +35,7 @@ export type Ask = {
 export type Sample = { readonly firstByteMs: number; readonly totalMs: number };
 
 /** A request ready to be sent any number of times, and what its whole answer ends with. */
-export type Asked = { readonly body: string; readonly ending: string };
+export type PreparedRequest = { readonly body: string; readonly ending: string };
 
 export type Load = Ask & {
   readonly target: Target;
@@ -88,18 +88,18 @@ export function turned<T>(list: readonly T[], turn: number): readonly T[] {
 }
 
 /** A request as a target takes it. */
-export function prepare({ ask = chat }: Pick<Target, "ask">, asked: Ask): Asked {
+export function prepare({ ask = chat }: Pick<Target, "ask">, asked: Ask): PreparedRequest {
   return ask(asked);
 }
 
-function chat({ kind, words, pace }: Ask): Asked {
+function chat({ kind, words, pace }: Ask): PreparedRequest {
   const model = `bench/${pace ?? "model"}`;
   const fields = { model, messages: MESSAGES, max_tokens: words, stream: kind === "stream" };
   return { body: JSON.stringify(fields), ending: ENDINGS[kind] };
 }
 
 /** Requests a completion with the target's next key, whatever its result. */
-export async function attempt(target: Target, { body, ending }: Asked): Promise<Outcome> {
+export async function attempt(target: Target, { body, ending }: PreparedRequest): Promise<Outcome> {
   const turn = nextKey.get(target) ?? 0;
   nextKey.set(target, turn + 1);
   const key = target.keys[turn % target.keys.length] ?? "none";
