@@ -5,7 +5,7 @@ import { addressFindings } from "./address-findings.ts";
 import { aliasChanges } from "./alias-changes.ts";
 import { error } from "./finding.ts";
 import type { Finding } from "./finding.ts";
-import { askBook, migrationFindings } from "./migrations.ts";
+import { readAppliedMigrations, migrationFindings } from "./migrations.ts";
 import { staleFindings } from "./own-config.ts";
 import type { Report } from "./report.ts";
 import { askCloudflare, secretFindings } from "./secrets.ts";
@@ -47,7 +47,7 @@ export async function check(options: CheckOptions): Promise<Report> {
   const known = options.names ?? (await askCloudflare(env, file));
   const outlook = outlookOf(settings, known, today);
   // If the secrets are given by hand, Cloudflare can't be asked anything.
-  const applied = options.names === undefined ? await askBook(env, file) : undefined;
+  const applied = options.names === undefined ? await readAppliedMigrations(env, file) : undefined;
   const findings = [
     ...staleFindings(file),
     ...wranglerFindings(settings, today),

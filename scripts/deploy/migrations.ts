@@ -9,7 +9,10 @@ const WHERE = "migrations";
 export type AppliedMigrations = readonly string[] | null;
 
 /** Reads the database through wrangler. A new one has none. */
-export async function askBook(env: string, configFile: string): Promise<AppliedMigrations> {
+export async function readAppliedMigrations(
+  env: string,
+  configFile: string,
+): Promise<AppliedMigrations> {
   const query = "SELECT name FROM d1_migrations ORDER BY id";
   const where = ["--env", env, "--remote", "--json", "--config", configFile];
   const { ok, out, err } = await askWrangler(["d1", "execute", "DB", ...where, "--command", query]);
