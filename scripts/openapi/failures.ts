@@ -159,7 +159,7 @@ for (const failure of Object.values(SAMPLES).flat()) {
 }
 
 /** A failure on a path: `isMessages` is Anthropic's body, else OpenAI's; a stream's is an event. */
-export type ToldFailure = {
+export type DocumentedFailure = {
   readonly anchor: string;
   readonly status: number;
   readonly headers: readonly string[];
@@ -173,11 +173,11 @@ const CHARGED = { costMicro: ONE, generationId: "req_1" };
  * Returns a path's failures for these anchors of docs/errors.md, in each format; those of paid paths may be
  * charged. Throws for an unknown anchor.
  */
-export function toldFailures(
+export function documentedFailures(
   path: string,
   anchors: Iterable<string>,
   isPaid: boolean,
-): readonly ToldFailure[] {
+): readonly DocumentedFailure[] {
   const dialects = dialectsOf(path);
   return [...new Set(anchors)].flatMap((anchor) => {
     const samples = byAnchor.get(anchor);
@@ -189,7 +189,7 @@ export function toldFailures(
   });
 }
 
-function toldIn(dialect: Dialect | null, anchor: string, failure: Failure): ToldFailure {
+function toldIn(dialect: Dialect | null, anchor: string, failure: Failure): DocumentedFailure {
   const own = dialect?.error(failure, "req_1") ?? null;
   if (own === null) {
     const { status, headers = {} } = errorResponseOf(failure);

@@ -1,4 +1,4 @@
-import { dialectHeaders, toldFailures } from "./failures.ts";
+import { dialectHeaders, documentedFailures } from "./failures.ts";
 import { COST, OF_KEY, RECEIPT, RESPONSE_HEADERS } from "./headers.ts";
 import { linksOf } from "./links.ts";
 import type { Operation } from "./operation.ts";
@@ -118,7 +118,7 @@ function failures(operation: Operation, parts: Parts): Told[] {
     messages: parts.messagesError,
     stream: parts.events ?? {},
   };
-  return toldFailures(path, errors, isPaid).map(({ anchor, status, headers, shape }) => {
+  return documentedFailures(path, errors, isPaid).map(({ anchor, status, headers, shape }) => {
     const isStream = shape === "stream";
     return {
       status,
