@@ -81,7 +81,7 @@ const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
 ];
 
 /** The facts of a row in the document's format. */
-export type Standing = {
+export type OperationFacts = {
   /** The roles that may call it. */
   readonly roles: string;
   /** Anchors of docs/errors.md that any such row may answer with. */
@@ -93,7 +93,7 @@ export type Standing = {
 
 /** One method of one path, as the OpenAPI document describes it. */
 export type Operation = Description &
-  Standing & {
+  OperationFacts & {
     /** The part of the document that it belongs to. */
     readonly tag: string;
     /** `GET /v1/keys/{id}`, as examples and tests name it. */
@@ -114,7 +114,7 @@ export function operationsOf<T extends Row>(
   rows: readonly T[],
   under: string,
   descriptions: Readonly<Record<string, Description>>,
-  standingOf: (row: T, description: Description) => Standing,
+  standingOf: (row: T, description: Description) => OperationFacts,
 ): readonly Operation[] {
   const operations = rows.map((row) => {
     const path = under + row.path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}");

@@ -58,7 +58,7 @@ import { MEDIA_OPERATIONS } from "./media-operations.ts";
 import { LIMIT_OPERATIONS } from "./limit-operations.ts";
 import * as record from "./records.ts";
 import { oneGeneration } from "./openrouter-records.ts";
-import { operatorStanding, standingOf } from "./standing.ts";
+import { operatorFacts, standingOf } from "./standing.ts";
 import * as stream from "./streams.ts";
 import * as spent from "./usage-records.ts";
 
@@ -387,6 +387,6 @@ const OTHERS: Readonly<Record<string, Description>> = {
 /** Every operation below `/v1`, `/admin/v1` and of persons that answers JSON, from the tables of paths. */
 export const OPERATIONS: readonly Operation[] = [
   ...operationsOf(ROUTES, "", { ...PAID_OPERATIONS, ...OTHERS }, standingOf),
-  ...operationsOf(OPERATOR_ENDPOINTS, "/admin/v1", OPERATOR_OPERATIONS, operatorStanding),
+  ...operationsOf(OPERATOR_ENDPOINTS, "/admin/v1", OPERATOR_OPERATIONS, operatorFacts),
   ...PEOPLE_OPERATIONS,
 ];

@@ -12,7 +12,7 @@ import { actAsBody, identityBody, newOrganizationBody } from "../../src/accounts
 import { roleChangeBody } from "../../src/accounts/people/team.ts";
 import { SHOWN_ORGANIZATION } from "./headers.ts";
 import { described, operationsOf, within } from "./operation.ts";
-import type { Operation, Standing } from "./operation.ts";
+import type { Operation, OperationFacts } from "./operation.ts";
 import * as record from "./people-records.ts";
 import { deleted } from "./records.ts";
 
@@ -142,7 +142,7 @@ const DESCRIBED = within(
   { headers: [SHOWN_ORGANIZATION] },
 );
 
-function standingOf(row: Row): Standing {
+function standingOf(row: Row): OperationFacts {
   const isWrite = row.method !== "GET";
   const errors = [
     "invalid_request",

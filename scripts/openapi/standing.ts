@@ -2,7 +2,7 @@ import { EVERYONE } from "../../src/routes.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import type { OperatorEndpoint } from "../../src/operator/operator-context.ts";
 import type { RouteRow } from "../../src/routes.ts";
-import type { Description, Row, Standing } from "./operation.ts";
+import type { Description, Row, OperationFacts } from "./operation.ts";
 
 /** The errors of any path. */
 const ANYWHERE = ["invalid_request", "invalid_api_key", "misconfigured", "internal"];
@@ -32,7 +32,7 @@ function errorsOfRow(
 }
 
 /** Returns the facts of a row below `/v1`. */
-export function standingOf(row: RouteRow, { body }: Description): Standing {
+export function standingOf(row: RouteRow, { body }: Description): OperationFacts {
   const { reach, who, method } = row;
   const isPaid = reach === "paid";
   const changes = method !== "GET" && (reach === "home" || reach === "managed");
@@ -51,7 +51,7 @@ function rolesOf({ who: { roles, others } }: RouteRow): string {
 }
 
 /** Returns the facts of a row below `/admin/v1`. */
-export function operatorStanding(row: OperatorEndpoint): Standing {
+export function operatorFacts(row: OperatorEndpoint): OperationFacts {
   const readsBody = row.method === "POST" || row.method === "PATCH";
   const everyone = row.roles.length === OPERATOR_ROLES.length;
   const errors = [
