@@ -1,6 +1,6 @@
 import { serveStripe } from "./dev-stripe.ts";
 import type { ServedStripe } from "./dev-stripe.ts";
-import { isPortTaken } from "./ports.ts";
+import { isPortInUse } from "./ports.ts";
 import { HOST } from "./region.ts";
 import { REGION_NAMES } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
@@ -28,7 +28,7 @@ export async function servePayments(
   port: number,
   regions: Readonly<Record<RegionName, number>>,
 ): Promise<LocalPayments> {
-  const stripe = await serveStripe({ directory, port: (await isPortTaken(port)) ? 0 : port });
+  const stripe = await serveStripe({ directory, port: (await isPortInUse(port)) ? 0 : port });
   stripe.sendTo(
     REGION_NAMES.map((region) => ({
       url: `http://${HOST}:${regions[region]}/payments/stripe`,

@@ -13,7 +13,7 @@ import { CRONS } from "../src/operator/crons.ts";
 import { makeShowcase, readShowcase } from "./dev-showcase.ts";
 import { topUpByItself } from "./dev-top-up.ts";
 import { HELP, welcome } from "./dev-words.ts";
-import { freePort, isPortTaken } from "./ports.ts";
+import { freePort, isPortInUse } from "./ports.ts";
 import { HOST, linkBindings, startRegion } from "./region.ts";
 import type { LogLine, Region } from "./region.ts";
 import { byRegion, FIRST_REGION, REGION_NAMES } from "./region-names.ts";
@@ -108,7 +108,7 @@ async function main(flags: readonly string[]): Promise<void> {
 
 /** The issuer of this machine: on the same port each time, for its address is half of who somebody is. */
 async function localIssuer(port: number): Promise<Readonly<Record<string, string>>> {
-  if (await isPortTaken(port)) {
+  if (await isPortInUse(port)) {
     throw new CannotStart(`Port ${port} is taken, where people log in: choose another EU_PORT.`);
   }
   return (await serveIssuer(port)).bindings;
@@ -127,7 +127,7 @@ function hasLocalLogin(bindings: Readonly<Record<string, string>>): boolean {
 async function usablePort(region: RegionName): Promise<number> {
   const port = portOf(region);
   if (typeof port !== "number") throw new CannotStart(port.problem);
-  if (!(await isPortTaken(port))) return port;
+  if (!(await isPortInUse(port))) return port;
   const variable = portVariable(region);
   const other = await freePortAbove(port, region === FIRST_REGION ? [0, ISSUER_PORT] : [0]);
   throw new CannotStart(
@@ -139,7 +139,7 @@ async function usablePort(region: RegionName): Promise<number> {
 async function freePortAbove(port: number, offsets: readonly number[]): Promise<number> {
   for (let other = port + PORT_STEP; other + PORT_STEP <= PORT_MAX; other += PORT_STEP) {
     // oxlint-disable-next-line no-await-in-loop -- the first one that is free
-    const taken = await Promise.all(offsets.map((offset) => isPortTaken(other + offset)));
+    const taken = await Promise.all(offsets.map((offset) => isPortInUse(other + offset)));
     if (!taken.includes(true)) return other;
   }
   return freePort();

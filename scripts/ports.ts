@@ -20,7 +20,7 @@ export async function freePort(): Promise<number> {
     if (given.has(port)) continue;
     given.add(port);
     // oxlint-disable-next-line no-await-in-loop -- one port after the other
-    if ((await isReserved(port)) && !(await isPortTaken(port))) return port;
+    if ((await isReserved(port)) && !(await isPortInUse(port))) return port;
   }
   throw new Error(
     `no free loopback port among ${TRIES_MAX} tried from ${PORTS.from} to ${PORTS.to}`,
@@ -43,7 +43,7 @@ function isReserved(port: number): Promise<boolean> {
 }
 
 /** Whether another program listens on this loopback port (or it may not be listened on). */
-export function isPortTaken(port: number): Promise<boolean> {
+export function isPortInUse(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once("error", () => resolve(true));

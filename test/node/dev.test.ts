@@ -7,7 +7,7 @@ import type { Demo, DemoRegion } from "../../scripts/dev-demo.ts";
 import { enterLocally } from "../../scripts/dev-login.ts";
 import { localSecrets } from "../../scripts/dev-settings.ts";
 import { ACCOUNTS } from "../fakes/local-issuer.ts";
-import { isPortTaken } from "../../scripts/ports.ts";
+import { isPortInUse } from "../../scripts/ports.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { childPids } from "../../scripts/workerd.ts";
 import { devPorts } from "./support/dev-ports.ts";
@@ -78,7 +78,7 @@ it("npm start serves completions in both regions, and keeps balance and keys acr
   }
   await stop();
   expect(
-    await Promise.all(Object.values(variables).slice(0, 2).map(Number).map(isPortTaken)),
+    await Promise.all(Object.values(variables).slice(0, 2).map(Number).map(isPortInUse)),
   ).toEqual([false, false]);
 
   expect(await start()).toEqual(demo);

@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { expect, it } from "vitest";
-import { freePort, isPortTaken } from "../../scripts/ports.ts";
+import { freePort, isPortInUse } from "../../scripts/ports.ts";
 import { startProgram } from "./support/program.ts";
 
 const COUNT = 500;
@@ -39,14 +39,14 @@ it.runIf(process.platform === "linux")("freePort returns a port to one process o
 
 it("freePort treats a port as taken until its listener stops", async () => {
   const port = await freePort();
-  expect(await isPortTaken(port)).toBe(false);
+  expect(await isPortInUse(port)).toBe(false);
   const server = createServer();
   await new Promise<void>((resolve) => {
     server.listen(port, "127.0.0.1", resolve);
   });
-  expect(await isPortTaken(port)).toBe(true);
+  expect(await isPortInUse(port)).toBe(true);
   await new Promise((resolve) => {
     server.close(resolve);
   });
-  expect(await isPortTaken(port)).toBe(false);
+  expect(await isPortInUse(port)).toBe(false);
 });

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { isPortTaken } from "../../scripts/ports.ts";
+import { isPortInUse } from "../../scripts/ports.ts";
 import { HOST } from "../../scripts/region.ts";
 import { openApiText } from "../../scripts/openapi.ts";
 import { writeApiTypes } from "../../scripts/site/console.ts";
@@ -28,7 +28,7 @@ it("npm start names a taken port and its variable, and starts nothing", async ()
   expect(await dev.ended).toBe(1);
   expect(dev.output()).toContain(`Port ${port} (US) is taken`);
   const hint = Number(/US_PORT=(\d+) npm start/.exec(dev.output())?.[1]);
-  expect(await isPortTaken(hint)).toBe(false);
+  expect(await isPortInUse(hint)).toBe(false);
   expect(existsSync(state)).toBe(false);
   await new Promise((resolve) => server.close(resolve));
 });
@@ -41,7 +41,7 @@ it("npm start suggests a port only if it and its identity provider's port are fr
   expect(await dev.ended).toBe(1);
   expect(dev.output()).toContain(`Port ${ports.eu} (EU) is taken`);
   const hint = Number(/EU_PORT=(\d+) npm start/.exec(dev.output())?.[1]);
-  expect(await Promise.all([hint, hint + 10].map(isPortTaken))).toEqual([false, false]);
+  expect(await Promise.all([hint, hint + 10].map(isPortInUse))).toEqual([false, false]);
   for (const server of taken) server.close();
 });
 
