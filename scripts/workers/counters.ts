@@ -1,6 +1,6 @@
 import type { Counts } from "./counts.ts";
 import { patch, replaced } from "./replaced.ts";
-import { replacedBook } from "./replaced-book.ts";
+import { replacedDatabase } from "./replaced-book.ts";
 import type { Method } from "./replaced.ts";
 
 /** Returns the namespace with stubs that count their calls. */
@@ -53,7 +53,7 @@ export function countStorage(storage: DurableObjectStorage, counts: Counts): voi
 
 /** Returns the database with counted queries and rows. */
 export function countedD1(db: D1Database, counts: Counts): D1Database {
-  return replacedBook(db, {
+  return replacedDatabase(db, {
     statement: async (run) => {
       counts.d1Queries++;
       const result = await run();

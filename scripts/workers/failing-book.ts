@@ -1,4 +1,4 @@
-import { replacedBook } from "./replaced-book.ts";
+import { replacedDatabase } from "./replaced-book.ts";
 
 /**
  * The result of every statement. `lose`: executed, but without an answer; `hang`: not executed, reported
@@ -9,9 +9,9 @@ export type Outage = { mode: "none" | "refuse" | "lose" | "hang"; failed: number
 const HANG_MS = 8000;
 
 /** Returns the database, failing as D1 does during an outage. */
-export function failingBook(db: D1Database, outage: Outage): D1Database {
+export function failingDatabase(db: D1Database, outage: Outage): D1Database {
   const failing = (run: () => Promise<unknown>): Promise<unknown> => through(outage, run);
-  return replacedBook(db, { statement: failing, batch: failing });
+  return replacedDatabase(db, { statement: failing, batch: failing });
 }
 
 async function through(outage: Outage, run: () => Promise<unknown>): Promise<unknown> {

@@ -5,7 +5,7 @@
 import worker, * as gateway from "./limited.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { around, envs } from "./around.ts";
-import { failingBook } from "./failing-book.ts";
+import { failingDatabase } from "./failing-book.ts";
 import type { Outage } from "./failing-book.ts";
 
 const KINDS = ["KEY_REGISTER", "WALLET", "REGION_OUTBOX", "REGION_METRICS"] as const;
@@ -21,7 +21,7 @@ const started: Readonly<Record<Kind, Set<string>>> = {
   REGION_OUTBOX: new Set(),
   REGION_METRICS: new Set(),
 };
-const faultyEnv = envs((env) => Object.assign({ ...env }, { DB: failingBook(env.DB, outage) }));
+const faultyEnv = envs((env) => Object.assign({ ...env }, { DB: failingDatabase(env.DB, outage) }));
 
 /** Notes that an object was started. */
 const noting =

@@ -2,9 +2,9 @@
 import { env as bound } from "cloudflare:workers";
 import worker, * as gateway from "../../src/index.ts";
 import { around } from "./around.ts";
-import { limitBook, limitStorage } from "./platform-limits.ts";
+import { limitDatabase, limitStorage } from "./platform-limits.ts";
 
-limitBook(bound.DB);
+limitDatabase(bound.DB);
 
 function limits({ storage }: DurableObjectState, env: Env): Env {
   limitStorage(storage);

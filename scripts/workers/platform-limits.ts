@@ -26,7 +26,7 @@ export function limitStorage({ sql }: DurableObjectStorage): void {
 }
 
 /** Applies them to every statement on D1. */
-export function limitBook(db: D1Database): void {
+export function limitDatabase(db: D1Database): void {
   patch(Object.getPrototypeOf(db) as D1Database, "batch", checkedResult);
   const statement = Object.getPrototypeOf(db.prepare("SELECT 1")) as D1PreparedStatement;
   patch(statement, "bind", (real, that, parameters) => {

@@ -8,7 +8,7 @@ const statements = new WeakMap<object, D1PreparedStatement>();
 const RUNS = new Set<string | symbol>(["run", "all", "first", "raw"]);
 
 /** Returns the database with replaced statements and batches. */
-export function replacedBook(
+export function replacedDatabase(
   db: D1Database,
   { statement, batch }: { readonly statement: Through; readonly batch: Through },
 ): D1Database {
