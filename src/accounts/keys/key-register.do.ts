@@ -14,9 +14,9 @@ import { within } from "../../shared/timers.ts";
 import { revokeKeyByHash } from "./keys.store.ts";
 import {
   isRepeatedWrite,
-  markRevocationUnsaved,
+  markRevocationPending,
   unsavedRevocation,
-  markUseUnsaved,
+  markUsePending,
   markRevocationSaved,
   markUseSaved,
   readMemory,
@@ -103,7 +103,7 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   async tellBook(): Promise<void> {
-    markRevocationUnsaved(this.ctx.storage.sql, this.#hash());
+    markRevocationPending(this.ctx.storage.sql, this.#hash());
     await this.ctx.storage.setAlarm(elapsedMs() + BOOK_RETRY_MS);
   }
 
@@ -254,7 +254,7 @@ export class KeyRegister extends DurableObject<Env> {
   #owe(usedAt: number, delayMs: number): void {
     if (!this.#book().isOurs) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };
-    markUseUnsaved(this.ctx.storage.sql, owedUse);
+    markUsePending(this.ctx.storage.sql, owedUse);
     this.#memory = { ...this.#remember(), owedUse };
     void this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, delayMs));
   }

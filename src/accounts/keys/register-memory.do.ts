@@ -172,7 +172,7 @@ function owedUse(sql: SqlStorage): OwedUse | null {
   return sql.exec<OwedUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
 }
 
-export function markUseUnsaved(sql: SqlStorage, { hash, used_at: usedAt }: OwedUse): void {
+export function markUsePending(sql: SqlStorage, { hash, used_at: usedAt }: OwedUse): void {
   sql.exec("INSERT OR REPLACE INTO owed_use (one, hash, used_at) VALUES (1, ?, ?)", hash, usedAt);
 }
 
@@ -181,7 +181,7 @@ export function markUseSaved(sql: SqlStorage): void {
 }
 
 /** Marks a revocation as not yet in D1. */
-export function markRevocationUnsaved(sql: SqlStorage, hash: string): void {
+export function markRevocationPending(sql: SqlStorage, hash: string): void {
   sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
 }
 
