@@ -22,7 +22,7 @@ import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleCall, PeopleServices, SessionSummary } from "./people-call.ts";
 import {
   endSessionsOf,
-  isIdentityTaken,
+  isIdentityInUse,
   listIdentities,
   membershipsOf,
   recordActing,
@@ -208,7 +208,7 @@ async function makeOwn(
     const made = await createOrganizationWithWallet(call, wanted);
     return made.ok ? success({ ...made.value, isPersonal }) : made;
   } catch (error) {
-    if (!isPersonal || !isIdentityTaken(error)) throw error;
+    if (!isPersonal || !isIdentityInUse(error)) throw error;
     return makeOwn(call, name, false);
   }
 }

@@ -10,7 +10,7 @@ import { isReservedSlug } from "../organizations/organization.ts";
 import type { StoredMember, StoredOrganization } from "../organizations/organization.ts";
 import { memberActor } from "./people-call.ts";
 import type { PeopleServices } from "./people-call.ts";
-import { insertMemberPerson, insertPerson, isIdentityTaken } from "./people.store.ts";
+import { insertMemberPerson, insertPerson, isIdentityInUse } from "./people.store.ts";
 import { addressOf } from "./person.ts";
 import type { Identity, Person } from "./person.ts";
 import {
@@ -98,7 +98,7 @@ export async function createOrganizationWithWallet(
       if (booking.ok) break;
     }
   } catch (error) {
-    if (isIdentityTaken(error)) await discard(services, orgId);
+    if (isIdentityInUse(error)) await discard(services, orgId);
     throw error;
   }
   if (!booking.ok) {

@@ -60,13 +60,13 @@ export async function insertLonePerson(
     await db.batch([...insertPerson(db, person, identity)]);
     return true;
   } catch (error) {
-    if (isIdentityTaken(error)) return false;
+    if (isIdentityInUse(error)) return false;
     throw error;
   }
 }
 
 /** Reports, by SQLite's message, whether the identity or personal organization exists. */
-export function isIdentityTaken(error: unknown): boolean {
+export function isIdentityInUse(error: unknown): boolean {
   return (
     error instanceof Error &&
     /UNIQUE constraint failed: (?:identities|personal_organizations)\./.test(error.message)

@@ -8,7 +8,7 @@ import { logWarning, reasonOf } from "../../shared/log.ts";
 import { createOrganizationWithWallet, postPromotionCredit } from "./new-organization.ts";
 import type { CreatedOwner } from "./new-organization.ts";
 import type { PeopleServices } from "./people-call.ts";
-import { isIdentityTaken } from "./people.store.ts";
+import { isIdentityInUse } from "./people.store.ts";
 import type { Identity, Person } from "./person.ts";
 import { promotionSalt, takeSignUpSlot } from "./sign-up.store.ts";
 
@@ -62,7 +62,7 @@ export async function signUp(
     if (promoted !== null) await creditPromotion(services, made.value.orgId);
     return success({ ...made.value, person });
   } catch (error) {
-    if (isIdentityTaken(error)) return success(null);
+    if (isIdentityInUse(error)) return success(null);
     throw error;
   }
 }
