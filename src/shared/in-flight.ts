@@ -2,7 +2,7 @@ import { evictOldest } from "./evict-oldest.ts";
 import type { After } from "./timers.ts";
 
 /** The exceeded limit: the organization's share, the isolate's slots, or body bytes. */
-export type ShedReason = "organization" | "isolate" | "bytes";
+export type OverloadReason = "organization" | "isolate" | "bytes";
 
 export type InFlightLimits = {
   readonly memoryMax: number;
@@ -56,7 +56,7 @@ export class InFlight {
     bytes: number,
     nowMs: number,
     owner = this.#ownerOf(keyHash),
-  ): Slot | ShedReason {
+  ): Slot | OverloadReason {
     let why = this.#refusal(owner, bytes);
     if (why !== null && this.#forgetLost(nowMs)) why = this.#refusal(owner, bytes);
     if (why !== null) return why;
@@ -71,13 +71,13 @@ export class InFlight {
     bytes: number,
     nowMs: number,
     after: After,
-  ): Slot | ShedReason | Promise<Slot | ShedReason> {
+  ): Slot | OverloadReason | Promise<Slot | OverloadReason> {
     const owner = this.#ownerOf(keyHash);
     const waiting = this.#waiters.get(owner) ?? new Set();
     const taken = waiting.size === 0 ? this.take(keyHash, bytes, nowMs) : "isolate";
     if (typeof taken !== "string" || this.#limits.waitMs === 0) return taken;
     if (waiting.size + this.#waiting() >= WAITERS_MAX) return taken;
-    const { promise, resolve } = Promise.withResolvers<Slot | ShedReason>();
+    const { promise, resolve } = Promise.withResolvers<Slot | OverloadReason>();
     const slot = new Slot(this, keyHash, nowMs);
     const cancel = after(this.#limits.waitMs, () => {
       this.#stopWaiting(owner, waiter);
@@ -88,7 +88,7 @@ export class InFlight {
     return promise;
   }
 
-  handTo(slot: Slot, orgId: string): ShedReason | null {
+  handTo(slot: Slot, orgId: string): OverloadReason | null {
     if (slot.load === null || slot.load.owner === orgId) return null;
     this.#remember(slot.keyHash, orgId);
     const { bytes } = slot;
@@ -99,7 +99,7 @@ export class InFlight {
     return why;
   }
 
-  grow(slot: Slot, more: number): ShedReason | null {
+  grow(slot: Slot, more: number): OverloadReason | null {
     if (slot.load === null) return null;
     const others = slot.load.bytes - slot.bytes;
     if (!this.#hasBytes(this.#memoryOf(slot.load.requests, others), slot.bytes + more, more)) {
@@ -124,7 +124,7 @@ export class InFlight {
     return this.#organizations.get(keyHash) ?? UNKNOWN;
   }
 
-  #refusal(owner: string, bytes: number): ShedReason | null {
+  #refusal(owner: string, bytes: number): OverloadReason | null {
     const { organizationMax, memoryMax } = this.#limits;
     const { requests, bytes: bodies } = this.#loads.get(owner) ?? { requests: 0, bytes: 0 };
     if (requests >= organizationMax && owner !== UNKNOWN) return "organization";
@@ -226,11 +226,11 @@ export class Slot {
     this.takenMs = takenMs;
   }
 
-  handTo(orgId: string): ShedReason | null {
+  handTo(orgId: string): OverloadReason | null {
     return this.#inFlight.handTo(this, orgId);
   }
 
-  grow(more: number): ShedReason | null {
+  grow(more: number): OverloadReason | null {
     return this.#inFlight.grow(this, more);
   }
 

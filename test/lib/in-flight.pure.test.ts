@@ -6,7 +6,7 @@ import {
   REQUEST_BYTES,
   SMALL_BODY_BYTES,
 } from "../../src/shared/in-flight.ts";
-import type { InFlightLimits, ShedReason, Slot } from "../../src/shared/in-flight.ts";
+import type { InFlightLimits, OverloadReason, Slot } from "../../src/shared/in-flight.ts";
 import type { After } from "../../src/shared/timers.ts";
 
 const MIB = 1024 * 1024;
@@ -89,7 +89,7 @@ describe("concurrent requests", () => {
 
   it("leave slots for operators, people and new keys, whatever one of them uses", () => {
     const room = inFlight({ organizationMax: 3 });
-    const takeAs = (owner: string): Slot | ShedReason => room.take("", 0, 0, owner);
+    const takeAs = (owner: string): Slot | OverloadReason => room.take("", 0, 0, owner);
     for (let held = 0; held < 3; held++) expect(typeof takeAs("person:1")).toBe("object");
     expect(takeAs("person:1")).toBe("organization");
     expect(typeof takeAs("person:2")).toBe("object");
@@ -286,7 +286,7 @@ function take(room: InFlight, one: Step, { live, all }: World): void {
 function change(slot: Slot, what: Exclude<Step["do"], "take">, live: World["live"]): void {
   const known = live.get(slot);
   const org = `org${Number(slot.keyHash.slice(-1)) % 2}`;
-  let refused: ShedReason | null = null;
+  let refused: OverloadReason | null = null;
   if (what === "release") slot.release();
   else if (what === "drop") slot.dropBody();
   else if (what === "grow") refused = slot.grow(MIB);

@@ -9,7 +9,7 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { SMALL_BODY_BYTES } from "../../shared/in-flight.ts";
-import type { InFlight, ShedReason, Slot } from "../../shared/in-flight.ts";
+import type { InFlight, OverloadReason, Slot } from "../../shared/in-flight.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { Timers } from "../../shared/timers.ts";
 import { admitKey, verifyRequest, KnownCallers } from "./authenticate.ts";
@@ -53,7 +53,7 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
 async function afterWaiting(
   c: Context<AppEnv>,
   key: VerifiedKey,
-  slot: Promise<Slot | ShedReason>,
+  slot: Promise<Slot | OverloadReason>,
   next: Next,
 ): Promise<void> {
   startPaid(c, key, await slot);
@@ -66,7 +66,7 @@ function takeSlot(c: Context<AppEnv>, { hash }: VerifiedKey): ReturnType<InFligh
   return room.takeOrWait(hash, bytes, c.get("startedMs"), c.get("timers").after);
 }
 
-function startPaid(c: Context<AppEnv>, key: VerifiedKey, slot: Slot | ShedReason): void {
+function startPaid(c: Context<AppEnv>, key: VerifiedKey, slot: Slot | OverloadReason): void {
   noteMet(c, key);
   c.set("slot", slot);
   if (typeof slot === "string") return;

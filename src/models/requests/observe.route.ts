@@ -12,13 +12,13 @@ import { counterSeries, histogramOf } from "../../events/metrics/tally.ts";
 import type { Tally } from "../../events/metrics/tally.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { RouteHealth } from "../routing/route-health.ts";
-import type { Charge, Run, ShedCounters } from "./paid-request.ts";
+import type { Charge, Run, OverloadCounters } from "./paid-request.ts";
 import type { Config } from "../../shared/config/config.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import { SummedLine } from "../../shared/http/summed-line.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Refusal } from "../../shared/failure.ts";
-import type { ShedReason } from "../../shared/in-flight.ts";
+import type { OverloadReason } from "../../shared/in-flight.ts";
 
 export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
@@ -182,7 +182,7 @@ function wordOf(reason: string): string {
  * Counters of shed requests. Only one log line per second is written, with their number and the
  * last ID.
  */
-class ShedCounts implements ShedCounters {
+class ShedCounts implements OverloadCounters {
   readonly #config: Config;
   readonly #line = new SummedLine("requests_shed");
 
@@ -190,22 +190,22 @@ class ShedCounts implements ShedCounters {
     this.#config = config;
   }
 
-  note(reason: ShedReason, requestId: string, startedMs: number): void {
+  note(reason: OverloadReason, requestId: string, startedMs: number): void {
     recorderOf(this.#config).tally.count("shed", { reason });
     this.#line.add(reason, startedMs, { last_request_id: requestId });
   }
 }
 
-export function shedCounters(config: Config): ShedCounters {
+export function shedCounters(config: Config): OverloadCounters {
   return Isolate.of(config).get(makeSheds);
 }
 
-const makeSheds = (config: Config): ShedCounters => new ShedCounts(config);
+const makeSheds = (config: Config): OverloadCounters => new ShedCounts(config);
 
 /**
  * Rejects and counts a request without a slot. It has its own log line only with LOG_REQUESTS=all.
  */
-export function rejectOverloaded(c: Context<AppEnv>, reason: ShedReason): Refusal {
+export function rejectOverloaded(c: Context<AppEnv>, reason: OverloadReason): Refusal {
   const { config, startedMs, requestId } = c.var;
   shedCounters(config).note(reason, requestId, startedMs);
   c.set("logged", config.logRequests !== "all");

@@ -3,7 +3,7 @@ import { now } from "../../shared/clock.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import type { ShedReason, Slot } from "../../shared/in-flight.ts";
+import type { OverloadReason, Slot } from "../../shared/in-flight.ts";
 import { fail, failUnexpectedly } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { sendResponse } from "./send-response.ts";
@@ -50,7 +50,7 @@ type ReadRequest = {
   readonly bytes: number;
 };
 
-type Rejection = Refusal | { readonly ok: false; readonly shed: ShedReason };
+type Rejection = Refusal | { readonly ok: false; readonly shed: OverloadReason };
 
 /**
  * Handles or sheds a paid request. Registers all work with waitUntil first, so that a disconnect

@@ -3,7 +3,7 @@ import type { Admitted, Caller } from "../../shared/caller.ts";
 import type { FailedAttempt } from "../../shared/generation.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
 import type { Reached } from "../../shared/reach-object.ts";
-import type { ShedReason, Slot } from "../../shared/in-flight.ts";
+import type { OverloadReason, Slot } from "../../shared/in-flight.ts";
 import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import type { Tags } from "../../shared/tags.ts";
@@ -86,7 +86,9 @@ export type Home = {
   askKept(request: Omit<StoredResponsesRequest, "called">): Promise<Result<RecallResult | null>>;
 };
 
-export type ShedCounters = { note(reason: ShedReason, requestId: string, startedMs: number): void };
+export type OverloadCounters = {
+  note(reason: OverloadReason, requestId: string, startedMs: number): void;
+};
 
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
 export type OutboxAt = (name: string, attempt: number) => Outbox;
@@ -107,7 +109,7 @@ export type RunServices = MoneyPlace & {
   readonly tally: Tally;
   readonly numbers: NumberVars;
   readonly callers: KnownCallers;
-  readonly sheds: ShedCounters;
+  readonly sheds: OverloadCounters;
   /** Hashes of keys whose wallet requires candidates. Remembering them saves a call. */
   readonly policies: Set<string>;
   readonly kept: (orgId: string) => StoredResponsesCalls;

@@ -6,7 +6,7 @@ import type { Admitted, Caller, Member } from "../caller.ts";
 import { now } from "../clock.ts";
 import type { Failure, Result } from "../failure.ts";
 import { mintId } from "../id.ts";
-import type { ShedReason, Slot } from "../in-flight.ts";
+import type { OverloadReason, Slot } from "../in-flight.ts";
 import { logEvent, logException } from "../log.ts";
 import type { Timers } from "../timers.ts";
 import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
@@ -31,7 +31,7 @@ export type AppEnv = {
     admission: Promise<Result<Admitted>>;
     /** Set instead of `admission` for a key that the hold admits. Other calls use its `admit`. */
     presumed?: PresumedCaller;
-    slot?: Slot | ShedReason;
+    slot?: Slot | OverloadReason;
     /** The slot of an unpaid request with a body, released after the response. */
     place?: Slot;
     admitted: Admitted;

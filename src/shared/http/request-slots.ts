@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import { refuse } from "../failure.ts";
 import type { Result } from "../failure.ts";
 import { InFlight } from "../in-flight.ts";
-import type { ShedReason } from "../in-flight.ts";
+import type { OverloadReason } from "../in-flight.ts";
 import { optionalVariables } from "./context.ts";
 import type { AppContext } from "./context.ts";
 import { Isolate } from "./isolate.ts";
@@ -71,7 +71,7 @@ export async function readAnonymous<T>(
   }
 }
 
-type Shed = { readonly ok: false; readonly shed: ShedReason };
+type Shed = { readonly ok: false; readonly shed: OverloadReason };
 
 export async function readWithSlot<T>(
   c: AppContext,
