@@ -1,5 +1,5 @@
 import { now } from "../../shared/clock.ts";
-import type { EventBook, SweepCursor } from "./stripe-events.ts";
+import type { EventStore, SweepCursor } from "./stripe-events.ts";
 
 /** Records a Stripe customer. */
 export async function addCustomer(
@@ -51,7 +51,7 @@ function cursorOf(stored: string): SweepCursor {
   return { sinceS, rest: isCut ? { beforeS, startedS } : null };
 }
 
-export function eventBook(db: D1Database): EventBook {
+export function eventStore(db: D1Database): EventStore {
   return {
     organizationOf: (customerId) =>
       db

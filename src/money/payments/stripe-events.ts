@@ -43,7 +43,7 @@ export type SweepCursor = {
 };
 
 /** The calls throw if D1 fails. */
-export type EventBook = {
+export type EventStore = {
   organizationOf(customerId: string): Promise<string | null>;
   isOrganization(orgId: string): Promise<boolean>;
   cursor(): Promise<SweepCursor | null>;
@@ -51,7 +51,7 @@ export type EventBook = {
 };
 
 export type Dispatching = CallsOf<"payments", "hint"> & {
-  readonly book: EventBook;
+  readonly book: EventStore;
   readonly stripe: Stripe;
   readonly isLive: boolean;
 };

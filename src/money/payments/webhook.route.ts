@@ -6,7 +6,7 @@ import { now } from "../../shared/clock.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { within } from "../../shared/timers.ts";
-import { eventBook } from "./customers.store.ts";
+import { eventStore } from "./customers.store.ts";
 import { dispatchEvent } from "./stripe-events.ts";
 import type { Dispatched } from "./stripe-events.ts";
 import { eventSchema } from "./stripe-objects.ts";
@@ -37,7 +37,7 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const event = eventOf(bytes.value);
   if (event === null) return c.json({ received: true });
   const to = {
-    book: eventBook(c.env.DB),
+    book: eventStore(c.env.DB),
     payments: objectsOf(c.env).payments,
     stripe: stripeOf(payments),
     isLive: payments.isLive,
