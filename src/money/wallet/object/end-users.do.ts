@@ -9,14 +9,14 @@ import type { EndUser } from "../rules/quota.ts";
 import {
   selectEndUserPage,
   updateEndUserLimits,
-  deleteDepartedBefore,
-  deleteDepartedHash,
-  deleteOldestDeparted,
+  purgeEndUsersBefore,
+  purgeEndUserByHash,
+  purgeOldestEndUser,
   endOfMonth,
   insertEndUser,
-  selectDeparted,
-  selectDepartedEndUser,
-  updateDeparted,
+  selectDeletedEndUsers,
+  selectDeletedEndUser,
+  markEndUserDeleted,
 } from "../tables/end-user-rows.do.ts";
 import { eraseName } from "./event-rows.do.ts";
 import { renameFailed } from "../tables/failed-rows.do.ts";
@@ -206,7 +206,7 @@ export function findDeparted(tx: Tx, externalId: string): NewEndUser["departed"]
   const { memory, sql, period } = tx;
   return memory.departed.count === 0
     ? null
-    : selectDepartedEndUser(sql, hashOf(tx, externalId), period.month);
+    : selectDeletedEndUser(sql, hashOf(tx, externalId), period.month);
 }
 
 /** Stores an end user. Must run in a transaction. */
@@ -217,7 +217,7 @@ export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
     insertEndUser(sql, user, { changed, account: null });
     return;
   }
-  deleteDepartedHash(sql, departed.user.externalId);
+  purgeEndUserByHash(sql, departed.user.externalId);
   const { spend } = departed.user;
   insertEndUser(sql, { ...user, spend }, { changed, account: departed.account });
   raiseAlerts(tx, quotaCrossings(null, user, period), memory.books.seq);
@@ -242,11 +242,11 @@ function depart(tx: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = tx;
   const hash = hashOf(tx, user.externalId);
   const gone = storage.transactionSync(() => {
-    const before = memory.departed.count === 0 ? [] : deleteDepartedHash(sql, hash);
+    const before = memory.departed.count === 0 ? [] : purgeEndUserByHash(sql, hash);
     if (memory.departed.count - before.length >= DEPARTED_MAX) {
-      before.push(...deleteOldestDeparted(sql));
+      before.push(...purgeOldestEndUser(sql));
     }
-    updateDeparted(sql, user.id, { hash, month: period.month, changed: nextRevision(tx) });
+    markEndUserDeleted(sql, user.id, { hash, month: period.month, changed: nextRevision(tx) });
     eraseName(tx, user);
     renameFailed(sql, user);
     setBudgets(tx, ownerOf(user), []);
@@ -268,14 +268,14 @@ function depart(tx: Tx, user: EndUser): void {
 }
 
 /** Deletes rows of earlier months. Returns true if more may remain. */
-export function forgetDeparted({ memory, sql, period }: Tx, rowsMax: number): boolean {
+export function purgeDeletedEndUsers({ memory, sql, period }: Tx, rowsMax: number): boolean {
   if (memory.departed.count === 0) {
     memory.departed = { count: 0, until: Infinity };
     return false;
   }
-  const gone = deleteDepartedBefore(sql, period.month, rowsMax);
+  const gone = purgeEndUsersBefore(sql, period.month, rowsMax);
   for (const id of gone) memory.unsaved.delete(id);
-  memory.departed = selectDeparted(sql);
+  memory.departed = selectDeletedEndUsers(sql);
   return gone.length >= rowsMax;
 }
 

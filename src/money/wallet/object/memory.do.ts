@@ -19,11 +19,15 @@ import type { TokenCounts } from "../../../shared/usage-sums.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
-import { selectDeparted, selectEndUser, selectEndUserCount } from "../tables/end-user-rows.do.ts";
+import {
+  selectDeletedEndUsers,
+  selectEndUser,
+  selectEndUserCount,
+} from "../tables/end-user-rows.do.ts";
 import { selectRules } from "../tables/rule-rows.do.ts";
 import type { Pauses } from "../rules/pauses.ts";
 import type { Policies } from "../rules/policies.ts";
-import type { DepartedUsers } from "../tables/end-user-rows.do.ts";
+import type { DeletedEndUsers } from "../tables/end-user-rows.do.ts";
 import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
 import { DueUses, selectBudgets, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
 import {
@@ -72,7 +76,7 @@ export type Memory = {
   pauses: Pauses;
   readonly names: NameNumbers;
   endUsers: number;
-  departed: DepartedUsers;
+  departed: DeletedEndUsers;
   readonly usage: UsageTotals;
   rateLog: RateLog;
   /** Unpublished last uses of keys (Unix ms), and keys whose last use may be lost. */
@@ -123,7 +127,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     ...selectRules(sql),
     names: new Map(),
     endUsers: selectEndUserCount(sql),
-    departed: selectDeparted(sql),
+    departed: selectDeletedEndUsers(sql),
     usage: new Map(),
     rateLog: [],
     uses: new Map(),

@@ -139,9 +139,9 @@ export function updateEndUserSpend(sql: SqlStorage, user: EndUser, changed: numb
 }
 
 /** The number of deleted end users with a row, and when the first row can be removed (Unix ms). */
-export type DepartedUsers = { readonly count: number; readonly until: number };
+export type DeletedEndUsers = { readonly count: number; readonly until: number };
 
-export function selectDeparted(sql: SqlStorage): DepartedUsers {
+export function selectDeletedEndUsers(sql: SqlStorage): DeletedEndUsers {
   const { count, month } = sql
     .exec<{ count: number; month: string | null }>(
       "SELECT count(*) AS count, min(departed) AS month FROM end_users WHERE departed IS NOT NULL",
@@ -155,7 +155,7 @@ export function endOfMonth(month: string): number {
 }
 
 /** Returns the deleted end user with this hash. */
-export function selectDepartedEndUser(
+export function selectDeletedEndUser(
   sql: SqlStorage,
   hash: string,
   month: string,
@@ -171,7 +171,7 @@ export function selectDepartedEndUser(
   return row === undefined ? null : { user: endUserOf(row), account: row.account };
 }
 
-export function updateDeparted(
+export function markEndUserDeleted(
   sql: SqlStorage,
   id: string,
   left: { readonly hash: string; readonly month: string; readonly changed: number },
@@ -186,19 +186,19 @@ export function updateDeparted(
   sql.exec("INSERT INTO deleted_end_users (id, changed) VALUES (?, ?)", id, left.changed);
 }
 
-export function deleteDepartedHash(sql: SqlStorage, hash: string): string[] {
-  return deleteDeparted(sql, "external_id = ?1 LIMIT ?2", [hash, 1]);
+export function deleteByHash(sql: SqlStorage, hash: string): string[] {
+  return deleteRows(sql, "external_id = ?1 LIMIT ?2", [hash, 1]);
 }
 
-export function deleteDepartedBefore(sql: SqlStorage, month: string, rowsMax: number): string[] {
-  return deleteDeparted(sql, "departed < ?1 LIMIT ?2", [month, rowsMax]);
+export function deleteBeforeMonth(sql: SqlStorage, month: string, rowsMax: number): string[] {
+  return deleteRows(sql, "departed < ?1 LIMIT ?2", [month, rowsMax]);
 }
 
-export function deleteOldestDeparted(sql: SqlStorage): string[] {
-  return deleteDeparted(sql, "true ORDER BY departed, number LIMIT ?1", [1]);
+export function deleteOldest(sql: SqlStorage): string[] {
+  return deleteRows(sql, "true ORDER BY departed, number LIMIT ?1", [1]);
 }
 
-function deleteDeparted(
+function deleteRows(
   sql: SqlStorage,
   which: string,
   bindings: readonly (string | number)[],
