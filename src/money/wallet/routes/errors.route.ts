@@ -15,7 +15,7 @@ import { periodOf } from "../../../shared/period.ts";
 import { keysOf } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
 import { askOwnWallet } from "./reads.route.ts";
-import { day, several, startOf } from "./usage.route.ts";
+import { day, listFilter, startOf } from "./usage.route.ts";
 
 /** Groupings that use counters. The others need stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
@@ -24,9 +24,9 @@ export const errorsQuery = z.object({
   from: z.optional(day),
   to: z.optional(day),
   group_by: z._default(z.enum([...COUNTED_BY, ...KEPT_BY]), "code"),
-  key_id: z.optional(several),
-  model: z.optional(several),
-  provider: z.optional(several),
+  key_id: z.optional(listFilter),
+  model: z.optional(listFilter),
+  provider: z.optional(listFilter),
   external_id: z.optional(once.check(z.minLength(1), z.maxLength(256))),
 });
 type Fields = z.infer<typeof errorsQuery>;

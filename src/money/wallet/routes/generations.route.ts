@@ -22,7 +22,7 @@ import type {
 } from "../../../shared/contracts/wallet.ts";
 import { generationData } from "./generation-data.ts";
 import { askOwnWallet } from "./reads.route.ts";
-import { day, several, startOf, tagFilter } from "./usage.route.ts";
+import { day, listFilter, startOf, tagFilter } from "./usage.route.ts";
 
 type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
@@ -51,13 +51,13 @@ const after = z._default(z.nullable(requestId), null);
 export const generationsQuery = z.object({
   from: z.optional(day),
   to: z.optional(day),
-  model: z.optional(several),
-  provider: z.optional(several),
-  key_id: z.optional(several),
+  model: z.optional(listFilter),
+  provider: z.optional(listFilter),
+  key_id: z.optional(listFilter),
   external_id: z._default(z.nullable(text), null),
   tag: z.optional(tagFilter),
   status: z.optional(statuses),
-  code: z.optional(several),
+  code: z.optional(listFilter),
   limit,
   after,
 });

@@ -121,7 +121,7 @@ const dayOrHour = once.check(
   z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
   z.refine((text) => beginOf(text) !== null, NO_DAY_OR_HOUR),
 );
-export const several = z.pipe(
+export const listFilter = z.pipe(
   once.check(z.minLength(1), z.maxLength(2000)),
   z.transform((list) => list.split(",")),
 );
@@ -143,11 +143,11 @@ export const usageParameters = z.object({
   from: z.optional(dayOrHour),
   to: z.optional(dayOrHour),
   group_by: z._default(z.union([z.enum([...DAILY, ...OF_ROWS]), byTag]), "day"),
-  model: z.optional(several),
-  provider: z.optional(several),
-  key_id: z.optional(several),
+  model: z.optional(listFilter),
+  provider: z.optional(listFilter),
+  key_id: z.optional(listFilter),
   external_id: z.optional(once.check(z.maxLength(256))),
-  member_id: z.optional(several),
+  member_id: z.optional(listFilter),
   tag: z.optional(tagFilter),
   with: z.optional(z.enum(["latency"])),
   limit: wholeNumber(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
