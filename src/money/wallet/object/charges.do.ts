@@ -24,7 +24,7 @@ import {
 } from "../tables/charge-sums.do.ts";
 import type { DayCharges } from "../tables/charge-sums.do.ts";
 import { generationIn } from "../tables/generation-text.ts";
-import { tagKeysAt } from "../tables/tag-rows.do.ts";
+import { declaredTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import { floorOf } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -135,7 +135,7 @@ export function addCharge(charges: Charges, tagKeys: readonly TagKeys[], one: Ch
     provider,
     region,
     price,
-    tags: declaredTags(tags, tagKeysAt(tagKeys, one.seq)) ?? "",
+    tags: declaredTags(tags, declaredTagKeys(tagKeys, one.seq)) ?? "",
     requests: 1,
     costMicro: micros(one.cost),
     chargedMicro: micros(one.charged),

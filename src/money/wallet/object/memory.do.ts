@@ -39,7 +39,7 @@ import {
 } from "../tables/request-rows.do.ts";
 import type { NameNumbers } from "../tables/request-rows.do.ts";
 import { QUOTA_CHARGED, TAGS_IN_ROW } from "../tables/generation-text.ts";
-import { selectTagKeys, tagKeysAt } from "../tables/tag-rows.do.ts";
+import { selectTagKeys, declaredTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 import { declaredTags } from "../../../shared/tags.ts";
@@ -269,7 +269,7 @@ function selectPosted(sql: SqlStorage, { floorId, tagKeys }: Memory, seq: number
       seq,
     )
     .toArray()
-    .map((row) => postedOf(row, tagKeysAt(tagKeys, row.place)));
+    .map((row) => postedOf(row, declaredTagKeys(tagKeys, row.place)));
 }
 
 function postedOf(row: PostedRow, tagKeys: readonly string[]): PostedUsage {

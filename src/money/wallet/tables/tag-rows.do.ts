@@ -21,7 +21,7 @@ export function selectTagKeys(sql: SqlStorage): readonly TagKeys[] {
     .map(({ from_seq: fromSeq, keys }) => ({ fromSeq, keys: storedJson<readonly string[]>(keys) }));
 }
 
-export function tagKeysAt(declared: readonly TagKeys[], seq: number): readonly string[] {
+export function declaredTagKeys(declared: readonly TagKeys[], seq: number): readonly string[] {
   return declared.findLast(({ fromSeq }) => fromSeq <= seq)?.keys ?? [];
 }
 
