@@ -10,7 +10,7 @@ export type Idempotency = {
   readonly body: string;
 };
 
-export type NamedRequest = {
+export type IdempotentRequest = {
   readonly keyId: string;
   readonly orgId: string;
   readonly path: string;
@@ -33,7 +33,7 @@ export function readIdempotencyKey(header: string | undefined): Result<string | 
   );
 }
 
-export async function idempotencyOf(key: string, request: NamedRequest): Promise<Idempotency> {
+export async function idempotencyOf(key: string, request: IdempotentRequest): Promise<Idempotency> {
   const { keyId, orgId, path, bytes } = request;
   const [name, content] = await Promise.all([sha256Hex(`${keyId} ${key}`), sha256Hex(bytes)]);
   return { name, body: await sha256Hex(`${orgId} ${path} ${content}`) };

@@ -7,7 +7,7 @@ import type { Result } from "../../shared/failure.ts";
 import { consoleAccount } from "../../shared/console-account.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import { IDEMPOTENCY_MS, idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
-import type { Idempotency, NamedRequest } from "../../shared/idempotency.ts";
+import type { Idempotency, IdempotentRequest } from "../../shared/idempotency.ts";
 import { secretsText } from "../../shared/key.ts";
 import { readObject } from "../../shared/reach-object.ts";
 import { mintRotated } from "./api-key.ts";
@@ -40,7 +40,7 @@ export async function parseRotation({
 }: {
   readonly header: string | null;
   readonly body: unknown;
-  readonly named: NamedRequest;
+  readonly named: IdempotentRequest;
 }): Promise<Result<RotationRequest>> {
   const name = readIdempotencyKey(header ?? undefined);
   if (!name.ok) return name;
