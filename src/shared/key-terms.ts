@@ -232,7 +232,7 @@ type Slot = { readonly since: string; readonly spent: Micros };
 export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: Micros };
 
 /** Returns the spend that counts in `period`. A past one counts 0, so no reset is needed. */
-export function budgetSpent(
+export function spendInPeriod(
   { budgetPeriod, spend }: Pick<KeyTerms, "budgetPeriod"> & { readonly spend: KeySpend },
   period: Period,
 ): Micros {

@@ -192,7 +192,7 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   limits(
     "what a key has spent counts in the budget of its period alone",
-    "return budgetMicro - budgetSpent(budget, period) - held;",
+    "return budgetMicro - spendInPeriod(budget, period) - held;",
     "return budgetMicro - held;",
     /K1|S1|half/,
   ),

@@ -1,5 +1,5 @@
 import { micros } from "../../src/shared/money.ts";
-import { budgetSpent } from "../../src/shared/key-terms.ts";
+import { spendInPeriod } from "../../src/shared/key-terms.ts";
 import { addKeySpend, noKeySpend, TokenWindow } from "../../src/money/wallet/rules/key-limits.ts";
 import type { Budget } from "../../src/money/wallet/rules/key-limits.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
@@ -86,7 +86,7 @@ export class PlainKey {
   state(now: number): Record<string, unknown> {
     const { tpm } = this.#limits;
     return {
-      spent: this.budget === null ? null : budgetSpent(this.budget, periodOf(now)),
+      spent: this.budget === null ? null : spendInPeriod(this.budget, periodOf(now)),
       tokens: tpm === null ? null : this.#window.state(tpm, now).remaining,
     };
   }
@@ -99,7 +99,7 @@ export class PlainKey {
     }
     if (this.budget === null) return;
     const period = periodOf(now);
-    const read = budgetSpent(this.budget, period);
+    const read = spendInPeriod(this.budget, period);
     must(read === (this.#spent.get(slotOf(name, period)) ?? 0), "K3 a key's period");
   }
 

@@ -1,5 +1,5 @@
 import { micros } from "../../src/shared/money.ts";
-import { budgetSpent } from "../../src/shared/key-terms.ts";
+import { spendInPeriod } from "../../src/shared/key-terms.ts";
 import { sessionBudget } from "../../src/money/wallet/rules/key-limits.ts";
 import type { Budget } from "../../src/money/wallet/rules/key-limits.ts";
 import { rateWait, refuseDeadSession } from "../../src/money/wallet/rules/hold-guards.ts";
@@ -112,7 +112,7 @@ export class PlainSessions {
 
   #spent(place: number, now: number): number {
     const budget = this.budget(place, now);
-    return budget === null ? 0 : budgetSpent(budget, periodOf(now));
+    return budget === null ? 0 : spendInPeriod(budget, periodOf(now));
   }
 
   #held(place: number | null): number {

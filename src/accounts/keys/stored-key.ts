@@ -1,7 +1,7 @@
 import { timestamp } from "../../shared/clock.ts";
 import { termsOfRow } from "../../shared/key-term-rows.ts";
 import type { KeyTermsRow } from "../../shared/key-term-rows.ts";
-import { budgetSpent, hasTerms } from "../../shared/key-terms.ts";
+import { spendInPeriod, hasTerms } from "../../shared/key-terms.ts";
 import type { KeySpend } from "../../shared/key-terms.ts";
 import { secretsOfText } from "../../shared/key.ts";
 import type { Key, Scope } from "../../shared/key.ts";
@@ -108,7 +108,7 @@ export const KEY_READ_ONLY: readonly string[] = [
 /** Returns a key object. Its home is this region, because D1 has no other keys. */
 export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecord {
   const { terms, spend } = key;
-  const spent = budgetSpent({ ...terms, spend }, periodOf(nowMs));
+  const spent = spendInPeriod({ ...terms, spend }, periodOf(nowMs));
   return {
     id: key.keyId,
     member_id: key.memberId,

@@ -1,7 +1,7 @@
 import type { RequestCredential, PresentedSecret } from "../../../shared/caller.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
-import { NO_TERMS, budgetSpent } from "../../../shared/key-terms.ts";
+import { NO_TERMS, spendInPeriod } from "../../../shared/key-terms.ts";
 import type { BudgetPeriod, KeySpend, KeyStatus } from "../../../shared/key-terms.ts";
 import type { Period } from "../../../shared/period.ts";
 import type { AdmittedKey } from "../../../shared/contracts/register.ts";
@@ -166,7 +166,7 @@ export function keyStanding(
       ...pausedIfAny(tx, keyId, termsBy(live.value, shown)),
       ...(session !== null && {
         session: {
-          spentMicro: budgetSpent(session, tx.period),
+          spentMicro: spendInPeriod(session, tx.period),
           heldMicro: heldOfKey(books, session, tx.period),
         },
       }),
@@ -176,7 +176,7 @@ export function keyStanding(
 
 function spendIn(spend: KeySpend, period: Period): NonNullable<KeyStatus["spend"]> {
   const during = (budgetPeriod: BudgetPeriod | null) =>
-    budgetSpent({ budgetPeriod, spend }, period);
+    spendInPeriod({ budgetPeriod, spend }, period);
   return {
     total: during(null),
     day: during("day"),

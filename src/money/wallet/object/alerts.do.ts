@@ -3,7 +3,7 @@ import { SYSTEM } from "../../../shared/event.ts";
 import type { NewEvent } from "../../../shared/event.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { idFloor, mintId } from "../../../shared/id.ts";
-import { budgetSpent } from "../../../shared/key-terms.ts";
+import { spendInPeriod } from "../../../shared/key-terms.ts";
 import type { BudgetPeriod } from "../../../shared/key-terms.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
@@ -251,9 +251,9 @@ function quotasReached(before: EndUser, after: EndUser, period: Period): Reached
 
 function budgetReached(budget: Budget, amount: Micros, period: Period): Reached[] {
   const { budgetMicro: limit, budgetPeriod, keyId, isSession, spend } = budget;
-  if (limit === null || budgetSpent(budget, period) >= limit) return [];
+  if (limit === null || spendInPeriod(budget, period) >= limit) return [];
   const after = { ...budget, spend: addKeySpend(spend, period, amount) };
-  const left = limit - budgetSpent(after, period);
+  const left = limit - spendInPeriod(after, period);
   if (left > 0) return [];
   const since = budgetPeriod === null ? null : period[budgetPeriod];
   const type = isSession === true ? "session.budget_reached" : "key.budget_reached";

@@ -2,7 +2,7 @@ import type { BudgetOwner } from "../../../shared/budgets.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import type { Paused } from "../../../shared/paused.ts";
-import { budgetSpent } from "../../../shared/key-terms.ts";
+import { spendInPeriod } from "../../../shared/key-terms.ts";
 import type { KeySpend, KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
@@ -268,7 +268,7 @@ export function keyStatus(
     terms,
     tokens,
     budget: {
-      spentMicro: budgetSpent(budget, period),
+      spentMicro: spendInPeriod(budget, period),
       heldMicro,
       leftMicro: micros(Math.max(0, budgetLeft(budget, period, heldMicro))),
       resetsAt: budgetPeriod === null ? null : endOf(period, budgetPeriod),

@@ -1,4 +1,4 @@
-import { budgetSpent } from "../../../shared/key-terms.ts";
+import { spendInPeriod } from "../../../shared/key-terms.ts";
 import type { BudgetPeriod, KeySpend, KeyTerms, RateState } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
@@ -53,7 +53,7 @@ export function budgetLeft(budget: Budget, period: Period, held: Micros): number
   const { budgetMicro, budgetPeriod, spend } = budget;
   if (budgetMicro === null) return Infinity;
   if (budgetPeriod !== null && period[budgetPeriod] < spend[budgetPeriod].since) return 0;
-  return budgetMicro - budgetSpent(budget, period) - held;
+  return budgetMicro - spendInPeriod(budget, period) - held;
 }
 
 type Counted = { readonly id: string; readonly at: number; tokens: number };
