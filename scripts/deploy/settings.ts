@@ -1,6 +1,6 @@
 import { experimental_readRawConfig, unstable_readConfig } from "wrangler";
 import type { Unstable_Config } from "wrangler";
-import { regionNamed } from "../../src/shared/regions.ts";
+import { findRegion } from "../../src/shared/regions.ts";
 import type { RegionName } from "../region-names.ts";
 
 process.env["WRANGLER_LOG"] ??= "error"; // its warnings are not ours to repeat
@@ -20,7 +20,7 @@ export type Settings = {
 export function readSettings(file: string, env: string): Settings | null {
   const config = readEnvironment(file, env);
   // The environment of a region's name is that region: a wrong REGION is a finding.
-  const region = regionNamed(env) ?? regionNamed(textOf(config?.vars["REGION"]));
+  const region = findRegion(env) ?? findRegion(textOf(config?.vars["REGION"]));
   if (config === null || region === undefined) return null;
   const others = new Map<string, Unstable_Config>();
   for (const name of environmentsIn(file).filter((one) => one !== env)) {

@@ -1,5 +1,5 @@
 import { fnv1a } from "../shared/hash.ts";
-import { regionNamed } from "../shared/regions.ts";
+import { findRegion } from "../shared/regions.ts";
 import type { Region } from "../shared/regions.ts";
 
 /** Maximum messages per alarm and per request. */
@@ -69,7 +69,7 @@ export function outboxTarget(name: string): OutboxTarget | null {
   const [whose, shard] = name.split("/");
   if (shard === undefined) return null;
   if (whose === "own") return { carries: "outcomes", peer: null };
-  const peer = regionNamed(whose);
+  const peer = findRegion(whose);
   if (peer === undefined) return null;
   return { carries: shard === REVOCATIONS ? REVOCATIONS : "outcomes", peer };
 }

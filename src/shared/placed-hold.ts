@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { ID_CHARACTERS } from "./id.ts";
 import type { Micros } from "./money.ts";
-import { REGIONS, regionNamed } from "./regions.ts";
+import { REGIONS, findRegion } from "./regions.ts";
 import type { Tags } from "./tags.ts";
 import type { Region } from "./regions.ts";
 
@@ -44,7 +44,7 @@ export function holdNameOf({ id, orgId, home }: HoldName): string {
 
 export function readHoldName(name: string): HoldName | null {
   const [, region, id, orgId] = NAME.exec(name) ?? [];
-  const home = regionNamed(region);
+  const home = findRegion(region);
   if (home === undefined || id === undefined || orgId === undefined) return null;
   return { id: REQUEST + id, orgId, home };
 }

@@ -50,6 +50,6 @@ export function rowOf(region: Region): RegionRow {
   return row;
 }
 
-export function regionNamed(name: string | undefined): Region | undefined {
+export function findRegion(name: string | undefined): Region | undefined {
   return REGIONS.find((region) => region === name);
 }

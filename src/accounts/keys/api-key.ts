@@ -3,7 +3,7 @@ import { assert } from "../../shared/assert.ts";
 import type { VerifiedKey } from "../../shared/caller.ts";
 import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { BASE62, randomBase62 } from "../../shared/id.ts";
-import { regionNamed, REGIONS } from "../../shared/regions.ts";
+import { findRegion, REGIONS } from "../../shared/regions.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -109,7 +109,7 @@ async function prove(text: string, secrets: readonly KeySecret[]): Promise<Verif
   const match = KEY.exec(text);
   if (match === null) return null;
   const [, global, name, secretId, root] = match;
-  const home = regionNamed(name);
+  const home = findRegion(name);
   if (home === undefined) return null;
   const secret = secrets.find((candidate) => candidate.id === secretId);
   if (secret === undefined) return null;

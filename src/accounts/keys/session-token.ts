@@ -8,7 +8,7 @@ import type { Budget } from "../../shared/budgets.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 import { micros } from "../../shared/money.ts";
 import { policySchema } from "../../shared/policy.ts";
-import { regionNamed, REGIONS } from "../../shared/regions.ts";
+import { findRegion, REGIONS } from "../../shared/regions.ts";
 import type { Session } from "../../shared/session.ts";
 import { toBase62, hmacOf, isSameSecret, sign } from "./api-key.ts";
 import type { Scope } from "../../shared/key.ts";
@@ -122,7 +122,7 @@ export async function verifySession(
   const match = TOKEN.exec(token);
   if (match === null) return null;
   const [, global, name, secretId, text = "", mac = ""] = match;
-  const home = regionNamed(name);
+  const home = findRegion(name);
   const secret = secrets.find(({ id }) => id === secretId);
   if (home === undefined || secret === undefined) return null;
   if (!isSameSecret(mac, await macOf(secret, token.slice(0, -MAC_CHARACTERS)))) return null;

@@ -2,7 +2,7 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { hmacOf, isSameSecret, sign } from "../keys/api-key.ts";
 import { assert } from "../../shared/assert.ts";
 import type { Role } from "../../shared/caller.ts";
-import { regionNamed } from "../../shared/regions.ts";
+import { findRegion } from "../../shared/regions.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /** An invitation. Times are Unix ms. */
@@ -42,7 +42,7 @@ export async function readInvitationToken(
 ): Promise<string | null> {
   const [, name, secretId, rest, tag = ""] = TOKEN.exec(token) ?? [];
   const secret = secrets.find(({ id }) => id === secretId);
-  if (secret === undefined || regionNamed(name) !== region) return null;
+  if (secret === undefined || findRegion(name) !== region) return null;
   const id = `inv_${rest ?? ""}`;
   return isSameSecret(tag, await tagOf(secret, region, id)) ? id : null;
 }
