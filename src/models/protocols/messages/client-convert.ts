@@ -6,7 +6,7 @@ import type {
   CountBody,
   Message,
   MessagesBody,
-  ShownBlock,
+  VisibleBlock,
   TextBlock,
 } from "./client-request.ts";
 import { ConversionLosses } from "./client-losses.ts";
@@ -236,12 +236,12 @@ function callOf(
 
 const SHOWN: ReadonlySet<string> = new Set(["text", "image", "document", "search_result"]);
 
-function isShown(block: Block): block is ShownBlock {
+function isShown(block: Block): block is VisibleBlock {
   return SHOWN.has(block.type);
 }
 
 function partsOf(
-  block: ShownBlock,
+  block: VisibleBlock,
   place: string,
   losses: ConversionLosses,
 ): readonly JsonObject[] {
@@ -259,7 +259,7 @@ function partsOf(
   }
 }
 
-type Document = Extract<ShownBlock, { type: "document" }>;
+type Document = Extract<VisibleBlock, { type: "document" }>;
 
 function documentParts(
   { source, title, context }: Document,
@@ -277,11 +277,11 @@ function documentParts(
   return [textPart([...head, "(PDF)"].join("\n"))];
 }
 
-function innerPart(block: Extract<ShownBlock, { type: "text" | "image" }>): JsonObject {
+function innerPart(block: Extract<VisibleBlock, { type: "text" | "image" }>): JsonObject {
   return block.type === "text" ? textPart(block.text) : imagePart(block.source);
 }
 
-function imagePart(source: Extract<ShownBlock, { type: "image" }>["source"]): JsonObject {
+function imagePart(source: Extract<VisibleBlock, { type: "image" }>["source"]): JsonObject {
   if (source.type === "base64") {
     const url = `data:${source.media_type};base64,${source.data}`;
     return { type: "image_url", image_url: { url } };

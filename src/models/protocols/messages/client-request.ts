@@ -264,7 +264,7 @@ export type MessagesBody = z.infer<typeof messagesBody>;
 export type CountBody = z.infer<typeof countBody>;
 export type Message = z.infer<typeof message>;
 export type Block = z.infer<typeof block>;
-export type ShownBlock = z.infer<(typeof shown)[number]>;
+export type VisibleBlock = z.infer<(typeof shown)[number]>;
 export type Tool = z.infer<typeof tool>;
 export type TextBlock = z.infer<typeof textBlock>;
 
