@@ -5,7 +5,7 @@ import { HOLD_ID } from "../rules/hold-guards.ts";
 import { forgetOldEvents } from "./event-rows.do.ts";
 import { deleteDeadMinutes } from "../tables/key-rows.do.ts";
 import { deleteOldNames, oldestNameDue } from "../tables/request-rows.do.ts";
-import { deleteExpiredEndUsers } from "./end-users.do.ts";
+import { purgeDeletedEndUsers } from "./end-users.do.ts";
 import { deleteOldSessions } from "./sessions.do.ts";
 import { addCharges, chargesToKeep, foldCharges } from "./charges.do.ts";
 import { changeRow } from "./memory.do.ts";
@@ -32,7 +32,7 @@ export function retain(tx: Tx): boolean {
   rollUp(tx, { fromId: "", endId, only: "true" });
   const names = deleteOldNames(tx.sql, tx.nowMs, BATCH_ROWS);
   const minutes = deleteDeadMinutes(tx.sql, tx.nowMs - UNPAID_MS);
-  const departed = deleteExpiredEndUsers(tx, BATCH_ROWS);
+  const departed = purgeDeletedEndUsers(tx, BATCH_ROWS);
   const events = forgetOldEvents(tx.sql, tx.nowMs);
   const sessions = deleteOldSessions(tx, tx.nowMs - UNPAID_MS, BATCH_ROWS);
   const charges = foldCharges(tx);

@@ -186,19 +186,19 @@ export function markEndUserDeleted(
   sql.exec("INSERT INTO deleted_end_users (id, changed) VALUES (?, ?)", id, left.changed);
 }
 
-export function deleteByHash(sql: SqlStorage, hash: string): string[] {
-  return deleteRows(sql, "external_id = ?1 LIMIT ?2", [hash, 1]);
+export function purgeEndUserByHash(sql: SqlStorage, hash: string): string[] {
+  return purgeEndUsers(sql, "external_id = ?1 LIMIT ?2", [hash, 1]);
 }
 
-export function deleteBeforeMonth(sql: SqlStorage, month: string, rowsMax: number): string[] {
-  return deleteRows(sql, "departed < ?1 LIMIT ?2", [month, rowsMax]);
+export function purgeEndUsersBefore(sql: SqlStorage, month: string, rowsMax: number): string[] {
+  return purgeEndUsers(sql, "departed < ?1 LIMIT ?2", [month, rowsMax]);
 }
 
-export function deleteOldest(sql: SqlStorage): string[] {
-  return deleteRows(sql, "true ORDER BY departed, number LIMIT ?1", [1]);
+export function purgeOldestEndUser(sql: SqlStorage): string[] {
+  return purgeEndUsers(sql, "true ORDER BY departed, number LIMIT ?1", [1]);
 }
 
-function deleteRows(
+function purgeEndUsers(
   sql: SqlStorage,
   which: string,
   bindings: readonly (string | number)[],
