@@ -1,12 +1,12 @@
 import { isObject, listOf } from "./json-value.ts";
-import type { JsonObject, Named } from "./json-value.ts";
+import type { JsonObject, KnownFields } from "./json-value.ts";
 
 /** Reports whether a part or a tool is marked as the end of a cached prompt. */
 export function isMarked({ cache_control: mark }: JsonObject): boolean {
   return isObject(mark) && isEphemeral(mark);
 }
 
-function isEphemeral({ type }: Named<"type">): boolean {
+function isEphemeral({ type }: KnownFields<"type">): boolean {
   return type === "ephemeral";
 }
 
@@ -17,14 +17,14 @@ export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
 export function lostMarks({ messages, tools }: JsonObject, isSent: boolean): readonly string[] {
   const parts = listOf(messages)
     .filter(isObject)
-    .flatMap(({ content }: Named<"content">) => listOf(content));
+    .flatMap(({ content }: KnownFields<"content">) => listOf(content));
   const marked = [...parts, ...listOf(tools)].filter(isObject).filter(isMarked);
   if (marked.length === 0) return [];
   if (!isSent) return ["cache_control"];
   return marked.some(livesLonger) ? ["cache_control.ttl"] : [];
 }
 
-function livesLonger({ cache_control: mark }: Named<"cache_control">): boolean {
-  const { ttl }: Named<"ttl"> = isObject(mark) ? mark : {};
+function livesLonger({ cache_control: mark }: KnownFields<"cache_control">): boolean {
+  const { ttl }: KnownFields<"ttl"> = isObject(mark) ? mark : {};
   return ttl !== undefined && ttl !== null && ttl !== "5m";
 }

@@ -1,6 +1,6 @@
 import { randomBase62 } from "../../shared/id.ts";
 import { isObject, isShallow, isTyped, textOf } from "./json-value.ts";
-import type { Named } from "./json-value.ts";
+import type { KnownFields } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, DeltaCall } from "./chunk.ts";
 import { finishMeaning, isCut } from "./finish-reason.ts";
@@ -22,9 +22,9 @@ export function incompleteFailure(finish: unknown): ProviderFailure {
 }
 
 /** The fields of a message or delta that `extraFields` doesn't return. */
-export type Message = Named<"tool_calls" | "content" | "refusal">;
-export type Called = Named<"id" | "index" | "function" | "custom">;
-type Part = Named<"text" | "thinking">;
+export type Message = KnownFields<"tool_calls" | "content" | "refusal">;
+export type Called = KnownFields<"id" | "index" | "function" | "custom">;
+type Part = KnownFields<"text" | "thinking">;
 
 /**
  * Returns a choice's message in OpenAI's schema. `content` and `refusal` may be null; others are
@@ -104,7 +104,9 @@ function thinkingText(raw: unknown): string | null {
 }
 
 /** Reports whether a response is an error: with `error`, or flat (Mistral, Cerebras). */
-export function hasError(raw: Named<"error" | "choices" | "data" | "object" | "message">): boolean {
+export function hasError(
+  raw: KnownFields<"error" | "choices" | "data" | "object" | "message">,
+): boolean {
   if (raw.error !== undefined && raw.error !== null) return true;
   if (raw.choices !== undefined || raw.data !== undefined) return false;
   return raw.object === "error" || typeof raw.message === "string";
@@ -135,7 +137,7 @@ export function text(raw: unknown): string | null {
 function answerToolCall(raw: Called, finish: string | null): DeltaCall {
   const id = toolCallId(raw.id);
   if (isObject(raw.custom)) return { id, type: "custom", custom: customCall(raw.custom) };
-  const called: Named<"name" | "arguments"> = isObject(raw.function) ? raw.function : {};
+  const called: KnownFields<"name" | "arguments"> = isObject(raw.function) ? raw.function : {};
   const given = argumentsText(called.arguments);
   return {
     id,

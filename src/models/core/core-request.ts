@@ -5,7 +5,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { imageUrl } from "./image-url.ts";
 import { isObject, isTyped } from "./json-value.ts";
-import type { JsonObject, Named } from "./json-value.ts";
+import type { JsonObject, KnownFields } from "./json-value.ts";
 
 export const PDF = "application/pdf";
 /** The start of a PDF's data URL. */
@@ -326,13 +326,13 @@ function areTexts(messages: unknown): boolean {
 
 function isText(message: unknown): boolean {
   if (typeof message !== "object" || message === null) return false;
-  const { role, content }: Named<"role" | "content"> = message;
+  const { role, content }: KnownFields<"role" | "content"> = message;
   if (typeof content !== "string" || !ROLES.has(role)) return false;
   return Object.keys(message).length === 2;
 }
 
 function isUsageWish(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
-  const { include_usage: request }: Named<"include_usage"> = value;
+  const { include_usage: request }: KnownFields<"include_usage"> = value;
   return isFlag(request) && Object.keys(value).length === 1;
 }

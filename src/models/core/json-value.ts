@@ -2,7 +2,7 @@ import { parseJson } from "../../shared/exact-json.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
 /** An object with named fields to read. */
-export type Named<Name extends string> = { readonly [N in Name]?: unknown };
+export type KnownFields<Name extends string> = { readonly [N in Name]?: unknown };
 
 /** Parses a JSON object, or returns null. Serializing it again keeps digits and key order. */
 export function parseObject(text: string | null): JsonObject | null {
@@ -36,7 +36,9 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-export function isTyped<T extends Named<"type">>(value: T): value is T & { readonly type: string } {
+export function isTyped<T extends KnownFields<"type">>(
+  value: T,
+): value is T & { readonly type: string } {
   return typeof value.type === "string" && value.type !== "";
 }
 

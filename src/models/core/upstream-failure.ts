@@ -1,6 +1,6 @@
 import { cleanedMessage, isCleanCode, isCleanParam } from "./cleaned-message.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
-import type { Named } from "./json-value.ts";
+import type { KnownFields } from "./json-value.ts";
 import type { ProviderFailure } from "./provider.ts";
 
 type Complaint = {
@@ -33,7 +33,9 @@ export function httpFailure(
   });
 }
 
-type Complained = Named<"error" | "message" | "code" | "type" | "param" | "status" | "detail">;
+type Complained = KnownFields<
+  "error" | "message" | "code" | "type" | "param" | "status" | "detail"
+>;
 
 export function streamFailure(raw: Complained, secret?: string): ProviderFailure {
   const complaint = complaintOf(raw);
@@ -202,7 +204,7 @@ function complaintOf(raw: Complained | null): Complaint {
  */
 function detailOf(inner: Complained): Pick<Complaint, "message" | "param"> {
   const { detail }: Complained = isObject(inner.message) ? inner.message : inner;
-  const first: Named<"loc" | "msg"> | undefined = listOf(detail).find(isObject);
+  const first: KnownFields<"loc" | "msg"> | undefined = listOf(detail).find(isObject);
   if (first === undefined) return { message: word(detail), param: "" };
   const place = listOf(first.loc).filter((part) => part !== "body");
   return { message: word(first.msg), param: place.join(".") };
@@ -218,7 +220,7 @@ function statusInside(raw: Complained, complaint: Complaint): number {
   return 500;
 }
 
-function ownStatus({ code, status }: Named<"code" | "status">): number {
+function ownStatus({ code, status }: KnownFields<"code" | "status">): number {
   const given = code ?? status;
   // Converting a deeply nested list would overflow the stack.
   const own = typeof given === "object" ? Number.NaN : Number(given);

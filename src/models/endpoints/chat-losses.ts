@@ -1,5 +1,5 @@
 import { isObject, listOf } from "../core/json-value.ts";
-import type { JsonObject, Named } from "../core/json-value.ts";
+import type { JsonObject, KnownFields } from "../core/json-value.ts";
 
 const MESSAGE = fields(
   "role content name refusal reasoning_content reasoning_details tool_calls function_call tool_call_id",
@@ -15,7 +15,7 @@ const NAMES_MAX = 100;
  * Returns the names of unknown fields inside messages and tools, which are never sent, for
  * `x-dropped`.
  */
-export function unknownInside({ messages, tools }: Named<"messages" | "tools">): string[] {
+export function unknownInside({ messages, tools }: KnownFields<"messages" | "tools">): string[] {
   const found = new Set<string>();
   const look = (value: unknown, known: ReadonlySet<string>, place: string): void => {
     if (!isObject(value) || found.size >= NAMES_MAX) return;
@@ -24,7 +24,7 @@ export function unknownInside({ messages, tools }: Named<"messages" | "tools">):
     }
   };
   for (const message of objects(messages)) {
-    const { content, tool_calls: calls }: Named<"content" | "tool_calls"> = message;
+    const { content, tool_calls: calls }: KnownFields<"content" | "tool_calls"> = message;
     look(message, MESSAGE, "messages");
     for (const part of objects(content)) look(part, PART, "messages.content");
     for (const call of objects(calls)) {
@@ -39,7 +39,7 @@ export function unknownInside({ messages, tools }: Named<"messages" | "tools">):
   return [...found];
 }
 
-function calledIn({ function: called }: Named<"function">): unknown {
+function calledIn({ function: called }: KnownFields<"function">): unknown {
   return called;
 }
 

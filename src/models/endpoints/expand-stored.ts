@@ -6,7 +6,7 @@ import { itemsIn, itemsOfLink, responseIn } from "../stored-responses/items.ts";
 import type { RecallRequest, RecallResult } from "../../shared/contracts/stored-responses.ts";
 import { mintedAt } from "../../shared/id.ts";
 import { isObject, listOf } from "../core/json-value.ts";
-import type { Named } from "../core/json-value.ts";
+import type { KnownFields } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { ITEMS_MAX } from "../protocols/responses/client-request.ts";
 
@@ -17,7 +17,7 @@ export type ExpandedBody = {
   readonly own: readonly JsonObject[] | null;
 };
 
-type Naming = Named<"previous_response_id" | "input">;
+type Naming = KnownFields<"previous_response_id" | "input">;
 
 export function storedIdsIn(body: object): RecallRequest | null {
   const { previous_response_id: id, input }: Naming = body;

@@ -8,7 +8,7 @@ import {
 } from "../../core/chat-message.ts";
 import type { Message } from "../../core/chat-message.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
-import type { Named } from "../../core/json-value.ts";
+import type { KnownFields } from "../../core/json-value.ts";
 import { readInputUsage, readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
@@ -27,7 +27,7 @@ import type {
  * is incomplete.
  */
 export function chatAnswer(
-  raw: JsonObject & Named<"choices">,
+  raw: JsonObject & KnownFields<"choices">,
   shape: UsageShape = {},
 ): ProviderResponse | ProviderFailure | null {
   const given = raw.choices;
@@ -48,18 +48,18 @@ export function chatAnswer(
   return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }
 
-type RawChoice = JsonObject & Named<"index" | "message" | "finish_reason">;
+type RawChoice = JsonObject & KnownFields<"index" | "message" | "finish_reason">;
 
 /** Returns the embeddings in order, or null if a vector is missing. */
 export function embeddingsAnswer(
-  raw: Named<"data" | "usage" | "model">,
+  raw: KnownFields<"data" | "usage" | "model">,
   call: EmbeddingsCall,
 ): ProviderResponse | null {
   const inputs = inputCount(call.body);
   if (!Array.isArray(raw.data) || raw.data.length !== inputs) return null;
   const vectors = new Map<number, unknown>();
   for (const [position, one] of raw.data.entries()) {
-    const item: Named<"embedding" | "index"> = isObject(one) ? one : {};
+    const item: KnownFields<"embedding" | "index"> = isObject(one) ? one : {};
     if (!isEmbedding(item.embedding)) return null;
     const index = indexOf(item, position);
     vectors.set(index, item.embedding);
@@ -89,7 +89,7 @@ function chatChoice(
 }
 
 /** Returns the index of a choice or vector. Hosts that omit it send them in order. */
-export function indexOf({ index }: Named<"index">, position: number): number {
+export function indexOf({ index }: KnownFields<"index">, position: number): number {
   return typeof index === "number" && Number.isSafeInteger(index) ? index : position;
 }
 

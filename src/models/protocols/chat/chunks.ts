@@ -15,7 +15,7 @@ import {
 import type { Called, Message } from "../../core/chat-message.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { Named } from "../../core/json-value.ts";
+import type { KnownFields } from "../../core/json-value.ts";
 import { readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { Chunk, ChunkChoice, Delta, DeltaCall } from "../../core/chunk.ts";
@@ -35,8 +35,8 @@ type ChoiceState = {
   readonly current: Map<number, number>;
   finished: boolean;
 };
-type RawChunk = JsonObject & Named<"choices">;
-type RawChoice = JsonObject & Named<"index" | "delta" | "finish_reason">;
+type RawChunk = JsonObject & KnownFields<"choices">;
+type RawChoice = JsonObject & KnownFields<"index" | "delta" | "finish_reason">;
 type Tool = { readonly id: string; given: string; readonly custom: boolean };
 type Report = {
   readonly usage: Usage;
@@ -236,13 +236,16 @@ function toolDelta(raw: Called, choice: ChoiceState, position: number): DeltaCal
 }
 
 function nameOf(raw: Called): string {
-  const [called, custom]: readonly Named<"name">[] = [objectOf(raw.function), objectOf(raw.custom)];
+  const [called, custom]: readonly KnownFields<"name">[] = [
+    objectOf(raw.function),
+    objectOf(raw.custom),
+  ];
   return textOf(called?.name) || textOf(custom?.name);
 }
 
 function startCall(raw: Called, choice: ChoiceState, theirs: number): DeltaCall {
   const index = choice.tools.length;
-  const called: Named<"name" | "arguments"> = objectOf(raw.function);
+  const called: KnownFields<"name" | "arguments"> = objectOf(raw.function);
   const given = argumentsText(called.arguments);
   const custom = isObject(raw.custom) ? customCall(raw.custom) : null;
   const id = toolCallId(raw.id);
@@ -255,10 +258,10 @@ function startCall(raw: Called, choice: ChoiceState, theirs: number): DeltaCall 
 
 function continued(raw: Called, tool: Tool, index: number): DeltaCall {
   if (tool.custom) {
-    const custom: Named<"input"> = objectOf(raw.custom);
+    const custom: KnownFields<"input"> = objectOf(raw.custom);
     return { index, custom: { input: text(custom.input) ?? "" } };
   }
-  const called: Named<"name" | "arguments"> = objectOf(raw.function);
+  const called: KnownFields<"name" | "arguments"> = objectOf(raw.function);
   const given = argumentsText(called.arguments);
   tool.given += given;
   return { index, function: { arguments: given }, ...besideCall(raw) };

@@ -3,7 +3,7 @@ import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, parseObject, textOf } from "../../core/json-value.ts";
 import { acceptedArguments } from "../../core/accepted-history.ts";
 import { isEmpty, sealThoughts } from "../../core/stored-thoughts.ts";
-import type { Named } from "../../core/json-value.ts";
+import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { claudeBlock } from "./client-thoughts.ts";
 
@@ -21,7 +21,7 @@ export type ClientMessage = {
 export type Names = ReadonlyMap<string, string>;
 
 export function clientMessageOf({ choices }: JsonObject, names: Names): ClientMessage {
-  const choice: Named<"message" | "finish_reason"> = objectOf(listOf(choices)[0]);
+  const choice: KnownFields<"message" | "finish_reason"> = objectOf(listOf(choices)[0]);
   const message: Message = objectOf(choice.message);
   const calls = listOf(message.tool_calls).filter(isObject);
   const refusal = textOf(message.refusal);
@@ -40,7 +40,7 @@ export function clientMessageOf({ choices }: JsonObject, names: Names): ClientMe
   };
 }
 
-type Message = Named<
+type Message = KnownFields<
   "content" | "refusal" | "tool_calls" | "reasoning_details" | "reasoning_content"
 >;
 
@@ -81,7 +81,7 @@ export const DIRECT: JsonObject = { type: "direct" };
  * `citations`, `caller`), and with the caller, which newer ones require.
  */
 export function wholeBlock(block: unknown): JsonObject {
-  const fields: JsonObject & Named<"type"> = Object.fromEntries(
+  const fields: JsonObject & KnownFields<"type"> = Object.fromEntries(
     Object.entries(objectOf(block)).filter(([, value]) => value !== null),
   );
   return fields.type === "tool_use" ? { caller: DIRECT, ...fields } : fields;

@@ -1,6 +1,6 @@
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
-import type { Named } from "../../core/json-value.ts";
+import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core/provider.ts";
 import { asIs, shape } from "../../core/shape.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
@@ -53,7 +53,7 @@ function marksHour(value: unknown): boolean {
 }
 
 function outlastsDefault(mark: unknown): boolean {
-  const { ttl }: Named<"ttl"> = objectOf(mark);
+  const { ttl }: KnownFields<"ttl"> = objectOf(mark);
   return ttl !== undefined && ttl !== null && ttl !== "5m";
 }
 

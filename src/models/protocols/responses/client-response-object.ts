@@ -32,7 +32,7 @@ export type SummaryPart = { readonly type: "summary_text"; readonly text: string
 export type Phase = "commentary" | "final_answer";
 
 type ItemStatus = "in_progress" | "completed" | "incomplete";
-type Named = { readonly name: string; readonly namespace?: string };
+type KnownFields = { readonly name: string; readonly namespace?: string };
 
 /** An output item (openai npm, ResponseOutputItem). Missing fields are absent, never null. */
 export type OutputItem =
@@ -50,14 +50,14 @@ export type OutputItem =
       readonly status: ItemStatus;
       readonly call_id: string;
       readonly arguments: string;
-    } & Named)
+    } & KnownFields)
   | ({
       readonly id: string;
       readonly type: "custom_tool_call";
       readonly status: ItemStatus;
       readonly call_id: string;
       readonly input: string;
-    } & Named)
+    } & KnownFields)
   | {
       readonly id: string;
       readonly type: "reasoning";

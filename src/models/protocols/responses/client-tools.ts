@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
-import type { Named } from "../../core/json-value.ts";
+import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { flatName } from "../../core/namespaces.ts";
 import { opaqueObject } from "../../core/core-request.ts";
@@ -292,7 +292,7 @@ function isInside(origin: Origin | undefined): boolean {
  */
 export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
-  const ownName = (one: JsonObject & Named<"type">): JsonObject[] => {
+  const ownName = (one: JsonObject & KnownFields<"type">): JsonObject[] => {
     const name = nameOf(flat, one);
     return name === null ? [] : [{ type: one.type, name }];
   };
@@ -301,7 +301,7 @@ export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
   return { type: "allowed_tools", mode: choice.mode, tools: some };
 }
 
-function allowed(flat: Flattened, choice: JsonObject & Named<"tools">): Result<CoreTool[]> {
+function allowed(flat: Flattened, choice: JsonObject & KnownFields<"tools">): Result<CoreTool[]> {
   const names = new Set<string>();
   for (const one of listOf(choice.tools).filter(isObject)) {
     const name = nameOf(flat, one);

@@ -1,7 +1,7 @@
 import type { Usage } from "../../../shared/usage.ts";
 import { listOf, objectOf, textOf } from "../../core/json-value.ts";
 import { readUsage } from "../../core/chat-usage.ts";
-import type { Named } from "../../core/json-value.ts";
+import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
@@ -13,10 +13,10 @@ export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
 export const LOW_IS_LEAST = /^gpt-(?:5\.\d|[6-9])/;
 export const CAP_MIN = 16;
 
-type Counts = Named<
+type Counts = KnownFields<
   "input_tokens" | "output_tokens" | "input_tokens_details" | "output_tokens_details"
 >;
-type Complained = Named<"error" | "code" | "type" | "message" | "param">;
+type Complained = KnownFields<"error" | "code" | "type" | "message" | "param">;
 
 /**
  * Reads a response's `usage`. Input includes cached tokens, output includes reasoning. Returns null
@@ -54,7 +54,7 @@ export function responseFailure(
 export function finishOf(response: RawResponse): "stop" | "length" | "content_filter" | null {
   if (response.status === "completed") return "stop";
   if (response.status !== "incomplete") return null;
-  const { reason }: Named<"reason"> = objectOf(response.incomplete_details);
+  const { reason }: KnownFields<"reason"> = objectOf(response.incomplete_details);
   return reason === "content_filter" ? "content_filter" : "length";
 }
 

@@ -1,11 +1,11 @@
 import { isObject, listOf } from "../../core/json-value.ts";
-import type { Named } from "../../core/json-value.ts";
+import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
 export type RawResponse = JsonObject &
-  Named<"output" | "usage" | "status" | "incomplete_details" | "error">;
+  KnownFields<"output" | "usage" | "status" | "incomplete_details" | "error">;
 export type RawItem = JsonObject &
-  Named<
+  KnownFields<
     | "type"
     | "role"
     | "status"
@@ -17,9 +17,9 @@ export type RawItem = JsonObject &
     | "summary"
     | "encrypted_content"
   >;
-type RawPart = JsonObject & Named<"type" | "text" | "refusal" | "logprobs" | "annotations">;
+type RawPart = JsonObject & KnownFields<"type" | "text" | "refusal" | "logprobs" | "annotations">;
 export type RawEvent = JsonObject &
-  Named<
+  KnownFields<
     "type" | "response" | "item" | "delta" | "output_index" | "annotation" | "logprobs" | "error"
   >;
 
