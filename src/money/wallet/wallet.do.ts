@@ -20,7 +20,7 @@ import {
   changeBy,
   gateOf,
   holdFor,
-  keyStanding,
+  readKeyStatus,
   applyKeyChange,
 } from "./object/admission.do.ts";
 import type { Gate } from "./object/admission.do.ts";
@@ -142,7 +142,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   keyStanding(...[keyHash, shown, withSpend]: Parameters<Contract.WalletCalls["keyStanding"]>) {
-    return keyStanding(this.#gate, requestCredential(keyHash, shown), withSpend);
+    return readKeyStatus(this.#gate, requestCredential(keyHash, shown), withSpend);
   }
 
   hold(

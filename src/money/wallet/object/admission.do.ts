@@ -140,7 +140,7 @@ export function placeHoldFor(
   });
 }
 
-export function keyStanding(
+export function readKeyStatus(
   gate: Gate,
   { keyHash, shown }: RequestCredential,
   withSpend = false,
