@@ -4,7 +4,7 @@ import path from "node:path";
 import { gunzipSync } from "node:zlib";
 import type { Migration } from "../migrations.ts";
 import type { Program } from "./place.ts";
-import type { Seen, World } from "./world.ts";
+import type { Seen, SampleData } from "./world.ts";
 
 /** The last release: its bundle, its wrangler.toml, and a state that it left. Made by `npm run release:record`. */
 export const LAST_RELEASE = path.join(import.meta.dirname, "../../test/last-release");
@@ -16,7 +16,7 @@ export type Recorded = {
   readonly migrations: readonly Migration[];
   /** When it was recorded, Unix ms. */
   readonly at: number;
-  readonly world: World;
+  readonly world: SampleData;
   readonly seen: Seen;
 };
 

@@ -4,7 +4,7 @@ import { createKey, createOrganization, postCredits } from "../admin-client.ts";
 import { ADMIN_TOKEN } from "./place.ts";
 
 /** A customer's data in a region, which must work with the next release and the last. */
-export type World = {
+export type SampleData = {
   readonly orgId: string;
   readonly memberId: string;
   /** The owner's, which manages; a global one with terms; one that was rotated; one that was revoked. */
@@ -70,7 +70,7 @@ async function holds(url: string, key: string): Promise<void> {
 }
 
 /** Makes a world through the API alone. `hook` is where its webhook's messages go. */
-export async function makeWorld(url: string, hook: string): Promise<World> {
+export async function createSampleData(url: string, hook: string): Promise<SampleData> {
   const admin = { url: `${url}admin/v1`, token: ADMIN_TOKEN };
   const { orgId, memberId } = await createOrganization(admin, {
     name: "Recorded",
@@ -110,7 +110,7 @@ export async function makeWorld(url: string, hook: string): Promise<World> {
     named: crypto.randomUUID(),
   };
   await pays(url, owner, { headers: { "Idempotency-Key": world.named } });
-  await useWorld(url, world);
+  await useSampleData(url, world);
   return world;
 }
 
@@ -135,7 +135,7 @@ async function loggedIn(url: string, key: string): Promise<string> {
  * Uses all of a world once: every key and the session pay, holds are left open, settings and keys change,
  * an end user goes and another comes, a global key dies.
  */
-export async function useWorld(url: string, { orgId, memberId, keys, session }: World) {
+export async function useSampleData(url: string, { orgId, memberId, keys, session }: SampleData) {
   const admin = { url: `${url}admin/v1`, token: ADMIN_TOKEN };
   const mine = { key: keys.owner };
   for (const key of [keys.owner, keys.limited, keys.rotated, session]) await pays(url, key);
@@ -158,7 +158,7 @@ export async function useWorld(url: string, { orgId, memberId, keys, session }: 
 }
 
 /** Reads everything that stays the same. */
-export async function lookAt(url: string, world: World): Promise<Seen> {
+export async function lookAt(url: string, world: SampleData): Promise<Seen> {
   const { orgId, keys, session, webhook, named } = world;
   const mine = { key: keys.owner };
   const operator = { key: ADMIN_TOKEN };
@@ -254,7 +254,7 @@ type Deliveries = {
 };
 
 /** Calls `lookAt` once the webhook's receiver has every event, so that later ones aren't counted as lost. */
-export async function lookWhenTold(url: string, world: World): Promise<Seen> {
+export async function lookAfterEvents(url: string, world: SampleData): Promise<Seen> {
   const mine = { key: world.keys.owner };
   const deadline = performance.now() + WAIT_MS;
   for (;;) {
@@ -272,7 +272,11 @@ export async function lookWhenTold(url: string, world: World): Promise<Seen> {
 }
 
 /** Sends the webhook's events to another address from here on. */
-export async function moveHook(url: string, { webhook, keys }: World, hook: string): Promise<void> {
+export async function moveHook(
+  url: string,
+  { webhook, keys }: SampleData,
+  hook: string,
+): Promise<void> {
   const change = { key: keys.owner, method: "PATCH", body: { url: hook } };
   await fine(url, `v1/webhooks/${webhook.id}`, change);
 }

@@ -16,10 +16,10 @@ import type { Place, Program } from "../../../scripts/release/place.ts";
 import { objectCalls, readRecorded, unpackState } from "../../../scripts/release/recorded.ts";
 import {
   lookAt,
-  lookWhenTold,
+  lookAfterEvents,
   moveHook,
   steadied,
-  useWorld,
+  useSampleData,
 } from "../../../scripts/release/world.ts";
 import type { Seen } from "../../../scripts/release/world.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
@@ -111,8 +111,8 @@ async function takeTurn(
   }
   expect(now["reconcile"]?.body).toMatchObject({ differences: [] });
   await moveHook(place.url, world, hook);
-  await useWorld(place.url, world);
-  const after = await lookWhenTold(place.url, world);
+  await useSampleData(place.url, world);
+  const after = await lookAfterEvents(place.url, world);
   expect(place.log.filter(({ level }) => level === "error")).toEqual([]);
   return after;
 }
