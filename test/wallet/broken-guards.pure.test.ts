@@ -81,7 +81,7 @@ describe.each(Object.entries(SUITES))("the property test of %s", (suite, guards)
   });
 
   it.each(guards.filter(({ isRare }) => isRare !== true || IS_LONG))(
-    "fails if this line of the source is changed: $guard",
+    "fails if the source breaks the rule: $guard",
     async (broken) => {
       const failure = await failureOf(suite, broken);
       expect(failure).toMatch(broken.breaks);
@@ -91,7 +91,7 @@ describe.each(Object.entries(SUITES))("the property test of %s", (suite, guards)
   );
 });
 
-it("the test of guards rejects a guard whose text is missing in the source or occurs twice", () => {
+it("the test of broken rules needs a line of the source that occurs exactly once", () => {
   const [one] = RATE;
   const other = { ...one, text: "WINDOW_MS" } as BrokenGuard;
   expect(() => without(other)).toThrow('"not one more than the limit": its text stands');
