@@ -1,10 +1,10 @@
 import * as z from "zod/mini";
-import { parseFields } from "../../shared/http/parse-body.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { Model, Route } from "../catalog/model.ts";
-import { user, withoutNulls } from "./core-request.ts";
-import type { InputKindOf } from "./input-kind.ts";
+import { user } from "./core-request.ts";
+import { parseInput } from "./input-kind.ts";
+import type { InputKindOf, ParsedInput } from "./input-kind.ts";
 import type { JsonObject } from "./json-value.ts";
 import { PromptTally } from "./prompt-size.ts";
 import type { Need } from "./route-needs.ts";
@@ -35,18 +35,16 @@ export type ImageBody = Omit<z.infer<typeof imageBody>, "response_format" | "use
   readonly n: number;
 };
 
-type ImageRequest = { readonly body: ImageBody; readonly user: string | null };
-
 /** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
-export function parseImageRequest(value: object): Result<ImageRequest> {
-  const parsed = parseFields(imageBody, [], withoutNulls(value));
+export function parseImageRequest(value: object): Result<ParsedInput<ImageBody>> {
+  const parsed = parseInput(imageBody, value);
   if (!parsed.ok) return parsed;
-  const { response_format: _format, user: endUser = null, n = 1, ...rest } = parsed.value;
+  const { response_format: _format, n = 1, ...rest } = parsed.value.body;
   if (rest.stream === true && n > 1) return invalid("A stream has one image: 'n' must be 1.", "n");
   if (rest.stream !== true && rest.partial_images !== undefined) {
     return invalid("'partial_images' needs 'stream'.", "partial_images");
   }
-  return success({ body: { ...rest, n }, user: endUser });
+  return success({ body: { ...rest, n }, user: parsed.value.user });
 }
 
 export type Pixels = { readonly width: number; readonly height: number };

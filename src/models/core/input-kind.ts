@@ -1,6 +1,12 @@
+import type * as z from "zod/mini";
+import { parseFields } from "../../shared/http/parse-body.ts";
+import type { FieldsSchema } from "../../shared/http/parse-body.ts";
+import { success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
 import type { Model } from "../catalog/model.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import type { CountedUnit } from "../../shared/usage.ts";
+import { withoutNulls } from "./core-request.ts";
 import type { Need } from "./route-needs.ts";
 
 /** A kind of request without output tokens. */
@@ -15,3 +21,20 @@ export type InputKindOf<Body, U extends CountedUnit = never> = {
 type UnitsOf<U extends CountedUnit> = [U] extends [never]
   ? object
   : { readonly units: { readonly [K in U]: number } };
+
+/** A validated body, and its end user. */
+export type ParsedInput<Body> = { readonly body: Body; readonly user: string | null };
+
+/**
+ * Parses a body and takes its end user out. `null` means absent. Returns 400 with `param` for an
+ * invalid or unknown field.
+ */
+export function parseInput<S extends FieldsSchema & z.ZodMiniType<{ user?: string | undefined }>>(
+  schema: S,
+  value: object,
+): Result<ParsedInput<Omit<z.infer<S>, "user">>> {
+  const parsed = parseFields(schema, [], withoutNulls(value));
+  if (!parsed.ok) return parsed;
+  const { user = null, ...body } = parsed.value;
+  return success({ body, user });
+}

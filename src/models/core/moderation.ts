@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
-import { parseFields } from "../../shared/http/parse-body.ts";
 import type { Result } from "../../shared/failure.ts";
-import { user, withoutNulls } from "./core-request.ts";
-import type { InputKindOf } from "./input-kind.ts";
+import { user } from "./core-request.ts";
+import { parseInput } from "./input-kind.ts";
+import type { InputKindOf, ParsedInput } from "./input-kind.ts";
 import { PromptTally } from "./prompt-size.ts";
 
 const INPUTS_MAX = 256;
@@ -20,11 +20,11 @@ export const moderationBody = z.strictObject({
 });
 
 /** A moderation request: one text, several, or one input with text and image parts. */
-export type ModerationBody = z.infer<typeof moderationBody>;
+export type ModerationBody = Omit<z.infer<typeof moderationBody>, "user">;
 
 /** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
-export function parseModerationRequest(value: object): Result<ModerationBody> {
-  return parseFields(moderationBody, [], withoutNulls(value));
+export function parseModerationRequest(value: object): Result<ParsedInput<ModerationBody>> {
+  return parseInput(moderationBody, value);
 }
 
 /** Moderation of texts and images. Providers report no usage. */

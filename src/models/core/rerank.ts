@@ -1,11 +1,11 @@
 import * as z from "zod/mini";
-import { parseFields } from "../../shared/http/parse-body.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { utf8Bytes } from "../../shared/tokens.ts";
 import type { Model } from "../catalog/model.ts";
-import { user, withoutNulls } from "./core-request.ts";
-import type { InputKindOf } from "./input-kind.ts";
+import { user } from "./core-request.ts";
+import { parseInput } from "./input-kind.ts";
+import type { InputKindOf, ParsedInput } from "./input-kind.ts";
 import { PromptTally } from "./prompt-size.ts";
 import type { Need } from "./route-needs.ts";
 
@@ -39,17 +39,13 @@ export type RerankBody = {
   readonly max_tokens_per_doc: number;
 };
 
-type Rerank = {
-  readonly body: RerankBody;
-  readonly user: string | null;
-  readonly returnsDocuments: boolean;
-};
+type Rerank = ParsedInput<RerankBody> & { readonly returnsDocuments: boolean };
 
 /** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
 export function parseRerankRequest(value: object): Result<Rerank> {
-  const parsed = parseFields(rerankBody, [], withoutNulls(value));
+  const parsed = parseInput(rerankBody, value);
   if (!parsed.ok) return parsed;
-  const { model, query, top_n, top_k, return_documents, ...rest } = parsed.value;
+  const { model, query, top_n, top_k, return_documents, ...rest } = parsed.value.body;
   if (top_n !== undefined && top_k !== undefined && top_n !== top_k) {
     return invalid("Send 'top_n' or 'top_k', not both.", "top_k");
   }
@@ -62,7 +58,7 @@ export function parseRerankRequest(value: object): Result<Rerank> {
     max_tokens_per_doc: rest.max_tokens_per_doc ?? TOKENS_PER_DOCUMENT,
   };
   const returnsDocuments = return_documents === true;
-  return success({ body, user: rest.user ?? null, returnsDocuments });
+  return success({ body, user: parsed.value.user, returnsDocuments });
 }
 
 export const RERANK: InputKindOf<RerankBody, "search_unit"> = {

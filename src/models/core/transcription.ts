@@ -1,14 +1,14 @@
 import * as z from "zod/mini";
 import { FormFile } from "../../shared/http/form.ts";
-import { parseFields } from "../../shared/http/parse-body.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import { audioSecondsMax } from "./audio-seconds.ts";
 import { fromBase64 } from "./base64.ts";
-import { user, withoutNulls } from "./core-request.ts";
-import type { InputKindOf } from "./input-kind.ts";
+import { user } from "./core-request.ts";
+import { parseInput } from "./input-kind.ts";
+import type { InputKindOf, ParsedInput } from "./input-kind.ts";
 
 const PROMPT_CHARACTERS_MAX = 4096;
 /** Minimum billed seconds per request (Groq's). */
@@ -51,20 +51,12 @@ export type TranscriptionBody = {
   readonly stream: boolean;
 };
 
-type Transcription = { readonly body: TranscriptionBody; readonly user: string | null };
-
 /** Parses a form or a JSON body. Returns 400 with `param` for an invalid or unknown field. */
-export function parseTranscriptionRequest(value: object): Result<Transcription> {
-  const parsed = parseFields(transcriptionBody, [], withoutNulls(value));
+export function parseTranscriptionRequest(value: object): Result<ParsedInput<TranscriptionBody>> {
+  const parsed = parseInput(transcriptionBody, value);
   if (!parsed.ok) return parsed;
-  const {
-    user: name = null,
-    response_format: _format,
-    file,
-    stream = false,
-    ...rest
-  } = parsed.value;
-  return success({ body: { ...rest, file: fileOf(file), stream }, user: name });
+  const { response_format: _format, file, stream = false, ...rest } = parsed.value.body;
+  return success({ body: { ...rest, file: fileOf(file), stream }, user: parsed.value.user });
 }
 
 /** Returns whether the base64 in a data URL can be decoded. Padding is optional, but never partial. */

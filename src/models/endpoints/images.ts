@@ -1,44 +1,27 @@
 import { failureObject } from "../../shared/http/failure-response.ts";
-import { success } from "../../shared/failure.ts";
-import type { Failure, Result } from "../../shared/failure.ts";
+import type { Failure } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import { madeFields, parseImageRequest } from "../core/images.ts";
 import { numberOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import type { StreamEvent } from "../core/provider.ts";
-import type {
-  EndpointAdapter,
-  ParsedRequest,
-  Receipt,
-  ResponseHead,
-  StreamWriter,
-} from "../core/endpoint-adapter.ts";
+import type { Receipt, ResponseHead, StreamWriter } from "../core/endpoint-adapter.ts";
+import { inputEndpoint } from "./input-endpoint.ts";
 
-export const imagesEndpoint: EndpointAdapter = {
+export const imagesEndpoint = inputEndpoint({
   name: "images",
-  path: "/v1/images/generations",
-  dialect: null,
-  idPrefix: "chatcmpl-", // its answers have no id
-  parse,
-};
-
-function parse(value: object): Result<ParsedRequest> {
-  const parsed = parseImageRequest(value);
-  if (!parsed.ok) return parsed;
-  const { body, user } = parsed.value;
-  const isStream = body.stream === true;
-  return success({
-    request: { kind: "image", body },
-    user,
-    dropped: [],
-    reply: {
+  kind: "image",
+  parse: parseImageRequest,
+  request: ({ body }) => ({ kind: "image", body }),
+  reply: ({ body }) => {
+    const isStream = body.stream === true;
+    return {
       kind: "stream",
       ...(!isStream && { contentType: "application/json" }),
       stream: (head) => (isStream ? new ImageStream() : new ImageJson(head)),
-    },
-    native: null,
-  });
-}
+    };
+  },
+});
 
 type Piece = Extract<StreamEvent, { kind: "piece" }>;
 

@@ -66,6 +66,7 @@ export class OpenAiStream {
   }
 }
 
-function eventOf(object: JsonObject): string {
+/** Returns an unnamed event. */
+export function eventOf(object: JsonObject): string {
   return `data: ${JSON.stringify(object)}\n\n`;
 }

@@ -1,31 +1,20 @@
-import { success } from "../../shared/failure.ts";
-import type { Result } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import type { Usage } from "../../shared/usage.ts";
 import { isObject, listOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import { parseRerankRequest } from "../core/rerank.ts";
-import type { EndpointAdapter, ParsedRequest } from "../core/endpoint-adapter.ts";
+import { inputEndpoint } from "./input-endpoint.ts";
 
 /** POST /v1/rerank, and /v2/rerank of Cohere's SDKs. */
-export const rerankEndpoint: EndpointAdapter = {
+export const rerankEndpoint = inputEndpoint({
   name: "rerank",
-  path: "/v1/rerank",
-  dialect: null,
+  kind: "rerank",
   idPrefix: "rerank-",
-  parse,
-};
-
-function parse(value: object): Result<ParsedRequest> {
-  const parsed = parseRerankRequest(value);
-  if (!parsed.ok) return parsed;
-  const { body, user, returnsDocuments } = parsed.value;
-  const documents = returnsDocuments ? body.documents : null;
-  return success({
-    request: { kind: "rerank", body },
-    user,
-    dropped: [],
-    reply: {
+  parse: parseRerankRequest,
+  request: ({ body }) => ({ kind: "rerank", body }),
+  reply: ({ body, returnsDocuments }) => {
+    const documents = returnsDocuments ? body.documents : null;
+    return {
       kind: "json",
       json: (answer, { id, model, usage, costMicro }) => ({
         id,
@@ -34,10 +23,9 @@ function parse(value: object): Result<ParsedRequest> {
         meta: { api_version: { version: "2" }, billed_units: billedUnits(usage) },
         usage: { total_tokens: usage.input, ...costFields(costMicro) },
       }),
-    },
-    native: null,
-  });
-}
+    };
+  },
+});
 
 function withDocument(ranked: unknown, documents: readonly string[] | null): unknown {
   if (documents === null || !isObject(ranked)) return ranked;

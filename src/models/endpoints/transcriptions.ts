@@ -1,40 +1,24 @@
 import { failureObject } from "../../shared/http/failure-response.ts";
-import { success } from "../../shared/failure.ts";
-import type { Result } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import { parseTranscriptionRequest } from "../core/transcription.ts";
-import type {
-  EndpointAdapter,
-  ParsedRequest,
-  Receipt,
-  StreamWriter,
-} from "../core/endpoint-adapter.ts";
+import type { Receipt, StreamWriter } from "../core/endpoint-adapter.ts";
+import { inputEndpoint } from "./input-endpoint.ts";
+import { eventOf } from "./openai-events.ts";
 
-export const transcriptionsEndpoint: EndpointAdapter = {
+export const transcriptionsEndpoint = inputEndpoint({
   name: "transcriptions",
-  path: "/v1/audio/transcriptions",
-  dialect: null,
+  kind: "transcription",
   idPrefix: "transcript-", // its responses have no ID
   takesForms: true,
-  parse,
-};
-
-function parse(value: object): Result<ParsedRequest> {
-  const parsed = parseTranscriptionRequest(value);
-  if (!parsed.ok) return parsed;
-  const { body, user } = parsed.value;
-  return success({
-    request: { kind: "transcription", body },
-    user,
-    dropped: [],
-    reply: body.stream
+  parse: parseTranscriptionRequest,
+  request: ({ body }) => ({ kind: "transcription", body }),
+  reply: ({ body }) =>
+    body.stream
       ? { kind: "stream", stream: eventWriter }
       : { kind: "json", json: ({ text }, receipt) => ({ text, usage: usageOf(receipt) }) },
-    native: null,
-  });
-}
+});
 
 function usageOf({ usage, costMicro }: Receipt): JsonObject {
   return { type: "duration", seconds: usage.second ?? 0, ...costFields(costMicro) };
@@ -57,8 +41,4 @@ function eventWriter(): StreamWriter {
     end: (receipt) => eventOf({ type: "transcript.text.done", text, usage: usageOf(receipt) }),
     fail: (failure) => eventOf({ error: failureObject(failure) }),
   };
-}
-
-function eventOf(object: JsonObject): string {
-  return `data: ${JSON.stringify(object)}\n\n`;
 }

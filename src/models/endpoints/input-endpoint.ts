@@ -1,0 +1,40 @@
+import { success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { KINDS } from "../../shared/kinds.ts";
+import type { InputKind } from "../../shared/kinds.ts";
+import type { EndpointAdapter, ResponseWriter } from "../core/endpoint-adapter.ts";
+import type { InputRequest } from "../core/kinds.ts";
+
+type Parsed = { readonly user: string | null };
+
+type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
+  readonly kind: InputKind;
+  /** Default: the responses have no ID. */
+  readonly idPrefix?: string;
+  readonly parse: (body: object) => Result<P>;
+  readonly request: (parsed: P) => InputRequest;
+  readonly reply: (parsed: P) => ResponseWriter;
+};
+
+/** Returns the endpoint of a kind without output tokens. Its path is in `KINDS`. */
+export function inputEndpoint<P extends Parsed>(given: InputEndpoint<P>): EndpointAdapter {
+  const { name, kind, takesForms, idPrefix = "chatcmpl-", parse, request, reply } = given;
+  return {
+    name,
+    path: KINDS[kind].path,
+    dialect: null,
+    idPrefix,
+    ...(takesForms && { takesForms }),
+    parse: (value) => {
+      const parsed = parse(value);
+      if (!parsed.ok) return parsed;
+      return success({
+        request: request(parsed.value),
+        user: parsed.value.user,
+        dropped: [],
+        reply: reply(parsed.value),
+        native: null,
+      });
+    },
+  };
+}
