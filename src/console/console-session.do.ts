@@ -65,10 +65,7 @@ export class ConsoleSession extends DurableObject<Env> {
     return success(null);
   }
 
-  /**
-   * Returns a session's owner and counts the call. Returns `no_console_session` if it has ended, or
-   * `rate_limited`.
-   */
+  /** Counts the call. Returns `no_console_session` if the session has ended, or `rate_limited`. */
   enter(name: string, isCounted: boolean): Result<EnteredSession> {
     const session = this.#remember().sessions.get(name);
     if (session === undefined || session.expiresAt <= now(this.env)) {

@@ -43,7 +43,7 @@ export function requestCredential(
   return shown === undefined ? { keyHash } : { keyHash, shown };
 }
 
-/** Returns the hash of the presented secret. Undefined for a session, which ends with its key. */
+/** Returns the presented secret's hash. Undefined for a session, which ends with its key. */
 export function secretOf(keyHash: string, shown: PresentedSecret | undefined): string | undefined {
   return shown?.session === undefined ? (shown?.secret ?? keyHash) : undefined;
 }

@@ -27,8 +27,7 @@ const BRACE_OPEN = 123;
 const BRACE_CLOSE = 125;
 
 /**
- * Parses JSON like `JSON.parse`, but `JSON.stringify` writes the result with the numbers and key
- * order of `text`.
+ * Parses JSON like `JSON.parse`, but `JSON.stringify` restores the numbers and key order of `text`.
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);

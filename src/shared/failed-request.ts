@@ -49,10 +49,7 @@ export const ERROR_MESSAGE_MAX = 500;
 export const BATCH_REQUESTS_MAX = 100;
 export const BATCH_COUNTS_MAX = 1000;
 
-/**
- * A query for the hours that start from `fromMs` to before `beforeMs` (Unix ms), optionally of some
- * keys.
- */
+/** A query for the hours that start from `fromMs` to before `beforeMs`, optionally of some keys. */
 export type FailureQuery = {
   readonly fromMs: number;
   readonly beforeMs: number;
@@ -65,9 +62,7 @@ export type KeptFailureQuery = FailureQuery & {
   readonly by: FailureDimension;
   readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;
 };
-/**
- * The failures of one model, provider (the last one called) or end user. A null `group` is none.
- */
+/** The failures of one model, last called provider or end user. A null `group` is none. */
 export type FailureGroup = {
   readonly group: string | null;
   count: number;

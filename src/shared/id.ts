@@ -7,7 +7,7 @@ const RANDOM_CHARACTERS = 16;
 
 export const ID_CHARACTERS = TIME_CHARACTERS + RANDOM_CHARACTERS;
 
-/** Requested in bulk, because each platform call is expensive. */
+/** Random bytes, requested in bulk because each platform call is expensive. */
 const drawn = { bytes: new Uint8Array(1024), at: 1024 };
 
 function randomByte(): number {
@@ -38,7 +38,7 @@ export function base62Time(ms: number): string {
   return out;
 }
 
-/** Returns a new ID: the prefix and 24 characters of time and randomness. IDs sort by time. */
+/** Returns the prefix and 24 characters of time and randomness. IDs sort by time. */
 export function mintId(prefix: string, nowMs: number): string {
   return prefix + base62Time(nowMs) + randomBase62(RANDOM_CHARACTERS);
 }

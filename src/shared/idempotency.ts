@@ -22,7 +22,7 @@ const VISIBLE = /^[\x21-\x7e]{1,255}$/;
 
 /**
  * Returns the header's value, or null. Fails with 400 unless it has 1 to 255 visible ASCII
- * characters, so also for two headers, which a space joins.
+ * characters. A space joins two headers, so they fail too.
  */
 export function readIdempotencyKey(header: string | undefined): Result<string | null> {
   if (header === undefined) return success(null);

@@ -202,7 +202,7 @@ export class InFlight {
     this.#organizations.set(keyHash, orgId);
   }
 
-  /** The platform ended their requests silently. Reports whether there were any. */
+  /** Releases slots whose requests the platform ended silently. Reports whether there were any. */
   #forgetLost(nowMs: number): boolean {
     const before = this.#slots.size;
     for (const slot of this.#slots) {

@@ -228,7 +228,7 @@ export function readStoredTerms(stored: StoredTerms): KeyTerms {
 
 type Slot = { readonly since: string; readonly spent: Micros };
 
-/** A key's total spend, and its spend in the last day, week and month with a charge. */
+/** A key's spend in total, and in the last day, week and month with a charge. */
 export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: Micros };
 
 /** Returns the spend that counts in `period`. A past one counts 0, so no reset is needed. */

@@ -12,9 +12,7 @@ type KindRow = {
   readonly parameters: readonly string[];
 };
 
-/**
- * The kinds of calls, as named in MODELS, model lists and OpenAPI. `models/core/kinds.ts` implements them.
- */
+/** The kinds of calls, as named in MODELS, model lists and OpenAPI. */
 export const KINDS = {
   chat: {
     does: "chats",

@@ -28,6 +28,6 @@ export function microsOfDollars(dollars: number): Micros | null {
   if (!Number.isFinite(dollars) || dollars < 0 || dollars > DOLLARS_MAX) return null;
   const scaled = dollars * MICROS_PER_DOLLAR;
   const whole = Math.round(scaled);
-  // Dividing an amount of at most 6 decimals back gives the same number; others don't.
+  // Dividing back gives the same number only for at most 6 decimals.
   return whole / MICROS_PER_DOLLAR === dollars ? micros(whole) : null;
 }

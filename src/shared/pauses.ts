@@ -17,7 +17,7 @@ export type Pause = BudgetOwner & {
   readonly id: string;
   readonly source: PauseSource;
   readonly reason: string;
-  /** Null until someone ends it. */
+  /** The end, or null until someone ends it. */
   readonly until: number | null;
   readonly createdBy: Actor;
   readonly createdAt: number;

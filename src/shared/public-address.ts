@@ -6,7 +6,7 @@ const LABEL_CHARACTERS_MAX = 63;
 
 /**
  * Returns a user's URL, or why it may not be called: it needs HTTPS on port 443, a public name and
- * no password. Doesn't check the DNS result.
+ * no password.
  */
 export function publicAddress(text: string, base?: string): URL | string {
   const url = URL.parse(text, base);

@@ -8,9 +8,7 @@ export type Session = {
   readonly id: string;
   /** Creation time of its wallet. Other wallets reject the session. */
   readonly madeAt: number;
-  /**
-   * The number of the last rotation that ended the key's sessions before its creation; 0 for none.
-   */
+  /** The number of the last rotation that ended the key's sessions before this one; 0 for none. */
   readonly cut: number;
   readonly createdAt: number;
   readonly expiresAt: number;

@@ -12,9 +12,7 @@ export const afterTimeout: After = (ms, run) => {
 const TICK_MS = 1000;
 type Due = { readonly atMs: number; readonly run: () => void };
 
-/**
- * The deadlines of one request. Most never fire, so they share one platform timer, which ticks once a second.
- */
+/** One request's deadlines. Most never fire, so they share one platform timer. */
 export class Timers {
   readonly #due = new Set<Due>();
   #timer: ReturnType<typeof setTimeout> | null = null;

@@ -73,7 +73,7 @@ export type CatalogEntry = {
   readonly routes: readonly RouteEntry[];
 };
 
-/** Factors that make the token estimate a safe bound of a tokenizer in its worst language. */
+/** Factors that make the token estimate a safe bound in a tokenizer's worst language. */
 export const O200K = 1.15;
 export const GEMINI = 1.25;
 export const CLAUDE_OLD = 1.4;
@@ -216,7 +216,7 @@ function micros(dollars: number): number {
 const ONE_CHOICE: RouteLimits = { choices: 1 };
 /**
  * xAI's cap doesn't limit reasoning. The hold adds the cap again, and at least the reasoning of
- * hard questions in tests.
+ * hard questions.
  */
 const XAI: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {

@@ -29,7 +29,7 @@ export type RouteLimits = {
   readonly reasoningTokens?: number;
 };
 
-/** A route of a model in this region, at the customer's price (markup included). */
+/** A route of a model in this region, at the customer's price. */
 export type Route = {
   readonly provider: string;
   readonly upstreamId: string;
@@ -42,7 +42,7 @@ export type Route = {
   readonly bought?: { readonly price: Price; readonly longPrompt?: LongPrompt };
 };
 
-/** An active model in this region, with its active routes in order of preference. */
+/** An active model in this region. Its active routes are in order of preference. */
 export type Model = {
   readonly id: string;
   readonly kind: Kind;

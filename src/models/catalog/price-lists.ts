@@ -41,7 +41,7 @@ export type Pricing = {
 };
 
 /**
- * The prices of an organization: `current` by the cached list name, `corrected` by the wallet's.
+ * Returns an organization's prices: `current` by the cached list name, `corrected` by the wallet's.
  * Both may return prices_unavailable.
  */
 export type PricingFor = {
@@ -61,8 +61,8 @@ export function pricedModel(model: Model, { lists, at }: Pick<Pricing, "lists" |
 }
 
 /**
- * Returns the row in force: from the first list with the model, the newest of the most specific
- * item. `author/*` and `*` don't change entries of MODELS.
+ * Returns the newest row of the most specific item, from the first list with the model. `author/*`
+ * and `*` don't change entries of MODELS.
  */
 function ruleFor(model: Model, lists: PriceLists, at: number): Rule | null {
   for (const { name, items } of lists) {

@@ -3,7 +3,7 @@ const MP3_BYTES = 1000;
 const OTHER_BYTES = 500;
 /** Opus uses this rate. Vorbis at a lower rate lasts longer, which the bytes bound. */
 const OGG_RATE = 48_000;
-/** Longer than any provider accepts. */
+/** Maximum duration, longer than any provider accepts. */
 const SECONDS_MAX = 1_000_000;
 
 /**

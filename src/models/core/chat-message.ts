@@ -26,10 +26,7 @@ export type Message = KnownFields<"tool_calls" | "content" | "refusal">;
 export type Called = KnownFields<"id" | "index" | "function" | "custom">;
 type Part = KnownFields<"text" | "thinking">;
 
-/**
- * Returns a choice's message in OpenAI's schema. `content` and `refusal` may be null; others are
- * absent instead.
- */
+/** Returns a choice's message in OpenAI's schema. Only `content` and `refusal` may be null. */
 export function answerMessage(raw: JsonObject & Message, finish: string | null): Delta {
   const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);
   return {

@@ -61,7 +61,6 @@ function usageOf(
   const isApart = differs.apart === true;
   const whole = isApart && cached > prompt ? prompt + cached : prompt;
   // The total, or reasoning larger than the output, shows whether the output includes reasoning.
-  // Otherwise the profile decides.
   const total = tokenCount(read.total_tokens);
   const isBeside = isApart
     ? total !== whole + output

@@ -21,10 +21,7 @@ export type EndpointAdapter = {
   readonly path: `/v1/${string}`;
   /** Returns the error format, also for paths below `path`. Null means OpenAI's. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
-  /**
-   * Set if clients without a cap expect the model's maximum output (Codex) instead of
-   * DEFAULT_MAX_OUTPUT.
-   */
+  /** Set if clients without a cap expect the model's maximum output (Codex). */
   readonly asksForAll?: true;
   readonly idPrefix: string;
   readonly takesForms?: true;
@@ -73,7 +70,7 @@ export type ConversationAddition = {
   readonly input: readonly JsonObject[];
 };
 
-/** Writes the response as JSON or as server-sent events, as the client requested. */
+/** Writes the response as JSON or server-sent events, as requested. */
 export type ResponseWriter =
   | {
       readonly kind: "json";

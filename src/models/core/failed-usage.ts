@@ -16,10 +16,7 @@ export function withUsage(
   return { ...failure, spent: { usage, output } };
 }
 
-/**
- * Returns the final events of a failed stream, with usage if the request may have caused the
- * failure.
- */
+/** Returns the final events of a failed stream, with usage if the request may have caused it. */
 export function failureEvents(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
   const error: StreamEvent = { kind: "error", failure };
   return usage === null || !isRequestCaused(failure) ? [error] : [{ kind: "usage", usage }, error];

@@ -9,7 +9,7 @@ export type OutgoingBody = string | BodyInPieces;
 /** Downloaded bytes by their marker in the JSON. */
 export type Downloads = ReadonlyMap<string, readonly Uint8Array[]>;
 
-/** A multiple of 3 avoids padding. */
+/** Bytes encoded per step. A multiple of 3 avoids padding. */
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 

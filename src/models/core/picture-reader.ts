@@ -68,7 +68,7 @@ export class PictureReader implements StreamReader {
     return events;
   }
 
-  /** Skips to the start of a response. Lines of a stream without data may contain anything. */
+  /** Skips to the start of a response. Other lines of a stream may contain anything. */
   #between(text: string, from: number): number {
     for (let at = from; at < text.length; at += 1) {
       const one = text[at] ?? "";

@@ -14,8 +14,7 @@ export type { JsonObject } from "./json-value.ts";
 export type NativeProtocol = "responses" | "messages";
 
 /**
- * A validated request in the provider's protocol. The adapter sets model, stream, output cap and
- * its own headers.
+ * A validated request in the provider's protocol. The adapter sets model, stream, cap and headers.
  */
 export type NativeBody = {
   readonly body: JsonObject;

@@ -129,8 +129,8 @@ const ABOUT_US =
   /^(?:incorrect api key|model not exist\b|(?:\/[\w/]{1,40}: )?invalid model name passed in|server is pinned to )|^\S+ is not a valid model id$|^model ['"`]?\S{1,200}['"`]? (?:is )?not found\b/i;
 
 /**
- * Reports whether a 400 concerns our key or our name for the model (xAI, Mistral, DeepSeek,
- * OpenRouter, LiteLLM, transformers).
+ * A 400 may concern our key or our name for the model (xAI, Mistral, DeepSeek, OpenRouter, LiteLLM,
+ * transformers).
  */
 function isAboutUs({ code, type, message }: Complaint): boolean {
   return OUR_CODES.has(code) || OUR_CODES.has(type) || ABOUT_US.test(message);

@@ -27,10 +27,7 @@ export const codexDialect: Dialect = {
 
 const CODEX = /^codex[\s_/-]/i;
 
-/**
- * Reports whether the client is the official one, which identifies itself twice, and expects a
- * stream.
- */
+/** Reports whether the official client, which identifies itself twice, expects a stream. */
 export function isCodex(at: EndpointContext): boolean {
   const isNamed = ["originator", "user-agent"].some((name) => CODEX.test(at.header(name) ?? ""));
   return isNamed && at.header("accept")?.includes("text/event-stream") === true;

@@ -46,9 +46,8 @@ const LINE_ENDS = /\s|\\n/g;
 type Token = { readonly text: string; readonly untilMs: number };
 
 /**
- * The access tokens of a service account, used until five minutes before their end. Concurrent
- * calls share one exchange. It includes only our signature, so every region may use Google's global
- * address.
+ * A service account's access tokens, used until five minutes before their end. The exchange
+ * includes only our signature, so every region may use Google's global address.
  */
 export class AccessTokens {
   readonly #account: ServiceAccount;

@@ -249,7 +249,7 @@ function noteAttempt(
   progress.attempts = [...progress.attempts, reported];
 }
 
-/** Returns metric labels from bounded sets. */
+/** Returns metric labels, each from a bounded set. */
 function wordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
   readonly status: string;
   readonly reason: string;

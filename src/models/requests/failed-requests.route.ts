@@ -85,8 +85,8 @@ class FailedRequests {
   }
 
   /**
-   * Reports an organization's failed requests once. It can't await another request's report,
-   * because promises belong to their request.
+   * Reports an organization's failed requests. It can't await another request's report, because
+   * promises belong to their request.
    */
   async tellNow(orgId: string, tell: Tell): Promise<void> {
     const waiting = this.#waiting.get(orgId);

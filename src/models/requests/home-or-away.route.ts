@@ -64,10 +64,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   return { ...here, home, wallet: walletsOf(config, env, timers.after) };
 }
 
-/**
- * Middleware for free requests: checks a global key in its home region. Returns 503 if that region
- * is unreachable.
- */
+/** Middleware for free requests: checks a global key in its home region, or returns 503. */
 export async function requireLiveAtHome(
   c: Context<AppEnv>,
   next: Next,

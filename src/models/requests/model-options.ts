@@ -62,10 +62,7 @@ function optionOf(request: ModelOption): ModelOption {
   return { sent, model, routes, choice, affinity, prompt, cap, mayThink, bounds };
 }
 
-/**
- * Applies other prices before the hold. Drops routes that the client's preferences exclude at these
- * prices.
- */
+/** Applies other prices. Drops routes that the client's preferences exclude at these prices. */
 export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
   const all = optionsOf(request).map((option) => repriced(option, pricing));
   const left = all.flatMap((one) => (one.ok ? [one.value] : []));

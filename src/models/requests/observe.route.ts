@@ -178,10 +178,7 @@ function wordOf(reason: string): string {
   return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
 }
 
-/**
- * Counters of shed requests. Only one log line per second is written, with their number and the
- * last ID.
- */
+/** Counts shed requests. Writes only one log line per second, with their number and the last ID. */
 class ShedCounts implements OverloadCounters {
   readonly #config: Config;
   readonly #line = new SummedLine("requests_shed");

@@ -75,10 +75,7 @@ export class RunTimer {
     for (const run of this.#whenGone) run();
   }
 
-  /**
-   * Detaches the run from the client's signal, which the platform keeps until the next full garbage
-   * collection.
-   */
+  /** The platform keeps the client's signal until the next full garbage collection. */
   close(): void {
     this.#listening.run = null;
   }

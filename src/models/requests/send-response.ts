@@ -241,7 +241,9 @@ async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
   }
 }
 
-/** Writes would wait forever, but the upstream is still read for its usage. */
+/**
+ * Handles a disconnect. Writes would wait forever, but the upstream is still read for its usage.
+ */
 function left(streaming: Streaming): void {
   streaming.client.leave();
   if (isNotWorthReading(streaming)) streaming.watch.stop();

@@ -188,9 +188,7 @@ function failedBefore(
   return { failed: timed.length === failed.length ? timed : failed };
 }
 
-/**
- * Returns the route that now has the conversation in its cache, if it replaced the expected one.
- */
+/** Returns the route that now has the conversation cached, if it isn't the expected one. */
 function warmRouteOf(
   { request: { affinity = null, prompt } }: Run,
   { route: { isFallback, route } }: Charge,

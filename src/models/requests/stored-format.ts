@@ -125,7 +125,7 @@ function bytesOf(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** Timeout of both attempts in ms. The home region may wait for a response that is being stored. */
+/** Timeout of both attempts. The home region may wait for a response that is being stored. */
 const HOME_MS = 5000;
 
 /**

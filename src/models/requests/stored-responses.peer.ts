@@ -12,7 +12,7 @@ import type { StoredResponsesRequest } from "./stored-format.ts";
 
 /**
  * Handles POST /internal/v1/kept in a key's home region: reads or stores responses for another
- * region. The owner is looked up by key.
+ * region.
  */
 export async function storedResponsesPeer(c: Context<AppEnv>): Promise<Response> {
   const request = readStoredBody(c.var.peerBody);

@@ -105,7 +105,7 @@ function isOfTokens(input: Input): input is number[] | number[][] {
   return typeof input !== "string" && typeof input[0] !== "string";
 }
 
-/** Returns 400 for an unknown ID, with its position, or for too long a text. */
+/** Returns the texts, or 400 for an unknown ID, with its position, or for too long a text. */
 function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
   const isOne = typeof input[0] === "number";
   const lists = (isOne ? [input] : input) as number[][];

@@ -185,7 +185,7 @@ export function isStoringDisabled(sql: SqlStorage): boolean {
   return sql.exec<{ hours: number }>(query).toArray()[0]?.hours === 0;
 }
 
-/** Returns the fewest hours of the setting since `sinceMs`, or null if none was reported. */
+/** Returns the fewest hours of the setting since `sinceMs`, if any was reported. */
 export function selectFewestHours(sql: SqlStorage, sinceMs: number): number | null {
   return sql
     .exec<{ hours: number | null }>(

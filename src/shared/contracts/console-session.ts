@@ -9,10 +9,7 @@ export type PersonSession = {
   readonly memberId: string | null;
   readonly orgId: string | null;
   readonly issuer: string;
-  /**
-   * The organization whose own identity provider was used, to which the session is limited. Absent
-   * for operator issuers.
-   */
+  /** The organization whose own identity provider was used. The session is limited to it. */
   readonly realm?: string;
   readonly connection?: string;
   readonly tenant?: string;

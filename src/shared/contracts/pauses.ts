@@ -20,7 +20,7 @@ export type NewPause = {
 };
 export type PutPause = NamedPause & { readonly created: boolean };
 
-/** The member that asks, and its keys. It sees the pauses that stop its own requests. */
+/** The member that reads pauses, and its keys. It sees the pauses that stop its own requests. */
 export type PauseReader = { readonly memberId: string; readonly keyIds: readonly string[] };
 
 export type PauseEnding = {

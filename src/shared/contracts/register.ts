@@ -34,8 +34,7 @@ export type RegisterCalls = {
   admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
   /**
    * Returns the key to another region, which counts requests itself, and records the use. Fails
-   * with `conflict` for a repeated `writeId`, `invalid_api_key`, `storage_unavailable` or
-   * `overloaded`.
+   * with `conflict` for a repeated `writeId`.
    */
   identify(writeId: string | null, secret?: string): Promise<Identified>;
   whose(secret?: string): Promise<Identified>;

@@ -29,7 +29,7 @@ export type Link = {
   readonly response: Uint8Array;
 };
 
-/** The stored data that a request refers to: its previous response, and responses whose items it names. */
+/** The stored data that a request refers to: its previous response, and items by ID. */
 export type RecallRequest = {
   readonly previous: string | null;
   /** IDs of responses whose output or input items are referenced. */

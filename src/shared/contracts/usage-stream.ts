@@ -14,10 +14,7 @@ export type StreamStart =
   | { readonly sinceMs: number };
 export type StreamQuery = { readonly from: StreamStart; readonly limit: number };
 
-/**
- * A streamed ledger row. A `rollup` replaces the deleted rows `firstSeq` to `seq`. `request` is null for it
- * and for credits.
- */
+/** A streamed ledger row. A `rollup` replaces the deleted rows `firstSeq` to `seq`. */
 export type StreamedRow = {
   /** The request's ID for `usage`. It is the same in each read. */
   readonly id: string;

@@ -20,7 +20,7 @@ import { isSummed, logRequest } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import type { Region } from "../regions.ts";
 
-/** The variables of a request. Those that aren't optional are set before a handler uses them. */
+/** A request's variables. Those that aren't optional are set before a handler uses them. */
 export type AppEnv = {
   Bindings: Env;
   Variables: {

@@ -38,10 +38,7 @@ const SUMMED: ReadonlySet<number> = new Set([401, 404, 429]);
 
 const makeLine = (): SummedLine => new SummedLine("requests_refused");
 
-/**
- * Counts a rejection in the summary line, written once per second. Returns false if the request
- * gets its own line.
- */
+/** Counts a rejection in the summary line, or returns false if the request gets its own line. */
 export function isSummed(
   config: Config | undefined,
   {

@@ -9,7 +9,7 @@ import { PriceTable, SchedulePrice } from "./prices.tsx";
 
 const TOUCHES = ["/admin/v1/orgs", "/admin/v1/prices"];
 
-/** A customer's own prices. The first one creates a price list with the customer's slug and assigns it. */
+/** A customer's own prices. The first one creates and assigns a price list. */
 export function OrganizationPrices() {
   const [, id = ""] = useCell(route).path;
   const [isScheduling, setScheduling] = useState(false);

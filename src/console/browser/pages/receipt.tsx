@@ -35,7 +35,7 @@ const NOUNS: Readonly<Record<string, string>> = {
 
 export type Beside = readonly [newer: string | null, older: string | null];
 
-/** A request as a bill. `known` is the list's row, the only source for an uncharged request. */
+/** A request as a bill. `known` is the only source for an uncharged request. */
 export function Receipt({
   id,
   known,

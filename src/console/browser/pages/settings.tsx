@@ -97,7 +97,7 @@ const FIELDS = [
   ],
 ] as const;
 
-/** Omits budgets, whose use changes. */
+/** Identifies the form's values without budgets, whose use changes. */
 function fieldsKey({ budgets: _budgets, ...fields }: OrgSettings): string {
   return JSON.stringify(fields);
 }

@@ -87,10 +87,7 @@ export function useChange<T>(
   return { busy, failure, start: () => void start() };
 }
 
-/**
- * A confirmation of an irreversible action. The safe button has the focus; the other one names the
- * action.
- */
+/** A confirmation of an irreversible action. The safe button has the focus. */
 export function Confirm<T>({
   title,
   verb,

@@ -32,10 +32,7 @@ function useCursors(list: string) {
   return [cursors, set] as const;
 }
 
-/**
- * Returns a list in pages of 50. `read` returns the rows and the next value of the parameter `cursor`, or
- * null.
- */
+/** Returns a list in pages of 50. `read` returns the rows and the next `cursor`. */
 export function usePages<C extends ReadCall, T>(
   name: C,
   filling: Filling<C>,

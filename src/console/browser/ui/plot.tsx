@@ -7,7 +7,7 @@ export type PlotProps = PlotData & {
   readonly name: string;
   readonly describe: (index: number) => string;
   readonly onRead: (at: { readonly index: number; readonly x: number } | null) => void;
-  /** Called with the column and the clicked part's series after a click, or with a range after a drag. */
+  /** Called with a clicked column and series, or with a dragged range. */
   readonly onSelect?: ((from: number, to: number, series?: number) => void) | undefined;
 };
 

@@ -183,10 +183,7 @@ export function Grid<T>({
   );
 }
 
-/**
- * Returns the columns that fit. Wide ones are hidden first, from the right; files and details still
- * have them.
- */
+/** Hides wide columns first, from the right. Files and details still have them. */
 function useFitting<T>(
   box: { readonly current: HTMLDivElement | null },
   columns: readonly Column<T>[],

@@ -47,7 +47,9 @@ const AUGUST = "2026-08-05";
 const GPT_5_ENDS = "2026-12-10";
 const GPT_4_ENDS = "2027-01-13";
 const GPT_5_4_NANO_ENDS = "2027-03-31";
-/** The regular price. The promotion lasts "at least through 2026-11-21" (OpenAI's changelog). */
+/**
+ * The price after the promotion, which lasts "at least through 2026-11-21" (OpenAI's changelog).
+ */
 const SOL_5_6_AFTER: readonly PriceChange[] = [["2026-11-22", [5, 0.5, 6.25, 30], "2026-09-22"]];
 
 /**

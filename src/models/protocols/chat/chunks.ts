@@ -52,7 +52,7 @@ export class ChunkReader extends FrameReader {
   /** The reason why a choice couldn't finish. Usage may come with the next payload. */
   #broken: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
-  /** The last usage report, and the last one in a chunk without choices. */
+  /** The last usage report, and the last in a chunk without choices. */
   #report: Report | null = null;
   #reportAlone: Report | null = null;
   #isReportStale = false;
@@ -157,7 +157,6 @@ export class ChunkReader extends FrameReader {
     return { kind: "chunk", chunk: { ...this.#head, choices: [{ index, ...part }] } };
   }
 
-  /** Remembers a payload that became one chunk with only text for one open choice. */
   #learn(data: string, [event, ...more]: readonly StreamEvent[]): void {
     const choice =
       event?.kind === "chunk" && more.length === 0 ? event.chunk.choices[0] : undefined;

@@ -124,8 +124,7 @@ const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
  * Adds one cache point (Bedrock user guide, prompt caching) if the client wants caching. Claude's
- * follows the user's last message, so that the next turn finds all before it. Nova's follows the
- * instructions.
+ * follows the user's last message, so that the next turn finds all before it.
  */
 function withCachePoint(requested: InstructedMessages, family: Family): InstructedMessages {
   if (family === "nova" && requested.system !== undefined) {

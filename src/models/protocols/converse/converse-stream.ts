@@ -28,10 +28,7 @@ const event = shape({
 type Event = Omit<ReturnType<typeof event>, "__type">;
 
 type Block = {
-  /**
-   * The index among the tool calls; the answer, or a repeated answer ("spare"); null for other
-   * blocks.
-   */
+  /** The index among the tool calls; "spare" is a repeated answer; null for other blocks. */
   readonly tool: number | "answer" | "spare" | null;
   thought: string;
 };

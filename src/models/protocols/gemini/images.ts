@@ -62,10 +62,7 @@ function withZeros(counted: Counted): Counted {
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };
 }
 
-/**
- * Text and thoughts have another price than images. Without details all output counts as images, the most
- * expensive.
- */
+/** Counts all output as images, the most expensive, if there are no details. */
 function usageOf(counted: Counted, isTextOnly = false) {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   if (input === null && output === null) return null;

@@ -24,8 +24,7 @@ type CoreMessage = { readonly role: string; readonly content?: Content } & JsonO
 
 /**
  * Converts a Messages request to a chat request. Tuning fields without an equivalent are dropped
- * and reported. Fields that would change the output require a native route. Returns 400 if no route
- * can serve it.
+ * and reported; fields that would change the output require a native route.
  */
 export function chatBodyOf(body: MessagesBody): Result<Converted> {
   const losses = new ConversionLosses(body);

@@ -133,10 +133,7 @@ export class MessagesReader extends FrameReader {
     return detail === null ? [] : this.#builder.say({ kind: "detail", detail });
   }
 
-  /**
-   * Ends the message. Usage is cumulative, and final once there is a stop reason and an output
-   * count.
-   */
+  /** Usage is final once there is a stop reason and an output count. */
   #finish(last: unknown, usage: unknown): StreamEvent[] {
     this.#usage = laterUsage(this.#usage, usage);
     this.#isCounted ||= reportsOutput(usage);

@@ -11,8 +11,8 @@ import { eventFailure } from "./host-failure.ts";
 import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
 
 /**
- * Returns the client's fields with our model, cap and service tier. Rejected tuning fields are
- * dropped and reported.
+ * Returns the client's fields with our model, cap and service tier. Drops and reports rejected
+ * tuning fields.
  */
 export function nativeRequest(
   { upstreamId, cap, native, stream, onDropped }: ChatCall,

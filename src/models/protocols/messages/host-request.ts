@@ -17,10 +17,7 @@ import { toolFields } from "./host-tool-fields.ts";
 
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
-/**
- * The beta that lets a request handle thoughts of a changed conversation, which are otherwise a
- * 400.
- */
+/** The beta that allows thoughts of a changed conversation, otherwise a 400. */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_WORDS = "Answer with one JSON object and nothing else.";
 
@@ -125,8 +122,7 @@ function withInstructions(
 
 function thinkingOf({ thinking }: Reasoning, isBound: boolean): JsonObject {
   if (thinking === undefined) return {};
-  // Clients may edit earlier messages. The host then drops the thoughts about them instead of
-  // rejecting the request.
+  // Clients may edit earlier messages. The host then drops the thoughts about them.
   const binding = { block_binding: { prefix_mismatch_behavior: "drop_block" } };
   return { thinking: isBound ? { ...thinking, ...binding } : thinking };
 }
@@ -137,7 +133,7 @@ function outputConfig({ output_config: effort }: Reasoning, json: JsonAnswer | n
   return { output_config: { ...effort, format } };
 }
 
-/** The maximum temperature is 1. Both fields together are a 400. */
+/** The maximum temperature is 1. Temperature and top_p together are a 400. */
 function sampling(body: ChatBody, rules: ClaudeRules, { thinks }: Reasoning): JsonObject {
   const { temperature, top_p: topP } = body;
   if (!rules.sampling || thinks) return {};

@@ -179,7 +179,9 @@ class ResponseStream implements StreamWriter {
     return reported + this.#event(`response.${status}`, { response }) + DONE;
   }
 
-  /** Twice: some clients read the flat fields, others throw for `error`. */
+  /**
+   * Sends the fields twice, because some clients read the flat ones and others throw for `error`.
+   */
   #error(error: ErrorOfResponse): string {
     const { code, message, param } = error;
     return this.#event("error", { code, message, param, error });

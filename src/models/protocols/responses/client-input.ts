@@ -27,8 +27,8 @@ export type Converted = {
 
 /**
  * Converts items to messages. Consecutive assistant items become one message, followed by the
- * outputs of its calls. Returns 400 for a call or an output without the other, two outputs of one
- * call, stored files and images, and files by URL.
+ * outputs of its calls. Returns 400 for calls and outputs that don't match, stored files and
+ * images, and files by URL.
  */
 export function messagesOf(items: readonly InputItem[]): Result<Converted> {
   const outputs = outputsOf(items);

@@ -286,10 +286,7 @@ function isInside(origin: Origin | undefined): boolean {
   return origin !== undefined && origin.namespace !== null;
 }
 
-/**
- * Returns a choice under the names of `Flattened.own`, or flat names if it chooses inside a
- * namespace.
- */
+/** Returns a choice under the names of `Flattened.own`, or flat names inside a namespace. */
 export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
   const ownName = (one: JsonObject & KnownFields<"type">): JsonObject[] => {

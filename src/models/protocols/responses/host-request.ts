@@ -15,8 +15,7 @@ const SAMPLING = ["temperature", "top_p"];
 
 /**
  * Converts a chat call to the body of POST /v1/responses (platform.openai.com, Create a model
- * response). Only the fields named here are sent. Fails for fields without an equivalent that would
- * change the output.
+ * response). Only the fields named here are sent. Fails for others that would change the output.
  */
 export function responsesRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;

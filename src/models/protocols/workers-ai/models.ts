@@ -2,8 +2,8 @@
 type Family = {
   readonly pattern: RegExp;
   /**
-   * Whether it accepts OpenAI's request: json_schema, `stop`, `strict`. Others need the bare schema
-   * and support neither of the rest.
+   * Whether it accepts OpenAI's request: json_schema, `stop`, `strict`. Others need the bare
+   * schema.
    */
   readonly openAi?: true;
   readonly efforts?: readonly string[];
@@ -39,8 +39,8 @@ export function familyOf(model: string): Family {
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /**
- * Returns the nearest supported effort, the higher of two, or null if the model has none. Reasoning
- * is turned off only on request.
+ * Returns the nearest supported effort, preferably the higher, if any. Reasoning is turned off only
+ * on request.
  */
 export function nearestEffort(requested: string, known: readonly string[]): string | null {
   if (known.includes(requested)) return requested;

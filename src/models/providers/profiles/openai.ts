@@ -8,8 +8,8 @@ import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } f
 import type { Implied, Profile, Rule } from "../../protocols/chat/profile.ts";
 
 /**
- * OpenAI's reasoning models return 400 or 403 for these fields (developers.openai.com, "Using
- * GPT-5"), unless reasoning is off. A 403 would disable the route.
+ * Reasoning models return 400 or 403 for these fields (developers.openai.com, "Using GPT-5"),
+ * unless reasoning is off. A 403 would disable the route.
  */
 const REASONING_RULES: readonly Rule[] = [
   {
