@@ -7,7 +7,7 @@ import { isOpenRouterClient } from "../core/gateway-fields.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 import { withAcceptedHistory } from "../core/accepted-history.ts";
 import { isObject } from "../core/json-value.ts";
-import type { Named } from "../core/json-value.ts";
+import type { KnownFields } from "../core/json-value.ts";
 import { REASONING_EFFORTS, parseChatRequest } from "../core/core-request.ts";
 import type {
   ParsedRequest,
@@ -50,10 +50,10 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 const EFFORTS: ReadonlySet<unknown> = new Set(REASONING_EFFORTS);
 
 /** Reads the effort of OpenRouter's `reasoning`, unless the request has `reasoning_effort` too. */
-function withEffort(value: Named<"reasoning" | "reasoning_effort">): object {
+function withEffort(value: KnownFields<"reasoning" | "reasoning_effort">): object {
   const { reasoning, reasoning_effort: own = null, ...rest } = value;
   if (!isObject(reasoning) || own !== null) return value;
-  const { effort, enabled }: Named<"effort" | "enabled"> = reasoning;
+  const { effort, enabled }: KnownFields<"effort" | "enabled"> = reasoning;
   const named = enabled === false ? "none" : (effort ?? null);
   return EFFORTS.has(named) ? { ...rest, reasoning_effort: named } : value;
 }
