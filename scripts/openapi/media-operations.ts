@@ -1,6 +1,7 @@
 import { imageBody } from "../../src/models/core/images.ts";
 import { moderationBody } from "../../src/models/core/moderation.ts";
 import { rerankBody } from "../../src/models/core/rerank.ts";
+import { AUDIO_TYPES, speechBody } from "../../src/models/core/speech.ts";
 import { transcriptionBody } from "../../src/models/core/transcription.ts";
 import { PAID } from "./failures.ts";
 import { PAID_HEADERS } from "./headers.ts";
@@ -41,6 +42,16 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
     body: transcriptionBody,
     takesForms: true,
     events: media.transcriptEvent,
+    headers: PAID_HEADERS,
+    errors: PAID,
+  }),
+  "POST /v1/audio/speech": described("Speaks a text, as an audio file or as a stream of events", {
+    200: media.audio,
+    description:
+      "As OpenAI's speech. The audio is sent while it arrives. The request is billed by the characters of `input`. GET /v1/generations/{id} returns its cost.",
+    body: speechBody,
+    files: Object.values(AUDIO_TYPES),
+    events: media.speechEvent,
     headers: PAID_HEADERS,
     errors: PAID,
   }),

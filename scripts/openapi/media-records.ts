@@ -15,6 +15,24 @@ export const transcriptEvent = z.union([
   z.strictObject({ type: z.literal("transcript.text.done"), text: z.string(), usage: heard }),
   z.strictObject({ error: errorObject }),
 ]);
+export const audio = z.string().meta({ format: "binary" }).describe("In `response_format`.");
+export const speechEvent = z.union([
+  z.strictObject({
+    type: z.literal("speech.audio.delta"),
+    audio: z.string().describe("Bytes of the file in base64."),
+  }),
+  z.strictObject({
+    type: z.literal("speech.audio.done"),
+    usage: z.strictObject({
+      input_tokens: count,
+      output_tokens: count,
+      total_tokens: count,
+      characters: count.describe("The billed characters."),
+      ...costs,
+    }),
+  }),
+  z.strictObject({ error: errorObject }),
+]);
 export const moderated = record("Moderated", {
   id: z.string(),
   model: z.string(),

@@ -18,8 +18,8 @@ export type Description = {
   readonly answers: Readonly<Record<number, core.$ZodType>>;
   /** The data of each event, if a success may be a stream. */
   readonly events?: core.$ZodType;
-  /** Whether a success is a CSV file. */
-  readonly isCsv?: true;
+  /** The media types of a success that is a file. */
+  readonly files?: readonly string[];
   /** Whether a success has a `location` to read it again. */
   readonly hasLocation?: true;
   /** Whether a merchant may call it, whose answers lack the headers of a key. */

@@ -200,7 +200,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
     200: spent.focus,
     description:
       "CSV in the FOCUS 1.3 format, readable as 1.2. Send `month` or `day` (UTC); the default is the current month. Rows are dated by their charge. Credits, refunds, corrections and taxes are rows of their own.",
-    isCsv: true,
+    files: ["text/csv"],
     query: focusQuery,
   }),
   "GET /v1/holds": described("Open holds of requests and of clients, oldest first", {

@@ -8,7 +8,7 @@ import type { Json } from "./schemas.ts";
 type Told = {
   readonly status: number;
   readonly says: string;
-  readonly type: "application/json" | "text/event-stream" | "text/csv";
+  readonly type: string;
   readonly schema: Json;
   readonly always: readonly string[];
   readonly some: readonly string[];
@@ -81,20 +81,21 @@ function successes(operation: Operation, parts: Parts): Told[] {
     "x-request-id",
     ...key.always,
     ...(operation.hasLocation === true ? ["location"] : []),
-    ...(operation.isCsv === true ? ["content-disposition"] : []),
+    ...(operation.files?.includes("text/csv") === true ? ["content-disposition"] : []),
   ];
   const receipt = isPaid ? RECEIPT : { always: [], some: [] };
   const some = [...key.some, ...receipt.some];
-  const whole = Object.keys(operation.answers).map((text): Told => {
+  const { files = ["application/json"] } = operation;
+  const whole = Object.keys(operation.answers).flatMap((text) => {
     const status = Number(text);
-    return {
+    return files.map((type): Told => ({
       status,
       says: `${summary}.`,
-      type: operation.isCsv === true ? "text/csv" : "application/json",
+      type,
       schema: parts.of(status),
       always: [...always, ...receipt.always, ...(isPaid ? [COST] : [])],
       some,
-    };
+    }));
   });
   if (parts.events === null) return whole;
   return [

@@ -10,6 +10,8 @@ type KindRow = {
   /** The units besides tokens that usage counts, so they can have a price. */
   readonly units: readonly Unit[];
   readonly parameters: readonly string[];
+  /** Whether a response takes minutes although its output has no tokens. */
+  readonly isSlow?: true;
 };
 
 /** The kinds of calls, as named in MODELS, model lists and OpenAPI. */
@@ -61,6 +63,15 @@ export const KINDS = {
     hasInput: false,
     units: ["request", "second"],
     parameters: ["language", "prompt", "temperature", "stream", "user"],
+    isSlow: true,
+  },
+  speech: {
+    does: "speaks texts",
+    path: "/v1/audio/speech",
+    hasOutput: false,
+    hasInput: false,
+    units: ["request", "character"],
+    parameters: ["voice", "response_format", "stream_format", "user"],
   },
 } as const satisfies Readonly<Record<string, KindRow>>;
 
@@ -71,6 +82,12 @@ export type InputKind = {
 export type UnitOf<K extends Kind> = Extract<(typeof KINDS)[K]["units"][number], CountedUnit>;
 
 const [FIRST, ...MORE] = Object.keys(KINDS).filter(isKind);
+/** Reports whether a response of this kind takes minutes. */
+export function isSlowKind(kind: Kind | undefined): boolean {
+  const row: KindRow | undefined = kind && KINDS[kind];
+  return row?.isSlow === true;
+}
+
 export const KIND_NAMES: readonly [Kind, ...Kind[]] = [FIRST ?? "chat", ...MORE];
 
 function isKind(name: string): name is Kind {

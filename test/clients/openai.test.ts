@@ -255,3 +255,9 @@ it("the openai package transcribes a file", async () => {
   });
   expect(text).toContain("a.mp3");
 });
+
+it("speaks a text", async () => {
+  const given = { model: "sandbox/speech", voice: "alloy", input: "Hello" };
+  const response = await client().audio.speech.create(given);
+  expect(await response.text()).toBe("Hello");
+});

@@ -32,6 +32,7 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/audio/transcriptions": [
     { model: "sandbox/transcribe", file: "data:audio/wav;base64,UklGRgAAAABXQVZF" },
   ],
+  "POST /v1/audio/speech": [{ model: "sandbox/speech", input: "Hello", voice: "alloy" }],
   "POST /v1/keys": [{ name: "made by a test" }, 201],
   "PATCH /v1/keys/:id": [{ name: "renamed by a test" }],
   "POST /v1/keys/:id/rotate": [{ overlap_seconds: 60 }, 201],

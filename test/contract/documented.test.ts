@@ -28,6 +28,7 @@ const NO_EXAMPLE = new Set([
   "POST /admin/v1/orgs/{id}/settle",
   "POST /admin/v1/orgs/{id}/rebuild-wallet",
   "GET /v1/exports/focus", // CSV
+  "POST /v1/audio/speech", // an audio file
 ]);
 
 it.each(documented)(

@@ -34,7 +34,13 @@ const declare = (account: Account, tagKeys: unknown): Promise<Response> =>
 
 /** Endpoints that reject unknown fields have tags in the header only. */
 const isStrict = ({ name }: DoorRow): boolean => STRICT.has(name);
-const STRICT: ReadonlySet<string> = new Set(["rerank", "moderations", "images", "transcriptions"]);
+const STRICT: ReadonlySet<string> = new Set([
+  "rerank",
+  "moderations",
+  "images",
+  "transcriptions",
+  "speech",
+]);
 const LENIENT = DOOR_ROWS.filter((row) => !isStrict(row));
 
 describe("tags of a request", () => {

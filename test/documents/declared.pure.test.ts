@@ -178,6 +178,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Characters of a transcription's `prompt`": [
     "models/core/transcription.ts PROMPT_CHARACTERS_MAX",
   ],
+  "Characters of `input` per speech request": ["models/core/speech.ts INPUT_CHARACTERS_MAX"],
   "Tags per request; bytes of a key or a value": [
     "shared/tags.ts TAGS_MAX",
     "shared/tags.ts TAG_BYTES_MAX",

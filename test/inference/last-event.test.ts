@@ -17,6 +17,8 @@ const EVENTS: readonly StreamEvent[] = [
   { kind: "chunk", chunk: { choices: [{ ...CHOICE, delta: { content: "hel" } }] } },
   { kind: "text", index: 0, json: '"lo"' },
   { kind: "piece", index: 1, text: "lo", isPartial: false },
+  { kind: "audio", bytes: new TextEncoder().encode("lo") },
+  { kind: "audio", bytes: Uint8Array.fromBase64("lost") },
   { kind: "chunk", chunk: { choices: [{ ...CHOICE, delta: {}, finish_reason: "stop" }] } },
   { kind: "usage", usage: USAGE },
   { kind: "end" },
@@ -61,35 +63,39 @@ function runThrough({ name, body }: DoorRow) {
   return { run, asking: asking.promise, charged, answered: answered.promise };
 }
 
-describe.each(DOOR_ROWS.filter(({ streams }) => streams))(
-  "a stream of the endpoint $name",
-  (row) => {
-    it("sends its last event only after the wallet has its charge", async () => {
-      const { run, asking, charged, answered } = runThrough(row);
-      const done = Promise.resolve(
-        sendResponse(run, SERVING, { kind: "stream", events: once(EVENTS) }),
-      ).then((ended) => settle(run, ended));
-      const reader = (await answered).body?.pipeThrough(new TextDecoderStream()).getReader();
-      let text = "";
-      let isOver = false;
-      const read = (async () => {
-        for (;;) {
-          // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
-          const part = await reader?.read();
-          if (part === undefined || part.done) break;
-          text += part.value;
-        }
-        isOver = true;
-      })();
-      await asking;
-      await expect.poll(() => text).toContain("lo");
-      expect(isOver).toBe(false);
-      expect(text).not.toMatch(row.last);
-      charged.resolve({ kind: "settled", charged: micros(7), shortfall: micros(0) });
-      await Promise.all([done, read]);
-      run.timers.close();
-      expect(text).toMatch(row.last);
-      expect(text).toContain('"cost_micro":7');
-    });
-  },
-);
+const STREAMED = DOOR_ROWS.filter(({ streams }) => streams !== false);
+/** Rows whose response without a stream is a file, and that response. */
+const FILES = STREAMED.filter(({ streams }) => streams === "always").map((row): DoorRow => {
+  const body: DoorRow["body"] = ({ model, text }) => row.body({ model, text });
+  return Object.assign({}, row, { title: `${row.name} as a file`, body, last: /^lo.+$/s });
+});
+
+describe.each([...STREAMED, ...FILES])("a stream of the endpoint $title", (row) => {
+  it("sends its last event only after the wallet has its charge", async () => {
+    const { run, asking, charged, answered } = runThrough(row);
+    const done = Promise.resolve(
+      sendResponse(run, SERVING, { kind: "stream", events: once(EVENTS) }),
+    ).then((ended) => settle(run, ended));
+    const reader = (await answered).body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    let isOver = false;
+    const read = (async () => {
+      for (;;) {
+        // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
+        const part = await reader?.read();
+        if (part === undefined || part.done) break;
+        text += part.value;
+      }
+      isOver = true;
+    })();
+    await asking;
+    await expect.poll(() => text).toContain("lo");
+    expect(isOver).toBe(false);
+    expect(text).not.toMatch(row.last);
+    charged.resolve({ kind: "settled", charged: micros(7), shortfall: micros(0) });
+    await Promise.all([done, read]);
+    run.timers.close();
+    expect(text).toMatch(row.last);
+    expect(text).toContain(FILES.includes(row) ? "lo" : '"cost_micro":7');
+  });
+});

@@ -62,6 +62,7 @@ const BODY = {
   messages: [{ role: "user", content: PROMPT }],
   input: PROMPT,
   file: new FormFile("audio.wav", "audio/wav", new TextEncoder().encode(PROMPT)),
+  voice: "alloy",
 };
 
 let credentials: string;

@@ -10,7 +10,7 @@ import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
 import type { EventStream, Provider, StreamEvent } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
-import { DOOR_ROWS } from "../fixtures/doors-table.ts";
+import { DOOR_ROWS, shapesOf } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
 import { asResponse, runOf, USAGE, walletOf } from "./run-fixture.ts";
 
@@ -288,7 +288,7 @@ const services = {
 
 const WAYS: readonly (readonly [name: string, way: Way])[] = DOOR_ROWS.flatMap((row) => {
   const own = row.name === "messages" || row.name === "responses" ? [false, true] : [false];
-  return (row.streams ? [false, true] : [false]).flatMap((stream) =>
+  return shapesOf(row).flatMap((stream) =>
     own.map((isNative) => {
       const name = `${row.name}, ${stream ? "a stream" : "JSON"}${isNative ? ", natively" : ""}`;
       return [name, { row, stream, isNative }] as const;

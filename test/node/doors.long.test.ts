@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
-import { doorBindings, DOOR_ROWS, NATIVE_ROWS } from "../fixtures/doors-table.ts";
+import { doorBindings, DOOR_ROWS, NATIVE_ROWS, shapesOf } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
 import { answerNatively } from "../fixtures/native-mock.ts";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
@@ -89,7 +89,7 @@ const ROWS = [...DOOR_ROWS, ...NATIVE_ROWS];
 describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
   const { good, failing, second, breaking, routes } = row.models;
   const { path } = row;
-  const shapes = row.streams ? [false, true] : [false];
+  const shapes = shapesOf(row);
   const cases = PLACES.flatMap((place) => shapes.map((stream) => ({ place, stream })));
   const bodyOf = (model: string, stream = false, user?: string): object =>
     row.body({ model, text: TEXT, stream, ...(user !== undefined && { user }) });
@@ -138,7 +138,7 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
     },
   );
 
-  it.runIf(row.streams).each(PLACES)(
+  it.runIf(row.streams !== false).each(PLACES)(
     "reports a broken stream in its own format, without a charge: %s",
     async (place) => {
       const account = await open();

@@ -35,4 +35,13 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK in the region %s", (region) =
     for await (const { type } of stream) types.push(type);
     expect(types).toEqual(["transcript.text.delta", "transcript.text.done"]);
   });
+
+  it("speaks a text, also as events", async () => {
+    const given = { model: "sandbox/speech", voice: "alloy", input: "Grüße" } as const;
+    const file = await client().audio.speech.create({ ...given, response_format: "wav" });
+    expect(file.headers.get("content-type")).toBe("audio/wav");
+    expect(await file.text()).toBe("Grüße");
+    const events = await client().audio.speech.create({ ...given, stream_format: "sse" });
+    expect(await events.text()).toMatch(/"type":"speech.audio.done",.*"characters":5,/);
+  });
 });

@@ -8,7 +8,7 @@ import type { StreamEvent } from "../../src/models/core/provider.ts";
 const MEGABYTE = 1024 * 1024;
 
 function reader(): PictureReader {
-  const made = DRAWING.pieces?.(undefined);
+  const made = DRAWING.pieces?.(undefined, new Headers());
   if (!(made instanceof PictureReader)) throw new Error("it doesn't read in pieces");
   return made;
 }

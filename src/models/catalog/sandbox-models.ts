@@ -32,7 +32,7 @@ const ESTIMATE = 1;
 
 /**
  * The built-in models without a network: 1 micro-credit per input token, 2 per output token, 2,000
- * per search unit or image, 1,000 per moderation, 100 per second of audio.
+ * per search unit or image, 1,000 per moderation, 100 per second of audio, 10 per character of speech.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>
@@ -60,5 +60,8 @@ export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ]),
   modelsOf("transcription")("sandbox/transcribe", RELEASED, 8_192, [
     at("sandbox", "transcribe", { second: 100 }, EVERYWHERE),
+  ]),
+  modelsOf("speech")("sandbox/speech", RELEASED, 8_192, [
+    at("sandbox", "speech", { character: 10 }, EVERYWHERE),
   ]),
 ];

@@ -113,6 +113,9 @@ export type Receipt = ResponseHead & {
   readonly ended: number;
 };
 
+/** Text, or bytes of a binary response. */
+export type Written = string | Uint8Array;
+
 /** Writes one stream. Each method returns complete events to send now, or "". */
 export type StreamWriter = {
   /** The keep-alive to send after KEEP_ALIVE_MS without output. It may change. */
@@ -122,15 +125,16 @@ export type StreamWriter = {
   chunk(chunk: Chunk): string;
   native?(event: JsonObject): string;
   piece?(piece: Extract<StreamEvent, { kind: "piece" }>): string;
+  audio?(bytes: Uint8Array): Written;
   /**
    * Returns the last chunk with another text in choice (or native block) `index`. `json` is a JSON
    * literal, copied unparsed.
    */
   text(index: number, json: string): string;
   /** Called after the charge. No earlier event may show completion. */
-  end(receipt: Receipt): string;
-  /** `receipt` is null without a charge. */
-  fail(failure: Failure, receipt: Receipt | null): string;
+  end(receipt: Receipt): Written;
+  /** `receipt` is null without a charge. Null breaks off the connection. */
+  fail(failure: Failure, receipt: Receipt | null): string | null;
   kept?(receipt: Receipt): JsonObject | null;
 };
 

@@ -39,7 +39,8 @@ export type Handler<Call extends ProviderCall> = {
   ask(call: Call): Promise<Response | ProviderFailure>;
   /** Converts the JSON of a 2xx, or returns null. */
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
-  pieces?(call: Call): StreamReader;
+  /** Returns the reader of every response, also of JSON, that passes it on as it arrives. */
+  pieces?(call: Call, headers: Headers): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(call: Call): StreamReader | undefined;
   inParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
@@ -154,7 +155,10 @@ async function answered<Call extends ProviderCall>(
     return failed(wire.failure(response.status, response.headers, text, call));
   }
   if (handler.pieces !== undefined && response.body !== null) {
-    return { kind: "stream", events: eventStream(response.body, handler.pieces(call)) };
+    return {
+      kind: "stream",
+      events: eventStream(response.body, handler.pieces(call, response.headers)),
+    };
   }
   return call.stream ? streamed(under, response) : jsonAnswer(under, response);
 }

@@ -9,6 +9,8 @@ import { MODERATION } from "./moderation.ts";
 import type { ModerationBody } from "./moderation.ts";
 import { RERANK } from "./rerank.ts";
 import type { RerankBody } from "./rerank.ts";
+import { SPEECH } from "./speech.ts";
+import type { SpeechBody } from "./speech.ts";
 import { TRANSCRIPTION } from "./transcription.ts";
 import type { TranscriptionBody } from "./transcription.ts";
 
@@ -19,6 +21,7 @@ type Bodies = {
   readonly moderation: ModerationBody;
   readonly image: ImageBody;
   readonly transcription: TranscriptionBody;
+  readonly speech: SpeechBody;
 };
 
 /** The size and route needs of each kind without output tokens. */
@@ -28,6 +31,7 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], Un
   moderation: MODERATION,
   image: IMAGES,
   transcription: TRANSCRIPTION,
+  speech: SPEECH,
 };
 
 /** A validated request in OpenAI's shape, with extra fields for other formats. */

@@ -11,7 +11,7 @@ const REST_MAX = 1024 * 1024;
 /** Longer texts, such as encrypted reasoning, are skipped. */
 const TEXT_MAX = 16 * 1024;
 const LINE_MAX = 64;
-const PICTURE = /"(?:b64_json|data)"\s*:\s*"$/;
+const PICTURE = /"(?:b64_json|data|audio_data)"\s*:\s*"$/;
 const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
 
 type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
@@ -24,6 +24,7 @@ export type ReadFacts = (raw: JsonObject, pictures: number) => PictureFacts | Pr
  */
 export class PictureReader implements StreamReader {
   readonly #facts: ReadFacts;
+  readonly #isImage: boolean;
   readonly #decoder = new TextDecoder();
   #rest: string[] | null = null;
   #length = 0;
@@ -39,8 +40,10 @@ export class PictureReader implements StreamReader {
   #responseCount = 0;
   ended = false;
 
-  constructor(facts: ReadFacts) {
+  /** `isImage`: each string of base64 is an image that usage counts. */
+  constructor(facts: ReadFacts, isImage = true) {
     this.#facts = facts;
+    this.#isImage = isImage;
   }
 
   get kept(): number {
@@ -168,8 +171,12 @@ export class PictureReader implements StreamReader {
     const facts = this.#facts(raw, this.#count);
     if (isFailure(facts)) return this.#fail(events, facts);
     if (this.#count === 0) return this.#fail(events, retry("no_image"));
-    const usage = { ...(facts.usage ?? NO_USAGE), image: this.#count };
-    events.push(nativeEvent(facts.fields), { kind: "usage", usage }, END);
+    events.push(nativeEvent(facts.fields));
+    if (this.#isImage) {
+      const usage = { ...(facts.usage ?? NO_USAGE), image: this.#count };
+      events.push({ kind: "usage", usage });
+    }
+    events.push(END);
     this.ended = true;
   }
 

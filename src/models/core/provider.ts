@@ -80,6 +80,7 @@ export type StreamEvent =
       readonly text: string;
       readonly isPartial: boolean;
     }
+  | { readonly kind: "audio"; readonly bytes: Uint8Array }
   /** Silent reasoning, which doesn't count as a stall. */
   | { readonly kind: "thinking" }
   /** `partial`: the output is incomplete. */

@@ -7,6 +7,7 @@ import { messagesEndpoint } from "./messages.ts";
 import { moderationsEndpoint } from "./moderations.ts";
 import { rerankEndpoint } from "./rerank.ts";
 import { responsesEndpoint } from "./responses.ts";
+import { speechEndpoint } from "./speech.ts";
 import { transcriptionsEndpoint } from "./transcriptions.ts";
 
 /** Every paid endpoint. To add one, add a file or folder here and a row to this table. */
@@ -20,4 +21,5 @@ export const ENDPOINTS: readonly EndpointAdapter[] = [
   moderationsEndpoint,
   imagesEndpoint,
   transcriptionsEndpoint,
+  speechEndpoint,
 ];

@@ -134,7 +134,9 @@ function plainHandlers(
   const plain: [string, PlainCall<InputKind>][] = Object.entries(calls);
   const handlers = plain.map(([kind, one]) => {
     const ask = (call: CallOf<InputKind>) => send(call, one.path, { body: one.request(call) });
-    const pieces = one.pieces && { pieces: () => one.pieces?.(secret) };
+    const pieces = one.pieces && {
+      pieces: (_: ProviderCall, headers: Headers) => one.pieces?.(secret, headers),
+    };
     const reader = one.reader && { reader: () => one.reader?.(secret) };
     return [kind, { ...one, ask, ...pieces, ...reader }] as const;
   });

@@ -18,6 +18,7 @@ import type {
   Run,
   ServingRoute,
 } from "./paid-request.ts";
+import { isSlowKind } from "../../shared/kinds.ts";
 import { logWarning } from "../../shared/log.ts";
 
 const SLOW_TOKEN_MS = 50;
@@ -143,8 +144,8 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
 }
 
 /**
- * Returns the time for the output at a slow pace, at most ten minutes. Transcriptions begin with an
- * upload and get ten minutes.
+ * Returns the time for the output at a slow pace, at most ten minutes. Slow kinds such as
+ * transcription get ten minutes.
  */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const { UPSTREAM_HEADERS_MS } = run.services.numbers;
@@ -152,7 +153,7 @@ function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
   const prompts = core?.kind === "chat" && core.apart ? core.body.messages.length : 1;
   const rounds = Math.ceil(prompts / CONCURRENT_PROMPTS_MAX);
   const tokens = Math.max(0, ...routes.map(({ cap }) => cap ?? 0)) * rounds;
-  const paceMs = core?.kind === "transcription" ? Infinity : tokens * SLOW_TOKEN_MS;
+  const paceMs = isSlowKind(core?.kind) ? Infinity : tokens * SLOW_TOKEN_MS;
   return Math.max(UPSTREAM_HEADERS_MS, Math.min(JSON_TIMEOUT_MS_MAX, paceMs));
 }
 

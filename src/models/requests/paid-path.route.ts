@@ -25,6 +25,7 @@ import { RunTimer } from "./run-timer.ts";
 import { abortRun, settle } from "./settle.ts";
 import { requestTags, withTags } from "./tags.ts";
 import { withTexts } from "./token-texts.route.ts";
+import { isSlowKind } from "../../shared/kinds.ts";
 import { externalIdProblem } from "../../shared/external-id.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
@@ -300,8 +301,8 @@ function runOf({ c, endpoint, answered, slot }: PaidRequestContext, known: Bound
   const services = runServices(c, caller);
   const { REQUEST_DEADLINE_S, DRAIN_S, DRAIN_THINKING_S } = services.numbers;
   const thinks = optionsOf(request).some(({ mayThink }) => mayThink);
-  const isTranscription = request.core?.kind === "transcription";
-  const isSlow = thinks || isTranscription || (request.stream && request.cap === null);
+  const isLong = isSlowKind(request.core?.kind) || (request.stream && request.cap === null);
+  const isSlow = thinks || isLong;
   const drainS = isSlow ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
   const progress = { ...NO_OPEN_CALL, admitted: c.get("admitted") ?? null };

@@ -6,7 +6,6 @@ import { estimateTokens } from "../../shared/tokens.ts";
 import { failureOf } from "../routing/failover.ts";
 import type { FailoverResult } from "../routing/failover.ts";
 import { outputText } from "../core/output-text.ts";
-import { isRequestCaused } from "../core/provider.ts";
 import type {
   JsonObject,
   ProviderResult,
@@ -22,6 +21,7 @@ import type { StreamEnding } from "./charge.ts";
 import { reportFailedAttempt } from "./call-routes.ts";
 import type { ResponseWriter, StreamWriter, Receipt } from "../core/endpoint-adapter.ts";
 import type { EndedResponse, Run, ServingRoute, Outcome } from "./paid-request.ts";
+import { digest, endOfFile, joined } from "./stream-digest.ts";
 import { StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
@@ -217,7 +217,8 @@ function endOf(streaming: Streaming, ending: StreamEnding): EndedResponse {
         return run.progress.told;
       };
       const start = streaming.hasBegun ? "" : writer.begin(null);
-      await client.end(start + (isWhole ? writer.end(made) : writer.fail(reported(), made)));
+      const end = isWhole ? writer.end(made) : writer.fail(reported(), made);
+      await client.end(end === null ? null : joined(start, end));
       close(streaming);
       if (isWhole) receipt = made;
       return true;
@@ -302,11 +303,11 @@ async function pump(streaming: Streaming): Promise<StreamEnding> {
     watch.heard(batch.at(-1));
     meter.hear(elapsedMs());
     const first = opening(streaming, batch);
-    const { text: written, over } = digest(streaming, batch);
-    const text = first + written;
+    const { written, over } = digest(streaming, batch);
+    const all = joined(first, written);
     // oxlint-disable-next-line no-await-in-loop -- the client sets the pace of reading
-    await client.write(text);
-    if (text !== "") watch.sent();
+    await client.write(all);
+    if (all.length > 0) watch.sent();
     if (over !== null) return over;
     if (isToStop(streaming)) return "stopped";
     if (meter.finished) watch.linger(meter.usage === null ? USAGE_LINGER_MS : END_LINGER_MS);
@@ -319,56 +320,6 @@ function opening(streaming: Streaming, batch: readonly StreamEvent[]): string {
   const { meter, writer } = streaming;
   for (const event of batch) if (event.kind === "usage") meter.report(event.usage, event.partial);
   return writer.begin(meter.usage ?? meter.partial);
-}
-
-function digest(
-  streaming: Streaming,
-  batch: readonly StreamEvent[],
-): { text: string; over: StreamEnding | null } {
-  const { meter, writer } = streaming;
-  let text = "";
-  for (const event of batch) {
-    switch (event.kind) {
-      case "chunk":
-        meter.see(event.chunk);
-        text += writer.chunk(event.chunk);
-        break;
-      case "text":
-        meter.seeText(event.json);
-        text += writer.text(event.index, event.json);
-        break;
-      case "native":
-      case "piece":
-        text += rawText(streaming, event);
-        break;
-      case "usage":
-        meter.report(event.usage, event.partial);
-        break;
-      case "thinking":
-        meter.think();
-        break;
-      case "error":
-        streaming.failure = event.failure;
-        return { text, over: isRequestCaused(event.failure) ? "provoked" : "failed" };
-      case "end":
-        return { text, over: endOfFile(meter, "complete") };
-    }
-  }
-  return { text, over: null };
-}
-
-function rawText(
-  { meter, writer }: Streaming,
-  event: Extract<StreamEvent, { kind: "native" | "piece" }>,
-): string {
-  if (event.kind === "piece") return writer.piece?.(event) ?? "";
-  meter.seeNative(event);
-  return writer.native?.(event.event) ?? "";
-}
-
-/** A stream is complete at the end of the file if every choice has finished. */
-function endOfFile(meter: StreamMeter, otherwise: StreamEnding): StreamEnding {
-  return meter.finished ? "complete" : otherwise;
 }
 
 /** Reports whether the client has disconnected, or the provider ignores the output cap. */

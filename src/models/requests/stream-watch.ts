@@ -1,4 +1,5 @@
 import type { NumberVars } from "../../shared/config/config.ts";
+import type { Written } from "../core/endpoint-adapter.ts";
 import type { EventStream, StreamEvent } from "../core/provider.ts";
 import type { RunTimer } from "./run-timer.ts";
 
@@ -44,10 +45,11 @@ export class StreamClient {
    * Resolves when the client has received the text or disconnected. Not an async function: each
    * await adds a microtask per chunk.
    */
-  write(text: string): Promise<void> {
-    if (this.#gone || text === "") return Promise.resolve();
+  write(written: Written): Promise<void> {
+    if (this.#gone || written.length === 0) return Promise.resolve();
     this.#begun += 1;
-    return this.#writer.write(encoder.encode(text)).then(this.#wrote, this.#lost);
+    const bytes = typeof written === "string" ? encoder.encode(written) : written;
+    return this.#writer.write(bytes).then(this.#wrote, this.#lost);
   }
 
   readonly #wrote = (): void => {
@@ -59,10 +61,12 @@ export class StreamClient {
     this.leave();
   };
 
-  async end(text: string): Promise<void> {
-    await this.write(text);
+  /** Writes the last part and closes the response. Null breaks it off instead. */
+  async end(last: Written | null): Promise<void> {
+    await this.write(last ?? "");
     if (this.#gone) return;
     this.#gone = true;
+    if (last === null) return this.#break("incomplete");
     await this.#writer.close().catch(() => {
       this.#left();
     });
@@ -72,7 +76,11 @@ export class StreamClient {
     if (this.#gone) return;
     this.#gone = true;
     this.#left();
-    this.#writer.abort(new Error("client left")).catch(() => undefined);
+    this.#break("client left");
+  }
+
+  #break(why: string): void {
+    this.#writer.abort(new Error(why)).catch(() => undefined);
   }
 }
 

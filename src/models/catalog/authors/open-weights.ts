@@ -122,10 +122,16 @@ const WHISPER_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
+/** The day of the price replaces the unknown release. */
+const ORPHEUS = modelsOf("speech")("canopylabs/orpheus-v1-english", "2026-11-20", 4_096, [
+  seen("groq", "canopylabs/orpheus-v1-english", { character: 22 }),
+]);
+
 export const OPEN_WEIGHTS_MODELS: readonly CatalogEntry[] = [
   ...META_MODELS,
   ...GPT_OSS_MODELS,
   ...GEMMA_MODELS,
   ...EMBEDDING_MODELS,
   ...WHISPER_MODELS,
+  ORPHEUS,
 ];

@@ -73,12 +73,16 @@ const MISTRAL_MODERATION = modelsOf("moderation")(
 const voxtral = modelsOf("transcription");
 const perMinute = (dollars: number) => ({ second: (dollars / 60) * 1_000_000 });
 
+/** The day of the prices replaces the unknown release of the audio models. */
 const MISTRAL_AUDIO: readonly CatalogEntry[] = [
   voxtral("mistral/voxtral-mini-transcribe-3", "2026-11-20", 4_096, [
     november("mistral", "voxtral-mini-transcribe-3", perMinute(0.0035), MISTRAL),
   ]),
   voxtral("mistral/voxtral-small-transcribe-3", "2026-11-20", 4_096, [
     november("mistral", "voxtral-small-transcribe-3", perMinute(0.004), MISTRAL),
+  ]),
+  modelsOf("speech")("mistral/voxtral-mini-tts-3", "2026-11-20", 4_096, [
+    november("mistral", "voxtral-mini-tts-3-0", { character: 13 }, MISTRAL),
   ]),
 ];
 

@@ -47,7 +47,7 @@ export type PlainCall<K extends InputKind> = {
   readonly path: string;
   request(call: CallOf<K>): JsonObject | OutgoingForm;
   answer(raw: JsonObject, call: CallOf<K>): ProviderResponse | null;
-  pieces?(secret: string | undefined): StreamReader;
+  pieces?(secret: string | undefined, headers: Headers): StreamReader;
   /** Returns the events of a complete response, for a kind with streams. */
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(secret: string | undefined): StreamReader;

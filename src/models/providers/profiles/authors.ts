@@ -4,6 +4,7 @@ import { effort, THREE_EFFORTS } from "./effort.ts";
 import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, USUAL } from "./fields.ts";
 import { MODERATIONS } from "../../protocols/chat/moderation.ts";
 import { ranking } from "../../protocols/chat/rerank.ts";
+import { MISTRAL_SPEAKING } from "../../protocols/chat/speech.ts";
 import { transcribing } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
@@ -42,7 +43,11 @@ export const MISTRAL: Profile = {
     reasoning: { as: "thinking", models: MISTRAL_REASONS },
   },
   textsMax: 32,
-  calls: { moderation: MODERATIONS, transcription: transcribing({ streams: true }) },
+  calls: {
+    moderation: MODERATIONS,
+    transcription: transcribing({ streams: true }),
+    speech: MISTRAL_SPEAKING,
+  },
 };
 
 /** Efforts as in the guide "Thinking Mode". DeepSeek thinks by default. */

@@ -2,6 +2,7 @@ import { LOW_IS_LEAST, REASONING_MODELS } from "../../protocols/responses/host-r
 import { DRAWING } from "../../protocols/chat/images.ts";
 import { MODERATIONS } from "../../protocols/chat/moderation.ts";
 import { ranking } from "../../protocols/chat/rerank.ts";
+import { SPEAKING } from "../../protocols/chat/speech.ts";
 import { transcribing } from "../../protocols/chat/transcription.ts";
 import { effort, THREE_EFFORTS } from "./effort.ts";
 import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } from "./fields.ts";
@@ -69,6 +70,7 @@ export const GENERIC: Profile = {
     moderation: MODERATIONS,
     image: DRAWING,
     transcription: TRANSCRIPTIONS,
+    speech: SPEAKING,
   },
 };
 

@@ -1,6 +1,7 @@
 import { ALWAYS, effort, THREE_EFFORTS } from "./effort.ts";
 import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS, USUAL } from "./fields.ts";
 import { SECONDS_MIN } from "../../core/transcription.ts";
+import { SPEAKING } from "../../protocols/chat/speech.ts";
 import { transcribing } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
@@ -26,6 +27,7 @@ export const GROQ: Profile = {
   // Only this format has the duration, of which at least 10 s are billed.
   calls: {
     transcription: transcribing({ format: "verbose_json", prompts: true, least: SECONDS_MIN }),
+    speech: SPEAKING,
   },
 };
 

@@ -1,7 +1,7 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { UnitCounts } from "../../../shared/usage.ts";
 import type { InputKind } from "../../../shared/kinds.ts";
-import type { CallOf, JsonObject, ProviderResult } from "../../core/provider.ts";
+import type { CallOf, JsonObject, ProviderResult, StreamEvent } from "../../core/provider.ts";
 import { oneBatch } from "../../core/http-provider.ts";
 import { transcriptEvents } from "../../core/transcript-events.ts";
 import { embeddingsAnswer } from "./embeddings.ts";
@@ -19,6 +19,7 @@ export const INPUT_ANSWERS: Answers = {
   moderation: { model: "moderation", answer: moderated },
   image: { model: "image", answer: imageAnswer },
   transcription: { model: "transcribe", answer: transcribed },
+  speech: { model: "speech", answer: spoken },
 };
 
 const DOCUMENTS_PER_UNIT = 100;
@@ -58,6 +59,19 @@ function transcribed({ body: { file }, stream }: CallOf<"transcription">): Provi
   const usage = { ...NO_USAGE, second: Math.ceil(file.bytes.length / BYTES_PER_SECOND) };
   if (!stream) return { kind: "json", body, usage };
   return { kind: "stream", events: oneBatch(transcriptEvents({ body, usage })) };
+}
+
+/** Returns the text as the bytes of its audio, in two pieces, and counts its code points. */
+function spoken({ body: { input } }: CallOf<"speech">): ProviderResult {
+  const bytes = new TextEncoder().encode(input);
+  const half = Math.ceil(bytes.length / 2);
+  const audio = [bytes.slice(0, half), bytes.slice(half)].filter(({ length }) => length > 0);
+  const events: StreamEvent[] = [
+    ...audio.map((one) => ({ kind: "audio", bytes: one }) as const),
+    { kind: "usage", usage: { ...NO_USAGE, character: Array.from(input).length } },
+    { kind: "end" },
+  ];
+  return { kind: "stream", events: oneBatch(events) };
 }
 
 function answered(body: JsonObject, counts: UnitCounts): ProviderResult {

@@ -1,0 +1,98 @@
+import * as z from "zod/mini";
+import { success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { utf8Bytes } from "../../shared/tokens.ts";
+import type { Route } from "../catalog/model.ts";
+import { user } from "./core-request.ts";
+import { parseInput } from "./input-kind.ts";
+import type { InputKindOf, ParsedInput } from "./input-kind.ts";
+import type { Need } from "./route-needs.ts";
+
+const INPUT_CHARACTERS_MAX = 4096;
+
+/** The media type of each audio format. */
+export const AUDIO_TYPES = {
+  mp3: "audio/mpeg",
+  opus: "audio/opus",
+  aac: "audio/aac",
+  flac: "audio/flac",
+  wav: "audio/wav",
+  pcm: "audio/pcm",
+} as const;
+type Format = keyof typeof AUDIO_TYPES;
+
+const text = z.string().check(z.minLength(1), z.maxLength(INPUT_CHARACTERS_MAX));
+const voice = z.string().check(z.minLength(1), z.maxLength(256));
+export const speechBody = z.strictObject({
+  model: z.string().check(z.minLength(1), z.maxLength(256)),
+  input: text,
+  voice: z.union([voice, z.strictObject({ id: voice })]),
+  instructions: z.optional(text),
+  response_format: z.optional(z.enum(["mp3", "opus", "aac", "flac", "wav", "pcm"])),
+  speed: z.optional(z.number().check(z.minimum(0.25), z.maximum(4))),
+  stream_format: z.optional(z.enum(["audio", "sse"])),
+  user: z.optional(user),
+});
+
+export type SpeechBody = Omit<z.infer<typeof speechBody>, "response_format" | "user"> & {
+  readonly response_format: Format;
+};
+
+/** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
+export function parseSpeechRequest(value: object): Result<ParsedInput<SpeechBody>> {
+  const parsed = parseInput(speechBody, value);
+  if (!parsed.ok) return parsed;
+  const { body, user: name } = parsed.value;
+  return success({ body: { ...body, response_format: body.response_format ?? "mp3" }, user: name });
+}
+
+type Family = {
+  readonly models: RegExp;
+  readonly formats: readonly Format[];
+  readonly fields: readonly ("instructions" | "speed")[];
+};
+const FAMILIES: readonly Family[] = [
+  { models: /^voxtral-/, formats: ["mp3", "opus", "flac", "wav", "pcm"], fields: [] },
+  { models: /^canopylabs\/orpheus-/, formats: ["wav"], fields: ["speed"] },
+];
+
+function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family | undefined {
+  return FAMILIES.find(({ models }) => models.test(upstreamId));
+}
+
+/**
+ * Speech, billed by the character. Providers don't say whether a character is a code point, a
+ * UTF-16 unit or a byte, so a character counts as its bytes.
+ */
+export const SPEECH: InputKindOf<SpeechBody, "character"> = {
+  size: ({ input, instructions = "" }) => ({
+    bound: 0,
+    estimate: 0,
+    likely: 0,
+    units: { character: utf8Bytes(input) + utf8Bytes(instructions) },
+  }),
+  needs: speechNeeds,
+  smaller: { advice: "send a shorter text.", param: "input" },
+};
+
+function speechNeeds(body: SpeechBody): readonly Need[] {
+  const { response_format: format } = body;
+  const fields = (["instructions", "speed"] as const).filter((field) => body[field] !== undefined);
+  return [
+    {
+      param: "response_format",
+      lack: `make audio in the format '${format}'`,
+      met: (route) => familyOf(route)?.formats.includes(format) ?? true,
+    },
+    ...fields.map((field): Need => ({
+      param: field,
+      lack: `accept '${field}'`,
+      met: (route) => familyOf(route)?.fields.includes(field) ?? true,
+    })),
+  ];
+}
+
+/** Returns the name or the ID of a voice. */
+export function voiceOf({ voice: named }: SpeechBody): string {
+  return typeof named === "string" ? named : named.id;
+}

@@ -1,0 +1,74 @@
+import { isRequestCaused } from "../core/provider.ts";
+import type { ProviderFailure, StreamEvent } from "../core/provider.ts";
+import type { StreamWriter, Written } from "../core/endpoint-adapter.ts";
+import { joinBytes } from "../../shared/http/bounded-body.ts";
+import type { StreamEnding } from "./charge.ts";
+import type { StreamMeter } from "./stream-meter.ts";
+
+type Digesting = {
+  readonly meter: StreamMeter;
+  readonly writer: StreamWriter;
+  failure: ProviderFailure | null;
+};
+
+/**
+ * Meters a batch of events and writes them in the client's format. `over` is the stream's ending,
+ * if the batch ends it.
+ */
+export function digest(
+  streaming: Digesting,
+  batch: readonly StreamEvent[],
+): { readonly written: Written; readonly over: StreamEnding | null } {
+  const { meter } = streaming;
+  let written: Written = "";
+  for (const event of batch) {
+    if (event.kind === "error") {
+      streaming.failure = event.failure;
+      return { written, over: isRequestCaused(event.failure) ? "provoked" : "failed" };
+    }
+    if (event.kind === "end") return { written, over: endOfFile(meter, "complete") };
+    if (event.kind === "usage") meter.report(event.usage, event.partial);
+    else if (event.kind === "thinking") meter.think();
+    else written = joined(written, writtenOf(streaming, event));
+  }
+  return { written, over: null };
+}
+
+type OutputEvent = Extract<StreamEvent, { kind: "chunk" | "text" | "native" | "piece" | "audio" }>;
+
+function writtenOf({ meter, writer }: Digesting, event: OutputEvent): Written {
+  switch (event.kind) {
+    case "chunk":
+      meter.see(event.chunk);
+      return writer.chunk(event.chunk);
+    case "text":
+      meter.seeText(event.json);
+      return writer.text(event.index, event.json);
+    case "native":
+      meter.seeNative(event);
+      return writer.native?.(event.event) ?? "";
+    case "piece":
+      return writer.piece?.(event) ?? "";
+    case "audio":
+      return writer.audio?.(event.bytes) ?? "";
+  }
+}
+
+/** A stream is complete at the end of the file if every choice has finished. */
+export function endOfFile(meter: StreamMeter, otherwise: StreamEnding): StreamEnding {
+  return meter.finished ? "complete" : otherwise;
+}
+
+const encoder = new TextEncoder();
+
+/** Returns two parts of a response as one. A response never mixes text with bytes. */
+export function joined(one: Written, next: Written): Written {
+  if (typeof one === "string" && typeof next === "string") return one + next;
+  if (one.length === 0) return next;
+  if (next.length === 0) return one;
+  const parts = [one, next].map((part) => (typeof part === "string" ? encoder.encode(part) : part));
+  return joinBytes(
+    parts,
+    parts.reduce((sum, { length }) => sum + length, 0),
+  );
+}

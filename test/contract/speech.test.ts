@@ -1,0 +1,272 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { toBase64 } from "../../src/models/core/base64.ts";
+import { balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
+import { mockUpstream } from "./upstream.ts";
+
+const KEYS = { RESIDENCY: "relaxed", GROQ_API_KEY: "k", MISTRAL_API_KEY: "k" };
+const CHARACTER_MICRO = 10;
+const VOXTRAL = "mistral/voxtral-mini-tts-3";
+const ORPHEUS = "canopylabs/orpheus-v1-english";
+const TEXT = "Grüße 🦊";
+const [BYTES, POINTS] = [12, 7];
+/** Micro-credits of TEXT on Mistral's regional host, at $13 per million and 10%. */
+const VOXTRAL_COST = Math.ceil(BYTES * 13 * 1.1);
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount());
+});
+
+type Sent = {
+  readonly body?: object;
+  readonly bindings?: Env;
+  readonly headers?: Record<string, string>;
+  readonly signal?: AbortSignal;
+};
+
+function speak({ body, ...more }: Sent = {}): Promise<Response> {
+  const given = { model: "sandbox/speech", input: TEXT, voice: "alloy", ...body };
+  return send("/v1/audio/speech", { key, method: "POST", body: given, ...more });
+}
+
+/** Returns a charged response's text and receipt. The balance confirms the cost. */
+async function charged(sent: Sent = {}) {
+  const before = await balanceOf(key);
+  const response = await speak(sent);
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
+  const id = response.headers.get("x-request-id") ?? "";
+  const found = await send(`/v1/generations/${id}`, { key });
+  const receipt = await found.json<{
+    cost_micro: number;
+    held_micro: number;
+    estimated: boolean;
+  }>();
+  expect(before - (await balanceOf(key))).toBe(receipt.cost_micro);
+  return { text, receipt, type: response.headers.get("content-type") };
+}
+
+function answering(answer: () => Response | Promise<Response>, numbers: object = {}) {
+  const { calls } = mockUpstream(answer);
+  return { calls, bindings: bindingsWith({ ...KEYS, ...numbers }) };
+}
+
+const file = (...parts: string[]): Response =>
+  new Response(streamOf(parts), { headers: { "content-type": "audio/wav" } });
+
+function streamOf(parts: readonly string[], then?: "breaks off"): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  const left = [...parts];
+  return new ReadableStream({
+    pull(controller) {
+      const part = left.shift();
+      if (part !== undefined) controller.enqueue(encoder.encode(part));
+      else if (then === undefined) controller.close();
+      else controller.error(new Error(then));
+    },
+  });
+}
+
+function eventsIn(text: string): unknown[] {
+  return [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? "") as unknown);
+}
+
+function streaming(...events: object[]): Response {
+  const text = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
+  return new Response(text, { headers: { "content-type": "text/event-stream" } });
+}
+
+const base64 = (text: string): string => toBase64(new TextEncoder().encode(text));
+const delta = (text: string) => ({ type: "speech.audio.delta", audio: base64(text) });
+
+describe("POST /v1/audio/speech: 200", () => {
+  it("holds the bytes of the text, and charges the counted characters", async () => {
+    const { text, type, receipt } = await charged({ body: { response_format: "opus" } });
+    expect([text, type]).toEqual([TEXT, "audio/opus"]);
+    expect(receipt).toMatchObject({
+      held_micro: BYTES * CHARACTER_MICRO,
+      cost_micro: POINTS * CHARACTER_MICRO,
+      estimated: false,
+      lines: [{ what: "character", tokens: POINTS, micro: POINTS * CHARACTER_MICRO }],
+    });
+  });
+
+  it("streams the events of OpenAI's format, with the cost in the last one", async () => {
+    const { text, type } = await charged({ body: { stream_format: "sse", input: "Hi" } });
+    expect(type).toMatch(/^text\/event-stream/);
+    expect(eventsIn(text)).toMatchObject([
+      delta("H"),
+      delta("i"),
+      { type: "speech.audio.done", usage: { total_tokens: 0, characters: 2, cost_micro: 20 } },
+    ]);
+  });
+
+  it("accepts a voice with an ID", async () => {
+    expect((await charged({ body: { voice: { id: "v" } } })).text).toBe(TEXT);
+  });
+
+  it("runs a retry once", async () => {
+    const headers = { "idempotency-key": crypto.randomUUID() };
+    await charged({ headers });
+    expect((await speak({ headers })).status).toBe(409);
+    expect((await speak({ headers, body: { input: "other" } })).status).toBe(422);
+  });
+});
+
+describe("POST /v1/audio/speech at providers", () => {
+  it("passes on the file of a host with OpenAI's format", async () => {
+    const { calls, bindings } = answering(() => file("RI", "FF", "end"));
+    const body = { model: ORPHEUS, response_format: "wav", speed: 1.5, stream_format: "audio" };
+    const { text, type, receipt } = await charged({ body, bindings });
+    expect([text, type]).toEqual(["RIFFend", "audio/wav"]);
+    expect(receipt).toMatchObject({ cost_micro: BYTES * 22, estimated: true });
+    expect(calls[0]?.url).toMatch(/\/v1\/audio\/speech$/);
+    expect(calls[0]?.body).toEqual({
+      model: ORPHEUS,
+      input: TEXT,
+      voice: "alloy",
+      response_format: "wav",
+      speed: 1.5,
+    });
+  });
+
+  it("makes events of a file", async () => {
+    const { bindings } = answering(() => file("RIFF"));
+    const body = { model: ORPHEUS, response_format: "wav", stream_format: "sse" };
+    const { text } = await charged({ body, bindings });
+    expect(eventsIn(text)).toMatchObject([
+      delta("RIFF"),
+      { type: "speech.audio.done", usage: { characters: BYTES } },
+    ]);
+  });
+
+  it.each([1, 2, 3, 5, 1000])(
+    "decodes Mistral's JSON, received %i bytes at a time",
+    async (size) => {
+      const json = JSON.stringify({ audio_data: base64("an audio file") });
+      const parts = json.match(new RegExp(`.{1,${size}}`, "g")) ?? [];
+      const headers = { "content-type": "application/json" };
+      const { calls, bindings } = answering(() => new Response(streamOf(parts), { headers }));
+      const { text, type, receipt } = await charged({ body: { model: VOXTRAL }, bindings });
+      expect([text, type]).toEqual(["an audio file", "audio/mpeg"]);
+      expect(receipt).toMatchObject({ cost_micro: VOXTRAL_COST, held_micro: VOXTRAL_COST });
+      expect(calls[0]?.body).toEqual({
+        model: "voxtral-mini-tts-3-0",
+        input: TEXT,
+        voice_id: "alloy",
+        response_format: "mp3",
+        stream: false,
+      });
+    },
+  );
+
+  it("streams Mistral's events", async () => {
+    const { calls, bindings } = answering(() =>
+      streaming(
+        { type: "speech.audio.delta", audio_data: base64("an ") },
+        { type: "speech.audio.delta", audio_data: base64("audio") },
+        { type: "speech.audio.done", usage: { total_tokens: 1 } },
+      ),
+    );
+    const body = { model: VOXTRAL, stream_format: "sse" };
+    const { text, receipt } = await charged({ body, bindings });
+    expect(eventsIn(text)).toMatchObject([
+      delta("an "),
+      delta("audio"),
+      { type: "speech.audio.done", usage: { characters: BYTES, cost_micro: VOXTRAL_COST } },
+    ]);
+    expect(receipt.cost_micro).toBe(VOXTRAL_COST);
+    expect(calls[0]?.body).toMatchObject({ stream: true });
+  });
+
+  it.each([
+    ["an empty file", () => file()],
+    ["JSON without audio", () => Response.json({})],
+    ["an error in JSON", () => Response.json({ error: { message: "no" } })],
+    ["base64 that can't be decoded", () => Response.json({ audio_data: "?" })],
+    ["events without audio", () => streaming({ type: "speech.audio.done" })],
+    ["an error event", () => streaming({ error: { message: "no" } })],
+  ])("returns an error for %s, and charges nothing", async (_, answer) => {
+    const { bindings } = answering(answer);
+    const before = await balanceOf(key);
+    const response = await speak({ body: { model: VOXTRAL }, bindings });
+    expect([response.status, await balanceOf(key)]).toEqual([502, before]);
+  });
+
+  it.each([
+    ["a file", () => new Response(streamOf(["RIFF", "more"], "breaks off"))],
+    [
+      "JSON",
+      () => {
+        const headers = { "content-type": "application/json" };
+        return new Response(streamOf(['{"audio_data":"AAAABBBB']), { headers });
+      },
+    ],
+  ])("breaks off with %s that breaks off, and charges nothing", async (_, answer) => {
+    const { bindings } = answering(answer);
+    const before = await balanceOf(key);
+    const response = await speak({ body: { model: VOXTRAL }, bindings });
+    expect(response.status).toBe(200);
+    await expect(response.arrayBuffer()).rejects.toThrow(/incomplete/);
+    await expect.poll(() => balanceOf(key)).toBe(before);
+  });
+
+  it("charges the whole text if the client disconnects before the first byte", async () => {
+    const client = new AbortController();
+    const left = async () => {
+      client.abort();
+      await scheduler.wait(100);
+      return file("RIFF");
+    };
+    const { bindings } = answering(left, { DRAIN_S: "0", DRAIN_THINKING_S: "0" });
+    const before = await balanceOf(key);
+    await speak({ body: { model: VOXTRAL }, bindings, signal: client.signal });
+    await expect.poll(async () => before - (await balanceOf(key))).toBe(VOXTRAL_COST);
+  });
+
+  it("charges the whole text if the client disconnects during the file", async () => {
+    const endless = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        await scheduler.wait(5);
+        controller.enqueue(new Uint8Array(1000));
+      },
+    });
+    const { bindings } = answering(() => new Response(endless), {
+      DRAIN_S: "0",
+      DRAIN_THINKING_S: "0",
+    });
+    const before = await balanceOf(key);
+    const response = await speak({ body: { model: VOXTRAL }, bindings });
+    await response.body?.cancel();
+    await expect.poll(async () => before - (await balanceOf(key))).toBe(VOXTRAL_COST);
+  });
+});
+
+describe("POST /v1/audio/speech: refusals", () => {
+  it.each([
+    ["input", { input: "" }],
+    ["input", { input: "x".repeat(4097) }],
+    ["voice", { voice: null }],
+    ["response_format", { response_format: "mulaw" }],
+    ["speed", { speed: 5 }],
+    ["stream_format", { stream_format: "ndjson" }],
+    ["stream", { stream: true }],
+    ["ref_audio", { ref_audio: "AAAA" }],
+    ["user", { user: "x".repeat(257) }],
+    ["response_format", { model: ORPHEUS }],
+    ["response_format", { model: VOXTRAL, response_format: "aac" }],
+    ["speed", { model: VOXTRAL, speed: 2 }],
+    ["instructions", { model: VOXTRAL, instructions: "whisper" }],
+  ])("returns 400 for a wrong %s", async (param, body) => {
+    const error = await errorOf(await speak({ body, bindings: bindingsWith(KEYS) }), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param });
+  });
+
+  it("returns 402 if the balance is below the hold", async () => {
+    const required = BYTES * CHARACTER_MICRO;
+    const { key: poor } = await openAccount({ credits: required - 1 });
+    const body = { model: "sandbox/speech", input: TEXT, voice: "alloy" };
+    const response = await send("/v1/audio/speech", { key: poor, method: "POST", body });
+    expect(await errorOf(response, 402)).toMatchObject({ required_micro: required });
+  });
+});
