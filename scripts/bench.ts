@@ -1,4 +1,4 @@
-// npm run bench: what a completion costs, beside a bare pass-through Worker, in one run.
+// npm run bench: compares the cost of a completion with that of a bare pass-through Worker, in one run.
 import { InvalidArgumentError, Option } from "commander";
 import { measureAgainst } from "./bench/against.ts";
 import { OTHERS } from "./bench/beside.ts";

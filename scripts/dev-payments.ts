@@ -11,7 +11,7 @@ type Bindings = Readonly<Record<string, string>>;
 const KEY = "sk_test_of_this_machine";
 const NAMES = ["STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRETS", "STRIPE_BASE_URL"] as const;
 
-/** The payment provider beside the regions. */
+/** The payment provider that runs next to the regions. */
 export type LocalPayments = {
   readonly stripe: ServedStripe;
   /** Returns a region's variables for selling credits. A developer's own key comes first. */

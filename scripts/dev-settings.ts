@@ -42,7 +42,7 @@ export type LocalSecrets = {
 };
 
 /**
- * Made once and kept readable for their owner alone; a file from before one of them is completed. Throws
+ * Created once and readable only by their owner; a file from before one of them is completed. Throws
  * `StateRefused` for one that cannot be read, and where regions have a state whose secrets are gone.
  */
 export function localSecrets(directory: string): LocalSecrets {

@@ -58,7 +58,7 @@ function ownerIn(file: string): Owner | null {
   }
 }
 
-/** Whether the process is there, and is that one: ids are given again. */
+/** Reports whether the process still runs and is the same one, because IDs are reused. */
 function isAlive({ pid, started }: Owner): boolean {
   try {
     process.kill(pid, 0);
@@ -78,7 +78,7 @@ function startOf(pid: number): string {
   }
 }
 
-/** A file of the state, or null where there is none. Throws `StateRefused` for one that is no JSON. */
+/** Returns a file of the state, or null if it is missing. Throws `StateRefused` for an invalid one. */
 export function readState(directory: string, name: string): unknown {
   const file = path.join(directory, name);
   if (!existsSync(file)) return null;
@@ -91,7 +91,7 @@ export function readState(directory: string, name: string): unknown {
   }
 }
 
-/** Writes a file of the state, whole or not at all, for its owner's eyes alone. */
+/** Writes a file of the state, completely or not at all, readable only by its owner. */
 export function writeState(directory: string, name: string, value: object): void {
   const file = path.join(directory, name);
   mkdirSync(directory, { recursive: true });

@@ -212,7 +212,7 @@ async function startAll(options: Start): Promise<Record<RegionName, Region>> {
   return ofEach(start);
 }
 
-/** Runs a call for each region at once. */
+/** Runs a call for each region concurrently. */
 async function ofEach<T>(ask: (region: RegionName) => Promise<T>): Promise<Record<RegionName, T>> {
   const answers = await Promise.all(REGION_NAMES.map(async (name) => [name, await ask(name)]));
   return Object.fromEntries(answers) as Record<RegionName, T>;

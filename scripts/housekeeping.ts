@@ -12,7 +12,7 @@ export type Active = {
 export type DatabaseWork = { readonly statements: number; readonly rowsWritten: number };
 
 const HOUR_MINUTES = 60;
-/** The publish interval of a busy and a quiet wallet: up to so many requests in between. */
+/** The publish interval of a busy and a quiet wallet: up to this number of requests in between. */
 const BUSY_MINUTES = 1.5;
 const QUIET_MINUTES = 3;
 const QUIET_REQUESTS = 64;

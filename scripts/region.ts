@@ -42,7 +42,7 @@ export type Region = {
   /** The base URL of the direct socket; by default `url`. */
   readonly directUrl: string;
   readonly miniflare: Miniflare;
-  /** Fires a cron trigger, which doesn't fire by itself locally. */
+  /** Fires a cron trigger, which doesn't fire automatically in local development. */
   readonly runCron: (cron: string) => Promise<void>;
 };
 

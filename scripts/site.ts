@@ -1,4 +1,4 @@
-// Builds the pages beside the API into site/: the documents at /docs, the console at /console, /openapi.json
+// Builds the pages next to the API into site/: the documents at /docs, the console at /console, /openapi.json
 // and /llms.txt.
 import { buildSite, SITE } from "./site/build.ts";
 

@@ -1,4 +1,4 @@
-// npm run soak: both regions under load and every fault at once; then every promise is checked.
+// npm run soak: both regions under load with every fault concurrently; then every promise is checked.
 import { InvalidArgumentError } from "commander";
 import { programOf, runProgram } from "./program.ts";
 

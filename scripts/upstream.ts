@@ -11,7 +11,7 @@ type Behavior = {
   readonly firstMs?: number;
   /** Between words: without it a gateway reads many as one chunk and looks cheap. */
   readonly paceMs: number;
-  /** Rejects one request in so many with the status. */
+  /** Rejects one of this number of requests with the status. */
   readonly refuses?: readonly [status: number, oneIn: number];
   /** Whether streams break off with the connection. */
   readonly breaksOff?: true;

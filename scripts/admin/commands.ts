@@ -40,7 +40,7 @@ export type Row = CommandFields & {
   readonly widths?: readonly number[];
   /** The printed text, with `{field}`s of the answer. */
   readonly words?: string | ((answer: Answer) => string);
-  /** The note beside it. `{org}` is the given organization, `{changes}` the sent fields. */
+  /** The note next to the result. `{org}` is the given organization, `{changes}` the sent fields. */
   readonly note?: string;
 };
 

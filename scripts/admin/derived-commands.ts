@@ -12,7 +12,7 @@ import type { Call } from "./transport.ts";
 import { fields, filled, table, textOf } from "./words.ts";
 import type { Answer } from "./words.ts";
 
-/** Described beside the Worker's types, which Node programs aren't compiled with. */
+/** A copy of the types, because Node programs aren't compiled with the Worker's. */
 const DESCRIPTIONS: string = "../openapi/operator-operations.ts";
 const { OPERATOR_OPERATIONS } = (await import(DESCRIPTIONS)) as {
   readonly OPERATOR_OPERATIONS: Operations;

@@ -134,7 +134,7 @@ function addAmount(command: Command): () => number {
   };
 }
 
-/** The values of a schema beside null. `isNullable`: null is allowed, as `none`. */
+/** The values of a schema except null. `isNullable`: null is allowed, as `none`. */
 type Kind = Schema & { readonly choices: readonly string[]; readonly isNullable: boolean };
 
 function kindOf({ schema }: Parameter, isChange: boolean): Kind {

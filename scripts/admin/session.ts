@@ -54,7 +54,7 @@ export function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Prints a note beside the result. */
+/** Prints a note next to the result. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`);
 }

@@ -20,7 +20,7 @@ const RATIO_MAX = 1.03;
  */
 const ROUNDS_OF_START = 10;
 
-/** The gateway now and before, and the floor beside both. */
+/** The gateway now and before, and the floor for comparison. */
 type PairedTargets = Readonly<
   Record<"floor" | "home" | "peer" | "homeBefore" | "peerBefore", Target>
 >;

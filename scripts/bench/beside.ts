@@ -71,7 +71,7 @@ const LITELLM_WORKERS = 2;
 const LITELLM_KEY = `sk-${randomBytes(32).toString("hex")}`;
 
 const RECIPES: Readonly<Record<Other, Recipe>> = {
-  // Sends nothing home by itself. "production" is without the console that shows requests.
+  // Sends nothing home automatically. "production" is without the console that shows requests.
   portkey: {
     version: "1.15.2",
     megabytes: 25,
@@ -204,7 +204,7 @@ function pidsOf(child: ChildProcess): number[] {
   return pid === undefined || hasEnded(child) ? [] : [pid, ...childPids(pid)];
 }
 
-/** Stops it by its own process, at once if this one ends first. */
+/** Stops it by its own process, immediately if this one ends first. */
 function stopping(child: ChildProcess): Stoppable {
   const kill = (): void => {
     for (const pid of pidsOf(child).toReversed()) process.kill(pid, "SIGKILL");

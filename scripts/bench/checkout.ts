@@ -8,7 +8,7 @@ const ROOT = path.join(import.meta.dirname, "../..");
 export type Checkout = { readonly name: string; readonly root: string };
 export const NOW: Checkout = { name: "now", root: ROOT };
 
-/** Checks out a commit, branch or tag below a directory, beside the installed packages. */
+/** Checks out a commit, branch or tag below a directory, next to the installed packages. */
 export function checkOut(named: string, below: string): Checkout {
   const git = (...words: string[]): Buffer =>
     execFileSync("git", words, { cwd: ROOT, maxBuffer: 1 << 30 });

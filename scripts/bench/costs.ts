@@ -24,7 +24,7 @@ export type Measured = {
 
 const BUDGET = 3.5;
 
-/** Measures a completion beside a bare Worker. */
+/** Measures a completion and, for comparison, a bare Worker. */
 export async function measureCosts(stage: Stage, rounds: number): Promise<Report> {
   progress("starting");
   const floor = await startBareWorker(stage, "floor");

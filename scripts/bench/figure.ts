@@ -26,7 +26,7 @@ export function ratioOf(rounds: readonly CpuRound[], over: string, under: string
   return { ...estimate(ratios), least };
 }
 
-/** The cores used by other programs meanwhile. */
+/** The cores that other programs used during the measurement. */
 export const OTHER_PROGRAMS = "cores kept busy by other programs";
 
 /** The median of values, their quartiles, and the least. */

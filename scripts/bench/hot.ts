@@ -10,7 +10,7 @@ import { answersTo, turned } from "./load.ts";
 import type { Answered, Ask, Target } from "./load.ts";
 import { measurePressed, pressedFigures } from "./pressed.ts";
 
-/** The allowed rise of the other organizations' p99 beside a hot one, in percent. */
+/** The allowed rise of other organizations' p99 next to a busy one, in percent. */
 export const RISE_PERCENT_MAX = 20;
 const OTHERS = 24;
 const HOT_KEYS = 20;

@@ -98,7 +98,7 @@ function chat({ kind, words, pace }: Ask): PreparedRequest {
   return { body: JSON.stringify(fields), ending: ENDINGS[kind] };
 }
 
-/** Requests a completion with the target's next key, whatever its result. */
+/** Requests a completion with the target's next key and returns any outcome. */
 export async function attempt(target: Target, { body, ending }: PreparedRequest): Promise<Outcome> {
   const turn = nextKey.get(target) ?? 0;
   nextKey.set(target, turn + 1);

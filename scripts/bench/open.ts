@@ -14,7 +14,7 @@ import type { Ask, Target } from "./load.ts";
 
 /** A steady rate: JSON, or streams of 60 words with one every 5 ms. */
 export type Rate = { readonly kind: "json" | "stream"; readonly perSecond: number };
-/** The places of rates beside the upstream and the floor, each with one organization or a hundred. */
+/** The places of rates next to the upstream and the floor, each with one organization or a hundred. */
 export const OPEN_PLACES = ["home", "home100", "away", "away100"] as const;
 export type OpenPlace = (typeof OPEN_PLACES)[number];
 /**
@@ -24,7 +24,7 @@ export type OpenPlace = (typeof OPEN_PLACES)[number];
 export type Open = {
   readonly rate: Rate;
   readonly times: Readonly<Record<string, readonly (readonly number[])[]>>;
-  /** CPU per request of each place's own processes; of the upstream's there is none. */
+  /** CPU per request of each place's own processes; the upstream has no such figure. */
   readonly cpu: readonly CpuRound[];
   /** The failed requests of each place. */
   readonly failed: Readonly<Record<string, number>>;
@@ -108,7 +108,7 @@ async function startPlaces(
   return started;
 }
 
-/** Lets Workers compile and keys be read from the book; what fails meanwhile does not matter. */
+/** Lets Workers compile and read keys from the database. Failures during this time don't matter. */
 async function wake(target: Target, ask: Ask, requests: number): Promise<void> {
   const asked = prepare(target, ask);
   let left = requests;

@@ -5,7 +5,7 @@ import type { CpuRound } from "./figure.ts";
 import { run, turned } from "./load.ts";
 import type { Ask, Kind, Sample, Target } from "./load.ts";
 
-/** CPU per request by round. `typical` are streams at a model's pace, `crowd` many short ones at once. */
+/** CPU per request by round. `typical` are streams at a model's pace, `crowd` many short concurrent ones. */
 export type Cpu = Readonly<Record<Kind | "typical" | "crowd", readonly CpuRound[]>>;
 export type Samples = ReadonlyMap<string, Readonly<Record<Kind, readonly Sample[]>>>;
 export type Targets = Readonly<Record<"direct" | "floor" | "pump" | "home" | "peer", Target>>;
@@ -118,7 +118,7 @@ export async function cpuInTurn(
   return round;
 }
 
-/** Measures all at once, which works for slow streams that use a fraction of a core. */
+/** Measures all concurrently, which works for slow streams that use a fraction of a core. */
 async function cpuAtOnce(targets: readonly Target[]): Promise<CpuRound> {
   const round: Record<string, number> = {};
   const measure = async (target: Target): Promise<void> => {

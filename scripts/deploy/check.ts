@@ -26,7 +26,7 @@ export type CheckOptions = {
   readonly names?: SecretNames | undefined;
   /** The region as it runs now, to compare aliases with. */
   readonly running: AdminClient | null;
-  /** Whether an embedding alias may come to mean another model. */
+  /** Whether an embeddings alias may change its model. */
   readonly isAccepted: boolean;
   /** Unix ms. */
   readonly today: number;

@@ -26,7 +26,7 @@ export function mergedText(folder: string): string | null {
   return `${HEAD}${JSON.stringify({ ...merged, build: { ...build, command } }, null, 2)}\n`;
 }
 
-/** Whether a folder's MERGED_FILE is what its two sources come to; true where there is none and need be none. */
+/** Reports whether a folder's MERGED_FILE matches its two sources, or is missing and not needed. */
 export function isFresh(folder: string): boolean {
   const file = path.join(folder, MERGED_FILE);
   return mergedText(folder) === (existsSync(file) ? readFileSync(file, "utf8") : null);

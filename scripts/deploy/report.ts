@@ -14,7 +14,7 @@ export type Report = {
   readonly assumed: readonly string[];
 };
 
-/** Whether nothing stands in the way of the deploy. */
+/** Reports whether the region can be deployed. */
 export function isReady({ findings }: Report): boolean {
   return findings.every(({ level }) => level !== "error");
 }

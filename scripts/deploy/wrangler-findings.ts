@@ -23,7 +23,7 @@ const OBJECTS = {
 /** Without the first, disconnects go unnoticed; without the second, fetch may go past a Worker. */
 const FLAGS = ["enable_request_signal", "global_fetch_strictly_public"];
 
-/** Reports what wrangler.toml lacks for this region beside addresses and vars; `today` is Unix ms. */
+/** Reports what wrangler.toml lacks for this region, except addresses and vars; `today` is Unix ms. */
 export function wranglerFindings(settings: Settings, today: number): Finding[] {
   const { config } = settings;
   return [

@@ -8,7 +8,7 @@ export type CloudflareReader = (path: string) => Promise<unknown>;
 
 const TIMEOUT_MS = 20_000;
 
-/** Returns a reader with this token; null without one. The token goes nowhere else. */
+/** Returns a reader with this token; null without one. The token isn't sent anywhere else. */
 export function cloudflareReader(token: string | undefined): CloudflareReader | null {
   if (token === undefined || token === "") return null;
   return async (path) => {

@@ -41,7 +41,7 @@ export async function measure(
 }
 
 /**
- * Returns a row's text with its sources' figures. Throws without a figure. `cores`: used by others meanwhile.
+ * Returns a row's text with its sources' figures. Throws without a figure. `cores`: used by other programs during the run.
  */
 export function findingOf({ words, sources }: Row, seen: readonly Seen[], cores: number): Finding {
   const tests = seen.reduce((all, one) => all + one.tests, 0);

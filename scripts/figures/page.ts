@@ -34,7 +34,7 @@ export function withMeasured(
 
 const drawn = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
 
-/** Text that stays within its cell: no bars, no line ends, printable ASCII alone. */
+/** Text that stays within its cell: no bars, no line ends, only printable ASCII. */
 function cellOf(text: string): string {
   const printable = text.replaceAll("|", "/").replaceAll(/[^\x20-\x7e]/g, " ");
   return printable.replaceAll(/ {2,}/g, " ").trim();

@@ -15,7 +15,7 @@ const budgetFields = {
   alert_at: z.number().nullable().describe("Fraction of the limit that emits `budget.alert`."),
 };
 
-/** A budget as it was set. */
+/** A budget, unchanged. */
 export const budget = record("Budget", budgetFields);
 
 /** A budget with its counts now. */

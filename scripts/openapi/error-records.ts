@@ -5,7 +5,7 @@ import { micros, record, time } from "./fields.ts";
 
 const count = z.int().optional();
 
-/** The numbers of an error, in OpenAI's format beside its four fields, in Anthropic's among its details. */
+/** The numbers of an error: next to its four fields in OpenAI's format, among its details in Anthropic's. */
 const numbers = {
   retry_after: z.int().optional().describe("Seconds."),
   balance_micro: micros.optional(),

@@ -129,7 +129,7 @@ const SAMPLES: Samples = {
   misconfigured: [{ kind: "misconfigured" }],
 };
 
-/** The errors of every paid path beside those of its row. */
+/** The errors of every paid path, in addition to those of its row. */
 export const PAID = [
   "insufficient_balance",
   "payment_reversed",

@@ -3,7 +3,7 @@ import type { HeaderParameter } from "./headers.ts";
 import { queryOf } from "./schemas.ts";
 import type { QueryParameter } from "./schemas.ts";
 
-/** An operation's description beside the tables of paths. */
+/** An operation's description that the tables of paths lack. */
 export type Description = {
   readonly summary: string;
   readonly description?: string;
@@ -24,7 +24,7 @@ export type Description = {
   readonly hasLocation?: true;
   /** Whether a merchant may call it, whose answers lack the headers of a key. */
   readonly isForMerchants?: true;
-  /** Its own errors beside those of its row: anchors of docs/errors.md. */
+  /** Its own errors in addition to those of its row: anchors of docs/errors.md. */
   readonly errors?: readonly string[];
 };
 

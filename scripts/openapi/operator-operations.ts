@@ -232,7 +232,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
       errors: ["webhook_disabled", "replay_in_progress"],
     },
   ),
-  [`POST ${ORG}/settle`]: described("Post a charge that is in the log alone", {
+  [`POST ${ORG}/settle`]: described("Post a charge that only the log has", {
     200: record.settlement,
     body: unsavedSettlementBody,
   }),

@@ -182,7 +182,7 @@ function bodyFor(kind: "chat" | "embeddings"): JsonObject {
   return kind === "chat" ? { messages: [user(PROMPT)] } : { input: ["a text"] };
 }
 
-/** Returns reported tokens beside a hold's reserve, which must be larger. */
+/** Returns the reported tokens and a hold's reserve, which must be larger. */
 function usageNote(usage: Usage | null, { facts }: Target): string {
   if (usage === null) throw new Difference("expected usage, there is none");
   const prompt = promptTokens(usage);

@@ -34,7 +34,7 @@ export type Target = {
   readonly facts: Pick<Model, "abilities" | "estimateFactor" | "imageTokens">;
 };
 
-/** The variables that are missing; none where there is no such provider. */
+/** The variables that are missing; empty for an unknown provider. */
 export type Missing = { readonly missing: readonly string[]; readonly known: readonly string[] };
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -69,7 +69,7 @@ async function holds(url: string, key: string): Promise<void> {
   void response.text().catch(() => ""); // the region ends before it does
 }
 
-/** Makes a world through the API alone. `hook` is where its webhook's messages go. */
+/** Creates the sample data only through the API. `hook` is where its webhook's messages go. */
 export async function createSampleData(url: string, hook: string): Promise<SampleData> {
   const admin = { url: `${url}admin/v1`, token: ADMIN_TOKEN };
   const { orgId, memberId } = await createOrganization(admin, {
@@ -132,7 +132,7 @@ async function loggedIn(url: string, key: string): Promise<string> {
 }
 
 /**
- * Uses all of a world once: every key and the session pay, holds are left open, settings and keys change,
+ * Uses all of the sample data once: every key and the session pay, holds are left open, settings and keys change,
  * an end user goes and another comes, a global key dies.
  */
 export async function useSampleData(url: string, { orgId, memberId, keys, session }: SampleData) {

@@ -204,7 +204,7 @@ ${audience === "use" ? KEY_FIELD : ""}${here === "" ? "" : `<details class="here
 `;
 }
 
-/** Fills every block of the pages for customers; it works with a script alone and is not there without. */
+/** Fills every block of the pages for customers; it needs a script and is absent without one. */
 const KEY_FIELD = `<form id="keyed"><label>Your key <input id="key" type="password" autocomplete="off" placeholder="svc_sk_..."></label> <small>fills every block, stays in this tab, gone at a reload. <a href="/console/#/connect">No key yet?</a></small></form>\n`;
 
 function audienceLinks(current: Audience | null): string {

@@ -1,6 +1,5 @@
 /**
- * The gateway with a caller that only holds and settles on one wallet: GET /__press?org=...&pairs=n answers
- * after so many pairs in sequence, as on the paid path.
+ * The gateway with a caller that only holds and settles on one wallet: GET /__press?org=...&pairs=n answers after this number of pairs in sequence, as on the paid path.
  */
 import worker from "../../src/index.ts";
 import { mintId } from "../../src/shared/id.ts";

@@ -183,7 +183,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "shared/tags.ts TAGS_MAX",
     "shared/tags.ts TAG_BYTES_MAX",
   ],
-  "Declared tag keys; tag combinations of a day with sums of their own": [
+  "Declared tag keys; tag combinations of a day with separate sums": [
     "shared/tags.ts TAG_KEYS_MAX",
     "shared/tags.ts TAG_SETS_MAX",
   ],
