@@ -132,6 +132,15 @@ const TAGS: HeaderParameter = {
   schema: { type: "string", pattern: "^[ -~]*$" },
 };
 
+const TRACEPARENT: HeaderParameter = {
+  name: "traceparent",
+  in: "header",
+  required: false,
+  description:
+    "The trace of the caller (W3C Trace Context). The spans of a webhook with the format `otlp` join it. An invalid value is ignored.",
+  schema: { type: "string" },
+};
+
 /** The session of a conversation, for its prompt cache. */
 const SESSION: HeaderParameter = {
   name: "x-session-id",
@@ -152,6 +161,7 @@ export const PAID_HEADERS: readonly HeaderParameter[] = [
   idempotencyKey(false),
   END_USER,
   TAGS,
+  TRACEPARENT,
   SESSION,
   SESSION_AFFINITY,
 ];

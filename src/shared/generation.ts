@@ -44,9 +44,9 @@ export type Generation = {
   readonly finishReason: string | null;
   readonly failed?: readonly FailedAttempt[];
   readonly tags?: Tags;
-  /**
-   * Set if another route than the first one served the request. The wallet stores it separately.
-   */
+  /** The client's trace (`traceOf`). */
+  readonly trace?: string;
+  /** Set if another route than the first one served the request. The wallet stores it separately. */
   readonly warm?: WarmRoute;
   /** Set for the capture of a client's hold, which calls no model. */
   readonly purpose?: StoredPurpose;
@@ -74,6 +74,7 @@ const ran = {
   finishReason: z.nullable(z.string()),
   failed: z.exactOptional(z.array(attemptSchema)),
   tags: z.exactOptional(z.record(z.string(), z.string())),
+  trace: z.exactOptional(z.string()),
   warm: z.exactOptional(warmRouteSchema),
   purpose: z.exactOptional(purposeSchema),
 };
@@ -96,6 +97,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   durationMs: z.int(),
   finishReason: z.nullable(word),
   tags: z.exactOptional(tagsSchema),
+  trace: z.exactOptional(z.string().check(z.maxLength(49))),
 });
 
 const REQUEST_ID = "req_";

@@ -47,6 +47,8 @@ export type ParsedRequest = {
   /** The end user in the body. The paid path reads `x-end-user`. */
   readonly user: string | null;
   readonly tags?: Tags;
+  /** The client's trace (`traceOf`), set by the paid path. */
+  readonly trace?: string | undefined;
   readonly dropped: readonly string[];
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**

@@ -209,7 +209,18 @@ function boundInput<K extends InputKind>(
 }
 
 function common(parsed: ParsedRequest, model: Model, { pricing = NO_LISTS }: Sold) {
-  const { request: core, user, tags, dropped, reply, paramOf, codeOf, native, keep } = parsed;
+  const {
+    request: core,
+    user,
+    tags,
+    trace,
+    dropped,
+    reply,
+    paramOf,
+    codeOf,
+    native,
+    keep,
+  } = parsed;
   const stream = reply.kind === "stream";
   const sent = core.body.model;
   const droppedNatively = native?.dropped ?? [];
@@ -221,6 +232,7 @@ function common(parsed: ParsedRequest, model: Model, { pricing = NO_LISTS }: Sol
     stream,
     user,
     tags,
+    trace,
     dropped,
     droppedNatively,
     reply,

@@ -24,6 +24,7 @@ import { pricingOf } from "./pricing.route.ts";
 import { RunTimer } from "./run-timer.ts";
 import { abortRun, settle } from "./settle.ts";
 import { requestTags, withTags } from "./tags.ts";
+import { traceOf } from "../../shared/traceparent.ts";
 import { withTexts } from "./token-texts.route.ts";
 import { isSlowKind } from "../../shared/kinds.ts";
 import { externalIdProblem } from "../../shared/external-id.ts";
@@ -219,7 +220,8 @@ function parseFields(
   const { preferences, fallbacks } = fields;
   const session = fields.session ?? at.header("x-session-id") ?? at.header("x-session-affinity");
   const dropped = [...parsed.value.dropped, ...fields.dropped];
-  const more = { dropped, preferences, fallbacks, session: session ?? null };
+  const trace = traceOf(at.header("traceparent"));
+  const more = { dropped, preferences, fallbacks, session: session ?? null, trace };
   const request = { ...parsed.value, ...more, user: user.value };
   return success(withTags(request, tagged.value));
 }

@@ -69,6 +69,7 @@ export type PaidRequest = Mutable<ModelOption> & {
   readonly stream: boolean;
   readonly user: string | null;
   readonly tags?: Tags | undefined;
+  readonly trace?: string | undefined;
   readonly dropped: readonly string[];
   readonly droppedNatively: readonly string[];
   readonly reply: ResponseWriter;

@@ -215,6 +215,7 @@ function generationOf(run: Run, outcome: Charge): Generation {
     estimated: outcome.estimated,
     finishReason: outcome.finishReason,
     ...(run.request.tags !== undefined && { tags: run.request.tags }),
+    ...(run.request.trace !== undefined && { trace: run.request.trace }),
     ...warmRouteOf(run, outcome),
     ...failedBefore(run, outcome.route.failed),
   };

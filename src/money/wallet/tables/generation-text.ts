@@ -19,7 +19,8 @@ type Rest = readonly [
   finishReason: string | null,
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
-  counted?: UnitCounts | null,
+  /** Units other than tokens. Also has the trace, because earlier releases ignore it here. */
+  counted?: (UnitCounts & Pick<Generation, "trace">) | null,
   tags?: Tags,
   purpose?: StoredPurpose | undefined,
 ];
@@ -59,7 +60,7 @@ function inOrder({ input, cached, cacheWrite, output, units }: Price): Price {
 }
 
 export function restOf(generation: Generation): string {
-  const { usage, failed, tags, purpose } = generation;
+  const { usage, failed, tags, trace, purpose } = generation;
   const hour = usage.cacheWriteHour ?? 0;
   const usual = [
     generation.streamed ? 1 : 0,
@@ -71,7 +72,8 @@ export function restOf(generation: Generation): string {
     generation.estimated ? 1 : 0,
     generation.finishReason,
   ] as const;
-  const counted = countedOf(usage);
+  const units = countedOf(usage);
+  const counted = trace === undefined ? units : { ...units, trace };
   const all = [...usual, hour, failed ?? null, counted, tags ?? {}, purpose] satisfies Rest;
   const given = [hour === 0 ? undefined : hour, failed, counted ?? undefined, tags, purpose];
   const last = given.findLastIndex((one) => one !== undefined);
@@ -98,7 +100,9 @@ export function generationIn(row: {
 }): Omit<Generation, "keyId"> {
   const rest = storedJson<Rest>(row.detail ?? "");
   const [streamed, cacheRead, cacheWrite, reasoning, firstByteMs, durationMs, ...more] = rest;
-  const [estimated, finishReason, cacheWriteHour = 0, failed = null, counted, tags, purpose] = more;
+  const [estimated, finishReason, cacheWriteHour = 0, failed = null, extra, tags, purpose] = more;
+  const { trace, ...counted } = { ...extra };
+  const hasTags = Object.keys(tags ?? {}).length > 0;
   const input = row.prompt_tokens - cacheRead - cacheWrite;
   const output = row.completion_tokens;
   const usage = { input, cacheRead, cacheWrite, output, reasoning, ...counted };
@@ -113,7 +117,8 @@ export function generationIn(row: {
     estimated: estimated === 1,
     finishReason,
     ...(failed !== null && { failed }),
-    ...(tags !== undefined && Object.keys(tags).length > 0 && { tags }),
+    ...(hasTags && { tags }),
+    ...(trace !== undefined && { trace }),
     ...(purpose !== undefined && { purpose }),
   };
 }
