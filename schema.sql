@@ -102,7 +102,7 @@ CREATE TABLE webhooks (
   created_at INTEGER NOT NULL,
   changed_at INTEGER NOT NULL, -- only rises
   format TEXT -- slack; null: the event as JSON
-) STRICT, WITHOUT ROWID;
+, receiver TEXT CHECK (json_valid(receiver))) STRICT, WITHOUT ROWID;
 CREATE INDEX webhooks_by_organization ON webhooks (org_id, created_at, id);
 
 CREATE TABLE events ( -- pending until the organization's wallet has logged them

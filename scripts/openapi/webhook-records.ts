@@ -15,8 +15,20 @@ const webhookFields = {
     .enum(WEBHOOK_FORMATS)
     .nullable()
     .describe(
-      "`slack`: messages for a Slack-compatible incoming webhook. Null: the event as JSON.",
+      "`slack`: messages for a Slack-compatible incoming webhook. `stripe_meter_events`, `openmeter`, `lago` and `otlp`: usage for these services. Null: the event as JSON.",
     ),
+  receiver: z
+    .strictObject({
+      event_name: z.string().nullable(),
+      customer: z
+        .string()
+        .nullable()
+        .describe("`end_user`, the default, or `tag:` and a tag's key."),
+      header: z.string().nullable(),
+      credential_changed_at: time.nullable().describe("Null: no credential."),
+    })
+    .nullable()
+    .describe("The settings of a usage format. The credential is never returned."),
   enabled: z.boolean(),
   disabled_reason: z.string().nullable(),
   previous_secret_until: time.nullable(),

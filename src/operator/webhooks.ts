@@ -46,7 +46,7 @@ export async function postReplay(call: OperatorCall): Promise<Answer> {
     since: (sinceMs, limit) => call.wallet(orgId).eventsSince(sinceMs, limit),
     queue: (events, replayId) => call.deliveries(orgId).replay(orgId, id, { events, replayId }),
     page: (query) => call.wallet(orgId).usageStream(query),
-    restart: (from) => call.deliveries(orgId).restartStream(orgId, id, from),
+    restart: (from, first) => call.deliveries(orgId).restartStream(orgId, id, from, first),
   });
 }
 

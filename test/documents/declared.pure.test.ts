@@ -241,6 +241,10 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   ],
   "Pending messages per webhook": ["events/webhooks/delivery-rows.do.ts PENDING_MAX"],
   "Ledger rows in a message of `usage.settled`": ["events/webhooks/usage-batches.do.ts BATCH_ROWS"],
+  "Characters of a receiver's credential, and of its event name": [
+    "events/webhooks/receiver-settings.ts CREDENTIAL_MAX",
+    "events/webhooks/receiver-settings.ts EVENT_NAME_MAX",
+  ],
   "Replays per webhook; events per replay": ["events/webhooks/replay.route.ts REPLAY_MAX"],
   "Hours per usage response": ["money/wallet/routes/usage.route.ts HOURS_MAX"],
   "Days per usage response; groups": [

@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { Webhook } from "standardwebhooks";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it, vi } from "vitest";
+import { unsealSecret } from "../../src/events/webhooks/webhook-secrets.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import type { WebhookDeliveries } from "../../src/events/webhooks/webhook-deliveries.do.ts";
 import { addCredits } from "../contract/client.ts";
@@ -50,6 +51,19 @@ it("webhook secrets are encrypted again after KEY_SECRETS is replaced, so that t
       type: "balance.credited",
     });
   }
+});
+
+it("credentials of usage receivers are encrypted again after KEY_SECRETS is replaced", async () => {
+  const settings = { credential: "rk_1", event_name: "ai" };
+  const more = { types: ["usage.settled"], format: "stripe_meter_events", receiver: settings };
+  const hook = await made("meters.turnpike.dev", more);
+  await runScheduled(bindings(`${NEWER},${env.KEY_SECRETS}`));
+  const row = env.DB.prepare("SELECT receiver FROM webhooks WHERE id = ?").bind(hook.id);
+  const stored = await row.first<string>("receiver");
+  const { sealed, eventName } = JSON.parse(stored ?? "") as { sealed: string; eventName: string };
+  expect([sealed, eventName]).toEqual([expect.stringMatching(/^z\./), "ai"]);
+  const keySecrets = [{ id: "z", secret: NEWER.slice(2) }];
+  expect(await unsealSecret(sealed, hook.id, keySecrets)).toBe("rk_1");
 });
 
 it("a webhook secret that no KEY_SECRETS can decrypt causes an alert at the next sweep, and no change", async () => {

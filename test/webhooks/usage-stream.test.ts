@@ -1,46 +1,22 @@
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Webhook } from "standardwebhooks";
-import type { Micros } from "../../src/shared/money.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/shared/clock.ts";
-import { nextDue } from "../../src/events/webhooks/delivery-rows.do.ts";
-import { selectReceivers } from "../../src/events/webhooks/receiver-rows.do.ts";
 import { admin, errorOf, openAccount } from "../contract/client.ts";
 import { effort } from "../effort.ts";
-import { credit, GENERATION, holdOf, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
+import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
-import { account, alarm, ask, deliveriesOf, LONG, made, object } from "./receivers.ts";
+import { account, ask, deliveriesOf, made, object } from "./receivers.ts";
 import { receivers, to, useReceivers } from "./receivers.ts";
+import { charge, deliver } from "./stream-desk.ts";
 import { ReceivedLedger } from "./received-ledger.ts";
 import type { UsageMessage } from "./received-ledger.ts";
 
 useReceivers();
 
-const types = ["the event usage.settled"];
+const types = ["usage.settled"];
 const HOST = "usage.turnpike.dev";
-
-async function charge(stub: Stub, amount: number, more: object = {}): Promise<string> {
-  const request = holdOf(amount);
-  valueOf(await stub.hold(request));
-  const generation = { ...GENERATION, ...more };
-  valueOf(await stub.settle({ id: request.id, cost: amount as Micros, generation }));
-  return request.id;
-}
-
-/** Sends everything that is due at this time. */
-async function deliver(atMs: number): Promise<void> {
-  setClock(atMs);
-  await alarm();
-  await vi.waitFor(async () => {
-    const due = await runInDurableObject(object(), (_, { storage }) =>
-      selectReceivers(storage.sql)
-        .filter(({ webhook, ending }) => webhook.disabledReason === null && ending === null)
-        .map((one) => nextDue(storage.sql, one) ?? Infinity),
-    );
-    expect(Math.min(...due)).toBeGreaterThan(atMs);
-  }, LONG);
-}
 
 async function ledgerOf(stub: Stub): Promise<Map<number, number>> {
   const { rows } = valueOf(await stub.ledger(0, 10_000));

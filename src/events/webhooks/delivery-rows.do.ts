@@ -35,6 +35,10 @@ export type StreamState = {
   /** Next read of the ledger. `idleMs` grows while there are no new rows. */
   readonly nextAt: number;
   readonly idleMs: number;
+  /** Number of rows of a rejected batch that are still to be sent one by one. */
+  readonly singles?: number;
+  /** The time of the newest row that was sent. */
+  readonly sentMs?: number;
 };
 
 export type DueDelivery = {

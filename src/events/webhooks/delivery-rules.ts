@@ -1,4 +1,7 @@
 import type { Attempt } from "../../shared/contracts/deliveries.ts";
+import { refuse } from "../../shared/failure.ts";
+import type { Refusal } from "../../shared/failure.ts";
+
 const RETRIES_MS: readonly number[] = [
   5_000,
   5 * 60_000,
@@ -103,4 +106,13 @@ async function firstBytes(response: Response): Promise<string> {
   }
   await reader.cancel().catch(() => undefined);
   return new TextDecoder().decode(bytes.subarray(0, length));
+}
+
+export function noSuchDelivery(): Refusal {
+  return refuse({ kind: "not_found", message: "No such delivery." });
+}
+
+export function disabled(): Refusal {
+  const message = "This webhook is disabled. Enable it first.";
+  return refuse({ kind: "conflict", message, param: null, code: "webhook_disabled" });
 }

@@ -71,7 +71,7 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
 /** A new stream starts at the time of the change. */
 function streamAfter(before: StreamState | null, webhook: Webhook): StreamState | null {
   if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;
-  return { from: before?.from ?? { sinceMs: webhook.changedAt }, nextAt: 0, idleMs: 0 };
+  return { from: { sinceMs: webhook.changedAt }, ...before, nextAt: 0, idleMs: 0 };
 }
 
 export function writeStream(sql: SqlStorage, webhookId: string, stream: StreamState | null): void {

@@ -4,7 +4,12 @@ import { accepted, readFields } from "../../shared/http/endpoint.ts";
 import type { Answer, View } from "../../shared/http/endpoint.ts";
 import { moment } from "../../shared/http/parse-body.ts";
 import { timestamp } from "../../shared/clock.ts";
-import type { StreamPage, StreamQuery, StreamStart } from "../../shared/contracts/usage-stream.ts";
+import type {
+  StreamFirst,
+  StreamPage,
+  StreamQuery,
+  StreamStart,
+} from "../../shared/contracts/usage-stream.ts";
 import type { EventRecord } from "../../shared/event.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -27,7 +32,7 @@ type Steps = {
   readonly since: (sinceMs: number, limit: number) => Promise<Result<readonly EventRecord[]>>;
   readonly queue: (events: readonly EventRecord[], replayId: string) => Promise<Result<number>>;
   readonly page: (query: StreamQuery) => Promise<Result<StreamPage>>;
-  readonly restart: (from: StreamStart) => Promise<Result<null>>;
+  readonly restart: (from: StreamStart, first?: StreamFirst) => Promise<Result<null>>;
 };
 
 /**
@@ -45,7 +50,8 @@ export async function replayRoute(c: AppContext): Promise<Answer> {
     queue: (events, replayId) =>
       deliveriesOf(c, (object) => object.replay(orgId, id, { events, replayId })),
     page: (query) => readObject(() => wallet(orgId).usageStream(query)),
-    restart: (from) => deliveriesOf(c, (object) => object.restartStream(orgId, id, from)),
+    restart: (from, first) =>
+      deliveriesOf(c, (object) => object.restartStream(orgId, id, from, first)),
   });
 }
 
@@ -65,7 +71,10 @@ export async function startReplay(
   const from = usageSince === undefined ? { afterSeq: afterSeq ?? 0 } : { sinceMs: usageSince };
   const page = await steps.page({ from, limit: 1 });
   if (!page.ok) return page;
-  const restarted = await steps.restart(page.value.from);
+  const [row] = page.value.rows;
+  const param = usageSince === undefined ? "after_seq" : "usage_since";
+  const first = row === undefined ? undefined : { atMs: row.createdAt, param };
+  const restarted = await steps.restart(page.value.from, first);
   return restarted.ok
     ? accepted({ queued: 0, next_since: null, after_seq: page.value.from.seq })
     : restarted;

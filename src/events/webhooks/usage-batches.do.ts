@@ -1,13 +1,22 @@
-import { MINUTE_MS } from "../../shared/clock.ts";
+import { HOUR_MS, MINUTE_MS } from "../../shared/clock.ts";
 import { USAGE_SETTLED } from "../../shared/event.ts";
-import type { Result } from "../../shared/failure.ts";
+import { invalid } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { logWarning } from "../../shared/log.ts";
-import type { StreamPage, StreamQuery, StreamStart } from "../../shared/contracts/usage-stream.ts";
+import type {
+  StreamFirst,
+  StreamPage,
+  StreamQuery,
+  StreamStart,
+} from "../../shared/contracts/usage-stream.ts";
 import { recordAttempt } from "./attempt-rows.do.ts";
 import { DELIVERY_ID } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
 import { selectReceivers, writeStream } from "./receiver-rows.do.ts";
+import { eventCall, usageCalls } from "./send-calls.ts";
+import type { Call } from "./send-calls.ts";
+import { usageFormat } from "./usage-formats.ts";
 import { usageMessage } from "./usage-message.ts";
 
 /** Ledger rows per message (about 40 KiB). */
@@ -16,10 +25,15 @@ const IDLE_MAX_MS = 10 * MINUTE_MS;
 /** Pages without streamed rows that one read can skip. */
 const SKIPPED_MAX = 20;
 
-/** A batch to send, with the positions before and after it. */
+/** Statuses with which a receiver rejects the rows themselves. */
+const REJECTED: ReadonlySet<number | null> = new Set([400, 413, 422]);
+
+/** A batch to send, with the positions before and after it. `sentMs` is the time of its last row. */
 export type Batch = {
   readonly due: DueDelivery;
-  readonly body: string;
+  readonly calls: readonly [Call, ...Call[]];
+  readonly rows: number;
+  readonly sentMs: number;
   readonly from: StreamStart;
   readonly next: StreamStart;
 };
@@ -44,22 +58,30 @@ export async function nextBatch(
   before: DueDelivery | null,
 ): Promise<Batch | null> {
   const { id, orgId } = webhook;
+  const isMeter = usageFormat(webhook.format) !== null;
+  const limit = (stream.singles ?? 0) > 0 ? 1 : BATCH_ROWS;
   let { from } = stream;
   for (let pages = 0; pages < SKIPPED_MAX; pages++) {
+    const resumeMs = isMeter ? stream.sentMs : undefined;
     // oxlint-disable-next-line no-await-in-loop -- one page at a time
-    const page = await read({ from, limit: BATCH_ROWS });
+    const page = await read({ from, limit, ...(resumeMs !== undefined && { resumeMs }) });
     if (!page.ok) {
       logWarning("usage_unreadable", { org_id: orgId, webhook_id: id });
       wait(storage, { id, stream, from }, { nowMs, idleMs: MINUTE_MS, before });
       return null;
     }
     const { rows, next } = page.value;
-    if (rows.length > 0) {
-      const message = usageMessage(orgId, page.value);
+    const last = rows.at(-1);
+    const message = usageMessage(orgId, page.value);
+    const [first, ...more] = isMeter
+      ? usageCalls(webhook, rows)
+      : rows.map(() => eventCall(webhook, message.body)).slice(0, 1);
+    if (first !== undefined && last !== undefined) {
       const due = storage.transactionSync(() =>
         putBatch(storage.sql, id, { ...message, nowMs, before }),
       );
-      return { due, body: message.body, from: stream.from, next };
+      const position = { from: stream.from, next, sentMs: last.createdAt };
+      return { due, calls: [first, ...more], rows: rows.length, ...position };
     }
     if (next.seq === page.value.from.seq) break;
     from = next;
@@ -78,7 +100,7 @@ function wait(
     const { nowMs, idleMs, before } = to;
     if (before !== null) deleteDelivery(storage.sql, before);
     if (isUnmoved(storage.sql, id, stream.from)) {
-      writeStream(storage.sql, id, { from, nextAt: nowMs + idleMs, idleMs });
+      writeStream(storage.sql, id, { ...stream, from, nextAt: nowMs + idleMs, idleMs });
     }
   });
 }
@@ -116,20 +138,49 @@ function putBatch(
 }
 
 /**
- * Records an attempt. After a success, moves to the next batch, unless a replay moved the position.
+ * Records an attempt. After a success, moves to the next batch, unless a replay moved the position. If the
+ * receiver rejects a batch, sends its rows one by one. A trace that it rejects alone is skipped.
  */
 export function recordBatch(
   storage: DurableObjectStorage,
-  attempt: Parameters<typeof recordAttempt>[1] & { readonly batch: Batch },
+  attempt: Parameters<typeof recordAttempt>[1] & {
+    readonly batch: Batch;
+    readonly receiver: Receiver;
+  },
   then: { readonly nowMs: number; readonly ending: string | null },
 ): void {
-  const { webhookId, batch, sending } = attempt;
+  const { webhookId, batch, sending, receiver } = attempt;
   const { nowMs } = then;
+  const { error, status } = sending.attempt;
+  const isRejected = error !== null && REJECTED.has(status);
+  const { isTrace = false } = usageFormat(receiver.webhook.format) ?? {};
+  const isSkipped = isRejected && isTrace && batch.rows === 1;
+  const { stream } = receiver;
+  const sentMs = Math.max(batch.sentMs, stream?.sentMs ?? 0);
   storage.transactionSync(() => {
-    recordAttempt(storage, attempt, { ...then, nextAt: nowMs }); // the pause delays the next attempt
-    if (sending.attempt.error !== null || !isUnmoved(storage.sql, webhookId, batch.from)) return;
-    writeStream(storage.sql, webhookId, { from: batch.next, nextAt: nowMs, idleMs: 0 });
+    recordAttempt(storage, attempt, { ...then, nextAt: isSkipped ? null : nowMs }); // the pause delays the next attempt
+    if (!isUnmoved(storage.sql, webhookId, batch.from)) return;
+    if (error === null || isSkipped) {
+      const singles = Math.max(0, (stream?.singles ?? 0) - 1);
+      const position = { from: batch.next, nextAt: nowMs, idleMs: 0 };
+      writeStream(storage.sql, webhookId, { ...position, singles, sentMs });
+    } else if (isRejected && batch.rows > 1 && stream !== null) {
+      writeStream(storage.sql, webhookId, { ...stream, nextAt: nowMs, singles: batch.rows });
+    }
   });
+}
+
+/** Rejects a replay of requests that the receiver would count twice. */
+export function refuseRepeat(
+  { format }: Receiver["webhook"],
+  { sentMs = -1 }: StreamState,
+  { first, nowMs }: { readonly first: StreamFirst | undefined; readonly nowMs: number },
+): Refusal | null {
+  const { repeatMs = Infinity } = usageFormat(format) ?? {};
+  if (first === undefined || first.atMs > sentMs || first.atMs >= nowMs - repeatMs) return null;
+  const hours = repeatMs / HOUR_MS;
+  const message = `The receiver would count requests of more than ${hours} hours ago twice. Start at a later row.`;
+  return invalid(message, first.param);
 }
 
 function isUnmoved(sql: SqlStorage, webhookId: string, from: StreamStart): boolean {

@@ -4,12 +4,12 @@ import { elapsedMs, now } from "../../shared/clock.ts";
 import { mintEventId, USAGE_SETTLED } from "../../shared/event.ts";
 import type { Actor, EventRecord, EventType } from "../../shared/event.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
-import type { Refusal, Result } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
 import { readObject } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
-import type { StreamQuery, StreamStart } from "../../shared/contracts/usage-stream.ts";
+import type { StreamFirst, StreamQuery, StreamStart } from "../../shared/contracts/usage-stream.ts";
 import { makeTables, openTables } from "../../shared/tables.do.ts";
 import { within } from "../../shared/timers.ts";
 import type {
@@ -35,7 +35,7 @@ import type { DueDelivery, Receiver } from "./delivery-rows.do.ts";
 import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.ts";
 import type { AttemptRecord } from "./attempt-rows.do.ts";
 import { DELIVERY_TABLES } from "./delivery-tables.do.ts";
-import { attemptDelivery, retryAt, disableReason } from "./delivery-rules.ts";
+import { disabled, disableReason, noSuchDelivery, retryAt } from "./delivery-rules.ts";
 import { Notifications } from "../notifications/send-notifications.ts";
 import {
   countTest,
@@ -44,9 +44,11 @@ import {
   selectReceivers,
   writeStream,
 } from "./receiver-rows.do.ts";
-import { isStreamDue, nextBatch, recordBatch } from "./usage-batches.do.ts";
+import { usageFormat } from "./usage-formats.ts";
+import { isStreamDue, nextBatch, recordBatch, refuseRepeat } from "./usage-batches.do.ts";
 import type { Batch } from "./usage-batches.do.ts";
-import { openSecrets, signatures } from "./webhook-secrets.ts";
+import { eventCall, openKeys, sendCalls, UNREADABLE } from "./send-calls.ts";
+import type { Call, Keys } from "./send-calls.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
@@ -101,6 +103,10 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
     const nowMs = now(this.env);
+    const { webhook } = found.value;
+    if (usageFormat(webhook.format) !== null) {
+      return invalid(`The format "${webhook.format}" has no test message.`, "format");
+    }
     const { sql } = this.ctx.storage;
     const retryAfterMs = countTest(sql, webhookId, { limit: TESTS_MAX, nowMs });
     if (retryAfterMs > 0) {
@@ -119,8 +125,9 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       subject: webhookId,
       data: {},
     };
-    const { webhook } = found.value;
-    const { attempt } = await this.#send(webhook, event.id, messageBody(webhook, event));
+    const { attempt } = await this.#send(webhook, event.id, [
+      eventCall(webhook, messageBody(webhook, event)),
+    ]);
     if (attempt.error === null) {
       endPause(sql, webhookId);
       this.#move();
@@ -149,7 +156,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   async resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>> {
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isOn(found.value)) return switchedOff();
+    if (!isOn(found.value)) return disabled();
     const { storage } = this.ctx;
     const resent = resendDeliveries(storage, webhookId, { which, nowMs: now(this.env) });
     if (resent === 0 && "deliveryId" in which) {
@@ -167,7 +174,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   ): Promise<Result<number>> {
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isOn(found.value)) return switchedOff();
+    if (!isOn(found.value)) return disabled();
     const replay = { events, replayId, nowMs: now(this.env) };
     const queued = requeueEvents(this.ctx.storage, found.value, replay);
     if (queued === null) {
@@ -179,14 +186,27 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return success(queued);
   }
 
-  async restartStream(orgId: string, webhookId: string, from: StreamStart): Promise<Result<null>> {
+  async restartStream(
+    orgId: string,
+    webhookId: string,
+    from: StreamStart,
+    first?: StreamFirst,
+  ): Promise<Result<null>> {
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isOn(found.value)) return switchedOff();
-    if (found.value.stream === null) {
+    if (!isOn(found.value)) return disabled();
+    const { stream } = found.value;
+    if (stream === null) {
       return invalid(`This webhook's types don't include ${USAGE_SETTLED}.`, "types");
     }
-    writeStream(this.ctx.storage.sql, webhookId, { from, nextAt: now(this.env), idleMs: 0 });
+    const refused = refuseRepeat(found.value.webhook, stream, { first, nowMs: now(this.env) });
+    if (refused !== null) return refused;
+    writeStream(this.ctx.storage.sql, webhookId, {
+      ...stream,
+      from,
+      nextAt: now(this.env),
+      idleMs: 0,
+    });
     this.#move();
     return success(null);
   }
@@ -236,14 +256,15 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const batch = await this.#nextBatch(receiver, queued);
     const due = batch?.due ?? queued;
     if (due === null || (due.type === USAGE_SETTLED && batch === null)) return false;
-    const sending = await this.#send(receiver.webhook, due.eventId, batch?.body ?? due.body);
+    const calls = batch?.calls ?? ([eventCall(receiver.webhook, due.body)] as const);
+    const sending = await this.#send(receiver.webhook, due.eventId, calls);
     const ending = this.#record(receiver, { due, sending, batch });
     if (ending !== null) await this.#endAll();
     return true;
   }
 
   #record(
-    { webhook, failingSince }: Receiver,
+    receiver: Receiver,
     {
       due,
       sending,
@@ -254,15 +275,16 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       readonly batch: Batch | null;
     },
   ): string | null {
-    const { attempt } = sending;
+    const { webhook, failingSince } = receiver;
     const nowMs = now(this.env);
+    const { attempt } = sending;
     const since = { failingSince: failingSince ?? nowMs, nowMs };
     const ending = attempt.error === null ? null : disableReason(attempt, since);
     const record = { webhookId: webhook.id, due, sending };
     if (batch === null) {
       const nextAt = attempt.error === null ? null : retryAt(due.attempts + 1, nowMs);
       recordAttempt(this.ctx.storage, record, { nowMs, nextAt, ending });
-    } else recordBatch(this.ctx.storage, { ...record, batch }, { nowMs, ending });
+    } else recordBatch(this.ctx.storage, { ...record, batch, receiver }, { nowMs, ending });
     return ending;
   }
 
@@ -276,40 +298,31 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return nextBatch({ storage: this.ctx.storage, read, nowMs }, { ...receiver, stream }, queued);
   }
 
-  async #send(webhook: Webhook, eventId: string, body: string): Promise<AttemptRecord> {
-    const secrets = await this.#secretsOf(webhook);
-    if (secrets.length === 0) {
+  async #send(
+    webhook: Webhook,
+    eventId: string,
+    calls: readonly [Call, ...Call[]],
+  ): Promise<AttemptRecord> {
+    const keys = await this.#keysOf(webhook);
+    if (keys === null) {
       logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });
-      const error = "secret_unreadable";
-      const attempt = { status: null, error, answer: "", durationMs: 0, retryAfterMs: null };
-      return { attempt, headers: null };
+      return UNREADABLE;
     }
-    const seconds = Math.floor(now(this.env) / 1000);
-    const headers = {
-      "content-type": "application/json",
-      "user-agent": "turnpike-webhooks",
-      "webhook-id": eventId,
-      "webhook-timestamp": String(seconds),
-      "webhook-signature": await signatures({ id: eventId, seconds, body }, secrets),
-    };
     const timeoutMs = numberVar(this.env, "WEBHOOK_TIMEOUT_MS");
     const clock = { timeoutMs, elapsed: elapsedMs, nowMs: now(this.env) };
-    return { attempt: await attemptDelivery(webhook.url, { headers, body }, clock), headers };
+    return sendCalls(calls, { keys, eventId, clock });
   }
 
-  /**
-   * Returns a webhook's secrets. Reads them again if they can't be decrypted, because KEY_SECRETS
-   * may have changed.
-   */
-  async #secretsOf(webhook: Webhook): Promise<readonly string[]> {
+  /** If the secrets or credential can't be decrypted, reads them again, because KEY_SECRETS may have changed. */
+  async #keysOf(webhook: Webhook): Promise<Keys | null> {
     const parsed = configOf(this.env);
-    if (!parsed.ok) return [];
+    if (!parsed.ok) return null;
     const { keySecrets } = parsed.config;
-    const known = await openSecrets(webhook, keySecrets, now(this.env));
-    if (known.length > 0) return known;
+    const known = await openKeys(webhook, keySecrets, now(this.env));
+    if (known !== null) return known;
     await this.#reload(webhook.orgId);
     const found = this.#receivers().find((one) => one.webhook.id === webhook.id);
-    return found === undefined ? [] : openSecrets(found.webhook, keySecrets, now(this.env));
+    return found === undefined ? null : openKeys(found.webhook, keySecrets, now(this.env));
   }
 
   async #endAll(): Promise<void> {
@@ -375,15 +388,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   #receivers(): readonly Receiver[] {
     return this.#isMade() ? selectReceivers(this.ctx.storage.sql) : [];
   }
-}
-
-function noSuchDelivery(): Refusal {
-  return refuse({ kind: "not_found", message: "No such delivery." });
-}
-
-function switchedOff(): Refusal {
-  const message = "This webhook is disabled. Enable it first.";
-  return refuse({ kind: "conflict", message, param: null, code: "webhook_disabled" });
 }
 
 function isOn({ webhook, ending }: Receiver): boolean {

@@ -8,16 +8,18 @@ import type {
 import type { View } from "../../shared/http/endpoint.ts";
 import { timestamp } from "../../shared/clock.ts";
 import type { Result } from "../../shared/failure.ts";
+import { receiverView } from "./receiver-settings.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 export function webhookView(webhook: Webhook, nowMs: number): View {
-  const { id, url, types: wanted, format, disabledReason, secrets, createdAt } = webhook;
+  const { id, url, types: wanted, format, receiver, disabledReason, secrets, createdAt } = webhook;
   const until = secrets[1]?.until ?? null;
   return {
     id,
     url,
     types: wanted,
     format,
+    receiver: receiverView(receiver),
     enabled: disabledReason === null,
     disabled_reason: disabledReason,
     previous_secret_until: until === null || until <= nowMs ? null : timestamp(until),

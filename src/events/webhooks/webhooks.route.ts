@@ -5,9 +5,9 @@ import type { Answer } from "../../shared/http/endpoint.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOf } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
-import { USAGE_SETTLED, WEBHOOK_TYPES } from "../../shared/event.ts";
+import { WEBHOOK_TYPES } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
-import { flattenResult, invalid, refuse, success } from "../../shared/failure.ts";
+import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
@@ -15,6 +15,9 @@ import { logWarning, reasonOf } from "../../shared/log.ts";
 import { readObject } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import type { DeliveriesCalls, Attempt } from "../../shared/contracts/deliveries.ts";
+import { checkedFormat, receiverAfter, receiverSchema, sealReceiver } from "./receiver-settings.ts";
+import type { ReceiverFields } from "./receiver-settings.ts";
+import type { ReceiverSettings } from "./usage-formats.ts";
 import { mintSecret, sealSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 import { webhookUrl } from "./webhook-url.ts";
@@ -45,11 +48,13 @@ export const newWebhookSchema = z.object({
   url: z.string(),
   types: z.optional(types),
   format: z.optional(format),
+  receiver: z.optional(receiverSchema),
 });
 export const webhookChangeSchema = z.object({
   url: z.optional(z.string()),
   types: z.optional(types),
   format: z.optional(format),
+  receiver: z.optional(receiverSchema),
   enabled: z.optional(z.boolean()),
 });
 export const webhookRotationSchema = z.object({
@@ -74,6 +79,8 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   const id = mintId(WEBHOOK_ID, by.nowMs);
   const fresh = await freshSecret(c, id);
   if (!fresh.ok) return fresh;
+  const sealed = await sealedReceiver(c, id, fields.value.receiver);
+  if (!sealed.ok) return sealed;
   const webhook: Webhook = {
     id,
     orgId: admitted.caller.orgId,
@@ -81,11 +88,12 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
     types: each(fields.value.types) ?? null,
     secrets: [fresh.value.stored],
     format: fields.value.format ?? null,
+    receiver: sealed.value ?? null,
     disabledReason: null,
     createdAt: by.nowMs,
     changedAt: by.nowMs,
   };
-  const fits = checked(webhook);
+  const fits = checkedFormat(webhook);
   if (!fits.ok) return fits;
   const made = flattenResult(await book(c, () => insertWebhook(c.env.DB, webhook, by)));
   if (!made.ok) return made;
@@ -110,15 +118,23 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   const wanted = each(fields.value.types);
   const url = given === undefined ? null : webhookUrl(given, c.var.config.sandbox);
   if (typeof url === "string") return invalidUrl(url);
-  const changed = await change(c, false, (before) =>
-    checked({
+  const sealed = await sealedReceiver(c, c.req.param("id") ?? "", fields.value.receiver);
+  if (!sealed.ok) return sealed;
+  const changed = await change(c, false, (before) => {
+    const shape = {
       url: url?.href ?? before.url,
+      format: requested === undefined ? before.format : requested,
+    };
+    const receiver = receiverAfter(before, shape, sealed.value);
+    if (!receiver.ok) return receiver;
+    return checkedFormat({
+      ...shape,
       types: wanted === undefined ? before.types : wanted,
       secrets: before.secrets,
-      format: requested === undefined ? before.format : requested,
+      receiver: receiver.value,
       disabledReason: reasonAfter(before.disabledReason, enabled),
-    }),
-  );
+    });
+  });
   return changed.ok ? success(webhookView(changed.value, now(c.env))) : changed;
 }
 
@@ -175,10 +191,16 @@ function each<T, N extends null | undefined>(list: readonly T[] | N): readonly T
   return list && [...new Set(list)];
 }
 
-function checked<T extends Pick<Webhook, "types" | "format">>(webhook: T): Result<T> {
-  const isStream = webhook.types?.includes(USAGE_SETTLED) === true;
-  if (!isStream || webhook.format !== "slack") return success(webhook);
-  return invalid(`The format "slack" doesn't support the type "${USAGE_SETTLED}".`, "types");
+/** Returns undefined or null if the fields are. */
+async function sealedReceiver(
+  c: AppContext,
+  webhookId: string,
+  fields: ReceiverFields | undefined,
+): Promise<Result<ReceiverSettings | null | undefined>> {
+  const [by] = c.var.config.keySecrets;
+  if (by === undefined) return refuse({ kind: "misconfigured" });
+  if (fields === undefined || fields === null) return success(fields);
+  return success(await sealReceiver(fields, webhookId, { by, nowMs: now(c.env) }));
 }
 
 function reasonAfter(before: string | null, enabled: boolean | undefined): string | null {

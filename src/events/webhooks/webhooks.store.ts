@@ -5,6 +5,9 @@ import { eventIfChanged } from "../../shared/events.store.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { logAlert } from "../../shared/log.ts";
+import { receiverView } from "./receiver-settings.ts";
+import type { ReceiverSettings } from "./usage-formats.ts";
+import { USAGE_FORMAT_NAMES } from "./usage-formats.ts";
 import { resealedSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 import { storedJson } from "../../shared/stored-json.ts";
@@ -13,7 +16,7 @@ import { storedJson } from "../../shared/stored-json.ts";
 const WEBHOOKS_MAX = 5;
 
 /** Formats other than JSON events. */
-export const WEBHOOK_FORMATS = ["slack"] as const;
+export const WEBHOOK_FORMATS = ["slack", ...USAGE_FORMAT_NAMES] as const;
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
 /** A row of `webhooks`. `types` null means all event types. Times are Unix ms. */
@@ -25,6 +28,8 @@ export type Webhook = {
   readonly secrets: readonly SealedSecret[];
   /** Absent in copies of an earlier release. */
   readonly format: WebhookFormat | null;
+  /** Of a usage format. Absent, like null, in copies of an earlier release. */
+  readonly receiver?: ReceiverSettings | null;
   readonly disabledReason: string | null;
   readonly createdAt: number;
   readonly changedAt: number;
@@ -37,6 +42,7 @@ type StoredWebhook = {
   types: string | null;
   secrets: string;
   format: WebhookFormat | null;
+  receiver: string | null;
   disabled_reason: string | null;
   created_at: number;
   changed_at: number;
@@ -84,8 +90,8 @@ export async function insertWebhook(
   const [inserted] = await db.batch<StoredWebhook>([
     db
       .prepare(
-        `INSERT INTO webhooks (id, org_id, url, types, secrets, created_at, changed_at, format)
-         SELECT ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8 WHERE ${LIVES}
+        `INSERT INTO webhooks (id, org_id, url, types, secrets, created_at, changed_at, format, receiver)
+         SELECT ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9 WHERE ${LIVES}
            AND (SELECT count(*) FROM webhooks WHERE org_id = ?3) < ${WEBHOOKS_MAX} RETURNING *`,
       )
       .bind(
@@ -97,6 +103,7 @@ export async function insertWebhook(
         JSON.stringify(webhook.secrets),
         webhook.createdAt,
         webhook.format,
+        receiverText(webhook),
       ),
     changeEvent(db, webhook, { type: "webhook.created", data: { host: hostOf(url), types }, by }),
   ]);
@@ -109,7 +116,7 @@ export async function insertWebhook(
 
 export type WebhookChange = Pick<
   Webhook,
-  "url" | "types" | "secrets" | "disabledReason" | "format"
+  "url" | "types" | "secrets" | "disabledReason" | "format" | "receiver"
 >;
 
 /**
@@ -130,7 +137,7 @@ export async function updateWebhook(
   const [updated] = await db.batch<StoredWebhook>([
     db
       .prepare(
-        `UPDATE webhooks SET url = ?4, types = ?5, secrets = ?6, disabled_reason = ?7, changed_at = ?8, format = ?10
+        `UPDATE webhooks SET url = ?4, types = ?5, secrets = ?6, disabled_reason = ?7, changed_at = ?8, format = ?10, receiver = ?11
          WHERE id = ?2 AND org_id = ?3 AND changed_at = ?9 AND ${LIVES} RETURNING *`,
       )
       .bind(
@@ -144,6 +151,7 @@ export async function updateWebhook(
         changedAt,
         before.changedAt,
         change.format,
+        receiverText(change),
       ),
     ...(data === null ? [] : [changeEvent(db, before, { type, data, by })]),
   ]);
@@ -152,15 +160,20 @@ export async function updateWebhook(
 }
 
 function changesTold(before: Webhook, change: WebhookChange): EventData | null {
-  const plain = ({ types, disabledReason, format }: WebhookChange) => ({
+  const plain = ({ types, disabledReason, format, receiver }: WebhookChange) => ({
     types,
     format,
+    receiver: receiverView(receiver),
     enabled: disabledReason === null,
   });
   const other = changesOf(plain(before), plain(change));
   if (change.url === before.url) return other;
   const host = { from: hostOf(before.url), to: hostOf(change.url) };
   return { changes: { host, ...other?.changes } };
+}
+
+function receiverText({ receiver = null }: Pick<Webhook, "receiver">): string | null {
+  return receiver === null ? null : JSON.stringify(receiver);
 }
 
 /** Omits the path and query, which may be secret. */
@@ -194,27 +207,49 @@ export async function resealSecrets(
 ): Promise<void> {
   const { results } = await db
     .prepare(
-      `SELECT id, org_id, secrets FROM webhooks WHERE EXISTS (SELECT 1 FROM json_each(secrets)
-         WHERE instr(value ->> 'sealed', ?1 || '.') <> 1) ORDER BY changed_at DESC LIMIT ${RESEALED_MAX}`,
+      `SELECT id, org_id, secrets, receiver FROM webhooks WHERE EXISTS (SELECT 1 FROM json_each(secrets)
+         WHERE instr(value ->> 'sealed', ?1 || '.') <> 1) OR instr(receiver ->> 'sealed', ?1 || '.') <> 1
+       ORDER BY changed_at DESC LIMIT ${RESEALED_MAX}`,
     )
     .bind(keySecrets[0]?.id ?? "")
-    .all<Pick<StoredWebhook, "id" | "org_id" | "secrets">>();
-  for (const { id, org_id: orgId, secrets } of results) {
-    const sealed = storedJson<SealedSecret[]>(secrets);
+    .all<StoredSecrets>();
+  for (const row of results) {
     // oxlint-disable-next-line no-await-in-loop -- few, and rarely
-    const anew = await Promise.all(sealed.map((one) => resealedSecret(one, id, keySecrets)));
-    if (anew[0] === null) logAlert("webhook_secret_unreadable", { org_id: orgId, webhook_id: id });
-    const kept = JSON.stringify(anew.map((one, i) => one ?? sealed[i]));
-    if (kept === secrets) continue;
+    const kept = await resealedRow(row, keySecrets);
+    if (kept.secrets === row.secrets && kept.receiver === row.receiver) continue;
     // oxlint-disable-next-line no-await-in-loop -- likewise
     await db
-      .prepare("UPDATE webhooks SET secrets = ?3 WHERE id = ?1 AND secrets = ?2")
-      .bind(id, secrets, kept)
+      .prepare(
+        "UPDATE webhooks SET secrets = ?3, receiver = ?5 WHERE id = ?1 AND secrets = ?2 AND receiver IS ?4",
+      )
+      .bind(row.id, row.secrets, kept.secrets, row.receiver, kept.receiver)
       .run();
   }
 }
 
-/** Disables a webhook and records an event, unless it was changed meanwhile. */
+type StoredSecrets = Pick<StoredWebhook, "id" | "org_id" | "secrets" | "receiver">;
+
+async function resealedRow(
+  { id, org_id: orgId, secrets, receiver }: StoredSecrets,
+  keySecrets: readonly KeySecret[],
+): Promise<Pick<StoredWebhook, "secrets" | "receiver">> {
+  const signing = storedJson<SealedSecret[]>(secrets);
+  const settings = receiver === null ? null : storedJson<ReceiverSettings>(receiver);
+  const { sealed } = settings ?? {};
+  const old = sealed === undefined ? signing : [...signing, { sealed, until: null }];
+  const anew = await Promise.all(old.map((one) => resealedSecret(one, id, keySecrets)));
+  const credential = anew[signing.length];
+  if (anew[0] === null || credential === null) {
+    logAlert("webhook_secret_unreadable", { org_id: orgId, webhook_id: id });
+  }
+  const kept = anew.slice(0, signing.length).map((one, i) => one ?? signing[i]);
+  return {
+    secrets: JSON.stringify(kept),
+    receiver: credential ? JSON.stringify({ ...settings, sealed: credential.sealed }) : receiver,
+  };
+}
+
+/** Disables a webhook and records an event, unless the webhook was changed meanwhile. */
 export async function disableWebhook(
   db: D1Database,
   webhook: Pick<Webhook, "id" | "orgId" | "changedAt">,
@@ -273,6 +308,7 @@ function webhookOf(row: StoredWebhook): Webhook {
     types: row.types === null ? null : storedJson<WebhookType[]>(row.types),
     secrets: storedJson<SealedSecret[]>(row.secrets),
     format: row.format,
+    receiver: row.receiver === null ? null : storedJson<ReceiverSettings>(row.receiver),
     disabledReason: row.disabled_reason,
     createdAt: row.created_at,
     changedAt: row.changed_at,

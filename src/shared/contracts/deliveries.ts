@@ -1,6 +1,6 @@
 import type { Actor, EventRecord } from "../event.ts";
 import type { Result } from "../failure.ts";
-import type { StreamStart } from "./usage-stream.ts";
+import type { StreamFirst, StreamStart } from "./usage-stream.ts";
 
 export type Attempt = {
   readonly status: number | null;
@@ -92,6 +92,11 @@ export type DeliveriesCalls = {
     webhookId: string,
     replay: { readonly events: readonly EventRecord[]; readonly replayId: string },
   ): Promise<Result<number>>;
-  /** Fails with `conflict` for a disabled webhook. */
-  restartStream(orgId: string, webhookId: string, from: StreamStart): Promise<Result<null>>;
+  /** Sends the usage stream again from a position. Fails with `conflict` for a disabled webhook. */
+  restartStream(
+    orgId: string,
+    webhookId: string,
+    from: StreamStart,
+    first?: StreamFirst,
+  ): Promise<Result<null>>;
 };

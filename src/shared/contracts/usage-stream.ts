@@ -12,7 +12,15 @@ export type StreamStart =
   | StreamCursor
   | { readonly afterSeq: number }
   | { readonly sinceMs: number };
-export type StreamQuery = { readonly from: StreamStart; readonly limit: number };
+/** `resumeMs` is the time after which to continue if the wallet was rebuilt; by default, at row 0. */
+export type StreamQuery = {
+  readonly from: StreamStart;
+  readonly limit: number;
+  readonly resumeMs?: number;
+};
+
+/** The first row of a replay: its time (Unix ms), and the parameter that chose it. */
+export type StreamFirst = { readonly atMs: number; readonly param: string };
 
 /** A streamed ledger row. A `rollup` replaces the deleted rows `firstSeq` to `seq`. */
 export type StreamedRow = {

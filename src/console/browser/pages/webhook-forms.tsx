@@ -14,11 +14,31 @@ import { ReadResult } from "../ui/states.tsx";
 export const TOUCHES = ["/v1/webhooks"];
 
 type Closing = { readonly onClose: () => void };
-type Shape = Pick<Webhook, "url" | "types" | "format">;
+type Receiver = Readonly<
+  Partial<Record<"credential" | "event_name" | "customer" | "header", string>>
+>;
+type Shape = Pick<Webhook, "url" | "types" | "format"> & { readonly receiver?: Receiver | null };
+type Format = Webhook["format"];
+
+const FORMATS: readonly (readonly [Format, string])[] = [
+  [null, "Signed JSON"],
+  ["slack", "Slack message"],
+  ["stripe_meter_events", "Usage for Stripe meters"],
+  ["openmeter", "Usage for OpenMeter"],
+  ["lago", "Usage for Lago"],
+  ["otlp", "Usage as OpenTelemetry traces"],
+];
+/** Settings of a usage format: field, label and hint. */
+const SETTINGS = [
+  ["credential", "Receiver's credential", "Stored encrypted. Empty: unchanged."],
+  ["event_name", "Event name", "The meter's event name, event type or metric code"],
+  ["customer", "Customer", "end_user, or tag: and a tag's key"],
+  ["header", "Credential's header", "By default authorization"],
+] as const;
 
 export function NewWebhook({ onClose, onMade }: Closing & { onMade: (id: string) => void }) {
   const [fresh, setFresh] = useState<WebhookWithSecret | null>(null);
-  const { shape, fields } = useShape({ url: "", types: null, format: null });
+  const { shape, fields } = useShape({ url: "", types: null, format: null, receiver: null });
   if (fresh) return <SigningSecret webhook={fresh} onClose={() => onMade(fresh.id)} />;
   return (
     <FormDialog
@@ -34,7 +54,10 @@ export function NewWebhook({ onClose, onMade }: Closing & { onMade: (id: string)
 }
 
 export function EditWebhook({ webhook, onClose }: Closing & { webhook: Webhook }) {
-  const { shape, fields } = useShape(webhook);
+  const { event_name, customer, header } = webhook.receiver ?? {};
+  const given = Object.entries({ event_name, customer, header });
+  const receiver = Object.fromEntries(given.filter(([, text]) => typeof text === "string"));
+  const { shape, fields } = useShape({ ...webhook, receiver });
   const path = { id: webhook.id };
   return (
     <FormDialog
@@ -55,10 +78,18 @@ function useShape(before: Shape): {
   const [url, setUrl] = useState(before.url);
   const [types, setTypes] = useState<readonly WebhookType[]>(before.types ?? []);
   const [format, setFormat] = useState(before.format);
+  const [receiver, setReceiver] = useState<Receiver>(before.receiver ?? {});
+  const isUsage = format !== null && format !== "slack";
+  const names = SETTINGS.filter(
+    ([name]) => (name === "header") === (format === "otlp") || name === "credential",
+  );
+  const filled = names.flatMap(([name]) => (receiver[name] ? [[name, receiver[name]]] : []));
   const choose = (type: WebhookType, on: boolean): void =>
     setTypes([...types.filter((one) => one !== type), ...(on ? [type] : [])]);
   return {
-    shape: { url: url.trim(), types: types.length === 0 ? null : types, format },
+    shape: isUsage
+      ? { url: url.trim(), types: ["usage.settled"], format, receiver: Object.fromEntries(filled) }
+      : { url: url.trim(), types: types.length === 0 ? null : types, format },
     fields: (
       <>
         <Input
@@ -74,13 +105,30 @@ function useShape(before: Shape): {
         <Field label="Format" param="format">
           <select
             value={format ?? ""}
-            onChange={(event) => setFormat(event.currentTarget.value === "" ? null : "slack")}
+            onChange={({ currentTarget: { value } }) =>
+              setFormat(FORMATS.find(([name]) => name === value)?.[0] ?? null)
+            }
           >
-            <option value="">Signed JSON</option>
-            <option value="slack">Slack message</option>
+            {FORMATS.map(([name, text]) => (
+              <option key={text} value={name ?? ""}>
+                {text}
+              </option>
+            ))}
           </select>
         </Field>
-        <details open={types.length > 0}>
+        {isUsage &&
+          names.map(([name, label, hint]) => (
+            <Input
+              key={name}
+              label={label}
+              param={`receiver.${name}`}
+              hint={hint}
+              type={name === "credential" ? "password" : "text"}
+              value={receiver[name] ?? ""}
+              onText={(text) => setReceiver({ ...receiver, [name]: text.trim() })}
+            />
+          ))}
+        <details open={types.length > 0} hidden={isUsage}>
           <summary>Only some events{types.length > 0 && `: ${types.length}`}</summary>
           <fieldset class="choices">
             <legend class="small muted">

@@ -18,8 +18,11 @@ const ROWS_MAX = 500;
 const FROM_ZERO = { seq: 0, balanceMicro: micros(0) };
 
 /** Returns ledger rows with their requests. Writes nothing. */
-export function readUsageStream(tx: Tx, { from, limit }: StreamQuery): Result<StreamPage> {
-  const start = startOf(tx, from);
+export function readUsageStream(
+  tx: Tx,
+  { from, limit, resumeMs }: StreamQuery,
+): Result<StreamPage> {
+  const start = startOf(tx, from, resumeMs);
   const read = readLedger(tx, start.seq, ROWS_MAX);
   if (!read.ok) return read;
   const rows: StreamedRow[] = [];
@@ -38,9 +41,11 @@ export function readUsageStream(tx: Tx, { from, limit }: StreamQuery): Result<St
   });
 }
 
-function startOf(tx: Tx, start: StreamStart): StreamCursor {
+function startOf(tx: Tx, asked: StreamStart, resumeMs: number | undefined): StreamCursor {
   const { madeAt } = tx.memory.row;
-  if ("seq" in start && start.madeAt === madeAt) return start;
+  if ("seq" in asked && asked.madeAt === madeAt) return asked;
+  const isResumed = "seq" in asked && resumeMs !== undefined;
+  const start = isResumed ? { sinceMs: resumeMs + 1 } : asked;
   const after = "afterSeq" in start ? start.afterSeq : 0; // a rebuilt wallet numbers its rows from the start
   const seq = "sinceMs" in start ? seqBefore(tx, start.sinceMs) : after;
   const newest = readNewestLedger(tx, seq + 1, 1);

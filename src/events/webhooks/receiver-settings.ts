@@ -1,0 +1,140 @@
+import * as z from "zod/mini";
+import type { KeySecret } from "../../shared/config/config.ts";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { timestamp } from "../../shared/clock.ts";
+import { USAGE_SETTLED } from "../../shared/event.ts";
+import { TAG_KEY } from "../../shared/tags.ts";
+import { TAG, usageFormat } from "./usage-formats.ts";
+import type { ReceiverSettings, SettingName } from "./usage-formats.ts";
+import { sealSecret } from "./webhook-secrets.ts";
+
+const CREDENTIAL_MAX = 1024;
+const EVENT_NAME_MAX = 100;
+const printable = z
+  .string()
+  .check(
+    z.maxLength(CREDENTIAL_MAX),
+    z.regex(/^[!-~]([ -~]*[!-~])?$/, "must be printable ASCII without outer spaces"),
+  );
+/** Headers that a credential can't replace. */
+const OWN_HEADERS = /^(content-.*|host|user-agent|transfer-encoding|connection|cookie)$/;
+
+export const receiverSchema = z.nullable(
+  z.strictObject({
+    credential: z.optional(printable),
+    event_name: z.optional(
+      z
+        .string()
+        .check(z.maxLength(EVENT_NAME_MAX), z.regex(/^[!-~]+$/, "must be ASCII without spaces")),
+    ),
+    customer: z.optional(
+      z
+        .string()
+        .check(
+          z.refine(
+            (text) =>
+              text === "end_user" || (text.startsWith(TAG) && TAG_KEY.test(text.slice(TAG.length))),
+            'must be "end_user" or "tag:" and the key of a tag',
+          ),
+        ),
+    ),
+    header: z.optional(
+      z.string().check(
+        z.regex(/^[a-z0-9-]{1,64}$/, "must have 1 to 64 lower-case letters, digits or '-'"),
+        z.refine((text) => !OWN_HEADERS.test(text), "must not be a header that the gateway sets"),
+      ),
+    ),
+  }),
+);
+export type ReceiverFields = z.infer<typeof receiverSchema>;
+
+type Shape = {
+  readonly format: string | null;
+  readonly url: string;
+  readonly types: readonly string[] | null;
+  readonly receiver?: ReceiverSettings | null;
+};
+
+/** Returns the settings with the credential encrypted. */
+export async function sealReceiver(
+  fields: NonNullable<ReceiverFields>,
+  webhookId: string,
+  { by, nowMs }: { readonly by: KeySecret; readonly nowMs: number },
+): Promise<ReceiverSettings> {
+  const { credential, event_name: eventName, customer, header } = fields;
+  return {
+    ...(eventName !== undefined && { eventName }),
+    ...(customer !== undefined && { customer }),
+    ...(header !== undefined && { header }),
+    ...(credential !== undefined && {
+      sealed: await sealSecret(credential, webhookId, by),
+      setAt: nowMs,
+    }),
+  };
+}
+
+/**
+ * Returns the settings after a change. Settings without a credential keep the stored one, unless the URL
+ * leads to another server, which must not get it.
+ */
+export function receiverAfter(
+  before: Shape,
+  { url, format }: Pick<Shape, "url" | "format">,
+  given: ReceiverSettings | null | undefined,
+): Result<ReceiverSettings | null> {
+  if (usageFormat(format) === null || given === null) return success(given ?? null);
+  const stored = format === before.format ? (before.receiver ?? null) : null;
+  const kept = given ?? stored;
+  if (stored?.sealed === undefined || given?.sealed !== undefined) return success(kept);
+  if (new URL(url).origin !== new URL(before.url).origin) {
+    return invalid("Another server needs its own receiver.credential.", "receiver.credential");
+  }
+  return success({ ...kept, sealed: stored.sealed, setAt: stored.setAt });
+}
+
+/** Returns 400 with `param` if the format doesn't support the types or settings. */
+export function checkedFormat<T extends Shape>(webhook: T): Result<T> {
+  const { format, types, receiver = null } = webhook;
+  const row = usageFormat(format);
+  const hasUsage = types?.includes(USAGE_SETTLED) === true;
+  if (row === null) {
+    if (receiver !== null) {
+      return invalid(`The format ${JSON.stringify(format)} has no receiver settings.`, "receiver");
+    }
+    return format === "slack" && hasUsage
+      ? invalid(`The format "slack" doesn't support the type "${USAGE_SETTLED}".`, "types")
+      : success(webhook);
+  }
+  if (!hasUsage || types?.length !== 1) {
+    return invalid(`The format "${format}" requires the types ["${USAGE_SETTLED}"].`, "types");
+  }
+  const given = namesOf(receiver);
+  const missing = row.requires.find((name) => !given.includes(name));
+  if (missing !== undefined) {
+    return invalid(`The format "${format}" requires receiver.${missing}.`, `receiver.${missing}`);
+  }
+  const wrong = given.find((name) => ![...row.requires, ...row.accepts].includes(name));
+  return wrong === undefined
+    ? success(webhook)
+    : invalid(`The format "${format}" has no receiver.${wrong}.`, `receiver.${wrong}`);
+}
+
+function namesOf(receiver: ReceiverSettings | null): readonly SettingName[] {
+  const { sealed, eventName, customer, header } = receiver ?? {};
+  const values: readonly (readonly [SettingName, unknown])[] = [
+    ["credential", sealed],
+    ["event_name", eventName],
+    ["customer", customer],
+    ["header", header],
+  ];
+  return values.flatMap(([name, value]) => (value === undefined ? [] : [name]));
+}
+
+/** Returns the settings without the credential. */
+export function receiverView(receiver: ReceiverSettings | null | undefined) {
+  if (receiver === undefined || receiver === null) return null;
+  const { eventName = null, customer = null, header = null, setAt } = receiver;
+  const changed = setAt === undefined ? null : timestamp(setAt);
+  return { event_name: eventName, customer, header, credential_changed_at: changed };
+}

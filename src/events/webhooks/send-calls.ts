@@ -1,0 +1,124 @@
+import type { KeySecret } from "../../shared/config/config.ts";
+import type { Attempt } from "../../shared/contracts/deliveries.ts";
+import type { StreamedRow } from "../../shared/contracts/usage-stream.ts";
+import type { AttemptRecord } from "./attempt-rows.do.ts";
+import { attemptDelivery } from "./delivery-rules.ts";
+import { meteredOf, usageFormat } from "./usage-formats.ts";
+import { openSecrets, signatures, unsealSecret } from "./webhook-secrets.ts";
+import type { Webhook } from "./webhooks.store.ts";
+
+/** Calls of one message in progress at a time. */
+const CALLS_MAX = 5;
+
+/** A request to a receiver. `isTaken` reports whether an error means that it was received before. */
+export type Call = {
+  readonly url: string;
+  readonly contentType: string;
+  readonly body: string;
+  readonly isTaken?: ((attempt: Attempt) => boolean) | null;
+};
+/** The decrypted secrets that sign a message, or the header with the receiver's credential. */
+export type Keys = {
+  readonly secrets: readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+};
+
+export function eventCall({ url }: Pick<Webhook, "url">, body: string): Call {
+  return { url, contentType: "application/json", body };
+}
+
+/** Returns the calls that send these rows in a usage format. */
+export function usageCalls(webhook: Webhook, rows: readonly StreamedRow[]): readonly Call[] {
+  const format = usageFormat(webhook.format);
+  if (format === null) return [];
+  const { path, contentType, perCall } = format;
+  const settings = webhook.receiver ?? {};
+  const requests = meteredOf(rows, format, settings);
+  const url = addressOf(webhook.url, path);
+  const calls: Call[] = [];
+  for (let from = 0; from < requests.length; from += perCall) {
+    const part = requests.slice(from, from + perCall);
+    const isTaken = ({ status, answer }: Attempt): boolean =>
+      part.length === 1 && (format.isRepeat?.(status, answer) ?? false);
+    calls.push({ url, contentType, body: format.body(part, settings), isTaken });
+  }
+  return calls;
+}
+
+function addressOf(base: string, path: string): string {
+  const url = new URL(base);
+  const own = url.pathname.replace(/\/$/, "");
+  url.pathname = own.endsWith(path) ? own : own + path;
+  return url.href;
+}
+
+/** Returns null if the newest secret or the credential can't be decrypted. */
+export async function openKeys(
+  webhook: Webhook,
+  keySecrets: readonly KeySecret[],
+  nowMs: number,
+): Promise<Keys | null> {
+  if (usageFormat(webhook.format) === null) {
+    const secrets = await openSecrets(webhook, keySecrets, nowMs);
+    return secrets.length === 0 ? null : { secrets, headers: {} };
+  }
+  const { sealed, header = "authorization" } = webhook.receiver ?? {};
+  if (sealed === undefined) return { secrets: [], headers: {} };
+  const credential = await unsealSecret(sealed, webhook.id, keySecrets);
+  if (credential === null) return null;
+  const isBearer = webhook.format !== "otlp";
+  return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
+}
+
+/** The attempt of a webhook whose secret or credential can't be decrypted. */
+export const UNREADABLE: AttemptRecord = {
+  attempt: {
+    status: null,
+    error: "secret_unreadable",
+    answer: "",
+    durationMs: 0,
+    retryAfterMs: null,
+  },
+  headers: null,
+};
+
+type Sender = {
+  readonly keys: Keys;
+  readonly eventId: string;
+  readonly clock: Parameters<typeof attemptDelivery>[2];
+};
+
+/** Sends calls until one fails. Returns the failed or last attempt. */
+export async function sendCalls(
+  [first, ...more]: readonly [Call, ...Call[]],
+  sender: Sender,
+): Promise<AttemptRecord> {
+  let last = await sendCall(first, sender);
+  for (let from = 0; from < more.length && last.attempt.error === null; from += CALLS_MAX) {
+    const part = more.slice(from, from + CALLS_MAX);
+    // oxlint-disable-next-line no-await-in-loop -- a few at a time
+    const sent = await Promise.all(part.map((call) => sendCall(call, sender)));
+    last = sent.find(({ attempt }) => attempt.error !== null) ?? sent.at(-1) ?? last;
+  }
+  return last;
+}
+
+async function sendCall(
+  { url, contentType, body, isTaken }: Call,
+  { keys, eventId, clock }: Sender,
+): Promise<AttemptRecord> {
+  const seconds = Math.floor(clock.nowMs / 1000);
+  const headers = {
+    "content-type": contentType,
+    "user-agent": "turnpike-webhooks",
+    ...(keys.secrets.length > 0 && {
+      "webhook-id": eventId,
+      "webhook-timestamp": String(seconds),
+      "webhook-signature": await signatures({ id: eventId, seconds, body }, keys.secrets),
+    }),
+  };
+  const message = { headers: { ...headers, ...keys.headers }, body };
+  const attempt = await attemptDelivery(url, message, clock);
+  const isRepeat = attempt.error !== null && isTaken?.(attempt) === true;
+  return { attempt: isRepeat ? { ...attempt, error: null } : attempt, headers };
+}

@@ -1,0 +1,269 @@
+import type { StreamedRow } from "../../shared/contracts/usage-stream.ts";
+import type { GenerationRecord } from "../../shared/contracts/wallet.ts";
+import { HOUR_MS, timestamp } from "../../shared/clock.ts";
+import { sha256 } from "../../shared/hash.ts";
+import { COUNTED_UNITS, promptTokens } from "../../shared/usage.ts";
+
+/** The settings of a receiver. The credential is encrypted. `setAt` (Unix ms) is the time of its change. */
+export type ReceiverSettings = {
+  readonly eventName?: string;
+  readonly customer?: string;
+  readonly header?: string;
+  readonly sealed?: string;
+  readonly setAt?: number | undefined;
+};
+export type SettingName = "credential" | "event_name" | "customer" | "header";
+
+/** A charged request in the usage stream. */
+export type UsageRow = StreamedRow & { readonly request: GenerationRecord };
+
+/** A request of a batch with its customer. `micro` is the charge. */
+type Metered = { readonly row: UsageRow; readonly customer: string; readonly micro: number };
+
+/** How a service receives usage. */
+type UsageFormat = {
+  /** Added to the webhook's URL. */
+  readonly path: string;
+  readonly contentType: string;
+  /** Requests per call. The receiver's maximum, if it has one. */
+  readonly perCall: number;
+  readonly requires: readonly SettingName[];
+  readonly accepts: readonly SettingName[];
+  readonly body: (requests: readonly Metered[], settings: ReceiverSettings) => string;
+  /** Reports whether this error means that the receiver already has the request. */
+  readonly isRepeat?: (status: number | null, response: string) => boolean;
+  /** Age in ms after which the receiver counts a repeated request again. */
+  readonly repeatMs?: number;
+  /** Whether to send requests without a customer, and to skip a request that gets a 400. */
+  readonly isTrace?: true;
+};
+
+export const USAGE_FORMAT_NAMES = ["stripe_meter_events", "openmeter", "lago", "otlp"] as const;
+
+const USAGE_FORMATS: Readonly<Record<(typeof USAGE_FORMAT_NAMES)[number], UsageFormat>> = {
+  stripe_meter_events: {
+    path: "/v1/billing/meter_events",
+    contentType: "application/x-www-form-urlencoded",
+    perCall: 1,
+    requires: ["credential", "event_name"],
+    accepts: ["customer"],
+    body: ([one], { eventName }) =>
+      new URLSearchParams(one && stripeEvent(one, eventName)).toString(),
+    isRepeat: (status, response) =>
+      status === 400 && response.includes("event already exists with identifier"),
+    repeatMs: 23 * HOUR_MS, // Stripe compares identifiers for at least 24 hours
+  },
+  openmeter: {
+    path: "/api/v1/events",
+    contentType: "application/cloudevents-batch+json",
+    perCall: 100,
+    requires: ["event_name"],
+    accepts: ["credential", "customer"],
+    body: (requests, { eventName }) =>
+      JSON.stringify(
+        requests.map(({ row, customer, micro }) => ({
+          specversion: "1.0",
+          id: row.id,
+          source: "turnpike",
+          type: eventName,
+          subject: customer,
+          time: timestamp(row.createdAt),
+          data: factsOf(row, micro),
+        })),
+      ),
+  },
+  lago: {
+    path: "/api/v1/events/batch",
+    contentType: "application/json",
+    perCall: 100,
+    requires: ["credential", "event_name"],
+    accepts: ["customer"],
+    body: (requests, { eventName }) =>
+      JSON.stringify({
+        events: requests.map(({ row, customer, micro }) => ({
+          transaction_id: row.id,
+          external_subscription_id: customer,
+          code: eventName,
+          timestamp: row.createdAt / 1000,
+          precise_total_amount_cents: decimal(micro, 4),
+          properties: factsOf(row, micro),
+        })),
+      }),
+    isRepeat: (status, response) => status === 422 && response.includes("value_already_exist"),
+  },
+  otlp: {
+    path: "/v1/traces",
+    contentType: "application/json",
+    perCall: 100,
+    requires: [],
+    accepts: ["credential", "header"],
+    body: (requests) => JSON.stringify(tracesOf(requests)),
+    isTrace: true,
+  },
+};
+
+/** Returns the format's row; null for event formats. */
+export function usageFormat(format: string | null | undefined): UsageFormat | null {
+  const name = USAGE_FORMAT_NAMES.find((one) => one === format);
+  return name === undefined ? null : USAGE_FORMATS[name];
+}
+
+/** Returns the requests that a receiver gets: those with a customer, or all for traces. */
+export function meteredOf(
+  rows: readonly StreamedRow[],
+  format: UsageFormat,
+  { customer = "end_user" }: ReceiverSettings,
+): readonly Metered[] {
+  return rows.flatMap((row) => {
+    if (!isUsage(row)) return [];
+    const named = customerOf(row.request, customer);
+    if (named === null && format.isTrace !== true) return [];
+    return [{ row, customer: named ?? "", micro: 0 - row.amountMicro }];
+  });
+}
+
+function customerOf({ externalId, tags = {} }: GenerationRecord, by: string): string | null {
+  if (!by.startsWith(TAG)) return externalId;
+  const key = by.slice(TAG.length);
+  return Object.hasOwn(tags, key) ? (tags[key] ?? null) : null;
+}
+
+export const TAG = "tag:";
+
+function isUsage(row: StreamedRow): row is UsageRow {
+  return row.kind === "usage" && (row.request ?? null) !== null;
+}
+
+function stripeEvent({ row, customer, micro }: Metered, eventName = ""): Record<string, string> {
+  return {
+    event_name: eventName,
+    identifier: row.id,
+    timestamp: String(Math.floor(row.createdAt / 1000)),
+    "payload[stripe_customer_id]": customer,
+    "payload[value]": String(micro),
+  };
+}
+
+/** Returns a whole number divided by a power of ten as exact text. */
+function decimal(whole: number, digits: number): string {
+  const text = String(whole).padStart(digits + 1, "0");
+  return `${text.slice(0, -digits)}.${text.slice(-digits)}`;
+}
+
+/** The facts of a request as flat values, without content. */
+function factsOf({ request, seq }: UsageRow, micro: number): Record<string, string | number> {
+  const { usage, purpose, tags = {} } = request;
+  return {
+    amount_micro: micro,
+    amount_dollars: decimal(micro, 6),
+    quota_micro: purpose?.charged ?? 0,
+    ledger_seq: seq,
+    key_id: request.keyId,
+    model: request.model,
+    provider: request.provider,
+    region: request.region,
+    prompt_tokens: promptTokens(usage),
+    cached_tokens: usage.cacheRead,
+    cache_write_tokens: usage.cacheWrite,
+    completion_tokens: usage.output,
+    reasoning_tokens: usage.reasoning,
+    ...Object.fromEntries(COUNTED_UNITS.map((unit) => [`${unit}s`, usage[unit] ?? 0])),
+    ...Object.fromEntries(Object.entries(tags).map(([key, value]) => [`tag_${key}`, value])),
+  };
+}
+
+/** Names of providers in OpenTelemetry's conventions, if they differ from ours. */
+const OTEL_PROVIDERS: Readonly<Record<string, string>> = {
+  bedrock: "aws.bedrock",
+  google: "gcp.gemini",
+  mistral: "mistral_ai",
+  vertex: "gcp.vertex_ai",
+  xai: "x_ai",
+  "xai-us": "x_ai",
+};
+
+function tracesOf(requests: readonly Metered[]): object {
+  const service = [attribute("service.name", "turnpike")];
+  const spans = requests.map(spanOf);
+  const scopeSpans = [{ scope: { name: "turnpike" }, spans }];
+  return { resourceSpans: [{ resource: { attributes: service }, scopeSpans }] };
+}
+
+const CLIENT_KIND = 3;
+
+/** Returns a span whose IDs are the same in each attempt. */
+function spanOf({ row, micro }: Metered): object {
+  const { request } = row;
+  const own = sha256(row.id);
+  const [traceId = own.slice(0, 32), parentSpanId] = request.trace?.split("-") ?? [];
+  const operation = operationOf(request);
+  return {
+    traceId,
+    spanId: own.slice(32, 48),
+    ...(parentSpanId !== undefined && { parentSpanId }),
+    name: `${operation} ${request.model}`,
+    kind: CLIENT_KIND,
+    startTimeUnixNano: nanos(request.createdAt),
+    endTimeUnixNano: nanos(request.createdAt + Math.max(0, request.durationMs)),
+    attributes: attributesOf(request, { id: row.id, micro, operation }),
+    status: {},
+  };
+}
+
+function nanos(ms: number): string {
+  return `${ms}000000`;
+}
+
+function operationOf({ purpose, usage }: GenerationRecord): string {
+  if (purpose !== undefined) return "execute_tool";
+  if (usage.image !== undefined || usage.image_token !== undefined) return "generate_content";
+  return usage.output > 0 ? "chat" : "embeddings";
+}
+
+function attributesOf(
+  request: GenerationRecord,
+  { id, micro, operation }: { readonly id: string; readonly micro: number; operation: string },
+): object[] {
+  const { usage, provider, firstByteMs, externalId, tags = {} } = request;
+  const values: Record<string, Value | null | undefined> = {
+    "gen_ai.operation.name": operation,
+    "gen_ai.provider.name": OTEL_PROVIDERS[provider] ?? provider,
+    "gen_ai.request.model": request.model,
+    "gen_ai.request.stream": request.streamed || null,
+    "gen_ai.response.time_to_first_chunk": firstByteMs === null ? null : [firstByteMs / 1000],
+    "gen_ai.usage.input_tokens": promptTokens(usage),
+    "gen_ai.usage.output_tokens": usage.output,
+    "gen_ai.usage.cache_read.input_tokens": usage.cacheRead,
+    "gen_ai.usage.cache_write.input_tokens": usage.cacheWrite,
+    "gen_ai.usage.reasoning.output_tokens": usage.reasoning,
+    "gen_ai.usage.cost": [micro / 1_000_000],
+    "user.id": externalId,
+    "turnpike.request_id": id,
+    "turnpike.amount_micro": micro,
+    "turnpike.key_id": request.keyId,
+    "turnpike.region": request.region,
+    ...Object.fromEntries(
+      Object.entries(tags).map(([key, value]) => [`turnpike.tag.${key}`, value]),
+    ),
+  };
+  const { finishReason } = request;
+  const finish = { key: "gen_ai.response.finish_reasons", value: { arrayValue: { values: [] } } };
+  return [
+    ...Object.entries(values).flatMap(([key, value]) =>
+      value === null || value === undefined ? [] : [attribute(key, value)],
+    ),
+    ...(finishReason === null
+      ? []
+      : [{ ...finish, value: { arrayValue: { values: [{ stringValue: finishReason }] } } }]),
+  ];
+}
+
+/** An attribute's value. Doubles are in an array of one, because a whole number is an integer. */
+type Value = string | number | boolean | readonly [number];
+
+function attribute(key: string, value: Value): object {
+  if (typeof value === "string") return { key, value: { stringValue: value } };
+  if (typeof value === "boolean") return { key, value: { boolValue: value } };
+  if (typeof value === "number") return { key, value: { intValue: String(value) } };
+  return { key, value: { doubleValue: value[0] } };
+}

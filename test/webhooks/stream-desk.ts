@@ -1,0 +1,36 @@
+import { runInDurableObject } from "cloudflare:test";
+import { expect, vi } from "vitest";
+import { nextDue } from "../../src/events/webhooks/delivery-rows.do.ts";
+import { selectReceivers } from "../../src/events/webhooks/receiver-rows.do.ts";
+import type { Micros } from "../../src/shared/money.ts";
+import { GENERATION, holdOf, setClock, valueOf } from "../wallet/wallet-desk.ts";
+import type { Stub } from "../wallet/wallet-desk.ts";
+import { alarm, LONG, object } from "./receivers.ts";
+
+/** Charges a request and returns its ID. */
+export async function charge(
+  stub: Stub,
+  amount: number,
+  more: object = {},
+  hold: Parameters<typeof holdOf>[1] = {},
+): Promise<string> {
+  const request = holdOf(amount, hold);
+  valueOf(await stub.hold(request));
+  const generation = { ...GENERATION, ...more };
+  valueOf(await stub.settle({ id: request.id, cost: amount as Micros, generation }));
+  return request.id;
+}
+
+/** Sends everything that is due at this time. */
+export async function deliver(atMs: number): Promise<void> {
+  setClock(atMs);
+  await alarm();
+  await vi.waitFor(async () => {
+    const due = await runInDurableObject(object(), (_, { storage }) =>
+      selectReceivers(storage.sql)
+        .filter(({ webhook, ending }) => webhook.disabledReason === null && ending === null)
+        .map((one) => nextDue(storage.sql, one) ?? Infinity),
+    );
+    expect(Math.min(...due)).toBeGreaterThan(atMs);
+  }, LONG);
+}

@@ -1,0 +1,310 @@
+import { evictDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { USAGE_FORMAT_NAMES } from "../../src/events/webhooks/usage-formats.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/shared/clock.ts";
+import { errorOf, openAccount, send } from "../contract/client.ts";
+import { effort } from "../effort.ts";
+import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
+import type { Stub } from "../wallet/wallet-desk.ts";
+import { brokenTraceRules } from "../fixtures/otlp-rules.ts";
+import { account, ask, deliveriesOf, made, object } from "./receivers.ts";
+import { receivers, to, useReceivers } from "./receivers.ts";
+import { charge, deliver } from "./stream-desk.ts";
+import { spansOf, USAGE_RECEIVERS } from "./usage-receivers.ts";
+
+useReceivers();
+
+const types = ["usage.settled"];
+const HOST = "usage.turnpike.dev";
+const CUSTOMER = { externalId: "cus_1" };
+
+/** Charges by request, as the ledger has them. */
+async function chargesOf(stub: Stub): Promise<Map<string | null, number>> {
+  const { rows } = valueOf(await stub.ledger(0, 10_000));
+  const usage = rows.filter(({ kind }) => kind === "usage");
+  return new Map(usage.map(({ generationId, amountMicro }) => [generationId, 0 - amountMicro]));
+}
+
+const valuesAt = (host: string) => to(host).map(({ body }) => new URLSearchParams(body));
+const fate = fc.constantFrom("accept", "accept", "accept, but answer 500", "refuse", "break");
+type Step = { readonly kind: "charge" | "wait" | "replay" | "evict"; readonly amount: number };
+const step: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constantFrom("charge", "charge", "charge", "wait", "wait", "replay", "evict"),
+  amount: fc.integer({ min: 0, max: 900_000 }),
+});
+
+describe.each(USAGE_FORMAT_NAMES)("a receiver of %s", (format) => {
+  const { open, settings, auth } = USAGE_RECEIVERS[format];
+
+  it("ends with exactly the charges after drops, repeats, replays and stalls", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { minLength: 12, maxLength: 30, size: "max" }),
+        fc.infiniteStream(fate),
+        async (steps, fates) => {
+          const start = Date.now();
+          setClock(start);
+          Object.assign(account, await openAccount({ credits: 0 }));
+          const stub = stubOf(account.orgId);
+          const receiver = open();
+          let isSettling = true;
+          receivers[HOST] = (sent) => {
+            const next = isSettling ? fates.next().value : "accept";
+            if (next === "refuse") return new Response("", { status: 503 });
+            if (next === "break") throw new Error("connection reset");
+            const answer = receiver.take(sent);
+            return next === "accept, but answer 500" ? new Response("", { status: 500 }) : answer;
+          };
+          await credit(stub, 100_000_000);
+          const hook = await made(HOST, { types, format, receiver: settings });
+          let at = start;
+          for (const { kind, amount } of steps) {
+            /* oxlint-disable no-await-in-loop -- one after the other */
+            if (kind === "charge") await charge(stub, amount, {}, CUSTOMER);
+            else if (kind === "wait") await deliver((at += MINUTE_MS + 10 * amount));
+            else if (kind === "replay") await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
+            else {
+              await object().health(); // only a running object can be evicted
+              await evictDurableObject(object());
+            }
+          }
+          isSettling = false;
+          for (let n = 0; n < 3; n++) await deliver((at += HOUR_MS));
+          /* oxlint-enable no-await-in-loop */
+          expect(receiver.rows).toEqual(await chargesOf(stub));
+          await ask("DELETE", `/${hook.id}`);
+        },
+      ),
+      { numRuns: effort(4, 40), endOnFailure: true },
+    );
+  });
+
+  it("gets its credential, which is stored encrypted and never returned", async () => {
+    receivers[HOST] = open().take;
+    const hook = await made(HOST, { types, format, receiver: settings });
+    const stub = stubOf(account.orgId);
+    await credit(stub, 1000);
+    await charge(stub, 7, {}, CUSTOMER);
+    await deliver(Date.now() + HOUR_MS);
+    const [name, value] = auth;
+    expect(to(HOST)[0]?.headers.get(name)).toBe(value);
+    const row = await env.DB.prepare("SELECT * FROM webhooks WHERE id = ?").bind(hook.id).first();
+    const [delivery] = await deliveriesOf(hook.id);
+    const id = (delivery as unknown as { id: string }).id;
+    const shown = await ask("GET", `/${hook.id}/deliveries/${id}`);
+    expect(delivery).toMatchObject({ state: "delivered" });
+    const texts = [hook, row, await (await ask("GET", "")).json(), await shown.json()];
+    expect(JSON.stringify(texts)).not.toContain(settings.credential);
+  });
+
+  it("gets requests in at most 100 rows per call", async () => {
+    const receiver = open();
+    receivers[HOST] = receiver.take;
+    await made(HOST, { types, format, receiver: settings });
+    const stub = stubOf(account.orgId);
+    await credit(stub, 1_000_000);
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    for (let n = 0; n < 130; n++) await charge(stub, n, {}, CUSTOMER);
+    await deliver(Date.now() + HOUR_MS);
+    expect(receiver.rows).toEqual(await chargesOf(stub));
+    expect(to(HOST).length).toBe(format === "stripe_meter_events" ? 130 : 2);
+  });
+
+  it("requires the type usage.settled, its settings and no others", async () => {
+    const post = (body: object) =>
+      ask("POST", "", { url: `https://${HOST}`, types, format, receiver: settings, ...body });
+    const wrong: [object, string][] = [
+      [{ types: null }, "types"],
+      [{ types: [...types, "key.created"] }, "types"],
+      [{ receiver: { ...settings, color: "red" } }, "receiver"],
+      [{ receiver: { ...settings, customer: "key" } }, "receiver.customer"],
+      [{ receiver: { ...settings, credential: "" } }, "receiver.credential"],
+      [
+        {
+          receiver: { ...settings, ...(format === "otlp" ? { event_name: "x" } : { header: "x" }) },
+        },
+        format === "otlp" ? "receiver.event_name" : "receiver.header",
+      ],
+      ...(format === "otlp"
+        ? []
+        : [
+            [
+              { receiver: null },
+              format === "openmeter" ? "receiver.event_name" : "receiver.credential",
+            ] as [object, string],
+          ]),
+    ];
+    for (const [body, param] of wrong) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect([body, await errorOf(await post(body), 400)]).toMatchObject([body, { param }]);
+    }
+    const hook = await made(HOST, { types, format, receiver: settings });
+    expect(await errorOf(await ask("POST", `/${hook.id}/test`), 400)).toMatchObject({
+      param: "format",
+    });
+  });
+
+  it("keeps its credential in a change, but never sends it to another server", async () => {
+    const hook = await made(HOST, { types, format, receiver: settings });
+    const moved = { url: "https://other.turnpike.dev/" };
+    const refused = await ask("PATCH", `/${hook.id}`, moved);
+    expect(await errorOf(refused, 400)).toMatchObject({ param: "receiver.credential" });
+    const same = await ask("PATCH", `/${hook.id}`, { url: `https://${HOST}/other` });
+    expect(await same.json()).toMatchObject({
+      receiver: { credential_changed_at: expect.any(String) },
+    });
+    const other = await ask("PATCH", `/${hook.id}`, { ...moved, receiver: settings });
+    expect(other.status).toBe(200);
+    const events = await ask("PATCH", `/${hook.id}`, { format: null });
+    expect(await events.json()).toMatchObject({ format: null, receiver: null });
+  });
+});
+
+describe("stripe_meter_events", () => {
+  const { open, settings } = USAGE_RECEIVERS.stripe_meter_events;
+  const hook = (more: object = {}) =>
+    made(HOST, { types, format: "stripe_meter_events", receiver: { ...settings, ...more } });
+
+  it("rejects a replay of requests that Stripe would bill again", async () => {
+    receivers[HOST] = open().take;
+    const start = Date.now();
+    setClock(start);
+    const { id } = await hook();
+    const stub = stubOf(account.orgId);
+    await credit(stub, 1000);
+    await charge(stub, 1, {}, CUSTOMER);
+    expect((await ask("POST", `/${id}/replay`, { after_seq: 0 })).status).toBe(202);
+    await deliver(start + HOUR_MS);
+    expect((await ask("POST", `/${id}/replay`, { after_seq: 0 })).status).toBe(202);
+    await deliver(start + 25 * HOUR_MS);
+    const late = await ask("POST", `/${id}/replay`, { after_seq: 0 });
+    expect(await errorOf(late, 400)).toMatchObject({ param: "after_seq" });
+    const usageSince = new Date(start - 1).toISOString();
+    const since = await ask("POST", `/${id}/replay`, { usage_since: usageSince });
+    expect(await errorOf(since, 400)).toMatchObject({ param: "usage_since" });
+    expect((await ask("POST", `/${id}/replay`, { after_seq: 2 })).status).toBe(202);
+  });
+
+  it("takes the customer from the end user or a tag, and skips requests without one", async () => {
+    receivers[HOST] = open().take;
+    receivers["tags.turnpike.dev"] = open().take;
+    await hook();
+    const receiver = { ...settings, customer: "tag:customer" };
+    await made("tags.turnpike.dev", { types, format: "stripe_meter_events", receiver });
+    const stub = stubOf(account.orgId);
+    await credit(stub, 1000);
+    await charge(stub, 1, {}, CUSTOMER);
+    const id = await charge(stub, 2, { tags: { customer: "cus_2" } });
+    await charge(stub, 3);
+    await deliver(Date.now() + HOUR_MS);
+    expect(valuesAt(HOST).map((one) => one.get("payload[value]"))).toEqual(["1"]);
+    const [tagged] = valuesAt("tags.turnpike.dev");
+    expect(Object.fromEntries(tagged ?? [])).toEqual({
+      event_name: "ai_usage",
+      identifier: id,
+      timestamp: expect.stringMatching(/^\d{10}$/),
+      "payload[stripe_customer_id]": "cus_2",
+      "payload[value]": "2",
+    });
+  });
+
+  it("waits for a rejected request, and continues after a replay that skips it", async () => {
+    const receiver = open();
+    let refused = "";
+    receivers[HOST] = (sent) =>
+      sent.body.includes(refused)
+        ? new Response("No such customer", { status: 400 })
+        : receiver.take(sent);
+    const { id } = await hook();
+    const stub = stubOf(account.orgId);
+    await credit(stub, 1000);
+    const before = await charge(stub, 1, {}, CUSTOMER);
+    refused = await charge(stub, 2, {}, CUSTOMER);
+    const after = await charge(stub, 3, {}, CUSTOMER);
+    for (let n = 1; n < 4; n++) await deliver(Date.now() + n * HOUR_MS); // oxlint-disable-line no-await-in-loop -- time passes
+    const later = await charge(stub, 4, {}, CUSTOMER);
+    await deliver(Date.now() + 4 * HOUR_MS);
+    expect([...receiver.rows.keys()]).toEqual([before, after]);
+    const waiting = await deliveriesOf(id);
+    expect(waiting[0]).toMatchObject({
+      state: "pending",
+      error: "status_400",
+      answer: "No such customer",
+    });
+    expect((await ask("POST", `/${id}/replay`, { after_seq: 3 })).status).toBe(202);
+    await deliver(Date.now() + 5 * HOUR_MS);
+    expect([...receiver.rows.keys()]).toEqual([before, after, later]);
+  });
+});
+
+describe("otlp", () => {
+  const { open, settings } = USAGE_RECEIVERS.otlp;
+
+  it("gets spans that follow the protocol, without content", async () => {
+    receivers[HOST] = open().take;
+    await made(HOST, { types, format: "otlp", receiver: settings });
+    const stub = stubOf(account.orgId);
+    await credit(stub, 1000);
+    const trace = `${"a".repeat(32)}-${"b".repeat(16)}`;
+    await charge(
+      stub,
+      7,
+      { tags: { team: "search" }, trace, streamed: true, firstByteMs: 1500 },
+      CUSTOMER,
+    );
+    await charge(stub, 3);
+    await deliver(Date.now() + HOUR_MS);
+    const [sent] = to(HOST);
+    expect(brokenTraceRules(sent?.body ?? "")).toEqual([]);
+    const [first, second] = spansOf(sent?.body ?? "");
+    expect(first).toMatchObject({
+      traceId: "a".repeat(32),
+      parentSpanId: "b".repeat(16),
+      name: "chat sandbox/echo",
+      kind: 3,
+      attributes: expect.arrayContaining([
+        { key: "gen_ai.usage.input_tokens", value: { intValue: "4" } },
+        { key: "gen_ai.usage.cost", value: { doubleValue: 0.000007 } },
+        { key: "gen_ai.response.time_to_first_chunk", value: { doubleValue: 1.5 } },
+        { key: "turnpike.amount_micro", value: { intValue: "7" } },
+        { key: "turnpike.tag.team", value: { stringValue: "search" } },
+        { key: "user.id", value: { stringValue: "cus_1" } },
+      ]) as unknown,
+    });
+    expect(second).not.toHaveProperty("parentSpanId");
+  });
+
+  it("gets a span that joins the trace of the request", async () => {
+    receivers[HOST] = open().take;
+    await made(HOST, { types, format: "otlp", receiver: settings });
+    await credit(stubOf(account.orgId), 1_000_000);
+    const [trace, parent] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
+    const headers = { traceparent: `00-${trace}-${parent}-01` };
+    const body = { model: "sandbox/echo", messages: [{ role: "user", content: "a secret" }] };
+    const chat = await send("/v1/chat/completions", { key: account.key, headers, body });
+    expect([chat.status, await chat.text()]).toEqual([200, expect.any(String)]);
+    await deliver(Date.now() + HOUR_MS);
+    const sent = to(HOST).at(-1)?.body ?? "";
+    expect(spansOf(sent)).toMatchObject([{ traceId: trace, parentSpanId: parent }]);
+    expect(sent).not.toContain("secret");
+  });
+
+  it("skips a span that the receiver rejects, and reports it as failed", async () => {
+    const receiver = open();
+    let refused = "none";
+    receivers[HOST] = (sent) =>
+      sent.body.includes(refused) ? new Response("bad span", { status: 400 }) : receiver.take(sent);
+    const hook = await made(HOST, { types, format: "otlp", receiver: settings });
+    const stub = stubOf(account.orgId);
+    await credit(stub, 1000);
+    const before = await charge(stub, 1);
+    refused = await charge(stub, 2);
+    const after = await charge(stub, 3);
+    for (let n = 1; n < 5; n++) await deliver(Date.now() + (n * DAY_MS) / 8); // oxlint-disable-line no-await-in-loop -- time passes
+    expect([...receiver.rows.keys()]).toEqual([before, after]);
+    const failed = (await deliveriesOf(hook.id)).filter(({ state }) => state === "failed");
+    expect(failed).toMatchObject([{ error: "status_400", answer: "bad span" }]);
+  });
+});
