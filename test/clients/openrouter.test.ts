@@ -102,7 +102,7 @@ describe("OpenRouter's SDK for TypeScript", () => {
     expect(ids).toEqual(expect.arrayContaining(["sandbox/echo", "smart"]));
   });
 
-  it("reads an error as one of OpenRouter's", async () => {
+  it("gets an error in OpenRouter's format", async () => {
     const broke = new OpenRouter({
       apiKey: await at.keyOf({ credits: 1, rpmLimit: 10 }),
       serverURL: at.baseUrl,

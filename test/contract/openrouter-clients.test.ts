@@ -123,7 +123,7 @@ function at(value: unknown, path: string): unknown {
 }
 
 describe.each(Object.entries(CLIENTS))("%s", (_, { headers, body, cost, reads }) => {
-  it("reads the charge of a stream, and the fields of its other calls", async () => {
+  it("gets the charge of a stream, and the fields of the other calls", async () => {
     const { key } = account;
     const before = await balanceOf(key);
     const sent = { model: "sandbox/echo", messages: HELLO, ...body };
@@ -152,7 +152,7 @@ async function reasoningTokens(fields: object): Promise<unknown> {
 }
 
 describe("reasoning in OpenRouter's format", () => {
-  it("sets the effort, and turns reasoning off", async () => {
+  it("sets the reasoning effort, and turns reasoning off", async () => {
     const off = await reasoningTokens({ reasoning_effort: "none" });
     const high = await reasoningTokens({ reasoning_effort: "high" });
     expect(high).not.toBe(off);

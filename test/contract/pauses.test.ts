@@ -33,7 +33,7 @@ async function count(key: string): Promise<Response> {
 }
 
 describe("POST /v1/pauses", () => {
-  it("stops requests and count_tokens with the reason, and nothing else", async () => {
+  it("stops paid requests and count_tokens with the reason, and nothing else", async () => {
     const { key, keyId } = await addKey(owner.orgId, owner.memberId);
     const until = new Date(Date.now() + 3_600_000).toISOString();
     const { id, ...made } = await paused(owner, { scope: "key", id: keyId, until });
@@ -54,7 +54,7 @@ describe("POST /v1/pauses", () => {
     expect((await resume(owner, id)).status).toBe(404);
   });
 
-  it("pauses an end user and a session, used or not, of any key of the organization", async () => {
+  it("pauses an end user or a session of any key of the organization, used or not", async () => {
     const { key } = await addKey(owner.orgId, owner.memberId);
     const { id, token } = await mint(key);
     const session = await paused(billing, { scope: "session", id });
@@ -72,7 +72,7 @@ describe("POST /v1/pauses", () => {
     await resume(owner, user.id);
   });
 
-  it("lets a member pause only its own keys and sessions, and end no pause", async () => {
+  it("lets a member pause only the member's own keys and sessions, and end no pause", async () => {
     const own = await addKey(owner.orgId, member.memberId);
     const { id: used, token } = await mint(own.key);
     await chat(token);
@@ -102,7 +102,7 @@ describe("POST /v1/pauses", () => {
     }
   });
 
-  it("rejects owners of other organizations, and wrong fields with their param", async () => {
+  it("returns 404 for owners of another organization, and 400 with the param for invalid fields", async () => {
     const stranger = await openAccount();
     for (const body of [
       { scope: "organization", id: stranger.orgId },
@@ -129,7 +129,7 @@ describe("POST /v1/pauses", () => {
 });
 
 describe("an operator's pause", () => {
-  it("stops the organization, and only the operator ends it", async () => {
+  it("stops the organization, and only an operator can end it", async () => {
     const account = await openAccount();
     const path = `/orgs/${account.orgId}/pauses`;
     const body = { scope: "organization", reason: "Unusual traffic" };

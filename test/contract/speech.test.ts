@@ -79,8 +79,8 @@ function streaming(...events: object[]): Response {
 const base64 = (text: string): string => toBase64(new TextEncoder().encode(text));
 const delta = (text: string) => ({ type: "speech.audio.delta", audio: base64(text) });
 
-describe("POST /v1/audio/speech: 200", () => {
-  it("holds the bytes of the text, and charges the counted characters", async () => {
+describe("POST /v1/audio/speech", () => {
+  it("holds for the bytes of the text, and charges the counted characters", async () => {
     const { text, type, receipt } = await charged({ body: { response_format: "opus" } });
     expect([text, type]).toEqual([TEXT, "audio/opus"]);
     expect(receipt).toMatchObject({
@@ -91,7 +91,7 @@ describe("POST /v1/audio/speech: 200", () => {
     });
   });
 
-  it("streams the events of OpenAI's format, with the cost in the last one", async () => {
+  it("streams events in OpenAI's format, with the cost in the last one", async () => {
     const { text, type } = await charged({ body: { stream_format: "sse", input: "Hi" } });
     expect(type).toMatch(/^text\/event-stream/);
     expect(eventsIn(text)).toMatchObject([
@@ -105,7 +105,7 @@ describe("POST /v1/audio/speech: 200", () => {
     expect((await charged({ body: { voice: { id: "v" } } })).text).toBe(TEXT);
   });
 
-  it("runs a retry once", async () => {
+  it("runs a retry only once", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     await charged({ headers });
     expect((await speak({ headers })).status).toBe(409);
@@ -114,7 +114,7 @@ describe("POST /v1/audio/speech: 200", () => {
 });
 
 describe("POST /v1/audio/speech at providers", () => {
-  it("passes on the file of a host with OpenAI's format", async () => {
+  it("forwards the audio file of a provider with OpenAI's format", async () => {
     const { calls, bindings } = answering(() => file("RI", "FF", "end"));
     const body = { model: ORPHEUS, response_format: "wav", speed: 1.5, stream_format: "audio" };
     const { text, type, receipt } = await charged({ body, bindings });
@@ -130,7 +130,7 @@ describe("POST /v1/audio/speech at providers", () => {
     });
   });
 
-  it("makes events of a file", async () => {
+  it("converts an audio file to events", async () => {
     const { bindings } = answering(() => file("RIFF"));
     const body = { model: ORPHEUS, response_format: "wav", stream_format: "sse" };
     const { text } = await charged({ body, bindings });
@@ -202,7 +202,7 @@ describe("POST /v1/audio/speech at providers", () => {
         return new Response(streamOf(['{"audio_data":"AAAABBBB']), { headers });
       },
     ],
-  ])("breaks off with %s that breaks off, and charges nothing", async (_, answer) => {
+  ])("breaks off if %s breaks off, and charges nothing", async (_, answer) => {
     const { bindings } = answering(answer);
     const before = await balanceOf(key);
     const response = await speak({ body: { model: VOXTRAL }, bindings });
@@ -242,7 +242,7 @@ describe("POST /v1/audio/speech at providers", () => {
   });
 });
 
-describe("POST /v1/audio/speech: refusals", () => {
+describe("a rejected POST /v1/audio/speech", () => {
   it.each([
     ["input", { input: "" }],
     ["input", { input: "x".repeat(4097) }],
@@ -257,12 +257,12 @@ describe("POST /v1/audio/speech: refusals", () => {
     ["response_format", { model: VOXTRAL, response_format: "aac" }],
     ["speed", { model: VOXTRAL, speed: 2 }],
     ["instructions", { model: VOXTRAL, instructions: "whisper" }],
-  ])("returns 400 for a wrong %s", async (param, body) => {
+  ])("returns 400 with the param for an invalid %s", async (param, body) => {
     const error = await errorOf(await speak({ body, bindings: bindingsWith(KEYS) }), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
   });
 
-  it("returns 402 if the balance is below the hold", async () => {
+  it("returns 402 if the balance is lower than the amount to hold", async () => {
     const required = BYTES * CHARACTER_MICRO;
     const { key: poor } = await openAccount({ credits: required - 1 });
     const body = { model: "sandbox/speech", input: TEXT, voice: "alloy" };

@@ -56,7 +56,7 @@ async function organizationAfterLogin(
 }
 
 describe("a closed organization", () => {
-  it("admits no key and no session, and all of them again once restored", async () => {
+  it("admits no key and no session until it is restored", async () => {
     const { orgId, memberId, key } = await openAccount();
     const unused = await addKey(orgId, memberId);
     const member = await addMember(orgId, "member");
@@ -81,7 +81,7 @@ describe("a closed organization", () => {
     expect((await chat(token)).status).toBe(200);
   });
 
-  it("accepts no login, and its members' again once restored, but not those of earlier members", async () => {
+  it("accepts no login until it is restored, and then not those of former members", async () => {
     const ann = await signUp(issuer);
     await ann.browser.people("POST", "/organization/team");
     const orgId = ann.view.organization.id;
@@ -96,7 +96,7 @@ describe("a closed organization", () => {
     expect(await organizationAfterLogin(left)).toBeNull();
   });
 
-  it("keeps an earlier suspension, and reports both steps as events", async () => {
+  it("keeps an earlier suspension, and both steps appear as events", async () => {
     const { orgId, key } = await openAccount();
     await admin("PATCH", `/orgs/${orgId}`, { status: "suspended" });
     await close(orgId);
@@ -113,7 +113,7 @@ describe("a closed organization", () => {
     });
   });
 
-  it("has nothing to restore a second time, and can be closed again", async () => {
+  it("stays restored if it is restored again, and can be closed again", async () => {
     const { orgId, key } = await openAccount();
     await close(orgId);
     expect([(await restore(orgId)).status, (await restore(orgId)).status]).toEqual([200, 200]);
@@ -141,7 +141,7 @@ async function withUsers(count: number): Promise<{ account: Account; name: strin
   return { account, name };
 }
 
-describe("the removal after 7 days", () => {
+describe("the deletion of a closed organization after 7 days", () => {
   it("erases names, keys and end users, and can't be undone", { timeout: 60_000 }, async () => {
     const { account, name } = await withUsers(250);
     const { orgId, key } = account;
@@ -183,8 +183,8 @@ describe("the removal after 7 days", () => {
   });
 });
 
-describe("a failed request that is reported after its end user's deletion", () => {
-  it("doesn't store the name again", async () => {
+describe("a failed request that is reported after its end user is deleted", () => {
+  it("doesn't contain the end user's name", async () => {
     const { orgId, key, keyId } = await openAccount();
     const name = `user-${crypto.randomUUID()}`;
     await send("/v1/users", { key, body: { external_id: name } });

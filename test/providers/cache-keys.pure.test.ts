@@ -31,20 +31,28 @@ async function sent(name: string, orgId: string, body: Call["body"] = { prompt_c
 }
 
 describe("a client's cache key", () => {
-  it.each(Object.keys(PLACES))("is hashed with the organization for %s", async (name) => {
-    const first = await sent(name, "org-a");
-    expect(first.slot).toMatch(/^[\w-]{43}$/);
-    expect((await sent(name, "org-a")).slot).toBe(first.slot);
-    expect((await sent(name, "org-b")).slot).not.toBe(first.slot);
-    expect((await sent(name, "org-a", { prompt_cache_key: "another" })).slot).not.toBe(first.slot);
-    expect(first.all).not.toMatch(new RegExp(`${KEY}|org-a`));
-  });
+  it.each(Object.keys(PLACES))(
+    "reaches the provider only as a hash with the organization for %s",
+    async (name) => {
+      const first = await sent(name, "org-a");
+      expect(first.slot).toMatch(/^[\w-]{43}$/);
+      expect((await sent(name, "org-a")).slot).toBe(first.slot);
+      expect((await sent(name, "org-b")).slot).not.toBe(first.slot);
+      expect((await sent(name, "org-a", { prompt_cache_key: "another" })).slot).not.toBe(
+        first.slot,
+      );
+      expect(first.all).not.toMatch(new RegExp(`${KEY}|org-a`));
+    },
+  );
 
   it.each([...PROFILES.keys()])("never reaches a provider unchanged: %s", async (name) => {
     expect((await sent(name, "org-a")).all).not.toContain(KEY);
   });
 
-  it.each(Object.keys(PLACES))("is absent without one from the client: %s", async (name) => {
-    expect((await sent(name, "org-a", {})).slot ?? null).toBe(null);
-  });
+  it.each(Object.keys(PLACES))(
+    "doesn't reach the provider if the client sends none: %s",
+    async (name) => {
+      expect((await sent(name, "org-a", {})).slot ?? null).toBe(null);
+    },
+  );
 });

@@ -73,7 +73,7 @@ const events = async ({ stub }: GatedKey) =>
   );
 
 describe("a pause", () => {
-  it.each(SCOPES)("rejects holds from its response on until it ends: %s", async (scope) => {
+  it.each(SCOPES)("rejects holds immediately, until it ends: %s", async (scope) => {
     const key = await openKey();
     valueOf(await ask(key));
     const { pause: made } = await pause(key, scope);
@@ -97,7 +97,7 @@ describe("a pause", () => {
     ]);
   });
 
-  it.each(SCOPES)("also rejects a hold that a client places: %s", async (scope) => {
+  it.each(SCOPES)("rejects a hold that a client places too: %s", async (scope) => {
     const key = await openKey();
     valueOf(await ask(key, true));
     await key.stub.setKeyTerms(key.hash, { ...key.booked.terms, mayHold: true });
@@ -113,7 +113,7 @@ describe("a pause", () => {
   });
 
   it.each(["organization", "member", "key", "session"] as const)(
-    "is part of an admission and of a key's status without a hold: %s",
+    "appears in an admission and in a key's status without a hold: %s",
     async (scope) => {
       const key = await openKey();
       valueOf(await ask(key));
@@ -128,7 +128,7 @@ describe("a pause", () => {
     },
   );
 
-  it("leaves other keys of the organization alone", async () => {
+  it("doesn't affect other keys of the organization", async () => {
     const key = await openKey();
     const other = await besides(key);
     await pause(key, "key");
@@ -138,7 +138,7 @@ describe("a pause", () => {
     expect(failureOf(await ask(other, false))).toMatchObject({ scope: "member" });
   });
 
-  it("survives the loss of the wallet, and its end does too", async () => {
+  it("survives the loss of the wallet, and an ended pause stays ended", async () => {
     const key = await openKey();
     await pause(key, "key");
     const { pause: ended } = await pause(key, "member");
@@ -168,7 +168,7 @@ describe("a pause", () => {
     expect(valueOf(await key.stub.pauses(null))).toEqual([]);
   });
 
-  it("can be moved to a later end, but a sooner one needs its end", async () => {
+  it("can get a later end, but not an earlier one", async () => {
     const key = await openKey();
     const until = Date.now() + 600_000;
     const first = await pause(key, "key", { until });
@@ -184,7 +184,7 @@ describe("a pause", () => {
     expect((await events(key)).map(([type]) => type)).toEqual(Array(3).fill("pause.created"));
   });
 
-  it("of the operator stops requests beside a member's, and only the operator ends it", async () => {
+  it("by an operator stops requests next to a member's pause, and only an operator can end it", async () => {
     const key = await openKey();
     const { pause: own } = await pause(key, "key");
     const { pause: theirs } = await pause(key, "key", { source: "operator" });
@@ -195,7 +195,7 @@ describe("a pause", () => {
     expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: own.id });
   });
 
-  it("ends with its end user, and stores no name", async () => {
+  it("ends when its end user is deleted, and stores no name", async () => {
     const key = await openKey();
     valueOf(await ask(key, false));
     expect(await pause(key, "end_user")).toMatchObject({ name: "ann" });
@@ -218,7 +218,7 @@ describe("a pause", () => {
     expect(failureOf(await key.stub.putPause(theirs))).toMatchObject({ kind: "not_found" });
   });
 
-  it("costs no row per request, paused or not", async () => {
+  it("needs no row per request, paused or not", async () => {
     const key = await openKey();
     valueOf(await ask(key, false));
     const { keyId } = key.booked;
