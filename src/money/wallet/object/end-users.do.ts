@@ -187,7 +187,7 @@ export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
   const { memory, period } = tx;
   if (memory.endUsers >= END_USERS_MAX) return null;
   const { dailyQuota, monthlyQuota, alertThreshold } = memory.row.settings;
-  const departed = findDeparted(tx, externalId);
+  const departed = findDeletedEndUser(tx, externalId);
   const last = departed === null ? null : (memory.unsaved.get(departed.user.id) ?? departed.user);
   const user = {
     id: crypto.randomUUID(),
@@ -202,7 +202,7 @@ export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
 }
 
 /** Returns an end user with this name that was deleted this month, or null. */
-export function findDeparted(tx: Tx, externalId: string): NewEndUser["departed"] {
+export function findDeletedEndUser(tx: Tx, externalId: string): NewEndUser["departed"] {
   const { memory, sql, period } = tx;
   return memory.departed.count === 0
     ? null

@@ -13,7 +13,7 @@ import type {
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { insertFailed, selectCounts, selectKept } from "../tables/failed-rows.do.ts";
-import { findDeparted } from "./end-users.do.ts";
+import { findDeletedEndUser } from "./end-users.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
@@ -27,7 +27,7 @@ export function noteFailed(tx: Tx, batch: FailedBatch): Result<null> {
 
 /** Replaces the name of an end user deleted this month, because reports can arrive after a deletion. */
 function withoutDeletedName(tx: Tx, one: FailedRequest): FailedRequest {
-  const departed = one.externalId === null ? null : findDeparted(tx, one.externalId);
+  const departed = one.externalId === null ? null : findDeletedEndUser(tx, one.externalId);
   return departed === null ? one : { ...one, externalId: departed.user.id };
 }
 
