@@ -24,7 +24,7 @@ export type Pause = BudgetOwner & {
 };
 
 /** A pause with the name of its owner in the API: an ID, or an end user's external ID. */
-export type NamedPause = { readonly pause: Pause; readonly name: string };
+export type PauseWithOwner = { readonly pause: Pause; readonly name: string };
 
 export const pauseSchema = z.object({
   scope: z.enum(BUDGET_SCOPES),
@@ -34,7 +34,7 @@ export const pauseSchema = z.object({
 });
 export type PauseFields = z.infer<typeof pauseSchema>;
 
-export function pauseView({ pause, name }: NamedPause) {
+export function pauseView({ pause, name }: PauseWithOwner) {
   return {
     id: pause.id,
     scope: pause.scope,

@@ -37,7 +37,7 @@ import type { StreamPage, StreamQuery } from "../../shared/contracts/usage-strea
 import * as policies from "./object/policies.do.ts";
 import type { MemberLimits, MemberLimitsChange } from "../../shared/contracts/limits.ts";
 import type * as Pausing from "../../shared/contracts/pauses.ts";
-import type { NamedPause } from "../../shared/pauses.ts";
+import type { PauseWithOwner } from "../../shared/pauses.ts";
 import type { Policy } from "../../shared/policy.ts";
 import type * as Reports from "../../shared/contracts/reports.ts";
 import * as pauses from "./object/pauses.do.ts";
@@ -194,11 +194,14 @@ export abstract class AnsweringWallet
     return this.#change(by, (tx) => pauses.putPause(tx, pause));
   }
 
-  async pauses(reader: Pausing.PauseReader | null): Promise<Result<readonly NamedPause[]>> {
+  async pauses(reader: Pausing.PauseReader | null): Promise<Result<readonly PauseWithOwner[]>> {
     return this.deciding().decide((tx) => pauses.listPauses(tx, reader));
   }
 
-  async endPause(ending: Pausing.PauseEnding, by?: RequestCredential): Promise<Result<NamedPause>> {
+  async endPause(
+    ending: Pausing.PauseEnding,
+    by?: RequestCredential,
+  ): Promise<Result<PauseWithOwner>> {
     return this.#change(by, (tx) => pauses.endPause(tx, ending));
   }
 

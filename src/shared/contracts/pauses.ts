@@ -2,7 +2,7 @@ import type { BudgetScope } from "../budgets.ts";
 import type { RequestCredential } from "../caller.ts";
 import type { Actor } from "../event.ts";
 import type { Result } from "../failure.ts";
-import type { NamedPause, PauseSource } from "../pauses.ts";
+import type { PauseWithOwner, PauseSource } from "../pauses.ts";
 
 /** A pause to create. `id` names the owner: its ID, "" for the organization, or an external ID. */
 export type NewPause = {
@@ -18,7 +18,7 @@ export type NewPause = {
     readonly isOwn: boolean;
   };
 };
-export type PutPause = NamedPause & { readonly created: boolean };
+export type PutPause = PauseWithOwner & { readonly created: boolean };
 
 /** The member that reads pauses, and its keys. It sees the pauses that stop its own requests. */
 export type PauseReader = { readonly memberId: string; readonly keyIds: readonly string[] };
@@ -36,7 +36,7 @@ export type PauseCalls = {
    */
   putPause(pause: NewPause, by?: RequestCredential): Promise<Result<PutPause>>;
   /** Returns pauses, oldest first; all of them without a `reader`. */
-  pauses(reader: PauseReader | null): Promise<Result<readonly NamedPause[]>>;
+  pauses(reader: PauseReader | null): Promise<Result<readonly PauseWithOwner[]>>;
   /** Ends a pause. Fails with `not_found`, or with `conflict` for an operator's pause. */
-  endPause(ending: PauseEnding, by?: RequestCredential): Promise<Result<NamedPause>>;
+  endPause(ending: PauseEnding, by?: RequestCredential): Promise<Result<PauseWithOwner>>;
 };

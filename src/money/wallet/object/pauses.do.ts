@@ -6,7 +6,7 @@ import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { mintId } from "../../../shared/id.ts";
 import { PAUSES_MAX } from "../../../shared/pauses.ts";
-import type { NamedPause, Pause } from "../../../shared/pauses.ts";
+import type { PauseWithOwner, Pause } from "../../../shared/pauses.ts";
 import type {
   NewPause,
   PauseEnding,
@@ -96,7 +96,7 @@ function eventSubject({ memory }: Tx, { scope, subject }: BudgetOwner): string {
   return scope === "organization" ? memory.row.orgId : subject;
 }
 
-export function listPauses(tx: Tx, reader: PauseReader | null): Result<readonly NamedPause[]> {
+export function listPauses(tx: Tx, reader: PauseReader | null): Result<readonly PauseWithOwner[]> {
   touchStorage(tx);
   return success(
     [...tx.memory.pauses.byName.values()]
@@ -121,7 +121,7 @@ function mayRead(tx: Tx, { scope, subject }: Pause, { memberId, keyIds }: PauseR
   }
 }
 
-export function endPause(tx: Tx, { id, source, actor }: PauseEnding): Result<NamedPause> {
+export function endPause(tx: Tx, { id, source, actor }: PauseEnding): Result<PauseWithOwner> {
   const pause = [...tx.memory.pauses.byName.values()].find((one) => one.id === id);
   if (pause === undefined) return missing("pause");
   if (pause.source === "operator" && source !== "operator") return operatorsOwn();
@@ -165,7 +165,7 @@ function endAll(
   memory.changed = true;
 }
 
-function named(tx: Tx, pause: Pause): NamedPause {
+function named(tx: Tx, pause: Pause): PauseWithOwner {
   const { scope, subject } = pause;
   const isUser = scope === "end_user";
   const user = isUser ? selectEndUser(tx.sql, "id", subject) : null;
