@@ -11,7 +11,7 @@ import { refuse, success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import type { Key } from "../shared/key.ts";
-import { readObject } from "../shared/reach-object.ts";
+import { callObject } from "../shared/reach-object.ts";
 import { operatorByHash, operatorOfLogin } from "../operator/operator-token.ts";
 import type { Operator } from "../operator/operator-token.ts";
 import { findActingPerson } from "../accounts/people/people.store.ts";
@@ -171,7 +171,7 @@ async function livePerson(c: AppContext, session: PersonSession): Promise<Result
 }
 
 function keyOf(c: AppContext, key: VerifiedKey): Promise<Result<Key>> {
-  return readObject(() => objectsOf(c.env).register(key.hash).whose(secretOf(key.hash, key.shown)));
+  return callObject(() => objectsOf(c.env).register(key.hash).whose(secretOf(key.hash, key.shown)));
 }
 
 export function findOwnSession(c: AppContext): Promise<SessionPlace | null> {
@@ -187,5 +187,5 @@ export function callSessions<T>(
   { account }: Pick<SessionPlace, "account">,
   call: (sessions: ConsoleSessionCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
-  return readObject(() => call(objectsOf(c.env).consoles(account)));
+  return callObject(() => call(objectsOf(c.env).consoles(account)));
 }

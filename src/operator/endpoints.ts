@@ -14,7 +14,7 @@ import {
   deleteInvitation,
   deleteOrganization,
   getDomains,
-  postApproval,
+  postDomainApproval,
   postInvitation,
   postRestore,
 } from "./people.ts";
@@ -57,7 +57,7 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs/:id/invitations", postInvitation, "support"),
   endpoint("DELETE", "/orgs/:id/invitations/:invitation_id", deleteInvitation, "support"),
   endpoint("GET", "/orgs/:id/domains", getDomains),
-  endpoint("POST", "/orgs/:id/domains/:domain/approve", postApproval, "support"),
+  endpoint("POST", "/orgs/:id/domains/:domain/approve", postDomainApproval, "support"),
   endpoint("DELETE", "/orgs/:id/company-issuer", deleteCompanyIssuer, "support"),
   endpoint("GET", "/orgs/:id/members", getMembers),
   endpoint("POST", "/orgs/:id/members", postMember, "support"),

@@ -7,7 +7,7 @@ import { invalid, success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
 import { logAlert } from "../shared/log.ts";
 import { microsOfDollars } from "../shared/money.ts";
-import { readObject } from "../shared/reach-object.ts";
+import { callObject } from "../shared/reach-object.ts";
 import type { CostGroup, CostQuery, CostReport } from "../shared/contracts/reports.ts";
 import { isFarOff } from "./bill-difference.ts";
 import { organizationIds, putBills, readBills } from "./bills.store.ts";
@@ -128,7 +128,7 @@ export async function costsOf(
   const missing: CostsPage["missing"][number][] = [];
   for (const { id, slug } of shown) {
     // oxlint-disable-next-line no-await-in-loop -- each may read many rows
-    const report = await readObject(() => wallet(id).costs(query), {
+    const report = await callObject(() => wallet(id).costs(query), {
       attemptsMax: 2,
       budgetMs: COSTS_MS_MAX,
     });

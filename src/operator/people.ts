@@ -69,7 +69,7 @@ export async function getDomains(call: OperatorCall): Promise<Answer> {
 }
 
 /** Handles `POST /orgs/{id}/domains/{domain}/approve` for a verified domain. */
-export async function postApproval(call: OperatorCall): Promise<Answer> {
+export async function postDomainApproval(call: OperatorCall): Promise<Answer> {
   const { id: orgId = "", domain = "" } = call.params;
   const change = { actor: call.actor, nowMs: call.now };
   const approved = await approveDomain(call.db, { domain, orgId }, change);

@@ -43,7 +43,7 @@ export async function getPrices(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/** Handles `POST /prices`: stores all rows or none. Prices start at least the lead time ahead. */
+/** Handles `POST /prices`: stores all rows or none. Each must start at least the lead time from now. */
 export async function postPrices(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newPrices, [], call.body);
   if (!fields.ok) return fields;

@@ -4,7 +4,7 @@ import { parseBody } from "../shared/http/parse-body.ts";
 import { invalid, success } from "../shared/failure.ts";
 import { generationSchema } from "../shared/generation.ts";
 import { micros } from "../shared/money.ts";
-import { readObject } from "../shared/reach-object.ts";
+import { callObject } from "../shared/reach-object.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
@@ -53,7 +53,7 @@ export async function postRebuildWallet(call: OperatorCall): Promise<Answer> {
   const answer = await call.wallet(found.value.id).rebuild(found.value.id, call.actor);
   if (!answer.ok) return answer;
   // Adds payments after the last publish. The payments sweep retries a failure.
-  await readObject(() => call.payments(found.value.id).poke());
+  await callObject(() => call.payments(found.value.id).poke());
   const { creditsMicro, heldMicro, openHolds } = answer.value;
   return success({ credits_micro: creditsMicro, held_micro: heldMicro, open_holds: openHolds });
 }

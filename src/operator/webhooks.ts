@@ -1,7 +1,7 @@
 import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { success } from "../shared/failure.ts";
-import { readObject } from "../shared/reach-object.ts";
+import { callObject } from "../shared/reach-object.ts";
 import { deliveriesQuery } from "../events/webhooks/deliveries.route.ts";
 import { deliveriesView, testView, webhooksView } from "../events/webhooks/webhook-views.ts";
 import { replaySchema, startReplay } from "../events/webhooks/replay.route.ts";
@@ -15,7 +15,7 @@ export async function getWebhooks(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const rows = await listWebhooks(call.db, found.value.id);
   const { id } = found.value;
-  const health = await readObject(() => call.deliveries(id).health(), { attemptsMax: 1 });
+  const health = await callObject(() => call.deliveries(id).health(), { attemptsMax: 1 });
   return success({ webhooks: webhooksView(rows, health, call.now) });
 }
 

@@ -160,8 +160,8 @@ function statusWords(status: number, headers: Headers): string {
 }
 
 /**
- * Returns why a region can't be called, or null. Looks up an unknown key, which tests its key
- * objects and D1.
+ * Returns why a region can't be called, or null. Looks up a key that doesn't exist, so that the
+ * region's key objects and D1 must respond.
  */
 export async function peerFault(
   peer: PeerConfig,

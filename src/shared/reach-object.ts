@@ -59,7 +59,7 @@ export async function reachObject<T>(
   }
 }
 
-export async function readObject<T>(
+export async function callObject<T>(
   call: () => Promise<Result<T>>,
   options?: ReachOptions,
 ): Promise<Result<T>> {

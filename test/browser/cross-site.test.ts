@@ -282,7 +282,7 @@ it("credits can be bought from an old session", async () => {
   await page.locator(".notice", { hasText: "$10.00 were added" }).waitFor();
 });
 
-it("an account can be connected at the company's own identity provider", async () => {
+it("a person can connect an account of the company's own identity provider", async () => {
   const page = await openOldSession("Ann");
   const { id } = await page.evaluate(async () => {
     const answer = await fetch("/console/api/session");

@@ -45,7 +45,7 @@ it("a request is found by an error's ID, with its reason and no charge, in 3 act
   const id = refused.headers.get("x-request-id") ?? "";
   const job = counted(await logIn(browser, owner.key));
   await job.act((page) => goTo(page, "Requests"));
-  await job.act((page) => page.getByLabel("Request's id").fill(id));
+  await job.act((page) => page.getByLabel("Request ID").fill(id));
   await job.act((page) => page.keyboard.press("Enter"));
   const bill = job.page.getByRole("dialog");
   await bill.getByText("Rejected: The model 'nope/none' does not exist").waitFor();

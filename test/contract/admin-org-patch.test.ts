@@ -109,6 +109,12 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     };
     expect(await changed(wish)).toEqual(before);
   });
+
+  it("returns 405 with an allow header for other methods", async () => {
+    const response = await admin("PUT", path(), {});
+    expect(response.headers.get("allow")).toBe("GET, PATCH, DELETE, HEAD");
+    await errorOf(response, 405);
+  });
 });
 
 describe("an invalid PATCH /admin/v1/orgs/{id}", () => {
@@ -151,12 +157,6 @@ describe("an invalid PATCH /admin/v1/orgs/{id}", () => {
     const id = crypto.randomUUID();
     await errorOf(await admin("PATCH", `/orgs/${id}`, { status: "suspended" }), 404);
     expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });
-  });
-
-  it("returns 405 with an allow header for other methods", async () => {
-    const response = await admin("PUT", path(), {});
-    expect(response.headers.get("allow")).toBe("GET, PATCH, DELETE, HEAD");
-    await errorOf(response, 405);
   });
 
   it("returns 409 for a taken slug, and changes nothing", async () => {

@@ -167,7 +167,7 @@ describe("GET /v1/generations/{id}", () => {
 const refused = async (named: string, key = account.key): Promise<ErrorObject> =>
   errorOf(await read(named, key), 404);
 
-describe("GET /v1/generations/{id} without a record", () => {
+describe("GET /v1/generations/{id} for a missing record", () => {
   let member: MadeKey;
   let missing: ErrorObject;
   beforeAll(async () => {
@@ -175,7 +175,7 @@ describe("GET /v1/generations/{id} without a record", () => {
     missing = await errorOf(await read(newId()), 404);
   });
 
-  it("returns to a member the same 404 for another member's record as for a missing one", async () => {
+  it("returns the same 404 for another member's record", async () => {
     expect(await refused(id, member.key)).toEqual(missing);
     expect(await refused(newId(), member.key)).toEqual(missing);
     const other = await addKey(account.orgId, await addMember(account.orgId, "member"));

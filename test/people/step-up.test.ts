@@ -106,7 +106,7 @@ describe("a lasting change in the console", () => {
     expect(await listed.json()).toMatchObject({ keys: [] });
   });
 
-  it("requires pasting a pasted key or token again", async () => {
+  it("requires a session that began with a pasted key or token to paste it again", async () => {
     const { key, orgId } = await openAccount({ credits: 0 });
     for (const [text, path, body] of [
       [key, "/v1/keys", { name: "one" }],

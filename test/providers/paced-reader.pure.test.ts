@@ -119,7 +119,7 @@ it("a paced stream delivers first bytes immediately, and gathers those that foll
   ]);
 });
 
-it("a paced stream delivers bytes immediately if they arrive later than the pace", async () => {
+it("a paced stream delivers bytes immediately if they arrive less often than the pace", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");

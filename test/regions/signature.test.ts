@@ -124,7 +124,7 @@ describe("a signed message between regions", () => {
     }
   });
 
-  it("must cover exactly the right parts, in order, by the right algorithm", async () => {
+  it("must have a signature over exactly the listed parts, in order, by HMAC-SHA-256", async () => {
     const others: Partial<PeerMessage>[] = [
       ...COVERED.map((name) => ({ covered: COVERED.filter((one) => one !== name) })),
       { covered: [] },

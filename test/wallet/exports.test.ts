@@ -2,7 +2,7 @@ import { evictDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { effort } from "../effort.ts";
-import { FOCUS_COLUMNS } from "../../src/money/wallet/exports/focus.ts";
+import { FOCUS_EXPORT_COLUMNS } from "../../src/money/wallet/exports/focus.ts";
 import { focusPages } from "../../src/money/wallet/exports/read-charges.ts";
 import { SYSTEM } from "../../src/shared/event.ts";
 import { micros } from "../../src/shared/money.ts";
@@ -189,7 +189,7 @@ class Month {
           success(Object.fromEntries(ids.map((id) => [id, micros(TAX)]))),
       }),
     };
-    let text = `${FOCUS_COLUMNS.join(",")}\r\n`;
+    let text = `${FOCUS_EXPORT_COLUMNS.join(",")}\r\n`;
     for await (const page of focusPages(sources, days)) text += valueOf(page);
     return text;
   }

@@ -1,7 +1,7 @@
 import { micros } from "../../src/shared/money.ts";
 import type { Micros } from "../../src/shared/money.ts";
 import { refuseId } from "../../src/money/wallet/rules/hold-guards.ts";
-import { decideCredit } from "../../src/money/wallet/rules/credit.ts";
+import { balanceAfterCredit } from "../../src/money/wallet/rules/credit.ts";
 import {
   decideHold,
   decideSettle,
@@ -156,7 +156,7 @@ export class PlainWallet {
     if (before !== undefined) {
       return before.amount === amount ? `balance ${before.balance}` : "refused conflict";
     }
-    const balance = decideCredit(this.books, micros(amount));
+    const balance = balanceAfterCredit(this.books, micros(amount));
     if (!balance.ok) return `refused ${balance.failure.kind}`;
     this.#post(amount, 1);
     this.credits.set(reference, { amount, balance: balance.value });

@@ -12,7 +12,7 @@ import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { KEY_READ_ONLY, keyRecord } from "./stored-key.ts";
 import { changeKeyEverywhere } from "./change-key.ts";
@@ -168,7 +168,7 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { wallet, now: nowMs } = keyServices(c);
   const session = shown?.session ?? null;
   const withSpend = session === null; // a session doesn't see its key's spend
-  const status = await readObject(() => wallet(orgId).keyStanding(keyHash, shown, withSpend));
+  const status = await callObject(() => wallet(orgId).keyStanding(keyHash, shown, withSpend));
   if (!status.ok) return status;
   const { name, memberId, rpmLimit } = booked.value;
   const { region } = c.var.config;
@@ -238,7 +238,7 @@ export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
 /** Revokes a known key of the caller's member. */
 async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): Promise<Answer> {
   const { orgId, memberId } = c.var.admitted.caller;
-  const used = await readObject(() => objectsOf(c.env).wallet(orgId).keyOf(id));
+  const used = await callObject(() => objectsOf(c.env).wallet(orgId).keyOf(id));
   if (!used.ok || used.value === null || used.value.memberId !== memberId) return refuse(failure);
   const { keyHash, scope, rpmLimit } = used.value;
   const key = { keyId: id, keyHash, orgId, scope, revokedAt: null };

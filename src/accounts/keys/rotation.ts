@@ -9,7 +9,7 @@ import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import { IDEMPOTENCY_MS, idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import type { Idempotency, IdempotentRequest } from "../../shared/idempotency.ts";
 import { secretsText } from "../../shared/key.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { mintRotated } from "./api-key.ts";
 import type { MintedKey } from "./api-key.ts";
 import type { StoredKey } from "./stored-key.ts";
@@ -115,13 +115,13 @@ function endConsoles(
   { endsSessions }: Rotating,
 ): Promise<Result<null>> {
   if (!endsSessions) return Promise.resolve(success(null));
-  return readObject(() => consoles(consoleAccount(keyHash)).close(null));
+  return callObject(() => consoles(consoleAccount(keyHash)).close(null));
 }
 
 function noSuchKey(): Result<never> {
   return refuse({
     kind: "not_found",
-    message: "No such live key that you can rotate.",
+    message: "There is no active key with this ID that you can rotate.",
   });
 }
 

@@ -18,7 +18,7 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { termFields } from "../../shared/key-terms.ts";
 import type { KeyStatus, KeyTerms } from "../../shared/key-terms.ts";
 import { dollarsOf, micros, microsOfDollars } from "../../shared/money.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { SESSION_MAX_S } from "../../shared/session.ts";
 import type { Session } from "../../shared/session.ts";
 import { RPM_LIMIT_MAX } from "./stored-key.ts";
@@ -75,7 +75,7 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
   if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
   const fields = await readFields(c, newSessionSchema, []);
   if (!fields.ok) return fields;
-  const status = await readObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
+  const status = await callObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
   if (!status.ok) return status;
   const models = allowedModels(fields.value.allowed_models ?? null, names);
   if (!models.ok) return models;
@@ -206,7 +206,7 @@ export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   const query = sessionsQuery(c.req.url);
   if (!query.ok) return query;
   const owner = ownerOf(c);
-  const page = await readObject(() => walletOf(c).sessions({ owner, ...query.value }));
+  const page = await callObject(() => walletOf(c).sessions({ owner, ...query.value }));
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
@@ -222,7 +222,7 @@ export async function endSessionRoute(c: AppContext): Promise<Answer> {
   const { keySecrets } = c.var.config;
   const ending = await sessionEnding(id, { of, owner, actor, keySecrets, now: now(c.env) });
   if (!ending.ok) return ending;
-  const ended = await readObject(() => walletOf(c).endSession(ending.value));
+  const ended = await callObject(() => walletOf(c).endSession(ending.value));
   return ended.ok ? success({ id, ended: true }) : ended;
 }
 

@@ -5,7 +5,7 @@ import { refuse } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { missing } from "../../money/wallet/routes/holds.route.ts";
 import { findOrganization } from "../organizations/organizations.store.ts";
 import { merchantAnswer, readMerchantBody } from "./peer-hold.ts";
@@ -34,7 +34,7 @@ export async function actAtHome(
   if (found.value === null) return missing();
   const by = { kind: "merchant", name: merchant } as const;
   const wallet = () => objectsOf(c.env).wallet(orgId);
-  if (action !== null) return readObject(() => wallet().changeHold({ id, by, action }, null));
-  const placed = await readObject(() => wallet().placedHold(id));
+  if (action !== null) return callObject(() => wallet().changeHold({ id, by, action }, null));
+  const placed = await callObject(() => wallet().placedHold(id));
   return placed.ok && placed.value.merchant !== merchant ? missing() : placed;
 }

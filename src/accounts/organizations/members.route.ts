@@ -10,7 +10,7 @@ import { readFields } from "../../shared/http/endpoint.ts";
 import type { Answer } from "../../shared/http/endpoint.ts";
 import { policySchema } from "../../shared/policy.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import type { WalletCalls } from "../../shared/contracts/wallet.ts";
 import { findMemberById } from "./members.store.ts";
 import { MEMBER_READ_ONLY, memberRecord } from "./organization.ts";
@@ -51,7 +51,7 @@ async function withLimits(
   if (!found.ok) return found;
   const member = found.value;
   if (member === null) return refuse({ kind: "not_found", message: "No such member." });
-  const limits = await readObject(() => call(objectsOf(c.env).wallet(orgId), member));
+  const limits = await callObject(() => call(objectsOf(c.env).wallet(orgId), member));
   if (!limits.ok) return limits;
   const { policy, budgets } = limits.value;
   return success({ ...memberRecord(member), policy, budgets: budgets.map(budgetStatusView) });

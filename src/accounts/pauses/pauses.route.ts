@@ -8,7 +8,7 @@ import { created, readFields } from "../../shared/http/endpoint.ts";
 import type { Answer } from "../../shared/http/endpoint.ts";
 import { pauseSchema, pauseView } from "../../shared/pauses.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { memberKeyIds } from "../keys/keys.store.ts";
 import { pauseOf } from "./paused-owner.ts";
 
@@ -35,7 +35,7 @@ export async function createPauseRoute(c: AppContext): Promise<Answer> {
   );
   if (!pause.ok) return pause;
   const by = requestCredential(caller.keyHash, caller.shown);
-  const put = await readObject(() => walletOf(c).putPause(pause.value, by));
+  const put = await callObject(() => walletOf(c).putPause(pause.value, by));
   if (!put.ok) return put;
   return put.value.created ? created(pauseView(put.value)) : success(pauseView(put.value));
 }
@@ -52,7 +52,7 @@ export async function listPausesRoute(c: AppContext): Promise<Answer> {
         });
   if (!keys.ok) return keys;
   const reader = memberId === null ? null : { memberId, keyIds: keys.value };
-  const pauses = await readObject(() => walletOf(c).pauses(reader));
+  const pauses = await callObject(() => walletOf(c).pauses(reader));
   return pauses.ok ? success({ pauses: pauses.value.map(pauseView) }) : pauses;
 }
 
@@ -60,7 +60,7 @@ export async function endPauseRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
   const ending = { id: c.req.param("id") ?? "", source: "member", actor: actorOf(caller) } as const;
   const by = requestCredential(caller.keyHash, caller.shown);
-  const ended = await readObject(() => walletOf(c).endPause(ending, by));
+  const ended = await callObject(() => walletOf(c).endPause(ending, by));
   return ended.ok ? success({ id: ending.id, ended: true }) : ended;
 }
 

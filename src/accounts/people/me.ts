@@ -31,7 +31,7 @@ import {
 import type { Membership, Person } from "./person.ts";
 import { removeMemberEverywhere } from "./removal.ts";
 import { takeSignUpSlots } from "./sign-up.ts";
-import { hasPersonalOrganization, convertToTeam, canCreateAnother } from "./sign-up.store.ts";
+import { hasPersonalOrganization, convertToTeam, canCreateOrganization } from "./sign-up.store.ts";
 import type { Objects } from "../../shared/contracts/objects.ts";
 import type { EventRecord } from "../../shared/event.ts";
 
@@ -181,7 +181,7 @@ export async function postOrganization(call: PeopleCall): Promise<Answer> {
   if (!fields.ok) return fields;
   const { db, person, signUp, sessions } = call;
   if (signUp.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
-  if (!(await canCreateAnother(db, person.id))) {
+  if (!(await canCreateOrganization(db, person.id))) {
     const message = "You own the maximum number of organizations.";
     return refuse({ kind: "conflict", message, param: null, code: "too_many_organizations" });
   }

@@ -124,7 +124,7 @@ export async function convertToTeam(db: D1Database, orgId: string): Promise<bool
 
 const OWNED_MAX = 20;
 
-export async function canCreateAnother(db: D1Database, personId: string): Promise<boolean> {
+export async function canCreateOrganization(db: D1Database, personId: string): Promise<boolean> {
   const row = await db
     .prepare(
       `SELECT count(*) AS owned FROM member_people JOIN members ON members.id = member_id

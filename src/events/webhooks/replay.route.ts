@@ -14,7 +14,7 @@ import type { EventRecord } from "../../shared/event.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { deliveriesOf } from "./webhooks.route.ts";
 
 const REPLAY_MAX = 1000;
@@ -46,10 +46,10 @@ export async function replayRoute(c: AppContext): Promise<Answer> {
   const { wallet } = objectsOf(c.env);
   const id = c.req.param("id") ?? "";
   return startReplay(fields.value, {
-    since: (sinceMs, limit) => readObject(() => wallet(orgId).eventsSince(sinceMs, limit)),
+    since: (sinceMs, limit) => callObject(() => wallet(orgId).eventsSince(sinceMs, limit)),
     queue: (events, replayId) =>
       deliveriesOf(c, (object) => object.replay(orgId, id, { events, replayId })),
-    page: (query) => readObject(() => wallet(orgId).usageStream(query)),
+    page: (query) => callObject(() => wallet(orgId).usageStream(query)),
     restart: (from, first) =>
       deliveriesOf(c, (object) => object.restartStream(orgId, id, from, first)),
   });

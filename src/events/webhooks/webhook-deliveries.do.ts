@@ -7,7 +7,7 @@ import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import type { StreamFirst, StreamQuery, StreamStart } from "../../shared/contracts/usage-stream.ts";
 import { makeTables, openTables } from "../../shared/tables.do.ts";
@@ -294,7 +294,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const isDue = queued === null ? isStreamDue(receiver, nowMs) : queued.type === USAGE_SETTLED;
     if (stream === null || !isDue) return null;
     const wallet = () => objectsOf(this.env).wallet(webhook.orgId);
-    const read = (query: StreamQuery) => readObject(() => wallet().usageStream(query));
+    const read = (query: StreamQuery) => callObject(() => wallet().usageStream(query));
     return nextBatch({ storage: this.ctx.storage, read, nowMs }, { ...receiver, stream }, queued);
   }
 

@@ -12,7 +12,7 @@ import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import type { DeliveriesCalls, Attempt } from "../../shared/contracts/deliveries.ts";
 import { checkedFormat, receiverAfter, receiverSchema, sealReceiver } from "./receiver-settings.ts";
@@ -261,12 +261,12 @@ export function deliveriesOf<T>(
   call: (deliveries: DeliveriesCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const { orgId } = c.var.admitted.caller;
-  return readObject(() => call(objectsOf(c.env).deliveries(orgId)));
+  return callObject(() => call(objectsOf(c.env).deliveries(orgId)));
 }
 
 function healthOf(c: AppContext): ReturnType<DeliveriesCalls["health"]> {
   const { orgId } = c.var.admitted.caller;
-  return readObject(() => objectsOf(c.env).deliveries(orgId).health(), { attemptsMax: 1 });
+  return callObject(() => objectsOf(c.env).deliveries(orgId).health(), { attemptsMax: 1 });
 }
 
 type FreshSecret = { readonly secret: string; readonly stored: SealedSecret };

@@ -80,9 +80,9 @@ export const CLAUDE_OLD = 1.4;
 /** cl100k and similar open tokenizers: Llama, Mistral, Qwen, DeepSeek, GLM, Kimi, Cohere. */
 export const CL100K = 1.5;
 /** Claude from 4.7 on, and unknown tokenizers. */
-export const WIDEST = 1.65;
+export const ESTIMATE_FACTOR_MAX = 1.65;
 /** Claude's prompt tokens for tools besides their text. Also the bound for unknown models. */
-export const WIDEST_TOOLS = 700;
+export const TOOLS_TOKENS_MAX = 700;
 /** Maximum tokens of an image if the author publishes none. */
 export const UNKNOWN_IMAGE = 16_384;
 

@@ -2,7 +2,7 @@ import type { ModelEntry } from "../../shared/config/config.ts";
 import { priceOfFields } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
 import { hasEnded, priceOn } from "./dated-prices.ts";
-import { limitsOfProvider, UNKNOWN_IMAGE, WIDEST, WIDEST_TOOLS } from "./entry.ts";
+import { limitsOfProvider, UNKNOWN_IMAGE, ESTIMATE_FACTOR_MAX, TOOLS_TOKENS_MAX } from "./entry.ts";
 import type { CatalogEntry, HostTag, RouteEntry } from "./entry.ts";
 import type { Model, Route, RouteLimits } from "./model.ts";
 import { KINDS } from "../../shared/kinds.ts";
@@ -81,8 +81,8 @@ export function operatorModel(
     minOutput: 1,
     abilities,
     imageTokens: abilities.includes("vision") ? UNKNOWN_IMAGE : 0,
-    estimateFactor: WIDEST,
-    toolsTokens: WIDEST_TOOLS,
+    estimateFactor: ESTIMATE_FACTOR_MAX,
+    toolsTokens: TOOLS_TOKENS_MAX,
     routes,
   };
 }

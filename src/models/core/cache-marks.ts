@@ -10,10 +10,13 @@ function isEphemeral({ type }: KnownFields<"type">): boolean {
   return type === "ephemeral";
 }
 
-/** The mark sent to providers. It lasts five minutes, because an hour has another price. */
+/** The cache field sent to providers: five minutes, because an hour has another price. */
 export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
 
-/** Returns the names of marks that aren't sent. */
+/**
+ * Returns the `cache_control` fields that a provider doesn't receive: all or, with `isSent`, only
+ * lifetimes over five minutes.
+ */
 export function lostMarks({ messages, tools }: JsonObject, isSent: boolean): readonly string[] {
   const parts = listOf(messages)
     .filter(isObject)

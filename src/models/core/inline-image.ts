@@ -26,8 +26,8 @@ export type InlineConversation = {
 const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
 const ALL_BYTES_MAX = 20 * 1024 * 1024;
 /**
- * Memory counted per downloaded byte. Bodies are held about four times, downloads 1.5 times (12
- * images of 9.9 MB: 182 MB).
+ * A downloaded byte's memory relative to a body byte's. Bodies are in memory about four times,
+ * downloads 1.5 times (12 images of 9.9 MB: 182 MB).
  */
 const ROOM_PER_BYTE = 0.4;
 const DOWNLOADS_MAX = 64;

@@ -72,7 +72,7 @@ export class OutgoingForm {
     const pieces = fields.flatMap(([name, value]) => {
       const head = `--${boundary}\r\ncontent-disposition: form-data; name="${name}"`;
       if (typeof value === "string") return [encoder.encode(`${head}\r\n\r\n${value}\r\n`)];
-      const file = `; filename="${plainName(value.filename)}"\r\n`;
+      const file = `; filename="${plainFileName(value.filename)}"\r\n`;
       const type = `content-type: ${plainType(value.type)}\r\n\r\n`;
       return [encoder.encode(head + file + type), value.bytes, encoder.encode("\r\n")];
     });
@@ -89,7 +89,7 @@ export class OutgoingForm {
  * Replaces characters that hosts read in different ways. The extension, by which some know the
  * format, stays.
  */
-function plainName(filename: string): string {
+function plainFileName(filename: string): string {
   return filename.replaceAll(/[^!#-[\]-~]/g, "_") || "file";
 }
 

@@ -24,7 +24,8 @@ import { parseCount } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
 
 /**
- * Raises estimates of Claude's tokens. A client that counts too few compacts its context too late.
+ * The factor for estimates of Claude's tokens, because with too low a count, clients compact their
+ * context too late.
  */
 const RAISED = 1.1;
 /** Tokens added per message and per request (from OpenAI's cookbook). */

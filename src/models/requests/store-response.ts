@@ -16,7 +16,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import type { Slot } from "../../shared/in-flight.ts";
 import { logException, logWarning } from "../../shared/log.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import type { HoldGrant } from "../../shared/contracts/wallet.ts";
 import type { EndedResponse, Run, RunServices } from "./paid-request.ts";
 
@@ -38,7 +38,7 @@ export async function recallStored(
 ): Promise<NotRecalled | { readonly ok: true; readonly value: RecallResult }> {
   const { orgId } = admitted.caller;
   const found = await (home === null
-    ? readObject(() => objects(orgId).recall(request, continuedBy(admitted)))
+    ? callObject(() => objects(orgId).recall(request, continuedBy(admitted)))
     : home.askKept({ recall: request, keep: null }));
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "home_region_unreachable" });
@@ -105,7 +105,7 @@ function keptAnswer(run: Run, ended: EndedResponse): Keepable | null {
 function stores({ caller, services }: Run, keep: Keepable): Promise<Result<unknown>> {
   const { home, kept: objects } = services;
   if (home !== null) return home.askKept({ recall: null, keep });
-  return readObject(() => objects(caller.orgId).keep({ ...keep, by: responseOwner(caller) }));
+  return callObject(() => objects(caller.orgId).keep({ ...keep, by: responseOwner(caller) }));
 }
 
 function textOf(value: unknown): Uint8Array {

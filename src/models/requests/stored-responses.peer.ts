@@ -6,7 +6,7 @@ import { continuedBy, responseOwner } from "../../shared/contracts/stored-respon
 import { refuse } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { storedAnswerBody, readStoredBody } from "./stored-format.ts";
 import type { StoredResponsesRequest } from "./stored-format.ts";
 
@@ -31,7 +31,7 @@ async function done(
   if (!key.ok) return key;
   const admitted = admittedAs(key.value, called, config.region);
   const kept = () => objectsOf(c.env).kept(key.value.orgId);
-  if (recall !== null) return readObject(() => kept().recall(recall, continuedBy(admitted)));
+  if (recall !== null) return callObject(() => kept().recall(recall, continuedBy(admitted)));
   if (keep === null) return refuse({ kind: "storage_unavailable" });
-  return readObject(() => kept().keep({ ...keep, by: responseOwner(admitted.caller) }));
+  return callObject(() => kept().keep({ ...keep, by: responseOwner(admitted.caller) }));
 }

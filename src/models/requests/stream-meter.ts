@@ -58,7 +58,7 @@ export class StreamMeter {
     return this.#partial;
   }
 
-  /** Includes encrypted reasoning. Used only without reported usage. */
+  /** Output tokens, including encrypted reasoning. Used only if the provider reports no usage. */
   get output(): number {
     return Math.ceil(this.#text.tokens + Math.max(this.#thoughts.tokens, this.#sealed));
   }

@@ -154,12 +154,12 @@ export function failureReason({ kind, reason }: ProviderFailure): string {
   return kind === "overloaded" ? kind : reason;
 }
 
-/** A stream includes its first events. */
 export type FailoverResult = {
   readonly index: number;
   readonly attempts: number;
   readonly failed: readonly FailedAttempt[];
   readonly dropped: readonly string[];
+  /** A stream begins with the events that the attempt has already read. */
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
 

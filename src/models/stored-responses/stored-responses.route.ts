@@ -6,7 +6,7 @@ import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { mintedAt } from "../../shared/id.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { readObject } from "../../shared/reach-object.ts";
+import { callObject } from "../../shared/reach-object.ts";
 import { inputItems, responseIn, responseView } from "./items.ts";
 import { RESPONSE_ID, visibleTo } from "../../shared/contracts/stored-responses.ts";
 import type {
@@ -84,7 +84,7 @@ function askKept<T>(
   const id = idOf(c);
   if (mintedAt(id, RESPONSE_ID) === null) return Promise.resolve(missing(id));
   const { orgId } = admitted.caller;
-  return readObject(() => call(objectsOf(c.env).kept(orgId), visibleTo(admitted, member)));
+  return callObject(() => call(objectsOf(c.env).kept(orgId), visibleTo(admitted, member)));
 }
 
 function idOf(c: AppContext): string {

@@ -102,7 +102,8 @@ function named(
 }
 
 /**
- * Adds the ID of an object whose creation response was lost. A checkout doesn't need its invoice.
+ * Stores an invoice's or session's ID if Stripe's response to its creation was lost. A checkout
+ * purchase needs only its session.
  */
 function adopt(
   world: PaymentDeps,

@@ -99,7 +99,7 @@ export function closeMismatched(
 }
 
 /** Ends a purchase that only a person can fix. */
-export function endMisconfigured(
+export function declineAsMisconfigured(
   world: PaymentDeps,
   purchase: Purchase,
   answer: StripeAnswer,

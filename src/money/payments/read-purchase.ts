@@ -5,7 +5,7 @@ import type { Captured } from "./payment-rules.ts";
 import {
   closeMismatched,
   endPurchase,
-  endMisconfigured,
+  declineAsMisconfigured,
   moveTo,
   retryLater,
   awaitCustomer,
@@ -207,7 +207,7 @@ type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
 function gone(world: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
   if (isOver(purchase)) return storePurchase(world, purchase, { step: null, nextAt: null });
-  return endMisconfigured(world, purchase, refusal);
+  return declineAsMisconfigured(world, purchase, refusal);
 }
 
 /** If Stripe refuses, the object may have been paid, so it is read again. */

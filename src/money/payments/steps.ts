@@ -5,7 +5,7 @@ import {
   restartStep,
   closeMismatched,
   endPurchase,
-  endMisconfigured,
+  declineAsMisconfigured,
   moveTo,
   retryLater,
   awaitCustomer,
@@ -118,7 +118,7 @@ async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Pur
   const key = customers === 0 ? `cus:${orgId}` : `cus:${orgId}:${customers + 1}`;
   const params = customerParams({ orgId, orgName, region });
   const { answer, now } = await send(world, purchase, { path: "/v1/customers", params, key });
-  if (answer.kind === "refused") return endMisconfigured(world, now, answer);
+  if (answer.kind === "refused") return declineAsMisconfigured(world, now, answer);
   const made = bodyOf(answer, idSchema);
   const head = rows.head();
   if (made === null) {
@@ -288,7 +288,8 @@ type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
 /** Handles a deleted customer or card, or our invalid request. */
 function refusedByCustomer(world: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
-  if (refusal.error.code !== "resource_missing") return endMisconfigured(world, purchase, refusal);
+  if (refusal.error.code !== "resource_missing")
+    return declineAsMisconfigured(world, purchase, refusal);
   if (refusal.error.param !== "customer") return forgetCard(world, purchase);
   const { rows } = world;
   const head = rows.head();

@@ -58,7 +58,7 @@ export type ConsoleSessionCalls = {
   list(): Promise<Result<readonly ListedSession[]>>;
 };
 
-/** A session for display. Its name grants no access. */
+/** A session in a person's list of sessions. Its `name` isn't a credential. */
 export type ListedSession = {
   readonly name: string;
   readonly identity: ConsoleIdentity;

@@ -41,7 +41,7 @@ import type {
 } from "./wallet-pages.ts";
 
 /** Tokens: the prompt's estimate, and the minimum and maximum output. */
-export type TokenAsk = {
+export type TokenRequest = {
   readonly prompt: number;
   readonly least: number;
   readonly most: number;
@@ -72,7 +72,7 @@ export type HoldRequest = {
    * Whether the client set an output cap. Otherwise, at most half of the available amount is held.
    */
   readonly hasCap: boolean;
-  readonly tokens: TokenAsk;
+  readonly tokens: TokenRequest;
   /** The model's name in the request and its ID. Keys with a model list reject a null. */
   readonly model: { readonly sent: string; readonly id: string } | null;
   readonly externalId: string | null;

@@ -17,8 +17,8 @@ function renamed(path: string): string {
 }
 
 /**
- * Reports whether all percent-escapes are valid. The router doesn't decode others, so `%zz` and
- * `%25zz` would match.
+ * Reports whether all percent-escapes are valid. The router leaves invalid ones as they are, so
+ * `%zz` and `%25zz` would be the same path.
  */
 export function hasValidEscapes(url: string): boolean {
   if (!url.includes("%")) return true;

@@ -63,7 +63,7 @@ function OwnIssuer() {
         <div>
           <p>
             Own issuer: <strong>{issuer ?? "none"}</strong>{" "}
-            {state === "draft" && <Badge>Draft: connect your account</Badge>}
+            {state === "draft" && <Badge>Not active: connect your account to test it</Badge>}
             {required && <Badge tone="good">required</Badge>}{" "}
             <button type="button" class="quiet" onClick={() => setSetting(true)}>
               Add an identity provider

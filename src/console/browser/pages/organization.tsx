@@ -179,7 +179,7 @@ function Credit({ id, onClose }: { id: string; onClose: () => void }) {
       <Input
         label="Amount [$]"
         param="amount_micro"
-        hint="Negative to take credits; credits on hold stay"
+        hint="Use a negative amount to take credits. Credits on hold can't be taken."
         required
         autofocus
         type="number"
@@ -231,7 +231,7 @@ function Reconcile({ id, onClose }: { id: string; onClose: () => void }) {
       onDone={({ differences }) => setFound(differences)}
       onClose={onClose}
     >
-      <p>Recounts the wallet and the database from their rows, without changes.</p>
+      <p>Recalculates all sums from the rows of the wallet and the database. Changes nothing.</p>
       {found?.length === 0 && <p class="good-text">● All sums match, to the micro-credit.</p>}
       {found !== undefined && found.length > 0 && (
         <pre class="code">{JSON.stringify(found, null, 2)}</pre>

@@ -200,8 +200,8 @@ function Rerate({ onClose }: { onClose: () => void }) {
       onClose={onClose}
     >
       <p>
-        Credits each customer the charges above this price, once per name. The first click only
-        counts them.
+        Credits each customer the amount paid above this price. A name credits each customer only
+        once. The first click only shows the total.
       </p>
       {line("id", "A name for the credits' references", { required: true })}
       {line("model", "Model", { required: true })}

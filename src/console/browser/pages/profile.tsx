@@ -66,8 +66,8 @@ function DeleteAccount({ me, onClose }: { me: Me; onClose: () => void }) {
       onDone={() => endSession("Your account in this region is deleted.")}
     >
       <p>
-        You leave these organizations. The ones without other members are closed, and their credits
-        are given up. Receipts stay without your name. You can't undo this.
+        You will leave these organizations. Those without other members are closed and lose their
+        credits. Receipts are kept without your name. You can't undo this.
       </p>
       <ul>
         {me.organizations.map(({ id, name, role }) => (

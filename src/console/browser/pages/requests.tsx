@@ -126,7 +126,7 @@ function Filters() {
     <>
       <input
         class="filter"
-        aria-label="Request's id"
+        aria-label="Request ID"
         placeholder="Id  ( / )"
         data-filter
         onChange={({ currentTarget: { value } }) =>

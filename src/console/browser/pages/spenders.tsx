@@ -41,7 +41,7 @@ export function Spenders({ period, filters }: { period: string; filters: Compone
           keyOf={({ group }) => group ?? ""}
           open={({ group }) => goTo(["end-users", group ?? ""], query)}
           filters={filters}
-          empty={<Empty text="No spend of end users in this period." />}
+          empty={<Empty text="No end-user spend in this period." />}
         />
       )}
     </ReadResult>

@@ -1,4 +1,11 @@
-import { chat, CLAUDE_OLD, pricesSeenOn, TVR, WIDEST, WIDEST_TOOLS } from "../entry.ts";
+import {
+  chat,
+  CLAUDE_OLD,
+  pricesSeenOn,
+  TVR,
+  ESTIMATE_FACTOR_MAX,
+  TOOLS_TOKENS_MAX,
+} from "../entry.ts";
 import type { CatalogEntry, Dollars, LongPromptRule } from "../entry.ts";
 import type { Region } from "../../../shared/regions.ts";
 
@@ -44,12 +51,14 @@ export const ANTHROPIC_MODELS: readonly CatalogEntry[] = [
     ),
     thinkingFloor: THINKING_FLOOR,
   },
-].map((entry) => Object.assign(entry, { toolsTokens: WIDEST_TOOLS }));
+].map((entry) => Object.assign(entry, { toolsTokens: TOOLS_TOKENS_MAX }));
 
 function claude(name: string, released: string, dollars: Dollars, more: More = {}): CatalogEntry {
   const upstreamId = `claude-${name.replace(".", "-")}`;
   const tokens =
-    more.old === true ? ([CLAUDE_OLD, IMAGE_OLD] as const) : ([WIDEST, IMAGE] as const);
+    more.old === true
+      ? ([CLAUDE_OLD, IMAGE_OLD] as const)
+      : ([ESTIMATE_FACTOR_MAX, IMAGE] as const);
   return chat(
     `anthropic/claude-${name}`,
     released,

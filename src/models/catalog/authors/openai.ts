@@ -130,7 +130,7 @@ function until(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
   }));
 }
 
-/** Release of 2.6: its first day in OpenAI's SDK. Image tokens are output. */
+/** The release date of 2.6 is its first day in OpenAI's SDK. Image tokens are its output tokens. */
 function gptImage(name: string, released: string): CatalogEntry {
   const dollars = { input: 5, image_token: 30 };
   const route = pricesSeenOn("2026-11-20")("openai", `gpt-image-${name}`, dollars, {

@@ -9,7 +9,7 @@ import {
   TV,
   TVR,
   UNKNOWN_IMAGE,
-  WIDEST,
+  ESTIMATE_FACTOR_MAX,
 } from "../entry.ts";
 import type { CatalogEntry } from "../entry.ts";
 
@@ -97,13 +97,13 @@ const XAI_MODELS: readonly CatalogEntry[] = [
   chat(
     "xai/grok-4.7",
     "2026-09-21",
-    [500_000, 500_000, TVR, WIDEST, UNKNOWN_IMAGE],
+    [500_000, 500_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
     [pricesSeenOn("2026-09-29")("xai", "grok-4.7", [2, 0.5, 6], GROK)],
   ),
   chat(
     "xai/grok-4.6",
     "2026-08-07",
-    [500_000, 500_000, TVR, WIDEST, UNKNOWN_IMAGE],
+    [500_000, 500_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
     [
       august("xai-us", "grok-4.6", [2, 0.5, 6], { ...GROK, regions: ["us"], uplift: 10 }),
       august("xai", "grok-4.6", [2, 0.5, 6], GROK),
@@ -112,7 +112,7 @@ const XAI_MODELS: readonly CatalogEntry[] = [
   chat(
     "xai/grok-4.3",
     "2026-04-17",
-    [1_000_000, 30_000, TVR, WIDEST, UNKNOWN_IMAGE],
+    [1_000_000, 30_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
     [july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK)],
   ),
   // The release is unknown; this is the day its price was seen. Larger images cost more and aren't
@@ -129,19 +129,19 @@ const AMAZON_MODELS: readonly CatalogEntry[] = [
   chat(
     "amazon/nova-pro",
     "2024-12-03",
-    [300_000, 8_192, TV, WIDEST, UNKNOWN_IMAGE],
+    [300_000, 8_192, TV, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
     [july("bedrock", "amazon.nova-pro-v1:0", [0.8, 0.2, 3.2], US)],
   ),
   chat(
     "amazon/nova-lite",
     "2024-12-03",
-    [300_000, 8_192, TV, WIDEST, UNKNOWN_IMAGE],
+    [300_000, 8_192, TV, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
     [july("bedrock", "amazon.nova-lite-v1:0", [0.06, 0.015, 0.24], US)],
   ),
   chat(
     "amazon/nova-micro",
     "2024-12-03",
-    [128_000, 8_192, T, WIDEST],
+    [128_000, 8_192, T, ESTIMATE_FACTOR_MAX],
     [july("bedrock", "amazon.nova-micro-v1:0", [0.035, 0.00875, 0.14], US)],
   ),
   embeddings(

@@ -5,7 +5,7 @@ import type { ProviderResponse, JsonObject, EmbeddingsCall } from "../../core/pr
 import { embeddingUsage } from "./usage.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/** A method for embeddings, one per service. */
+/** The call that creates embeddings at one Google service. */
 export type EmbeddingMethod = {
   readonly method: string;
   readonly size: (model: string) => number;

@@ -19,7 +19,7 @@ export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   return {
     kind: "refused",
     reason: "echo_too_large",
-    message: `The response would repeat this field, which is longer than the supported ${most}. Send less, or use a stream.`,
+    message: `The response would repeat this field, which is longer than the limit of ${most}. Shorten it, or use a stream.`,
     param: field === "text" ? "response_format" : field,
   };
 }

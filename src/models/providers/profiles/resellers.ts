@@ -51,7 +51,7 @@ export const FIREWORKS: Profile = {
   cacheHeader: "x-session-affinity",
   embeddingFields: EMBEDDING_FIELDS,
   rules: [effort(/gpt-oss/, ALWAYS), effort(null, THREE_EFFORTS)],
-  // Otherwise Fireworks lowers the cap silently.
+  // Otherwise Fireworks silently lowers `max_tokens`.
   chatExtras: { context_length_exceeded_behavior: "error" },
   plain: { names: true, reasoning: { as: "reasoning_content" } },
 };

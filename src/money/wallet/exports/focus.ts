@@ -8,10 +8,10 @@ import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { decimalOf, PICOS_PER_MICRO } from "./decimal.ts";
 
 /**
- * The columns of FOCUS 1.3, two from 1.2, then our own. The public validator requires
+ * The columns of FOCUS 1.3 (the FinOps format for costs), two from 1.2, then our own. The public validator requires
  * `CommitmentDiscountStatus`, which is always null.
  */
-export const FOCUS_COLUMNS = [
+export const FOCUS_EXPORT_COLUMNS = [
   "BilledCost",
   "BillingAccountId",
   "BillingAccountName",
@@ -60,7 +60,7 @@ export const FOCUS_COLUMNS = [
   "x_LedgerAmount",
   "x_Reference",
 ] as const;
-type Column = (typeof FOCUS_COLUMNS)[number];
+type Column = (typeof FOCUS_EXPORT_COLUMNS)[number];
 export type FocusRow = { readonly [C in Column]?: string | undefined };
 
 const OPERATOR = "Turnpike";
@@ -239,7 +239,7 @@ export function creditRows(
     const description = "Refund or dispute of a payment";
     return [rowOf(at, { ...money, ...columns, ChargeDescription: description })];
   }
-  // A grant reduces costs and is never billed.
+  // Credits from the operator reduce the effective cost and are never billed.
   const effective = kind === "rebuild" ? ZERO : decimalOf(-BigInt(amountMicro), 6);
   const [category, description] = SAID[kind];
   const columns = { ChargeCategory: category, ChargeDescription: description };
@@ -309,11 +309,11 @@ function taxRow(at: FocusDay, reference: string, taxMicro: number): FocusRow {
 /** Returns CSV lines (RFC 4180). Null is an empty field. */
 export function csvOf(rows: readonly FocusRow[]): string {
   return rows
-    .map((row) => FOCUS_COLUMNS.map((column) => fieldOf(row[column])).join(",") + "\r\n")
+    .map((row) => FOCUS_EXPORT_COLUMNS.map((column) => fieldOf(row[column])).join(",") + "\r\n")
     .join("");
 }
 
-export const CSV_HEAD = `${FOCUS_COLUMNS.join(",")}\r\n`;
+export const CSV_HEAD = `${FOCUS_EXPORT_COLUMNS.join(",")}\r\n`;
 
 function fieldOf(value: string | undefined): string {
   if (value === undefined) return "";

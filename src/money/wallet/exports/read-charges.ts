@@ -1,6 +1,6 @@
 import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
-import { readObject } from "../../../shared/reach-object.ts";
+import { callObject } from "../../../shared/reach-object.ts";
 import type { ChargesPage } from "../../../shared/contracts/exports.ts";
 import type { PaymentsCalls } from "../../../shared/contracts/payments.ts";
 import type { WalletCalls } from "../../../shared/contracts/wallet.ts";
@@ -29,7 +29,7 @@ export async function* focusPages(
         limit: GROUPS_PER_PAGE,
       };
       // oxlint-disable-next-line no-await-in-loop -- one page at a time
-      const page: Result<ChargesPage> = await readObject(() => wallet().chargesOfDay(query));
+      const page: Result<ChargesPage> = await callObject(() => wallet().chargesOfDay(query));
       if (!page.ok) return yield page;
       // oxlint-disable-next-line no-await-in-loop -- likewise
       const credits = await creditsOf({ orgId, day }, page.value, payments);
@@ -48,7 +48,7 @@ async function creditsOf(
   payments: ExportSources["payments"],
 ): Promise<Result<FocusRow[]>> {
   const ids = credits.map(paymentOf).filter((id) => id !== null);
-  const taxes = ids.length === 0 ? success({}) : await readObject(() => payments().taxes(ids));
+  const taxes = ids.length === 0 ? success({}) : await callObject(() => payments().taxes(ids));
   if (!taxes.ok) return taxes;
   const taxOf: Readonly<Record<string, number>> = taxes.value;
   return success(

@@ -11,7 +11,7 @@ import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { decideCredit } from "../rules/credit.ts";
+import { balanceAfterCredit } from "../rules/credit.ts";
 import { collectDebt, forgiveDebt, applyRefund } from "../rules/debts.ts";
 import { freeOf } from "../rules/open-holds.ts";
 import { creditTopUp, monthOf } from "../rules/top-up.ts";
@@ -52,7 +52,7 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
     ]);
   };
   if (before === null) {
-    const decided = decideCredit(memory.books, netMicro);
+    const decided = balanceAfterCredit(memory.books, netMicro);
     if (!decided.ok) return decided;
     postCredit(tx, request, { balance: decided.value, also });
   } else tx.storage.transactionSync(also);
@@ -98,7 +98,7 @@ export function setRefunded(tx: Tx, request: PaymentRefunded): Result<null> {
   };
   if (returned > 0) {
     const reference = `stripe:${paymentId}:back:${reading}`;
-    const decided = decideCredit(memory.books, returned);
+    const decided = balanceAfterCredit(memory.books, returned);
     if (!decided.ok) return decided;
     postCredit(tx, { amountMicro: returned, reference }, { balance: decided.value, also });
   } else tx.storage.transactionSync(also);

@@ -11,7 +11,7 @@ import { declaredTags } from "../../../shared/tags.ts";
 import { tokensOf } from "../../../shared/usage-sums.ts";
 import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
-import { decideCredit } from "../rules/credit.ts";
+import { balanceAfterCredit } from "../rules/credit.ts";
 import { decideSettle, recallSettle } from "../rules/ledger.ts";
 import { closeHold, dueHolds } from "../rules/open-holds.ts";
 import type { KnownHold, Posting } from "../rules/ledger.ts";
@@ -305,7 +305,7 @@ export function credit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> {
   }
   const before = recallCredit(tx, request);
   if (before !== null) return before;
-  const decided = decideCredit(tx.memory.books, amountMicro);
+  const decided = balanceAfterCredit(tx.memory.books, amountMicro);
   return decided.ok ? success(postCredit(tx, request, { balance: decided.value })) : decided;
 }
 

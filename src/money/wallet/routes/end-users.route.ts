@@ -24,7 +24,7 @@ import {
   MICROS_PER_DOLLAR,
 } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { readObject } from "../../../shared/reach-object.ts";
+import { callObject } from "../../../shared/reach-object.ts";
 import { policySchema } from "../../../shared/policy.ts";
 import { KEEP_HOURS_MAX } from "../../../shared/contracts/settings.ts";
 import { autoTopUpView } from "../../../shared/contracts/top-up-view.ts";
@@ -258,7 +258,7 @@ async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
 /** Comes first, so that no stored response outlives the setting. */
 function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   const { caller } = c.var.admitted;
-  return readObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));
+  return callObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));
 }
 
 function settingsView(settings: SettingsAnswer): View {

@@ -15,7 +15,7 @@ import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import { dollarsOf } from "../../../shared/money.ts";
-import { readObject } from "../../../shared/reach-object.ts";
+import { callObject } from "../../../shared/reach-object.ts";
 import type { WalletCalls, EventPage, EventQuery } from "../../../shared/contracts/wallet.ts";
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 
@@ -25,7 +25,7 @@ export function askOwnWallet<T>(
   call: (wallet: WalletCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const { orgId } = c.var.admitted.caller;
-  return readObject(() => call(objectsOf(c.env).wallet(orgId)));
+  return callObject(() => call(objectsOf(c.env).wallet(orgId)));
 }
 
 export async function balanceRoute(c: AppContext): Promise<Answer> {

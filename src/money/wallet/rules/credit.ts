@@ -5,7 +5,7 @@ import type { Micros } from "../../../shared/money.ts";
 import type { HoldTotals } from "./open-holds.ts";
 
 /** Returns the new balance. Fails above 2^53 or below the held amount. */
-export function decideCredit(books: HoldTotals, amount: Micros): Result<Micros> {
+export function balanceAfterCredit(books: HoldTotals, amount: Micros): Result<Micros> {
   const balance = books.balance + amount;
   if (!Number.isSafeInteger(balance)) {
     return refuse({

@@ -3,7 +3,7 @@ import type { BudgetPeriod, KeySpend, KeyTerms, RateState } from "../../../share
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
-import type { TokenAsk } from "../../../shared/contracts/wallet.ts";
+import type { TokenRequest } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
 /** A key's budget (null once removed) and its spend. */
@@ -59,7 +59,9 @@ export function budgetLeft(budget: Budget, period: Period, held: Micros): number
 type Counted = { readonly id: string; readonly at: number; tokens: number };
 
 /** `share` returns the part of the free tokens that a request can take above its minimum. */
-type WindowAsk = Pick<TokenAsk, "least" | "most"> & { readonly share: (free: number) => number };
+type WindowRequest = Pick<TokenRequest, "least" | "most"> & {
+  readonly share: (free: number) => number;
+};
 
 type TokenVerdict =
   | { readonly kind: "granted"; readonly tokens: number }
@@ -77,7 +79,7 @@ export class TokenWindow {
    * Grants tokens between minimum and maximum. `never`: the minimum exceeds the limit. Waits are 1
    * ms to 60 s.
    */
-  decide(limit: number, ask: WindowAsk, nowMs: number): TokenVerdict {
+  decide(limit: number, ask: WindowRequest, nowMs: number): TokenVerdict {
     if (ask.least > limit) return { kind: "never" };
     const remaining = limit - this.#count(nowMs);
     if (ask.least <= remaining) {
