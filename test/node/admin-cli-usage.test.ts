@@ -50,10 +50,7 @@ describe("wrong usage of the admin CLI", () => {
     [["reconcile", ORG, "--all"], /Name an organization, or give --all/],
     [["settle"], /no settlement_unsaved line/],
     [["settle", "--file", "does/not/exist"], /cannot be read/],
-    [
-      ["health", "--local of the admin CLI", "eu", "--url", "https://eu.example.com"],
-      /cannot be used with/,
-    ],
+    [["health", "--local", "eu", "--url", "https://eu.example.com"], /cannot be used with/],
   ] as const)("exits with 2 and an explanation: %j", async (given, words) => {
     const variables = { ...URL_VARIABLES, TURNPIKE_URL: url };
     const ran = await (given[0] === "settle"
@@ -309,7 +306,7 @@ describe("turnpike health --probe", () => {
   });
 });
 
-describe("--local", () => {
+describe("--local of the admin CLI", () => {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-local-"));
   afterAll(() => removeDirectory(directory));
 

@@ -234,7 +234,7 @@ describe("a webhook receiver of usage.settled", () => {
   });
 });
 
-describe("usage.settled", () => {
+describe("the event usage.settled", () => {
   it("leaves no message behind when a failing webhook stops, and other events arrive", async () => {
     receivers[HOST] = ({ body }) =>
       new Response("", { status: body.includes("usage.settled") ? 500 : 200 });

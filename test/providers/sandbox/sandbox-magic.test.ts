@@ -59,12 +59,7 @@ describe("the sandbox model slow-first-byte", () => {
 
 it("the sandbox returns immediately if the signal is already aborted, whatever the model", async () => {
   const signal = AbortSignal.abort();
-  for (const upstreamId of [
-    "echo",
-    "the sandbox model stall",
-    "status-429",
-    "the sandbox model endless",
-  ]) {
+  for (const upstreamId of ["echo", "stall", "status-429", "endless"]) {
     // oxlint-disable-next-line no-await-in-loop
     expect(await ask(body, { upstreamId, signal })).toEqual(
       failed({ kind: "retry", reason: "aborted" }),
@@ -72,7 +67,7 @@ it("the sandbox returns immediately if the signal is already aborted, whatever t
   }
 });
 
-it.each(["slow-stream", "no-usage", "huge-usage", "the sandbox model cut", "error-mid"])(
+it.each(["slow-stream", "no-usage", "huge-usage", "cut", "error-mid"])(
   "the sandbox sends one word at a time for %s",
   async (upstreamId) => {
     const stream = await open(body, { upstreamId });
@@ -89,7 +84,7 @@ it("the sandbox model slow-stream returns the same text as echo", async () => {
   expect(all.at(-1)).toEqual({ kind: "end" });
 });
 
-describe("stall", () => {
+describe("the sandbox model stall", () => {
   it("sends two words, then nothing until the signal aborts", async () => {
     const controller = new AbortController();
     const stream = await open(body, { upstreamId: "stall", signal: controller.signal });
@@ -117,7 +112,7 @@ describe("stall", () => {
   });
 });
 
-describe("cut", () => {
+describe("the sandbox model cut", () => {
   it("breaks after three words without finish reason, usage or end, and stays broken", async () => {
     const stream = await open(body, { upstreamId: "cut" });
     const seen = (await batches(stream, 4)).flat();
@@ -200,7 +195,7 @@ it("the sandbox can split each multi-byte character into two network chunks with
   expect(chunkChoices(all.flat()).map((one) => one.delta.content)).toContain("世");
 });
 
-describe("endless", () => {
+describe("the sandbox model endless", () => {
   it("continues far beyond the cap until it is canceled", async () => {
     const stream = await open(body, { upstreamId: "endless", cap: 2 });
     const all = (await batches(stream, 50)).flat();
