@@ -1,4 +1,4 @@
-/** Runs work of the same name in order. */
+/** A queue for each name. Work of the same name runs in order, one at a time. */
 export class Chains {
   readonly #last = new Map<string, Promise<unknown>>();
 

@@ -11,7 +11,10 @@ import type { PaymentDeps } from "./payment-deps.ts";
 
 const CARD_ORGANIZATIONS_MAX = 3;
 
-/** Credits the wallet until it confirms. The payment's reference makes retries safe. */
+/**
+ * Credits a payment to the wallet, with retries until the wallet confirms. The payment's reference
+ * prevents a second credit.
+ */
 export const creditStep: RunStep = async (world, purchase) => {
   const { rows } = world;
   const { id, method, actor, paymentId } = purchase;
@@ -69,8 +72,8 @@ async function lookAtCard({ rows, stripe, book }: PaymentDeps, payment: Payment)
 }
 
 /**
- * Sends a payment's refunded amount to the wallet. Stores the reading's number before the read, so
- * that an older reading never replaces a newer one. Returns false to retry.
+ * Reads a payment's refunds from Stripe and sends the total to the wallet. The number of each read
+ * is stored before it, so that an older read never replaces a newer one. Returns false to retry.
  */
 export async function syncRefunds(world: PaymentDeps, paymentId: string): Promise<boolean> {
   const { rows, stripe, wallet } = world;
@@ -95,7 +98,7 @@ export async function syncRefunds(world: PaymentDeps, paymentId: string): Promis
   return true;
 }
 
-/** Sends all payments and refunds to a rebuilt wallet, which ignores known ones. */
+/** Sends all payments and refunds to a rebuilt wallet, which ignores those that it has. */
 export async function replayPayments(world: PaymentDeps, madeAt: number): Promise<boolean> {
   const { rows, wallet } = world;
   for (const payment of rows.payments()) {

@@ -33,7 +33,7 @@ export function creditsView(page: CreditPage, sold: Sold): View {
   };
 }
 
-/** Returns totals whose difference OpenRouter's clients show as the balance. */
+/** Returns total credits and usage. OpenRouter's clients show their difference as the balance. */
 function lifetimeView({ balanceMicro, usedMicro }: CreditPage["lifetime"]): View {
   return {
     total_credits: dollarsOf(micros(balanceMicro + usedMicro)),

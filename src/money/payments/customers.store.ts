@@ -1,7 +1,6 @@
 import { now } from "../../shared/clock.ts";
 import type { EventStore, SweepCursor } from "./stripe-events.ts";
 
-/** Records a Stripe customer. */
 export async function addCustomer(
   db: D1Database,
   customerId: string,
@@ -27,7 +26,7 @@ export async function readBuyer(
     .first<{ name: string; createdAt: number }>();
 }
 
-/** Records an organization's card. Returns the number of organizations with it. */
+/** Records an organization's card. Returns the number of organizations with this card. */
 export async function addCard(db: D1Database, fingerprint: string, orgId: string): Promise<number> {
   await db
     .prepare(

@@ -20,8 +20,8 @@ type Looking = {
 };
 
 /**
- * Reads the objects that a hint names from Stripe, because hints aren't trusted. Returns false to
- * retry.
+ * Reads from Stripe the objects that a hint (the IDs in a webhook event) names, because hints
+ * aren't trusted. Returns false to retry.
  */
 export async function processHint(
   world: PaymentDeps,
@@ -75,7 +75,10 @@ async function lookAtBack(world: PaymentDeps, looking: Looking, id: string): Pro
   return looking.readBack(id);
 }
 
-/** Finds a purchase by its ID or, if the response to its creation was lost, by our metadata. */
+/**
+ * Finds the purchase of a Stripe object by the object's ID or, if the response to its creation was
+ * lost, by our metadata.
+ */
 async function ofObject(
   world: PaymentDeps,
   kind: "session" | "invoice",
@@ -92,7 +95,10 @@ async function ofObject(
   return adopt(world, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
 }
 
-/** Metadata isn't trusted, so the customer must match too. */
+/**
+ * Returns the purchase that an object's metadata names. The customer must match too, because
+ * metadata isn't trusted.
+ */
 function named(
   world: PaymentDeps,
   object: Pick<Intent, "metadata" | "customer">,
@@ -124,7 +130,7 @@ async function ofIntent(world: PaymentDeps, id: string): Promise<Found> {
   if (answer.kind === "refused") return "none";
   const intent = bodyOf(answer, intentSchema);
   if (intent === null) return unread(answer);
-  // Objects created from an invoice don't have our metadata.
+  // A payment created from an invoice doesn't have our metadata.
   return intent.metadata?.["purchase_id"] === undefined
     ? ofInvoiceOf(world, id)
     : named(world, intent);

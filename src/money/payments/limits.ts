@@ -7,7 +7,7 @@ import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 
 const MICROS = 1_000_000;
 const CHECKOUTS_AN_HOUR = 5;
-/** Declined payments in a day that block further checkouts for a day. */
+/** Number of declined payments in a day after which checkouts are blocked for a day. */
 const DECLINES_A_DAY = 3;
 
 function counts({ state, method }: Purchase): boolean {
@@ -16,7 +16,10 @@ function counts({ state, method }: Purchase): boolean {
 
 type Limited = Extract<Failure, { readonly kind: "purchase_limit" }>;
 
-/** Returns null within the limits. `recent` has the purchases of the last 48 hours. */
+/**
+ * Returns the failure of a purchase above a limit, or null. `recent`: the purchases of the last 48
+ * hours.
+ */
 export function checkPurchaseLimits(
   buying: Buying,
   recent: readonly Purchase[],

@@ -18,7 +18,7 @@ export type PayingWallet = {
 
 type PayingBook = {
   addCustomer(customerId: string, orgId: string): Promise<void>;
-  /** Returns the number of organizations with this card, including this one. */
+  /** Records a card. Returns the number of organizations with it, including this one. */
   addCard(fingerprint: string, orgId: string): Promise<number>;
 };
 

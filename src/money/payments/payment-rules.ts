@@ -14,8 +14,8 @@ export type Captured = {
 };
 
 /**
- * Returns the credits: the requested amount or, if lower, the total without tax, times the share
- * received. Rounded down, so credits never exceed the money.
+ * Returns the credits for a payment: the requested amount or, if lower, the total without tax. If
+ * only a share of the total was received, returns this share, rounded down.
  */
 export function netOf(askedMicro: Micros, captured: Captured): Micros {
   const { receivedCents, totalCents, taxCents } = captured;
@@ -27,7 +27,10 @@ export function netOf(askedMicro: Micros, captured: Captured): Micros {
   return micros(Number((full * BigInt(receivedCents)) / BigInt(totalCents)));
 }
 
-/** Returns the received share of the tax, rounded down. */
+/**
+ * Returns the tax in a payment. If only a share of the total was received, returns this share,
+ * rounded down.
+ */
 export function taxOf({ receivedCents, totalCents, taxCents }: Captured): Micros {
   if (totalCents <= 0) return micros(0);
   const received = BigInt(Math.min(receivedCents, totalCents));
@@ -57,8 +60,8 @@ const WITHDRAWN = new Set([
 const REFUND_GONE = new Set(["failed", "canceled"]);
 
 /**
- * Returns the cents refunded or lost. `isUnknown`: a dispute has an unknown status, which counts as
- * lost.
+ * Returns the cents of a payment that were refunded or lost in disputes. `isUnknown`: a dispute has
+ * an unknown status, which counts as lost.
  */
 export function refundedCents(
   totalCents: number,
@@ -81,14 +84,15 @@ export function refundedCents(
 function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): number {
   if (INQUIRY.has(status)) return 0;
   if (status !== "won") return amount;
-  // The amounts are in the account's currency, so only their ratio counts.
+  // Balance transactions are in the account's currency, unlike the dispute, so only their ratio
+  // counts.
   const whole = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
   const away = -moved.reduce((sum, one) => sum + one.amount, 0);
   if (whole <= 0 || away <= 0) return 0;
   return Math.min(amount, Math.ceil((amount * away) / whole));
 }
 
-/** Returns the refunded share of the credits, rounded up. */
+/** Returns the credits that a refund takes back, rounded up. */
 export function refundedMicros(net: Micros, grossCents: number, totalCents: number): Micros {
   if (grossCents <= 0 || totalCents <= 0) return micros(0);
   const share = BigInt(net) * BigInt(Math.min(grossCents, totalCents));
@@ -104,10 +108,10 @@ const HARD = new Set(
 );
 const HARD_ADVICE = new Set(["do_not_try_again", "confirm_card_data"]);
 
-/** `isHard`: the card must not be charged again. */
+/** Why a charge was declined. `isHard`: the card must not be charged again. */
 type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
 
-/** All other codes of Stripe or the bank mean a declined card. */
+/** Errors by decline code of Stripe or the bank. All other codes mean `card_declined`. */
 const ERRORS: Readonly<Record<string, PurchaseError>> = {
   insufficient_funds: "insufficient_funds",
   expired_card: "expired_card",
@@ -117,7 +121,9 @@ const ERRORS: Readonly<Record<string, PurchaseError>> = {
   processing_error: "processing_error",
 };
 
-/** Returns the reason. Unknown codes can be retried later. */
+/**
+ * Returns why a charge was declined. After an unknown code, the card can be charged again later.
+ */
 export function declineOf(refusal: StripeRefusal): Decline {
   const why = refusal.decline_code ?? refusal.code ?? "";
   const error = ERRORS[why] ?? "card_declined";
@@ -127,7 +133,6 @@ export function declineOf(refusal: StripeRefusal): Decline {
   return { error, isHard: isHard || error === "address_incomplete" };
 }
 
-/** Returns the card of a payment, if any. */
 export function cardOf(intent: Intent): Card | null {
   const card = intent.latest_charge?.payment_method_details?.card;
   if (card === null || card === undefined) return null;
@@ -147,7 +152,7 @@ export function fingerprintOf(intent: Intent): string | null {
 const PAUSE_MS = 5000;
 const PAUSE_MAX_MS = 600_000;
 
-/** Returns the pause in ms: 5 s, doubling up to 10 minutes. */
+/** Returns the pause before a retry in ms: 5 s, doubling up to 10 minutes. */
 export function pauseMs(tries: number): number {
   return Math.min(PAUSE_MAX_MS, PAUSE_MS * 2 ** Math.min(20, Math.max(0, tries - 1)));
 }

@@ -3,7 +3,10 @@ import type { Tables } from "../../shared/tables.do.ts";
 import type { PaymentsHead, PaymentRows, Purchase } from "./purchase.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** `record` is the row as JSON; other columns are indexes. Times are Unix ms. */
+/**
+ * The first schema. `record` has the whole row as JSON; the other columns are for lookups. Times
+ * are Unix ms.
+ */
 const FIRST =
   "CREATE TABLE head (" +
   "id INTEGER PRIMARY KEY CHECK (id = 1)," +
@@ -58,7 +61,7 @@ const NOBODY: PaymentsHead = {
 
 type Record_ = { readonly record: string };
 
-/** Returns the tables' rows. Writes without an await in between commit together. */
+/** Returns access to the payment tables. Writes without an await in between commit together. */
 export function paymentRows(sql: SqlStorage): PaymentRows {
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type
   const one = <T>(query: string, ...values: (string | number)[]): T | null => {
@@ -128,7 +131,7 @@ function putPurchase(sql: SqlStorage, purchase: Purchase): void {
   );
 }
 
-/** Returns purchases, newest first, and one more than `limit`. */
+/** Returns up to one more purchase than `limit`, newest first. */
 export function selectPurchases(
   sql: SqlStorage,
   limit: number,

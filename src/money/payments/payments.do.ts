@@ -46,13 +46,13 @@ import type { PaymentDeps } from "./payment-deps.ts";
 
 const SHOW_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
-/** Ms until unfinished work is checked again, in case of an eviction. */
+/** Ms until unfinished work is checked again, in case the object was evicted. */
 const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
 /**
- * An organization's purchases and payments, in its home region. Each step is stored first, and an
- * alarm resumes it. `PaymentsCalls` documents the calls.
+ * An organization's purchases and payments, in its home region. Each step of a purchase is stored
+ * before it runs, so that an alarm can resume it. `PaymentsCalls` documents the calls.
  */
 export class Payments extends DurableObject<Env> implements PaymentsCalls {
   #machine: PurchaseRunner | null = null;
@@ -242,7 +242,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     return success(id);
   }
 
-  /** Expires other open checkouts. If two are paid anyway, both are credited. */
+  /** Expires the organization's other open checkouts. If two are paid anyway, both are credited. */
   #expireOthers(id: string): void {
     const machine = this.#machineOf();
     for (const one of this.#world().rows.open()) {
@@ -329,7 +329,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const next = this.#machineOf().nextAt();
     if (next === null) return;
     const at = now({}) + Math.max(WATCH_MS, next - now(this.env));
-    // An alarm in the past was lost, so it is set again.
+    // An alarm whose time has passed was lost, so it is set again.
     const isArmed = this.#armedFor !== null && this.#armedFor > now({}) - WATCH_MS;
     if (isArmed && this.#armedFor !== null && this.#armedFor <= at) return;
     this.#armedFor = at;

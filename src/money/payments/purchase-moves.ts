@@ -11,7 +11,7 @@ import type { PaymentDeps } from "./payment-deps.ts";
 
 type Change = Partial<Purchase>;
 
-/** Ms after a customer's deadline, because Stripe's clock may be behind. */
+/** Ms to wait after a customer's deadline, because Stripe's clock may be behind. */
 const GRACE_MS = 60_000;
 
 export function storePurchase(
@@ -34,7 +34,7 @@ export function moveTo(
   return storePurchase(world, purchase, { ...started, ...change });
 }
 
-/** Retries the step after a pause, because its result is unknown. */
+/** Schedules a retry of a purchase's current step after a pause, because its result is unknown. */
 export function retryLater(
   world: PaymentDeps,
   purchase: Purchase,
@@ -52,7 +52,10 @@ export function retryLater(
   });
 }
 
-/** Restarts a step that moves no money, with a new idempotency key. */
+/**
+ * Schedules the current step of a purchase again, with a new idempotency key. Only for a step that
+ * moves no money.
+ */
 export function restartStep(world: PaymentDeps, purchase: Purchase): Purchase {
   const tries = purchase.tries + 1;
   const nextAt = world.now() + pauseMs(tries);
@@ -79,7 +82,7 @@ export function awaitCustomer(
   return isNews ? notifyWallet(world, after, { type: "purchase.needs_customer", data: {} }) : after;
 }
 
-/** Ends a purchase without payment. A later capture is credited anyway. */
+/** Ends a purchase without payment. A payment captured later is credited anyway. */
 export function endPurchase(world: PaymentDeps, purchase: Purchase, ending: Ending): Purchase {
   const { state, error } = ending;
   const over = { state, error, step: null, sent: null, url: null, expiresAt: null, nextAt: null };
@@ -98,7 +101,7 @@ export function closeMismatched(
   return moveTo(world, purchase, status === "draft" ? "discard" : "void", { ending });
 }
 
-/** Ends a purchase that only a person can fix. */
+/** Declines a purchase because our payment setup is wrong, and alerts the operator. */
 export function declineAsMisconfigured(
   world: PaymentDeps,
   purchase: Purchase,
@@ -110,7 +113,7 @@ export function declineAsMisconfigured(
   return endPurchase(world, purchase, { state: "declined", error: "misconfigured", isHard: false });
 }
 
-/** Queues an outcome, stored together with the purchase. */
+/** Queues a purchase's outcome for the wallet, stored together with the purchase. */
 export function notifyWallet(
   world: PaymentDeps,
   purchase: Purchase,

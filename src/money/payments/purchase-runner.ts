@@ -67,7 +67,10 @@ export function newPurchase(
   };
 }
 
-/** Tries until a stuck hint is reported (about an hour), then daily. */
+/**
+ * Failed tries of a hint (the IDs of a Stripe event) until it is reported, after about an hour, and
+ * again each day.
+ */
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
@@ -77,8 +80,8 @@ function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
 }
 
 /**
- * Runs purchases step by step. Each step is stored first, because the object can be evicted. Steps
- * of one purchase or payment never overlap.
+ * Runs purchases step by step. Each step is stored before it runs, because the object can be
+ * evicted. Steps of one purchase or payment never overlap.
  */
 export class PurchaseRunner {
   readonly #world: PaymentDeps;
@@ -95,13 +98,13 @@ export class PurchaseRunner {
     rows.put(newPurchase({ ...auto, actor: SYSTEM }, now()));
   }
 
-  /** Closes everything that can still be paid. A payment made meanwhile is credited. */
+  /** Cancels a purchase, so that it can no longer be paid. A payment made meanwhile is credited. */
   cancel(id: string): void {
     const { rows, now } = this.#world;
     const purchase = rows.purchase(id);
     if (purchase === null || isOver(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
-    // A permanently declined card stays blocked.
+    // A permanently declined card stays blocked after the cancellation.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
     const isUnasked = purchase.step === "customer" && purchase.sent === null;
     if (isUnasked) endPurchase(this.#world, purchase, ending);
@@ -168,7 +171,7 @@ export class PurchaseRunner {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /** Processes a hint. Hints for the same object share one read. */
+  /** Processes a hint (the IDs of a Stripe event). Hints for the same object share one read. */
   heed(hint: WaitingHint): Promise<void> {
     const { kind, object } = hint;
     return this.#chains.run(`${kind}:${object}`, async () => {

@@ -8,7 +8,10 @@ import type { View } from "../../shared/http/endpoint.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf } from "../../shared/money.ts";
 
-/** Never quotes Stripe, and doesn't distinguish lost, stolen and declined cards. */
+/**
+ * The messages for customers. They never quote Stripe, and don't distinguish lost, stolen and
+ * declined cards.
+ */
 const ERRORS: Readonly<Record<PurchaseError, string>> = {
   card_declined: "The card was declined. Use another card, or ask your bank.",
   insufficient_funds: "The card has insufficient funds.",
@@ -53,7 +56,6 @@ export function purchaseView(purchase: PurchaseRecord): View {
   };
 }
 
-/** Returns a purchase with Stripe IDs and the current step. */
 export function operatorPurchaseView(purchase: PurchaseRecord): View {
   const { nextAt } = purchase;
   return {

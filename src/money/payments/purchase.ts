@@ -33,7 +33,7 @@ type Sent = {
   readonly firstAt: number;
 };
 
-/** A purchase, stored before each call and after each response. */
+/** A purchase, stored before each Stripe call and after each response. */
 export type Purchase = {
   readonly id: string;
   readonly method: PurchaseMethod;
@@ -47,7 +47,7 @@ export type Purchase = {
   readonly tries: number;
   /** Number of restarts, each with a new idempotency key. */
   readonly anew: number;
-  /** Next step (Unix ms); null while it waits for an event. */
+  /** Time of the next step (Unix ms); null while the purchase waits for a Stripe event. */
   readonly nextAt: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -62,7 +62,7 @@ export type Purchase = {
   readonly error: PurchaseError | null;
   readonly card: Card | null;
   readonly requestId: string | null;
-  /** Outcomes that the wallet hasn't received, and the next try. */
+  /** Outcomes that the wallet hasn't received. `tellAt` is the time of the next try. */
   readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };
@@ -93,11 +93,14 @@ export type PaymentsHead = {
   readonly customers: number;
   readonly card: (Card & { readonly paymentMethod: string }) | null;
   readonly reading: number;
-  /** Creation time of the wallet that got all payments. */
+  /** Creation time of the wallet that got all payments. A rebuilt wallet has another time. */
   readonly walletMadeAt: number | null;
 };
 
-/** Synchronous calls. Writes without an await in between commit together. */
+/**
+ * The payment tables. Calls are synchronous, and writes without an await in between commit
+ * together.
+ */
 export type PaymentRows = {
   head(): PaymentsHead;
   setHead(head: PaymentsHead): void;

@@ -76,7 +76,7 @@ export const purchasesQuery = z.object({
   after: z.optional(once.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id"))),
 });
 
-/** Handles GET /v1/credits/purchases, which includes automatic ones. */
+/** Handles GET /v1/credits/purchases, which includes automatic top-ups. */
 export async function listPurchasesRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(purchasesQuery, c.req.url);
   if (!page.ok) return page;
@@ -146,7 +146,7 @@ async function buyerOf(
   return success({ orgId, orgName, orgCreatedAt, returnUrl });
 }
 
-/** Retries, so `call` must be repeatable. */
+/** Calls the payment object with retries, so `call` must be safe to repeat. */
 async function askPayments<T>(
   c: AppContext,
   call: (payments: PaymentsCalls) => Promise<Result<T>>,

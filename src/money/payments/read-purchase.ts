@@ -28,7 +28,7 @@ const CONFIRM_MS = 23 * HOUR_MS;
 const ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } as const;
 const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as const;
 
-/** Reads the result from Stripe's object, never from a notification. */
+/** Reads a purchase's result from its Stripe object, never from a webhook event. */
 export const readStep: RunStep = async (world, purchase) => {
   if (purchase.invoiceId !== null) return readInvoiceStep(world, purchase, purchase.invoiceId);
   if (purchase.sessionId !== null) return readSessionStep(world, purchase, purchase.sessionId);
@@ -127,7 +127,7 @@ function unpaid(
     case "uncollectible":
       return endPurchase(world, purchase, ending ?? ABANDONED);
     case "paid":
-      // It was paid outside Stripe or from a Stripe balance, so nothing is credited.
+      // The invoice was paid outside Stripe or from a Stripe balance, so nothing is credited.
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
       return endPurchase(world, purchase, ending ?? ELSEWHERE);
     case "draft":
@@ -149,7 +149,7 @@ function openInvoice(
   const isUnderWay = intents.some(({ status }) => status === "processing");
   if (isUnderWay) return storePurchase(world, purchase, { nextAt: world.now() + WAIT_MS });
   const wasAsked = purchase.state === "needs_customer" || purchase.url !== null;
-  // A charge that needs a confirmation first looks declined.
+  // A charge that the customer must confirm looks declined at first.
   const mayWait = wasAsked ? ending === null : ending?.state !== "expired";
   if (mayWait && (wasAsked || intents.some(isAsked))) {
     const url = invoice.hosted_invoice_url ?? null;
@@ -210,7 +210,7 @@ function gone(world: PaymentDeps, purchase: Purchase, refusal: Refused): Purchas
   return declineAsMisconfigured(world, purchase, refusal);
 }
 
-/** If Stripe refuses, the object may have been paid, so it is read again. */
+/** If Stripe refuses to close an object, it may have been paid, so it is read again. */
 async function close(
   world: PaymentDeps,
   purchase: Purchase,

@@ -16,7 +16,9 @@ const REFUSED: Readonly<Record<string, string>> = {
   insufficient_funds: "The balance at Stripe is too low for this refund.",
 };
 
-/** Refunds a payment once per name. The next reading updates the wallet. */
+/**
+ * Refunds a payment once per `name`. The wallet changes when the refund is next read from Stripe.
+ */
 export async function refundOf(
   { rows, stripe }: Pick<PaymentDeps, "rows" | "stripe">,
   purchase: Purchase,
@@ -47,7 +49,7 @@ export async function refundOf(
   return success(payment.id);
 }
 
-/** Stripe remembers idempotency keys only for a day, so this searches for the refund. */
+/** Searches for a refund of this name, because Stripe stores idempotency keys only for a day. */
 async function madeBefore(
   stripe: PaymentDeps["stripe"],
   paymentId: string,

@@ -32,18 +32,18 @@ import { bodyOf } from "./stripe.ts";
 import type { Params, StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-/** A step of a purchase, with at most one call that changes something. */
+/** A step of a purchase, with at most one Stripe call that changes something. */
 export type RunStep = (world: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
 
 const FAULTS_STORED = 3;
 /**
- * Ms that Stripe stores an idempotency key, with a margin. A checkout is retried for less time,
- * because Stripe rejects one that expires within half an hour.
+ * Ms in which a call is retried: less than Stripe stores its idempotency key. For a checkout it is
+ * shorter, because Stripe rejects a checkout that expires within half an hour.
  */
 const KEY_MS = 23 * 3_600_000;
 const SESSION_KEY_MS = 25 * 60_000;
 
-/** Sends a step's call. Retries send the same bytes. */
+/** Sends the Stripe call of a step. Retries send the same bytes. */
 async function send(
   world: PaymentDeps,
   purchase: Purchase,
@@ -64,7 +64,10 @@ async function send(
   };
 }
 
-/** Reports whether to search for the object instead of retrying the call. */
+/**
+ * Reports whether to search for the object that a call may have created, instead of retrying the
+ * call.
+ */
 function mustLook({ now }: PaymentDeps, { sent, tries }: Purchase, answer: StripeAnswer): boolean {
   if (answer.kind !== "unsure") return false;
   const limit = sent?.step === "session" ? SESSION_KEY_MS : KEY_MS;
@@ -123,7 +126,7 @@ async function makeCustomer(world: PaymentDeps, purchase: Purchase): Promise<Pur
   const head = rows.head();
   if (made === null) {
     if (!mustLook(world, now, answer)) return retryLater(world, now, answer);
-    // A customer that isn't stored never pays, so it is harmless.
+    // If Stripe created a customer, it isn't stored and never pays, so it is harmless.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
     return storePurchase(world, retryLater(world, now, answer), { sent: null });
   }
@@ -177,7 +180,7 @@ export const sessionStep: RunStep = async (world, purchase) => {
   return findLostSession(world, now);
 };
 
-/** Searches for a checkout whose creation response was lost. */
+/** Searches Stripe for a checkout if the response to its creation was lost. */
 export async function findLostSession(world: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const found = await lookFor(world, purchase, "checkout/sessions");
   const now = world.rows.purchase(purchase.id) ?? purchase;
@@ -187,7 +190,7 @@ export async function findLostSession(world: PaymentDeps, purchase: Purchase): P
   return endPurchase(world, now, { state: "declined", error: "processing_error", isHard: false });
 }
 
-/** Returns null if there is none, or undefined if Stripe didn't respond. */
+/** Returns the object found, null if there is none, or undefined if Stripe didn't respond. */
 async function lookFor(
   { stripe }: PaymentDeps,
   { id, customerId, createdAt }: Purchase,
@@ -286,7 +289,7 @@ async function byInvoice(
 
 type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
-/** Handles a deleted customer or card, or our invalid request. */
+/** Handles a Stripe error about a deleted customer or card, or about our invalid request. */
 function refusedByCustomer(world: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
   if (refusal.error.code !== "resource_missing")
     return declineAsMisconfigured(world, purchase, refusal);

@@ -11,7 +11,7 @@ function centsOf(amount: Micros): number {
   return Math.round(amount / CENT_MICROS);
 }
 
-/** Reports whether an invoice's amount before tax equals the purchase. */
+/** Reports whether an invoice's amount before tax equals the purchase's amount. */
 export function isOfAmount(
   { amountMicro }: { readonly amountMicro: Micros },
   { subtotal }: { readonly subtotal: number },
@@ -161,7 +161,7 @@ export const readInvoicePayments = (paymentId: string): StripeCall =>
     payment: { type: "payment_intent", payment_intent: paymentId },
     limit: 10,
   });
-/** Lists a customer's objects from ten minutes earlier, because clocks differ. */
+/** Lists a customer's objects created since ten minutes before a time, because clocks differ. */
 export function listSince(
   what: "checkout/sessions" | "invoices",
   customerId: string,

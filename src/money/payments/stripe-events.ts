@@ -9,7 +9,9 @@ import { read, readIntent } from "./stripe-calls.ts";
 import { bodyOf } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
-/** Event types and their hints. Stripe allows no more types per call. */
+/**
+ * The handled event types and the kinds of hint they become. Stripe allows no more types per call.
+ */
 const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",
@@ -34,8 +36,8 @@ const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
 };
 
 /**
- * Position of the sweep in Unix seconds. `rest` is an unfinished sweep from `startedS`: events
- * before `beforeS` remain.
+ * Position of the sweep of Stripe's events, in Unix seconds. `rest`: a sweep that started at
+ * `startedS` must still read the events before `beforeS`.
  */
 export type SweepCursor = {
   readonly sinceS: number;
@@ -56,10 +58,13 @@ export type Dispatching = CallsOf<"payments", "hint"> & {
   readonly isLive: boolean;
 };
 
-/** `nothing`: the event concerns no organization here. `unsure`: retry. */
+/**
+ * The result of an event. `nothing`: it concerns no organization here. `unsure`: it must be
+ * retried.
+ */
 export type Dispatched = "told" | "nothing" | "unsure";
 
-/** Sends an event as a hint with only its IDs. */
+/** Sends an event to its organization's payment object as a hint, which has only IDs. */
 export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promise<Dispatched> {
   const kind = EVENT_KINDS[event.type];
   if (kind === undefined || event.livemode !== to.isLive) return "nothing";
@@ -83,7 +88,10 @@ async function strangers({ book }: Dispatching, { id, data }: StripeEvent): Prom
 type Named = { readonly object: string; readonly customer: string };
 const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
 
-/** Refunds, disputes and warnings lack the object and customer, so this reads their payment. */
+/**
+ * Returns an event's object and customer. Refunds, disputes and warnings lack them, so their
+ * payment is read.
+ */
 async function namesOf(
   to: Dispatching,
   { data }: StripeEvent,
@@ -130,9 +138,9 @@ async function ofCharge({ stripe }: Dispatching, id: string | null): Promise<Nam
   return isWhole ? { object, customer } : "nothing";
 }
 
-/** Seconds to read again, because events become visible late. */
+/** Seconds before the cursor that a sweep reads again, because events become visible late. */
 const OVERLAP_S = 3600;
-/** Less than the 30 days for which Stripe stores events. */
+/** Maximum age of swept events in seconds: less than the 30 days for which Stripe stores them. */
 const KEPT_S = 29 * 86_400;
 const PAGES_MAX = 50;
 

@@ -28,7 +28,7 @@ export function form(params: Params): string {
   return pairs.join("&");
 }
 
-/** A call. `key` makes a POST idempotent. */
+/** A Stripe call. `key`: the idempotency key of a POST. */
 export type StripeCall = {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
@@ -49,8 +49,8 @@ const refusal = z.object({
 const refusalBody = z.object({ error: refusal });
 
 /**
- * `unsure`: the call may have been executed. `isStored`: retries with this key fail too, so read
- * the object instead.
+ * The result of a call. `unsure`: Stripe may have executed it. `isStored`: retries with this
+ * idempotency key fail too, so read the object instead.
  */
 export type StripeAnswer =
   | { readonly kind: "done"; readonly body: unknown; readonly requestId: string | null }
@@ -107,7 +107,7 @@ function requestOf({ method, body, key }: StripeCall, secretKey: string): Reques
   };
 }
 
-/** Returns a valid response body, or null. */
+/** Returns a response's body if it matches the schema, else null. */
 export function bodyOf<T>(answer: StripeAnswer, schema: z.core.$ZodType<T>): T | null {
   if (answer.kind !== "done") return null;
   const parsed = z.safeParse(schema, answer.body);
