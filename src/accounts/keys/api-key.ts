@@ -14,17 +14,17 @@ const TAG_CHARACTERS = 8;
 const LISTED_CHARACTERS = 4;
 /** Characters of 256 bits in base62. */
 const ROOT_CHARACTERS = 43;
-/** A later secret of a key has the key's hash before its tag. */
+/** A key's later secrets, made by rotations, have the key's hash before their tag. */
 const KEY = new RegExp(
   `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
 );
 
-/** A new key. `key` is never stored. `hash` names its object. */
+/** A new key. `key` is never stored. `hash` names its Durable Object. */
 export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
 
 /**
  * Creates a key: prefix, ID of the signing secret, 31 random base62 characters (184 bits), and a
- * tag.
+ * signature (the tag).
  */
 export async function mintKey(options: {
   readonly home: Region;
@@ -49,7 +49,10 @@ type Rotated = {
   readonly signedBy: KeySecret;
 };
 
-/** Creates a later secret of a key. It is derived, so a retry needs no storage. */
+/**
+ * Creates a later secret of a key. It is derived from the key, so that a retry returns the same
+ * one.
+ */
 export async function mintRotated(of: Rotated): Promise<MintedKey> {
   const hmac = await hmacOf(of.signedBy);
   const source = `${of.root}\0${of.number}\0${of.name}`;
@@ -133,7 +136,7 @@ function scopePrefix(home: Region, scope: Scope): string {
 }
 
 /**
- * Returns a tag of 8 base62 characters, each of two bytes, so that the modulo bias is below 0.1%.
+ * Returns a tag of 8 base62 characters, each from two bytes, so that the modulo bias is below 0.1%.
  */
 async function tagOf(hmac: CryptoKey, untagged: string): Promise<string> {
   return toBase62(await sign(hmac, "tag", untagged), TAG_CHARACTERS);
@@ -164,7 +167,7 @@ export function isSameSecret(one: string, other: string): boolean {
   return left.length === right.length && crypto.subtle.timingSafeEqual(left, right);
 }
 
-/** Caches no promises, because a request can't wait for another request's I/O. */
+/** Never caches promises, because a request can't wait for another request's I/O. */
 const imported = new WeakMap<KeySecret, CryptoKey>();
 
 export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {

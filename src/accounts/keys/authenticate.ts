@@ -24,12 +24,13 @@ export type Verification = {
   readonly keySecrets: readonly KeySecret[];
   readonly region: Region;
   readonly origin?: () => string | null;
-  /** Unix ms. An expired session is rejected without a call. */
+  /** The current time (Unix ms), to reject an expired session without a call. */
   readonly now?: number;
 };
 
 /**
- * Ms after a session's end until it is rejected here. Until then, the home region's clock decides.
+ * Ms after a session's end until it is rejected without a call. Until then, the home region's clock
+ * decides.
  */
 const SESSION_SPARE_MS = 60_000;
 
@@ -40,7 +41,6 @@ export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
     readonly after?: After;
   };
 
-/** Verifies a key without I/O. */
 export async function verifyRequest(request: Verification): Promise<Result<VerifiedKey>> {
   const { token, twoHeaders } = readCredential(request.authorization, request.apiKey ?? null);
   const key = token === null ? null : await verified(token, request.keySecrets);
@@ -117,7 +117,7 @@ async function admitAtPeer(key: VerifiedKey, { register }: KeyAdmitter): Promise
   return success(admittedFor(caller, admission));
 }
 
-/** Retries once. If only the response was lost, two slots are taken, which is safe. */
+/** Retries a call once. If only its response was lost, the request counts twice, which is safe. */
 async function onceMore<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();

@@ -56,8 +56,8 @@ function tellOf(
   reread: () => Promise<StoredKey | null>,
 ): Promise<Result<StoredKey>> {
   return syncWithDatabase(changed, {
-    // The key object comes first, so that later lookups return the new state. The second step
-    // replaces an earlier lookup.
+    // The key object changes first, so that later lookups return the new state. The wallet then
+    // replaces the result of an earlier lookup.
     tell: async ({ keyHash, orgId, rpmLimit, terms }) => {
       await register(keyHash).setLimit(rpmLimit);
       await register(keyHash).setTerms(terms);

@@ -24,7 +24,10 @@ export async function mintConsoleKey(mint: {
 
 type Whose = string | { readonly invitation: string; readonly acceptedBy: string };
 
-/** Returns a statement that inserts a console key if missing, after its member. */
+/**
+ * Returns a statement that inserts a member's console key if it is missing. The member is inserted
+ * first.
+ */
 export function insertConsoleKey(
   db: D1Database,
   key: ConsoleKey,

@@ -26,8 +26,8 @@ type Surface = {
 };
 
 /**
- * Handles POST /internal/v1/forward in a key's home region, without taking a slot. A write whose ID
- * was seen in the last minute is a network duplicate and returns 409.
+ * Handles POST /internal/v1/forward in a key's home region, without taking a memory slot. A write
+ * whose ID was seen in the last minute is a network duplicate and returns 409.
  */
 export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const forwarded = readForwardBody(c.var.peerBody);
@@ -78,7 +78,8 @@ function refused(c: Context<AppEnv>, failure: Failure): Response {
 }
 
 /**
- * Returns null for a path that isn't forwarded, or resolves elsewhere, such as `/v1/../admin/v1`.
+ * Returns the forwarded request, or null if its path isn't forwarded or resolves to another one,
+ * such as `/v1/../admin/v1`.
  */
 function requestOf(
   c: Context<AppEnv>,

@@ -15,11 +15,11 @@ import { homeBudgetMs } from "../../regions/home-budget.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-format.ts";
 
-/** Maximum ms to deliver an organization's waiting outcomes first. */
+/** Maximum ms to deliver an organization's pending charges before forwarding. */
 const FLUSH_MS = 1000;
 
 /**
- * Forwards a global key's request to its home region. Delivers waiting outcomes first, so that the
+ * Forwards a global key's request to its home region. Delivers pending charges first, so that the
  * home region sees all spend. Sends a write only once; a lost response is a 503.
  */
 export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {

@@ -76,7 +76,10 @@ function findEarlier(
     .first<Earlier>();
 }
 
-/** Fails, unless the existing key is this batch's own and only its response was lost. */
+/**
+ * Fails for a repeated Idempotency-Key, unless this call inserted the key and only the response was
+ * lost.
+ */
 async function repeated(
   db: D1Database,
   key: StoredKey,
@@ -90,7 +93,7 @@ async function repeated(
 
 const SWEPT_ROWS_MAX = 5000;
 
-/** Deletes a batch of rows older than 24 hours. Returns their number. */
+/** Deletes a batch of Idempotency-Keys older than 24 hours. Returns their number. */
 export async function deleteOldIdempotencyKeys(db: D1Database, nowMs: number): Promise<number> {
   const { meta } = await db
     .prepare(

@@ -18,7 +18,9 @@ type FoundKey = Key & Pick<StoredKey, "revokedAt">;
  * null for an unknown key, and throw if the source is unavailable.
  */
 export type KeyLookup = {
-  /** Whether the source is this region's D1. Another home region records uses itself. */
+  /**
+   * Whether the source is this region's D1. Another home region records uses of its keys itself.
+   */
   readonly isOurs: boolean;
   find(keyHash: string): Promise<FoundKey | null>;
   touch(keyHash: string, usedAt: number): Promise<Omit<TouchedKey, "hash"> | null>;

@@ -35,22 +35,22 @@ import { CLOCK_LAG_MAX_MS } from "../../shared/rate-window.ts";
 import type { RateWindow } from "../../shared/rate-window.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Minimum ms between two writes of `last_used_at`, and between refreshes. */
+/** Minimum ms between two writes of `last_used_at`, and between two refreshes of the key. */
 const TOUCH_INTERVAL_MS = 60_000;
 const BOOK_TIMEOUT_MS = 5_000;
 const DEAD = { kind: "invalid_api_key", isForGood: true } as const;
 const BOOK_RETRY_MS = 15_000;
 
 /**
- * A key in one region: its data, its status and, away from home, an exact log of its last minute.
- * Each admission is stored before the response, so restarts never admit more. Unknown keys store
- * nothing.
+ * A key in one region: its data, its status and, outside its home region, the exact times of its
+ * requests in the last minute. Each time is stored before the response, so restarts never admit
+ * more. Unknown keys store nothing.
  */
 export class KeyRegister extends DurableObject<Env> {
-  /** The data, or null if storage must be read first. */
+  /** The key's data in memory, or null if storage must be read first. */
   #memory: RegisterMemory | null = null;
   #learning: Promise<void> | null = null;
-  /** Number of limit changes, to detect reads of D1 that began before one. */
+  /** Number of limit changes, to detect a read of D1 that began before a change. */
   #limitsSet = 0;
   #home: Region | null = null;
   readonly #sessions = new SessionRateWindows();
@@ -203,7 +203,7 @@ export class KeyRegister extends DurableObject<Env> {
     return success(known);
   }
 
-  /** Sets later admissions to now, after the clock moved back. */
+  /** Sets admissions in the future to now, after the clock moved back. */
   #clampTo(clockMs: number, window: RateWindow, key: RegisteredKey): void {
     logAlert("clock_stepped_back", { key_id: key.keyId, lag_ms: window.lagMs(clockMs) });
     storeClamp(this.ctx.storage.sql, clockMs);
@@ -228,7 +228,7 @@ export class KeyRegister extends DurableObject<Env> {
       this.revoke(found.revokedAt);
       return;
     }
-    // Nor must it undo a limit change.
+    // A read that began before a limit change must not undo it.
     if (limitsSet !== this.#limitsSet) return this.#readBook();
     makeTables(this.ctx.storage, REGISTER_TABLES);
     this.#memory = null;
@@ -266,7 +266,10 @@ export class KeyRegister extends DurableObject<Env> {
     await this.#touch(Math.max(owedUse.used_at, this.#usedAt));
   }
 
-  /** The attempt is stored first, so that a slow D1 or an eviction doesn't cause a second one. */
+  /**
+   * Stores an attempt to record a use before it starts, so that a slow D1 or an eviction doesn't
+   * cause a second one.
+   */
   #noteTouch(): void {
     this.#amend({ touchedAt: now(this.env) });
   }

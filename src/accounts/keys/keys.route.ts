@@ -121,8 +121,8 @@ export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<
 }
 
 /**
- * The roles that can raise a key's limits, by its owner's role. A lower role could be using the
- * key.
+ * The roles that can raise a key's limits, by the role of the key's owner. A member with a lower
+ * role could be using the key.
  */
 const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],
@@ -158,7 +158,7 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<A
   return success(keyRecord(changed.value, c.var.config.region, services.now));
 }
 
-/** Handles GET /v1/key and /v1/auth/key. `data` has OpenRouter's format. */
+/** Handles GET /v1/key and /v1/auth/key. In the response, `data` has OpenRouter's format. */
 export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
   const read = (): Promise<StoredKey | null> => findKeyByHash(c.env.DB, keyHash);

@@ -117,8 +117,8 @@ function askerOf(callerKeyId: string | null): Actor {
 }
 
 /**
- * Inserts a key and its terms in one batch. Fails with `conflict` at a limit, `not_found` without
- * an active member, or `invalid_api_key`.
+ * Inserts a key and its limits in one batch. Fails with `conflict` if there are too many keys,
+ * `not_found` without an active member, or `invalid_api_key`.
  */
 export async function insertKey(
   db: D1Database,
@@ -191,7 +191,7 @@ export async function listRevokedKeys(
   return results.map(keyFromRow);
 }
 
-/** Parameters: ?1 and ?2 owner, ?3 limit, ?4 and ?5 position. */
+/** Parameters: ?1 and ?2 are the owner, ?3 is the limit, ?4 and ?5 are the page's position. */
 function revokedOf({ memberId }: KeyOwner): string {
   const index = memberId === null ? "revoked_keys_by_organization" : "revoked_keys_by_member";
   const owner = memberId === null ? "org_id = ?1 AND ?2 IS NULL" : "member_id = ?2 AND org_id = ?1";
@@ -284,7 +284,7 @@ function columnsOf({ name, rpmLimit, terms }: KeyChange) {
   return { name, rpm_limit: rpmLimit, ...storedTerms(terms) };
 }
 
-/** Revokes a key. Keeps an earlier time. */
+/** Revokes a key. Keeps the time of an earlier revocation. */
 export async function revokeKey(
   db: D1Database,
   { keyId, orgId, revokedAt }: Pick<StoredKey, "keyId" | "orgId" | "revokedAt">,

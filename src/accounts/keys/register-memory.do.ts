@@ -86,7 +86,9 @@ function selectRetired(sql: SqlStorage): ReadonlyMap<string, number> {
   return new Map(rows.toArray().map(({ hash, retires_at: at }) => [hash, at]));
 }
 
-/** Writes exactly one row. The output gate delays the response until it is durable. */
+/**
+ * Stores an admission as exactly one row. The output gate delays the response until it is durable.
+ */
 export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   const { rowsWritten } = sql.exec(
     `INSERT INTO admissions (slot, at) VALUES (?, ?)
@@ -97,7 +99,7 @@ export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Moves admissions in the future to now. */
+/** Sets admissions in the future to now, after the clock moved back. */
 export function storeClamp(sql: SqlStorage, clockMs: number): void {
   sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }
@@ -144,7 +146,7 @@ export function storeKey(sql: SqlStorage, key: RegisteredKey): void {
   );
 }
 
-/** Stores changed columns, or returns false. */
+/** Stores a key's changed columns. Returns false if none changed. */
 export function updateKey(sql: SqlStorage, was: RegisteredKey, is: RegisteredKey): boolean {
   const [before, after] = [changingColumns(was), changingColumns(is)];
   const changed = CHANGING.filter((column) => before[column] !== after[column]);
@@ -165,7 +167,9 @@ function changingColumns(key: RegisteredKey): Pick<RecordRow, (typeof CHANGING)[
   };
 }
 
-/** An unrecorded use, with the key's hash, because an alarm doesn't know its object's name. */
+/**
+ * A use that isn't in D1 yet, with the key's hash, because an alarm doesn't know its object's name.
+ */
 type OwedUse = { readonly hash: string; readonly used_at: number };
 
 function owedUse(sql: SqlStorage): OwedUse | null {

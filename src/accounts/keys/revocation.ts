@@ -61,7 +61,10 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   return owed.unanswered ? refuse(owed.failure) : owed.result;
 }
 
-/** The wallet's revocation overrules an earlier lookup. A later lookup finds the key revoked. */
+/**
+ * Revokes a key in its object, then in its wallet. A concurrent lookup either finds the key revoked
+ * or is overruled by the wallet.
+ */
 async function bury(
   { register, wallet, actor }: KeyServices,
   { keyId, keyHash, orgId }: EndingKey,

@@ -54,7 +54,7 @@ export async function parseRotation({
   return success({ overlapMs: overlap * 1000, endsSessions, idempotency });
 }
 
-/** A rotation. Its caller must be active; null is an operator. */
+/** A requested rotation. The caller must be active; null is an operator. */
 type Rotating = {
   readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewSecret["caller"];

@@ -39,17 +39,17 @@ export type NewSecret = {
   readonly prefix: string;
   readonly signedBy: string;
   readonly idempotency: Idempotency;
-  /** The caller, which must be active; null for an operator. */
+  /** The calling key, which must be active; null for an operator. */
   readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;
-  /** The other secrets end then (Unix ms) or earlier. */
+  /** The key's other secrets end at this time (Unix ms) or earlier. */
   readonly retiresAt: number;
   readonly endsSessions: boolean;
 };
 
 /**
- * Inserts a key's newest secret. Returns false if the number is taken, the key or caller is
- * revoked, or at the maximum.
+ * Inserts a key's newest secret. Returns false if its number is taken, the key or caller is
+ * revoked, or the key has too many.
  */
 export async function insertSecret(db: D1Database, made: NewSecret): Promise<boolean> {
   const { of, number, hash, now, retiresAt, idempotency, caller } = made;
@@ -110,7 +110,10 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
   return (inserted?.results.length ?? 0) > 0;
 }
 
-/** The wallet uses the same event ID. */
+/**
+ * Returns the statement for the event. The wallet also reports the rotation, with the same event
+ * ID.
+ */
 function secretMade(db: D1Database, made: NewSecret) {
   const { of, hash, now, retiresAt, endsSessions, actor } = made;
   return eventIfChanged(db, {

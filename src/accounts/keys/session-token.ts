@@ -94,7 +94,7 @@ export type SessionMint = {
 export type MintedSession = { readonly session: Session; readonly token: string };
 
 /**
- * Creates a session without storage. Its token has the terms and a full HMAC-SHA-256, because
+ * Creates a session without storage. Its token has the limits and a full HMAC-SHA-256, because
  * nothing else protects its budget.
  */
 export async function mintSession(

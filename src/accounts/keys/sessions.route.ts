@@ -96,8 +96,8 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
 }
 
 /**
- * Copies the key's allowed models by default, so that the session can list them. If the token
- * becomes too long, it has no list, but the key's still applies.
+ * Copies the key's list of allowed models by default, so that the session can show it. If the token
+ * becomes too long, it has no list, but the key's list still applies.
  */
 async function mintFor(
   mint: SessionMint,
@@ -226,7 +226,9 @@ export async function endSessionRoute(c: AppContext): Promise<Answer> {
   return ended.ok ? success({ id, ended: true }) : ended;
 }
 
-/** Returns the request to end a session that can be active, else `not_found`. */
+/**
+ * Returns the parameters to end a session, or `not_found` if its ID can't belong to an active one.
+ */
 export async function sessionEnding(
   id: string,
   by: Pick<SessionEnding, "owner" | "actor"> & {

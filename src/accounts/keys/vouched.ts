@@ -12,7 +12,10 @@ import type { Region } from "../../shared/regions.ts";
 
 type Vouched = { readonly admitted: Admitted } | { readonly key: VerifiedKey };
 
-/** Callers of internal requests. Keyed by object identity, so a client's request can't be in it. */
+/**
+ * Callers of internal requests. The key is the request object, so that a client's request can't be
+ * in it.
+ */
 const callers = new WeakMap<Request, Vouched>();
 
 export function vouchFor(request: Request, admitted: Admitted): void {
