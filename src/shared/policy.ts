@@ -33,6 +33,8 @@ export type RouteCandidate = {
   readonly least: Micros;
   readonly sure: Micros;
   readonly most: Micros;
+  /** The tokens of its model, for token limits. Absent if the request has only one model. */
+  readonly tokens?: { readonly prompt: number; readonly least: number; readonly most: number };
 };
 
 /**

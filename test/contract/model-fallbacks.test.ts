@@ -77,6 +77,43 @@ async function receiptOf(response: Response): Promise<Record<string, unknown>> {
   return (await send(`/v1/generations/${id}`, { key: account.key })).json();
 }
 
+async function keyWithBudget(budget: number): Promise<string> {
+  const body = { name: "small", budget_dollars: budget / 1_000_000, rpm_limit: 1000 };
+  const made = await send("/v1/keys", { key: account.key, body });
+  expect(made.status).toBe(201);
+  return (await made.json<{ key: string }>()).key;
+}
+
+type Remaining = { readonly name: string; readonly most: number };
+
+/** Returns the routes of a model that preferences allow, with a lower bound of their maximum cost. */
+function remaining(
+  model: string,
+  by: {
+    readonly only: readonly Id[] | null;
+    readonly ignore: readonly Id[];
+    readonly prompt: number | null;
+  },
+): Remaining[] {
+  const { price, routes } = SOLD[model] ?? { price: 0, routes: [] };
+  const isDear = by.prompt !== null && price > by.prompt;
+  return routes
+    .filter((id) => !isDear && (by.only?.includes(id) ?? true) && !by.ignore.includes(id))
+    .map((id) => ({ name: `${id} ${model}`, most: USED.prompt_tokens * price + 40 * price }));
+}
+
+/** Expects each call to be covered, within the budget. Without a budget, all routes are. */
+function expectHeld(
+  calls: readonly Called[],
+  { left, budget }: { readonly left: readonly Remaining[]; readonly budget: number | null },
+): void {
+  for (const { granted, provider, model } of calls) {
+    const own = left.filter(({ name }) => budget === null || name === `${provider} ${model}`);
+    expect(granted).toBeGreaterThanOrEqual(Math.max(...own.map(({ most }) => most)));
+    expect(granted).toBeLessThanOrEqual(budget ?? granted);
+  }
+}
+
 describe("a request with several models", () => {
   it("calls the next model if the first one fails, and names the model that responded", async () => {
     const { calls, bindings } = world({ alpha: 500, beta: 503 });
@@ -224,6 +261,18 @@ describe("a request with several models", () => {
     },
   );
 
+  it("drops fallbacks that the key's budget doesn't cover, and never calls them", async () => {
+    const { calls, bindings } = world({ alpha: 500, beta: 500 });
+    const key = await keyWithBudget(150);
+    const fields = { ...SAY, models: ["m/two", "m/one"] };
+    const response = await chat(key, fields, { bindings });
+    expect([response.status, await response.text()]).toEqual([502, expect.any(String)]);
+    expect(namesOf(calls)).not.toContain("gamma m/two");
+    expect(calls.length).toBeGreaterThan(1);
+    const first = await chat(key, { ...fields, model: "m/two" }, { bindings });
+    expect((await errorOf(first, 402)).code).toBe("key_budget_exceeded");
+  });
+
   it("calls only allowed providers, holds for each of them, and stays within max_price", async () => {
     const some = fc.subarray([...PROVIDER_IDS]);
     const asked = fc.record({
@@ -231,25 +280,23 @@ describe("a request with several models", () => {
       only: fc.option(some),
       ignore: some,
       prompt: fc.option(fc.constantFrom(1, 2, 5), { freq: 2 }),
+      budget: fc.option(fc.integer({ min: 20, max: 400 })),
       failing: some,
       status: fc.constantFrom(400, 500, 503),
     });
     const sizes = new Set<number>();
+    let dropped = 0;
     const property = fc.asyncProperty(asked, async ({ models, only, ignore, prompt, ...rest }) => {
+      const { budget } = rest;
+      const key = budget === null ? account.key : await keyWithBudget(budget);
       const { calls, bindings } = world(
         Object.fromEntries(rest.failing.map((id) => [id, rest.status])),
       );
       const max_price = prompt === null ? null : { prompt };
       const fields = { model: undefined, models, provider: { only, ignore, max_price } };
-      const response = await chat(account.key, { ...SAY, ...fields }, { bindings });
+      const response = await chat(key, { ...SAY, ...fields }, { bindings });
       const body = await response.json<{ model?: string; usage?: { cost_micro: number } }>();
-      const left = models.flatMap((model) => {
-        const { price, routes } = SOLD[model] ?? { price: 0, routes: [] };
-        const isDear = prompt !== null && price > prompt;
-        return routes
-          .filter((id) => !isDear && (only?.includes(id) ?? true) && !ignore.includes(id))
-          .map((id) => ({ name: `${id} ${model}`, most: USED.prompt_tokens * price + 40 * price }));
-      });
+      const left = models.flatMap((model) => remaining(model, { only, ignore, prompt }));
       sizes.add(left.length);
       const allowed = left.map(({ name }) => name);
       const called = [...new Set(namesOf(calls))];
@@ -257,14 +304,28 @@ describe("a request with several models", () => {
       // in order, without those that a refusal of their model leaves out
       expect(called).toEqual(allowed.filter((name) => called.includes(name)));
       const dearest = Math.max(0, ...left.map(({ most }) => most));
-      for (const { granted } of calls) expect(granted).toBeGreaterThanOrEqual(dearest);
+      if (calls.length > 0 && dearest > (budget ?? Infinity)) dropped++;
+      expectHeld(calls, { left, budget });
       if (response.status !== 200) return;
       const { price = 0 } = SOLD[body.model ?? ""] ?? {};
       const cost = USED.prompt_tokens * price + USED.completion_tokens * price * 2;
       expect(body.usage?.cost_micro).toBe(cost);
       expect(price).toBeLessThanOrEqual(prompt ?? price);
     });
-    await fc.assert(property, { numRuns: effort(60, 1000) });
+    const models = ["m/one", "m/two"];
+    const failing: Id[] = ["alpha", "beta"];
+    const status = 500 as const;
+    const dear = {
+      models,
+      only: null,
+      ignore: [],
+      prompt: null,
+      budget: 150,
+      failing,
+      status,
+    };
+    await fc.assert(property, { numRuns: effort(60, 1000), examples: [[dear]] });
     expect(sizes.size).toBeGreaterThan(3);
+    expect(dropped).toBeGreaterThan(0);
   });
 });

@@ -20,6 +20,7 @@ it("a hold's grant keeps every field in a message to another region", () => {
     ],
     paused: { kind: "paused", pauseId: "pau_1", scope: "key", reason: "Costs", until: null },
     routes: [0, 2],
+    uncovered: [1],
     tokens: { granted: 5, limit: 9, remaining: 4, resetMs: 60_000 },
     tokensGranted: 7,
   };

@@ -28,6 +28,7 @@ const amount = z.int().check(z.minimum(0));
 const cost = z.pipe(amount, z.transform(micros));
 const word = z.string().check(z.minLength(1), z.maxLength(256));
 
+const tokenAmounts = z.object({ prompt: amount, least: amount, most: amount });
 const candidate = z.object({
   sent: z.string(),
   model: z.string(),
@@ -36,6 +37,7 @@ const candidate = z.object({
   least: cost,
   sure: cost,
   most: cost,
+  tokens: z.exactOptional(tokenAmounts),
 });
 
 const requestSchema = z.object({
@@ -48,7 +50,7 @@ const requestSchema = z.object({
       sure: amount,
       most: amount,
       has_cap: z.boolean(),
-      tokens: z.object({ prompt: amount, least: amount, most: amount }),
+      tokens: tokenAmounts,
       model: z.nullable(z.object({ sent: z.string(), id: z.string() })),
       user: z.nullable(z.string()),
       idempotency: z._default(z.nullable(z.object({ name: word, body: word })), null),
@@ -106,15 +108,16 @@ const tokens = z.object({ granted: amount, limit: amount, remaining: amount, res
 const answerSchema = z.discriminatedUnion("ok", [
   z.object({
     ok: z.literal(true),
-    granted: amount,
-    tokens: z.optional(tokens),
-    tokensGranted: z.optional(amount),
-    keepHours: z.optional(amount),
-    priceList: z.optional(word),
-    warmRoute: z.optional(z.string()),
-    policies: z.optional(z.array(layerSchema)),
-    paused: z.optional(pausedSchema),
-    routes: z.optional(z.array(amount)),
+    granted: cost,
+    tokens: z.exactOptional(tokens),
+    tokensGranted: z.exactOptional(amount),
+    keepHours: z.exactOptional(amount),
+    priceList: z.exactOptional(word),
+    warmRoute: z.exactOptional(z.string()),
+    policies: z.exactOptional(z.array(layerSchema)),
+    paused: z.exactOptional(pausedSchema),
+    routes: z.exactOptional(z.array(amount)),
+    uncovered: z.exactOptional(z.array(amount)),
   }),
   z.object({
     ok: z.literal(false),
@@ -129,20 +132,7 @@ export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   if (!parsed.success) return null;
   const answer = parsed.data;
   if (answer.ok) {
-    const granted = micros(answer.granted);
-    const { tokens: ofLimit, tokensGranted, keepHours, priceList } = answer;
-    const { warmRoute, policies, paused, routes } = answer;
-    const grant = {
-      granted,
-      ...(ofLimit !== undefined && { tokens: ofLimit }),
-      ...(tokensGranted !== undefined && { tokensGranted }),
-      ...(keepHours !== undefined && { keepHours }),
-      ...(priceList !== undefined && { priceList }),
-      ...(warmRoute !== undefined && { warmRoute }),
-      ...(policies !== undefined && { policies }),
-      ...(paused !== undefined && { paused }),
-      ...(routes !== undefined && { routes }),
-    };
+    const { ok: _, ...grant } = answer;
     return { unanswered: false, result: success(grant) };
   }
   const { failure } = answer;

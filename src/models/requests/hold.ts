@@ -74,15 +74,25 @@ async function holdWithCandidates(run: Run): Promise<Reached<HoldGrant>> {
 }
 
 function candidatesOf(request: PaidRequest): RouteCandidate[] {
-  return optionsOf(request)
-    .flatMap(({ sent, model, routes, prompt, cap }) =>
-      routes.map((route) => {
+  const options = optionsOf(request);
+  return options
+    .flatMap((option) => {
+      const { sent, model, routes, prompt, cap } = option;
+      const more = options.length > 1 ? { tokens: tokensOf(option) } : null;
+      return routes.map((route) => {
         const { least, sure, most } = costBounds([route], prompt, cap);
         const { provider, dataRegion: region } = route;
-        return { sent, model: model.id, provider, region, least, sure, most };
-      }),
-    )
+        const bounds = { sent, model: model.id, provider, region, least, sure, most };
+        return more === null ? bounds : Object.assign(bounds, more);
+      });
+    })
     .slice(0, CANDIDATES_MAX);
+}
+
+/** Returns the tokens of a request at one model, with all its choices. */
+function tokensOf({ prompt: { estimate }, cap }: ModelOption): HoldRequest["tokens"] {
+  const outputs = (each: number): number => estimate + each * choicesOf(cap);
+  return { prompt: estimate, least: outputs(cap?.least ?? 0), most: outputs(cap?.whole ?? 0) };
 }
 
 function failureOf(reached: Reached<unknown>): Failure | null {
@@ -108,9 +118,9 @@ function holdRequestOf({ caller, id, idempotency, request, services }: Run): Hol
     most: micros(most(({ bounds }) => bounds.most)),
     hasCap: cap === null || cap.isAsked,
     tokens: {
-      prompt: most(({ prompt }) => prompt.estimate),
-      least: most(({ prompt, cap: out }) => prompt.estimate + (out?.least ?? 0) * choicesOf(out)),
-      most: most(({ prompt, cap: out }) => prompt.estimate + (out?.whole ?? 0) * choicesOf(out)),
+      prompt: most((option) => tokensOf(option).prompt),
+      least: most((option) => tokensOf(option).least),
+      most: most((option) => tokensOf(option).most),
     },
     model: { sent, id: model.id },
     externalId: user,

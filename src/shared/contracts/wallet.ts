@@ -90,7 +90,8 @@ export type HoldRequest = {
 /**
  * A granted hold. `tokens`: granted and remaining tokens of the key's limit. `priceList`,
  * `policies`, `paused`: set if nothing was held. `warmRoute`: the route with a cached prompt.
- * `routes`: indexes of the allowed candidates.
+ * `routes`: indexes of the allowed candidates. `uncovered`: indexes of fallbacks that policies
+ * allow and limits don't cover.
  */
 export type HoldGrant = {
   readonly granted: Micros;
@@ -100,6 +101,7 @@ export type HoldGrant = {
   readonly policies?: readonly PolicyLayer[];
   readonly paused?: Paused;
   readonly routes?: readonly number[];
+  readonly uncovered?: readonly number[];
   readonly tokens?: RateState & { readonly granted: number };
   /** Tokens that token budgets grant to a key without a token limit. */
   readonly tokensGranted?: number;

@@ -12,6 +12,7 @@ import { HOLD_ID, ID_AGE_MAX_MS, refuseId } from "../rules/hold-guards.ts";
 import { decideHold, recallHold } from "../rules/ledger.ts";
 import { isQuota, openHold } from "../rules/open-holds.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
+import { decideByModels } from "../rules/fallbacks.ts";
 import { recalledBounds, recalledRoutes } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
 import {
@@ -105,10 +106,9 @@ function guarded(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant
   const limited =
     checkDebts(tx, session) ?? refuseAnotherSession(tx, session) ?? checkRates(tx, terms);
   if (limited !== null) return limited;
-  const amounts = amountsFor(tx, request, terms);
-  return amounts.ok
-    ? success({ ...allowed.value, ...amounts.value, lapsed: lapsed.value })
-    : amounts;
+  const fitting = decideByModels(allowed.value, (part) => amountsFor(tx, part, terms));
+  if (!fitting.ok) return fitting;
+  return success({ ...fitting.value.allowed, ...fitting.value.decided, lapsed: lapsed.value });
 }
 
 function amountsFor(
@@ -148,7 +148,10 @@ export function replay(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<H
   const answer = recallHold(known, { ...request, ...bounds, externalId });
   assert(answer !== null, "a known id has an answer");
   if (!answer.ok) return answer;
-  const routes = recalledRoutes(policiesFor(tx, terms), request, bounds);
+  const routes = recalledRoutes(policiesFor(tx, terms), request, {
+    ...bounds,
+    models: known.models ?? null,
+  });
   return success(grantOf(tx, request, { ...known, granted: answer.value, terms, routes }));
 }
 
@@ -170,11 +173,13 @@ function grantOf(
     tokens,
     terms,
     routes,
+    uncovered,
   }: {
     readonly granted: Micros;
     readonly tokens: number | null;
     readonly terms: KeyTerms;
     readonly routes: readonly number[] | undefined;
+    readonly uncovered?: readonly number[] | undefined;
   },
 ): HoldGrant {
   const { keepHours } = tx.memory.row.settings;
@@ -184,6 +189,7 @@ function grantOf(
     ...(keepHours > 0 && { keepHours }),
     ...(warmRoute !== null && { warmRoute }),
     ...(routes !== undefined && { routes }),
+    ...(uncovered !== undefined && { uncovered }),
   };
   if (tokens === null) return grant;
   if (terms.tpmLimit === null) return { ...grant, tokensGranted: tokens };
@@ -193,7 +199,7 @@ function grantOf(
 
 /** Returns null, without changes, if the ID is known. */
 function granted(tx: Tx, grant: GrantBy): Result<HoldGrant> | null {
-  const { request, routes, payer, granted: amount, tokens, lapsed, terms } = grant;
+  const { request, payer, tokens, lapsed, terms } = grant;
   const { memory, nowMs } = tx;
   const { id, keyId } = request;
   const open = openHoldOf(tx, request, grant);
@@ -208,7 +214,7 @@ function granted(tx: Tx, grant: GrantBy): Result<HoldGrant> | null {
   if (tokens !== null && terms.tpmLimit !== null) tokensOf(tx, keyId).add(id, nowMs, tokens);
   noteRates(tx, terms, firstUse);
   memory.routine++;
-  return success(grantOf(tx, request, { granted: amount, tokens, terms, routes }));
+  return success(grantOf(tx, request, { ...grant, routes: grant.routes }));
 }
 
 type GrantBy = Grant & { readonly terms: HeldTerms };
@@ -216,9 +222,10 @@ type GrantBy = Grant & { readonly terms: HeldTerms };
 function openHoldOf(
   { env, memory, nowMs, period }: Tx,
   request: HoldRequest,
-  { payer, granted: amount, tokens, terms }: GrantBy,
+  { payer, granted: amount, tokens, terms, uncovered }: GrantBy,
 ): OpenHold {
   const { peer, placed } = request;
+  const hasModels = needsModels(memory, uncovered);
   const ttlSeconds = placed?.expiresInS ?? numberVar(env, peer ? "PEER_HOLD_TTL_S" : "HOLD_TTL_S");
   return {
     id: request.id,
@@ -228,12 +235,17 @@ function openHoldOf(
     keyId: request.keyId,
     session: terms.session?.id ?? null,
     tokens,
-    models: memory.budgets.scopes.size === 0 ? null : modelsOf(request),
+    models: hasModels ? modelsOf(request) : null,
     admittedAt: nowMs,
     period,
     expiresAt: nowMs + ttlSeconds * 1000,
     ...(placed !== undefined && { purpose: purposeOf(placed) }),
   };
+}
+
+/** Reports whether a hold stores its models: for budgets, and if it covers only some of them. */
+function needsModels({ budgets }: Tx["memory"], uncovered: Grant["uncovered"]): boolean {
+  return budgets.scopes.size > 0 || uncovered !== undefined;
 }
 
 function noteRates(tx: Tx, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {

@@ -34,6 +34,8 @@ export type KnownHold = {
   readonly failure: Failure | null;
   readonly expiresAt?: number;
   readonly purpose?: Purpose | null;
+  /** The models that it covers; null or absent for all that were requested. */
+  readonly models?: readonly string[] | null;
 };
 
 type HoldContent = Pick<KnownHold, "id" | "least" | "most" | "externalId">;

@@ -50,8 +50,12 @@ export function layersOf(policies: Policies, subject: PolicySubject): readonly P
   return layers;
 }
 
-/** A request with the bounds of its allowed routes; `routes` as in `HoldGrant`. */
-export type AllowedRequest = { readonly request: HoldRequest; readonly routes?: readonly number[] };
+/** A request with the bounds of its allowed routes. `routes` and `uncovered` as in `HoldGrant`. */
+export type AllowedRequest = {
+  readonly request: HoldRequest;
+  readonly routes?: readonly number[];
+  readonly uncovered?: readonly number[];
+};
 
 /** Returns the allowed request. Without candidates, it checks only lists of models. */
 export function withinPolicies(
@@ -85,28 +89,38 @@ function withinLists(layers: readonly PolicyLayer[], request: HoldRequest): Resu
     : refuse({ kind: "model_not_allowed", model: model?.sent ?? "" });
 }
 
-function boundsOf(
+/** Returns the bounds of the most expensive candidate, and its tokens if candidates have them. */
+export function boundsOf(
   candidates: readonly RouteCandidate[],
-): Pick<HoldRequest, "least" | "sure" | "most"> {
+): Pick<HoldRequest, "least" | "sure" | "most"> & Partial<Pick<HoldRequest, "tokens">> {
   const worst = (of: (one: RouteCandidate) => Micros): Micros =>
     micros(Math.max(...candidates.map(of)));
+  const tokens = candidates.flatMap((one) => one.tokens ?? []);
   return {
     least: worst(({ least }) => least),
     sure: worst(({ sure }) => sure),
     most: worst(({ most }) => most),
+    ...(tokens.length === candidates.length && {
+      tokens: {
+        prompt: Math.max(...tokens.map(({ prompt }) => prompt)),
+        least: Math.max(...tokens.map(({ least }) => least)),
+        most: Math.max(...tokens.map(({ most }) => most)),
+      },
+    }),
   };
 }
 
-/** Returns allowed routes that cost no more than the first hold. */
+/** Returns allowed routes that cost no more than the first hold, of models that it covered. */
 export function recalledRoutes(
   layers: readonly PolicyLayer[],
   { candidates }: Pick<HoldRequest, "candidates">,
-  known: Pick<HoldRequest, "least" | "most">,
+  known: Pick<HoldRequest, "least" | "most"> & { readonly models: readonly string[] | null },
 ): readonly number[] | undefined {
   if (candidates === undefined) return undefined;
   return allowedRoutes(layers, candidates).filter((index) => {
     const one = candidates[index];
-    return one !== undefined && one.least <= known.least && one.most <= known.most;
+    if (one === undefined || known.models?.includes(one.model) === false) return false;
+    return one.least <= known.least && one.most <= known.most;
   });
 }
 

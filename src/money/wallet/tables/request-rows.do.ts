@@ -35,6 +35,7 @@ type StoredRequest = {
   shortfall: number;
   detail: string | null;
   purpose: string | null;
+  models: string | null;
 };
 
 /** SQL columns of a request's key and end user. */
@@ -94,7 +95,8 @@ export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
   const [row] = sql
     .exec<StoredRequest>(
       `SELECT id, state, admitted_at, expires_at, period_day, least, most, granted, tokens, external_id, ${END_USER_ID},
-        ${KEY_ID}, session, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail, ${PURPOSE}
+        ${KEY_ID}, session, charged, shortfall, CASE WHEN state = 'refused' THEN detail END AS detail, ${PURPOSE},
+        ${MODELS}
       FROM requests WHERE id = ?`,
       id,
     )
@@ -119,6 +121,7 @@ export function selectRequest(sql: SqlStorage, id: string): KnownHold | null {
     failure: row.detail === null ? null : storedJson<Failure>(row.detail),
     expiresAt: row.expires_at,
     purpose,
+    models: modelsOfText(row.models),
   };
 }
 

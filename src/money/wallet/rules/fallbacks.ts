@@ -1,0 +1,56 @@
+import type { Failure, Result } from "../../../shared/failure.ts";
+import { success } from "../../../shared/failure.ts";
+import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
+import { boundsOf } from "./policies.ts";
+import type { AllowedRequest } from "./policies.ts";
+
+/** Failures that a request with fewer models can avoid. */
+const AVOIDABLE: ReadonlySet<Failure["kind"]> = new Set([
+  "balance_too_low",
+  "quota_exceeded",
+  "key_budget_exceeded",
+  "budget_exceeded",
+  "tokens_over_limit",
+  "tokens_limited",
+]);
+
+type Decided<T> = { readonly allowed: AllowedRequest; readonly decided: T };
+
+/**
+ * Decides on a request with all its models. If they don't fit, decides with its first model and adds
+ * each fallback that fits too. The failure of the first model is final.
+ */
+export function decideByModels<T>(
+  allowed: AllowedRequest,
+  decide: (request: HoldRequest) => Result<T>,
+): Result<Decided<T>> {
+  const all = decide(allowed.request);
+  if (all.ok) return success({ allowed, decided: all.value });
+  const models = new Set(allowed.request.candidates?.map(({ model }) => model));
+  if (models.size < 2 || !AVOIDABLE.has(all.failure.kind)) return all;
+  let fitting: Decided<T> | null = null;
+  const kept = new Set<string>();
+  for (const model of models) {
+    kept.add(model);
+    const fewer = onlyModels(allowed, kept);
+    const decided = decide(fewer.request);
+    if (decided.ok) fitting = { allowed: fewer, decided: decided.value };
+    else if (fitting === null) return decided;
+    else kept.delete(model);
+  }
+  return fitting === null ? all : success(fitting);
+}
+
+function onlyModels(
+  { request, routes = [] }: AllowedRequest,
+  models: ReadonlySet<string>,
+): AllowedRequest {
+  const { candidates = [] } = request;
+  const isKept = (at: number): boolean => models.has(candidates[at]?.model ?? "");
+  const left = candidates.filter((_, at) => isKept(at));
+  return {
+    request: { ...request, candidates: left, ...boundsOf(left) },
+    routes: routes.filter((_, at) => isKept(at)),
+    uncovered: routes.filter((_, at) => !isKept(at)),
+  };
+}
