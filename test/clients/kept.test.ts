@@ -32,7 +32,7 @@ describe.each([
 ])("stored responses in openai %s", (_, Client) => {
   const client = () => new Client({ apiKey: key, baseURL: at.baseUrl, maxRetries: 0 });
 
-  it("can be continued by previous_response_id with a tool, streamed too, and read, listed and deleted", async () => {
+  it("can be continued by previous_response_id with a tool, also as a stream, and read, listed and deleted", async () => {
     const { responses } = client();
     const first = await responses.create({ model: "sandbox/agent", input: CALL, tools });
     const call = first.output.find((item) => item.type === "function_call");

@@ -77,7 +77,7 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
   });
 });
 
-describe("GET /admin/v1/orgs/{id}/ledger", () => {
+describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile", () => {
   type Page = {
     readonly rows: readonly Record<string, unknown>[];
     readonly next_after_seq: number;
@@ -154,7 +154,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     expect((await errorOf(response, 400)).param).toBe(query.split("=")[0]);
   });
 
-  it("POST /reconcile finds no differences between wallet and database", async () => {
+  it("finds no differences between wallet and database", async () => {
     await addCredits(account.orgId, 50_000);
     await chat(account.key);
     const answer = await post("/reconcile");
@@ -168,7 +168,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     });
   });
 
-  it("POST /reconcile continues from its cursor, or starts again for an unknown cursor", async () => {
+  it("reconciles from its cursor, or starts again for an unknown cursor", async () => {
     const stale = JSON.stringify({ tries: 3, run: { mark: "another", table: "entries" } });
     const first = await post("/reconcile", { within_ms: 0, after: stale });
     const { next_after: after, ...standing } = await first.json<{ next_after: string }>();
@@ -187,7 +187,7 @@ describe("GET /admin/v1/orgs/{id}/ledger", () => {
     ["within_ms", 60_001],
     ["within_ms", "1"],
     ["rows", 1],
-  ])("POST /reconcile returns 400 for %s %j", async (param, value) => {
+  ])("returns 400 for an invalid %s in the body: %j", async (param, value) => {
     const response = await post("/reconcile", { [param]: value });
     expect((await errorOf(response, 400)).param).toBe(param);
   });

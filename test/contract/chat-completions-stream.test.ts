@@ -186,7 +186,7 @@ describe("a stream of POST /v1/chat/completions", () => {
     },
   );
 
-  it("reports an estimated charge in the usage chunk if the upstream reports no usage", async () => {
+  it("reports an estimated charge in the usage chunk if the provider reports no usage", async () => {
     const before = await balanceOf(key);
     const chunks = await stream({ model: "sandbox/no-usage", ...WITH_USAGE });
     const cost = chunks.at(-1)?.usage?.cost_micro;

@@ -144,7 +144,7 @@ describe("the request that the gateway sends to the provider", () => {
 });
 
 describe("an error of the provider", () => {
-  it("keeps its text about a too long context, which clients match", async () => {
+  it("keeps the text about a too long context, which clients search for", async () => {
     const message = "prompt is too long: 209752 tokens > 200000 maximum";
     const { bindings } = mockUpstream(() => upstreamError(400, { message }));
     const error = await errorOf(await chat(key, { model: "mock/chat" }, { bindings }), 400);

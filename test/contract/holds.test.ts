@@ -47,7 +47,7 @@ async function balanceOf(orgId: string): Promise<readonly [number, number]> {
   return [credits_micro ?? NaN, held_micro ?? NaN];
 }
 
-describe("a hold that the balance pays", () => {
+describe("a hold paid from the balance", () => {
   it("uses no model, so policies on models don't apply to it", async () => {
     const { key } = await payer({ policy: { allowed_models: [], allowed_providers: [] } });
     const { name } = await makeMerchant();
@@ -137,7 +137,7 @@ describe("a hold that the balance pays", () => {
     expect((await send(`/v1/holds/${hold.id}`, { key: other })).status).toBe(404);
   });
 
-  it("returns again for a retry with the same Idempotency-Key", async () => {
+  it("stays the same for a retry with the same Idempotency-Key", async () => {
     const [{ orgId, key }, { name, secret }] = [await payer(), await makeMerchant()];
     const body = { amount_dollars: 0.1, merchant: name };
     const named = { "idempotency-key": "one" };

@@ -207,7 +207,7 @@ describe("an Idempotency-Key", () => {
     expect((await chat(key, {}, options)).status).toBe(200);
   });
 
-  it("adds no calls to a request: two wallet calls and no D1 query", async () => {
+  it("needs no additional calls: two wallet calls and no database query", async () => {
     const { key } = account;
     const counted = countedBindings();
     const { bindings } = counted;
@@ -234,7 +234,7 @@ describe("the value of an Idempotency-Key", () => {
     }
   });
 
-  it("can be 255 visible characters of any kind, and is accepted once", async () => {
+  it("can have up to 255 visible characters of any kind", async () => {
     const value = "!~,\"':/=".padEnd(255, "~");
     const headers = { "Idempotency-Key": value };
     expect((await chat(account.key, {}, { headers })).status).toBe(200);

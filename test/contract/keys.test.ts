@@ -210,7 +210,7 @@ describe("GET /v1/keys", () => {
     expect(await keysOf(account.key)).toHaveLength(1);
   });
 
-  it("returns last_used_at at most a minute late, never earlier than before, with one write per minute", async () => {
+  it("returns last_used_at with a delay of at most a minute, never an earlier time, with one write per minute", async () => {
     const row = await env.DB.prepare("SELECT hash FROM keys WHERE org_id = ?")
       .bind(account.orgId)
       .first<{ hash: string }>();

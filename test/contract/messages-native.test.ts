@@ -297,7 +297,7 @@ describe("POST /v1/messages at Anthropic", () => {
     expect(calls[0]?.body["messages"]).toEqual(said);
   });
 
-  it("returns the text of Anthropic's 400 errors, which clients match", async () => {
+  it("returns the text of Anthropic's 400 errors, because clients search it", async () => {
     const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
     const { bindings } = mockAnthropic(() =>
       Response.json(

@@ -314,7 +314,7 @@ describe("GET /v1/models for Anthropic clients", () => {
       undefined,
     ],
     ["a version with our Bearer", () => VERSION, undefined],
-  ])("uses the API format of the accepted key: %s", async (_, headers, object) => {
+  ])("returns the format of the API whose key was accepted: %s", async (_, headers, object) => {
     const given = headers();
     const response = await send("/v1/models", {
       ...("authorization" in given ? {} : { key }),

@@ -200,7 +200,7 @@ describe("a request with several models", () => {
     ["/v1/responses", { input: "Hi", max_output_tokens: 20 }],
     ["/v1/messages", { messages: HELLO, max_tokens: 20 }],
     ["/v1/chat/completions", { messages: HELLO, max_tokens: 20 }],
-  ])("works at %s, also with Vercel's options", async (path, body) => {
+  ])("works at %s, even with the options of Vercel's AI Gateway", async (path, body) => {
     const { calls, bindings } = world({ alpha: 500, beta: 500 });
     for (const fields of [
       { models: ["m/three"] },

@@ -82,14 +82,14 @@ async function read(what: string): Promise<Record<string, unknown>> {
   return (await (await worker.dispatchFetch(`http://x/${what}`)).json()) as Record<string, unknown>;
 }
 
-it("a gathering body returns gathered bytes in one read, and ends the provider's connection when canceled", async () => {
+it("a buffered body returns all buffered bytes in one read, and ends the provider's connection when canceled", async () => {
   const { reads, why } = await read("words?waitMs=200");
   expect(why).toBe("waited");
   expect(reads).toEqual(["a", "bcd"]);
   await closed.promise;
 });
 
-it("a gathering body wakes a waiting reader at the end, after the gathered bytes", async () => {
+it("a buffered body wakes a waiting reader at the end, after the buffered bytes", async () => {
   expect(await read("end?waitMs=100000&all")).toEqual({
     reads: ["a", "b", null],
     gathers: true,
@@ -98,14 +98,14 @@ it("a gathering body wakes a waiting reader at the end, after the gathered bytes
   });
 });
 
-it("a gathering body wakes a waiting reader at an error, which the reader then gets", async () => {
+it("a buffered body wakes a waiting reader at an error, which the reader then gets", async () => {
   const { reads, why, after } = await read("break?waitMs=100000&all");
   expect(why).toBe("woken");
   expect(reads).toEqual(["a", "b", "broken"]);
   expect(after).toBe(false);
 });
 
-it("a gathering body wakes a waiting reader once its buffer is full, without loss", async () => {
+it("a buffered body wakes a waiting reader once its buffer is full, without loss", async () => {
   const { reads, why } = await read("much?waitMs=100000&all");
   expect(why).toBe("woken");
   expect((reads as string[]).join("")).toBe(`a${"b".repeat(4 * AHEAD_BYTES)}`);

@@ -134,7 +134,7 @@ describe("a global key in the other region", () => {
     expect(await gone.json()).toMatchObject({ id: key.id, revoked: true });
   });
 
-  it("gets each region's own request ID and rate limit", async () => {
+  it("gets a separate request ID and rate limit in each region", async () => {
     const account = await open(3);
     for (const left of ["2", "1", "0"]) {
       const answers = [await account.call("/balance"), await inUs(account, "/balance")];

@@ -27,7 +27,7 @@ afterEach(() => regions.toEu.set("pass"));
 const EVERY = Object.entries(EVERY_CALL);
 
 describe("the link between regions", () => {
-  it("carries nothing for a regional key, at home or in the wrong region", async () => {
+  it("carries no call for a regional key, at home or in the wrong region", async () => {
     const account = await Account.open(() => regions.us);
     const stranger = await Account.open(() => regions.eu);
     const seen = await askedOfEu(regions, async () => {
@@ -40,7 +40,7 @@ describe("the link between regions", () => {
     expect(seen).toEqual({});
   });
 
-  it("carries nothing for a key with a changed prefix, which returns 401", async () => {
+  it("carries no call for a key with a changed prefix, which returns 401", async () => {
     const regional = await Account.open(() => regions.eu);
     const far = await openFar(regions);
     const changed = [
@@ -81,7 +81,7 @@ describe("the link between regions", () => {
     }
   });
 
-  it("carries nothing for a key over its limit in the called region", async () => {
+  it("carries no call for a key that is over its limit in the called region", async () => {
     const { key } = await openFar(regions, 1);
     expect(await statusOf(regions.us, key)).toBe(200);
     const seen = await askedOfEu(regions, async () => {
@@ -93,7 +93,7 @@ describe("the link between regions", () => {
     expect(await statusOf(regions.eu, key)).toBe(200); // its minute at home is another one
   });
 
-  it("carries nothing for a key whose revocation has arrived, even if it was never used in this region", async () => {
+  it("carries no call for a key whose revocation has arrived, even if the key was never used in this region", async () => {
     const { key: owner } = await openFar(regions);
     const victims = [await makeKey(regions, owner), await makeKey(regions, owner)];
     for (const victim of victims) {

@@ -143,7 +143,7 @@ it("the OpenAI adapter does not follow a redirect", async () => {
   expect(mock.requests.length - before).toBe(1);
 });
 
-it("the OpenAI adapter returns a rejection without account data, and a too long prompt with the code that clients match", async () => {
+it("the OpenAI adapter returns a rejection without account data, and OpenAI's code for a too long prompt", async () => {
   const refused = await send("mock-400");
   expect(refused).toMatchObject({ failure: { kind: "refused", param: "temperature" } });
   expect(JSON.stringify(refused)).not.toMatch(/org-|openai\.com/);

@@ -101,7 +101,7 @@ async function counted<T>(
 
 describe("a provider that fails before the first byte", () => {
   it.each(CASES)(
-    "causes an error without a charge and without its text if there is no other route: $name, stream $stream",
+    "causes an error without a charge or the provider's text if there is no other route: $name, stream $stream",
     async ({ name, stream }) => {
       const expected = FAULT_OF.get(name);
       const one = worldOf(name);
@@ -125,7 +125,7 @@ describe("a provider that fails before the first byte", () => {
   );
 
   it.each(CASES)(
-    "stays hidden if another route works, which is charged once: $name, stream $stream",
+    "stays invisible to the client if another route works, which is charged once: $name, stream $stream",
     async ({ name, stream }) => {
       const one = worldOf(name);
       const { key, orgId } = await one.organization();

@@ -156,7 +156,7 @@ it("failover makes three calls for five routes, and charges nothing if they fail
   expect(await world.spent(orgId)).toEqual({ micro: 0, held: 0, records: [] });
 });
 
-describe("a route with fewer features than its model", () => {
+describe("a route that lacks features of its model", () => {
   const long = { messages: [{ role: "user", content: "word ".repeat(80) }] };
   const cases: readonly (readonly [string, object, string])[] = [
     ["text", {}, "one@1"],

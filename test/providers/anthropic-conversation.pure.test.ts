@@ -230,7 +230,7 @@ describe("thinking blocks of earlier Claude responses", () => {
     }
   });
 
-  it("make thinking impossible between tool calls only if they are missing", () => {
+  it("prevent further thinking between tool calls only if they are missing", () => {
     const effort = { reasoning_effort: "high" };
     expect(sent(loop(foreign), effort)["thinking"]).toBeUndefined();
     expect(sent(loop(own), effort)["thinking"]).toMatchObject({ type: "enabled" });

@@ -140,7 +140,7 @@ it("the Bedrock adapter allows a retry after a broken connection", async () => {
   });
 });
 
-it("the Bedrock adapter returns a first error event before anything else", async () => {
+it("the Bedrock adapter returns an error in the first event before anything else", async () => {
   const events = await eventsOf(BEDROCK, CALL, BEDROCK_FAILURES.errorFirst);
   expect(events).toEqual([{ kind: "error", failure: { kind: "overloaded", reason: "429" } }]);
   expect(await eventsOf(BEDROCK, CALL, streamReply([]))).toHaveLength(1);

@@ -74,7 +74,7 @@ it("the shared conversation reader alternates turns, and puts tool results with 
   ]);
 });
 
-it("the shared conversation reader reads images as bytes or URL, skips empty texts, and puts thoughts before text", () => {
+it("the shared conversation reader reads images as bytes or URL, skips empty texts, and puts reasoning before text", () => {
   const png = "data:image/PNG;base64,iVBORw0KGgo=";
   const detail = { type: "anthropic.thinking", thinking: "hm", signature: "s" };
   const extra = { google: { thought_signature: "t" } };

@@ -40,7 +40,7 @@ it("a thinking budget leaves a quarter of the cap for output, down to the model'
   expect(budget("gemini-2.5-pro", "low", null)).toBe(1024);
 });
 
-it("thoughts are included if an effort is set, and no thinking config is sent without one", () => {
+it("Gemini's thoughts are requested if an effort is set, and no thinking config is sent without one", () => {
   expect(thinkingConfig("gemini-3.5-flash", "low", 9)).toHaveProperty("includeThoughts", true);
   expect(thinkingConfig("gemini-2.5-flash", "low", 9)).toHaveProperty("includeThoughts", true);
   for (const model of ["gemini-3.5-flash", "gemini-2.5-flash"]) {

@@ -248,7 +248,7 @@ describe("the isolate's memory for downloads", () => {
     }
   });
 
-  it("can be used up, which rejects the request as overloaded, and recovers the request's part", async () => {
+  it("rejects a request as overloaded when it is used up, and recovers afterwards", async () => {
     vi.spyOn(globalThis, "fetch")
       .mockResolvedValueOnce(largeImage(MEGABYTE).response)
       .mockResolvedValueOnce(largeImage(9 * MEGABYTE).response);

@@ -125,7 +125,7 @@ it("the chat stream reader sends the role once per choice, first, however often 
   expect(choicesOf(two).map((choice) => choice.delta["role"])).toEqual(["assistant", "assistant"]);
 });
 
-it("the chat stream reader omits nulls that the schema forbids, and the upstream's own fields", () => {
+it("the chat stream reader omits nulls that the schema forbids, and the provider's own fields", () => {
   const events = readText(
     sse(
       chunkOf({

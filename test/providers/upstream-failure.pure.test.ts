@@ -116,7 +116,7 @@ it("a rejection keeps its valid param and code, and loses the rest", () => {
   expect(httpFailure(400, NO_HEADERS, "<html>nope</html>").kind).toBe("refused");
 });
 
-it("every form of a too long prompt becomes the code and text that clients match", () => {
+it("every form of a too long prompt returns the code and text that clients check for", () => {
   const said = [
     {
       message:

@@ -15,24 +15,27 @@ const embeddings: Reader = (answer) => readInputUsage(answer["usage"]);
 /** What counts what; each family of upstreams has its rows. */
 const ROWS: readonly Row[] = [...COMPATIBLE_ROWS, ...NATIVE_ROWS];
 
-it.each(ROWS)("the usage of $upstream becomes our counts", ({ reader, raw, want, wire }) => {
-  const usage = reader(raw);
-  const numbers = usage && [
-    usage.input,
-    usage.cacheRead,
-    usage.cacheWrite,
-    usage.output,
-    usage.reasoning,
-  ];
-  expect(numbers).toEqual(want);
-  const shown = usage && openAiUsage(usage);
-  const counts = shown && [
-    shown["prompt_tokens"],
-    shown["completion_tokens"],
-    shown["total_tokens"],
-  ];
-  expect(counts).toEqual(wire);
-});
+it.each(ROWS)(
+  "the usage that $upstream reports is converted to our token counts",
+  ({ reader, raw, want, wire }) => {
+    const usage = reader(raw);
+    const numbers = usage && [
+      usage.input,
+      usage.cacheRead,
+      usage.cacheWrite,
+      usage.output,
+      usage.reasoning,
+    ];
+    expect(numbers).toEqual(want);
+    const shown = usage && openAiUsage(usage);
+    const counts = shown && [
+      shown["prompt_tokens"],
+      shown["completion_tokens"],
+      shown["total_tokens"],
+    ];
+    expect(counts).toEqual(wire);
+  },
+);
 
 it.each([
   ["OpenAI", { prompt_tokens: 8, total_tokens: 8 }, 8],
@@ -43,11 +46,14 @@ it.each([
   ],
   ["Voyage, with only a total", { total_tokens: 12 }, 12],
   ["odd", { prompt_tokens: -1, total_tokens: 12 }, null],
-])("the embeddings usage of %s becomes our counts", (_name, usage, input) => {
-  const want =
-    input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
-  expect(embeddings({ usage })).toEqual(want);
-});
+])(
+  "the embeddings usage that %s reports is converted to our token counts",
+  (_name, usage, input) => {
+    const want =
+      input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
+    expect(embeddings({ usage })).toEqual(want);
+  },
+);
 
 const CALL = callOf({ kind: "embeddings", body: { input: ["words"] } });
 const zeros = { prompt_tokens: 0, total_tokens: 0 };

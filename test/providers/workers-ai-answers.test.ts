@@ -105,7 +105,7 @@ it("the Workers AI adapter streams JSON that arrives instead of a stream, all at
   expect(answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
 });
 
-it("the Workers AI adapter returns nothing more from such a stream after it is canceled", async () => {
+it("the Workers AI adapter returns nothing more from a stream of JSON after it is canceled", async () => {
   const { json: reply } = WORKERS_AI_OPENAI_CHAT.text;
   const { answer } = await answerTo(provider, { stream: true }, reply);
   if (answer.kind !== "stream") throw new Error("no stream");

@@ -163,7 +163,7 @@ describe("outcomes for another region's wallets", () => {
     expect(alerts.flat().join()).toContain('"alert":"outbox_parked"');
   });
 
-  it("get one try per sweep after that week, and arrive later, with one alert", async () => {
+  it("get one attempt per sweep after a week of failures, and arrive later, with one alert", async () => {
     await parkedAfterAWeek(1);
     for (let sweep = 2; sweep <= 4; sweep++) {
       const before = peer.requests.length;
@@ -178,7 +178,7 @@ describe("outcomes for another region's wallets", () => {
     expect(peer.effects.size).toBe(1);
   });
 
-  it("cost a sweep one request after that week, and all go out once one arrives", async () => {
+  it("cause only one request per sweep after a week of failures, and all go out once one arrives", async () => {
     await parkedAfterAWeek(250);
     peer.requests.length = 0;
     await outbox.poke();

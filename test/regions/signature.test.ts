@@ -164,7 +164,7 @@ describe("a signed message between regions", () => {
     [0, "from eu"],
     [29_000, "from eu"],
     [31_000, "signed too long ago"],
-  ])("returns, %i ms after signing: %s", async (afterMs, verdict) => {
+  ])("results, %i ms after signing, in: %s", async (afterMs, verdict) => {
     expect(await verdictOn(await signedByThem(), { atMs: NOW_MS + afterMs })).toBe(verdict);
   });
 
@@ -173,7 +173,7 @@ describe("a signed message between regions", () => {
     [3600, "wrong lifetime"],
     [-1, "wrong lifetime"],
     [10, "from eu"],
-  ])("returns, for a lifetime of %i s: %s", async (lifetimeS, verdict) => {
+  ])("results, for a lifetime of %i s, in: %s", async (lifetimeS, verdict) => {
     expect(await verdictOn(await signedByThem({ lifetimeS }))).toBe(verdict);
   });
 

@@ -117,7 +117,7 @@ const PATHS = ["/v1/models", "/v1/keys", "/v1/balance", "/v1/none"];
 
 describe("the x-api-key header", () => {
   it.each(PATHS)(
-    "returns the same 401 as no key for another service's value, without an object call: %s",
+    "returns the same 401 for another service's value as for no key, without an object call: %s",
     async (path) => {
       for (const forgery of [
         forgedKey(other.key),
@@ -144,7 +144,7 @@ describe("the x-api-key header", () => {
     },
   );
 
-  it("returns the same 401 for two different keys in our form, without an object call", async () => {
+  it("returns the same 401 for two different keys of this gateway, without an object call", async () => {
     for (const path of PATHS) {
       const one = { key: account.key, headers: { "x-api-key": "svc_" } };
       const plain = await told(await send(path, one));

@@ -56,7 +56,7 @@ describe("a wallet", () => {
     expect(valueOf(await stub.balance()).creditsMicro).toBe(5);
   });
 
-  it("returns zeros for every read, and rejects spending", async () => {
+  it("returns zeros for every read, and rejects holds, if it is new", async () => {
     const { stub } = await newWallet();
     expect(failureOf(await stub.hold(holdOf(1)))).toMatchObject({ kind: "balance_too_low" });
     expect(valueOf(await stub.usage("2026-01-01", "2036-12-31", "day")).data).toEqual([]);

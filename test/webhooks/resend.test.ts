@@ -60,7 +60,7 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     expect(await none.json()).toEqual({ queued: 0 });
   });
 
-  it("returns an error for both options, neither, an unknown delivery, and a disabled webhook", async () => {
+  it("returns an error for an ID together with a filter, for neither, for an unknown delivery, and for a disabled webhook", async () => {
     const hook = await made("off.turnpike.dev", { types });
     const resend = (body: object) => ask("POST", `/${hook.id}/resend`, body);
     const unknown = { delivery_id: `dlv_${"0".repeat(24)}` };

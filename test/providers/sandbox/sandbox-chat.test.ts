@@ -158,7 +158,7 @@ describe("a stream of the sandbox model echo", () => {
     }
   });
 
-  it("reads several words at once, and returns null after the end", async () => {
+  it("delivers several words together, and null after the end", async () => {
     const stream = await open({ messages: [user("word ".repeat(100))] });
     const all = await batches(stream);
     expect(all.length).toBeLessThan(20);

@@ -66,7 +66,7 @@ describe("the sandbox's choice of tools", () => {
     expect(await chosen(`call get_tim {${"}".repeat(100_000)}`)).toEqual([]);
   });
 
-  it("calls the first tool with a short text for the model agent, then returns the tool's result", async () => {
+  it("calls the first tool with a short text if the model is sandbox/agent, and then returns the tool's result", async () => {
     const agent = { upstreamId: "agent" };
     const first = await complete({ messages: [user("hello")], tools }, agent);
     expect(names(first)).toEqual(["get_weather"]);
