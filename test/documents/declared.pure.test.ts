@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { OPERATIONS } from "../../scripts/openapi/operations.ts";
-import { NUMBERS, parseConfig } from "../../src/shared/config/config.ts";
+import { NUMERIC_VARIABLES, parseConfig } from "../../src/shared/config/config.ts";
 import { EVENT_TYPES } from "../../src/shared/event.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
 import { EVERYONE, ROUTES } from "../../src/routes.ts";
@@ -90,9 +90,11 @@ it("docs/configuration.md lists every var and secret, with default and range", (
   expect(wanted.filter((name) => !names.has(name))).toEqual([]);
   const ids = rows.find(([cell]) => cell === "`REGION`")?.[2];
   expect(ids).toBe(REGIONS.map((id) => `\`${id}\``).join(", "));
-  const numbers = Object.entries(NUMBERS).map(([name, row]) => `${name}: ${row.join(" ")}`);
+  const numbers = Object.entries(NUMERIC_VARIABLES).map(
+    ([name, row]) => `${name}: ${row.join(" ")}`,
+  );
   const said = rows
-    .filter(([cell = ""]) => cell.slice(1, -1) in NUMBERS)
+    .filter(([cell = ""]) => cell.slice(1, -1) in NUMERIC_VARIABLES)
     .map(([name = "", usual = "", range = ""]) => {
       const row = [usual, ...range.split(" to ")].map(Number);
       return `${name.slice(1, -1)}: ${row.join(" ")}`;

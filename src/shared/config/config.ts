@@ -72,7 +72,7 @@ export type { PaymentsConfig } from "./config-payments.ts";
 export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 
 /** The whole-number variables: default, minimum and maximum. Names end in the unit. */
-export const NUMBERS = {
+export const NUMERIC_VARIABLES = {
   MARKUP_PERCENT: [0, 0, 1000],
   PRICE_LEAD_S: [3600, 300, 604_800],
   DEFAULT_MAX_OUTPUT: [4096, 1, 1_000_000],
@@ -108,7 +108,7 @@ export const NUMBERS = {
   CARD_DOLLARS_A_DAY: [500, 1, 1_000_000],
   FIRST_WEEK_DOLLARS_A_DAY: [100, 1, 1_000_000],
 } as const;
-type NumberVar = keyof typeof NUMBERS;
+type NumberVar = keyof typeof NUMERIC_VARIABLES;
 export type NumberVars = { readonly [K in NumberVar]: number };
 
 /** The Workers AI binding. It returns a `Response` with `returnRawResponse`. */
@@ -248,7 +248,7 @@ export function configOf(bindings: object): ParsedConfig {
 
 /** Returns a whole-number variable, or its default if it is unset or invalid. */
 export function numberVar(bindings: object, variable: NumberVar): number {
-  const [fallback, least, most] = NUMBERS[variable];
+  const [fallback, least, most] = NUMERIC_VARIABLES[variable];
   const raw: unknown = Reflect.get(bindings, variable);
   if (raw === undefined || raw === "") return fallback;
   const value = Number(raw);
@@ -259,7 +259,7 @@ function parseNumbers(
   text: (variable: string) => string,
   complain: (variable: string, problem: string) => void,
 ): NumberVars {
-  const entries = Object.entries(NUMBERS).map(([variable, [fallback, least, most]]) => {
+  const entries = Object.entries(NUMERIC_VARIABLES).map(([variable, [fallback, least, most]]) => {
     if (text(variable) === "") return [variable, fallback] as const;
     const value = Number(text(variable));
     if (!Number.isSafeInteger(value) || value < least || value > most) {
