@@ -88,7 +88,18 @@ function takesOpenAi({ width, height }: Pixels): boolean {
   return isFit && long <= SIDE_MAX && width * height <= AREA_MAX;
 }
 
-export const RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
+export const ASPECT_RATIOS = [
+  "1:1",
+  "2:3",
+  "3:2",
+  "3:4",
+  "4:3",
+  "4:5",
+  "5:4",
+  "9:16",
+  "16:9",
+  "21:9",
+];
 const RATIO_TOLERANCE = 0.02;
 
 export function ratioOf({ width, height }: Pixels): string | null {
@@ -96,7 +107,7 @@ export function ratioOf({ width, height }: Pixels): string | null {
     const [across = 1, down = 1] = ratio.split(":").map(Number);
     return Math.abs(width / height / (across / down) - 1) <= RATIO_TOLERANCE;
   };
-  return RATIOS.find(isNear) ?? null;
+  return ASPECT_RATIOS.find(isNear) ?? null;
 }
 
 /** Percentage of the published tokens to hold: some square sizes use more, and models add some. */
