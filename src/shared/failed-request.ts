@@ -58,7 +58,7 @@ export type FailureQuery = {
 export type FailureReport = { readonly counts: readonly FailureCount[] };
 
 export type FailureDimension = "model" | "provider" | "user";
-export type KeptFailureQuery = FailureQuery & {
+export type StoredFailureQuery = FailureQuery & {
   readonly by: FailureDimension;
   readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;
 };

@@ -1,4 +1,4 @@
-import type { KeptFailureQuery, KeptFailureReport } from "../../shared/failed-request.ts";
+import type { StoredFailureQuery, KeptFailureReport } from "../../shared/failed-request.ts";
 import { readKeptFailures } from "./object/failures.do.ts";
 import { DurableObject } from "cloudflare:workers";
 import type {
@@ -145,7 +145,7 @@ export abstract class AnsweringWallet
     return this.usageOfRows(query);
   }
 
-  async keptFailures(query: KeptFailureQuery): Promise<Result<KeptFailureReport>> {
+  async keptFailures(query: StoredFailureQuery): Promise<Result<KeptFailureReport>> {
     return this.deciding().decide((tx) => success(readKeptFailures(tx, query)));
   }
 

@@ -6,7 +6,7 @@ import type {
   FailedBatch,
   FailureQuery,
   FailureReport,
-  KeptFailureQuery,
+  StoredFailureQuery,
   KeptFailureReport,
 } from "../failed-request.ts";
 import type { Result } from "../failure.ts";
@@ -330,7 +330,7 @@ export type WalletCalls = OtherCalls & {
    */
   noteFailed(batch: FailedBatch): Promise<Result<null>>;
   failures(query: FailureQuery): Promise<Result<FailureReport>>;
-  keptFailures(query: KeptFailureQuery): Promise<Result<KeptFailureReport>>;
+  keptFailures(query: StoredFailureQuery): Promise<Result<KeptFailureReport>>;
   /** Oldest first. Null `keyIds` means all keys. */
   holds(query: {
     readonly limit: number;

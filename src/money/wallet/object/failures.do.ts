@@ -7,7 +7,7 @@ import type {
   FailureGroup,
   FailureQuery,
   FailureReport,
-  KeptFailureQuery,
+  StoredFailureQuery,
   KeptFailureReport,
 } from "../../../shared/failed-request.ts";
 import { refuse, success } from "../../../shared/failure.ts";
@@ -35,7 +35,7 @@ export function readFailures({ sql }: Tx, query: FailureQuery): Result<FailureRe
   return success({ counts: countsOf(sql, query) });
 }
 
-export function readKeptFailures({ sql, nowMs }: Tx, query: KeptFailureQuery): KeptFailureReport {
+export function readKeptFailures({ sql, nowMs }: Tx, query: StoredFailureQuery): KeptFailureReport {
   const kept = selectKept(sql, query.fromMs, query.beforeMs).filter(isOf(query.keyIds));
   const groups = new Map<string | null, FailureGroup>();
   for (const one of kept) {
@@ -61,7 +61,7 @@ function isDimension(name: string): name is FailureDimension {
   return name in DIMENSIONS;
 }
 
-function isAmong(one: FailedRequest, only: KeptFailureQuery["only"]): boolean {
+function isAmong(one: FailedRequest, only: StoredFailureQuery["only"]): boolean {
   return Object.keys(DIMENSIONS).every((name) => {
     if (!isDimension(name)) return true;
     const named = only[name];

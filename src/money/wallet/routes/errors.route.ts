@@ -6,7 +6,7 @@ import { DAY_MS, now, timestamp } from "../../../shared/clock.ts";
 import type {
   FailureCount,
   FailureQuery,
-  KeptFailureQuery,
+  StoredFailureQuery,
   KeptFailureReport,
 } from "../../../shared/failed-request.ts";
 import { invalid, success } from "../../../shared/failure.ts";
@@ -74,7 +74,7 @@ async function answerOf(
   return success({ ...days, data: grouped(counts, by), total });
 }
 
-function keptQuery(fields: Fields, query: FailureQuery): Result<KeptFailureQuery | null> {
+function keptQuery(fields: Fields, query: FailureQuery): Result<StoredFailureQuery | null> {
   const { group_by, model = null, provider = null, external_id } = fields;
   const only = { model, provider, user: external_id === undefined ? null : [external_id] };
   const by = KEPT_BY.find((name) => name === group_by);
