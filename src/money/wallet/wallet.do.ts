@@ -36,7 +36,7 @@ import { credit, settle, voidHold } from "./object/postings.do.ts";
 import { publish } from "./object/publish.do.ts";
 import { noteFailed, readFailures } from "./object/failures.do.ts";
 import * as reads from "./object/reads.do.ts";
-import { WebhookFeed, endHours, takeWaitingEvents } from "./object/events.do.ts";
+import { WebhookFeed, flushFinishedHours, takeWaitingEvents } from "./object/events.do.ts";
 import { adoptSnapshot, copySnapshot, deleteCopy, rejectHealthy } from "./object/rebuild.do.ts";
 import { endSessionBy, listSessions } from "./object/sessions.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
@@ -386,7 +386,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     }
     // First, because publish selects its batch synchronously.
     if (eventsWait) await this.takeEvents();
-    else endHours(this.#decisions);
+    else flushFinishedHours(this.#decisions);
     this.#tell();
   }
 

@@ -86,7 +86,7 @@ export class WebhookFeed {
 const PAGES_MAX = 20;
 const BOOK_TIMEOUT_MS = 5000;
 
-export function endHours(decisions: Decisions): void {
+export function flushFinishedHours(decisions: Decisions): void {
   decisions.decide((tx) => {
     tx.storage.transactionSync(() => flushSuppressedEvents(tx));
     return success(null);
@@ -98,7 +98,7 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
   try {
     const orgId = decisions.tryOpen()?.memory.row.orgId;
     if (orgId === undefined) return;
-    endHours(decisions);
+    flushFinishedHours(decisions);
     for (let page = 0; page < PAGES_MAX; page++) {
       /* oxlint-disable no-await-in-loop -- one page at a time */
       const waiting = await within(readWaitingEvents(db, orgId), BOOK_TIMEOUT_MS);
