@@ -26,7 +26,7 @@ import type { DayCharges } from "../tables/charge-sums.do.ts";
 import { generationIn } from "../tables/generation-text.ts";
 import { declaredTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
-import { floorOf } from "./checkpoint.do.ts";
+import { futureIdFloor } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /** Requests per transaction (about 20 ms). */
@@ -51,7 +51,7 @@ type Charged = {
 export function foldCharges(tx: Tx): boolean {
   const { sql, memory, storage } = tx;
   const before = readFold(sql);
-  const floorId = floorOf(tx);
+  const floorId = futureIdFloor(tx);
   if (floorId <= before.foldedId) return false;
   const batch = { fromId: before.foldedId, endId: floorId, only: "true" };
   const { charges, lastId } = chargesOf(sql, memory.tagKeys, { ...batch, limit: BATCH_ROWS });
@@ -66,7 +66,7 @@ export function foldCharges(tx: Tx): boolean {
 }
 
 export function foldIsDue(tx: Tx): boolean {
-  return closedBefore(floorOf(tx)) > readFold(tx.sql).closedDay;
+  return closedBefore(futureIdFloor(tx)) > readFold(tx.sql).closedDay;
 }
 
 /** Returns the newest day that no request from this ID on can belong to. */

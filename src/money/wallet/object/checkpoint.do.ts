@@ -15,7 +15,7 @@ import { boundedTotals } from "./tag-usage.do.ts";
 export function takeCheckpoint(tx: Tx): void {
   const { memory, sql } = tx;
   const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
-  const floorId = floorOf(tx);
+  const floorId = futureIdFloor(tx);
   tx.storage.transactionSync(() => {
     updateWalletRow(sql, row);
     for (const user of memory.unsaved.values()) updateEndUserSpend(sql, user, row.revision);
@@ -48,7 +48,7 @@ export function takeCheckpoint(tx: Tx): void {
 }
 
 /** Returns a lower bound of request IDs in future ledger rows. */
-export function floorOf(tx: Tx): string {
+export function futureIdFloor(tx: Tx): string {
   let floorId = idFloor(HOLD_ID, tx.clockMs - ID_AGE_MAX_MS);
   for (const id of tx.memory.books.holds.keys()) if (id < floorId) floorId = id;
   return floorId;
