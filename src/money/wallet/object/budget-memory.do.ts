@@ -107,7 +107,7 @@ export function reservesIn(budget: Budget, models: readonly string[] | null): bo
   return models === null || models.some((model) => countsModel(budget, model));
 }
 
-export function heldIn({ budget, held }: Meter, at: Pick<Moment, "period">): number {
+export function heldInPeriod({ budget, held }: Meter, at: Pick<Moment, "period">): number {
   return held.get(heldBucket(budget.window, at)) ?? 0;
 }
 
@@ -143,7 +143,7 @@ export function countsOf(sql: SqlStorage, memory: WithBudgets, request: CountedR
 export function amountsOf(meter: Meter, at: Moment) {
   const { budget, tally } = meter;
   const settled = settledIn(budget.window, tally, at);
-  const held = heldIn(meter, at);
+  const held = heldInPeriod(meter, at);
   return { settled, held, left: budget.amount - settled, free: budget.amount - settled - held };
 }
 
