@@ -8,7 +8,7 @@ import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";
 import { budgetLeft, sessionBudget } from "../rules/key-limits.ts";
 import type { Budget } from "../rules/key-limits.ts";
-import { rateState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
+import { rateLimitState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
 import { heldOfKey } from "../rules/open-holds.ts";
 import { addEvent } from "./event-rows.do.ts";
 import {
@@ -58,7 +58,7 @@ export function refuseSessionRate(
 /** Returns the state of the session's rate limit, if any. */
 export function sessionRate({ memory, nowMs }: Tx, session: Session | undefined): RateState | null {
   if (session === undefined || session.rpmLimit === null) return null;
-  return rateState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
+  return rateLimitState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
 }
 
 export function countSessionRequest({ memory, nowMs }: Tx, session: Session | undefined): void {

@@ -75,7 +75,7 @@ export function rateWait(log: RateLog, limit: number, nowMs: number): number {
 }
 
 /** Returns the remaining requests, and the ms until there are more. */
-export function rateState(log: RateLog, limit: number, nowMs: number): RateState {
+export function rateLimitState(log: RateLog, limit: number, nowMs: number): RateState {
   forget(log, nowMs);
   const oldest = log[Math.max(0, log.length - limit)];
   const resetMs = oldest === undefined ? 0 : Math.max(1, oldest + WINDOW_MS - nowMs);
