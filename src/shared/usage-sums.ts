@@ -66,7 +66,7 @@ export function addAmounts(one: UsageAmounts, other: UsageAmounts): UsageAmounts
   };
 }
 
-export function columnsOfTokens(expressionOf: (sum: TokenSum) => string): string {
+export function tokenColumns(expressionOf: (sum: TokenSum) => string): string {
   return TOKEN_NAMES.map((name) => `${expressionOf(TOKEN_SUMS[name])} AS ${name}`).join(", ");
 }
 

@@ -14,7 +14,7 @@ import type { BudgetMemory } from "./budget-memory.do.ts";
 import { selectCounted } from "./counted-requests.do.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
-import { columnsOfTokens, tokensBy } from "../../../shared/usage-sums.ts";
+import { tokenColumns, tokensBy } from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
@@ -258,7 +258,7 @@ type PostedRow = TokenCounts & {
 
 function selectPosted(sql: SqlStorage, { floorId, tagKeys }: Memory, seq: number): PostedUsage[] {
   const columns = `${TAGS_IN_ROW} AS tags, admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
-    ${QUOTA_CHARGED} AS quota_charged, ${columnsOfTokens(({ inRow }) => inRow)}`;
+    ${QUOTA_CHARGED} AS quota_charged, ${tokenColumns(({ inRow }) => inRow)}`;
   return sql
     .exec<PostedRow>(
       `SELECT ${columns}, seq AS place FROM requests

@@ -3,7 +3,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 import type { Tags } from "../../../shared/tags.ts";
-import { addAmounts, columnsOfTokens, NO_AMOUNTS, tokensBy } from "../../../shared/usage-sums.ts";
+import { addAmounts, tokenColumns, NO_AMOUNTS, tokensBy } from "../../../shared/usage-sums.ts";
 import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsagePage, UsageReport } from "../../../shared/contracts/reports.ts";
 import { DaySets } from "../rules/tag-sets.ts";
@@ -101,7 +101,7 @@ function groupsOf(tx: Tx, query: TagQuery): Map<string, Group> {
   };
   const stored = tx.sql.exec<Sums & { day: string; name: string }>(
     `SELECT ${isDaily ? "day" : "''"} AS day, name ->> ('$."' || ?1 || '"') AS name,
-      sum(requests) AS requests, sum(cost) AS cost, ${columnsOfTokens(({ column }) => `sum(${column})`)}
+      sum(requests) AS requests, sum(cost) AS cost, ${tokenColumns(({ column }) => `sum(${column})`)}
     FROM totals WHERE dimension = 'tags' AND day BETWEEN ?2 AND ?3
       AND name ->> ('$."' || ?1 || '"') IS NOT NULL GROUP BY 1, 2`,
     key,

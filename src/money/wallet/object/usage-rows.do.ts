@@ -3,7 +3,7 @@ import { assert } from "../../../shared/assert.ts";
 import { idFloor } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import { columnsOfTokens, NO_AMOUNTS, addAmounts, tokensBy } from "../../../shared/usage-sums.ts";
+import { tokenColumns, NO_AMOUNTS, addAmounts, tokensBy } from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 import type {
   RowDimension,
@@ -133,7 +133,7 @@ function groupsOf(sql: SqlStorage, query: RowsQuery & Start): UsageSum[] {
       statement(
         query,
         `count(*) AS requests, sum(charged) AS cost,
-        ${columnsOfTokens(({ inRow }) => `sum(${inRow})`)},
+        ${tokenColumns(({ inRow }) => `sum(${inRow})`)},
         coalesce(sum(completion_tokens) FILTER (WHERE ${FIRST_BYTE} IS NOT NULL), 0) AS spoken,
         coalesce(sum(${DURATION} - ${FIRST_BYTE}), 0) AS speaking`,
         `GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ${GROUPS_MAX}`,

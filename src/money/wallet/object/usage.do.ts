@@ -4,7 +4,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
-import { columnsOfTokens, NO_AMOUNTS, addAmounts, tokensBy } from "../../../shared/usage-sums.ts";
+import { tokenColumns, NO_AMOUNTS, addAmounts, tokensBy } from "../../../shared/usage-sums.ts";
 import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageReport, UsagePage, UsageGroupBy } from "../../../shared/contracts/reports.ts";
 import type { Tx } from "./memory.do.ts";
@@ -26,7 +26,7 @@ type Sums = TokenCounts & { readonly requests: number; readonly cost: number };
 type GroupRow = Sums & { readonly name: string };
 
 const SUMS = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS cost,
-  ${columnsOfTokens(({ column }) => `coalesce(sum(${column}), 0)`)}`;
+  ${tokenColumns(({ column }) => `coalesce(sum(${column}), 0)`)}`;
 
 /** A year of 100,000 end users has 36 million rows. */
 const ROWS_MAX = 300_000;
@@ -55,7 +55,7 @@ function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Res
   const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();
   const stored = tx.sql
     .exec<GroupRow & { day: string }>(
-      `SELECT day, name, requests, ${columnsOfTokens(({ column }) => column)}, cost FROM totals
+      `SELECT day, name, requests, ${tokenColumns(({ column }) => column)}, cost FROM totals
       WHERE dimension = ?1 AND day BETWEEN ?2 AND ?3 AND (day, name) > (?4, ?5)
       ORDER BY day, name LIMIT ?6`,
       query.groupBy,
