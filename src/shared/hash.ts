@@ -15,7 +15,7 @@ export function hash32(text: string, seed = 0): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-export function hashedBase62(text: string, length: number): string {
+export function base62Hash(text: string, length: number): string {
   let out = "";
   for (let i = 0; i < length; i++) out += BASE62.charAt(hash32(text, i + 1) % 62);
   return out;

@@ -1,4 +1,4 @@
-import { hashedBase62 } from "../../shared/hash.ts";
+import { base62Hash } from "../../shared/hash.ts";
 
 export type IdShape = { readonly pattern: RegExp; readonly length: number };
 
@@ -20,9 +20,9 @@ export class ToolCallIds {
   idFor(id: string): string {
     const known = this.#given.get(id);
     if (known !== undefined) return known;
-    let fit = this.#shape.pattern.test(id) ? id : hashedBase62(id, this.#shape.length);
+    let fit = this.#shape.pattern.test(id) ? id : base62Hash(id, this.#shape.length);
     for (let turn = 1; this.#taken.has(fit); turn++) {
-      fit = hashedBase62(`${turn} ${id}`, this.#shape.length);
+      fit = base62Hash(`${turn} ${id}`, this.#shape.length);
     }
     this.#given.set(id, fit);
     this.#taken.add(fit);

@@ -1,4 +1,4 @@
-import { hashedBase62 } from "../../shared/hash.ts";
+import { base62Hash } from "../../shared/hash.ts";
 
 const NAME_MAX = 64;
 const FITTING = /^[a-zA-Z0-9_-]{1,64}$/;
@@ -7,7 +7,7 @@ const FITTING = /^[a-zA-Z0-9_-]{1,64}$/;
 export function fittingName(name: string): string {
   if (FITTING.test(name)) return name;
   const readable = name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(-(NAME_MAX - 9));
-  return `${hashedBase62(name, 8)}_${readable}`;
+  return `${base62Hash(name, 8)}_${readable}`;
 }
 
 export class ToolNames {

@@ -1,4 +1,4 @@
-import { hash32, hashedBase62 } from "../../../shared/hash.ts";
+import { hash32, base62Hash } from "../../../shared/hash.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
@@ -86,7 +86,7 @@ function messageOf(reply: Reply): JsonObject {
 }
 
 export function thoughtDetail(thinking: string): JsonObject {
-  return { type: "sandbox.thinking", thinking, signature: hashedBase62(thinking, 24) };
+  return { type: "sandbox.thinking", thinking, signature: base62Hash(thinking, 24) };
 }
 
 function usageBody(usage: Usage): JsonObject {

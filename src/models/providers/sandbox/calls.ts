@@ -1,4 +1,4 @@
-import { hashedBase62 } from "../../../shared/hash.ts";
+import { base62Hash } from "../../../shared/hash.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { isObject, parseObject } from "../../core/json-value.ts";
 import type { ProviderFailure } from "../../core/provider.ts";
@@ -54,7 +54,7 @@ function functionsIn({ tools = [] }: ChatBody): NonNullable<ChatBody["tools"]> {
 /** Adds IDs that depend only on `seed` and position. */
 export function withIds(calls: readonly CallDraft[], seed: string): readonly ToolCall[] {
   return calls.map(({ name, arguments: args }, index) => {
-    const id = `call_${hashedBase62(`${seed} ${index} ${name}`, ID_CHARACTERS)}`;
+    const id = `call_${base62Hash(`${seed} ${index} ${name}`, ID_CHARACTERS)}`;
     return { id, name, arguments: args };
   });
 }
