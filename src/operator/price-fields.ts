@@ -62,7 +62,15 @@ export function uncountedUnit(fields: PriceFields, kind: Kind): Unit | "input" |
   return UNITS.find((unit) => fields[unit] !== undefined && !counted.includes(unit)) ?? null;
 }
 
-export function rowView({ id, list, item, from, says, postedBy, createdAt }: PriceRecord): View {
+export function priceRowView({
+  id,
+  list,
+  item,
+  from,
+  says,
+  postedBy,
+  createdAt,
+}: PriceRecord): View {
   return {
     id,
     list,

@@ -20,7 +20,7 @@ import type { Refusal, Result } from "../shared/failure.ts";
 import { mintId } from "../shared/id.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { priceOfFields } from "../shared/usage.ts";
-import { newPrices, pricesInput, rowView, uncountedUnit } from "./price-fields.ts";
+import { newPrices, pricesInput, priceRowView, uncountedUnit } from "./price-fields.ts";
 import type { PostedRow } from "./price-fields.ts";
 
 export const pricesQuery = z.object({
@@ -38,7 +38,7 @@ export async function getPrices(call: OperatorCall): Promise<Answer> {
   const shown = rows.slice(0, limit);
   const last = rows.length > limit ? shown.at(-1) : undefined;
   return success({
-    prices: shown.map(rowView),
+    prices: shown.map(priceRowView),
     ...(last !== undefined && { next_after: last.id }),
   });
 }
@@ -58,7 +58,7 @@ export async function postPrices(call: OperatorCall): Promise<Answer> {
   const fresh = rows.value.filter((row) => !known.has(priceKey(row)));
   if (fresh.length > 0 && !(await inserted(call, fresh))) return exists(0);
   const posted = rows.value.map((row) => known.get(priceKey(row)) ?? row);
-  return created({ prices: posted.map(rowView) });
+  return created({ prices: posted.map(priceRowView) });
 }
 
 /** Handles `DELETE /prices/{price_id}`. Rejects rows that isolates may already use. */
@@ -96,8 +96,8 @@ function exists(index: number): Refusal {
 
 function isSame(one: PriceRecord, other: PriceRecord): boolean {
   return (
-    JSON.stringify(rowView({ ...one, ...STAMP })) ===
-    JSON.stringify(rowView({ ...other, ...STAMP }))
+    JSON.stringify(priceRowView({ ...one, ...STAMP })) ===
+    JSON.stringify(priceRowView({ ...other, ...STAMP }))
   );
 }
 const STAMP = { id: "", postedBy: "", createdAt: 0 };
