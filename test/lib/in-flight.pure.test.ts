@@ -69,7 +69,7 @@ describe("concurrent requests", () => {
     expect(counts).toEqual({ a: 4, b: 4 });
   });
 
-  it("with unknown keys get half of the slots together, even if that exceeds one organization's limit", () => {
+  it("get, with unknown keys, half of the slots together, even if that exceeds one organization's limit", () => {
     const room = roomOf(["known"], { organizationMax: 3 });
     const unseen = Array.from({ length: 20 }, (_, index) => room.take(`unseen${index}`, 0, 0));
     expect(unseen.filter((slot) => typeof slot !== "string")).toHaveLength(6);

@@ -72,7 +72,7 @@ async function expectEqual(account: Account, spent: number): Promise<void> {
 }
 
 describe("the database", () => {
-  it("has the same data as the wallet after traffic: balance, end users and daily usage", async () => {
+  it("contains the same data as the wallet after traffic: balance, end users and daily usage", async () => {
     const account = await open();
     let spent = await traffic(account, 40);
     await expectEqual(account, spent);

@@ -184,7 +184,7 @@ describe("a pause", () => {
     expect((await events(key)).map(([type]) => type)).toEqual(Array(3).fill("pause.created"));
   });
 
-  it("by an operator stops requests next to a member's pause, and only an operator can end it", async () => {
+  it("stops requests next to another pause, and only an operator can end it if it is an operator's", async () => {
     const key = await openKey();
     const { pause: own } = await pause(key, "key");
     const { pause: theirs } = await pause(key, "key", { source: "operator" });
