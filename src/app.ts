@@ -11,6 +11,7 @@ import { failUnexpectedly, requestContext } from "./shared/http/context.ts";
 import type { AppEnv } from "./shared/http/context.ts";
 import { notFound, refuseOtherMethods } from "./shared/http/not-found.ts";
 import { routingPath } from "./shared/http/routing-path.ts";
+import { watchPeer } from "./models/requests/watch.peer.ts";
 import { authorizePeer } from "./models/requests/authorize.peer.ts";
 import { selectDialect } from "./models/endpoints/dialect.route.ts";
 import { requireLiveAtHome } from "./models/requests/home-or-away.route.ts";
@@ -77,6 +78,7 @@ app.post("/internal/v1/authorize", authorizePeer);
 app.post("/internal/v1/kept", storedResponsesPeer);
 app.post("/internal/v1/holds", holdsPeer);
 app.post("/internal/v1/failures", failuresPeer);
+app.post("/internal/v1/watch", watchPeer);
 app.post("/internal/v1/forward", (c) => forwardPeer(c, { dispatch: app.fetch, isAnsweredAtHome }));
 
 app.get("/v1/holds/:id", merchantRoute("read"));

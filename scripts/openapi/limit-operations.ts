@@ -20,6 +20,7 @@ const pause = record("Pause", {
   subject: z.string().describe("The ID that is paused, or an end user's `external_id`."),
   reason: z.string(),
   until: time.nullable().describe("Null until someone ends it."),
+  stop_running: z.boolean().describe("Whether running requests end within 15 s."),
   source: z.enum(["member", "operator"]),
   created_by: z.strictObject({ kind: z.string(), id: z.string().nullable() }),
   created_at: time,
@@ -28,7 +29,7 @@ const PUT = {
   201: pause,
   200: pause,
   description:
-    "From the response on, all regions reject new requests of the organization, member, key, session or end user with 403 `paused`. Running requests continue. `id` may be left out for the organization. If it is already paused, this changes the reason, or moves the end to a later time, and returns 200.",
+    "From the response on, all regions reject new requests of the organization, member, key, session or end user with 403 `paused`. Running requests continue, unless `stop_running` is true. `id` may be left out for the organization. If it is already paused, this changes the reason, or moves the end to a later time, and returns 200.",
   body: pauseSchema,
   errors: ["conflict", "not_found", "too_many_pauses"],
 };

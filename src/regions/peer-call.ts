@@ -29,7 +29,8 @@ export type PeerOperation =
   | "forward"
   | "kept"
   | "holds"
-  | "failures";
+  | "failures"
+  | "watch";
 
 /** A response with status 200 and JSON. The caller must check its fields. */
 export type PeerAnswer = {

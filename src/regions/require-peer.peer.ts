@@ -31,6 +31,7 @@ const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
   holds: MESSAGE_BYTES_MAX,
   kept: 1.5 * BODY_BYTES_MAX,
   failures: MESSAGE_BYTES_MAX,
+  watch: MESSAGE_BYTES_MAX,
 };
 const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX));
 

@@ -19,6 +19,8 @@ export type Pause = BudgetOwner & {
   readonly reason: string;
   /** The end, or null until someone ends it. */
   readonly until: number | null;
+  /** Whether running requests end within 15 s. */
+  readonly stopRunning?: true;
   readonly createdBy: Actor;
   readonly createdAt: number;
 };
@@ -31,6 +33,7 @@ export const pauseSchema = z.object({
   id: z.optional(label(256)),
   reason: label(200),
   until: z.nullish(timeSchema),
+  stop_running: z.optional(z.boolean()),
 });
 export type PauseFields = z.infer<typeof pauseSchema>;
 
@@ -41,6 +44,7 @@ export function pauseView({ pause, name }: PauseWithOwner) {
     subject: name,
     reason: pause.reason,
     until: pause.until === null ? null : timestamp(pause.until),
+    stop_running: pause.stopRunning === true,
     source: pause.source,
     created_by: { ...pause.createdBy },
     created_at: timestamp(pause.createdAt),

@@ -57,6 +57,7 @@ function pauseOf({ booked }: GatedKey, scope: BudgetScope, more: Partial<NewPaus
     source: "member",
     reason: "Costs",
     until: null,
+    stopRunning: false,
     actor: SYSTEM,
     session: { owner, isOwn: false },
     ...more,

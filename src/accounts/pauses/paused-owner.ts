@@ -24,7 +24,8 @@ export async function pauseOf(party: PausingParty, fields: PauseFields): Promise
   const { scope, id = "", reason } = fields;
   const { orgId, memberId, source, actor } = party;
   const until = typeof fields.until === "string" ? Date.parse(fields.until) : null;
-  const pause = { scope, id, source, reason, until, actor };
+  const stopRunning = fields.stop_running === true;
+  const pause = { scope, id, source, reason, until, stopRunning, actor };
   if (memberId !== null && scope !== "key" && scope !== "session") return seniorsOnly();
   if (scope === "organization") {
     return id === "" || id === orgId ? success({ ...pause, id: "" }) : missing(scope);

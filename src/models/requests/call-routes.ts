@@ -51,7 +51,7 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
   });
   if (!served.ok) {
     const { failure } = withClientParam(served, run.request);
-    return { ok: false, ended: unanswered(run, failure, last) };
+    return { ok: false, ended: unanswered(run, run.timer.halted ?? failure, last) };
   }
   dropBody(run);
   const { answer } = served.value;
@@ -174,7 +174,8 @@ function servingRoute(
  * last failure pays for that attempt.
  */
 function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
-  const isOwed = last.spent !== null || run.timer.reason === "drained";
+  const { reason } = run.timer;
+  const isOwed = last.spent !== null || reason === "drained" || reason === "halted";
   const outcome = isOwed ? owed(run, last) : null;
   return outcome === null ? released(run, failure, failure.kind) : refusing(run, failure, outcome);
 }
@@ -218,7 +219,7 @@ export function reportFailedAttempt(
   failure: ProviderFailure,
 ): void {
   if (failure.kind === "shed") return run.services.sheds.note("bytes", run.id, run.startedMs);
-  if (run.timer.clientGone) return;
+  if (run.timer.clientGone || run.timer.halted !== null) return;
   const { provider, upstreamId } = route;
   const { status, reason } = wordsOf(failure);
   noteAttempt(run, routeName(provider, upstreamId), { status, failure });

@@ -5,13 +5,18 @@ import { knownCallers } from "../../accounts/keys/admission.route.ts";
 import { requestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
-import type { After } from "../../shared/timers.ts";
+import { within } from "../../shared/timers.ts";
+import type { After, Timers } from "../../shared/timers.ts";
 import { recorderOf } from "../../events/metrics/count-requests.route.ts";
 import { ownShard, peerShard } from "../../regions/outbox-schedule.ts";
 import { authorizeAtHome } from "./authorize.ts";
 import { deploymentOf } from "./deployment.ts";
 import { storedAtHome } from "./stored-format.ts";
-import type { Home, OutboxAt, RunServices, WalletAt } from "./paid-request.ts";
+import type { Home, OutboxAt, Run, RunServices, WalletAt } from "./paid-request.ts";
+import { ANSWER_MS, RunBoard } from "./run-board.ts";
+import { readStops, watchBody, watchRun } from "./run-watch.ts";
+import type { AskStops } from "./run-watch.ts";
+import { callPeer } from "../../regions/peer-call.ts";
 import { pricingOf } from "./pricing.route.ts";
 import { shedCounters } from "./observe.route.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
@@ -62,6 +67,37 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   };
   if (home !== null) return { ...here, home, wallet: null };
   return { ...here, home, wallet: walletsOf(config, env, timers.after) };
+}
+
+const makeBoard = (): RunBoard => new RunBoard();
+
+/** Watches a run until its end, so that a pause can stop it. */
+export function watchRunning(
+  c: Context<AppEnv>,
+  run: Pick<Run, "id" | "caller" | "timers" | "timer">,
+): void {
+  const board = Isolate.of(c.get("config")).get(makeBoard);
+  const { id, caller, timers, timer } = run;
+  watchRun({ id, caller, timers, timer, board, ask: askStops(c, caller, timers) });
+}
+
+function askStops(c: Context<AppEnv>, { home, orgId }: Caller, { after }: Timers): AskStops {
+  const { env } = c; // not c, which would keep the request in memory
+  const [config, requestId] = [c.get("config"), c.get("requestId")];
+  return async (runs) => {
+    if (home === config.region) {
+      const stops = await within(objectsOf(env).wallet(orgId).watch(runs), ANSWER_MS, after);
+      if (!stops.ok) throw new Error(stops.failure.kind);
+      return stops.value;
+    }
+    const peer = config.peers.find(({ region }) => region === home);
+    const at = { requestId, now: () => now(env), budgetMs: ANSWER_MS, attempts: 1, after };
+    const body = watchBody(orgId, runs);
+    const answer = peer === undefined ? null : await callPeer(peer, "watch", body, at);
+    const stops = readStops(answer?.body);
+    if (stops === null) throw new Error("no answer from the home region");
+    return stops;
+  };
 }
 
 /** Middleware for free requests: checks a global key in its home region, or returns 503. */

@@ -16,7 +16,7 @@ import { isOpenRouterClient, takeGatewayFields } from "../core/gateway-fields.ts
 import { summarizeRequest, recordFailedRequest } from "./failed-requests.route.ts";
 import type { RequestSummary } from "./failed-requests.route.ts";
 import { hold } from "./hold.ts";
-import { homeOf, runServices } from "./home-or-away.route.ts";
+import { homeOf, runServices, watchRunning } from "./home-or-away.route.ts";
 import { observe, rejectOverloaded } from "./observe.route.ts";
 import { NO_OPEN_CALL } from "./paid-request.ts";
 import type { PaidRequest, Run } from "./paid-request.ts";
@@ -309,6 +309,8 @@ function runOf({ c, endpoint, answered, slot }: PaidRequestContext, known: Bound
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
   const progress = { ...NO_OPEN_CALL, admitted: c.get("admitted") ?? null };
   c.set("logged", true); // its log line comes after its charge
+  const timer = new RunTimer(c.req.raw.signal, timers, { ...limits, now: services.now });
+  watchRunning(c, { id: c.get("requestId"), caller, timers, timer });
   return {
     id: c.get("requestId"),
     startedMs: c.get("startedMs"),
@@ -320,7 +322,7 @@ function runOf({ c, endpoint, answered, slot }: PaidRequestContext, known: Bound
     bodyBytes,
     progress,
     timers,
-    timer: new RunTimer(c.req.raw.signal, timers, { ...limits, now: services.now }),
+    timer,
     services,
     slot,
     answer: (response) => {

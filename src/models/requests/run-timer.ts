@@ -1,4 +1,5 @@
 import { elapsedMs } from "../../shared/clock.ts";
+import type { Failure } from "../../shared/failure.ts";
 import { Stop } from "../../shared/timers.ts";
 import type { StopSignal, Timers } from "../../shared/timers.ts";
 
@@ -10,7 +11,7 @@ type RunLimits = {
 
 type Listening = { run: RunTimer | null };
 
-type StopReason = "deadline" | "drained";
+type StopReason = "deadline" | "drained" | "halted";
 
 /**
  * The external ends of a run: its total deadline, and a disconnect, after which the upstream is
@@ -24,6 +25,7 @@ export class RunTimer {
   readonly #drainMs: number;
   readonly #now: () => number;
   #reason: StopReason | null = null;
+  #halted: Failure | null = null;
   #leftMs: number | null = null;
   readonly #whenGone: (() => void)[] = [];
 
@@ -48,6 +50,11 @@ export class RunTimer {
     return this.#reason;
   }
 
+  /** The reason for the client, if a pause or the end of the key stopped the run. */
+  get halted(): Failure | null {
+    return this.#halted;
+  }
+
   get clientGone(): boolean {
     return this.#leftMs !== null;
   }
@@ -64,6 +71,12 @@ export class RunTimer {
 
   stop(): void {
     this.#stop.abort();
+  }
+
+  /** Stops the upstream without a drain. */
+  halt(failure: Failure): void {
+    if (this.#reason === null) this.#halted = failure;
+    this.#end("halted");
   }
 
   clientLeft(): void {

@@ -227,8 +227,8 @@ function endOf(streaming: Streaming, ending: StreamEnding): EndedResponse {
   };
 }
 
-function toldBy({ run: { request }, failure }: Streaming): Failure {
-  if (failure === null) return { kind: "upstream_error" };
+function toldBy({ run: { request, timer }, failure }: Streaming): Failure {
+  if (failure === null) return timer.halted ?? { kind: "upstream_error" };
   return withClientParam(refuse(failureOf(failure)), request).failure;
 }
 

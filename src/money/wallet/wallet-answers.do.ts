@@ -13,7 +13,7 @@ import type {
 import type { RequestCredential } from "../../shared/caller.ts";
 import type { HoldChange, PlacedHold } from "../../shared/contracts/holds.ts";
 import type { HoldRequest } from "../../shared/contracts/wallet.ts";
-import { changeBy, placeHoldFor } from "./object/admission.do.ts";
+import { changeBy, findStops, placeHoldFor } from "./object/admission.do.ts";
 import type { Gate } from "./object/admission.do.ts";
 import { eraseEndUsers } from "./object/end-users.do.ts";
 import { changeHold, readPlacedHold } from "./object/placed-holds.do.ts";
@@ -203,6 +203,10 @@ export abstract class AnsweringWallet
     by?: RequestCredential,
   ): Promise<Result<PauseWithOwner>> {
     return this.#change(by, (tx) => pauses.endPause(tx, ending));
+  }
+
+  async watch(runs: readonly Pausing.WatchedRun[]): Promise<Result<readonly Pausing.StoppedRun[]>> {
+    return findStops(this.gating(), runs);
   }
 
   async alerts(limit: number, offset: number): Promise<Result<Reports.AlertPage>> {

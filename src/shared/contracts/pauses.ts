@@ -1,7 +1,7 @@
 import type { BudgetScope } from "../budgets.ts";
 import type { RequestCredential } from "../caller.ts";
 import type { Actor } from "../event.ts";
-import type { Result } from "../failure.ts";
+import type { Failure, Result } from "../failure.ts";
 import type { PauseWithOwner, PauseSource } from "../pauses.ts";
 
 /** A pause to create. `id` names the owner: its ID, "" for the organization, or an external ID. */
@@ -11,6 +11,7 @@ export type NewPause = {
   readonly source: PauseSource;
   readonly reason: string;
   readonly until: number | null;
+  readonly stopRunning: boolean;
   readonly actor: Actor;
   /** Set for a session. */
   readonly session?: {
@@ -29,6 +30,11 @@ export type PauseEnding = {
   readonly actor: Actor;
 };
 
+/** A running request. Its hold has the same ID. */
+export type WatchedRun = { readonly id: string; readonly called: RequestCredential };
+/** A request that must end, with the failure for its client. */
+export type StoppedRun = { readonly id: string; readonly failure: Failure };
+
 export type PauseCalls = {
   /**
    * Pauses an owner, or changes the source's pause of it. Fails with `not_found` for an unknown owner, and
@@ -39,4 +45,6 @@ export type PauseCalls = {
   pauses(reader: PauseReader | null): Promise<Result<readonly PauseWithOwner[]>>;
   /** Ends a pause. Fails with `not_found`, or with `conflict` for an operator's pause. */
   endPause(ending: PauseEnding, by?: RequestCredential): Promise<Result<PauseWithOwner>>;
+  /** Returns the requests that a pause, a revoked key or an ended session stops. */
+  watch(runs: readonly WatchedRun[]): Promise<Result<readonly StoppedRun[]>>;
 };

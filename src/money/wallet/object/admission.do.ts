@@ -1,9 +1,10 @@
 import type { RequestCredential, PresentedSecret } from "../../../shared/caller.ts";
 import { refuse, success } from "../../../shared/failure.ts";
-import type { Refusal, Result } from "../../../shared/failure.ts";
+import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import { NO_TERMS, spendInPeriod } from "../../../shared/key-terms.ts";
 import type { BudgetPeriod, KeySpend, KeyStatus } from "../../../shared/key-terms.ts";
 import type { Period } from "../../../shared/period.ts";
+import type { StoppedRun, WatchedRun } from "../../../shared/contracts/pauses.ts";
 import type { AdmittedKey } from "../../../shared/contracts/register.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import type { AdmittedHold, HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
@@ -15,7 +16,7 @@ import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
 import type { HeldTerms } from "./hold-checks.do.ts";
-import { keyStatus, pausedIfAny, policiesIfAny, spendOfKey } from "./hold-checks.do.ts";
+import { keyStatus, pausedFor, pausedIfAny, policiesIfAny, spendOfKey } from "./hold-checks.do.ts";
 import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
 import type { AdmissionPlace } from "./key-admissions.do.ts";
 import { touchStorage } from "./memory.do.ts";
@@ -183,6 +184,35 @@ function spendIn(spend: KeySpend, period: Period): NonNullable<KeyStatus["spend"
     week: during("week"),
     month: during("month"),
   };
+}
+
+/** Returns the running requests that a pause, a revoked key or an ended session stops. */
+export function findStops(
+  { decisions, keys }: Gate,
+  runs: readonly WatchedRun[],
+): Result<readonly StoppedRun[]> {
+  return decisions.decide((tx) => {
+    touchStorage(tx);
+    return success(
+      runs.flatMap((run) => {
+        const failure = stopOf(keys, tx, run);
+        return failure === null ? [] : [{ id: run.id, failure }];
+      }),
+    );
+  });
+}
+
+function stopOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): Failure | null {
+  const { keyHash, shown } = called;
+  const live = keys.live(tx, keyHash, shown);
+  if (!live.ok && live.failure.kind === "invalid_api_key" && live.failure.isForGood === true) {
+    return live.failure;
+  }
+  const open = tx.memory.books.holds.get(id);
+  if (open === undefined) return null;
+  // A key that expired meanwhile doesn't end its running requests.
+  const terms = live.ok ? termsBy(live.value, shown) : { ...NO_TERMS, session: shown?.session };
+  return pausedFor(tx, terms, { ...open, isRunning: true });
 }
 
 /** Applies a change by a member, unless the organization is suspended or the key was revoked. */

@@ -40,7 +40,10 @@ export function checkRequest(
   terms: HeldTerms,
 ): Result<AllowedRequest> {
   if (tx.memory.row.suspended) return refuse({ kind: "organization_suspended" });
-  const paused = pausedFor(tx, request.keyId, terms, userOf(request, terms));
+  const paused = pausedFor(tx, terms, {
+    keyId: request.keyId,
+    externalId: userOf(request, terms),
+  });
   if (paused !== null) return refuse(paused);
   const differs = refusePrices(tx, request);
   if (differs !== null) return differs;
@@ -70,12 +73,13 @@ function withinPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<A
   return isAllowed ? success({ request }) : refuse({ kind: "hold_not_allowed" });
 }
 
+type Pausable = Pick<HoldRequest, "keyId" | "externalId"> & { readonly isRunning?: boolean };
+
 /** Returns the failure of a paused organization, member, key, session or end user. */
 export function pausedFor(
   tx: Tx,
-  keyId: string,
   { memberId, session }: HeldTerms,
-  externalId: string | null,
+  { keyId, externalId, isRunning = false }: Pausable,
 ): Paused | null {
   const { pauses } = tx.memory;
   if (pauses.byName.size === 0) return null;
@@ -87,12 +91,13 @@ export function pausedFor(
     { scope: "session", subject: session?.id ?? "" },
     { scope: "end_user", subject: user?.id ?? "" },
   ];
-  return findPaused(pauses, owners, session !== undefined);
+  return findPaused(pauses, owners, { isSession: session !== undefined, isRunning });
 }
 
 /** Returns the failure of a key or session whose requests are paused, for calls without a hold. */
 export function pausedIfAny(tx: Tx, keyId: string, terms: HeldTerms): { readonly paused?: Paused } {
-  const paused = pausedFor(tx, keyId, terms, terms.session?.endUser ?? terms.endUser);
+  const externalId = terms.session?.endUser ?? terms.endUser;
+  const paused = pausedFor(tx, terms, { keyId, externalId });
   return paused === null ? {} : { paused };
 }
 

@@ -32,8 +32,13 @@ export function putPause(tx: Tx, wish: NewPause): Result<PutPause> {
   const wrong = refusePause(tx, known, until);
   if (wrong !== null) return wrong;
   const { id, createdAt } = known ?? { id: mintId("pau_", nowMs), createdAt: nowMs };
-  const pause: Pause = { ...owner, id, source, reason, until, createdBy, createdAt };
-  const isSame = known !== undefined && known.reason === reason && known.until === until;
+  const stopRunning = wish.stopRunning || known?.stopRunning === true;
+  const stops = stopRunning ? { stopRunning } : {};
+  const pause: Pause = { ...owner, id, source, reason, until, ...stops, createdBy, createdAt };
+  const isSame =
+    known?.reason === reason &&
+    known.until === until &&
+    (known.stopRunning === true) === stopRunning;
   if (!isSame) store(tx, pause);
   return success({ ...named(tx, isSame ? known : pause), created: known === undefined });
 }
@@ -83,7 +88,8 @@ function store(tx: Tx, pause: Pause): void {
   storage.transactionSync(() => {
     putRule(sql, name, pause, nextRevision(tx));
     const end = until === null ? null : timestamp(until);
-    const data = { scope, pause_id: id, source, reason, until: end };
+    const stops = pause.stopRunning === true;
+    const data = { scope, pause_id: id, source, reason, until: end, stop_running: stops };
     addEvent(tx, { type: "pause.created", actor, subject: eventSubject(tx, pause), data });
   });
   const others = [...memory.pauses.byName.values()].filter((one) => one.id !== id);

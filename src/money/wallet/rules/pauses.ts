@@ -28,12 +28,12 @@ export function pausesOf(pauses: Iterable<Pause>): Pauses {
 export function findPaused(
   { byName }: Pauses,
   owners: readonly BudgetOwner[],
-  isSession: boolean,
+  { isSession, isRunning }: { readonly isSession: boolean; readonly isRunning: boolean },
 ): Paused | null {
   for (const owner of owners) {
     for (const source of SOURCES) {
       const pause = byName.get(pauseName({ ...owner, source }));
-      if (pause === undefined) continue;
+      if (pause === undefined || (isRunning && pause.stopRunning !== true)) continue;
       const { id: pauseId, scope, reason, until } = pause;
       const isHidden = isSession && scope !== "session";
       const shown = isHidden ? { scope: null, reason: null } : { scope, reason };

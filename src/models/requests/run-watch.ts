@@ -1,0 +1,85 @@
+import * as z from "zod/mini";
+import {
+  credentialFromJson,
+  presentedFields,
+  presentedToJson,
+} from "../../accounts/keys/session-token.ts";
+import { requestCredential } from "../../shared/caller.ts";
+import type { Caller } from "../../shared/caller.ts";
+import { elapsedMs } from "../../shared/clock.ts";
+import type { StoppedRun, WatchedRun } from "../../shared/contracts/pauses.ts";
+import { peerRefusal } from "../../shared/failure.ts";
+import { keyHashSchema } from "../../shared/key.ts";
+import { logWarning, reasonOf } from "../../shared/log.ts";
+import type { Timers } from "../../shared/timers.ts";
+import type { RunBoard } from "./run-board.ts";
+import type { RunTimer } from "./run-timer.ts";
+
+/** Age in ms at which a request is first watched. Younger ones cost nothing. */
+const AGE_MS = 6000;
+const TICK_MS = 1000;
+
+/** Returns the requests that must end. */
+export type AskStops = (runs: readonly WatchedRun[]) => Promise<readonly StoppedRun[]>;
+
+type Watching = {
+  readonly id: string;
+  readonly caller: Caller;
+  readonly timers: Timers;
+  readonly timer: RunTimer;
+  readonly board: RunBoard;
+  readonly ask: AskStops;
+};
+
+/**
+ * Ends a running request within 15 s of a pause with `stop_running`, or of the end of its key or
+ * session: at most 6 s of age, 4 s between questions, 2 s for an answer and two ticks.
+ */
+export function watchRun({ id, caller, timers, timer, board, ask }: Watching): void {
+  const { orgId } = caller;
+  const run = { id, called: requestCredential(caller.keyHash, caller.shown) };
+  const failed = (error: unknown): void => {
+    logWarning("running_requests_unwatched", { org_id: orgId, reason: reasonOf(error) });
+  };
+  const tick = (): void => {
+    const { stop, due } = board.tick(orgId, run, elapsedMs());
+    if (stop !== null) return timer.halt(stop);
+    timers.after(TICK_MS, tick);
+    if (due !== null) void ask(due).then((stops) => board.answered(orgId, stops), failed);
+  };
+  timers.after(AGE_MS, tick);
+}
+
+const message = z.object({
+  org_id: z.string().check(z.minLength(1), z.maxLength(64)),
+  runs: z.array(z.object({ id: z.string(), key_hash: keyHashSchema, ...presentedFields })),
+});
+
+export function watchBody(orgId: string, runs: readonly WatchedRun[]): object {
+  return {
+    org_id: orgId,
+    runs: runs.map(({ id, called }) => {
+      return { id, key_hash: called.keyHash, ...presentedToJson(called) };
+    }),
+  };
+}
+
+export function readWatchBody(
+  body: unknown,
+): { readonly orgId: string; readonly runs: readonly WatchedRun[] } | null {
+  const parsed = message.safeParse(body);
+  if (!parsed.success) return null;
+  const { org_id: orgId, runs } = parsed.data;
+  return {
+    orgId,
+    runs: runs.map((one) => ({ id: one.id, called: credentialFromJson(one.key_hash, one) })),
+  };
+}
+
+const answer = z.object({ stops: z.array(z.object({ id: z.string(), failure: peerRefusal })) });
+
+/** Returns null for an invalid response. */
+export function readStops(body: unknown): readonly StoppedRun[] | null {
+  const parsed = answer.safeParse(body);
+  return parsed.success ? parsed.data.stops : null;
+}

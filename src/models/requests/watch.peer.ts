@@ -1,0 +1,14 @@
+import type { Context } from "hono";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { callObject } from "../../shared/reach-object.ts";
+import { readWatchBody } from "./run-watch.ts";
+
+/** Handles POST /internal/v1/watch in a wallet's home region. */
+export async function watchPeer(c: Context<AppEnv>): Promise<Response> {
+  const asked = readWatchBody(c.var.peerBody);
+  if (asked === null) return fail(c, { kind: "internal" });
+  const stops = await callObject(() => objectsOf(c.env).wallet(asked.orgId).watch(asked.runs));
+  return stops.ok ? c.json({ stops: stops.value }) : fail(c, stops.failure);
+}

@@ -1,0 +1,157 @@
+import * as fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { RunBoard } from "../../src/models/requests/run-board.ts";
+import { RunTimer } from "../../src/models/requests/run-timer.ts";
+import {
+  readStops,
+  readWatchBody,
+  watchBody,
+  watchRun,
+} from "../../src/models/requests/run-watch.ts";
+import type { AskStops } from "../../src/models/requests/run-watch.ts";
+import type { Failure } from "../../src/shared/failure.ts";
+import type { Paused } from "../../src/shared/paused.ts";
+import { Timers } from "../../src/shared/timers.ts";
+import { effort } from "../effort.ts";
+
+const PAUSED: Paused = {
+  kind: "paused",
+  pauseId: "pau_1",
+  scope: "key",
+  reason: "Costs",
+  until: null,
+};
+const CALLER = {
+  keyId: "key_1",
+  keyHash: "a".repeat(64),
+  memberId: "m",
+  scope: "regional",
+} as const;
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** A request of an isolate. `ms` is its own duration. */
+type Request = { readonly startMs: number; readonly ms: number };
+
+/**
+ * Runs requests of one organization in one isolate. From `pauseMs` on, questions are answered
+ * with a stop for every request.
+ */
+class World {
+  readonly questions: number[] = [];
+  readonly haltedMs = new Map<string, number>();
+  readonly reasons: (Failure | null)[] = [];
+  readonly #board = new RunBoard();
+  readonly #pauseMs: number;
+  readonly #latencyMs: (question: number) => number;
+
+  constructor(pauseMs: number, latencyMs: (question: number) => number) {
+    this.#pauseMs = pauseMs;
+    this.#latencyMs = latencyMs;
+  }
+
+  start(id: string, ms: number): void {
+    const timers = new Timers();
+    const limits = { deadlineMs: 900_000, drainMs: 0 };
+    const timer = new RunTimer(new AbortController().signal, timers, limits);
+    const caller = { ...CALLER, orgId: "org", home: "eu" } as const;
+    watchRun({ id, caller, timers, timer, board: this.#board, ask: this.#ask });
+    setTimeout(() => timers.close(), ms);
+    timer.signal.addEventListener("abort", () => {
+      this.reasons.push(timer.halted);
+      this.haltedMs.set(id, Date.now() - this.#beganMs);
+      timers.close();
+    });
+  }
+
+  readonly #beganMs = Date.now();
+  readonly #ask: AskStops = async (runs) => {
+    const latencyMs = this.#latencyMs(this.questions.length);
+    this.questions.push(Date.now() - this.#beganMs);
+    await new Promise((resolve) => void setTimeout(resolve, latencyMs / 2));
+    const isPaused = Date.now() - this.#beganMs >= this.#pauseMs; // the wallet's decision
+    await new Promise((resolve) => void setTimeout(resolve, latencyMs / 2));
+    return isPaused ? runs.map(({ id }) => ({ id, failure: PAUSED })) : [];
+  };
+}
+
+const request = fc.record({
+  startMs: fc.integer({ min: 0, max: 12_000 }),
+  ms: fc.integer({ min: 100, max: 60_000 }),
+});
+
+describe("a running request", () => {
+  it("ends within 15 s of a pause, with one question per 4 s for all of an isolate", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(request, { minLength: 1, maxLength: 8 }),
+        fc.integer({ min: 0, max: 20_000 }),
+        fc.array(fc.integer({ min: 0, max: 1900 }), { minLength: 1, maxLength: 5 }),
+        async (requests: readonly Request[], pauseMs, latencies) => {
+          const world = new World(pauseMs, (at) => latencies[at % latencies.length] ?? 0);
+          for (const [at, { startMs, ms }] of requests.entries()) {
+            setTimeout(() => world.start(String(at), ms), startMs);
+          }
+          await vi.advanceTimersByTimeAsync(75_000);
+          for (const [at, { startMs, ms }] of requests.entries()) {
+            const lastMs = Math.max(pauseMs, startMs) + 15_000;
+            if (startMs + ms < lastMs) continue; // may end on its own
+            expect(world.haltedMs.get(String(at)) ?? Infinity).toBeLessThanOrEqual(lastMs);
+          }
+          const isLost = requests.some(({ ms }) => ms < 8000); // its answer may be lost
+          const gaps = world.questions.slice(1).map((ms, at) => ms - (world.questions[at] ?? 0));
+          expect(Math.min(Infinity, ...gaps)).toBeGreaterThanOrEqual(isLost ? 2000 : 4000);
+          expect(world.reasons.every((reason) => reason === PAUSED)).toBe(true);
+        },
+      ),
+      { numRuns: effort(100, 2000) },
+    );
+  });
+
+  it("asks nothing before it is 6 s old", async () => {
+    const world = new World(0, () => 0);
+    for (let at = 0; at < 50; at++) world.start(String(at), 5999);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(world.questions).toEqual([]);
+  });
+
+  it("continues if no answer arrives, and asks again", async () => {
+    const world = new World(0, (question) => (question < 3 ? 100_000 : 0));
+    world.start("one", 120_000);
+    await vi.advanceTimersByTimeAsync(11_500);
+    expect([world.haltedMs.size, world.questions.length]).toEqual([0, 3]);
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(world.haltedMs.size).toBe(1);
+  });
+});
+
+describe("the question to the home region", () => {
+  it("keeps the request's ID, key and session", () => {
+    const session = {
+      id: "ses_1",
+      madeAt: 1,
+      cut: 0,
+      createdAt: 2,
+      expiresAt: 3,
+      endUser: "ann",
+      budgetMicro: null,
+      allowedModels: null,
+      rpmLimit: null,
+      origins: null,
+    };
+    const { keyHash } = CALLER;
+    const runs = [
+      { id: "req_1", called: { keyHash } },
+      { id: "req_2", called: { keyHash, shown: { session } } },
+    ];
+    expect(readWatchBody(watchBody("org", runs))).toEqual({ orgId: "org", runs });
+    expect(readWatchBody({ org_id: "org" })).toBeNull();
+  });
+
+  it("accepts only failures that a region may report", () => {
+    const stops = [{ id: "req_1", failure: PAUSED }];
+    expect(readStops({ stops })).toEqual(stops);
+    expect(readStops({ stops: [{ id: "req_1", failure: { kind: "nonsense" } }] })).toBeNull();
+  });
+});
