@@ -46,7 +46,7 @@ export function acceptedArguments(text: string): string {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return text;
   } catch {
-    // Wrapped below.
+    // Invalid JSON is wrapped below.
   }
   return JSON.stringify({ invalid_arguments: text });
 }

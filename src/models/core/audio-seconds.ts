@@ -1,7 +1,10 @@
 /** Minimum bytes per second: MP3 at 8 kbit/s, others at 4 kbit/s. */
 const MP3_BYTES = 1000;
 const OTHER_BYTES = 500;
-/** Opus uses this rate. Vorbis at a lower rate lasts longer, which the bytes bound. */
+/**
+ * The sample rate of Opus. Vorbis at a lower rate lasts longer, but its bytes give an upper bound
+ * too.
+ */
 const OGG_RATE = 48_000;
 /** Maximum duration, longer than any provider accepts. */
 const SECONDS_MAX = 1_000_000;
@@ -29,7 +32,10 @@ function lowestRate(file: Uint8Array, sound: Uint8Array): number {
   return isMp3 ? MP3_BYTES : OTHER_BYTES;
 }
 
-/** Programs differ in which of a WAV file's formats they use, so the lowest rate counts. */
+/**
+ * A WAV file can state several formats, and programs differ in which they use, so the lowest rate
+ * counts.
+ */
 function wavRate(bytes: Uint8Array): number {
   const view = viewOf(bytes);
   let lowest = Infinity;
@@ -58,9 +64,9 @@ function formatRate(format: Uint8Array): number {
 }
 
 /**
- * Returns the duration in the header of FLAC or the last page of Ogg, or 0. The bytes bound FLAC
- * without a length, as programs write it into a pipe. Crafted silence lasts longer, but its header
- * could state any length anyway.
+ * Returns the duration in the header of FLAC or the last page of Ogg, or 0. FLAC that is written
+ * into a pipe has no length there, so its bytes give the upper bound. Crafted silence lasts longer,
+ * but its header could state any length anyway.
  */
 function lengthInHeader(bytes: Uint8Array): number {
   const view = viewOf(bytes);
@@ -72,7 +78,7 @@ function lengthInHeader(bytes: Uint8Array): number {
   return hasText(bytes, 0, "OggS") ? oggLength(bytes, view) : 0;
 }
 
-/** Reads the last page with a known end. A page without one, such as -1, ends no packet. */
+/** Reads the end position in the last page that has one. A page in which no packet ends has -1. */
 function oggLength(bytes: Uint8Array, view: DataView): number {
   for (let at = bytes.length - 14; at >= 0; at--) {
     const samples = hasText(bytes, at, "OggS") ? view.getBigInt64(at + 6, true) : -1n;

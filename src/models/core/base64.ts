@@ -1,4 +1,4 @@
-/** `String.fromCharCode` takes bytes as arguments, which the stack limits. */
+/** Maximum arguments of `String.fromCharCode`, which the stack limits. */
 const ARGUMENTS_MAX = 8192;
 
 /** Encodes base64. Node, which runs adapters in scripts, lacks `Uint8Array.toBase64`. */

@@ -13,7 +13,7 @@ export type BuiltInProvider = {
   isSet(config: ProviderConfig): boolean;
   tags(config: ProviderConfig): readonly HostTag[];
   problems(config: ProviderConfig): readonly ConfigProblem[];
-  /** Called only if the provider is set and has tags and no problems. */
+  /** Creates the provider. Called only if it is set and has tags and no problems. */
   build(config: ProviderConfig): Provider;
 };
 

@@ -100,7 +100,7 @@ function thinkingText(raw: unknown): string | null {
   return raw.map((part) => contentText(partOf(part).thinking) ?? "").join("");
 }
 
-/** Reports whether a response is an error: with `error`, or flat (Mistral, Cerebras). */
+/** Reports whether a response is an error: in `error`, or at the top level (Mistral, Cerebras). */
 export function hasError(
   raw: KnownFields<"error" | "choices" | "data" | "object" | "message">,
 ): boolean {

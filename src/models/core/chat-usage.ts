@@ -16,7 +16,7 @@ const counts = shape({
 type Counts = ReturnType<typeof counts>;
 const place = shape({ usage: asIs });
 
-/** Differences from OpenAI's usage. */
+/** Differences of a host's usage from OpenAI's. */
 export type UsageShape = {
   /**
    * Set if `completion_tokens` excludes reasoning, or `prompt_tokens` excludes cached tokens when
@@ -41,7 +41,7 @@ export function readInputUsage(raw: unknown): Usage | null {
   return countedUsage(usageOf(read, read.prompt_tokens ?? read.total_tokens, 0, {}));
 }
 
-/** Reads usage with explicit zeros, for hosts that report single stream events. */
+/** Reads usage in which 0 is a valid count, for hosts that report usage of single stream events. */
 export function readCounts(raw: unknown, differs: UsageShape = {}): Usage | null {
   const read = counts(raw);
   return usageOf(read, read.prompt_tokens, read.completion_tokens, differs);

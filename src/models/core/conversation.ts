@@ -6,7 +6,7 @@ import type { Image } from "./image-url.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
-/** A part of a turn. Texts are never empty. A marked part ends a cached prompt. */
+/** A part of a turn. Texts are never empty. With `isMarked`, the part ends a cached prompt. */
 export type Part =
   | { readonly kind: "text"; readonly text: string; readonly isMarked?: true }
   /** `at` is the part's position (`messages[0].content[1].image_url`). */
@@ -78,7 +78,7 @@ export function usesFunctions(message: ChatMessage): boolean {
   return message.role === "function" || (message.role === "assistant" && !!message.function_call);
 }
 
-/** Returns the parts of `content`, joined by newlines. */
+/** Returns the texts of `content`, joined by newlines. */
 export function plainText(content: Content): string {
   if (typeof content === "string") return content;
   return (content ?? [])

@@ -67,7 +67,7 @@ const assistantParts = z
   .check(z.minLength(1));
 const name = z.nullish(z.string().check(z.maxLength(256)));
 
-/** Some hosts need the name with each result. */
+/** Some hosts need the tool's name with each result. */
 export const calledName = nonempty.check(z.maxLength(256));
 
 const toolCall = z.discriminatedUnion("type", [

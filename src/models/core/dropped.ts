@@ -2,7 +2,9 @@ import { lostMarks } from "./cache-marks.ts";
 import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
-/** Paths of the core's fields in a protocol's body. Any may match; dots descend. */
+/**
+ * For each field of a chat request, the paths that it can have in a protocol's body. Dots descend.
+ */
 export type FieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**

@@ -78,7 +78,8 @@ async function answersOf(
   const answers = await mapConcurrently(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswer();
     let answer = await send(slice);
-    // The caller retries a call of one slice, possibly on another route.
+    // A single slice isn't retried here, because the caller retries the whole call, possibly on
+    // another route.
     if (slices.length > 1 && isWorthAgain(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += valuesIn(answer.body);
@@ -96,7 +97,7 @@ function withDone(failure: ProviderFailure, answers: readonly ProviderResult[]):
   return withUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), text: "" });
 }
 
-/** Counts three values for 16 characters of base64. */
+/** Returns the number of values in all vectors. 16 characters of base64 have three. */
 function valuesIn(body: JsonObject): number {
   let values = 0;
   for (const { embedding } of body["data"] as readonly JsonObject[]) {

@@ -21,7 +21,7 @@ export type EndpointAdapter = {
   readonly path: `/v1/${string}`;
   /** Returns the error format, also for paths below `path`. Null means OpenAI's. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
-  /** Set if clients without a cap expect the model's maximum output (Codex). */
+  /** Set if clients that send no output cap expect the model's maximum (Codex). */
   readonly asksForAll?: true;
   readonly idPrefix: string;
   readonly takesForms?: true;
@@ -44,7 +44,7 @@ export type EndpointContext = {
 
 export type ParsedRequest = {
   readonly request: CoreRequest;
-  /** The end user in the body. The paid path reads `x-end-user`. */
+  /** The end user in the body. The header `x-end-user` is read elsewhere. */
   readonly user: string | null;
   readonly tags?: Tags;
   /** The client's trace (`traceOf`), set by the paid path. */
@@ -129,8 +129,8 @@ export type StreamWriter = {
   piece?(piece: Extract<StreamEvent, { kind: "piece" }>): string;
   audio?(bytes: Uint8Array): Written;
   /**
-   * Returns the last chunk with another text in choice (or native block) `index`. `json` is a JSON
-   * literal, copied unparsed.
+   * Writes the last chunk again with another text, in choice (or native block) `index`. `json` is a
+   * JSON literal, copied unparsed.
    */
   text(index: number, json: string): string;
   /** Called after the charge. No earlier event may show completion. */
@@ -151,6 +151,6 @@ export type NativeRequest = NativeBody & {
   readonly outputLeast: number;
   /** Whether the prompt may be cached for an hour, at another price. */
   readonly hourCache: boolean;
-  /** A field that can't be converted and requires a native route. */
+  /** A field that can't be converted to a chat request and requires a native route. */
   readonly only: { readonly param: string; readonly message: string } | null;
 };

@@ -6,7 +6,7 @@ import { isRequestCaused } from "./provider.ts";
 import type { ProviderFailure, StreamEvent } from "./provider.ts";
 import type { Chunk, Completion } from "./chunk.ts";
 
-/** Adds the usage so far if the request may have caused the failure. */
+/** Adds the usage so far to a failure that the request may have caused. */
 export function withUsage(
   failure: ProviderFailure,
   { usage, text }: { readonly usage: Usage | null; readonly text: string },
@@ -35,7 +35,7 @@ export function eventTooLarge(bytesMax: number): ProviderFailure {
   };
 }
 
-/** Returns a failure among a stream's first events with their usage. */
+/** Adds the usage of a stream's first events to a failure among them. */
 export function withUsageIn(
   failure: ProviderFailure,
   events: readonly StreamEvent[],

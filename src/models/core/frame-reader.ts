@@ -38,7 +38,7 @@ export abstract class FrameReader {
     return this.#accept(events, wasFinished);
   }
 
-  /** `foreign`: lines outside frames. */
+  /** Returns the last events of a body. `foreign`: its lines outside frames. */
   endOfFile(foreign = ""): StreamEvent[] {
     if (this.#ended) return [];
     const events = this.#accept(this.atEnd(foreign), this.isFinished);
@@ -57,7 +57,7 @@ export abstract class FrameReader {
 
   protected abstract frame(raw: JsonObject, name: string, data: string): StreamEvent[];
 
-  /** Returns null if the frame doesn't repeat the previous one. */
+  /** Returns the event of a frame that repeats the previous one with another text, else null. */
   protected repeatedText(_data: string, _name: string): StreamEvent | null {
     return null;
   }

@@ -26,7 +26,7 @@ import type {
 export type StreamReader = {
   push(bytes: Uint8Array): StreamEvent[];
   flush(): StreamEvent[];
-  /** Set after an `end` or `error`. Nothing more is read. */
+  /** Set after an `end` or `error` event. Nothing is read afterwards. */
   readonly ended: boolean;
 };
 
@@ -222,7 +222,10 @@ function converted<Call extends ProviderCall>(
   return "kind" in answer ? failed(answer) : { ...answer, kind: "json" };
 }
 
-/** Our bug doesn't count against the route, but the output is charged. */
+/**
+ * Returns the failure of a bug of ours. It doesn't count against the route, but the output is
+ * charged.
+ */
 function bugOf(error: unknown): ProviderFailure {
   logException(error, {});
   return { ...BUG, spent: { usage: null, output: 0 } };
@@ -265,7 +268,7 @@ export function eventStream(
     if (reader.paceMs !== paceMs && events.some(saysSomething)) reader.paceMs = paceMs;
     return done && events.length === 0 ? null : events;
   };
-  // An async function would add a microtask per await and chunk.
+  // Not an async function, which would add a microtask per await and chunk.
   const next = (): Promise<readonly StreamEvent[] | null> =>
     done ? Promise.resolve(null) : reader.next().then(eventsOf);
   return { next, cancel };

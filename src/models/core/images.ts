@@ -62,7 +62,7 @@ type Family = {
   readonly models: RegExp;
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: Pixels) => boolean;
-  /** Absent: GEMINI_OUTPUT_MAX per request. */
+  /** Maximum output tokens of an image. Absent: GEMINI_OUTPUT_MAX per request. */
   readonly tokens?: Tokens;
 };
 
@@ -110,15 +110,19 @@ export function ratioOf({ width, height }: Pixels): string | null {
   return ASPECT_RATIOS.find(isNear) ?? null;
 }
 
-/** Percentage of the published tokens to hold: some square sizes use more, and models add some. */
+/**
+ * Percentage of the published tokens to hold, because some square sizes use more, and models add
+ * some.
+ */
 const RESERVE_PERCENT = 150;
 const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;
-/** Sent with each request to limit reasoning, drafts and images together. */
+/** The output cap of each Gemini request, which limits reasoning, drafts and images together. */
 export const GEMINI_OUTPUT_MAX = 16_384;
 
 /**
- * Tokens per size: a reseller's price of the size divided by the price per token, as of 2026-11-20.
+ * Output tokens of an image by size: a reseller's price of the size divided by the price per token,
+ * as of 2026-11-20.
  */
 const GPT_2_5: Tokens = {
   low: [205, 371],
@@ -128,7 +132,7 @@ const GPT_2_5: Tokens = {
   max: [7_370, 13_342],
 };
 const GPT_2: Tokens = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 13_367] };
-/** The larger of both, for other models. With the reserve, `low` covers the 408 tokens of gpt-image-1. */
+/** Counts for other models. With the reserve, `low` covers the 408 tokens of gpt-image-1. */
 const GPT_ANY: Tokens = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 
 const FAMILIES: readonly Family[] = [
@@ -167,7 +171,7 @@ function unitsOf(body: ImageBody, { routes }: Model) {
   return { image: body.n, image_token: tokens, text_token: isUnsplit ? GEMINI_OUTPUT_MAX : 0 };
 }
 
-/** `auto` is held at the most expensive quality or size. */
+/** Returns the maximum tokens of a request. `auto` counts as the most expensive quality or size. */
 function tokensOf(body: ImageBody, { tokens }: Family): number {
   if (tokens === undefined) return GEMINI_OUTPUT_MAX;
   const { n, quality = "auto", partial_images: partials = 0 } = body;

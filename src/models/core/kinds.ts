@@ -24,7 +24,7 @@ type Bodies = {
   readonly speech: SpeechBody;
 };
 
-/** The size and route needs of each kind without output tokens. */
+/** The size and route needs of a request, for each kind without output tokens. */
 export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], UnitOf<K>> } = {
   embeddings: EMBEDDINGS,
   rerank: RERANK,

@@ -86,8 +86,8 @@ export class OutgoingForm {
 }
 
 /**
- * Replaces characters that hosts read in different ways. The extension, by which some know the
- * format, stays.
+ * Replaces characters that hosts read in different ways. The extension stays, because some hosts
+ * detect the format by it.
  */
 function plainFileName(filename: string): string {
   return filename.replaceAll(/[^!#-[\]-~]/g, "_") || "file";
@@ -100,7 +100,7 @@ function plainType(type: string): string {
 }
 
 function streamOf(pieces: Iterable<Uint8Array>, length: number): ReadableStream<Uint8Array> {
-  // Some hosts require the length, which only the platform's stream declares.
+  // Some hosts require `content-length`, which only this stream of the platform sets.
   const { FixedLengthStream } = globalThis as Platform;
   const { readable, writable } =
     FixedLengthStream === undefined

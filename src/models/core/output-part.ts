@@ -15,7 +15,7 @@ export type OutputPart =
 
 export type OutputCall = {
   readonly kind: "call";
-  /** "" if the provider gave none; a new one is created. */
+  /** "" if the provider gave no ID. A new one is then created. */
   readonly id: string;
   readonly name: string;
   /** JSON text, or "" without arguments. For a custom tool, its text input. */
@@ -24,7 +24,7 @@ export type OutputCall = {
   readonly more?: Pick<DeltaCall, "extra_content">;
 };
 
-/** Returns an OpenAI completion. The run sets ID, created and model. */
+/** Returns an OpenAI completion, without ID, time and model, which are set later. */
 export function completionOf(
   choices: readonly (readonly OutputPart[])[],
   usage: Usage | null,

@@ -113,7 +113,7 @@ export class PictureReader implements StreamReader {
     const isPicture = PICTURE.test(this.#tail);
     this.#state = isPicture ? "picture" : "text";
     if (!isPicture) return;
-    // Only once per response, because the rest is joined for it.
+    // Checked only once per response, because the check joins all text except the images.
     if (this.#responseCount === 0) this.#isPartial = PARTIAL.test(this.#rest?.join("") ?? "");
     this.#responseCount += 1;
     if (!this.#isPartial) this.#count += 1;

@@ -10,9 +10,9 @@ import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { pagesIn } from "./pdf-pages.ts";
 
 const MESSAGE_OVERHEAD = 8;
-/** Bytes around a tool result with its call's name, in the longest format. */
+/** Bytes that the longest format adds around a tool result and its call's name. */
 const RESULT_OVERHEAD = 48;
-/** Bytes around a later instruction, which some protocols send as text. */
+/** Bytes around an instruction after the first user message, which some protocols send as text. */
 const LATER_OVERHEAD = 24;
 const PART_OVERHEAD = 4;
 const REQUEST_OVERHEAD = 16;
@@ -25,8 +25,8 @@ const BYTES_PER_TOKEN_MOST = 4;
 
 /**
  * A prompt's size in tokens. `bound` is never exceeded: a BPE token has at least one byte, and
- * images and pages follow the provider's rule. `estimate` is the practical maximum, `likely` the
- * best guess, to charge without usage.
+ * images and pages follow the provider's rule. `estimate` is the practical maximum. `likely` is the
+ * best guess, charged if no usage is reported.
  */
 export type PromptSize = {
   readonly bound: number;
@@ -43,7 +43,7 @@ export type Weight =
   /** The field with an image in base64. Null for an image's URL, which also counts as text. */
   | { readonly image: string | null }
   | { readonly pdf: string }
-  /** The model author adds the tool's definition. */
+  /** A tool whose definition the model author adds. */
   | "known_tool";
 
 /** Objects of a native body with their own size. */
@@ -162,7 +162,7 @@ export class PromptTally {
     else if (typeof value === "object" && value !== null) this.text(JSON.stringify(value));
   }
 
-  /** Some hosts require these closing fields. */
+  /** Counts the fields that forbid additional properties in a schema, which some hosts require. */
   closed(value: unknown): void {
     this.#syntax += openObjects(value) * CLOSED_BYTES;
   }
@@ -255,13 +255,13 @@ export class PromptTally {
     }
     this.any(tool);
     if (!isObject(tool) || tool["type"] !== "namespace") return;
-    // Some models get these tools by flat names.
+    // Some models get the tools of a namespace by flat names.
     for (const { name } of listOf(tool["tools"]).filter(isObject)) {
       this.text(flatName(textOf(tool["name"]), textOf(name)));
     }
   }
 
-  /** Returns the field that the counted tokens replace. */
+  /** Counts an image or PDF by its own rule. Returns its field, which isn't counted as text. */
   #weigh(weight: Weight, value: JsonObject): string | null {
     if (weight === "known_tool") return null;
     if ("image" in weight) {

@@ -40,7 +40,7 @@ export function formatOf({ response_format: format }: ChatBody): OutputFormat {
   return schema === undefined || Object.keys(schema).length === 0 ? "json" : { schema };
 }
 
-/** Returns an unused tool name, by default "json". */
+/** Returns a name for the tool whose input is the output: "json", or another if it is used. */
 export function answerToolName({ tools = [] }: ChatBody): string {
   const taken = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),

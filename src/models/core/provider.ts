@@ -26,7 +26,7 @@ export type NativeOutput = {
   readonly finish: string | null;
 };
 
-/** The request's owner. Providers see only hashes. */
+/** The request's organization and end user. Providers see only hashes of their IDs. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
 
 type Attempting = {
@@ -50,7 +50,10 @@ type Attempting = {
 /** One attempt of a chat at one route. Adapters forward only allowed fields of `body`. */
 export type ChatCall = Attempting &
   ChatRequest & {
-    /** Used instead of `body` if `Provider.speaks` allows it. */
+    /**
+     * The request in the provider's protocol, used instead of `body` if `Provider.speaks` allows
+     * it.
+     */
     readonly native?: NativeBody | undefined;
     readonly stream: boolean;
     /** Output tokens per choice. Always sent. */
@@ -67,7 +70,7 @@ export type CallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCa
 
 /** An event of a stream, in the provider's order. */
 export type StreamEvent =
-  /** A chunk without usage. The run sets ID and model. */
+  /** A chunk without usage. Its ID and model are set later. */
   | { readonly kind: "chunk"; readonly chunk: Chunk }
   /** The previous chunk with another text, as a JSON literal. */
   | { readonly kind: "text"; readonly index: number; readonly json: string }
@@ -83,7 +86,7 @@ export type StreamEvent =
   | { readonly kind: "audio"; readonly bytes: Uint8Array }
   /** Silent reasoning, which doesn't count as a stall. */
   | { readonly kind: "thinking" }
-  /** `partial`: the output is incomplete. */
+  /** `partial`: the usage so far, because the output is incomplete. */
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
   | { readonly kind: "error"; readonly failure: ProviderFailure }
   | { readonly kind: "end" };
@@ -96,9 +99,9 @@ export type EventStream = {
 
 export type ProviderFailure = {
   /**
-   * retry: another route may succeed. overloaded: likewise (429, 503, 529). disabled: our key or
-   * model name is invalid there. refused: a 400 about the request, without failover. shed: no
-   * memory here, without failover.
+   * retry: another route may succeed. overloaded: likewise (429, 503, 529). disabled: the provider
+   * rejects our key or model name. refused: a 400 about the request, without failover. shed: this
+   * isolate lacks memory, without failover.
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;
@@ -121,7 +124,7 @@ export type ProviderFailure = {
 /** Reported or estimated usage of a failed response. */
 export type FailedUsage = {
   readonly usage: Usage | null;
-  /** An estimate; 0 with `usage`. */
+  /** Estimated output tokens; 0 if `usage` is known. */
   readonly output: number;
 };
 
@@ -133,7 +136,7 @@ export function isRequestCaused({ kind, fault }: ProviderFailure): boolean {
   return kind === "refused" || fault === "request";
 }
 
-/** `usage` is null if not reported. */
+/** `usage` is null if the provider reported none. */
 export type ProviderResponse = { readonly body: JsonObject; readonly usage: Usage | null };
 
 export type ProviderResult =
@@ -143,7 +146,7 @@ export type ProviderResult =
       readonly usage: Usage | null;
       readonly native?: NativeOutput;
     }
-  /** `lateMs`: the first event arrives later, within this time. */
+  /** `lateMs`: ms left for the first event, if it hasn't arrived yet. */
   | { readonly kind: "stream"; readonly events: EventStream; readonly lateMs?: number }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
@@ -152,7 +155,7 @@ export type Provider = {
   readonly kinds?: readonly Kind[];
   readonly speaks?: (wire: NativeProtocol, upstreamId: string) => boolean;
   readonly readsFiles?: boolean;
-  /** Absent: all reasoning models reason by default. */
+  /** Whether a model reasons without a request for it. Absent: all reasoning models do. */
   readonly thinksUnasked?: (upstreamId: string) => boolean;
   readonly summarizesThoughts?: boolean;
   readonly takesTokens?: boolean;

@@ -14,7 +14,7 @@ const TOKENS_PER_DOCUMENT = 4096;
 const PAIR_OVERHEAD = 8;
 /** A search unit is a query with this many documents, or pieces of long documents. */
 const PIECES_PER_UNIT = 100;
-/** Tokens of a piece, including the query. A token has at least one byte. */
+/** Maximum tokens of a piece, including the query. A token has at least one byte. */
 const PIECE_TOKENS = 510;
 
 const text = z.string().check(z.minLength(1));

@@ -19,8 +19,8 @@ type JsonAnswer = Extract<ProviderResult, { kind: "json" }>;
 
 /**
  * Sends each message as a separate prompt and joins the results. Choices are numbered as in
- * OpenAI's legacy completions. The first failure ends it; if the request caused it, the other
- * results are charged.
+ * OpenAI's legacy completions. The first failure ends the call. If the request may have caused it,
+ * the other results are charged.
  */
 export async function sendPromptsSeparately(
   provider: Provider,

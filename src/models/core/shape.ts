@@ -7,7 +7,7 @@ export function shape<Fields extends Readonly<Record<string, FieldReader<unknown
   fields: Fields,
 ): FieldReader<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
   const readers = Object.entries(fields);
-  // Starts from a copy with all fields, so that engines use one layout.
+  // Each result starts as a copy with all fields, so that engines use one layout.
   const empty: Record<string, unknown> = Object.fromEntries(readers.map(([name]) => [name, null]));
   return (value) => {
     const raw = objectOf(value);

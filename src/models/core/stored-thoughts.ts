@@ -31,7 +31,7 @@ export function joined(one: StoredThoughts, next: StoredThoughts): StoredThought
   };
 }
 
-/** Joins the pieces of streamed details, as the provider returns them without a stream. */
+/** Joins the pieces of streamed details into those that the provider returns without a stream. */
 function wholeDetails(details: readonly JsonObject[]): readonly JsonObject[] {
   const whole: JsonObject[] = [];
   for (const detail of details) {
@@ -55,7 +55,7 @@ function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | nul
 }
 
 /**
- * Serializes the data for the client. It isn't secret; the provider signed or encrypted the parts.
+ * Serializes reasoning for the client. It isn't secret; the provider signed or encrypted the parts.
  */
 export function sealThoughts({ details, extras, text }: StoredThoughts): string {
   const isReadable = details.length === 0 && text !== ""; // details hold their own text
@@ -69,7 +69,9 @@ export function isSealedThoughts(text: string): boolean {
   return text.startsWith(`${VERSION}.`);
 }
 
-/** Parses serialized data. Returns null if it is foreign, damaged or too large. Never throws. */
+/**
+ * Parses serialized reasoning. Returns null if it is foreign, damaged or too large. Never throws.
+ */
 export function unsealThoughts(seal: string): StoredThoughts | null {
   if (seal.length > CHARACTERS_MAX) return null;
   const [version, payload, check, rest] = seal.split(".", 4);

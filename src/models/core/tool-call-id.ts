@@ -2,12 +2,15 @@ import { base62Hash } from "../../shared/hash.ts";
 
 export type IdShape = { readonly pattern: RegExp; readonly length: number };
 
-/** Mistral, also on Bedrock: nine letters and digits. */
+/** Mistral's tool call IDs, also on Bedrock: nine letters and digits. */
 export const NINE: IdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
-/** Anthropic and Bedrock: at most 64 letters, digits, _ and -. */
+/** Tool call IDs of Anthropic and Bedrock: at most 64 letters, digits, _ and -. */
 export const WORD_64: IdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
-/** Maps call IDs to accepted ones. Stable, for prompt caches, and free of collisions. */
+/**
+ * Maps tool call IDs to IDs that a host accepts. An ID always maps to the same one, for prompt
+ * caches, and never to that of another call.
+ */
 export class ToolCallIds {
   readonly #shape: IdShape;
   readonly #given = new Map<string, string>();

@@ -13,10 +13,10 @@ type Complaint = {
 };
 
 /**
- * Converts a response outside 2xx. Some hosts echo our key `secret`. 401 to 404 and exhausted
- * quotas are ours to fix. 400, 413 and 422 concern the request. 429, 503 and 529 mean later. For
- * others, another route may succeed. Limits that concern only this request don't count against the
- * host.
+ * Converts a response outside 2xx. `secret`: our key, which some hosts echo. 401 to 404 and
+ * exhausted quotas are ours to fix. 400, 413 and 422 concern the request. 429, 503 and 529 ask to
+ * retry later. For others, another route may succeed. Limits that concern only this request don't
+ * count against the host.
  */
 export function httpFailure(
   status: number,
@@ -66,7 +66,7 @@ const NO_ENDPOINT = /^no endpoints found that /i;
 function isBlameless(status: number, { message, code, type }: Complaint): boolean {
   if (status === 403) return message === "" && code === "" && type === ""; // a firewall before the host
   if (status === 404) return NO_ENDPOINT.test(message);
-  // More tokens than a minute allows: Groq's 413, OpenAI's 429.
+  // The request has more tokens than the host's limit per minute: 413 at Groq, 429 at OpenAI.
   if (status === 413) return code === "rate_limit_exceeded";
   return status === 429 && message.startsWith("Request too large ");
 }
@@ -156,7 +156,7 @@ function refusal(
     const reported = { reason, message: cleaned || NOT_SAID, param, code };
     return { kind: "refused", ...reported, ...(tooLarge && { tooLarge }) };
   }
-  // Clients match these words.
+  // Clients recognize a prompt that is too long by these words.
   const message = cleaned.includes(CONTEXT_WORDS)
     ? cleaned
     : `This model's ${CONTEXT_WORDS} is exceeded. ${cleaned}`.trim();
@@ -262,12 +262,15 @@ function bounded(ms: number | null): number | null {
 
 const HINT_MS_MAX = 60_000;
 
-/** Suffixes of `x-ratelimit-reset`: OpenAI, Groq, xAI, Mistral; Cerebras; Together. */
+/**
+ * Suffixes of the header `x-ratelimit-reset`: two of OpenAI, Groq, xAI and Mistral, two of
+ * Cerebras, none at Together.
+ */
 const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
- * Returns a wait without `retry-after` in ms, at most a minute, from the message or the reset of an
- * exhausted limit.
+ * Returns the ms to wait, at most a minute, if there is no `retry-after`: from the message or the
+ * reset of an exhausted limit.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {
   const reported = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(
