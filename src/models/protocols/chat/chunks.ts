@@ -49,7 +49,10 @@ type Report = {
  */
 export class ChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
-  /** The reason why a choice couldn't finish. Usage may come with the next payload. */
+  /**
+   * The failure of a choice that couldn't finish. It waits, because usage may come with the next
+   * payload.
+   */
   #broken: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
   /** The last usage report, and the last in a chunk without choices. */
@@ -61,7 +64,7 @@ export class ChunkReader extends FrameReader {
   readonly #shape: UsageShape;
   readonly #asked: number;
 
-  /** Errors may quote our key `secret`. */
+  /** `secret`: our key, which errors may quote. */
   constructor(secret?: string, shape: UsageShape = {}, requested = 1) {
     super();
     this.#secret = secret;
@@ -133,7 +136,7 @@ export class ChunkReader extends FrameReader {
     return this.#broken === null ? this.#closed() : failureEvents(this.#broken);
   }
 
-  /** Some servers never send the marker. Usage after a finished choice ends their streams. */
+  /** Some servers never send `[DONE]`. Usage after a finished choice ends their streams. */
   protected override atEnd(): StreamEvent[] {
     if (this.#broken !== null) return failureEvents(this.#broken);
     return this.#report !== null && this.#finished > 0 ? this.#closed() : [];

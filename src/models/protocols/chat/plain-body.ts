@@ -133,7 +133,7 @@ class PlainTurns {
   }
 }
 
-/** Returns the details that OpenRouter created. Those of our own adapters have other types. */
+/** Returns the `reasoning_details` that OpenRouter created. Our own adapters' have other types. */
 export function hostDetails(details: Assistant["reasoning_details"]): readonly JsonObject[] {
   return (details ?? []).filter(({ type }) => type.startsWith("reasoning."));
 }

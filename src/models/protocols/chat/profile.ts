@@ -7,13 +7,16 @@ import type { IdShape } from "../../core/tool-call-id.ts";
 
 /** Differences between OpenAI-compatible hosts, as data. */
 export type Profile = {
-  /** Fields that are forwarded unchanged. Others are dropped. Empty: the kind isn't supported. */
+  /**
+   * Fields forwarded unchanged. Others are dropped. Without any, the kind of request isn't
+   * supported.
+   */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
   readonly renamed?: Readonly<Record<string, string>>;
-  /** The first rule that names a field applies. */
+  /** For each field, the first rule that names it applies. */
   readonly rules?: readonly Rule[];
-  /** Sent if the client omits them. */
+  /** Fields sent if the client omits them. */
   readonly implied?: readonly Implied[];
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
@@ -59,11 +62,14 @@ export type Rule = {
   readonly models?: RegExp;
   /** The rule doesn't apply if this field has this value. */
   readonly unless?: readonly [field: string, value: string];
-  /** Replacements: another value, other fields, or nothing (null). Absent: the field is dropped. */
+  /**
+   * Replacements by the field's value: another value, other fields, or nothing (null). Absent: the
+   * field is dropped.
+   */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
 
-/** Fields that the named models require together with another one. */
+/** Fields that these models require together with the field `beside`. */
 export type Implied = {
   readonly models: RegExp;
   readonly beside: string;
@@ -81,7 +87,7 @@ export type ReturnedField =
 export type PlainStyle = {
   readonly names?: boolean;
   readonly marks?: boolean;
-  /** The form in which earlier reasoning is sent back. Absent: it isn't. */
+  /** The form in which earlier reasoning is sent back. Absent: it isn't sent. */
   readonly reasoning?: {
     readonly as: "reasoning_content" | "reasoning" | "thinking";
     readonly models?: RegExp;

@@ -17,7 +17,7 @@ import { withUsage } from "../../core/failed-usage.ts";
 import { countedUsage, tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/** A call, or a piece of one. Calls without arguments have null, sometimes as text. */
+/** A tool call, or a piece of one. Without arguments, they are null, sometimes as text. */
 export const call = shape({
   id: textOf,
   function: shape({ name: textOf, arguments: argumentsOf }),
@@ -56,8 +56,8 @@ const billed = shape({
 });
 
 /**
- * Returns the billed usage. The larger `tokens` includes Cohere's own instructions, some of them
- * cached.
+ * Returns the billed usage. The field `tokens` is larger, because it includes Cohere's own
+ * instructions, some of them cached.
  */
 export function usageOf(raw: unknown): Usage | null {
   const { input_tokens: input, output_tokens: output } = billed(raw).billed_units;

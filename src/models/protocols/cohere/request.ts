@@ -60,7 +60,7 @@ function userMessages(parts: readonly Part[]): JsonObject[] {
   return content.length === 0 ? messages : [...messages, { role: "user", content: alone }];
 }
 
-/** Cohere allows no content next to calls, so the text becomes the plan. */
+/** Cohere allows no content next to tool calls, so the text becomes `tool_plan`. */
 function assistantMessages(parts: readonly Part[]): JsonObject[] {
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
   const calls = parts.flatMap((part) =>
@@ -156,7 +156,10 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "clustering",
 ]);
 
-/** Returns a request for POST /v2/embed. `input_type` is an extension. */
+/**
+ * Returns a request for POST /v2/embed. Clients can set `input_type`, which isn't in OpenAI's
+ * format.
+ */
 export function embedRequest({ body, upstreamId }: EmbeddingsCall): JsonObject | ProviderFailure {
   const { input_type: purpose = "search_document", dimensions } = body;
   if (!INPUT_TYPES.has(purpose)) {

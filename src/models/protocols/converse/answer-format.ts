@@ -48,7 +48,7 @@ function isNamed(choice: ChatBody["tool_choice"]): boolean {
   return typeof choice === "object" && choice.type === "function";
 }
 
-/** Claude 4.6 is the last model that accepts a schema. */
+/** Claude 4.6 is the last model for which Bedrock accepts a schema. */
 function takesSchema(model: string): boolean {
   if (familyOf(model) !== "claude") return false;
   const { jsonSchema, sampling } = claudeRules(model);

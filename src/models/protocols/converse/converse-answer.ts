@@ -41,7 +41,7 @@ export function converseAnswer(
   const usage = converseUsage(reported);
   const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const parts: OutputPart[] = [
-    // Text next to the answer tool is dropped, and so are repeated calls of it.
+    // Drops text next to a call of the answer tool, and repeated calls of it.
     { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
     ...message.content.flatMap((one) => saidIn(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },

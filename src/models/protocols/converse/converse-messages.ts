@@ -15,7 +15,9 @@ export type InstructedMessages = {
 
 type MessageRules = {
   readonly family: Family;
-  /** Whether calls and results are blocks. Without tools in the request, blocks are rejected. */
+  /**
+   * Whether tool calls and results are blocks. Bedrock rejects blocks in a request without tools.
+   */
   readonly toolBlocks: boolean;
   readonly thoughts: boolean;
 };
@@ -36,7 +38,7 @@ export function converseMessages(
   const messages: Message[] = [];
   for (const { role, parts } of turns) {
     const content = parts.flatMap((part) => blocksOf(part, rules, ids));
-    // A message may not end in a thought. Its output was lost.
+    // A message can't end in reasoning. The output after it was lost.
     while (content.at(-1)?.["reasoningContent"] !== undefined) content.pop();
     if (content.length === 0) continue;
     const last = messages.at(-1);

@@ -119,12 +119,13 @@ function isBudgeted(model: string): boolean {
   return familyOf(model) === "claude" && claudeRules(model).thinking === "budget";
 }
 
-/** Five minutes, because an hour has another price. */
+/** A cache point of five minutes, because an hour has another price. */
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
- * Adds one cache point (Bedrock user guide, prompt caching) if the client wants caching. Claude's
- * follows the user's last message, so that the next turn finds all before it.
+ * Adds one cache point (Bedrock user guide, prompt caching) if the client wants caching. For
+ * Claude, it follows the user's last message, so that the next turn finds all before it. For Nova,
+ * it follows the instructions.
  */
 function withCachePoint(requested: InstructedMessages, family: Family): InstructedMessages {
   if (family === "nova" && requested.system !== undefined) {

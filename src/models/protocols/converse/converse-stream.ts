@@ -28,7 +28,10 @@ const event = shape({
 type Event = Omit<ReturnType<typeof event>, "__type">;
 
 type Block = {
-  /** The index among the tool calls; "spare" is a repeated answer; null for other blocks. */
+  /**
+   * The index of a tool call; "answer" for the answer tool, "spare" for its repeated call; null for
+   * other blocks.
+   */
   readonly tool: number | "answer" | "spare" | null;
   thought: string;
 };
@@ -158,7 +161,7 @@ export function converseReader(reader: ConverseReader): StreamReader {
   return streamReader(source, reader);
 }
 
-/** Exceptions are named "error" and have their name as `__type`. */
+/** Converts a frame. An exception gets the name "error", and its own name as `__type`. */
 function textFrame({ headers, payload }: Frame): TextFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";

@@ -1,4 +1,3 @@
-/** A message of an event stream. */
 export type Frame = {
   readonly headers: ReadonlyMap<string, string>;
   readonly payload: Uint8Array;
@@ -9,7 +8,7 @@ const CRC_BYTES = 4;
 /** A frame must fit into memory. AWS limits payloads to 16 MiB. */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
-/** The bytes of a header's value by type, 0 to 9. Null: a length of two bytes follows. */
+/** Bytes of a header's value, by its type from 0 to 9. Null: a length of two bytes precedes it. */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
 const STRING = 7;
 

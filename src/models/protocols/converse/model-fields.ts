@@ -25,7 +25,7 @@ export function modelFields(asking: Asking): ModelFields {
   const family = familyOf(model);
   if (family === "claude") return claudeFields(asking);
   const additional = reasoning(family, model, body.reasoning_effort);
-  // GPT accepts neither sampling nor stops.
+  // GPT models accept neither sampling parameters nor stop sequences.
   const inference = family === "gpt" ? {} : { ...sampling(body), ...stopSequences(stops) };
   return { inference, additional, thoughts: false };
 }
@@ -36,7 +36,7 @@ function claudeFields({ body, stops, model, cap, format, mayThink }: Asking): Mo
   const { thinks, output_config: effort, ...thinking } = fields;
   const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
   const sampled = rules.sampling && !thinks ? sampling(body) : {};
-  // Both together are a 400.
+  // `temperature` and `top_p` together are a 400.
   const one = "temperature" in sampled ? { temperature: sampled.temperature } : sampled;
   return {
     inference: { ...one, ...stopSequences(stops) },
@@ -64,7 +64,7 @@ function reasoning(family: string, model: string, effort: unknown): JsonObject {
   if (family === "gpt_oss") return { reasoning_effort: level };
   if (family === "gpt") return { reasoning: { effort } };
   if (!/\bnova-2-/.test(model) || effort === "none") return {};
-  // With "high", Nova accepts no cap, but every request has one.
+  // With the effort "high", Nova accepts no output cap, but every request has one.
   const maxReasoningEffort = level === "low" ? "low" : "medium";
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
 }

@@ -28,8 +28,8 @@ export function forcingOf(model: string): "tool" | "any" | "none" {
 const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
 
 /**
- * Reports whether a model stays in the host's guaranteed region: called there, or by a profile of
- * the same geography. ARNs don't show it.
+ * Reports whether a model runs in the host's guaranteed region: its name has no geography, or the
+ * same one. An ARN doesn't show the geography.
  */
 export function isWithinRegion(tag: HostTag, model: string): boolean {
   if (model.startsWith("arn:")) return false;

@@ -50,12 +50,13 @@ export class ChunkReader extends FrameReader {
       events.push(...choice.finish(finish));
     }
     this.#hasSaid ||= events.length > 0;
-    // Until the first content, another route may still respond. Every chunk repeats its usage.
+    // Usage is dropped until the first content, because another route may still respond. Every
+    // chunk repeats it.
     if (usage === null || !this.#hasSaid) return events;
     return [...events, { kind: "usage", usage, ...(!this.isFinished && { partial: true }) }];
   }
 
-  /** Ends every choice, because a block concerns the prompt. */
+  /** Ends every choice, because Google blocks the prompt of all. */
   #blocked(): StreamEvent[] {
     this.#choice(0);
     return [...this.#choices.values()].flatMap((choice) => choice.finish("content_filter"));

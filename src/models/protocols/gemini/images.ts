@@ -44,7 +44,7 @@ const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
 type Counted = ReturnType<typeof answer>["usageMetadata"];
 
-/** Reads a response without its images. A blocked one costs the tokens that Google reports. */
+/** Reads a response without its images. A blocked request costs the tokens that Google reports. */
 export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
   if (failure !== null) return failure;
@@ -62,7 +62,7 @@ function withZeros(counted: Counted): Counted {
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };
 }
 
-/** Counts all output as images, the most expensive, if there are no details. */
+/** Counts all output as image tokens, the most expensive kind, if Google reports no details. */
 function usageOf(counted: Counted, isTextOnly = false) {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   if (input === null && output === null) return null;

@@ -73,7 +73,9 @@ function saidSoFar({ system, turns }: InlineConversation, model: string): JsonOb
   return { contents: [{ role: "user", parts: [...instructions, ...first.parts] }, ...rest] };
 }
 
-/** Orders results like their calls, because only order and name connect them before Gemini 3. */
+/**
+ * Orders tool results like their calls, because only order and name connect them before Gemini 3.
+ */
 function inCallOrder(
   parts: readonly InlinePart[],
   calls: readonly string[],
@@ -105,7 +107,7 @@ function partOf(part: InlinePart, model: string): JsonObject[] {
   return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
 }
 
-/** Signs the first call of a turn. Otherwise, the whole request is a 400. */
+/** Signs the first tool call of a turn. Otherwise, the whole request is a 400. */
 function signFirstCall(fields: JsonObject[]): void {
   const at = fields.findIndex((part) => "functionCall" in part);
   const first = fields[at];
@@ -176,7 +178,8 @@ const FROM_MINIMAL = { ...LEVELS, none: "MINIMAL", minimal: "MINIMAL" };
 
 const FAMILIES: readonly Family[] = [
   { models: /^gemini-3-pro/, levels: { ...FROM_LOW, medium: "HIGH" } },
-  // From 3.7 on, and in every Pro, MINIMAL is a 400 (recorded). All models support LOW.
+  // Flash models from 3.7 on, and all Pro models, return 400 for MINIMAL (recorded). All models
+  // support LOW.
   { models: /^gemini-3(?:\.[0-6])?-flash/, levels: FROM_MINIMAL },
   { models: /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/, levels: FROM_LOW },
   { models: /^gemini-2\.5-pro/, none: 128, least: 128, most: 32_768 },

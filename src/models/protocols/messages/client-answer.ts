@@ -17,7 +17,7 @@ export type ClientMessage = {
   readonly stop_details: JsonObject | null;
 };
 
-/** The client's tool names by the names that were sent. Missing names are unchanged. */
+/** The client's tool names by the names sent to the provider. Missing names are unchanged. */
 export type Names = ReadonlyMap<string, string>;
 
 export function clientMessageOf({ choices }: JsonObject, names: Names): ClientMessage {
@@ -105,7 +105,7 @@ export function stopOf(
   return { ...stop, stop_reason: reported.calls ? "tool_use" : "end_turn" };
 }
 
-/** Constant fields. No tool runs here, and our own headers name the region. */
+/** Constant fields of `usage`. No tool runs here, and our own headers name the region. */
 const SERVED: JsonObject = {
   server_tool_use: null,
   service_tier: "standard",

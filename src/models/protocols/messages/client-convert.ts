@@ -142,7 +142,9 @@ type ToolResult = Extract<Block, { type: "tool_result" }>;
 type ToolUse = Extract<Block, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
 
-/** No host accepts images in results, so they move to the following user message. */
+/**
+ * Images in tool results move to the following user message, because no host accepts them there.
+ */
 function resultOf(block: ToolResult, place: string, losses: ConversionLosses): ResultParts {
   const texts: string[] = [];
   const pictures: JsonObject[] = [];

@@ -102,7 +102,7 @@ function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
   );
 }
 
-/** Resets are points in time here (RFC 3339). */
+/** In Anthropic's headers, resets are points in time (RFC 3339). */
 function rateHeaders(
   { limit, remaining, resetMs }: RateState,
   what: "requests" | "tokens",

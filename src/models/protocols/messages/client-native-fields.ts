@@ -182,7 +182,7 @@ export const REQUEST: Fields = {
   ...CACHE,
 };
 
-/** Native fields without an equivalent in the core. */
+/** Fields of the Messages API without an equivalent in a chat request. */
 export const UNCONVERTED: ReadonlySet<string> = new Set([
   "text.citations",
   "image.transformations",

@@ -40,7 +40,7 @@ const imageBlock = z.looseObject({
       data: nonempty,
     }),
     z.looseObject({ type: z.literal("url"), url: imageUrl.check(z.minLength(1)) }),
-    // All customers share the account with the files, so one could read another's.
+    // File IDs are rejected: all customers share our account, so one could read another's files.
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),
   cache_control: cacheControl,
@@ -66,7 +66,8 @@ const documentBlock = z.looseObject({
         z.array(z.discriminatedUnion("type", [textBlock, imageBlock])),
       ]),
     }),
-    // The number of pages, and so the price, is unknown before the document is read.
+    // Documents by URL are rejected: before they are read, the number of pages, and so the price,
+    // is unknown.
     z.looseObject({ type: z.literal("url"), url: noFiles() }),
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),

@@ -299,7 +299,7 @@ function startOfMessage(head: ResponseHead, usage: Usage | null): string {
 }
 
 function endOfMessage(stop: JsonObject, usage: JsonObject): string {
-  // A container would belong to our account.
+  // A container would belong to our account, so it is never shown.
   const delta = { stop_sequence: null, stop_details: null, ...stop, container: null };
   return eventOf("message_delta", { delta, usage }) + eventOf("message_stop", {});
 }

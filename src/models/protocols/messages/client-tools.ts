@@ -43,7 +43,7 @@ export function withoutServerTools(body: CountBody, dropped: Set<string>): Resul
   return choiceProblem(body.tool_choice ?? null, kept, left) ?? success(kept);
 }
 
-/** Hosts would ignore the choice of a missing tool. */
+/** Returns an error if the choice names a missing tool, because hosts would ignore it. */
 function choiceProblem(
   choice: ToolWish | null,
   kept: readonly Tool[],

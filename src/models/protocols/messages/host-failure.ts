@@ -16,8 +16,8 @@ const STATUSES: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 };
 /**
- * 429s about spending limits (platform.claude.com, rate limits). They end with the month or by hand
- * and include no wait.
+ * 429s about spending limits (platform.claude.com, rate limits). They include no wait, because the
+ * limit lasts until the next month or a manual change.
  */
 const SPENT: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",

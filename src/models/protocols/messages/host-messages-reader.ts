@@ -37,14 +37,15 @@ type Open =
       readonly data: string;
     }
   /**
-   * A call, or the output if `tool` is null. `input` is the start's input until a delta arrives.
+   * A tool call, or the output if `tool` is null. `input` comes from the block's start until a
+   * delta arrives.
    */
   | { readonly kind: "tool"; readonly tool: number | null; input: string };
 
 /** Reads the stream of one message. Skips unknown events and blocks. */
 export class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
-  /** Whether output was reported after the start, whose own count is at most the first token. */
+  /** Whether output tokens were reported after `message_start`, which counts at most the first. */
   #isCounted = false;
   #tools = 0;
   readonly #blocks = new Map<number, Open>();

@@ -71,7 +71,7 @@ type Block = JsonObject & { readonly text?: unknown };
 
 function blocksOf(parts: readonly Part[], thinks: boolean, ids: ToolCallIds): Block[] {
   const blocks = parts.flatMap((part) => blockOf(part, thinks, ids));
-  // A message may not end in a thought. Its output was lost.
+  // A message can't end in reasoning. The output after it was lost.
   while (isThinking(blocks.at(-1))) blocks.pop();
   return blocks;
 }

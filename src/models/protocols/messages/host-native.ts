@@ -115,7 +115,7 @@ function saidIn({
 /** Passes the events of one message on unchanged (platform.claude.com, streaming messages). */
 export class NativeReader extends FrameReader {
   #usage: JsonObject = {};
-  /** Whether output was reported after the start, whose own count is at most the first token. */
+  /** Whether output tokens were reported after `message_start`, which counts at most the first. */
   #isCounted = false;
   #isFinished = false;
   #start: StreamEvent[] = [];

@@ -17,7 +17,7 @@ import { toolFields } from "./host-tool-fields.ts";
 
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
-/** The beta that allows thoughts of a changed conversation, otherwise a 400. */
+/** The beta with which a changed conversation drops thoughts instead of returning 400. */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_WORDS = "Answer with one JSON object and nothing else.";
 
@@ -97,7 +97,7 @@ function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
 }
 
 /**
- * Lasting instructions are system text. Those for this turn come last, so that the cache and
+ * Adds our instructions: `always` as system text, `now` at the end, so that the prompt cache and
  * thoughts stay valid.
  */
 function withInstructions(
@@ -133,7 +133,7 @@ function outputConfig({ output_config: effort }: Reasoning, json: JsonAnswer | n
   return { output_config: { ...effort, format } };
 }
 
-/** The maximum temperature is 1. Temperature and top_p together are a 400. */
+/** Claude's maximum temperature is 1. `temperature` and `top_p` together are a 400. */
 function sampling(body: ChatBody, rules: ClaudeRules, { thinks }: Reasoning): JsonObject {
   const { temperature, top_p: topP } = body;
   if (!rules.sampling || thinks) return {};

@@ -28,7 +28,7 @@ export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
   const reasoning = Math.min(read.output_tokens_details.thinking_tokens ?? 0, output);
   const usage = countedUsage({ input, cacheRead, cacheWrite, output, reasoning });
-  // Only the first report has the split.
+  // Only the first report splits cache writes by lifetime.
   const rest = asksHour
     ? cacheWrite - (split.ephemeral_5m_input_tokens ?? 0)
     : (split.ephemeral_1h_input_tokens ?? 0);

@@ -90,8 +90,8 @@ const INCOMPLETE: Readonly<Record<string, "max_output_tokens" | "content_filter"
 const DONE = "data: [DONE]\n\n";
 const COMMENT = ": keep-alive\n\n";
 /**
- * An event follows these keep-alive comments, one every 15 seconds, because Codex gives up after
- * 300 s without one.
+ * After this many keep-alive comments, one every 15 seconds, an event follows, because Codex gives
+ * up after 300 s without one.
  */
 const COMMENTS_MAX = 4;
 
@@ -257,7 +257,7 @@ const SERVER_ERROR = "server_error";
 const INSUFFICIENT = "insufficient_quota";
 export const CONTEXT = "context_length_exceeded";
 
-/** Clients would retry `incomplete`, and pay again. */
+/** The error if the balance is used up. Clients would retry `incomplete`, and pay again. */
 const OUT_OF_CREDITS: ErrorOfResponse = {
   code: INSUFFICIENT,
   message:

@@ -12,7 +12,7 @@ import type {
 import { customInput } from "./client-tools.ts";
 import type { Origin } from "./client-tools.ts";
 
-/** Writes one numbered event, or "" if only the items are needed. */
+/** Returns one numbered event, or "" if only the items are needed. */
 export type EventWriter = (type: string, fields: object) => string;
 export type DraftPosition = {
   readonly id: string;
@@ -21,7 +21,7 @@ export type DraftPosition = {
 };
 type Status = OutputItem["status"];
 
-/** An output item in progress. An incomplete call has no end. */
+/** An output item in progress. A tool call that was cut off gets no last event. */
 export type Draft = Part & {
   item(): OutputItem;
   kept(): OutputItem;

@@ -40,7 +40,7 @@ type Output = Extract<InputItem, { type: "function_call_output" | "custom_tool_c
 type Called = Pick<Extract<InputItem, { type: "function_call" }>, "call_id" | "name" | "namespace">;
 type Placed = { readonly item: Output; readonly at: string };
 
-/** Outputs by call ID, in order, because some hosts repeat an ID in a later turn. */
+/** Tool outputs by call ID, in order, because some hosts repeat an ID in a later turn. */
 type Outputs = ReadonlyMap<string, readonly Placed[]>;
 
 function outputsOf(items: readonly InputItem[]): Result<Outputs> {

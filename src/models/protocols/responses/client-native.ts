@@ -113,7 +113,7 @@ function bytesIn({ image_url: url }: JsonObject): string | null {
   return isInlineImage(textOf(url)) ? "image_url" : null;
 }
 
-/** Reasoning without a following result is a 400. */
+/** Reasoning without an item after it is a 400. */
 function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
   if (type !== "reasoning") return true;
   const next = items.slice(at + 1).find((item) => item.type !== "reasoning");
@@ -203,7 +203,7 @@ type Item = MessageDraft | CallDraft | ReasoningDraft;
 export class NativeItems {
   readonly #output: Output;
   readonly #wanted: OutputOptions;
-  /** Keyed by the upstream's `output_index`, which also counts hidden items. */
+  /** The items by the upstream's `output_index`, which also counts hidden items. */
   readonly #items = new Map<number, Item>();
   readonly #done = new Set<number>();
   #last: Item | undefined;

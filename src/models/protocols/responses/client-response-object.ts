@@ -122,7 +122,7 @@ const OURS = {
   access_programs: null,
 } as const;
 
-/** The fields that repeat the request. */
+/** The fields of a response that repeat the request. */
 export type Echo = Unsaid &
   typeof OURS & {
     readonly tools: readonly JsonObject[];
@@ -130,7 +130,10 @@ export type Echo = Unsaid &
     readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
   };
 
-/** A stream keeps no prompt, so it repeats only this many characters of tools and instructions. */
+/**
+ * Maximum characters of tools and instructions that a response repeats, because a stream keeps no
+ * prompt in memory.
+ */
 const ECHO_CHARACTERS_MAX = 131_072;
 
 /** Returns the request's fields as the client wrote them. */

@@ -3,7 +3,10 @@ import { JSON_BYTES_MAX } from "../../core/response-size.ts";
 import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 
-/** The response repeats all of the request but its input. No context window needs half of this. */
+/**
+ * Maximum bytes of the request that a response repeats, which is all but the input. No context
+ * window needs half of this.
+ */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 

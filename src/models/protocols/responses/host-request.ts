@@ -48,7 +48,7 @@ const PLACES: FieldPaths = {
 
 const REASONING = "reasoning.encrypted_content";
 
-/** The tier `auto` would use our project's setting. */
+/** Constant fields. The tier `auto` would be our project's. */
 const FIXED: JsonObject = {
   store: false,
   include: [REASONING],

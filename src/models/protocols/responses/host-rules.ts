@@ -6,7 +6,7 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
 
-/** Models that accept tools only in Responses, so they always use it. */
+/** Models that accept tools only in the Responses API, so they always use it. */
 export const RESPONSES_ONLY = /^gpt-6\.1(?!\d)/;
 export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
 /** Models that don't support the effort `minimal`. */

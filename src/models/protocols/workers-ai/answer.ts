@@ -17,7 +17,10 @@ import { toolsOf } from "../../core/tools.ts";
 import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
-/** Converts either form to OpenAI's completion. Returns null if invalid. */
+/**
+ * Converts a response in OpenAI's or Workers AI's own form to OpenAI's completion. Returns null if
+ * invalid.
+ */
 export function chatAnswer(
   whole: JsonObject,
   call: ChatCall,
@@ -56,7 +59,7 @@ export function guessedFinish(usage: Usage | null, cap: number | null): FinishRe
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }
 
-/** Some models write calls as text when they are forced to call (gpt-oss). */
+/** Some models (gpt-oss) write tool calls as text when they are forced to call. */
 function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   const tools = toolsOf(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];

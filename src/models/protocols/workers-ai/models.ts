@@ -2,8 +2,8 @@
 type Family = {
   readonly pattern: RegExp;
   /**
-   * Whether it accepts OpenAI's request: json_schema, `stop`, `strict`. Others need the bare
-   * schema.
+   * Whether the models accept OpenAI's json_schema, `stop` and `strict`. Others need the bare
+   * schema, without `stop` and `strict`.
    */
   readonly openAi?: true;
   readonly efforts?: readonly string[];

@@ -22,8 +22,8 @@ export type WireCall = {
 };
 
 /**
- * Reads either form: models change theirs, and streams in OpenAI's form end with an event in the
- * other. If an event has both, OpenAI's counts.
+ * Reads an event in OpenAI's or Workers AI's own form: models change theirs, and streams in
+ * OpenAI's form end with an event in the other. If an event has both, OpenAI's counts.
  */
 export function pieceOf(raw: JsonObject): Piece {
   const { choices, response, tool_calls: calls, finish_reason: why } = own(raw);

@@ -23,7 +23,7 @@ export class WorkersAiStream extends FrameReader {
   readonly #calls = new Map<number, { readonly id: string; readonly at: number }>();
   #callCount = 0;
   #usage: Usage | null = null;
-  /** Whether the last report covers the whole response and was sent as final. */
+  /** Whether the last usage report covers the whole response and was sent as final. */
   #isWhole = false;
   #isStale = false;
   #hasSpoken = false;
@@ -89,8 +89,8 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * A report with a prompt covers everything so far; one without is added. Only a separate report
-   * after the end covers the whole, and may exceed the sum before it.
+   * A usage report with prompt tokens covers everything so far; one without is added. Only a
+   * separate report after the end covers the whole response, and may exceed the sum before it.
    */
   #reported(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;
