@@ -44,8 +44,8 @@ export type RouteEntry = {
   readonly provider: ProviderId;
   readonly upstreamId: string;
   /**
-   * Oldest first. The first also applies before its day. After a promotion comes the highest known
-   * price.
+   * Prices, oldest first. The first also applies before its day. After a promotion comes the
+   * highest known price.
    */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
   readonly until?: string;
@@ -62,7 +62,7 @@ export type CatalogEntry = {
   /** The first public release. For a few, only the month or the day the price was seen is known. */
   readonly released: string;
   readonly context: number;
-  /** One choice's maximum; 0 for a kind without output tokens. */
+  /** Maximum output tokens of one choice; 0 for a kind without output tokens. */
   readonly maxOutput: number;
   readonly minOutput: number;
   readonly abilities: readonly Ability[];
@@ -77,11 +77,16 @@ export type CatalogEntry = {
 export const O200K = 1.15;
 export const GEMINI = 1.25;
 export const CLAUDE_OLD = 1.4;
-/** cl100k and similar open tokenizers: Llama, Mistral, Qwen, DeepSeek, GLM, Kimi, Cohere. */
+/**
+ * The factor of cl100k and similar open tokenizers: Llama, Mistral, Qwen, DeepSeek, GLM, Kimi,
+ * Cohere.
+ */
 export const CL100K = 1.5;
-/** Claude from 4.7 on, and unknown tokenizers. */
+/** The factor of Claude from 4.7 on, and of unknown tokenizers. */
 export const ESTIMATE_FACTOR_MAX = 1.65;
-/** Claude's prompt tokens for tools besides their text. Also the bound for unknown models. */
+/**
+ * Prompt tokens that Claude adds for tools besides their text. Also the bound for unknown models.
+ */
 export const TOOLS_TOKENS_MAX = 700;
 /** Maximum tokens of an image if the author publishes none. */
 export const UNKNOWN_IMAGE = 16_384;
@@ -215,8 +220,8 @@ function micros(dollars: number): number {
 
 const ONE_CHOICE: RouteLimits = { choices: 1 };
 /**
- * xAI's cap doesn't limit reasoning. The hold adds the cap again, and at least the reasoning of
- * hard questions.
+ * xAI's output cap doesn't limit reasoning. The hold adds the cap again, and at least the reasoning
+ * of hard questions.
  */
 const XAI: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
@@ -232,8 +237,8 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
 };
 
 /**
- * Hosts that accept one text per request. Six run concurrently: 22 rounds of up to 5 s fit into 120
- * s.
+ * The limit of hosts that accept one text per request. Six requests run concurrently: 22 rounds of
+ * up to 5 s fit into 120 s.
  */
 const ONE_TEXT: RouteLimits = { inputs: 128 };
 

@@ -22,7 +22,9 @@ type Terms = {
 
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
-/** Returns a built-in model with its best active route's abilities, or null without one. */
+/**
+ * Returns a built-in model with its best active route's abilities, or null without an active route.
+ */
 export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): Model | null {
   const isKept = terms.sellEnded.includes(entry.id);
   const live = entry.routes.flatMap((route) => {
@@ -68,7 +70,7 @@ export function operatorModel(
     return { ...routeOfOperator(route, price, { kind: entry.kind, like }), dataRegion };
   });
   if (routes.length === 0) return null;
-  // Most chat models can call tools. Others must configure their abilities.
+  // Most chat models can call tools. All other abilities must be configured.
   const abilities = entry.abilities ?? (entry.kind === "chat" ? ["tools"] : []);
   return {
     id: entry.id,

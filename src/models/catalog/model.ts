@@ -18,12 +18,12 @@ export type PriceOrigin = { readonly from: number | null; readonly list: string 
  */
 export type RouteLimits = {
   readonly context?: number;
-  /** Tokens of one choice. A larger cap is lowered to it. */
+  /** Maximum output tokens of one choice. A larger cap is lowered to it. */
   readonly maxOutput?: number;
   readonly choices?: number;
   readonly inputs?: number;
   readonly lacks?: readonly Ability[];
-  /** xAI bills reasoning beyond the cap. */
+  /** The hold's multiple of the output cap, because xAI bills reasoning beyond the cap. */
   readonly outputFactor?: number;
   /** Reasoning tokens that may be billed in addition to each choice, however small its cap. */
   readonly reasoningTokens?: number;
@@ -50,7 +50,7 @@ export type Model = {
   readonly isConfigured?: true;
   readonly created: number;
   readonly context: number;
-  /** Tokens of one choice; 0 for a kind without output tokens. */
+  /** Maximum output tokens of one choice; 0 for a kind without output tokens. */
   readonly maxOutput: number;
   /** Minimum accepted output cap; 1 without a limit. */
   readonly minOutput: number;

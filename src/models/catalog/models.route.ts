@@ -26,7 +26,7 @@ function openList(data: readonly ListedModel[]) {
   return { object: "list", data, total_count: data.length, links: { next: null } };
 }
 
-/** Reports whether the request has a version of the Messages API, or the key in its header. */
+/** Reports whether the request has an `anthropic-version`, or its key in `x-api-key`. */
 export function isMessagesClient(request: Asking): boolean {
   if ((request.header("anthropic-version") ?? "") !== "") return true;
   const isBearer = /^bearer svc_/i.test(request.header("authorization") ?? "");

@@ -2,10 +2,10 @@ import { storedJson } from "../../shared/stored-json.ts";
 import { hmacKey, hmacSha256, verifyHmac } from "../../shared/hmac.ts";
 import type { PriceRow } from "./price-lists.ts";
 
-/** A list, and the start of its read (Unix ms). */
+/** A price list, and when its read started (Unix ms). */
 export type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
 
-/** Copies that isolates share. Both functions may throw. */
+/** Copies of price lists that isolates share. Both functions may throw. */
 export type PriceCopies = {
   readonly keep: (list: string, copy: PriceCopy) => Promise<void>;
   readonly find: (list: string) => Promise<PriceCopy | null>;
@@ -17,7 +17,7 @@ const TAG_DIGITS = 64;
 
 /**
  * Stores copies in a cache that others may write to. Each is signed with the region's secret;
- * others are ignored.
+ * unsigned ones are ignored.
  */
 export function cachedCopies(
   cache: CopyCache,

@@ -8,10 +8,13 @@ import { priceListOf, REGION_LIST } from "./price-lists.ts";
 import type { PriceList, PriceLists, PriceRow } from "./price-lists.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
-/** The age at which a used list is read again. */
+/** Ms after which a used list is read again. */
 export const READ_EVERY_MS = 120_000;
 const RETRY_MS = 15_000;
-/** The margin below the lead time, for clock differences and late database writes. */
+/**
+ * Ms by which a copy must be younger than the lead time, for clock differences and late database
+ * writes.
+ */
 export const SPARE_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
 const COPY_TIMEOUT_MS = 500;

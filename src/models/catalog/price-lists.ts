@@ -11,8 +11,8 @@ export type ListCharge =
   | { readonly percent: number; readonly price?: never };
 
 /**
- * A charge from a time on (Unix ms) for a model's ID, `author/*` or `*`. Only a model can have a
- * price.
+ * A price or markup from a time on (Unix ms), for a model's ID, `author/*` or `*`. Only a model can
+ * have a price.
  */
 export type PriceRow = { readonly item: string; readonly from: number; readonly says: ListCharge };
 

@@ -3,7 +3,7 @@ import type { Price } from "../../shared/usage.ts";
 import type { ListCharge, PriceRow } from "./price-lists.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** A row for operators; times are Unix ms. */
+/** A price row for operators; times are Unix ms. */
 export type PriceRecord = PriceRow & {
   readonly id: string;
   readonly list: string;
@@ -22,7 +22,7 @@ type StoredPrice = {
   created_at: number;
 };
 
-/** A clock may go back, so a read includes rows from this long before it. */
+/** Ms before the current time from which rows are read, because a clock may go back. */
 const BACK_MS = 86_400_000;
 
 /** Returns the current and future rows of a list. Throws if D1 fails. */
@@ -42,7 +42,7 @@ export async function readPriceRows(
   return results.map(rowOf);
 }
 
-/** Returns rows by list, item and date. */
+/** Returns rows, sorted by list, item and date. */
 export async function listPrices(
   db: D1Database,
   query: { readonly list: string | null; readonly after: string; readonly limit: number },
@@ -63,7 +63,7 @@ export async function findPrice(db: D1Database, id: string): Promise<PriceRecord
   return row === null ? null : bookedOf(row);
 }
 
-/** Returns rows with the same list, item and date, by `placeOf`. */
+/** Returns the stored rows with the same list, item and date, by `priceKey`. */
 export async function findExistingPrices(
   db: D1Database,
   rows: readonly Pick<PriceRecord, "list" | "item" | "from">[],

@@ -27,7 +27,7 @@ const MAGIC = [
 const RELEASED = "2026-01-01";
 const at = pricesSeenOn(RELEASED);
 const EVERYWHERE = { regions: ["global", ...REGIONS] } as const;
-/** The plain estimate bounds the sandbox's tokens. */
+/** The estimate factor: the sandbox never has more tokens than the plain estimate. */
 const ESTIMATE = 1;
 
 /**

@@ -18,7 +18,7 @@ const THINKING_FLOOR = 1_024;
 type More = {
   readonly profiles?: readonly Region[];
   readonly longPrompt?: LongPromptRule;
-  /** Set before 4.7, for the older tokenizer. */
+  /** Set for models before 4.7, which have the older tokenizer. */
   readonly old?: boolean;
 };
 

@@ -2,7 +2,7 @@ import { chat, embeddings, GEMINI, modelsOf, pricesSeenOn, TVR } from "../entry.
 import type { CatalogEntry, PriceChange, Dollars, LongPromptRule } from "../entry.ts";
 
 const IMAGE = 1_120;
-/** 258 tokens for each of at most 16 tiles of 768 pixels. */
+/** Maximum tokens of an image: 258 for each of at most 16 tiles of 768 pixels. */
 const IMAGE_2_5 = 4_128;
 /** The Flash models of 3.7 and 3.8 are half price until the end of the year. */
 const fullPrice = (seen: string): readonly PriceChange[] => [
@@ -13,7 +13,8 @@ const august = pricesSeenOn("2026-08-21");
 
 type More = {
   /**
-   * Whether Vertex AI runs the model in both multi-regions. Others are only on the global endpoint.
+   * Whether Vertex AI runs the model in both multi-regions. Other models are only on the global
+   * endpoint.
    */
   readonly regional?: boolean;
   readonly later?: readonly PriceChange[];
@@ -68,7 +69,7 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** The release of 3.1 Flash Lite Image is unknown; its date is the day its price was seen. */
+/** The release date of 3.1 Flash Lite Image is unknown; this is the day its price was seen. */
 function drawing(
   upstreamId: string,
   released: string,

@@ -100,7 +100,7 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
       },
     ),
   ]),
-  // Free at OpenAI (developers.openai.com, the model's page).
+  // Moderation is free at OpenAI (developers.openai.com, the model's page).
   modelsOf("moderation", ["vision"])("openai/omni-moderation-latest", "2024-09-26", 32_768, [
     pricesSeenOn("2026-11-20")("openai", "omni-moderation-latest", { request: 0 }, HOSTS),
   ]),

@@ -23,7 +23,7 @@ const november = pricesSeenOn("2026-11-20");
  * Mistral's regional hosts cost a tenth more than its global one, which this Worker never calls.
  */
 const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
-/** An image of 1,540 pixels in patches of 14 or 28, with line breaks. */
+/** Maximum tokens of an image: 1,540 pixels in patches of 14 or 28, with line breaks. */
 const MISTRAL_IMAGE = 4_160;
 
 /**
@@ -86,12 +86,12 @@ const MISTRAL_AUDIO: readonly CatalogEntry[] = [
   ]),
 ];
 
-/** A prompt above 200,000 tokens doubles the price, also of the output. */
+/** A prompt above 200,000 tokens doubles all prices. */
 const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 200 } } as const;
 
 /**
- * xAI's models (docs.x.ai: models, regions). Its US host has only 4.6. 4.6 and 4.7 have no output
- * limit.
+ * xAI's models (docs.x.ai: models, regions). Its US host has only Grok 4.6. Grok 4.6 and 4.7 have
+ * no output limit.
  */
 const XAI_MODELS: readonly CatalogEntry[] = [
   chat(
@@ -115,14 +115,14 @@ const XAI_MODELS: readonly CatalogEntry[] = [
     [1_000_000, 30_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
     [july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK)],
   ),
-  // The release is unknown; this is the day its price was seen. Larger images cost more and aren't
-  // sold.
+  // The release date is unknown; this is the day the price was seen. Larger images cost more and
+  // aren't sold.
   modelsOf("image")("xai/grok-imagine-image-2.0", "2026-11-20", 32_000, [
     november("xai", "grok-imagine-image-2.0", { image: 0.04 }),
   ]),
 ];
 
-/** Bedrock runs them in us-east-1. Sources disagree on their price in the EU. */
+/** Bedrock runs these models in us-east-1. Sources disagree on their price in the EU. */
 const US = { regions: ["us"] } as const;
 
 const AMAZON_MODELS: readonly CatalogEntry[] = [
@@ -195,7 +195,7 @@ const COHERE_MODELS: readonly CatalogEntry[] = [
   rerank("cohere/rerank-v3.5", "2024-12-02", 4_096, [
     november("cohere", "rerank-v3.5", { search_unit: 0.002 }),
   ]),
-  // Both were released on that day, according to Vercel's pages.
+  // Both models were released on that day, according to Vercel's pages.
   rerank("cohere/rerank-v4.0-fast", "2025-12-11", 32_768, [
     november("cohere", "rerank-v4.0-fast", { search_unit: 0.002 }),
   ]),
