@@ -126,7 +126,6 @@ async function prove(text: string, secrets: readonly KeySecret[]): Promise<Verif
     : { hash: rootOf(root), home, scope, shown: { secret: hash } };
 }
 
-/** Returns the start of a key for display. */
 export function listedPrefix(key: string): string {
   return key.slice(0, key.indexOf("_live_") + "_live_".length + LISTED_CHARACTERS);
 }

@@ -235,7 +235,6 @@ export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   return success(keyRecord(revoked.value, config.region, now(c.env)));
 }
 
-/** Revokes a known key of the caller's member. */
 async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): Promise<Answer> {
   const { orgId, memberId } = c.var.admitted.caller;
   const used = await callObject(() => objectsOf(c.env).wallet(orgId).keyOf(id));

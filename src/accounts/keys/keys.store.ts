@@ -23,7 +23,6 @@ const WHOLE = `keys.*, ${SECRETS}, ${TERMS}, key_terms.changed_at, day, daily_sp
 const JOINED = `LEFT JOIN key_terms ON key_terms.key_id = keys.id
   LEFT JOIN key_spend ON key_spend.org_id = keys.org_id AND key_spend.key_id = keys.id`;
 
-/** Returns an active or revoked key, or null. */
 export async function findKeyByHash(db: D1Database, hash: string): Promise<StoredKey | null> {
   const row = await db
     .prepare(`SELECT ${WHOLE} FROM keys ${JOINED} WHERE keys.hash = ?`)
@@ -199,7 +198,6 @@ function revokedOf({ memberId }: KeyOwner): string {
     AND (?4 IS NULL OR (created_at, id) < (?4, ?5)) ORDER BY created_at DESC, id DESC LIMIT ?3`;
 }
 
-/** Returns an owner's active or revoked key, or null. */
 export async function findKey(
   db: D1Database,
   id: string,

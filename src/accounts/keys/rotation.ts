@@ -22,7 +22,6 @@ import type { NewSecret, SecretRow } from "./secrets.store.ts";
 const OVERLAP_MAX_S = 30 * 86_400;
 const ROUNDS_MAX = 5;
 
-/** The body of a rotation. */
 export const rotationSchema = z.object({
   overlap_seconds: z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S)),
   end_sessions: z.optional(z.boolean()),

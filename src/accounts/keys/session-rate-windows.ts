@@ -8,9 +8,9 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 const SESSIONS_MAX = 500;
 
 /**
- * The requests of sessions in the last minute, outside the home region and in memory. A session
- * above its own limit is rejected here, so that it doesn't use up its key's limit. The home region
- * counts the requests of all regions.
+ * Requests of sessions in the last minute, in memory and outside the home region. A session above
+ * its own limit is rejected here, so that it doesn't use up its key's limit. The home region counts
+ * all regions' requests.
  */
 export class SessionRateWindows {
   readonly #windows = new Map<string, RateWindow>();

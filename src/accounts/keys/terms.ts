@@ -115,7 +115,6 @@ export function isWithin(
   return !isAlias(entry) && known.includes(`${entry.slice(0, entry.indexOf("/"))}/*`);
 }
 
-/** Returns the remaining amount of each limit, and when it resets. */
 export function keyStatusView(
   { terms, requests, tokens, budget, budgets }: KeyStatus,
   scope: "key" | "session" = "key",

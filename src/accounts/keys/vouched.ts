@@ -22,7 +22,6 @@ export function vouchFor(request: Request, admitted: Admitted): void {
   callers.set(request, { admitted });
 }
 
-/** Gives an internal request a verified key. */
 export function vouchForKey(request: Request, key: VerifiedKey): void {
   callers.set(request, { key });
 }

@@ -174,7 +174,6 @@ export type Dollars =
 /** Dollars per million tokens, characters or seconds, and per piece of other units. */
 export type UnitDollars = { readonly [U in Unit | "input"]?: number };
 
-/** A later price of a route. */
 export type PriceChange = readonly [from: string, dollars: Dollars, seenOn: string];
 
 type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">> & {

@@ -8,9 +8,7 @@ import { isObject, isTyped } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
 
 export const PDF = "application/pdf";
-/** The start of a PDF's data URL. */
 export const PDF_HEAD = `data:${PDF};base64,`;
-/** The name of a PDF where one is required. */
 export const FILENAME = "document.pdf";
 
 const MESSAGES_MAX = 10_000;

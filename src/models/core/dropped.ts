@@ -46,7 +46,6 @@ export function reportDropped(
   );
 }
 
-/** Reports fields for which `isSent` returns false. */
 export function reportUnsent(
   { body, onDropped }: ProviderCall,
   isSent: (field: string) => boolean,

@@ -4,7 +4,6 @@ const BYTES_PER_FLOAT = 4;
 
 type Item = { readonly index?: unknown; readonly embedding?: unknown };
 
-/** Converts an embedding list to an encoding, in order. */
 export function encodeEmbeddings(data: unknown, encoding: "float" | "base64"): readonly object[] {
   const items = Array.isArray(data) ? (data as Item[]) : [];
   return items.map((item, position) => ({
@@ -39,7 +38,6 @@ export function isBase64Floats(base64: string): boolean {
   return ((base64.length / 4) * 3 - padding) % BYTES_PER_FLOAT === 0;
 }
 
-/** Decodes a base64 vector. Returns null if invalid. */
 export function base64ToFloats(base64: string): number[] | null {
   const binary = decoded(base64);
   if (binary === null || binary.length % BYTES_PER_FLOAT !== 0) return null;

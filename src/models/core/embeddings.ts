@@ -34,7 +34,6 @@ export const embeddingsBody = z.looseObject({
 
 export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
 
-/** Parses the body of POST /v1/embeddings. Returns 400 with `param` if invalid. */
 export function parseEmbeddingsRequest(value: object): Result<EmbeddingsBody> {
   return parseBody(embeddingsBody, withoutNulls(value));
 }
@@ -57,7 +56,6 @@ export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): Prompt
   return tally.size();
 }
 
-/** Returns the capabilities that a route needs. */
 export function embeddingNeeds(body: EmbeddingsBody): readonly Need[] {
   const inputs = inputCount(body);
   const many: Need = {

@@ -72,7 +72,6 @@ export type ConversationAddition = {
   readonly input: readonly JsonObject[];
 };
 
-/** Writes the response as JSON or server-sent events, as requested. */
 export type ResponseWriter =
   | {
       readonly kind: "json";
@@ -103,7 +102,6 @@ export type ResponseHead = {
 };
 
 export type Receipt = ResponseHead & {
-  /** The ID of the provider that served. */
   readonly provider: string;
   readonly usage: Usage;
   readonly costMicro: number;
@@ -115,7 +113,6 @@ export type Receipt = ResponseHead & {
   readonly ended: number;
 };
 
-/** Text, or bytes of a binary response. */
 export type Written = string | Uint8Array;
 
 /** Writes one stream. Each method returns complete events to send now, or "". */

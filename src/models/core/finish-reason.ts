@@ -1,4 +1,3 @@
-/** OpenAI's finish reasons. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
 const MEANINGS: ReadonlyMap<string, FinishReason> = new Map([

@@ -13,7 +13,6 @@ declare const IdentityTransformStream: new () => {
   readonly writable: WritableStream<Uint8Array>;
 };
 
-/** A body read in pieces, one read at a time. */
 export type ByteSource = {
   /** Waits for data. Returns null at the end; rejects when the connection breaks. */
   read(): Promise<Uint8Array | null>;

@@ -35,7 +35,6 @@ export type ImageBody = Omit<z.infer<typeof imageBody>, "response_format" | "use
   readonly n: number;
 };
 
-/** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
 export function parseImageRequest(value: object): Result<ParsedInput<ImageBody>> {
   const parsed = parseInput(imageBody, value);
   if (!parsed.ok) return parsed;
@@ -216,7 +215,6 @@ const DEFAULTS: Partial<ImageBody> = { n: 1, stream: false, partial_images: 0 };
 
 const MADE = ["background", "output_format", "quality", "size"] as const;
 
-/** Returns the fields of a response that describe its images. */
 export function madeFields(raw: JsonObject): JsonObject {
   const fields = MADE.filter((field) => typeof raw[field] === "string");
   return Object.fromEntries(fields.map((field) => [field, raw[field]]));

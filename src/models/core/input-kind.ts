@@ -22,7 +22,6 @@ type UnitsOf<U extends CountedUnit> = [U] extends [never]
   ? object
   : { readonly units: { readonly [K in U]: number } };
 
-/** A validated body, and its end user. */
 export type ParsedInput<Body> = { readonly body: Body; readonly user: string | null };
 
 /**

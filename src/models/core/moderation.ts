@@ -22,7 +22,6 @@ export const moderationBody = z.strictObject({
 /** A moderation request: one text, several, or one input with text and image parts. */
 export type ModerationBody = Omit<z.infer<typeof moderationBody>, "user">;
 
-/** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
 export function parseModerationRequest(value: object): Result<ParsedInput<ModerationBody>> {
   return parseInput(moderationBody, value);
 }

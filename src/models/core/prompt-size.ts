@@ -134,7 +134,6 @@ type Part =
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 
-/** Adds up a prompt's size. */
 export class PromptTally {
   overhead = 0;
   tokens = 0;

@@ -68,7 +68,6 @@ export type ImageCall = InputCall<"image">;
 export type ProviderCall = ChatCall | InputCall<InputKind>;
 export type CallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCall;
 
-/** An event of a stream, in the provider's order. */
 export type StreamEvent =
   /** A chunk without usage. Its ID and model are set later. */
   | { readonly kind: "chunk"; readonly chunk: Chunk }
@@ -121,7 +120,6 @@ export type ProviderFailure = {
   readonly reason: string;
 };
 
-/** Reported or estimated usage of a failed response. */
 export type FailedUsage = {
   readonly usage: Usage | null;
   /** Estimated output tokens; 0 if `usage` is known. */

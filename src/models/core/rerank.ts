@@ -41,7 +41,6 @@ export type RerankBody = {
 
 type Rerank = ParsedInput<RerankBody> & { readonly returnsDocuments: boolean };
 
-/** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
 export function parseRerankRequest(value: object): Result<Rerank> {
   const parsed = parseInput(rerankBody, value);
   if (!parsed.ok) return parsed;

@@ -1,9 +1,7 @@
 import * as z from "zod/mini";
 
-/** The criterion to sort routes by. */
 export type RouteSort = "price" | "latency" | "throughput";
 
-/** A further model that may serve a request. */
 export type ModelFallback = {
   readonly name: string;
   readonly param: string;

@@ -10,7 +10,6 @@ import type { Need } from "./route-needs.ts";
 
 const INPUT_CHARACTERS_MAX = 4096;
 
-/** The media type of each audio format. */
 export const AUDIO_TYPES = {
   mp3: "audio/mpeg",
   opus: "audio/opus",
@@ -92,7 +91,6 @@ function speechNeeds(body: SpeechBody): readonly Need[] {
   ];
 }
 
-/** Returns the name or the ID of a voice. */
 export function voiceOf({ voice: named }: SpeechBody): string {
   return typeof named === "string" ? named : named.id;
 }

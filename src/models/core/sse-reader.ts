@@ -6,7 +6,6 @@ import { eventTooLarge } from "./failed-usage.ts";
 
 export type TextFrame = { readonly name: string; readonly data: string };
 
-/** Splits a stream's bytes into frames. */
 export type FrameSource = {
   events(bytes: Uint8Array): readonly TextFrame[];
   flushEvents(): readonly TextFrame[];

@@ -3,7 +3,6 @@ import type { Usage } from "../../shared/usage.ts";
 
 const TOKENS_MAX = 1_000_000_000;
 
-/** Returns a token count, or null if invalid. */
 export function tokenCount(value: unknown): number | null {
   if (typeof value !== "number" || !Number.isSafeInteger(value)) return null;
   return value >= 0 && value <= TOKENS_MAX ? value : null;

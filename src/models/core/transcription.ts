@@ -51,7 +51,6 @@ export type TranscriptionBody = {
   readonly stream: boolean;
 };
 
-/** Parses a form or a JSON body. Returns 400 with `param` for an invalid or unknown field. */
 export function parseTranscriptionRequest(value: object): Result<ParsedInput<TranscriptionBody>> {
   const parsed = parseInput(transcriptionBody, value);
   if (!parsed.ok) return parsed;

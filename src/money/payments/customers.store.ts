@@ -15,7 +15,6 @@ export async function addCustomer(
     .run();
 }
 
-/** Returns an organization's name and creation time (Unix ms). */
 export async function readBuyer(
   db: D1Database,
   orgId: string,

@@ -8,7 +8,6 @@ import type { Result } from "../../shared/failure.ts";
 import type { PaymentRows } from "./purchase.ts";
 import type { Stripe } from "./stripe.ts";
 
-/** Calls to the wallet. They are retried if they fail. */
 export type PayingWallet = {
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
   setBack(back: PaymentRefunded): Promise<Result<null>>;

@@ -6,7 +6,6 @@ import type { Intent } from "./stripe-objects.ts";
 
 const CENT_MICROS = 10_000n;
 
-/** A captured payment, in whole cents. */
 export type Captured = {
   readonly receivedCents: number;
   readonly totalCents: number;

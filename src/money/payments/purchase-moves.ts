@@ -90,7 +90,6 @@ export function endPurchase(world: PaymentDeps, purchase: Purchase, ending: Endi
   return notifyWallet(world, after, { type: `purchase.${state}`, data: { code: error }, ending });
 }
 
-/** Closes an invoice whose amount differs from its purchase. */
 export function closeMismatched(
   world: PaymentDeps,
   purchase: Purchase,

@@ -127,7 +127,6 @@ export class PurchaseRunner {
     });
   }
 
-  /** Reads a payment's refunds. Returns false to retry. */
   readBack(paymentId: string): Promise<boolean> {
     return this.#chains.run(paymentId, () => syncRefunds(this.#world, paymentId));
   }

@@ -108,7 +108,6 @@ export const disputesSchema = listOf(
 export const invoicePaymentsSchema = listOf(z.object({ invoice: z.nullish(idOf) }));
 export const portalSchema = z.object({ url: z.string().check(z.regex(/^https?:\/\/\S{1,4000}$/)) });
 
-/** An event, used only for its IDs. */
 export const eventSchema = z.object({
   id,
   type: z.string().check(z.maxLength(100)),

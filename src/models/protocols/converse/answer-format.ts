@@ -5,7 +5,6 @@ import { answerToolName, formatOf } from "../../core/prompt.ts";
 import type { JsonObject, ChatCall } from "../../core/provider.ts";
 import { familyOf, forcingOf } from "./models.ts";
 
-/** The way to make a model follow `response_format`. */
 export type AnswerFormat =
   | { readonly kind: "text" }
   | { readonly kind: "schema"; readonly output: JsonObject }

@@ -4,7 +4,6 @@ import type { Tool, Tools } from "../../core/tools.ts";
 import type { AnswerFormat } from "./answer-format.ts";
 import { familyOf, forcingOf } from "./models.ts";
 
-/** A request's tools, and their effect on its other fields. */
 export type ToolFields = {
   readonly toolConfig?: JsonObject;
   /**

@@ -4,7 +4,6 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { AnswerFormat } from "./answer-format.ts";
 import { familyOf } from "./models.ts";
 
-/** Request fields that depend on the model. */
 export type ModelFields = {
   readonly inference: JsonObject;
   readonly additional: JsonObject;

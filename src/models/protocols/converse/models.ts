@@ -1,7 +1,6 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import type { HostTag } from "../../core/built-in.ts";
 
-/** A model's family, which determines the request's fields. */
 export type Family = "claude" | "nova" | "gpt_oss" | "gpt" | "mistral" | "other";
 
 const FAMILIES: readonly (readonly [RegExp, Family])[] = [
@@ -12,7 +11,6 @@ const FAMILIES: readonly (readonly [RegExp, Family])[] = [
   [/\bmistral\./, "mistral"],
 ];
 
-/** Returns the family of `anthropic.claude-…`, `eu.amazon.nova-…` and so on. */
 export function familyOf(model: string): Family {
   return FAMILIES.find(([pattern]) => pattern.test(model))?.[1] ?? "other";
 }

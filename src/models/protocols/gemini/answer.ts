@@ -68,7 +68,6 @@ function saidIn({
   return [{ kind: "call", id, name, arguments: given, ...(thoughtSignature !== "" && { more }) }];
 }
 
-/** Converts generateContent's response to a chat completion. Returns null if invalid. */
 export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { isBlocked, candidates, usage } = answerOf(raw);
   if (isBlocked) {

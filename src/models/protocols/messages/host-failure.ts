@@ -28,7 +28,6 @@ const complaint = shape({
 });
 const LIMITS = ["requests", "tokens", "input-tokens", "output-tokens"];
 
-/** Returns the failure of a response outside 2xx. */
 export function messagesFailure(
   status: number,
   headers: Headers,

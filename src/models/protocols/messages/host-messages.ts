@@ -105,7 +105,6 @@ function textBlocks(text: string, isMarked = false): Block[] {
   return text.trim() === "" ? [] : [{ type: "text", text, ...(isMarked && CACHE_MARK) }];
 }
 
-/** Reports whether a block is a thought. */
 export function isThinking(block: JsonObject | undefined): boolean {
   const { type } = block ?? {};
   return type === "thinking" || type === "redacted_thinking";

@@ -13,7 +13,6 @@ import { annotationsOf, logprobsOf } from "./client-response-object.ts";
 import type { OutputItem } from "./client-response-object.ts";
 import type { Origin } from "./client-tools.ts";
 
-/** Options that determine the items of a response. */
 export type OutputOptions = {
   readonly shown: VisibleOutput;
   readonly origins: ReadonlyMap<string, Origin>;

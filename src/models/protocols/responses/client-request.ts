@@ -308,7 +308,6 @@ function between(least: number, most: number) {
 const LEFT_OUT = ["prompt_cache_options", "max_tool_calls"];
 const MISSED_BY_NOBODY: ReadonlySet<string> = new Set(["client_metadata", "stream_options"]);
 
-/** Returns the dropped fields to report. */
 export function ignoredFields(value: JsonObject): readonly string[] {
   const unknown = Object.keys(value).filter(
     (field) => !Object.hasOwn(responsesBody.shape, field) && !MISSED_BY_NOBODY.has(field),

@@ -28,7 +28,6 @@ export type TextPart = {
 export type RefusalPart = { readonly type: "refusal"; readonly refusal: string };
 export type SummaryPart = { readonly type: "summary_text"; readonly text: string };
 
-/** The purpose of a text. */
 export type Phase = "commentary" | "final_answer";
 
 type ItemStatus = "in_progress" | "completed" | "incomplete";

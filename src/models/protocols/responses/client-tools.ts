@@ -58,7 +58,6 @@ const SERVED = new Map<unknown, z.ZodMiniType<Served>>([
   ["namespace", namespaceTool],
 ]);
 
-/** A tool in `tools` or `additional_tools`. */
 export const tool: z.ZodMiniType<JsonObject> = otherTool.check(
   z.superRefine((value, context) => {
     const parsed = z.safeParse(SERVED.get(value.type) ?? otherTool, value, { error: () => "" });

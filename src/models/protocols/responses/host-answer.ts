@@ -12,7 +12,6 @@ import { itemsIn, partsIn } from "./raw.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
 
-/** Converts a response to a chat completion. Returns null if invalid. */
 export function responsesAnswer(
   raw: RawResponse,
   secret: string | undefined,
@@ -41,7 +40,6 @@ export function responsesAnswer(
   return completionOf([[...output, { kind: "finish", reason: finish }]], usage);
 }
 
-/** Reads a native response. Returns null if invalid. */
 export function nativeAnswer(
   raw: RawResponse,
   secret: string | undefined,

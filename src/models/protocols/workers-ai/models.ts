@@ -31,7 +31,6 @@ const FAMILIES: readonly Family[] = [
 
 const PLAIN: Family = { pattern: /^/ };
 
-/** Returns the family of a model, such as `@cf/openai/gpt-oss-120b`. */
 export function familyOf(model: string): Family {
   return FAMILIES.find((family) => family.pattern.test(model)) ?? PLAIN;
 }
