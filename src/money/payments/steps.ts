@@ -291,8 +291,9 @@ type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
 /** Handles a Stripe error about a deleted customer or card, or about our invalid request. */
 function refusedByCustomer(world: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
-  if (refusal.error.code !== "resource_missing")
+  if (refusal.error.code !== "resource_missing") {
     return declineAsMisconfigured(world, purchase, refusal);
+  }
   if (refusal.error.param !== "customer") return forgetCard(world, purchase);
   const { rows } = world;
   const head = rows.head();
