@@ -1,3 +1,4 @@
+import { networkOf } from "../shared/network.ts";
 import type { Context } from "hono";
 import * as z from "zod/mini";
 import { fail } from "../shared/http/context.ts";
@@ -84,7 +85,7 @@ export async function limitFailedLogins<T>(
   ask: () => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const pace = Isolate.of(c.var.config).get(makePace);
-  const address = c.req.header("cf-connecting-ip") ?? "";
+  const address = networkOf(c.req.header("cf-connecting-ip") ?? "");
   const nowMs = now(c.env);
   const retryAfterMs = pace.waitMs(address, nowMs);
   if (retryAfterMs > 0) {

@@ -1,5 +1,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { openKnown, sayAsPeer } from "./peer-client.ts";
+import { mintId } from "../../src/shared/id.ts";
+import { forwardBody } from "../../src/accounts/keys/forward-format.ts";
+import { verifySession } from "../../src/accounts/keys/session-token.ts";
+import { keySecrets } from "../keys/key-fixture.ts";
+import { send } from "./client.ts";
+import { mint } from "./session-client.ts";
+import { deliver, openKnown, sayAsPeer, signed } from "./peer-client.ts";
 import type { KnownAccount } from "./peer-client.ts";
 
 let account: KnownAccount;
@@ -7,6 +13,7 @@ beforeAll(async () => {
   account = await openKnown();
 });
 
+const FORWARD = "/internal/v1/forward";
 const CALL = { method: "POST", path: "/v1/users", query: "", headers: {}, body: "e30=" };
 
 describe("an invalid forwarded request", () => {
@@ -22,5 +29,34 @@ describe("an invalid forwarded request", () => {
       status: 200,
       body: { ok: false, failure: { kind: "internal" } },
     });
+  });
+});
+
+/** Asks home for a session's request, as the other region does. */
+async function forward(token: string, method: string, path: string, sent: object | null) {
+  const verified = await verifySession(token, keySecrets());
+  const called = { keyHash: account.hash, ...(verified !== null && { shown: verified.shown }) };
+  const body = sent === null ? null : new TextEncoder().encode(JSON.stringify(sent)).toBase64();
+  const headers = { "content-type": "application/json" };
+  const message = forwardBody({ method, path, query: "", headers, body, called });
+  const requestId = mintId("req_", Date.now());
+  const text = JSON.stringify({ v: 1, ...message });
+  const reply = await deliver(await signed({ path: FORWARD, body: text, requestId }));
+  return (await reply.json<{ status: number }>()).status;
+}
+
+describe("a session's forwarded requests", () => {
+  it.each([
+    ["POST", "/v1/holds", { amount_dollars: 0.01, pays: "quota", description: "a search" }],
+    ["GET", "/v1/balance", null],
+  ] as const)("count in its requests per minute: %s %s", async (method, path, sent) => {
+    const { token } = await mint(account.key, { rpm_limit: 3 });
+    const limited: boolean[] = [];
+    for (let n = 0; n < 4; n++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      limited.push((await forward(token, method, path, sent)) === 429);
+    }
+    expect(limited).toEqual([false, false, false, true]);
+    expect((await send("/v1/balance", { key: token })).status).toBe(429);
   });
 });

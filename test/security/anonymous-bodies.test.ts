@@ -62,3 +62,20 @@ it.each(["", `v1=${TAG}`, `t=${nowS() - 400},v1=${TAG}`, `t=${nowS()}`, `t=${now
     expect([answer.status, seen.isRead]).toEqual([400, false]);
   },
 );
+
+it("gives all addresses of an IPv6 network one share of the memory", async () => {
+  const bindings = bindingsWith({}); // an isolate of its own
+  const end = Promise.withResolvers<void>();
+  const rejected: string[] = [];
+  const ask = async (address: string): Promise<void> => {
+    const headers = { ...fromPage(), "cf-connecting-ip": address };
+    const sent = { method: "POST", headers, body: slowBody(end.promise).stream, bindings };
+    if ((await send("/console/api/login/start", sent)).status === 503) rejected.push(address);
+  };
+  const many = Array.from({ length: 300 }, (_, n) => ask(`2001:db8:1:2::${n.toString(16)}`));
+  await expect.poll(() => rejected.length).toBeGreaterThan(150); // the network has half of 8 MiB
+  const others = Array.from({ length: 20 }, (_, n) => ask(`2001:db8:1:${n + 3}::1`));
+  end.resolve();
+  await Promise.all([...many, ...others]);
+  expect(rejected.filter((address) => !address.startsWith("2001:db8:1:2::"))).toEqual([]);
+});

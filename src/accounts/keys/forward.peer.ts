@@ -59,6 +59,7 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
   });
 }
 
+/** Counts the request of a session, because its home region counts the requests in all regions. */
 async function ofLiveSession(
   c: Context<AppEnv>,
   key: Key,
@@ -66,7 +67,7 @@ async function ofLiveSession(
 ): Promise<Result<Key>> {
   if (shown?.session === undefined) return success(key);
   const reached = await reachObject(
-    () => objectsOf(c.env).wallet(key.orgId).keyStanding(keyHash, shown),
+    () => objectsOf(c.env).wallet(key.orgId).keyStanding(keyHash, shown, false, true),
     { attemptsMax: 2, after: c.var.timers.after },
   );
   if (reached.unanswered) return refuse(reached.failure);

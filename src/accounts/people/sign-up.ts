@@ -1,3 +1,4 @@
+import { networkOf } from "../../shared/network.ts";
 import { hmacOf, sign } from "../keys/api-key.ts";
 import { assert } from "../../shared/assert.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -37,7 +38,7 @@ export async function signUp(
   if (rules.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (email === null) return refuse({ kind: "login_refused", why: "unproven" });
   const words = JSON.stringify([identity.realm, identity.issuer, identity.subject]);
-  const paced = await takeSignUpSlots(services, "address", network(address), words);
+  const paced = await takeSignUpSlots(services, "address", networkOf(address), words);
   if (!paced.ok) return paced;
   const person: Person = {
     id: mintId("per_", nowMs),
@@ -106,18 +107,4 @@ async function tagOf(
   const secret = keySecrets[0];
   assert(secret !== undefined, "a tag needs a secret");
   return (await sign(await hmacOf(secret), `sign-up ${region} ${label}`, text)).toHex();
-}
-
-/** Returns an IPv4 address, or the /64 network of an IPv6 address. */
-function network(address: string): string {
-  if (!address.includes(":")) return address;
-  const [head = "", tail] = address.split("::");
-  const before = head.split(":");
-  const after = tail === undefined ? [] : tail.split(":");
-  const missing = tail === undefined ? 0 : 8 - before.length - after.length;
-  const all = [...before, ...Array.from({ length: Math.max(0, missing) }, () => "0"), ...after];
-  return all
-    .slice(0, 4)
-    .map((part) => part.padStart(4, "0"))
-    .join(":");
 }

@@ -141,8 +141,8 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return applyKeyChange(this.#gate, (keys, tx) => keys.setSecrets(tx, keyHash, secrets, by));
   }
 
-  keyStanding(...[keyHash, shown, withSpend]: Parameters<Contract.WalletCalls["keyStanding"]>) {
-    return readKeyStatus(this.#gate, requestCredential(keyHash, shown), withSpend);
+  keyStanding(...[keyHash, shown, ...how]: Parameters<Contract.WalletCalls["keyStanding"]>) {
+    return readKeyStatus(this.#gate, requestCredential(keyHash, shown), ...how);
   }
 
   hold(

@@ -243,12 +243,13 @@ export type WalletCalls = OtherCalls & {
   setKeySecrets(keyHash: string, secrets: KeySecrets, by?: KeyRotation): Promise<Result<null>>;
   /**
    * Returns a key's limits and optionally its spend, without taking a slot. Fails with
-   * `invalid_api_key`.
+   * `invalid_api_key`. `isCounted` counts a request of the session, and fails with `rate_limited`.
    */
   keyStanding(
     keyHash: string,
     shown?: PresentedSecret,
     withSpend?: boolean,
+    isCounted?: boolean,
   ): Promise<Result<KeyStatus>>;
   /** Fails with `invalid_api_key` if the key was revoked since its admission. */
   hold(request: HoldRequest, keyHash?: string, shown?: PresentedSecret): Promise<Result<HoldGrant>>;

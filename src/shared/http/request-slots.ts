@@ -1,3 +1,4 @@
+import { networkOf } from "../network.ts";
 import type { Config } from "../config/config.ts";
 import { refuse } from "../failure.ts";
 import type { Result } from "../failure.ts";
@@ -60,7 +61,7 @@ export async function readAnonymous<T>(
 ): Promise<Result<T>> {
   const length = bodyLength(c);
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // the body isn't read
-  const address = c.req.header("cf-connecting-ip") ?? "";
+  const address = networkOf(c.req.header("cf-connecting-ip") ?? "");
   const rooms = Isolate.of(c.var.config).get(makeOpenRooms);
   const slot = rooms[room].take(NO_KEY, initialBodyBytes(length), c.var.startedMs, address);
   if (typeof slot === "string") return refuse({ kind: "overloaded" });

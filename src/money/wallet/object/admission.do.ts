@@ -141,14 +141,29 @@ export function placeHoldFor(
   });
 }
 
+/** Returns an active key. `isCounted` counts a request of its session. */
+function activeKey(
+  { keys }: Gate,
+  tx: Tx,
+  { keyHash, shown }: RequestCredential,
+  isCounted: boolean,
+): Result<ActiveKey> {
+  const refused = isCounted ? refuseSessionRate(tx, shown?.session) : null;
+  const live = refused ?? keys.live(tx, keyHash, shown);
+  if (isCounted && live.ok) countSessionRequest(tx, shown?.session);
+  return live;
+}
+
 export function readKeyStatus(
   gate: Gate,
-  { keyHash, shown }: RequestCredential,
+  called: RequestCredential,
   withSpend = false,
+  isCounted = false,
 ): Promise<Result<KeyStatus>> {
   const { keys } = gate;
+  const { keyHash, shown } = called;
   return decideFor(gate, keyHash, (tx) => {
-    const live = keys.live(tx, keyHash, shown);
+    const live = activeKey(gate, tx, called, isCounted);
     const requests = sessionRate(tx, shown?.session) ?? keys.standing(tx, keyHash, shown);
     if (!live.ok || requests === null) return live.ok ? unavailable() : live;
     const session = budgetOfSession(tx, shown?.session ?? null);
