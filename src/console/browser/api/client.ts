@@ -60,7 +60,7 @@ export async function call<C extends Call>(
       ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
     },
   });
-  return outcome as Outcome<Calls[C]["answer"]>;
+  return outcome;
 }
 
 /** Reads a file of this page's organization, without a time limit. */
