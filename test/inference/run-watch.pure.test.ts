@@ -82,7 +82,7 @@ const request = fc.record({
 });
 
 describe("a running request", () => {
-  it("ends within 15 s of a pause, with one question per 4 s for all of an isolate", async () => {
+  it("ends within 15 s of a pause, although an isolate asks for pauses only once per 4 s", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(request, { minLength: 1, maxLength: 8 }),
@@ -109,14 +109,14 @@ describe("a running request", () => {
     );
   });
 
-  it("asks nothing before it is 6 s old", async () => {
+  it("causes no question for pauses before it is 6 s old", async () => {
     const world = new World(0, () => 0);
     for (let at = 0; at < 50; at++) world.start(String(at), 5999);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(world.questions).toEqual([]);
   });
 
-  it("continues if no answer arrives, and asks again", async () => {
+  it("continues if a question for pauses gets no response, and the isolate asks again", async () => {
     const world = new World(0, (question) => (question < 3 ? 100_000 : 0));
     world.start("one", 120_000);
     await vi.advanceTimersByTimeAsync(11_500);
@@ -126,8 +126,8 @@ describe("a running request", () => {
   });
 });
 
-describe("the question to the home region", () => {
-  it("keeps the request's ID, key and session", () => {
+describe("a call to the home region about running requests", () => {
+  it("contains the request's ID, key and session", () => {
     const session = {
       id: "ses_1",
       madeAt: 1,

@@ -111,7 +111,7 @@ const world = fc.record({
 });
 
 describe("a hold for several models", () => {
-  it("covers the first model and every fallback that fits, and answers a retry alike", async () => {
+  it("covers the first model and every fallback that fits, and returns the same for a retry", async () => {
     /** Numbers of kept models, by those of dropped ones. */
     const seen = new Map<number, number>();
     const property = fc.asyncProperty(world, async ({ balance, budgets, offers }) => {
@@ -142,7 +142,7 @@ describe("a hold for several models", () => {
     expect(seen.size).toBeGreaterThan(2);
   });
 
-  it("drops a fallback whose model's budget is used up, and not the first model", async () => {
+  it("drops a fallback whose model's budget is used up, but not the first model", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 1000 });
     await limit(key, [{ amount: 0, models: ["b/*"] }]);
     const both = [candidate("a/one", CHEAP), candidate("b/one", CHEAP)];

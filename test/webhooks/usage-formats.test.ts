@@ -35,10 +35,10 @@ const step: fc.Arbitrary<Step> = fc.record({
   amount: fc.integer({ min: 0, max: 900_000 }),
 });
 
-describe.each(USAGE_FORMAT_NAMES)("a receiver of %s", (format) => {
+describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s", (format) => {
   const { open, settings, auth } = USAGE_RECEIVERS[format];
 
-  it("ends with exactly the charges after drops, repeats, replays and stalls", async () => {
+  it("gets exactly the charges despite drops, repeats, replays and stalls", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 12, maxLength: 30, size: "max" }),
@@ -81,7 +81,7 @@ describe.each(USAGE_FORMAT_NAMES)("a receiver of %s", (format) => {
     );
   });
 
-  it("gets its credential, which is stored encrypted and never returned", async () => {
+  it("gets its credential with each call, which is stored encrypted and never returned", async () => {
     receivers[HOST] = open().take;
     const hook = await made(HOST, { types, format, receiver: settings });
     const stub = stubOf(account.orgId);
@@ -99,7 +99,7 @@ describe.each(USAGE_FORMAT_NAMES)("a receiver of %s", (format) => {
     expect(JSON.stringify(texts)).not.toContain(settings.credential);
   });
 
-  it("gets requests in at most 100 rows per call", async () => {
+  it("gets at most 100 rows per call", async () => {
     const receiver = open();
     receivers[HOST] = receiver.take;
     await made(HOST, { types, format, receiver: settings });
@@ -112,7 +112,7 @@ describe.each(USAGE_FORMAT_NAMES)("a receiver of %s", (format) => {
     expect(to(HOST).length).toBe(format === "stripe_meter_events" ? 130 : 2);
   });
 
-  it("requires the type usage.settled, its settings and no others", async () => {
+  it("must have the type usage.settled, its settings and no others", async () => {
     const post = (body: object) =>
       ask("POST", "", { url: `https://${HOST}`, types, format, receiver: settings, ...body });
     const wrong: [object, string][] = [
@@ -162,7 +162,7 @@ describe.each(USAGE_FORMAT_NAMES)("a receiver of %s", (format) => {
   });
 });
 
-describe("stripe_meter_events", () => {
+describe("a webhook in the format stripe_meter_events", () => {
   const { open, settings } = USAGE_RECEIVERS.stripe_meter_events;
   const hook = (more: object = {}) =>
     made(HOST, { types, format: "stripe_meter_events", receiver: { ...settings, ...more } });
@@ -239,10 +239,10 @@ describe("stripe_meter_events", () => {
   });
 });
 
-describe("otlp", () => {
+describe("a webhook in the format otlp", () => {
   const { open, settings } = USAGE_RECEIVERS.otlp;
 
-  it("gets spans that follow the protocol, without content", async () => {
+  it("sends spans that follow the protocol, without content", async () => {
     receivers[HOST] = open().take;
     await made(HOST, { types, format: "otlp", receiver: settings });
     const stub = stubOf(account.orgId);
@@ -276,7 +276,7 @@ describe("otlp", () => {
     expect(second).not.toHaveProperty("parentSpanId");
   });
 
-  it("gets a span that joins the trace of the request", async () => {
+  it("sends a span that joins the trace of the request", async () => {
     receivers[HOST] = open().take;
     await made(HOST, { types, format: "otlp", receiver: settings });
     await credit(stubOf(account.orgId), 1_000_000);
