@@ -114,6 +114,8 @@ async function askInference(org: string): Promise<void> {
   await ask("POST /v1/audio/transcriptions", {
     body: { model: "sandbox/transcribe", file: "data:audio/wav;base64,UklGRgAAAABXQVZF" },
   });
+  const document = { type: "document_url", document_url: "https://example.com/invoice.pdf" };
+  await ask("POST /v1/ocr", { body: { model: "sandbox/ocr", document, pages: "0-1" } });
   await ask("POST /v1/embeddings", {
     body: { model: "embeddings/cheapest", input: ["a red fox"], dimensions: 4 },
   });

@@ -1,5 +1,6 @@
 import { imageBody } from "../../src/models/core/images.ts";
 import { moderationBody } from "../../src/models/core/moderation.ts";
+import { ocrBody } from "../../src/models/core/ocr.ts";
 import { rerankBody } from "../../src/models/core/rerank.ts";
 import { AUDIO_TYPES, speechBody } from "../../src/models/core/speech.ts";
 import { transcriptionBody } from "../../src/models/core/transcription.ts";
@@ -52,6 +53,14 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
     body: speechBody,
     files: Object.values(AUDIO_TYPES),
     events: media.speechEvent,
+    headers: PAID_HEADERS,
+    errors: PAID,
+  }),
+  "POST /v1/ocr": described("Reads the text of a document's pages as Markdown", {
+    200: media.readDocument,
+    description:
+      "As Mistral's OCR. `pages` is needed for a `document_url`. The charge is for the pages that the provider processed.",
+    body: ocrBody,
     headers: PAID_HEADERS,
     errors: PAID,
   }),

@@ -33,6 +33,13 @@ export const speechEvent = z.union([
   }),
   z.strictObject({ error: errorObject }),
 ]);
+const page = z.looseObject({ markdown: z.string() });
+export const readDocument = record("ReadDocument", {
+  pages: z.array(page).describe("In the provider's format."),
+  model: z.string(),
+  usage_info: z.strictObject({ pages_processed: count, doc_size_bytes: count.nullable() }),
+  usage: z.strictObject({ pages: count.describe("The billed pages."), ...costs }),
+});
 export const moderated = record("Moderated", {
   id: z.string(),
   model: z.string(),

@@ -73,6 +73,15 @@ export const KINDS = {
     units: ["request", "character"],
     parameters: ["voice", "response_format", "stream_format", "user"],
   },
+  ocr: {
+    does: "reads documents",
+    path: "/v1/ocr",
+    hasOutput: false,
+    hasInput: false,
+    units: ["request", "page"],
+    parameters: ["pages", "include_image_base64", "image_limit", "image_min_size", "user"],
+    isSlow: true,
+  },
 } as const satisfies Readonly<Record<string, KindRow>>;
 
 export type Kind = keyof typeof KINDS;

@@ -26,6 +26,7 @@ export const UNITS = [
   "search_unit",
   "image_token",
   "text_token",
+  "page",
 ] as const;
 export type Unit = (typeof UNITS)[number];
 export type UnitCounts = { readonly [U in CountedUnit]?: number };

@@ -32,6 +32,9 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/audio/transcriptions": [
     { model: "sandbox/transcribe", file: "data:audio/wav;base64,UklGRgAAAABXQVZF" },
   ],
+  "POST /v1/ocr": [
+    { model: "sandbox/ocr", document: { type: "image_url", image_url: "https://x.test/a.png" } },
+  ],
   "POST /v1/audio/speech": [{ model: "sandbox/speech", input: "Hello", voice: "alloy" }],
   "POST /v1/keys": [{ name: "made by a test" }, 201],
   "PATCH /v1/keys/:id": [{ name: "renamed by a test" }],

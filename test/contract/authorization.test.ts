@@ -181,6 +181,7 @@ it("every role may call every endpoint, except those in the table of roles", () 
     "/v1/models",
     "/v1/models/:id{.+}",
     "/v1/moderations",
+    "/v1/ocr",
     "/v1/rerank",
     "/v1/responses",
     "/v1/responses/:id{resp_\\w+}",

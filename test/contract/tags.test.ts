@@ -40,6 +40,7 @@ const STRICT: ReadonlySet<string> = new Set([
   "images",
   "transcriptions",
   "speech",
+  "ocr",
 ]);
 const LENIENT = DOOR_ROWS.filter((row) => !isStrict(row));
 

@@ -181,6 +181,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "models/core/transcription.ts PROMPT_CHARACTERS_MAX",
   ],
   "Characters of `input` per speech request": ["models/core/speech.ts INPUT_CHARACTERS_MAX"],
+  "Pages per OCR request": ["models/core/ocr.ts PAGES_MAX"],
   "Tags per request; bytes of a key or a value": [
     "shared/tags.ts TAGS_MAX",
     "shared/tags.ts TAG_BYTES_MAX",

@@ -36,6 +36,13 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK in the region %s", (region) =
     expect(types).toEqual(["transcript.text.delta", "transcript.text.done"]);
   });
 
+  it("reads a document", async () => {
+    const document = { type: "document_url", document_url: "https://example.com/a.pdf" };
+    const body = { model: "sandbox/ocr", document, pages: "0-1" };
+    const answer = await client().post<{ pages: { markdown: string }[] }>("/ocr", { body });
+    expect(answer.pages.map(({ markdown }) => markdown)).toEqual(["# Page 0", "# Page 1"]);
+  });
+
   it("speaks a text, also as events", async () => {
     const given = { model: "sandbox/speech", voice: "alloy", input: "Grüße" } as const;
     const file = await client().audio.speech.create({ ...given, response_format: "wav" });

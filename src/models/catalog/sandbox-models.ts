@@ -32,7 +32,7 @@ const ESTIMATE = 1;
 
 /**
  * The built-in models without a network: 1 micro-credit per input token, 2 per output token, 2,000
- * per search unit or image, 1,000 per moderation, 100 per second of audio, 10 per character of speech.
+ * per search unit, image or page, 1,000 per moderation, 100 per second of audio, 10 per character of speech.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>
@@ -63,5 +63,8 @@ export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ]),
   modelsOf("speech")("sandbox/speech", RELEASED, 8_192, [
     at("sandbox", "speech", { character: 10 }, EVERYWHERE),
+  ]),
+  modelsOf("ocr")("sandbox/ocr", RELEASED, 8_192, [
+    at("sandbox", "ocr", { page: 0.002 }, EVERYWHERE),
   ]),
 ];

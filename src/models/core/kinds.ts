@@ -7,6 +7,8 @@ import type { ImageBody } from "./images.ts";
 import type { InputKindOf } from "./input-kind.ts";
 import { MODERATION } from "./moderation.ts";
 import type { ModerationBody } from "./moderation.ts";
+import { OCR } from "./ocr.ts";
+import type { OcrBody } from "./ocr.ts";
 import { RERANK } from "./rerank.ts";
 import type { RerankBody } from "./rerank.ts";
 import { SPEECH } from "./speech.ts";
@@ -22,6 +24,7 @@ type Bodies = {
   readonly image: ImageBody;
   readonly transcription: TranscriptionBody;
   readonly speech: SpeechBody;
+  readonly ocr: OcrBody;
 };
 
 /** The size and route needs of a request, for each kind without output tokens. */
@@ -32,6 +35,7 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], Un
   image: IMAGES,
   transcription: TRANSCRIPTION,
   speech: SPEECH,
+  ocr: OCR,
 };
 
 /** A validated request in OpenAI's shape, with extra fields for other formats. */

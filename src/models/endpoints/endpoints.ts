@@ -5,6 +5,7 @@ import { embeddingsEndpoint } from "./embeddings.ts";
 import { imagesEndpoint } from "./images.ts";
 import { messagesEndpoint } from "./messages.ts";
 import { moderationsEndpoint } from "./moderations.ts";
+import { ocrEndpoint } from "./ocr.ts";
 import { rerankEndpoint } from "./rerank.ts";
 import { responsesEndpoint } from "./responses.ts";
 import { speechEndpoint } from "./speech.ts";
@@ -22,4 +23,5 @@ export const ENDPOINTS: readonly EndpointAdapter[] = [
   imagesEndpoint,
   transcriptionsEndpoint,
   speechEndpoint,
+  ocrEndpoint,
 ];

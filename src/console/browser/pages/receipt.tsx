@@ -24,6 +24,7 @@ const WORDS = {
   second: "seconds",
   request: "the request",
   search_unit: "search units",
+  page: "pages",
 } as const;
 const NOUNS: Readonly<Record<string, string>> = {
   image: "image",
@@ -31,6 +32,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   second: "second",
   request: "request",
   search_unit: "search unit",
+  page: "page",
 };
 
 export type Beside = readonly [newer: string | null, older: string | null];

@@ -86,6 +86,11 @@ const MISTRAL_AUDIO: readonly CatalogEntry[] = [
   ]),
 ];
 
+/** The day of the price replaces the unknown release. */
+const MISTRAL_OCR = modelsOf("ocr")("mistral/mistral-ocr-4-1", "2026-11-20", 4_096, [
+  november("mistral", "mistral-ocr-4-1", { page: 0.004 }, MISTRAL),
+]);
+
 /** A prompt above 200,000 tokens doubles all prices. */
 const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 200 } } as const;
 
@@ -254,6 +259,7 @@ export const OTHER_MAKERS_MODELS: readonly CatalogEntry[] = [
   ...MISTRAL_MODELS,
   MISTRAL_MODERATION,
   ...MISTRAL_AUDIO,
+  MISTRAL_OCR,
   ...XAI_MODELS,
   ...AMAZON_MODELS,
   ...COHERE_MODELS,

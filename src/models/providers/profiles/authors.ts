@@ -4,6 +4,7 @@ import { effort, THREE_EFFORTS } from "./effort.ts";
 import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, USUAL } from "./fields.ts";
 import { MODERATIONS } from "../../protocols/chat/moderation.ts";
 import { ranking } from "../../protocols/chat/rerank.ts";
+import { READING } from "../../protocols/chat/ocr.ts";
 import { MISTRAL_SPEAKING } from "../../protocols/chat/speech.ts";
 import { transcribing } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
@@ -47,6 +48,7 @@ export const MISTRAL: Profile = {
     moderation: MODERATIONS,
     transcription: transcribing({ streams: true }),
     speech: MISTRAL_SPEAKING,
+    ocr: READING,
   },
 };
 

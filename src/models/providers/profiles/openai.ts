@@ -2,6 +2,7 @@ import { LOW_IS_LEAST, REASONING_MODELS } from "../../protocols/responses/host-r
 import { DRAWING } from "../../protocols/chat/images.ts";
 import { MODERATIONS } from "../../protocols/chat/moderation.ts";
 import { ranking } from "../../protocols/chat/rerank.ts";
+import { READING } from "../../protocols/chat/ocr.ts";
 import { SPEAKING } from "../../protocols/chat/speech.ts";
 import { transcribing } from "../../protocols/chat/transcription.ts";
 import { effort, THREE_EFFORTS } from "./effort.ts";
@@ -71,6 +72,7 @@ export const GENERIC: Profile = {
     image: DRAWING,
     transcription: TRANSCRIPTIONS,
     speech: SPEAKING,
+    ocr: READING,
   },
 };
 

@@ -78,6 +78,7 @@ const METERS: Readonly<Record<What, readonly [meter: string, unit: string]>> = {
   character: ["Characters", "Characters"],
   second: ["Seconds", "Seconds"],
   search_unit: ["Search Units", "Units"],
+  page: ["Pages", "Pages"],
   request: ["Requests", "Requests"],
 };
 

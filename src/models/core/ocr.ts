@@ -1,0 +1,76 @@
+import * as z from "zod/mini";
+import { invalid, success } from "../../shared/failure.ts";
+import type { Result } from "../../shared/failure.ts";
+import { user } from "./core-request.ts";
+import { imageUrl } from "./image-url.ts";
+import { parseInput } from "./input-kind.ts";
+import type { InputKindOf, ParsedInput } from "./input-kind.ts";
+
+const PAGES_MAX = 1000;
+const RANGES = /^\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*$/;
+
+const url = imageUrl.check(z.minLength(1));
+const number = z.int().check(z.minimum(0));
+const pageNumber = number.check(z.maximum(99_999));
+export const ocrBody = z.strictObject({
+  model: z.string().check(z.minLength(1), z.maxLength(256)),
+  document: z.discriminatedUnion("type", [
+    z.strictObject({
+      type: z.literal("document_url"),
+      document_url: url,
+      document_name: z.optional(z.string().check(z.maxLength(256))),
+    }),
+    z.strictObject({
+      type: z.literal("image_url"),
+      image_url: z.union([url, z.strictObject({ url })]),
+    }),
+  ]),
+  pages: z.optional(
+    z.union([
+      pageNumber,
+      z.array(pageNumber).check(z.minLength(1), z.maxLength(PAGES_MAX)),
+      z.string().check(z.regex(RANGES, "must be page numbers such as '0-3,5'")),
+    ]),
+  ),
+  include_image_base64: z.optional(z.boolean()),
+  image_limit: z.optional(number),
+  image_min_size: z.optional(number),
+  user: z.optional(user),
+});
+
+export type OcrBody = Omit<z.infer<typeof ocrBody>, "pages" | "user"> & {
+  /** Page numbers from 0 without repetition. */
+  readonly pages: readonly number[];
+};
+
+/** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
+export function parseOcrRequest(value: object): Result<ParsedInput<OcrBody>> {
+  const parsed = parseInput(ocrBody, value);
+  if (!parsed.ok) return parsed;
+  const { pages: wanted, ...rest } = parsed.value.body;
+  if (wanted === undefined && rest.document.type === "document_url") {
+    return invalid("'pages' is missing. Name the pages to read, such as '0-3'.", "pages");
+  }
+  const pages = [...new Set(numbersIn(wanted ?? 0))];
+  if (pages.length === 0 || pages.length > PAGES_MAX) {
+    return invalid(`'pages' must name 1 to ${PAGES_MAX} pages.`, "pages");
+  }
+  return success({ body: { ...rest, pages }, user: parsed.value.user });
+}
+
+/** Returns at most one number more than a request may have. */
+function numbersIn(pages: number | readonly number[] | string): readonly number[] {
+  if (typeof pages !== "string") return [pages].flat();
+  return pages.split(",").flatMap((range) => {
+    const [first = 0, last = first] = range.split("-").map(Number);
+    const length = Math.max(0, Math.min(last - first, PAGES_MAX) + 1);
+    return Array.from({ length }, (_, at) => first + at);
+  });
+}
+
+/** Reading of documents, billed by the page. Pages that a document lacks aren't charged. */
+export const OCR: InputKindOf<OcrBody, "page"> = {
+  size: ({ pages }) => ({ bound: 0, estimate: 0, likely: 0, units: { page: pages.length } }),
+  needs: () => [],
+  smaller: { advice: "ask for fewer pages or images.", param: "pages" },
+};

@@ -1,0 +1,27 @@
+import { NO_USAGE } from "../../../shared/usage.ts";
+import { objectOf } from "../../core/json-value.ts";
+import { shape } from "../../core/shape.ts";
+import { tokenCount } from "../../core/token-count.ts";
+import type { PlainCall } from "./profile.ts";
+
+const counted = shape({
+  usage_info: shape({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
+});
+
+/** POST /ocr of Mistral. */
+export const READING: PlainCall<"ocr"> = {
+  path: "/ocr",
+  request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),
+  answer: (raw) => {
+    const { pages } = raw;
+    if (!Array.isArray(pages) || !pages.every((page) => isPage(page))) return null;
+    const { pages_processed: page, doc_size_bytes } = counted(raw).usage_info;
+    const isCounted = page !== null && (page > 0 || pages.length === 0);
+    return { body: { pages, doc_size_bytes }, usage: isCounted ? { ...NO_USAGE, page } : null };
+  },
+};
+
+function isPage(page: unknown): boolean {
+  const { markdown } = objectOf(page);
+  return typeof markdown === "string";
+}
