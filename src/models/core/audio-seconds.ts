@@ -64,9 +64,9 @@ function formatRate(format: Uint8Array): number {
 }
 
 /**
- * Returns the duration in the header of FLAC or the last page of Ogg, or 0. FLAC that is written
- * into a pipe has no length there, so its bytes give the upper bound. Crafted silence lasts longer,
- * but its header could state any length anyway.
+ * Returns the duration in the header of FLAC or the last page of Ogg, or 0. FLAC written into a
+ * pipe has none there; its bytes give the upper bound. Crafted silence lasts longer, but its header
+ * could state any length anyway.
  */
 function lengthInHeader(bytes: Uint8Array): number {
   const view = viewOf(bytes);

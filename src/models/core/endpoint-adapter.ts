@@ -52,7 +52,7 @@ export type ParsedRequest = {
   readonly dropped: readonly string[];
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**
-   * Returns the client's name of a core field, or null if clients can't send it. Absent: the same
+   * Returns the client's name of a chat field, or null if clients can't send it. Absent: the same
    * name.
    */
   readonly paramOf?: (coreParam: string) => string | null;

@@ -25,9 +25,9 @@ export type ByteSource = {
 };
 
 /**
- * A response body that the runtime can buffer. The body is split into two streams. The runtime
- * drains one unread, so that one read of the other gets all data. A direct read of many bytes would
- * stall it.
+ * A response body that the runtime can buffer. It is split into two streams, and one is drained
+ * unread, so that one read of the other gets all data. A direct read of many bytes would stall the
+ * other stream.
  */
 export class GatheringBody implements ByteSource {
   #body: ReadableStream<Uint8Array>;

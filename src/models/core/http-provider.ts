@@ -108,7 +108,7 @@ type Post = {
   readonly body: OutgoingBody | OutgoingForm;
 };
 
-/** Sends a request without following redirects. The run's signal ends it. */
+/** Sends a request without following redirects, until the signal fires. */
 export async function post(
   call: ProviderCall,
   { url, headers, body }: Post,

@@ -135,7 +135,7 @@ class CallBlock extends Block {
 }
 
 /**
- * Writes the core's chunks as events of the Messages API, between message_start and message_delta
+ * Writes chat chunks as events of the Messages API, between message_start and message_delta
  * (platform.claude.com, streaming messages). Blocks are numbered without gaps, and one is open at a
  * time.
  */

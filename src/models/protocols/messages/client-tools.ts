@@ -78,7 +78,7 @@ function customProblem({ name, input_schema: schema }: Tool, at: number): Result
   return null;
 }
 
-/** Returns the core's tool fields. Client tools have no schema there. */
+/** Returns the tool fields of a chat request, which can't have tools that Anthropic defines. */
 export function toolsForCore(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const kept = withoutServerTools(body, losses.dropped);
   if (!kept.ok) return kept;

@@ -40,7 +40,7 @@ export function nativeRequest(
   };
 }
 
-/** Reports whether any cache mark, at any depth, lasts longer than five minutes. */
+/** Reports whether any `cache_control`, at any depth, lasts longer than five minutes. */
 export function keepsAnHour(body: JsonObject): boolean {
   return Object.entries(body).some(([field, value]) =>
     field === "cache_control" ? outlastsDefault(value) : marksHour(value),

@@ -19,7 +19,7 @@ const counts = shape({
 /**
  * Reads usage of /v1/messages. `input_tokens` excludes cache reads and writes; `output_tokens`
  * includes thinking. Returns null, to estimate usage, if a count is invalid. `asksHour`: the
- * request had a one-hour cache mark, so writes not reported as five minutes count as an hour.
+ * request asked to cache for an hour, so writes not reported as five minutes count as an hour.
  */
 export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   const read = counts(raw);

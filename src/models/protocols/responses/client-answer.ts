@@ -21,7 +21,7 @@ function ownPart({ id }: ResponseHead): string {
   return id.slice(RESPONSE_ID.length);
 }
 
-/** Converts the core's completion, or OpenAI's own response, to our response. */
+/** Converts a chat completion, or OpenAI's own response, to our response. */
 export function responseOf(
   answer: JsonObject,
   asking: ResponseContext,

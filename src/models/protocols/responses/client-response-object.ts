@@ -234,7 +234,7 @@ function tokenOf({ token, logprob, bytes }: JsonObject): TopLogprob {
   };
 }
 
-/** Converts `annotations` of the core to this format: only web citations. */
+/** Converts `annotations` of a chat completion to this format: only web citations. */
 export function annotationsOf(raw: unknown): UrlCitation[] {
   return listOf(raw)
     .filter(isObject)

@@ -72,11 +72,13 @@ export type Origin = {
   readonly name: string;
 };
 
-/** The tools of a request for the core, and their original names. */
+/** The tools as a chat request has them, and their original names. */
 export type Flattened = {
   readonly tools: readonly CoreTool[];
   readonly own: readonly JsonObject[];
-  /** Original names by the core's names. Missing ones are functions with the same name. */
+  /**
+   * Original names by the names in the chat request. Missing ones are functions with the same name.
+   */
   readonly origins: ReadonlyMap<string, Origin>;
   readonly left: readonly string[];
 };
