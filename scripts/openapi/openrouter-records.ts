@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { count, dollars, record, time } from "./fields.ts";
+import { skippedRoutes } from "./usage-records.ts";
 
 /** Records in the shapes that OpenRouter's clients read. */
 
@@ -87,6 +88,7 @@ const generationData = record("GenerationData", {
       is_byok: z.literal(false),
     }),
   ),
+  skipped: skippedRoutes,
   origin: z.literal(""),
   is_byok: z.literal(false),
   upstream_id: nothing,

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { SKIP_REASONS } from "../../src/shared/generation.ts";
 import { TOKEN_SUMS } from "../../src/shared/usage-sums.ts";
 import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
 import { micros, count, dollars, time, day, record } from "./fields.ts";
@@ -77,6 +78,9 @@ const failedAttempts = z
     }),
   )
   .describe("Routes that were asked before the one that served, in their order.");
+export const skippedRoutes = z
+  .array(z.strictObject({ route: z.string(), why: z.enum(SKIP_REASONS) }))
+  .describe("Routes that were not called, at most 16.");
 const since = z.number().nullable().describe("Milliseconds since the request came.");
 const attempts = z
   .array(
@@ -116,6 +120,7 @@ const money = {
   purpose: purpose.nullable().describe("The purpose of a captured hold; null for a model call."),
   quota_micro: micros.describe("The amount that only budgets and quotas count."),
   failed_attempts: failedAttempts,
+  skipped: skippedRoutes,
 };
 const answered = {
   model: z.string(),

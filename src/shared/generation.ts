@@ -43,6 +43,8 @@ export type Generation = {
   readonly estimated: boolean;
   readonly finishReason: string | null;
   readonly failed?: readonly FailedAttempt[];
+  /** The routes that were not called, at most `SKIPPED_MAX`. */
+  readonly skipped?: readonly SkippedRoute[];
   readonly tags?: Tags;
   /** The client's trace (`traceOf`). */
   readonly trace?: string;
@@ -52,6 +54,22 @@ export type Generation = {
   readonly purpose?: StoredPurpose;
 };
 
+/** Reasons why a request doesn't call a route. */
+export const SKIP_REASONS = [
+  "preference",
+  "max_price",
+  "parameter",
+  "policy",
+  "limit",
+  "cooldown",
+] as const;
+export const SKIPPED_MAX = 16;
+export type SkippedRoute = {
+  readonly route: string;
+  readonly why: (typeof SKIP_REASONS)[number];
+};
+
+const skippedSchema = z.object({ route: z.string(), why: z.enum(SKIP_REASONS) });
 export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
   route: z.string(),
   why: z.string(),
@@ -73,6 +91,7 @@ const ran = {
   estimated: z.boolean(),
   finishReason: z.nullable(z.string()),
   failed: z.exactOptional(z.array(attemptSchema)),
+  skipped: z.exactOptional(z.array(skippedSchema)),
   tags: z.exactOptional(z.record(z.string(), z.string())),
   trace: z.exactOptional(z.string()),
   warm: z.exactOptional(warmRouteSchema),

@@ -117,6 +117,7 @@ describe("GET /v1/generations", () => {
       purpose: null,
       quota_micro: 0,
       failed_attempts: [],
+      skipped: [],
       attempts: [],
       ...Object.fromEntries(SETTLED_ONLY.map((name) => [name, null])),
     });

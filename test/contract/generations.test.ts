@@ -47,6 +47,7 @@ describe("GET /v1/generations/{id}", () => {
       held_micro: expect.any(Number),
       absorbed_micro: 0,
       failed_attempts: [],
+      skipped: [],
       lines: [
         {
           what: "input",

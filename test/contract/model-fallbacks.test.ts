@@ -329,3 +329,44 @@ describe("a request with several models", () => {
     expect(dropped).toBeGreaterThan(0);
   });
 });
+
+async function skippedBy(key: string, fields: object) {
+  const { bindings } = world();
+  const response = await chat(key, { ...SAY, ...fields }, { bindings });
+  expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+  const id = response.headers.get("x-request-id") ?? "";
+  const data = await send(`/v1/generation?id=${id}`, { key: account.key });
+  const { skipped } = await receiptOf(response);
+  expect(await data.json()).toMatchObject({ data: { skipped } });
+  return skipped;
+}
+
+describe("a receipt's skipped routes", () => {
+  it.each<[object, object[]]>([
+    [{}, []],
+    [{ provider: { only: ["alpha"] } }, [{ route: "beta:one", why: "preference" }]],
+    [{ provider: { allow_fallbacks: false } }, [{ route: "beta:one", why: "preference" }]],
+    [
+      { models: ["m/two"], provider: { ignore: ["alpha", "beta"] } },
+      [{ route: "alpha:two", why: "preference" }],
+    ],
+  ])("list the routes that %j excludes", async (fields, expected) => {
+    expect(await skippedBy(account.key, fields)).toEqual(expected);
+  });
+
+  it("name a policy", async () => {
+    const { keyId, key } = await addKey(account.orgId, account.memberId);
+    const body = { policy: { allowed_providers: ["beta"] } };
+    const { bindings } = world();
+    await send(`/v1/keys/${keyId}`, { key: account.key, method: "PATCH", body, bindings });
+    expect(await skippedBy(key, {})).toEqual([{ route: "alpha:one", why: "policy" }]);
+  });
+
+  it("name the limit that doesn't cover a fallback model", async () => {
+    const skipped = await skippedBy(await keyWithBudget(150), { models: ["m/two"] });
+    expect(skipped).toEqual([
+      { route: "gamma:two", why: "limit" },
+      { route: "alpha:two", why: "limit" },
+    ]);
+  });
+});

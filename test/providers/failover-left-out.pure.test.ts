@@ -22,6 +22,15 @@ it("failover skips a disabled route for a minute, then calls it again", async ()
   expect(asked.calls.at(-1)).toBe("a");
 });
 
+it("failover reports the routes in cooldown, without the one that it calls nevertheless", async () => {
+  const two = routes([BAD_KEY], [GOOD]);
+  expect(await two.run()).toMatchObject({ value: { index: 1, skipped: [] } });
+  expect(await two.run()).toMatchObject({ value: { index: 1, skipped: [0] } });
+  const besides = routes([BUSY, GOOD], [BAD_KEY]);
+  await besides.run();
+  expect(await besides.run()).toMatchObject({ value: { index: 0, skipped: [1] } });
+});
+
 it("failover returns upstream_error without an attempt if every route is disabled", async () => {
   const { asked, run } = routes([BAD_KEY]);
   await run();

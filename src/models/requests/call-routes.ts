@@ -5,7 +5,7 @@ import type { ProviderFailure, FailedUsage } from "../core/provider.ts";
 import { failover, failureReason } from "../routing/failover.ts";
 import type { ActiveRoute, FailoverOptions, FailoverResult } from "../routing/failover.ts";
 import { routeName } from "../routing/route-health.ts";
-import type { FailedAttempt } from "../../shared/generation.ts";
+import type { FailedAttempt, SkippedRoute } from "../../shared/generation.ts";
 import { withClientParam } from "./bound-request.ts";
 import { useOption } from "./model-options.ts";
 import { EXCEPTION, chargeFor, unseenCharge, markOpen, withCharge } from "./charge.ts";
@@ -54,8 +54,21 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
     return { ok: false, ended: unanswered(run, run.timer.halted ?? failure, last) };
   }
   dropBody(run);
+  noteSkipped(run, routes, served.value);
   const { answer } = served.value;
   return { ok: true, route: servingRoute(run, served.value, routes), answer };
+}
+
+function noteSkipped(
+  { progress }: Run,
+  routes: readonly PaidRoute[],
+  { skipped }: Pick<FailoverResult, "skipped">,
+): void {
+  const names = skipped.flatMap((index) => routes[index]?.route ?? []);
+  const more = names.map(({ provider, upstreamId }): SkippedRoute => {
+    return { route: routeName(provider, upstreamId), why: "cooldown" };
+  });
+  if (more.length > 0) progress.skipped = [...progress.skipped, ...more];
 }
 
 /** A client that disconnects pays for the work of the route that last received its request. */

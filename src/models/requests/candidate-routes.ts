@@ -2,6 +2,7 @@ import type { Model, Route } from "../catalog/model.ts";
 import { priceAt } from "../catalog/price.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
+import type { SkippedRoute } from "../../shared/generation.ts";
 import type { Price } from "../../shared/usage.ts";
 import type { MaxPrice, RoutePreferences, RouteSort } from "../core/routing-preferences.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
@@ -23,6 +24,7 @@ export type RouteChoice = {
 export type RouteRule = {
   readonly param: string;
   readonly problem: string;
+  readonly why: SkippedRoute["why"];
   readonly allows: (route: Route) => boolean;
 };
 
@@ -83,17 +85,27 @@ function unknownProvider({
   return null;
 }
 
+/** Returns the reason why a request doesn't use a route. */
+export function skipReason(route: Route, choice: RouteChoice | null): SkippedRoute["why"] {
+  if (choice === null) return "parameter";
+  const rule = rulesOf(choice).find(({ allows }) => !allows(route));
+  if (rule !== undefined) return rule.why;
+  return choice.preferences.allowsFallbacks ? "parameter" : "preference";
+}
+
 function rulesOf({ preferences, prompt }: RouteChoice): RouteRule[] {
   const { field, order, only, ignore, allowsFallbacks, maxPrice } = preferences;
   const rules: RouteRule[] = [
     {
       param: `${field}.only`,
       problem: "'only' lists none of them",
+      why: "preference",
       allows: ({ provider }) => only?.includes(provider) ?? true,
     },
     {
       param: "provider.ignore",
       problem: "'ignore' lists all of them",
+      why: "preference",
       allows: ({ provider }) => !ignore.includes(provider),
     },
   ];
@@ -101,6 +113,7 @@ function rulesOf({ preferences, prompt }: RouteChoice): RouteRule[] {
     rules.push({
       param: "provider.order",
       problem: "'order' lists none of them, and 'allow_fallbacks' is false",
+      why: "preference",
       allows: ({ provider }) => order.includes(provider),
     });
   }
@@ -108,6 +121,7 @@ function rulesOf({ preferences, prompt }: RouteChoice): RouteRule[] {
     rules.push({
       param: "provider.max_price",
       problem: "all cost more than 'max_price'",
+      why: "max_price",
       allows: (route) => isWithin(route, prompt, maxPrice),
     });
   }

@@ -23,6 +23,7 @@ import type {
 } from "./paid-request.ts";
 import { releaseHold } from "./settle.ts";
 import { routeName } from "../routing/route-health.ts";
+import { skippedByGrant } from "./skipped-routes.ts";
 
 const ATTEMPTS = 2;
 const POLICIES_MAX = 10_000;
@@ -41,7 +42,9 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
       progress.admitted = { ...progress.admitted, tokens };
     }
     decideStoring(run, result.value);
-    return success({ routes: paidFor(run, result.value) });
+    const routes = paidFor(run, result.value);
+    progress.skipped = skippedByGrant(run.request, result.value, routes);
+    return success({ routes });
   }
   services.callers.refused({ hash: caller.keyHash, shown: caller.shown }, result.failure);
   if (reached.unanswered) await releaseHold(run);

@@ -1,6 +1,6 @@
 import type { Failure, Result } from "../../shared/failure.ts";
 import type { Admitted, Caller } from "../../shared/caller.ts";
-import type { FailedAttempt } from "../../shared/generation.ts";
+import type { FailedAttempt, SkippedRoute } from "../../shared/generation.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
 import type { Reached } from "../../shared/reach-object.ts";
 import type { OverloadReason, Slot } from "../../shared/in-flight.ts";
@@ -137,6 +137,8 @@ type Progress = {
   keepHours: number;
   askedMs: number;
   attempts: readonly FailedAttempt[];
+  /** Routes of the hold or of the policies that are not called. */
+  skipped: readonly SkippedRoute[];
   told: Failure | null;
   /** Set while the response is stored. The slot stays taken until then. */
   keeping: Promise<void> | null;
@@ -159,6 +161,7 @@ export const NO_OPEN_CALL: Readonly<Progress> = {
   keepHours: 0,
   askedMs: 0,
   attempts: [],
+  skipped: [],
   told: null,
   keeping: null,
 };

@@ -6,6 +6,7 @@ import type { SettleAnswer } from "../../shared/contracts/wallet.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { routeName } from "../routing/route-health.ts";
 import { cacheSeconds } from "./affinity.ts";
+import { skippedRoutes } from "./skipped-routes.ts";
 import { storeResponse } from "./store-response.ts";
 import { EXCEPTION, withCharge } from "./charge.ts";
 import type {
@@ -218,5 +219,6 @@ function generationOf(run: Run, outcome: Charge): Generation {
     ...(run.request.trace !== undefined && { trace: run.request.trace }),
     ...warmRouteOf(run, outcome),
     ...failedBefore(run, outcome.route.failed),
+    ...skippedRoutes(run),
   };
 }

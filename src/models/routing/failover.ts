@@ -86,6 +86,11 @@ class AskingOrder {
     this.#health.released(this.#route, this.#pass);
   }
 
+  /** Returns the candidates in cooldown, without the one that was called nevertheless. */
+  skippedBut(called: number): readonly number[] {
+    return this.#skipped.map(({ index }) => index).filter((index) => index !== called);
+  }
+
   get waitMs(): number | null {
     return this.#waitMs === Infinity ? null : this.#waitMs;
   }
@@ -158,6 +163,8 @@ export type FailoverResult = {
   readonly index: number;
   readonly attempts: number;
   readonly failed: readonly FailedAttempt[];
+  /** Indexes of candidates that weren't called because of a cooldown. */
+  readonly skipped: readonly number[];
   readonly dropped: readonly string[];
   /** A stream begins with the events that the attempt has already read. */
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
@@ -221,7 +228,7 @@ export async function failover(
     );
     if (answer.kind !== "failure") {
       order.served();
-      return success({ ...requested, dropped, answer });
+      return success({ ...requested, skipped: order.skippedBut(turn.index), dropped, answer });
     }
     noteFailure(order, requested, answer.failure, options);
     const final = finalFailure(order, answer.failure);

@@ -147,6 +147,7 @@ function ticketOf(of: Generation): string {
       `Attempt ${i + 1}`,
       `${to} ${outcome} ${why ?? ""} ${status ?? ""} ${started_ms ?? "?"} to ${ended_ms ?? "?"} ms`,
     ]),
+    ...of.skipped.map(({ route: to, why }) => ["Skipped", `${to} ${why}`]),
   ];
   return facts
     .filter(([, what]) => what !== null)
@@ -156,8 +157,8 @@ function ticketOf(of: Generation): string {
 
 const OUTCOMES = { served: "served", failed: "failed", left: "client disconnected" } as const;
 
-function Attempts({ of: { attempts, duration_ms } }: { of: Generation }) {
-  if (attempts.length === 0) return null;
+function Attempts({ of: { attempts, skipped, duration_ms } }: { of: Generation }) {
+  if (attempts.length + skipped.length === 0) return null;
   const whole = Math.max(1, duration_ms ?? 0, ...attempts.map(({ ended_ms }) => ended_ms ?? 0));
   return (
     <div class="table">
@@ -183,6 +184,16 @@ function Attempts({ of: { attempts, duration_ms } }: { of: Generation }) {
               <td class="right number">
                 {started_ms === null || ended_ms === null ? "" : took(ended_ms - started_ms)}
               </td>
+            </tr>
+          ))}
+          {skipped.map(({ route: to, why }) => (
+            <tr key={to}>
+              <td>{to}</td>
+              <td>
+                <Badge tone="plain">skipped</Badge> <code class="small">{why}</code>
+              </td>
+              <td class="wide-only" />
+              <td />
             </tr>
           ))}
         </tbody>

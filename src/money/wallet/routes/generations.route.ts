@@ -289,6 +289,7 @@ function settledView(generation: GenerationRecord) {
     purpose: purpose === undefined ? null : purposeView(purpose),
     quota_micro: purpose?.charged ?? 0,
     failed_attempts: (generation.failed ?? []).map(({ route, why }) => ({ route, why })),
+    skipped: generation.skipped ?? [],
   };
 }
 
@@ -321,6 +322,7 @@ const UNSETTLED: { readonly [K in keyof ReturnType<typeof settledView>]: unknown
   purpose: null,
   quota_micro: 0,
   failed_attempts: [],
+  skipped: [],
 };
 
 function holdView(hold: HoldRecord, { orgId, home }: Pick<Caller, "orgId" | "home">): View {

@@ -19,8 +19,8 @@ type Rest = readonly [
   finishReason: string | null,
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
-  /** Units other than tokens. Also has the trace, because earlier releases ignore it here. */
-  counted?: (UnitCounts & Pick<Generation, "trace">) | null,
+  /** Units other than tokens. Also has other fields, because earlier releases ignore them here. */
+  counted?: (UnitCounts & Pick<Generation, "trace" | "skipped">) | null,
   tags?: Tags,
   purpose?: StoredPurpose | undefined,
 ];
@@ -60,7 +60,7 @@ function inOrder({ input, cached, cacheWrite, output, units }: Price): Price {
 }
 
 export function restOf(generation: Generation): string {
-  const { usage, failed, tags, trace, purpose } = generation;
+  const { usage, failed, tags, purpose } = generation;
   const hour = usage.cacheWriteHour ?? 0;
   const usual = [
     generation.streamed ? 1 : 0,
@@ -72,18 +72,28 @@ export function restOf(generation: Generation): string {
     generation.estimated ? 1 : 0,
     generation.finishReason,
   ] as const;
-  const units = countedOf(usage);
-  const counted = trace === undefined ? units : { ...units, trace };
+  const counted = countedOf(generation);
   const all = [...usual, hour, failed ?? null, counted, tags ?? {}, purpose] satisfies Rest;
   const given = [hour === 0 ? undefined : hour, failed, counted ?? undefined, tags, purpose];
   const last = given.findLastIndex((one) => one !== undefined);
   return JSON.stringify(all.slice(0, usual.length + last + 1));
 }
 
-function countedOf(usage: UnitCounts): UnitCounts | null {
+function countedOf({ usage, trace, skipped }: Generation): NonNullable<Rest[10]> | null {
   const counted = COUNTED_UNITS.filter((unit) => (usage[unit] ?? 0) > 0);
-  if (counted.length === 0) return null;
-  return Object.fromEntries(counted.map((unit) => [unit, usage[unit]]));
+  if (counted.length === 0 && trace === undefined && skipped === undefined) return null;
+  const units = Object.fromEntries(counted.map((unit) => [unit, usage[unit]]));
+  return { ...units, ...(trace !== undefined && { trace }), ...(skipped && { skipped }) };
+}
+
+/** Splits units from the other fields. */
+function splitExtra(extra: Rest[10]) {
+  const { trace, skipped, ...counted } = { ...extra };
+  const besides = {
+    ...(trace !== undefined && { trace }),
+    ...(skipped !== undefined && { skipped }),
+  };
+  return { counted, besides };
 }
 
 /** Makes the lines of a receipt add up. */
@@ -101,7 +111,7 @@ export function generationIn(row: {
   const rest = storedJson<Rest>(row.detail ?? "");
   const [streamed, cacheRead, cacheWrite, reasoning, firstByteMs, durationMs, ...more] = rest;
   const [estimated, finishReason, cacheWriteHour = 0, failed = null, extra, tags, purpose] = more;
-  const { trace, ...counted } = { ...extra };
+  const { counted, besides } = splitExtra(extra);
   const hasTags = Object.keys(tags ?? {}).length > 0;
   const input = row.prompt_tokens - cacheRead - cacheWrite;
   const output = row.completion_tokens;
@@ -118,7 +128,7 @@ export function generationIn(row: {
     finishReason,
     ...(failed !== null && { failed }),
     ...(hasTags && { tags }),
-    ...(trace !== undefined && { trace }),
+    ...besides,
     ...(purpose !== undefined && { purpose }),
   };
 }

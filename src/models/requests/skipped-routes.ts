@@ -1,0 +1,47 @@
+import { pricedModel } from "../catalog/price-lists.ts";
+import type { Route } from "../catalog/model.ts";
+import type { HoldGrant } from "../../shared/contracts/wallet.ts";
+import { SKIPPED_MAX } from "../../shared/generation.ts";
+import type { Generation, SkippedRoute } from "../../shared/generation.ts";
+import { routeName } from "../routing/route-health.ts";
+import { skipReason } from "./candidate-routes.ts";
+import { optionsOf } from "./model-options.ts";
+import type { PaidRequest, PaidRoute, Run } from "./paid-request.ts";
+
+const nameOf = ({ provider, upstreamId }: Route): string => routeName(provider, upstreamId);
+
+/** Returns the routes that a grant or a policy excludes. */
+export function skippedByGrant(
+  request: PaidRequest,
+  { routes: allowed, uncovered = [] }: HoldGrant,
+  paid: readonly PaidRoute[],
+): readonly SkippedRoute[] {
+  const all = optionsOf(request).flatMap(({ routes }) => routes);
+  if (all.length === paid.length) return [];
+  const left = new Set(paid.map(({ route }) => route));
+  return all.flatMap((route, at) => {
+    if (left.has(route)) return [];
+    const isDenied = allowed?.includes(at) === false && !uncovered.includes(at);
+    return { route: nameOf(route), why: isDenied ? "policy" : "limit" };
+  });
+}
+
+/**
+ * Returns the routes that a request didn't call. Routes that can't serve it are included only if
+ * the client chose among routes.
+ */
+export function skippedRoutes({ request, progress }: Run): Pick<Generation, "skipped"> {
+  const all = [...skippedByChoice(request), ...progress.skipped];
+  return all.length === 0 ? {} : { skipped: all.slice(0, SKIPPED_MAX) };
+}
+
+function skippedByChoice(request: PaidRequest): readonly SkippedRoute[] {
+  const { options, pricing } = request;
+  return optionsOf(request).flatMap(({ model, routes, choice = null }) => {
+    if (choice === null && options === undefined) return [];
+    const left = new Set(routes.map(nameOf));
+    return pricedModel(model, pricing)
+      .routes.filter((route) => !left.has(nameOf(route)))
+      .map((route) => ({ route: nameOf(route), why: skipReason(route, choice) }));
+  });
+}
