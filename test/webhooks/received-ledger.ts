@@ -1,7 +1,7 @@
 /** A batch as receivers get it. */
 export type UsageMessage = {
   readonly id: string;
-  readonly data: { readonly events: readonly UsageEvent[] };
+  readonly data: { readonly ledger_since: string; readonly events: readonly UsageEvent[] };
 };
 type UsageEvent = {
   readonly id: string;
@@ -13,9 +13,19 @@ type UsageEvent = {
 
 /** A receiver's copy of the ledger, as docs/webhooks.md says how to keep one: by event ID, in any order. */
 export class ReceivedLedger {
-  readonly #events = new Map<string, UsageEvent>();
+  /** Events of the newest ledger. */
+  #events = new Map<string, UsageEvent>();
+  #since = "";
+  /** Charges by request, of all ledgers. */
+  readonly charges = new Map<string, number>();
 
   add({ data }: UsageMessage): void {
+    for (const { kind, id, amount_micro: amount } of data.events) {
+      if (kind === "usage") this.charges.set(id, amount);
+    }
+    if (data.ledger_since < this.#since) return;
+    if (data.ledger_since > this.#since) this.#events = new Map();
+    this.#since = data.ledger_since;
     for (const event of data.events) this.#events.set(event.id, event);
   }
 

@@ -1,21 +1,24 @@
 import { evictDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Webhook } from "standardwebhooks";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/shared/clock.ts";
 import { admin, errorOf, openAccount } from "../contract/client.ts";
 import { effort } from "../effort.ts";
-import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
+import { credit, lose, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
 import { account, ask, deliveriesOf, made, object } from "./receivers.ts";
 import { receivers, to, useReceivers } from "./receivers.ts";
 import { charge, deliver } from "./stream-desk.ts";
+import { USAGE_RECEIVERS } from "./usage-receivers.ts";
 import { ReceivedLedger } from "./received-ledger.ts";
 import type { UsageMessage } from "./received-ledger.ts";
 
 useReceivers();
 
 const types = ["usage.settled"];
+const { open, settings } = USAGE_RECEIVERS.openmeter;
 const HOST = "usage.turnpike.dev";
 
 async function ledgerOf(stub: Stub): Promise<Map<number, number>> {
@@ -100,7 +103,10 @@ describe("a webhook receiver of usage.settled", () => {
               await object().health(); // only a running object can be evicted
               await evictDurableObject(object());
             } else {
-              const afterSeq = Math.floor(one.part * (await ledgerOf(stub)).size);
+              const got = books.rows();
+              let known = 0;
+              while (got.has(known + 1)) known++;
+              const afterSeq = Math.floor(one.part * known); // a replay of later rows would skip some
               await ask("POST", `/${hook.id}/replay`, { after_seq: afterSeq });
             }
           }
@@ -231,6 +237,57 @@ describe("a webhook receiver of usage.settled", () => {
     const books = new ReceivedLedger();
     for (const { body } of to(HOST)) books.add(JSON.parse(body) as UsageMessage);
     expect(books.rows()).toEqual(await ledgerOf(stub));
+  });
+});
+
+describe("a webhook receiver of usage.settled after a rebuild of the wallet", () => {
+  it.each([
+    ["whose rows were lost", true],
+    ["whose rows are still there", false],
+  ])("%s has the balance and each charge once", async (_, isLost) => {
+    receivers[HOST] = () => new Response("ok");
+    const start = Date.now();
+    setClock(start);
+    const stub = stubOf(account.orgId);
+    await made(HOST, { types });
+    const meter = open();
+    receivers["meter.turnpike.dev"] = meter.take;
+    await made("meter.turnpike.dev", { types, format: "openmeter", receiver: settings });
+    await credit(stub, 1000);
+    const user = { externalId: "ann" };
+    const first = await charge(stub, 7, {}, user);
+    await deliver(start + HOUR_MS);
+    valueOf(await stub.poke());
+    if (isLost) await lose(stub);
+    else {
+      await env.DB.prepare("UPDATE balances SET epoch = 'another' WHERE org_id = ?")
+        .bind(account.orgId)
+        .run();
+    }
+    setClock(start + 2 * HOUR_MS);
+    const rebuilt = await admin("POST", `/orgs/${account.orgId}/rebuild-wallet`);
+    expect([rebuilt.status, await rebuilt.json()]).toMatchObject([200, { credits_micro: 993 }]);
+    const second = await charge(stubOf(account.orgId), 5, {}, user);
+    await deliver(start + 3 * HOUR_MS);
+    const books = new ReceivedLedger();
+    for (const { body } of to(HOST).toReversed()) books.add(JSON.parse(body) as UsageMessage);
+    expect(books.sum()).toBe(988);
+    expect(books.charges).toEqual(
+      new Map([
+        [first, -7],
+        [second, -5],
+      ]),
+    );
+    expect(meter.rows).toEqual(
+      new Map([
+        [first, 7],
+        [second, 5],
+      ]),
+    );
+    const metered = to("meter.turnpike.dev").map(
+      ({ body }) => (JSON.parse(body) as object[]).length,
+    );
+    expect(metered).toEqual([1, 1]); // the first request isn't sent again
   });
 });
 

@@ -22,7 +22,11 @@ export function usageMessage(orgId: string, { from, rows }: StreamPage): UsageMe
     actor: SYSTEM,
     subject: orgId,
   };
-  const range = { first_seq: rows[0]?.firstSeq ?? from.seq, last_seq: last?.seq ?? from.seq };
+  const range = {
+    ledger_since: timestamp(from.madeAt),
+    first_seq: rows[0]?.firstSeq ?? from.seq,
+    last_seq: last?.seq ?? from.seq,
+  };
   return {
     id,
     body: JSON.stringify({ ...message, data: { ...range, events: rows.map(rowView) } }),
