@@ -21,7 +21,7 @@ const TREES: Readonly<Record<Exclude<Audience, "develop">, readonly Group[]>> = 
       "Build",
       ["streaming", "tools", "images", "structured-output", "prompt-caching", "media", "errors", "idempotency", "limits"],
     ],
-    ["Bill", ["keys", "spending", "end-users", "usage", "credits", "webhooks"]],
+    ["Bill", ["keys", "spending", "end-users", "usage", "credits", "billing", "webhooks"]],
     ["Organization", ["people", "regions", "console"]],
     ["Reference", ["models-and-prices", CHANGELOG, "status"]],
   ],

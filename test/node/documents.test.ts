@@ -11,6 +11,7 @@ import { examplesOf, pagePaths, readPage } from "../documents/pages.ts";
 import { runPage } from "../documents/run-page.ts";
 import type { Ran } from "../documents/run-page.ts";
 import { hasShape } from "../documents/shape.ts";
+import { serveMeters } from "../fakes/stripe-meters.ts";
 import { devPorts } from "./support/dev-ports.ts";
 import { startProgram } from "./support/program.ts";
 import type { Program } from "./support/program.ts";
@@ -21,9 +22,12 @@ const directory = mkdtempSync(path.join(tmpdir(), "turnpike-documents-"));
 let places: Parameters<typeof ensureDemo>[0];
 let adminToken: string;
 let dev: Program;
+let stripe: Awaited<ReturnType<typeof serveMeters>>;
 
 beforeAll(async () => {
   const { ports, variables } = await devPorts();
+  stripe = await serveMeters();
+  process.env["STRIPE"] = stripe.url;
   dev = startProgram(["scripts/dev.ts"], {
     ...variables,
     DEV_DIR: directory,
@@ -36,6 +40,7 @@ beforeAll(async () => {
   places = byRegion((name) => ({ name, url: `http://127.0.0.1:${ports[name]}/` }));
 }, PAGE_TIMEOUT_MS);
 afterAll(async () => {
+  stripe.close();
   dev.child.kill("SIGTERM");
   await dev.ended;
   removeDirectory(directory);

@@ -5,6 +5,9 @@ import { freePort } from "../../scripts/ports.ts";
 import * as calls from "../../src/money/payments/stripe-calls.ts";
 import { stripeOf } from "../../src/money/payments/stripe.ts";
 import type { Params, StripeCall } from "../../src/money/payments/stripe.ts";
+import { meteredOf, usageFormat } from "../../src/events/webhooks/usage-formats.ts";
+import { micros } from "../../src/shared/money.ts";
+import { GENERATION_RECORD } from "../fixtures/generation-record.ts";
 import { SELLING } from "../payments/selling.ts";
 
 /**
@@ -64,6 +67,8 @@ it.runIf(STRIPE_MOCK !== undefined)(
         CALLS.map(async (call) => [call.method, call.path, (await stripe.ask(call)).kind]),
       );
       expect(answers.filter(([, , kind]) => kind !== "done")).toEqual([]);
+      expect(await meterEvent(account.baseUrl, "")).toBe(200);
+      expect(await meterEvent(account.baseUrl, "&color=red")).toBe(400);
       const wrong = await stripe.ask(
         post("/v1/invoices/in_1/pay", { off_session: true, color: "red" }),
       );
@@ -73,3 +78,27 @@ it.runIf(STRIPE_MOCK !== undefined)(
     }
   },
 );
+
+/** Sends one request as a meter event, with more text at its end. Returns the status. */
+async function meterEvent(url: string, more: string): Promise<number> {
+  const row = {
+    id: "req_1",
+    kind: "usage" as const,
+    firstSeq: 1,
+    seq: 1,
+    amountMicro: micros(-7),
+    balanceMicro: micros(0),
+    createdAt: Date.now(),
+    reference: null,
+    request: GENERATION_RECORD,
+  };
+  const format = usageFormat("stripe_meter_events");
+  if (format === null) throw new Error("no format");
+  const settings = { eventName: "ai_usage" };
+  const { status } = await fetch(url + format.path, {
+    method: "POST",
+    headers: { "content-type": format.contentType, authorization: "Bearer sk_test_123456789" },
+    body: format.body(meteredOf([row], format, settings), settings) + more,
+  });
+  return status;
+}
