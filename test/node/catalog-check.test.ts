@@ -137,6 +137,79 @@ describe("the catalog check", () => {
   });
 });
 
+/** A row of each provider's list with every documented field, and the day that it ends. */
+const ROWS: Readonly<Record<string, readonly [row: Fields, ends: string | null]>> = {
+  openai: [
+    { id: "m", object: "model", created: 1, owned_by: "openai", shutdown_date: "2027-01-20" },
+    "2027-01-20",
+  ],
+  anthropic: [
+    {
+      id: "m",
+      type: "model",
+      display_name: "M",
+      created_at: "2026-02-19T00:00:00Z",
+      max_input_tokens: 1_000_000,
+      max_tokens: 64_000,
+      lifecycle: "deprecated",
+      deprecated_at: "2026-10-01T00:00:00Z",
+      retires_at: "2027-03-01T00:00:00Z",
+    },
+    "2027-03-01",
+  ],
+  google: [{ name: "models/m", inputTokenLimit: 1_048_576, outputTokenLimit: 65_536 }, null],
+  mistral: [
+    {
+      id: "m",
+      aliases: ["m-latest"],
+      max_context_length: 131_072,
+      deprecation: null,
+      deprecation_replacement_model: null,
+    },
+    null,
+  ],
+  groq: [{ id: "m", object: "model", active: true, context_window: 131_072 }, null],
+  deepseek: [{ id: "m", object: "model", owned_by: "deepseek" }, null],
+  together: [
+    {
+      id: "m",
+      context_length: 131_072,
+      pricing: { hourly: 0, input: 0.6, output: 0.6, base: 0, cached_input: null },
+    },
+    null,
+  ],
+  fireworks: [
+    { name: "m", contextLength: 131_072, deprecationDate: { year: 2027, month: 1, day: 2 } },
+    "2027-01-02",
+  ],
+  xai: [
+    {
+      id: "m",
+      aliases: [],
+      prompt_text_token_price: 20_000,
+      cached_prompt_text_token_price: 5000,
+      completion_text_token_price: 100_000,
+    },
+    null,
+  ],
+  cohere: [{ name: "m", context_length: 256_000, is_deprecated: false }, null],
+};
+
+describe("a provider's model list", () => {
+  it.each(PROVIDER_LISTS.map(({ provider }) => provider))(
+    "is read with every documented field: %s",
+    async (provider) => {
+      const list = PROVIDER_LISTS.find((one) => one.provider === provider);
+      const [row = {}, ends] = ROWS[provider] ?? [];
+      const page = provider === "together" ? [row] : { data: [row], models: [row] };
+      if (list === undefined) throw new Error(`no list of ${provider}`);
+      const [listed] = await readList(list, "key", async () => Response.json(page));
+      expect(listed?.names).toContain("m");
+      expect(listed).toMatchObject({ isRetired: false, ends });
+    },
+  );
+});
+
 describe("admin catalog check", () => {
   let ids: readonly string[] = IDS("openai");
   let seenKey = "";
