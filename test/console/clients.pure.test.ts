@@ -176,6 +176,7 @@ describe("the documentation's table of tested clients", () => {
     ["Anthropic SDKs", /^@anthropic-ai\/sdk\d?$/, "anthropic"],
     ["Claude Code", /^@anthropic-ai\/claude-code$/, null],
     ["Codex", /^@openai\/codex$/, null],
+    ["OpenRouter's SDKs", /^@openrouter\//, "openrouter"],
   ];
 
   it.each(ROWS)("contains the installed versions of %s", (row, js, python) => {
