@@ -200,7 +200,7 @@ describe("a provider's model list", () => {
     "is read with every documented field: %s",
     async (provider) => {
       const list = PROVIDER_LISTS.find((one) => one.provider === provider);
-      const [row = {}, ends] = ROWS[provider] ?? [];
+      const [row, ends] = ROWS[provider] ?? [{}, null];
       const page = provider === "together" ? [row] : { data: [row], models: [row] };
       if (list === undefined) throw new Error(`no list of ${provider}`);
       const [listed] = await readList(list, "key", async () => Response.json(page));
