@@ -8,6 +8,7 @@ import { isClosed, restoreOrganization } from "../accounts/people/closing.store.
 import { domainRecord, notifyOwners } from "../accounts/people/company.ts";
 import { mailSettings } from "../accounts/people/company-issuer.ts";
 import { findIssuer, removeIssuer } from "../accounts/people/company-issuer.store.ts";
+import { endKeys } from "../accounts/people/removal.ts";
 import { approveDomain, listDomains } from "../accounts/people/company.store.ts";
 import { endInvitation } from "../accounts/people/invitations.store.ts";
 import {
@@ -115,10 +116,12 @@ export async function postRestore(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const { id } = found.value;
-  const restored = await restoreOrganization(db, id, { actor, nowMs });
+  const { isRestored, keys } = await restoreOrganization(db, id, { actor, nowMs });
+  const ended = await endKeys(call, keys); // before the wallet admits keys again
+  if (!ended.ok) return ended;
   const followed = await tellClosing(call, id);
   if (!followed.ok) return followed;
-  if (!restored && (await isClosed(db, id))) {
+  if (!isRestored && (await isClosed(db, id))) {
     const message = "This organization was removed permanently, so it can't be restored.";
     return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
   }

@@ -4,6 +4,7 @@ import { now } from "../shared/clock.ts";
 import { SYSTEM } from "../shared/event.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
+import type { Result } from "../shared/failure.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import type { Series, WatchJob } from "../shared/contracts/metrics.ts";
@@ -12,8 +13,8 @@ import { wakePayers } from "../money/payments/payers.store.ts";
 import { sweepEvents } from "../money/payments/stripe-events.ts";
 import { stripeOf } from "../money/payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
-import { removeOrganization } from "../accounts/people/close-organization.ts";
-import { listDueRemovals } from "../accounts/people/closing.store.ts";
+import { removeOrganization, tellClosing } from "../accounts/people/close-organization.ts";
+import { listDueRemovals, listRestorable } from "../accounts/people/closing.store.ts";
 import { checkDomains } from "../accounts/people/company.ts";
 import { resealIssuers } from "../accounts/people/company-issuer.ts";
 import { eraseStale } from "../accounts/people/stale-data.store.ts";
@@ -106,7 +107,7 @@ export async function runScheduled(env: Env): Promise<void> {
   if (found !== null) await setGauges(env, found.series());
 }
 
-/** Removes organizations that were closed more than 7 days ago. One failure doesn't stop the others. */
+/** Repeats each closing in its wallet, and removes organizations that were closed more than 7 days ago. */
 async function removeClosed(env: Env, config: Config): Promise<void> {
   const { peers, region, keySecrets } = config;
   const objects = objectsOf(env);
@@ -119,13 +120,31 @@ async function removeClosed(env: Env, config: Config): Promise<void> {
     now: now(env),
     actor: SYSTEM,
   };
-  for (const orgId of await listDueRemovals(env.DB, services.now)) {
+  await forEachOrganization(
+    await listRestorable(env.DB),
+    "organization_not_closed", // its wallet didn't learn about the closing
+    (orgId) => tellClosing(services, orgId),
+  );
+  await forEachOrganization(
+    await listDueRemovals(env.DB, services.now),
+    "organization_not_removed",
+    (orgId) => removeOrganization(services, orgId),
+  );
+}
+
+/** One failure doesn't stop the others. */
+async function forEachOrganization(
+  ids: readonly string[],
+  warning: string,
+  act: (orgId: string) => Promise<Result<unknown>>,
+): Promise<void> {
+  for (const orgId of ids) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one after another bounds the calls
-      const removed = await removeOrganization(services, orgId);
-      if (!removed.ok) logWarning("organization_not_removed", { org_id: orgId });
+      const done = await act(orgId);
+      if (!done.ok) logWarning(warning, { org_id: orgId });
     } catch (error) {
-      logWarning("organization_not_removed", { org_id: orgId, reason: reasonOf(error) });
+      logWarning(warning, { org_id: orgId, reason: reasonOf(error) });
     }
   }
 }

@@ -1,10 +1,14 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { closeOrganization } from "../../src/accounts/people/closing.store.ts";
+import { eraseStale } from "../../src/accounts/people/stale-data.store.ts";
+import { SYSTEM } from "../../src/shared/event.ts";
 import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import { addKey, addMember, admin, chat, openAccount, send } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
+import { openKnown, sayAsPeer } from "../contract/peer-client.ts";
 import { Browser, inviteTo, signUp, someone, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
@@ -30,6 +34,13 @@ async function sweep(): Promise<void> {
   await runScheduled(env);
 }
 
+const forwardedRead = (path: string): object => ({
+  method: "GET",
+  path,
+  query: "",
+  headers: {},
+  body: null,
+});
 const READS = ["/v1/models", "/v1/balance", "/v1/key", "/v1/keys", "/v1/users", "/v1/sessions"];
 
 /** The statuses of a paid request and of reads with this key. */
@@ -94,6 +105,60 @@ describe("a closed organization", () => {
     expect((await restore(orgId)).status).toBe(200);
     expect(await organizationAfterLogin(stays)).toMatchObject({ id: orgId });
     expect(await organizationAfterLogin(left)).toBeNull();
+  });
+
+  it("keeps the logins of members who didn't log in for 90 days", async () => {
+    const ann = await signUp(issuer);
+    await ann.browser.people("POST", "/organization/team");
+    const orgId = ann.view.organization.id;
+    const stays = await joined(ann.browser);
+    expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
+    await eraseStale(env.DB, Date.now() + 100 * 86_400_000);
+    expect((await restore(orgId)).status).toBe(200);
+    expect(await organizationAfterLogin(stays)).toMatchObject({ id: orgId });
+  });
+
+  it("comes back without members who deleted their account, and revokes their keys", async () => {
+    const ann = await signUp(issuer);
+    await ann.browser.people("POST", "/organization/team");
+    const orgId = ann.view.organization.id;
+    const left = await joined(ann.browser);
+    const { key } = await addKey(orgId, left.id);
+    expect((await send("/v1/key", { key })).status).toBe(200);
+    expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
+    await left.browser.logIn(left.account);
+    expect((await left.browser.people("DELETE", "/me")).status).toBe(200);
+    expect((await restore(orgId)).status).toBe(200);
+    expect(await statusesOf(key)).toEqual(ALL(401));
+    const members = await (await admin("GET", `/orgs/${orgId}/members`)).text();
+    expect(members).toContain(ann.view.member.id);
+    expect(members).not.toContain(left.id);
+  });
+
+  it("returns 401 for reads that another region forwards", async () => {
+    const { hash, orgId } = await openKnown();
+    const statuses = async (): Promise<unknown[]> =>
+      Promise.all(
+        ["/v1/balance", "/v1/users", "/v1/key"].map(async (path) => {
+          const { body } = await sayAsPeer("forward", {
+            ...forwardedRead(path),
+            caller_key_hash: hash,
+          });
+          return (body as { status?: unknown }).status;
+        }),
+      );
+    expect(await statuses()).toEqual([200, 200, 200]);
+    await close(orgId);
+    expect(await statuses()).toEqual([401, 401, 401]);
+  });
+
+  it("is closed by the next sweep in a wallet that didn't learn about it", async () => {
+    const { orgId, key } = await openAccount();
+    const by = { actor: SYSTEM, memberId: null, nowMs: Date.now() };
+    expect(await closeOrganization(env.DB, orgId, by)).not.toBeNull();
+    expect((await send("/v1/balance", { key })).status).toBe(200);
+    await runScheduled(env);
+    expect(await statusesOf(key)).toEqual(ALL(401));
   });
 
   it("keeps an earlier suspension, and both steps appear as events", async () => {

@@ -43,7 +43,7 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
     called,
     isRead ? null : requestId,
   );
-  const key = identified.ok ? await ofLiveSession(c, identified.value, called) : identified;
+  const key = identified.ok ? await withStatus(c, identified.value, called) : identified;
   if (!key.ok && key.failure.kind === "conflict") return fail(c, key.failure);
   const response = key.ok
     ? await dispatched(c, request, {
@@ -59,15 +59,18 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
   });
 }
 
-/** Counts the request of a session, because its home region counts the requests in all regions. */
-async function ofLiveSession(
+/**
+ * Returns the key if its wallet admits it: the key object doesn't know closed organizations or ended sessions.
+ * Counts the request of a session, because its home region counts the requests in all regions.
+ */
+async function withStatus(
   c: Context<AppEnv>,
   key: Key,
   { keyHash, shown }: RequestCredential,
 ): Promise<Result<Key>> {
-  if (shown?.session === undefined) return success(key);
+  const isSession = shown?.session !== undefined;
   const reached = await reachObject(
-    () => objectsOf(c.env).wallet(key.orgId).keyStanding(keyHash, shown, false, true),
+    () => objectsOf(c.env).wallet(key.orgId).keyStanding(keyHash, shown, false, isSession),
     { attemptsMax: 2, after: c.var.timers.after },
   );
   if (reached.unanswered) return refuse(reached.failure);

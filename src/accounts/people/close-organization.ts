@@ -119,6 +119,7 @@ export async function removeOrganization(
 ): Promise<Result<null>> {
   const { db, wallet, deliveries, now: nowMs } = services;
   const keys = await eraseOrganization(db, orgId, nowMs);
+  if (keys === null) return success(null);
   const ended = await endKeys(services, keys);
   if (!ended.ok) return ended;
   // Webhooks and their deliveries are deleted.

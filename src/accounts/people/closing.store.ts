@@ -11,6 +11,9 @@ const RESTORABLE_MS = 7 * DAY_MS;
 export type ClosedPerson = { readonly memberId: string; readonly personId: string };
 
 const CLOSED = "SELECT closed_at FROM closed_organizations WHERE org_id = ?1";
+/** Members of an organization whose person deleted their account. */
+const ERASED_MEMBERS = `SELECT member_id FROM member_people JOIN people ON people.id = person_id
+  WHERE member_people.org_id = ?1 AND erased_at IS NOT NULL`;
 const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
 
 function closingEvent(
@@ -92,24 +95,36 @@ export async function closeOrganization(
   return found?.results[0]?.closed === 1 ? (persons?.results ?? []) : null;
 }
 
+type Restored = {
+  /** False if the organization isn't closed, or was removed. */
+  readonly isRestored: boolean;
+  /** The ended keys of members who deleted their account meanwhile, also on a repeat. */
+  readonly keys: readonly EndedKey[];
+};
+
 /**
- * Restores a closed organization with its members, invitations and earlier status. Returns false if it isn't
- * closed, or was removed.
+ * Restores a closed organization with its invitations and earlier status, and with its members, except those who
+ * deleted their account meanwhile.
  */
 export async function restoreOrganization(
   db: D1Database,
   orgId: string,
   { actor, nowMs }: { readonly actor: Actor; readonly nowMs: number },
-): Promise<boolean> {
+): Promise<Restored> {
   const open = `EXISTS (${CLOSED} AND restorable_until > ?2)`;
   const bound = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
-  const results = await db.batch([
+  const results = await db.batch<EndedKey>([
     bound(
       `UPDATE organizations SET status = (SELECT status FROM closed_organizations WHERE org_id = ?1)
        WHERE id = ?1 AND ${open}`,
     ),
     bound(
-      `UPDATE members SET removed_at = NULL WHERE org_id = ?1 AND removed_at = (${CLOSED}) AND ${open}`,
+      `UPDATE members SET removed_at = NULL WHERE org_id = ?1 AND removed_at = (${CLOSED}) AND ${open}
+         AND id NOT IN (${ERASED_MEMBERS})`,
+    ),
+    bound(
+      `UPDATE keys SET revoked_at = ?2 WHERE org_id = ?1 AND revoked_at IS NULL AND ${open}
+         AND member_id IN (${ERASED_MEMBERS})`,
     ),
     bound(
       `UPDATE invitations SET ended_at = NULL WHERE org_id = ?1 AND ended_at = (${CLOSED}) AND ${open}`,
@@ -129,8 +144,17 @@ export async function restoreOrganization(
     ),
     bound("DELETE FROM closed_organizations WHERE org_id = ?1 AND restorable_until > ?2"),
     closingEvent(db, orgId, { actor, nowMs, data: { closed: false } }),
+    db
+      .prepare(
+        `SELECT id AS keyId, hash AS keyHash, org_id AS orgId, scope, revoked_at AS revokedAt FROM keys
+         WHERE org_id = ?1 AND revoked_at IS NOT NULL AND member_id IN (${ERASED_MEMBERS})`,
+      )
+      .bind(orgId),
   ]);
-  return (results[5]?.meta.changes ?? 0) > 0;
+  return {
+    isRestored: (results[6]?.meta.changes ?? 0) > 0,
+    keys: results.at(-1)?.results ?? [],
+  };
 }
 
 /** An organization's state for its wallet, and its closing. Times are Unix ms. */
@@ -157,6 +181,17 @@ export async function isClosed(db: D1Database, orgId: string): Promise<boolean> 
 
 const REMOVED_MAX = 100;
 
+/** Returns organizations that are closed and can be restored, at most 1,000 with the newest first. */
+export async function listRestorable(db: D1Database): Promise<readonly string[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT org_id AS id FROM closed_organizations WHERE restorable_until IS NOT NULL
+       ORDER BY closed_at DESC LIMIT 1000`,
+    )
+    .all<{ id: string }>();
+  return results.map(({ id }) => id);
+}
+
 /** Returns closed organizations that can't be restored any more but aren't removed, the oldest first. */
 export async function listDueRemovals(db: D1Database, nowMs: number): Promise<readonly string[]> {
   const { results } = await db
@@ -170,17 +205,18 @@ export async function listDueRemovals(db: D1Database, nowMs: number): Promise<re
 }
 
 /**
- * Erases a closed organization's names and addresses, and ends its keys and webhooks, unless it can be
- * restored. Returns the ended keys, also on a repeat.
+ * Erases a closed organization's names and addresses, and ends its keys and webhooks. Returns the ended keys,
+ * also on a repeat, or null if the organization can still be restored.
  */
 export async function eraseOrganization(
   db: D1Database,
   orgId: string,
   nowMs: number,
-): Promise<readonly EndedKey[]> {
+): Promise<readonly EndedKey[] | null> {
   const isDue = `EXISTS (${CLOSED} AND coalesce(restorable_until, 0) <= ?2)`;
   const bound = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
-  const results = await db.batch<EndedKey>([
+  const results = await db.batch<EndedKey & { isDue: 0 | 1 }>([
+    bound(`SELECT ${isDue} AS isDue`),
     db
       .prepare(
         `UPDATE organizations SET status = 'suspended', name = 'Closed',
@@ -207,7 +243,7 @@ export async function eraseOrganization(
        WHERE org_id = ?1 AND revoked_at >= (${CLOSED}) AND ${isDue}`,
     ),
   ]);
-  return results.at(-1)?.results ?? [];
+  return results[0]?.results[0]?.isDue === 1 ? (results.at(-1)?.results ?? []) : null;
 }
 
 /** Records that a closed organization was removed completely. */

@@ -6,7 +6,10 @@ const INVITED_MS = 30 * DAY_MS;
 const LONE_MS = 90 * DAY_MS;
 const BATCH = 500;
 
-/** Erases addresses of ended invitations and inactive people without memberships, in batches. */
+/**
+ * Erases addresses of ended invitations and inactive people without memberships, in batches. A membership in
+ * an organization that can be restored counts.
+ */
 export async function eraseStale(db: D1Database, nowMs: number): Promise<void> {
   const lone = `SELECT id FROM people WHERE erased_at IS NOT NULL AND erased_at = ?1`;
   await db.batch([
@@ -22,7 +25,9 @@ export async function eraseStale(db: D1Database, nowMs: number): Promise<void> {
          WHERE id IN (SELECT id FROM people WHERE erased_at IS NULL AND created_at < ?2
            AND NOT EXISTS (SELECT 1 FROM identities WHERE person_id = people.id AND used_at >= ?2)
            AND NOT EXISTS (SELECT 1 FROM member_people JOIN members ON members.id = member_id
-             WHERE person_id = people.id AND removed_at IS NULL) LIMIT ${BATCH})`,
+             LEFT JOIN closed_organizations ON closed_organizations.org_id = members.org_id
+             WHERE person_id = people.id AND (removed_at IS NULL
+               OR (removed_at = closed_at AND restorable_until IS NOT NULL))) LIMIT ${BATCH})`,
       )
       .bind(nowMs, nowMs - LONE_MS),
     db
