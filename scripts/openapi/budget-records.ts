@@ -11,7 +11,7 @@ const budgetFields = {
     .string()
     .describe("`1m` to `1440m` for any so many minutes, `day`, `week`, `month` (UTC) or `total`."),
   models: z.array(z.string()).nullable().describe("Model IDs and `author/*`; null for all."),
-  on_exceeded: z.enum(["reject"]),
+  on_exceeded: z.enum(["reject", "pause"]),
   alert_at: z.number().nullable().describe("Fraction of the limit that emits `budget.alert`."),
 };
 

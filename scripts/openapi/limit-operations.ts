@@ -21,7 +21,8 @@ const pause = record("Pause", {
   reason: z.string(),
   until: time.nullable().describe("Null until someone ends it."),
   stop_running: z.boolean().describe("Whether running requests end within 15 s."),
-  source: z.enum(["member", "operator"]),
+  source: z.enum(["member", "operator", "budget"]),
+  budget_id: z.string().optional().describe("Set for a pause by a budget."),
   created_by: z.strictObject({ kind: z.string(), id: z.string().nullable() }),
   created_at: time,
 });

@@ -23,7 +23,8 @@ export type Budget = {
   readonly window: string;
   /** Model IDs and `author/*`; null counts all. */
   readonly models: readonly string[] | null;
-  readonly onExceeded: "reject";
+  /** Both reject requests while the limit is reached. `pause` also pauses the owner. */
+  readonly onExceeded: "reject" | "pause";
   readonly alertAt: number | null;
 };
 
@@ -68,7 +69,7 @@ const entry = z
         .array(z.string().check(z.regex(MODEL, "must be the ID of a model, or author/*")))
         .check(z.minLength(1), z.maxLength(MODELS_MAX)),
     ),
-    on_exceeded: z.optional(z.enum(["reject"])),
+    on_exceeded: z.optional(z.enum(["reject", "pause"])),
     alert_at: z.nullish(z.number().check(z.minimum(0), z.maximum(1))),
   })
   .check(
@@ -76,6 +77,10 @@ const entry = z
       (one) => amountsOf(one).length === 1,
       "must have one of limit_dollars, limit_tokens and limit_requests",
     ),
+    z.refine((one) => one.on_exceeded !== "pause" || !one.models, {
+      error: "can't be pause for a budget with models",
+      path: ["on_exceeded"],
+    }),
   );
 type BudgetFields = z.infer<typeof entry>;
 

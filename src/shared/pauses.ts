@@ -10,7 +10,7 @@ import { label } from "./label.ts";
 export const PAUSES_MAX = 1000;
 
 /** The party that paused. Each has its own pause of an owner. */
-export type PauseSource = "member" | "operator";
+export type PauseSource = "member" | "operator" | "budget";
 
 /** A pause of all new requests of an owner. Times are Unix ms. */
 export type Pause = BudgetOwner & {
@@ -21,6 +21,8 @@ export type Pause = BudgetOwner & {
   readonly until: number | null;
   /** Whether running requests end within 15 s. */
   readonly stopRunning?: true;
+  /** Set for a pause by a budget. */
+  readonly budgetId?: string;
   readonly createdBy: Actor;
   readonly createdAt: number;
 };
@@ -46,6 +48,7 @@ export function pauseView({ pause, name }: PauseWithOwner) {
     until: pause.until === null ? null : timestamp(pause.until),
     stop_running: pause.stopRunning === true,
     source: pause.source,
+    ...(pause.budgetId !== undefined && { budget_id: pause.budgetId }),
     created_by: { ...pause.createdBy },
     created_at: timestamp(pause.createdAt),
   };

@@ -8,6 +8,7 @@ import type { Moment } from "../rules/meter.ts";
 import type { Count, Meter } from "./budget-memory.do.ts";
 import { addEvent } from "./event-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
+import { pauseByBudget } from "./pauses.do.ts";
 
 export function crossingsOf(counts: readonly Count[]): Count[] {
   return counts.filter((count) => reaches(count, 1) || reaches(count, alertOf(count)));
@@ -25,9 +26,14 @@ export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): 
   for (const count of crossings) {
     const { meter, after } = count;
     if (reaches(count, alertOf(count))) emitAlert(tx, { meter, after, at });
-    if (reaches(count, 1)) emitReached(tx, { meter, left: 0, at });
+    if (!reaches(count, 1)) continue;
+    emitReached(tx, { meter, left: 0, at });
+    pauseByBudget(tx, meter);
   }
 }
+
+/** The part of a budget that may be left when a rejection pauses, so that one huge request can't. */
+const PAUSE_LEFT_MAX = 0.1;
 
 /** Emits an event, unless only open holds caused the rejection. */
 export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]): void {
@@ -38,6 +44,7 @@ export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]
   // Unused sessions aren't stored, so their events would be unlimited.
   if (meter === undefined || (meter.scope === "session" && meter.sinceMs === 0)) return;
   emitReached(tx, { meter, left: failure.left, at: tx });
+  if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseByBudget(tx, meter);
 }
 
 type Reached = { readonly meter: Meter; readonly left: number; readonly at: Moment };

@@ -1,4 +1,4 @@
-import type { BudgetOwner } from "../../../shared/budgets.ts";
+import type { Budget, BudgetOwner } from "../../../shared/budgets.ts";
 import { timestamp } from "../../../shared/clock.ts";
 import { SYSTEM } from "../../../shared/event.ts";
 import type { Actor } from "../../../shared/event.ts";
@@ -81,6 +81,21 @@ function missing(noun: string): Refusal {
   return refuse({ kind: "not_found", message: `No such ${noun}.` });
 }
 
+/** Pauses the owner of a used-up budget until a person ends the pause. */
+export function pauseByBudget(tx: Tx, { scope, subject, budget }: BudgetOwner & BudgetPart): void {
+  const { memory, nowMs: createdAt } = tx;
+  const { byName } = memory.pauses;
+  const owner = { scope, subject, source: "budget" } as const;
+  if (budget.onExceeded !== "pause" || byName.size >= PAUSES_MAX) return;
+  if (byName.has(pauseName(owner))) return;
+  const id = mintId("pau_", createdAt);
+  const reason = "A budget is used up";
+  const made = { until: null, createdBy: SYSTEM, createdAt, budgetId: budget.id };
+  store(tx, { ...owner, id, reason, ...made });
+}
+
+type BudgetPart = { readonly budget: Budget };
+
 function store(tx: Tx, pause: Pause): void {
   const { memory, sql, storage } = tx;
   const { id, scope, source, reason, until, createdBy: actor } = pause;
@@ -89,7 +104,15 @@ function store(tx: Tx, pause: Pause): void {
     putRule(sql, name, pause, nextRevision(tx));
     const end = until === null ? null : timestamp(until);
     const stops = pause.stopRunning === true;
-    const data = { scope, pause_id: id, source, reason, until: end, stop_running: stops };
+    const data = {
+      scope,
+      pause_id: id,
+      source,
+      reason,
+      until: end,
+      stop_running: stops,
+      ...(pause.budgetId !== undefined && { budget_id: pause.budgetId }),
+    };
     addEvent(tx, { type: "pause.created", actor, subject: eventSubject(tx, pause), data });
   });
   const others = [...memory.pauses.byName.values()].filter((one) => one.id !== id);

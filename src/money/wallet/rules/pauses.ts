@@ -8,7 +8,7 @@ import type { Pause, PauseSource } from "../../../shared/pauses.ts";
 export type Pauses = { readonly byName: ReadonlyMap<string, Pause>; readonly until: number };
 
 export const PAUSE_RULE = "pause\n";
-const SOURCES: readonly PauseSource[] = ["operator", "member"];
+const SOURCES: readonly PauseSource[] = ["operator", "member", "budget"];
 
 export function pauseName({
   scope,

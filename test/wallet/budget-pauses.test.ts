@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import { budgetsSchema } from "../../src/shared/budgets.ts";
+import type { Budget } from "../../src/shared/budgets.ts";
+import { SYSTEM } from "../../src/shared/event.ts";
+import { evict, gatedKey } from "./key-admissions-fixture.ts";
+import type { GatedKey } from "./key-admissions-fixture.ts";
+import { failureOf, holdOf, rowsOf, settle, valueOf } from "./wallet-desk.ts";
+
+const BUDGET: Budget = {
+  id: "lim_1",
+  unit: "dollars",
+  amount: 100,
+  window: "60m",
+  models: null,
+  onExceeded: "pause",
+  alertAt: null,
+};
+
+async function limitedKey(): Promise<GatedKey> {
+  const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+  valueOf(await key.stub.patchSettings({ budgets: [BUDGET] }));
+  return key;
+}
+
+async function ask(key: GatedKey, amount: number) {
+  const request = holdOf(amount, { keyId: key.booked.keyId });
+  return { request, held: valueOf(await key.stub.admitAndHold(key.hash, request)).held };
+}
+
+async function spend(key: GatedKey, amount: number): Promise<void> {
+  const { request, held } = await ask(key, amount);
+  valueOf(held);
+  valueOf(await settle(key.stub, request.id, amount));
+}
+
+const pausesOf = async ({ stub }: GatedKey) =>
+  valueOf(await stub.pauses(null)).map(({ pause }) => pause);
+
+describe("a budget with on_exceeded pause", () => {
+  it("pauses its owner when a charge reaches the limit, until a person ends the pause", async () => {
+    const key = await limitedKey();
+    await spend(key, 99);
+    expect(await pausesOf(key)).toEqual([]);
+    await spend(key, 1);
+    const [pause] = await pausesOf(key);
+    expect(pause).toMatchObject({ scope: "organization", source: "budget", budgetId: "lim_1" });
+    await evict(key);
+    expect(failureOf((await ask(key, 1)).held)).toMatchObject({ kind: "paused", until: null });
+    valueOf(await key.stub.patchSettings({ budgets: [{ ...BUDGET, amount: 200 }] }));
+    expect(failureOf((await ask(key, 1)).held)).toMatchObject({ kind: "paused" });
+    const ending = { id: pause?.id ?? "", source: "member", actor: SYSTEM } as const;
+    valueOf(await key.stub.endPause(ending));
+    valueOf((await ask(key, 1)).held);
+    const events = await rowsOf(key.stub, "SELECT data FROM events WHERE type = 'pause.created'");
+    expect(JSON.parse(String(events[0]?.["data"]))).toMatchObject({ budget_id: "lim_1" });
+  });
+
+  it.each([
+    ["pauses at a rejection with 10% left", 90, 1],
+    ["doesn't pause at a rejection with more left", 89, 0],
+  ] as const)("%s", async (_, spent, pauses) => {
+    const key = await limitedKey();
+    await spend(key, spent);
+    expect(failureOf((await ask(key, 1000)).held)).toMatchObject({ kind: "budget_exceeded" });
+    expect(await pausesOf(key)).toHaveLength(pauses);
+  });
+
+  it("doesn't pause if only open holds are in the way", async () => {
+    const key = await limitedKey();
+    await spend(key, 95);
+    valueOf((await ask(key, 4)).held);
+    expect(failureOf((await ask(key, 3)).held)).toMatchObject({ onlyHolds: true });
+    expect(await pausesOf(key)).toEqual([]);
+  });
+
+  it("can't have models", () => {
+    const budget = { limit_dollars: 1, window: "day", on_exceeded: "pause" };
+    const parse = (more: object) => budgetsSchema(8).safeParse([{ ...budget, ...more }]);
+    expect([parse({}).success, parse({ models: null }).success]).toEqual([true, true]);
+    expect(parse({ models: ["a/*"] }).error?.issues).toMatchObject([{ path: [0, "on_exceeded"] }]);
+  });
+});
+
+describe("a budget with on_exceeded reject", () => {
+  it("doesn't pause its owner", async () => {
+    const key = await limitedKey();
+    valueOf(await key.stub.patchSettings({ budgets: [{ ...BUDGET, onExceeded: "reject" }] }));
+    await spend(key, 100);
+    expect(failureOf((await ask(key, 1)).held)).toMatchObject({ kind: "budget_exceeded" });
+    expect(await pausesOf(key)).toEqual([]);
+  });
+});
