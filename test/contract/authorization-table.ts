@@ -10,11 +10,12 @@ import { ROUTES } from "../../src/routes.ts";
 import type { RouteRow } from "../../src/routes.ts";
 import { addKey, admin, chat, HELLO, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
+import { errorBody } from "./wire-schemas.ts";
 
 const SAY = { model: "sandbox/echo", messages: HELLO };
 const AMOUNT = { amount_dollars: 0.01, pays: "quota", description: "a search" };
 /** In a body, stands for a new key of the caller. */
-export const KEY_ID = "key_of_the_caller";
+const KEY_ID = "key_of_the_caller";
 const VECTOR = { model: "sandbox/embed", input: "Hello there" };
 
 /** Method, route as the table of paths has it, the roles that may, the status they get, a body. */
@@ -112,7 +113,7 @@ async function pauseOf(account: Account): Promise<string> {
   return (await made.json<{ id: string }>()).id;
 }
 
-export async function keyOf({ orgId, memberId }: Account): Promise<string> {
+async function keyOf({ orgId, memberId }: Account): Promise<string> {
   return (await addKey(orgId, memberId)).keyId;
 }
 
@@ -222,4 +223,35 @@ export async function ownId(row: Row, account: Account): Promise<string> {
 /** An id of the same kind that nothing has. */
 export function unknownId(row: Row): string {
   return namesTarget(row) ? (targetOf(row)?.unknown() ?? "") : "sandbox/echo";
+}
+
+/** Sends the call of a row. */
+export function ask(
+  [method, route, , , body]: Row,
+  key: string | undefined,
+  id: string,
+): Promise<Response> {
+  const isNamed = route.endsWith("/rotate") || route.endsWith("/purchases");
+  const headers = isNamed ? { "idempotency-key": crypto.randomUUID() } : {};
+  const ids = id.split(" ");
+  const path = route.replaceAll(/:\w+(\{.+\})?/g, () => ids.shift() ?? id);
+  const query = route === "/v1/generation" ? `?id=${id}` : "";
+  return send(path + query, { method, key, body, headers });
+}
+
+/** Replaces `KEY_ID` in the body by a new key of the account. */
+export async function withKey(row: Row, account: Account): Promise<Row> {
+  const [method, route, roles, status, body] = row;
+  if (body === undefined || Reflect.get(body, "id") !== KEY_ID) return row;
+  return [method, route, roles, status, { ...body, id: await keyOf(account) }];
+}
+
+/** Returns the status, and the code of an error. */
+export async function verdict(response: Response): Promise<readonly [number, string | null]> {
+  if (response.status < 400) {
+    await response.text(); // a response in pieces is charged at its end
+    return [response.status, null];
+  }
+  const { error } = errorBody.parse(await response.json());
+  return [response.status, error.code ?? error.type];
 }

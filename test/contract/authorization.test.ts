@@ -6,20 +6,20 @@ import {
   allowHolds,
   endUserOf,
   generationOf,
-  KEY_ID,
-  keyOf,
+  ask,
   namesTarget,
   OWN_ONLY,
   ownId,
   ROWS,
   unknownId,
+  verdict,
+  withKey,
 } from "./authorization-table.ts";
 import type { Row } from "./authorization-table.ts";
 import { addKey, addMember, admin, openAccount, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import { putInPlace, useStripe } from "../payments/fake-stripe.ts";
-import { errorBody } from "./wire-schemas.ts";
 
 /** Rows for `it.each`, under the name of their call. */
 const byName = (rows: readonly Row[]): readonly (readonly [string, Row])[] =>
@@ -59,41 +59,12 @@ beforeAll(async () => {
 
 beforeEach(() => putInPlace(stripe));
 
-function ask(
-  [method, route, , , body]: Row,
-  key: string | undefined,
-  id: string,
-): Promise<Response> {
-  const isNamed = route.endsWith("/rotate") || route.endsWith("/purchases");
-  const headers = isNamed ? { "idempotency-key": crypto.randomUUID() } : {};
-  const ids = id.split(" ");
-  const path = route.replaceAll(/:\w+(\{.+\})?/g, () => ids.shift() ?? id);
-  const query = route === "/v1/generation" ? `?id=${id}` : "";
-  return send(path + query, { method, key, body, headers });
-}
-
 /** An answer without what is its own: its request id, what is left of its key's minute, and the id that was asked for. */
 async function bare(response: Response, id = ""): Promise<object> {
   const own = /^x-(request-id$|ratelimit-)/;
   const headers = [...response.headers].filter(([name]) => !own.test(name));
   const body = (await response.text()).replace(id, "");
   return { status: response.status, headers, body };
-}
-
-/** Replaces `KEY_ID` in the body by a new key of the account. */
-async function withKey(row: Row, account: Account): Promise<Row> {
-  const [method, route, roles, status, body] = row;
-  if (body === undefined || Reflect.get(body, "id") !== KEY_ID) return row;
-  return [method, route, roles, status, { ...body, id: await keyOf(account) }];
-}
-
-async function verdict(response: Response): Promise<readonly [number, string | null]> {
-  if (response.status < 400) {
-    await response.text(); // a response in pieces is charged at its end
-    return [response.status, null];
-  }
-  const { error } = errorBody.parse(await response.json());
-  return [response.status, error.code ?? error.type];
 }
 
 it("the app serves exactly the paths of the route table below /v1, each with one kind of access", () => {
