@@ -178,6 +178,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     expect((await ask("POST", `/${id}/replay`, { after_seq: 0 })).status).toBe(202);
     await deliver(start + HOUR_MS);
     expect((await ask("POST", `/${id}/replay`, { after_seq: 0 })).status).toBe(202);
+    await deliver(start + 2 * HOUR_MS);
     await deliver(start + 25 * HOUR_MS);
     const late = await ask("POST", `/${id}/replay`, { after_seq: 0 });
     expect(await errorOf(late, 400)).toMatchObject({ param: "after_seq" });

@@ -39,6 +39,13 @@ export type StreamState = {
   readonly singles?: number;
   /** The time of the newest row that was sent. */
   readonly sentMs?: number;
+  /**
+   * The last row (`seq`, with its time `rowMs`) of a failed step that the receiver may have, and the time
+   * of the first attempt.
+   */
+  readonly unsure?:
+    | { readonly seq: number; readonly rowMs: number; readonly sinceMs: number }
+    | undefined;
 };
 
 export type DueDelivery = {

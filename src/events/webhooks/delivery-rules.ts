@@ -19,6 +19,8 @@ const PAUSE_MAX_MS = 15 * 60_000;
 const RETRY_AFTER_MAX_MS = 3_600_000;
 /** Ms of continuous failure after which a webhook is disabled. */
 const FAILING_MAX_MS = 5 * 86_400_000;
+/** The error of rows that the receiver may have, but would count again. */
+export const REPEAT_UNSAFE = "repeat_unsafe";
 /** Response bytes to store. */
 export const RESPONSE_BYTES_MAX = 1024;
 
@@ -47,7 +49,8 @@ export function disableReason(
   { failingSince, nowMs }: { readonly failingSince: number; readonly nowMs: number },
 ): "gone" | "failing" | null {
   if (attempt.status === 410) return "gone";
-  return nowMs - failingSince >= FAILING_MAX_MS ? "failing" : null;
+  const isOver = attempt.error === REPEAT_UNSAFE || nowMs - failingSince >= FAILING_MAX_MS;
+  return isOver ? "failing" : null;
 }
 
 /** Sends a message. Never throws and follows no redirects. */

@@ -48,7 +48,7 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
         webhook.id,
         JSON.stringify(webhook),
       );
-      const stream = streamAfter(before?.stream ?? null, webhook);
+      const stream = streamAfter(before, webhook);
       writeStream(sql, webhook.id, stream);
       // Without a position, a pending batch would block the queue.
       if (stream === null) {
@@ -68,10 +68,12 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
   });
 }
 
-/** A new stream starts at the time of the change. */
-function streamAfter(before: StreamState | null, webhook: Webhook): StreamState | null {
+/** A new stream starts at the time of the change. A person who enables a webhook allows repeats. */
+function streamAfter(before: Receiver | undefined, webhook: Webhook): StreamState | null {
   if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;
-  return { from: { sinceMs: webhook.changedAt }, ...before, nextAt: 0, idleMs: 0 };
+  const wasOff = (before?.webhook.disabledReason ?? null) !== null;
+  const kept = { ...before?.stream, ...(wasOff && { unsure: undefined }) };
+  return { from: { sinceMs: webhook.changedAt }, ...kept, nextAt: 0, idleMs: 0 };
 }
 
 export function writeStream(sql: SqlStorage, webhookId: string, stream: StreamState | null): void {

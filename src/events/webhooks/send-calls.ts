@@ -2,7 +2,7 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import type { Attempt } from "../../shared/contracts/deliveries.ts";
 import type { StreamedRow } from "../../shared/contracts/usage-stream.ts";
 import type { AttemptRecord } from "./attempt-rows.do.ts";
-import { attemptDelivery } from "./delivery-rules.ts";
+import { attemptDelivery, REPEAT_UNSAFE } from "./delivery-rules.ts";
 import { meteredOf, usageFormat } from "./usage-formats.ts";
 import { openSecrets, signatures, unsealSecret } from "./webhook-secrets.ts";
 import type { Webhook } from "./webhooks.store.ts";
@@ -10,11 +10,15 @@ import type { Webhook } from "./webhooks.store.ts";
 /** Calls of one message in progress at a time. */
 const CALLS_MAX = 5;
 
-/** A request to a receiver. `isTaken` reports whether an error means that it was received before. */
+/**
+ * A request to a receiver. `last` is its last row. `isTaken` reports whether an error means that it was
+ * received before.
+ */
 export type Call = {
   readonly url: string;
   readonly contentType: string;
   readonly body: string;
+  readonly last?: StreamedRow | undefined;
   readonly isTaken?: ((attempt: Attempt) => boolean) | null;
 };
 /** The decrypted secrets that sign a message, or the header with the receiver's credential. */
@@ -40,7 +44,13 @@ export function usageCalls(webhook: Webhook, rows: readonly StreamedRow[]): read
     const part = requests.slice(from, from + perCall);
     const isTaken = ({ status, answer }: Attempt): boolean =>
       part.length === 1 && (format.isRepeat?.(status, answer) ?? false);
-    calls.push({ url, contentType, body: format.body(part, settings), isTaken });
+    calls.push({
+      url,
+      contentType,
+      body: format.body(part, settings),
+      last: part.at(-1)?.row,
+      isTaken,
+    });
   }
   return calls;
 }
@@ -82,25 +92,58 @@ export const UNREADABLE: AttemptRecord = {
   headers: null,
 };
 
+/** The attempt at rows that the receiver may have, but no longer recognizes. */
+export const TOO_LATE: AttemptRecord = {
+  attempt: { ...UNREADABLE.attempt, error: REPEAT_UNSAFE },
+  headers: null,
+};
+
+/** `unsure` is the last row that a failed step may have delivered. */
+export type Sending = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
+
+/** A message's calls. `onTaken` gets the number of calls accepted so far. */
+export type Message = {
+  readonly eventId: string;
+  readonly calls: readonly [Call, ...Call[]];
+  readonly onTaken?: ((taken: number) => void) | undefined;
+};
+
 type Sender = {
   readonly keys: Keys;
   readonly eventId: string;
   readonly clock: Parameters<typeof attemptDelivery>[2];
 };
 
-/** Sends calls until one fails. Returns the failed or last attempt. */
+/**
+ * Sends calls in order, the first one alone, until one fails. Returns the first failed or last
+ * attempt. After each step, `onTaken` gets the number of calls that were accepted without a gap.
+ */
 export async function sendCalls(
-  [first, ...more]: readonly [Call, ...Call[]],
+  calls: readonly [Call, ...Call[]],
   sender: Sender,
-): Promise<AttemptRecord> {
-  let last = await sendCall(first, sender);
-  for (let from = 0; from < more.length && last.attempt.error === null; from += CALLS_MAX) {
-    const part = more.slice(from, from + CALLS_MAX);
+  onTaken: (taken: number) => void = () => undefined,
+): Promise<Sending> {
+  let last = await sendCall(calls[0], sender);
+  if (last.attempt.error !== null) {
+    return { ...last, unsure: mayBeTaken(last) ? calls[0].last : undefined };
+  }
+  for (let taken = 1; taken < calls.length;) {
+    onTaken(taken);
+    const part = calls.slice(taken, taken + CALLS_MAX);
     // oxlint-disable-next-line no-await-in-loop -- a few at a time
     const sent = await Promise.all(part.map((call) => sendCall(call, sender)));
-    last = sent.find(({ attempt }) => attempt.error !== null) ?? sent.at(-1) ?? last;
+    const failed = sent.findIndex(({ attempt }) => attempt.error !== null);
+    taken += failed === -1 ? part.length : failed;
+    last = sent.at(failed) ?? last;
+    if (failed === -1) continue;
+    onTaken(taken);
+    return { ...last, unsure: sent.slice(failed).some(mayBeTaken) ? part.at(-1)?.last : undefined };
   }
   return last;
+}
+
+function mayBeTaken({ attempt: { error, status } }: AttemptRecord): boolean {
+  return error === null || status === null || status >= 500;
 }
 
 async function sendCall(

@@ -5,17 +5,19 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { logWarning } from "../../shared/log.ts";
 import type {
+  StreamCursor,
   StreamFirst,
   StreamPage,
   StreamQuery,
   StreamStart,
 } from "../../shared/contracts/usage-stream.ts";
 import { recordAttempt } from "./attempt-rows.do.ts";
+import { REPEAT_UNSAFE } from "./delivery-rules.ts";
 import { DELIVERY_ID } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
 import { selectReceivers, writeStream } from "./receiver-rows.do.ts";
 import { eventCall, usageCalls } from "./send-calls.ts";
-import type { Call } from "./send-calls.ts";
+import type { Call, Sending } from "./send-calls.ts";
 import { usageFormat } from "./usage-formats.ts";
 import { usageMessage } from "./usage-message.ts";
 
@@ -35,7 +37,7 @@ export type Batch = {
   readonly rows: number;
   readonly sentMs: number;
   readonly from: StreamStart;
-  readonly next: StreamStart;
+  readonly next: StreamCursor;
 };
 
 type Source = {
@@ -99,7 +101,7 @@ function wait(
   storage.transactionSync(() => {
     const { nowMs, idleMs, before } = to;
     if (before !== null) deleteDelivery(storage.sql, before);
-    if (isUnmoved(storage.sql, id, stream.from)) {
+    if (streamAt(storage.sql, id, stream.from) !== null) {
       writeStream(storage.sql, id, { ...stream, from, nextAt: nowMs + idleMs, idleMs });
     }
   });
@@ -137,6 +139,46 @@ function putBatch(
   return { number, eventId, type: USAGE_SETTLED, body: summary, attempts };
 }
 
+/** Stores the position after a batch's first `taken` calls. Returns the rest of the batch. */
+export function moveBatch(
+  storage: DurableObjectStorage,
+  webhookId: string,
+  { batch, taken }: { readonly batch: Batch; readonly taken: number },
+): Batch {
+  const row = batch.calls[taken - 1]?.last;
+  if (row === undefined || taken === batch.calls.length) return batch;
+  const { seq, balanceMicro, createdAt } = row;
+  const from = { ...batch.next, seq, balanceMicro };
+  return storage.transactionSync(() => {
+    const stream = streamAt(storage.sql, webhookId, batch.from);
+    if (stream === null) return batch;
+    writeStream(storage.sql, webhookId, movedTo(stream, { from, sentMs: createdAt }));
+    return { ...batch, from };
+  });
+}
+
+function movedTo(
+  stream: StreamState,
+  { from, sentMs }: { readonly from: StreamCursor; readonly sentMs: number },
+): StreamState {
+  const { unsure } = stream;
+  return {
+    ...stream,
+    from,
+    sentMs: Math.max(sentMs, stream.sentMs ?? 0),
+    unsure:
+      unsure !== undefined && from.seq < unsure.seq
+        ? { ...unsure, sinceMs: Math.max(unsure.sinceMs, sentMs) } // later rows were sent after it
+        : undefined,
+  };
+}
+
+/** Reports whether the receiver may have rows that it would count again. */
+export function isTooLate({ webhook, stream }: Receiver, nowMs: number): boolean {
+  const { repeatMs = Infinity } = usageFormat(webhook.format) ?? {};
+  return nowMs - (stream?.unsure?.sinceMs ?? nowMs) >= repeatMs;
+}
+
 /**
  * Records an attempt. After a success, moves to the next batch, unless a replay moved the position. If the
  * receiver rejects a batch, sends its rows one by one. A trace that it rejects alone is skipped.
@@ -145,6 +187,7 @@ export function recordBatch(
   storage: DurableObjectStorage,
   attempt: Parameters<typeof recordAttempt>[1] & {
     readonly batch: Batch;
+    readonly sending: Sending;
     readonly receiver: Receiver;
   },
   then: { readonly nowMs: number; readonly ending: string | null },
@@ -155,35 +198,63 @@ export function recordBatch(
   const isRejected = error !== null && REJECTED.has(status);
   const { isTrace = false } = usageFormat(receiver.webhook.format) ?? {};
   const isSkipped = isRejected && isTrace && batch.rows === 1;
-  const { stream } = receiver;
-  const sentMs = Math.max(batch.sentMs, stream?.sentMs ?? 0);
   storage.transactionSync(() => {
-    recordAttempt(storage, attempt, { ...then, nextAt: isSkipped ? null : nowMs }); // the pause delays the next attempt
-    if (!isUnmoved(storage.sql, webhookId, batch.from)) return;
+    recordAttempt(storage, attempt, {
+      ...then,
+      nextAt: isSkipped || error === REPEAT_UNSAFE ? null : nowMs,
+    }); // the pause delays the next attempt
+    const stream = streamAt(storage.sql, webhookId, batch.from);
+    if (stream === null) return;
     if (error === null || isSkipped) {
-      const singles = Math.max(0, (stream?.singles ?? 0) - 1);
-      const position = { from: batch.next, nextAt: nowMs, idleMs: 0 };
-      writeStream(storage.sql, webhookId, { ...position, singles, sentMs });
-    } else if (isRejected && batch.rows > 1 && stream !== null) {
-      writeStream(storage.sql, webhookId, { ...stream, nextAt: nowMs, singles: batch.rows });
+      const singles = Math.max(0, (stream.singles ?? 0) - 1);
+      const moved = movedTo(stream, { from: batch.next, sentMs: batch.sentMs });
+      writeStream(storage.sql, webhookId, { ...moved, singles, nextAt: nowMs, idleMs: 0 });
+      return;
     }
+    const unsure = unsureAfter(stream, sending, nowMs);
+    if (isRejected && batch.rows > 1) {
+      const singles = batch.calls.length > 1 ? 1 : batch.rows;
+      writeStream(storage.sql, webhookId, { ...stream, unsure, nextAt: nowMs, singles });
+    } else writeStream(storage.sql, webhookId, { ...stream, unsure });
   });
+}
+
+/** Replayed rows may have been sent as early as the time of the first one. */
+export function unsureAfterReplay(
+  { from, sentMs = -1, unsure }: StreamState,
+  first: StreamFirst | undefined,
+): StreamState["unsure"] {
+  if (first === undefined || first.atMs > sentMs || !("seq" in from)) return unsure;
+  const { seq, sinceMs } = unsure ?? { seq: 0, sinceMs: Infinity };
+  const rowMs = Math.max(sentMs, unsure?.rowMs ?? 0);
+  return { seq: Math.max(from.seq, seq), rowMs, sinceMs: Math.min(first.atMs, sinceMs) };
+}
+
+function unsureAfter(
+  { unsure }: StreamState,
+  { unsure: row }: Sending,
+  nowMs: number,
+): StreamState["unsure"] {
+  if (row === undefined || row.seq <= (unsure?.seq ?? 0)) return unsure;
+  return { seq: row.seq, rowMs: row.createdAt, sinceMs: unsure?.sinceMs ?? nowMs };
 }
 
 /** Rejects a replay of requests that the receiver would count twice. */
 export function refuseRepeat(
   { format }: Receiver["webhook"],
-  { sentMs = -1 }: StreamState,
+  { sentMs = -1, unsure }: StreamState,
   { first, nowMs }: { readonly first: StreamFirst | undefined; readonly nowMs: number },
 ): Refusal | null {
   const { repeatMs = Infinity } = usageFormat(format) ?? {};
-  if (first === undefined || first.atMs > sentMs || first.atMs >= nowMs - repeatMs) return null;
+  const knownMs = Math.max(sentMs, unsure?.rowMs ?? -1);
+  if (first === undefined || first.atMs > knownMs || first.atMs >= nowMs - repeatMs) return null;
   const hours = repeatMs / HOUR_MS;
   const message = `The receiver would count requests of more than ${hours} hours ago twice. Start at a later row.`;
   return invalid(message, first.param);
 }
 
-function isUnmoved(sql: SqlStorage, webhookId: string, from: StreamStart): boolean {
-  const found = selectReceivers(sql).find(({ webhook }) => webhook.id === webhookId);
-  return JSON.stringify(found?.stream?.from) === JSON.stringify(from);
+/** Returns the stream, or null if it is no longer at this position. */
+function streamAt(sql: SqlStorage, webhookId: string, from: StreamStart): StreamState | null {
+  const stream = selectReceivers(sql).find(({ webhook }) => webhook.id === webhookId)?.stream;
+  return JSON.stringify(stream?.from) === JSON.stringify(from) ? (stream ?? null) : null;
 }

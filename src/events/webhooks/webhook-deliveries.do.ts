@@ -33,7 +33,6 @@ import {
 } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver } from "./delivery-rows.do.ts";
 import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.ts";
-import type { AttemptRecord } from "./attempt-rows.do.ts";
 import { DELIVERY_TABLES } from "./delivery-tables.do.ts";
 import { disabled, disableReason, noSuchDelivery, retryAt } from "./delivery-rules.ts";
 import { Notifications } from "../notifications/send-notifications.ts";
@@ -45,10 +44,18 @@ import {
   writeStream,
 } from "./receiver-rows.do.ts";
 import { usageFormat } from "./usage-formats.ts";
-import { isStreamDue, nextBatch, recordBatch, refuseRepeat } from "./usage-batches.do.ts";
+import {
+  isStreamDue,
+  isTooLate,
+  moveBatch,
+  nextBatch,
+  recordBatch,
+  refuseRepeat,
+  unsureAfterReplay,
+} from "./usage-batches.do.ts";
 import type { Batch } from "./usage-batches.do.ts";
-import { eventCall, openKeys, sendCalls, UNREADABLE } from "./send-calls.ts";
-import type { Call, Keys } from "./send-calls.ts";
+import { eventCall, openKeys, sendCalls, TOO_LATE, UNREADABLE } from "./send-calls.ts";
+import type { Keys, Message, Sending } from "./send-calls.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
@@ -125,9 +132,8 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       subject: webhookId,
       data: {},
     };
-    const { attempt } = await this.#send(webhook, event.id, [
-      eventCall(webhook, messageBody(webhook, event)),
-    ]);
+    const calls = [eventCall(webhook, messageBody(webhook, event))] as const;
+    const { attempt } = await this.#send(webhook, { eventId: event.id, calls });
     if (attempt.error === null) {
       endPause(sql, webhookId);
       this.#move();
@@ -201,12 +207,9 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     }
     const refused = refuseRepeat(found.value.webhook, stream, { first, nowMs: now(this.env) });
     if (refused !== null) return refused;
-    writeStream(this.ctx.storage.sql, webhookId, {
-      ...stream,
-      from,
-      nextAt: now(this.env),
-      idleMs: 0,
-    });
+    const unsure = unsureAfterReplay(stream, first);
+    const restarted = { ...stream, from, nextAt: now(this.env), idleMs: 0, unsure };
+    writeStream(this.ctx.storage.sql, webhookId, restarted);
     this.#move();
     return success(null);
   }
@@ -253,11 +256,16 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const receiver = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
     if (receiver === undefined || !isOn(receiver)) return false;
     const queued = selectDue(storage.sql, receiver, now(this.env));
-    const batch = await this.#nextBatch(receiver, queued);
+    let batch = await this.#nextBatch(receiver, queued);
     const due = batch?.due ?? queued;
     if (due === null || (due.type === USAGE_SETTLED && batch === null)) return false;
     const calls = batch?.calls ?? ([eventCall(receiver.webhook, due.body)] as const);
-    const sending = await this.#send(receiver.webhook, due.eventId, calls);
+    const onTaken = (taken: number): void => {
+      if (batch !== null) batch = moveBatch(storage, webhookId, { batch, taken });
+    };
+    const sending = isTooLate(receiver, now(this.env))
+      ? TOO_LATE
+      : await this.#send(receiver.webhook, { eventId: due.eventId, calls, onTaken });
     const ending = this.#record(receiver, { due, sending, batch });
     if (ending !== null) await this.#endAll();
     return true;
@@ -271,7 +279,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       batch,
     }: {
       readonly due: DueDelivery;
-      readonly sending: AttemptRecord;
+      readonly sending: Sending;
       readonly batch: Batch | null;
     },
   ): string | null {
@@ -298,11 +306,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return nextBatch({ storage: this.ctx.storage, read, nowMs }, { ...receiver, stream }, queued);
   }
 
-  async #send(
-    webhook: Webhook,
-    eventId: string,
-    calls: readonly [Call, ...Call[]],
-  ): Promise<AttemptRecord> {
+  async #send(webhook: Webhook, { eventId, calls, onTaken }: Message): Promise<Sending> {
     const keys = await this.#keysOf(webhook);
     if (keys === null) {
       logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });
@@ -310,7 +314,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     }
     const timeoutMs = numberVar(this.env, "WEBHOOK_TIMEOUT_MS");
     const clock = { timeoutMs, elapsed: elapsedMs, nowMs: now(this.env) };
-    return sendCalls(calls, { keys, eventId, clock });
+    return sendCalls(calls, { keys, eventId, clock }, onTaken);
   }
 
   /** If the secrets or credential can't be decrypted, reads them again, because KEY_SECRETS may have changed. */

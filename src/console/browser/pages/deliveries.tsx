@@ -138,6 +138,7 @@ const WHY: Readonly<Record<string, string>> = {
   unreachable: "none: the URL can't be reached",
   redirected: "a redirect, which is not followed",
   queue_full: "none: more than 10,000 were pending, and the oldest were dropped",
+  repeat_unsafe: "none: the service may have the requests, and would count them twice",
   webhook_disabled: "none: the webhook was disabled",
 };
 
