@@ -65,7 +65,7 @@ async function writeSite(folder: string): Promise<Built> {
   const openApi = await openApiText();
   const pages = [...readPages(), ...apiPages(openApi)];
   const out = path.join(folder, "docs");
-  for (const kept of ["pictures", "operate", "quickstart"]) {
+  for (const kept of ["pictures", "operate", "quickstart", "holds"]) {
     cpSync(path.join(DOCS, kept), path.join(out, kept), { recursive: true });
   }
   const write = (name: string, text: string): void => {

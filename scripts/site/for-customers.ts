@@ -10,6 +10,7 @@ const PLACED: readonly (readonly [written: string | RegExp, placed: string])[] =
   [/\$KEY\b(?!_)/g, KEY],
   ["svc_sk_eu_live_...", KEY],
   ["docs/quickstart/", ""],
+  ["docs/holds/", ""],
   [/ \| field ([\w.[\]]+)/g, " | jq -r .$1"],
 ];
 const SETTINGS = / ?[^.\n]*\[start\]\(start\.md#settings\)[^.\n]*\./g;
