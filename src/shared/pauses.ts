@@ -6,7 +6,7 @@ import type { Actor } from "./event.ts";
 import { timeSchema } from "./key-terms.ts";
 import { label } from "./label.ts";
 
-/** Maximum pauses of an organization. */
+/** Maximum pauses of an organization by its members, and likewise by operators and by budgets. */
 export const PAUSES_MAX = 1000;
 
 /** The party that paused. Each has its own pause of an owner. */

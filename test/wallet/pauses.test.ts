@@ -196,15 +196,31 @@ describe("a pause", () => {
     expect(failureOf(await ask(key, false))).toMatchObject({ pauseId: own.id });
   });
 
-  it("ends when its end user is deleted, and stores no name", async () => {
+  it("keeps its end user until the pause ends, and stores no name", async () => {
     const key = await openKey();
     valueOf(await ask(key, false));
     expect(await pause(key, "end_user")).toMatchObject({ name: "ann" });
     const stored = await rowsOf(key.stub, "SELECT name || rule AS text FROM rules");
     expect(JSON.stringify([stored, await events(key)])).not.toContain("ann");
-    valueOf(await key.stub.deleteEndUser("ann"));
-    valueOf(await ask(key, false));
+    const kept = failureOf(await key.stub.deleteEndUser("ann"));
+    expect(kept).toMatchObject({ kind: "conflict" });
+    expect(failureOf(await ask(key, false))).toMatchObject({ kind: "paused" });
+    valueOf(await key.stub.eraseEndUsers());
     expect((await events(key)).at(-1)?.[1]).toMatchObject({ cause: "deleted" });
+  });
+
+  it("is possible for operators and the organization when members have 1,000", async () => {
+    const key = await openKey();
+    for (let n = 0; n < 1000; n++) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await key.stub.putPause({ ...pauseOf(key, "key"), id: `key_${n}` });
+    }
+    const more = await key.stub.putPause({ ...pauseOf(key, "key"), id: "key_more" });
+    expect(failureOf(more)).toMatchObject({ code: "too_many_pauses" });
+    valueOf(
+      await key.stub.putPause({ ...pauseOf(key, "key"), id: "key_more", source: "operator" }),
+    );
+    valueOf(await key.stub.putPause(pauseOf(key, "organization")));
   });
 
   it("isn't possible for an unknown end user or another owner's session", async () => {

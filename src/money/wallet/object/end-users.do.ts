@@ -29,7 +29,7 @@ import type {
 import type { BudgetOwner } from "../../../shared/budgets.ts";
 import { budgetsOf } from "./budget-status.do.ts";
 import { setBudgets } from "./budgets.do.ts";
-import { endPausesOf } from "./pauses.do.ts";
+import { endPausesOf, refusePaused } from "./pauses.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
 import { refuseLimits } from "./settings.do.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
@@ -91,6 +91,8 @@ export function listEndUsers(
 export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: string }> {
   const known = findEndUser(tx, "external_id", externalId);
   if (known === null) return missing();
+  const paused = refusePaused(tx, ownerOf(known));
+  if (paused !== null) return paused;
   depart(tx, known);
   return success({ externalId });
 }

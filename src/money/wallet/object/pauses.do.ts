@@ -14,6 +14,7 @@ import type {
   PutPause,
 } from "../../../shared/contracts/pauses.ts";
 import { endsSooner, operatorsOwn, pauseName, pausesOf } from "../rules/pauses.ts";
+import type { Pauses } from "../rules/pauses.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import { putRule } from "../tables/rule-rows.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
@@ -29,7 +30,7 @@ export function putPause(tx: Tx, wish: NewPause): Result<PutPause> {
   const { memory, nowMs } = tx;
   const owner = { scope, subject: subject.value };
   const known = memory.pauses.byName.get(pauseName({ ...owner, source }));
-  const wrong = refusePause(tx, known, until);
+  const wrong = refusePause(tx, known, wish);
   if (wrong !== null) return wrong;
   const { id, createdAt } = known ?? { id: mintId("pau_", nowMs), createdAt: nowMs };
   const stopRunning = wish.stopRunning || known?.stopRunning === true;
@@ -43,7 +44,11 @@ export function putPause(tx: Tx, wish: NewPause): Result<PutPause> {
   return success({ ...named(tx, isSame ? known : pause), created: known === undefined });
 }
 
-function refusePause({ memory, nowMs }: Tx, known: Pause | undefined, until: number | null) {
+function refusePause(
+  { memory, nowMs }: Tx,
+  known: Pause | undefined,
+  { scope, source, until }: NewPause,
+): Refusal | null {
   if (until !== null && until <= nowMs) {
     const message = `until must be in the future. The current time is ${timestamp(nowMs)}.`;
     return invalid(message, "until");
@@ -53,9 +58,16 @@ function refusePause({ memory, nowMs }: Tx, known: Pause | undefined, until: num
     const message = `This is already paused${end}. End that pause before you create a shorter one.`;
     return conflict(message, "until");
   }
-  if (known !== undefined || memory.pauses.byName.size < PAUSES_MAX) return null;
+  // A pause of the whole organization is always possible.
+  if (known !== undefined || scope === "organization") return null;
+  if (!isFull(memory.pauses, source)) return null;
   const message = `An organization can't have more than ${PAUSES_MAX} pauses. End some first.`;
   return refuse({ kind: "conflict", message, param: null, code: "too_many_pauses" });
+}
+
+/** Members, operators and budgets have their own room, so that none can use up the others'. */
+function isFull({ byName }: Pauses, source: Pause["source"]): boolean {
+  return [...byName.values()].filter((one) => one.source === source).length >= PAUSES_MAX;
 }
 
 function conflict(message: string, param: string): Refusal {
@@ -86,7 +98,7 @@ export function pauseByBudget(tx: Tx, { scope, subject, budget }: BudgetOwner & 
   const { memory, nowMs: createdAt } = tx;
   const { byName } = memory.pauses;
   const owner = { scope, subject, source: "budget" } as const;
-  if (budget.onExceeded !== "pause" || byName.size >= PAUSES_MAX) return;
+  if (budget.onExceeded !== "pause" || isFull(memory.pauses, "budget")) return;
   if (byName.has(pauseName(owner))) return;
   const id = mintId("pau_", createdAt);
   const reason = "A budget is used up";
@@ -159,11 +171,22 @@ export function endPause(tx: Tx, { id, source, actor }: PauseEnding): Result<Pau
   return success(ended);
 }
 
-/** Ends the pauses of a deleted owner. */
-export function endPausesOf(tx: Tx, { scope, subject }: BudgetOwner): void {
-  const own = [...tx.memory.pauses.byName.values()].filter(
+function ownPauses({ memory }: Tx, { scope, subject }: BudgetOwner): readonly Pause[] {
+  return [...memory.pauses.byName.values()].filter(
     (pause) => pause.scope === scope && pause.subject === subject,
   );
+}
+
+/** Refuses to delete a paused owner, which could otherwise return without its pause. */
+export function refusePaused(tx: Tx, owner: BudgetOwner): Refusal | null {
+  if (ownPauses(tx, owner).length === 0) return null;
+  const message = "This end user is paused. End the pause before you delete the end user.";
+  return refuse({ kind: "conflict", message, param: null });
+}
+
+/** Ends the pauses of a deleted owner. */
+export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
+  const own = ownPauses(tx, owner);
   if (own.length > 0) endAll(tx, own, { cause: "deleted", actor: SYSTEM });
 }
 
