@@ -1,7 +1,10 @@
+import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { DAY_MS, HOUR_MS } from "../../src/shared/clock.ts";
-import { credit, setClock, stubOf } from "../wallet/wallet-desk.ts";
-import { account, ask, deliveriesOf, made, receivers, useReceivers } from "./receivers.ts";
+import { selectReceivers, writeStream } from "../../src/events/webhooks/receiver-rows.do.ts";
+import type { Micros } from "../../src/shared/money.ts";
+import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
+import { account, ask, deliveriesOf, made, object, receivers, useReceivers } from "./receivers.ts";
 import type { Sent } from "./receivers.ts";
 import { charge, deliver } from "./stream-desk.ts";
 
@@ -39,6 +42,16 @@ async function charges(count: number): Promise<string[]> {
   // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (let n = 0; n < count; n++) ids.push(await charge(stubOf(account.orgId), 1, {}, CUSTOMER));
   return ids;
+}
+
+/** Moves the webhook's position to another wallet. */
+function rebuild(more: object = {}): Promise<void> {
+  return runInDurableObject(object(), (_, { storage }) => {
+    const [{ webhook, stream } = {}] = selectReceivers(storage.sql);
+    if (!webhook || !stream) throw new Error("no stream");
+    const from = { balanceMicro: 0 as Micros, seq: 2, ...stream.from, madeAt: 1 };
+    writeStream(storage.sql, webhook.id, { ...stream, from, nextAt: 0, ...more });
+  });
 }
 
 describe("a Stripe meter that is down for more than a day", () => {
@@ -88,5 +101,80 @@ describe("a Stripe meter that is down for more than a day", () => {
     await ask("PATCH", `/${id}`, { enabled: true });
     await deliver((at += HOUR_MS));
     expect([...meter.billed.keys()]).toEqual(ids);
+  });
+});
+
+describe("a Stripe meter that rejects every request", () => {
+  it("makes the stream wait, and loses no request after a replay", async () => {
+    const meter = new Meter();
+    let at = Date.now();
+    setClock(at);
+    let isWrong = true;
+    receivers[HOST] = (sent) =>
+      isWrong ? new Response("No such meter", { status: 400 }) : meter.take(sent, at);
+    const { id } = await made(HOST, HOOK);
+    await credit(stubOf(account.orgId), 1000);
+    const ids = await charges(25);
+    // oxlint-disable-next-line no-await-in-loop -- time passes
+    for (let n = 0; n < 70; n++) await deliver((at += 60_000));
+    const failed = (await deliveriesOf(id)).filter(({ state }) => state === "failed");
+    expect(failed).toHaveLength(20);
+    isWrong = false;
+    await ask("POST", `/${id}/replay`, { after_seq: 0 });
+    await deliver((at += HOUR_MS));
+    expect(meter.billed).toEqual(once(ids));
+  });
+});
+
+describe("a Stripe meter of an organization whose requests mostly have no customer", () => {
+  it("gets a request behind more skipped pages than one read has, without a wait", async () => {
+    const meter = new Meter();
+    const at = Date.now() + HOUR_MS;
+    let ids: string[] = [];
+    receivers[HOST] = (sent) => meter.take(sent, at);
+    await made(HOST, HOOK);
+    const stub = stubOf(account.orgId);
+    await credit(stub, 1000);
+    for (let n = 0; n < 22; n++) await charge(stub, 1); // oxlint-disable-line no-await-in-loop -- one after the other
+    ids = await charges(1);
+    await runInDurableObject(object(), (_, { storage }) => {
+      const [{ webhook, stream } = {}] = selectReceivers(storage.sql);
+      if (webhook && stream) writeStream(storage.sql, webhook.id, { ...stream, singles: 40 });
+    });
+    await deliver(at);
+    expect(meter.billed).toEqual(once(ids));
+  });
+});
+
+describe("a Stripe meter after the wallet was rebuilt", () => {
+  it("gets no request from before the webhook, though it skipped all since", async () => {
+    const meter = new Meter();
+    let at = Date.now();
+    setClock(at);
+    receivers[HOST] = (sent) => meter.take(sent, at);
+    await credit(stubOf(account.orgId), 1000);
+    await charges(1);
+    setClock((at += HOUR_MS));
+    await made(HOST, HOOK);
+    await charge(stubOf(account.orgId), 1);
+    await deliver((at += HOUR_MS));
+    await rebuild();
+    const ids = await charges(1);
+    await deliver((at += HOUR_MS));
+    expect(meter.billed).toEqual(once(ids));
+  });
+
+  it("gets the other requests of the same millisecond as the last one", async () => {
+    const meter = new Meter();
+    const at = Date.now();
+    setClock(at);
+    receivers[HOST] = (sent) => meter.take(sent, at);
+    await made(HOST, HOOK);
+    await credit(stubOf(account.orgId), 1000);
+    const ids = await charges(2);
+    const { rows } = valueOf(await stubOf(account.orgId).ledger(0, 10));
+    await rebuild({ sentMs: rows.at(-1)?.createdAt });
+    await deliver(at + HOUR_MS);
+    expect([...meter.billed.keys()].at(-1)).toBe(ids.at(-1));
   });
 });

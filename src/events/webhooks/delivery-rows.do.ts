@@ -39,6 +39,11 @@ export type StreamState = {
   readonly singles?: number;
   /** The time of the newest row that was sent. */
   readonly sentMs?: number;
+  /** The time of the newest row that was skipped. */
+  readonly seenMs?: number;
+  /** How often the next row was rejected, and the number of rejected rows since the last accepted one. */
+  readonly rejections?: number;
+  readonly rejectedRows?: number;
   /**
    * The last row (`seq`, with its time `rowMs`) of a failed step that the receiver may have, and the time
    * of the first attempt.

@@ -28,13 +28,18 @@ const IDLE_MAX_MS = 10 * MINUTE_MS;
 const SKIPPED_MAX = 20;
 
 /** Statuses with which a receiver rejects the rows themselves. */
-const REJECTED: ReadonlySet<number | null> = new Set([400, 413, 422]);
+const REJECTED: ReadonlySet<number | null> = new Set([400, 404, 413, 422]);
+/** Rejections of one row after which the next ones are sent. */
+const REJECTIONS_MAX = 3;
+/** Rejected rows in a row. More mean that the settings are wrong, so the stream waits. */
+const REJECTED_ROWS_MAX = 20;
 
 /** A batch to send, with the positions before and after it. `sentMs` is the time of its last row. */
 export type Batch = {
   readonly due: DueDelivery;
   readonly calls: readonly [Call, ...Call[]];
   readonly rows: number;
+  readonly singles: number;
   readonly sentMs: number;
   readonly from: StreamStart;
   readonly next: StreamCursor;
@@ -61,48 +66,90 @@ export async function nextBatch(
 ): Promise<Batch | null> {
   const { id, orgId } = webhook;
   const isMeter = usageFormat(webhook.format) !== null;
-  const limit = (stream.singles ?? 0) > 0 ? 1 : BATCH_ROWS;
-  let { from } = stream;
+  let { from, singles = 0, seenMs = webhook.createdAt } = stream;
+  let isEnd = false;
   for (let pages = 0; pages < SKIPPED_MAX; pages++) {
-    const resumeMs = isMeter ? stream.sentMs : undefined;
+    const limit = singles > 0 ? 1 : BATCH_ROWS;
+    const resumed = isMeter ? resumeAt({ webhook, stream, seenMs }, nowMs) : {};
     // oxlint-disable-next-line no-await-in-loop -- one page at a time
-    const page = await read({ from, limit, ...(resumeMs !== undefined && { resumeMs }) });
+    const page = await read({ from, limit, ...resumed });
     if (!page.ok) {
       logWarning("usage_unreadable", { org_id: orgId, webhook_id: id });
-      wait(storage, { id, stream, from }, { nowMs, idleMs: MINUTE_MS, before });
+      wait(
+        storage,
+        { id, stream, to: { from, singles, seenMs } },
+        { nowMs, idleMs: MINUTE_MS, before },
+      );
       return null;
     }
     const { rows, next } = page.value;
     const last = rows.at(-1);
     const message = usageMessage(orgId, page.value);
-    const [first, ...more] = isMeter
-      ? usageCalls(webhook, rows)
-      : rows.map(() => eventCall(webhook, message.body)).slice(0, 1);
+    const [first, ...more] = callsOf(webhook, rows, message.body);
     if (first !== undefined && last !== undefined) {
       const due = storage.transactionSync(() =>
         putBatch(storage.sql, id, { ...message, nowMs, before }),
       );
       const position = { from: stream.from, next, sentMs: last.createdAt };
-      return { due, calls: [first, ...more], rows: rows.length, ...position };
+      return { due, calls: [first, ...more], rows: rows.length, singles, ...position };
     }
-    if (next.seq === page.value.from.seq) break;
+    isEnd = next.seq === page.value.from.seq;
+    if (isEnd) break;
     from = next;
+    singles = Math.max(0, singles - rows.length);
+    seenMs = Math.max(seenMs, ...rows.map(({ createdAt }) => createdAt));
   }
-  const idleMs = Math.min(Math.max(MINUTE_MS, 2 * stream.idleMs), IDLE_MAX_MS);
-  wait(storage, { id, stream, from }, { nowMs, idleMs, before });
+  const idleMs = isEnd ? Math.min(Math.max(MINUTE_MS, 2 * stream.idleMs), IDLE_MAX_MS) : 0;
+  wait(storage, { id, stream, to: { from, singles, seenMs } }, { nowMs, idleMs, before });
   return null;
+}
+
+/** Returns the time (Unix ms) of the first row to send after the wallet was rebuilt. */
+function resumeAt(
+  {
+    webhook,
+    stream,
+    seenMs,
+  }: {
+    readonly webhook: Receiver["webhook"];
+    readonly stream: StreamState;
+    readonly seenMs: number;
+  },
+  nowMs: number,
+): { readonly resumeMs: number } {
+  const { repeatMs = Infinity } = usageFormat(webhook.format) ?? {};
+  const { sentMs = 0 } = stream;
+  return { resumeMs: Math.max(seenMs, nowMs - sentMs < repeatMs ? sentMs : sentMs + 1) };
+}
+
+function callsOf(
+  webhook: Receiver["webhook"],
+  rows: StreamPage["rows"],
+  body: string,
+): readonly Call[] {
+  return usageFormat(webhook.format) === null
+    ? rows.map(() => eventCall(webhook, body)).slice(0, 1)
+    : usageCalls(webhook, rows);
 }
 
 function wait(
   storage: DurableObjectStorage,
-  { id, stream, from }: { readonly id: string; readonly stream: StreamState; from: StreamStart },
+  {
+    id,
+    stream,
+    to: reached,
+  }: {
+    readonly id: string;
+    readonly stream: StreamState;
+    readonly to: Pick<StreamState, "from" | "singles" | "seenMs">;
+  },
   to: { readonly nowMs: number; readonly idleMs: number; readonly before: DueDelivery | null },
 ): void {
   storage.transactionSync(() => {
     const { nowMs, idleMs, before } = to;
     if (before !== null) deleteDelivery(storage.sql, before);
     if (streamAt(storage.sql, id, stream.from) !== null) {
-      writeStream(storage.sql, id, { ...stream, from, nextAt: nowMs + idleMs, idleMs });
+      writeStream(storage.sql, id, { ...stream, ...reached, nextAt: nowMs + idleMs, idleMs });
     }
   });
 }
@@ -139,6 +186,11 @@ function putBatch(
   return { number, eventId, type: USAGE_SETTLED, body: summary, attempts };
 }
 
+/** The next row isn't delayed by a rejected one. */
+function sendNextNow(sql: SqlStorage, webhookId: string): void {
+  sql.exec("UPDATE receivers SET failures = 0, paused_until = NULL WHERE id = ?", webhookId);
+}
+
 /** Stores the position after a batch's first `taken` calls. Returns the rest of the batch. */
 export function moveBatch(
   storage: DurableObjectStorage,
@@ -166,6 +218,8 @@ function movedTo(
     ...stream,
     from,
     sentMs: Math.max(sentMs, stream.sentMs ?? 0),
+    rejections: 0,
+    rejectedRows: 0,
     unsure:
       unsure !== undefined && from.seq < unsure.seq
         ? { ...unsure, sinceMs: Math.max(unsure.sinceMs, sentMs) } // later rows were sent after it
@@ -181,7 +235,8 @@ export function isTooLate({ webhook, stream }: Receiver, nowMs: number): boolean
 
 /**
  * Records an attempt. After a success, moves to the next batch, unless a replay moved the position. If the
- * receiver rejects a batch, sends its rows one by one. A trace that it rejects alone is skipped.
+ * receiver rejects a batch, sends its rows one by one. Skips a trace that it rejects alone, and another
+ * row after `REJECTIONS_MAX` rejections.
  */
 export function recordBatch(
   storage: DurableObjectStorage,
@@ -192,31 +247,51 @@ export function recordBatch(
   },
   then: { readonly nowMs: number; readonly ending: string | null },
 ): void {
-  const { webhookId, batch, sending, receiver } = attempt;
+  const { webhookId, batch, sending } = attempt;
   const { nowMs } = then;
-  const { error, status } = sending.attempt;
-  const isRejected = error !== null && REJECTED.has(status);
-  const { isTrace = false } = usageFormat(receiver.webhook.format) ?? {};
-  const isSkipped = isRejected && isTrace && batch.rows === 1;
+  const { error } = sending.attempt;
+  const { isRejected, isSkipped, isTrace, ...counts } = rejectionOf(attempt);
   storage.transactionSync(() => {
     recordAttempt(storage, attempt, {
       ...then,
       nextAt: isSkipped || error === REPEAT_UNSAFE ? null : nowMs,
     }); // the pause delays the next attempt
+    if (isSkipped && !isTrace) sendNextNow(storage.sql, webhookId);
     const stream = streamAt(storage.sql, webhookId, batch.from);
     if (stream === null) return;
     if (error === null || isSkipped) {
-      const singles = Math.max(0, (stream.singles ?? 0) - 1);
+      const singles = Math.max(0, batch.singles - 1);
       const moved = movedTo(stream, { from: batch.next, sentMs: batch.sentMs });
-      writeStream(storage.sql, webhookId, { ...moved, singles, nextAt: nowMs, idleMs: 0 });
+      const { sentMs = 0 } = stream;
+      const skipped = { ...moved, ...counts, rejections: 0, sentMs, seenMs: batch.sentMs };
+      const after = isSkipped ? skipped : moved;
+      writeStream(storage.sql, webhookId, { ...after, singles, nextAt: nowMs, idleMs: 0 });
       return;
     }
     const unsure = unsureAfter(stream, sending, nowMs);
-    if (isRejected && batch.rows > 1) {
-      const singles = batch.calls.length > 1 ? 1 : batch.rows;
-      writeStream(storage.sql, webhookId, { ...stream, unsure, nextAt: nowMs, singles });
-    } else writeStream(storage.sql, webhookId, { ...stream, unsure });
+    const isSplit = isRejected && batch.rows > 1;
+    const next = isSplit
+      ? { nextAt: nowMs, singles: batch.rows }
+      : { rejections: counts.rejections };
+    writeStream(storage.sql, webhookId, { ...stream, unsure, ...next });
   });
+}
+
+function rejectionOf({ webhookId, batch, sending, receiver }: Parameters<typeof recordBatch>[1]) {
+  const { error, status } = sending.attempt;
+  const { webhook } = receiver;
+  const { rejections: before = 0, rejectedRows: others = 0 } = receiver.stream ?? {};
+  const isRejected = error !== null && REJECTED.has(status);
+  const rejections = isRejected && batch.rows === 1 ? before + 1 : 0;
+  const rejectedRows = others + 1;
+  const isTrace = usageFormat(webhook.format)?.isTrace === true && status !== 404;
+  const isBounded = rejections >= REJECTIONS_MAX && rejectedRows <= REJECTED_ROWS_MAX;
+  const isSkipped = isTrace ? rejections > 0 : isBounded;
+  if (isSkipped) {
+    const ids = { org_id: webhook.orgId, webhook_id: webhookId, seq: batch.next.seq };
+    logWarning("usage_row_rejected", { ...ids, status });
+  }
+  return { isRejected, isSkipped, isTrace, rejections, rejectedRows };
 }
 
 /** Replayed rows may have been sent as early as the time of the first one. */

@@ -12,7 +12,7 @@ export type StreamStart =
   | StreamCursor
   | { readonly afterSeq: number }
   | { readonly sinceMs: number };
-/** `resumeMs` is the time after which to continue if the wallet was rebuilt; by default, at row 0. */
+/** `resumeMs` is the time at which to continue if the wallet was rebuilt; by default, at row 0. */
 export type StreamQuery = {
   readonly from: StreamStart;
   readonly limit: number;

@@ -45,7 +45,7 @@ function startOf(tx: Tx, asked: StreamStart, resumeMs: number | undefined): Stre
   const { madeAt } = tx.memory.row;
   if ("seq" in asked && asked.madeAt === madeAt) return asked;
   const isResumed = "seq" in asked && resumeMs !== undefined;
-  const start = isResumed ? { sinceMs: resumeMs + 1 } : asked;
+  const start = isResumed ? { sinceMs: resumeMs } : asked;
   const after = "afterSeq" in start ? start.afterSeq : 0; // a rebuilt wallet numbers its rows from the start
   const seq = "sinceMs" in start ? seqBefore(tx, start.sinceMs) : after;
   const newest = readNewestLedger(tx, seq + 1, 1);
