@@ -40,7 +40,9 @@ describe("permissions in GET /console/api/session", () => {
     const may = await mayOf(cookie);
     const open = ROUTES.filter(({ who }) => who.roles.includes(role)).filter(
       ({ path }) =>
-        !/^\/v1\/(?:completions|rerank|moderations|images|audio|ocr|messages\/count_tokens)/.test(path),
+        !/^\/v1\/(?:completions|rerank|moderations|images|audio|ocr|messages\/count_tokens)/.test(
+          path,
+        ),
     );
     expect(Object.keys(may).toSorted()).toEqual(
       open.map(({ method, path }) => named(method, path)).toSorted(),

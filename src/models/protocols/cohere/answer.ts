@@ -28,17 +28,17 @@ const answer = shape({ message: optional(message), finish_reason: asIs, usage: a
 
 /** Converts the response of POST /v2/chat. Returns null if invalid. */
 export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
-  const { message, finish_reason: why, usage: reported } = answer(raw);
-  if (message === null) return null;
+  const { message: sent, finish_reason: why, usage: reported } = answer(raw);
+  if (sent === null) return null;
   const reason = finishOf(why);
   const usage = usageOf(reported);
   const parts: OutputPart[] = [
-    { kind: "text", text: message.tool_plan },
-    ...message.content.flatMap(({ text, thinking }): OutputPart[] => [
+    { kind: "text", text: sent.tool_plan },
+    ...sent.content.flatMap(({ text, thinking }): OutputPart[] => [
       { kind: "text", text },
       { kind: "thought", text: thinking },
     ]),
-    ...message.tool_calls.map(({ id, function: { name, arguments: given } }): OutputPart => {
+    ...sent.tool_calls.map(({ id, function: { name, arguments: given } }): OutputPart => {
       return { kind: "call", id, name, arguments: given };
     }),
   ];
