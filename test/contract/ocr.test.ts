@@ -137,6 +137,8 @@ describe("POST /v1/ocr: refusals", () => {
   it.each([
     ["pages", {}],
     ["pages", { pages: "0-1000" }],
+    ["pages", { pages: Array(500).fill("0-99999").join(",") }],
+    ["pages", { pages: Array(10_000).fill("0-9").join(",") }],
     ["pages", { pages: "3-1" }],
     ["pages", { pages: "all" }],
     ["pages", { pages: [] }],

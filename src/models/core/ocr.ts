@@ -7,6 +7,8 @@ import { parseInput } from "./input-kind.ts";
 import type { InputKindOf, ParsedInput } from "./input-kind.ts";
 
 const PAGES_MAX = 1000;
+/** Maximum characters of page ranges. */
+const RANGES_LENGTH_MAX = 4096;
 const RANGES = /^\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*$/;
 
 const url = imageUrl.check(z.minLength(1));
@@ -29,7 +31,12 @@ export const ocrBody = z.strictObject({
     z.union([
       pageNumber,
       z.array(pageNumber).check(z.minLength(1), z.maxLength(PAGES_MAX)),
-      z.string().check(z.regex(RANGES, "must be page numbers such as '0-3,5'")),
+      z
+        .string()
+        .check(
+          z.maxLength(RANGES_LENGTH_MAX),
+          z.regex(RANGES, "must be page numbers such as '0-3,5'"),
+        ),
     ]),
   ),
   include_image_base64: z.optional(z.boolean()),
@@ -51,21 +58,22 @@ export function parseOcrRequest(value: object): Result<ParsedInput<OcrBody>> {
   if (wanted === undefined && rest.document.type === "document_url") {
     return invalid("'pages' is missing. Name the pages to read, such as '0-3'.", "pages");
   }
-  const pages = [...new Set(numbersIn(wanted ?? 0))];
+  const pages = numbersIn(wanted ?? 0);
   if (pages.length === 0 || pages.length > PAGES_MAX) {
     return invalid(`'pages' must name 1 to ${PAGES_MAX} pages.`, "pages");
   }
   return success({ body: { ...rest, pages }, user: parsed.value.user });
 }
 
-/** Returns at most one number more than a request may have. */
+/** Returns the distinct page numbers, at most one more than a request may have. */
 function numbersIn(pages: number | readonly number[] | string): readonly number[] {
-  if (typeof pages !== "string") return [pages].flat();
-  return pages.split(",").flatMap((range) => {
+  if (typeof pages !== "string") return [...new Set([pages].flat())];
+  const numbers = new Set<number>();
+  for (const range of pages.split(",")) {
     const [first = 0, last = first] = range.split("-").map(Number);
-    const length = Math.max(0, Math.min(last - first, PAGES_MAX) + 1);
-    return Array.from({ length }, (_, at) => first + at);
-  });
+    for (let page = first; page <= last && numbers.size <= PAGES_MAX; page++) numbers.add(page);
+  }
+  return [...numbers];
 }
 
 /** Reading of documents, billed by the page. Pages that a document lacks aren't charged. */
