@@ -113,6 +113,8 @@ describe("POST /v1/audio/speech", () => {
   });
 });
 
+const EMPTY_AUDIO = [{ type: "speech.audio.delta", audio_data: "" }, { type: "speech.audio.done" }];
+
 describe("POST /v1/audio/speech at providers", () => {
   it("forwards the audio file of a provider with OpenAI's format", async () => {
     const { calls, bindings } = answering(() => file("RI", "FF", "end"));
@@ -182,6 +184,8 @@ describe("POST /v1/audio/speech at providers", () => {
   it.each([
     ["an empty file", () => file()],
     ["JSON without audio", () => Response.json({})],
+    ["JSON with empty audio", () => Response.json({ audio_data: "" })],
+    ["events with empty audio", () => streaming(...EMPTY_AUDIO)],
     ["an error in JSON", () => Response.json({ error: { message: "no" } })],
     ["base64 that can't be decoded", () => Response.json({ audio_data: "?" })],
     ["events without audio", () => streaming({ type: "speech.audio.done" })],

@@ -58,6 +58,7 @@ class AudioFile implements StreamReader {
 class AudioInJson implements StreamReader {
   readonly #json: PictureReader;
   #text = "";
+  #hasAudio = false;
   #isBroken = false;
 
   constructor(secret: string | undefined) {
@@ -82,7 +83,11 @@ class AudioInJson implements StreamReader {
   #read(event: StreamEvent): readonly StreamEvent[] {
     if (this.#isBroken) return [];
     if (event.kind === "piece") return this.#decoded(this.#text + event.text, 4);
-    return event.kind === "end" ? this.#decoded(this.#text, 1).concat(event) : [event];
+    if (event.kind === "native") return []; // would count as the first output
+    if (event.kind !== "end") return [event];
+    const last = this.#decoded(this.#text, 1);
+    if (this.#isBroken) return last;
+    return this.#hasAudio ? [...last, event] : failureEvents(NO_AUDIO);
   }
 
   /** Decodes text up to a multiple of `unit` characters and keeps the rest. */
@@ -91,6 +96,7 @@ class AudioInJson implements StreamReader {
     this.#text = text.slice(whole);
     const events = audioOf(text.slice(0, whole));
     this.#isBroken = events.some(({ kind }) => kind === "error");
+    this.#hasAudio ||= events.length > 0;
     return events;
   }
 }
@@ -129,8 +135,9 @@ class AudioEvents extends FrameReader {
     const { type, audio_data: data, audio } = raw;
     if (hasError(raw)) return failureEvents(streamFailure(raw, this.#secret));
     if (type === "speech.audio.delta") {
-      this.#hasAudio = true;
-      return audioOf(textOf(data) || textOf(audio));
+      const events = audioOf(textOf(data) || textOf(audio));
+      this.#hasAudio ||= events.length > 0;
+      return events;
     }
     if (type !== "speech.audio.done") return [];
     this.#isDone = true;
