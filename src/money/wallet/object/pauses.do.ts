@@ -98,7 +98,8 @@ export function pauseByBudget(tx: Tx, { scope, subject, budget }: BudgetOwner & 
   const { memory, nowMs: createdAt } = tx;
   const { byName } = memory.pauses;
   const owner = { scope, subject, source: "budget" } as const;
-  if (budget.onExceeded !== "pause" || isFull(memory.pauses, "budget")) return;
+  if (budget.onExceeded !== "pause") return;
+  if (scope !== "organization" && isFull(memory.pauses, "budget")) return;
   if (byName.has(pauseName(owner))) return;
   const id = mintId("pau_", createdAt);
   const reason = "A budget is used up";
