@@ -68,7 +68,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   }),
   [`PATCH ${ORG}`]: described(
     "Rename, suspend, resume or limit an organization, or give it a price list",
-    { 200: record.heldOrganization, body: organizationChange, errors: ["conflict"] },
+    { 200: record.closableOrganization, body: organizationChange, errors: ["conflict"] },
   ),
   [`POST ${ORG}/restore`]: described("Restore an organization that was closed in the last 7 days", {
     200: record.closableOrganization,

@@ -3,7 +3,7 @@ import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { REGION_LIST } from "../models/catalog/price-lists.ts";
 import { hasListRows } from "../models/catalog/prices.store.ts";
-import { invalid, refuse, success } from "../shared/failure.ts";
+import { invalid, refuse } from "../shared/failure.ts";
 import type { Refusal } from "../shared/failure.ts";
 import { organizationChangeSchema } from "../accounts/organizations/organization.ts";
 import {
@@ -14,7 +14,7 @@ import { policySchema } from "../shared/policy.ts";
 import { syncWithDatabase } from "../shared/sync-with-database.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { listName } from "./price-fields.ts";
-import { SHOWN_READ_ONLY, withBalance } from "./organizations.ts";
+import { SHOWN_READ_ONLY, getOrganization } from "./organizations.ts";
 
 /** A change. Null removes `rpm_limit` or `price_list`. */
 export const organizationChange = z.extend(organizationChangeSchema, {
@@ -63,7 +63,7 @@ export async function patchOrganization(call: OperatorCall): Promise<Answer> {
   if (!followed.ok) return followed;
   const set =
     policy === undefined ? null : await call.wallet(id).setOperatorPolicy(policy, call.actor);
-  return set?.ok === false ? set : success(await withBalance(call, followed.value));
+  return set?.ok === false ? set : getOrganization(call);
 }
 
 function refuseRole(

@@ -49,6 +49,8 @@ export const SHOWN_READ_ONLY: readonly string[] = [
   "credits_micro",
   "held_micro",
   "open_holds",
+  "closed_at",
+  "restorable_until",
 ];
 
 /**
