@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import { GENERATION, newId } from "../wallet/wallet-desk.ts";
-import { ADMIN_TOKEN, addMember, admin, errorOf, openAccount, send } from "./client.ts";
+import { ADMIN_TOKEN, addKey, addMember, admin, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 
 let account: Account;
@@ -37,6 +37,11 @@ async function proven(): Promise<string> {
   return "acme.example.com";
 }
 /** What each path is asked so that it finds something; asked again, it finds as much. */
+async function newPause(): Promise<object> {
+  const { keyId } = await addKey(account.orgId, account.memberId);
+  return { scope: "key", id: keyId, reason: "a test" };
+}
+
 const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
   "GET /orgs/:id": nothing,
   "PATCH /orgs/:id": () => ({ body: { name: "Renamed" } }),
@@ -71,6 +76,13 @@ const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
   "PATCH /orgs/:id/keys/:key_id": () => ({ ...ofKey(), body: { rpm_limit: 7 } }),
   "DELETE /orgs/:id/keys/:key_id": ofKey,
   "POST /orgs/:id/keys/:key_id/rotate": () => ({ ...ofKey(), body: { overlap_seconds: 60 } }),
+  "GET /orgs/:id/pauses": nothing,
+  "POST /orgs/:id/pauses": async () => ({ body: await newPause() }),
+  "DELETE /orgs/:id/pauses/:pause_id": async () => {
+    const made = await admin("POST", `/orgs/${account.orgId}/pauses`, await newPause());
+    const { id } = await made.json<{ id: string }>();
+    return { names: { pause_id: id } };
+  },
   "GET /orgs/:id/sessions": nothing,
   "DELETE /orgs/:id/sessions/:session_id": () => ({ names: { session_id: "ses_unknown" } }),
   "POST /orgs/:id/credits": () => ({ body: { amount_micro: 5, reference: "the same" } }),
@@ -115,7 +127,7 @@ function ask(endpoint: string, org: string, { names = {}, body }: Asked): Promis
 async function told(response: Response): Promise<{ status: number; text: string }> {
   const text = (await response.text())
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "uuid")
-    .replaceAll(/(svc_sk_\w+_live|svc_iv|key|evt|req|msg|inv)_[\w-]+/g, "$1_id")
+    .replaceAll(/(svc_sk_\w+_live|svc_iv|key|evt|req|msg|inv|pau)_[\w-]+/g, "$1_id")
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z|(?<="duration_ms":)\d+/g, "time");
   return { status: response.status, text };
 }

@@ -26,6 +26,7 @@ it("failover returns the first successful response, and sends each route its own
       index: 1,
       attempts: 2,
       failed: [{ index: 0, why: "html" }],
+      skipped: [],
       dropped: [],
       answer: GOOD,
     },

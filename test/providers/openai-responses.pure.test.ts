@@ -323,7 +323,7 @@ describe("a Responses request that is forwarded to OpenAI", () => {
       kind: "json",
       body: { object: "response", model: "gpt-6.1-sol-2026-09-29" },
       usage: { input: 8, cacheRead: 4, output: 3 },
-      native: { finish: "stop", said: 'Let me look.get_weather{"city":"Paris"}' },
+      native: { finish: "stop", text: 'Let me look.get_weather{"city":"Paris"}' },
     });
   });
 

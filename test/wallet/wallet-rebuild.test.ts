@@ -95,7 +95,7 @@ describe("a rebuild of a lost wallet", () => {
     await lose(stub);
     valueOf(await stub.rebuild(orgId));
     expect(failureOf(await stub.hold(holdOf(1)))).toEqual({ kind: "organization_suspended" });
-    const set = { rpmLimit: 7, suspended: true, priceList: "own" };
+    const set = { rpmLimit: 7, suspended: true, closed: false, priceList: "own" };
     expect(valueOf(await stub.configure({}))).toEqual(set);
   });
 
