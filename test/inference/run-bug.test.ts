@@ -56,7 +56,7 @@ function servicesOf(
     outbox: () => ({ enqueue }),
     providers: Object.assign(new Map<string, Provider>(), { get: provider }),
     health: new RouteHealth(),
-    policies: new Set<string>(),
+    keysNeedingCandidates: new Set<string>(),
     home: HOME,
     numbers: {
       REQUEST_DEADLINE_S: 900,

@@ -33,7 +33,7 @@ async function halted(send: (run: Run) => Provider["send"], stream: boolean) {
     home: null,
     providers,
     health: new RouteHealth(),
-    policies: new Set<string>(),
+    keysNeedingCandidates: new Set<string>(),
     numbers: {
       REQUEST_DEADLINE_S: 900,
       DRAIN_S: 20,

@@ -25,7 +25,7 @@ async function outcomeOf(send: Provider["send"], client: AbortController, drainS
     }),
     providers: new Map<string, Provider>([["up", { id: "up", send }]]),
     health: new RouteHealth(),
-    policies: new Set<string>(),
+    keysNeedingCandidates: new Set<string>(),
     home: HOME,
     numbers: {
       REQUEST_DEADLINE_S: 900,

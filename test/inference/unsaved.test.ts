@@ -59,7 +59,7 @@ function servicesOf(provider: Provider, drainS: number): Partial<RunServices> {
     outbox: () => ({ enqueue: () => new Promise(() => undefined) }),
     providers: new Map([["up", provider]]),
     health: new RouteHealth(),
-    policies: new Set<string>(),
+    keysNeedingCandidates: new Set<string>(),
     now: () => Date.now(),
     home: HOME,
     numbers: {

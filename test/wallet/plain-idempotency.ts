@@ -1,12 +1,12 @@
 import { success } from "../../src/shared/failure.ts";
-import { decideName } from "../../src/money/wallet/rules/hold-guards.ts";
-import type { NameHolder } from "../../src/money/wallet/rules/hold-guards.ts";
+import { decideIdempotency } from "../../src/money/wallet/rules/hold-guards.ts";
+import type { IdempotencyHolder } from "../../src/money/wallet/rules/hold-guards.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import type { Named } from "./wallet-commands.ts";
 
 const DAY_MS = 86_400_000;
 
-type Granted = Pick<NameHolder, "id" | "body" | "admittedAt"> & { readonly name: string };
+type Granted = Pick<IdempotencyHolder, "id" | "body" | "admittedAt"> & { readonly name: string };
 
 /** Idempotency-Keys in memory: the real rule, and every request that was ever granted under one. */
 export class PlainIdempotency {
@@ -20,13 +20,13 @@ export class PlainIdempotency {
   }
 
   /** What the rule says of a new request, after checking that it refuses only for one that counts. */
-  ask(named: Named | null, nowMs: number): ReturnType<typeof decideName> {
+  ask(named: Named | null, nowMs: number): ReturnType<typeof decideIdempotency> {
     if (named === null) return success(null);
     const earlier = this.#granted.filter((one) => one.name === named.name);
     const newest = earlier.at(-1);
     const holder =
       newest === undefined ? null : { ...newest, state: this.#rows.get(newest.id)?.state ?? null };
-    const verdict = decideName(holder, named.body, nowMs);
+    const verdict = decideIdempotency(holder, named.body, nowMs);
     if (verdict.ok && verdict.value !== null && newest?.body !== named.body) {
       throw new Error("broken: another body voids nothing");
     }

@@ -1,7 +1,7 @@
 import { micros } from "../../src/shared/money.ts";
 import { spendInPeriod } from "../../src/shared/key-terms.ts";
-import { addKeySpend, noKeySpend, TokenWindow } from "../../src/money/wallet/rules/key-limits.ts";
-import type { Budget } from "../../src/money/wallet/rules/key-limits.ts";
+import { addKeySpend, noKeySpend, TokenWindow } from "../../src/money/wallet/rules/key-spend.ts";
+import type { KeySpendLimit } from "../../src/money/wallet/rules/key-spend.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import type { Period } from "../../src/shared/period.ts";
@@ -13,7 +13,7 @@ export const LIMITED_KEY = "key_limited";
 
 /** The limited key in memory: the real rules, and apart from them all that it was charged and given. */
 export class PlainKey {
-  budget: Budget | null;
+  budget: KeySpendLimit | null;
   readonly #limits: KeyLimits;
   readonly #rows: ReadonlyMap<string, KnownHold>;
   readonly #window = new TokenWindow();

@@ -1,7 +1,7 @@
 import { micros } from "../../src/shared/money.ts";
 import { spendInPeriod } from "../../src/shared/key-terms.ts";
-import { sessionBudget } from "../../src/money/wallet/rules/key-limits.ts";
-import type { Budget } from "../../src/money/wallet/rules/key-limits.ts";
+import { sessionBudget } from "../../src/money/wallet/rules/key-spend.ts";
+import type { KeySpendLimit } from "../../src/money/wallet/rules/key-spend.ts";
 import { rateWait, refuseDeadSession } from "../../src/money/wallet/rules/hold-guards.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/shared/period.ts";
@@ -58,7 +58,7 @@ export class PlainSessions {
     return "refused rate_limited";
   }
 
-  budget(place: number | null, now: number): Budget | null {
+  budget(place: number | null, now: number): KeySpendLimit | null {
     const one = this.#at(place);
     if (one === null || place === null) return null;
     const { budget } = one.limits;

@@ -13,7 +13,7 @@ import type { Weights } from "./prompt-size.ts";
  * Converts between a client format and a core request, which has OpenAI's shape.
  * `paid-path.route.ts` handles money, keys and routes.
  *
- * To add an endpoint, add a file here, a row in `endpoints.ts`, and a row in
+ * To add an endpoint, add a file in `models/endpoints`, a row in its `endpoints.ts`, and a row in
  * test/fixtures/doors-table.ts, which the tests run for every endpoint.
  */
 export type EndpointAdapter = {

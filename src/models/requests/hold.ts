@@ -67,7 +67,7 @@ async function holdAtOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
 /** Retries with the candidates if the wallet has a policy. Other wallets don't receive them. */
 async function holdWithCandidates(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, services } = run;
-  const { policies } = services;
+  const { keysNeedingCandidates: policies } = services;
   const reached = await holdOnce(run);
   if (failureOf(reached)?.kind !== "candidates_required") return reached;
   evictOldest(policies, POLICIES_MAX);
@@ -112,7 +112,7 @@ function holdRequestOf({ caller, id, idempotency, request, services }: Run): Hol
   const options = optionsOf(request);
   const { cap, model, sent, user } = request;
   // With several models, each is checked by its own name.
-  const hasCandidates = options.length > 1 || services.policies.has(caller.keyHash);
+  const hasCandidates = options.length > 1 || services.keysNeedingCandidates.has(caller.keyHash);
   const most = (of: (option: ModelOption) => number) => Math.max(...options.map(of));
   return {
     id,

@@ -56,7 +56,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     tally: recorderOf(config).tally,
     callers: knownCallers(config),
     sheds: shedCounters(config),
-    policies: Isolate.of(config).get(makePolicies),
+    keysNeedingCandidates: Isolate.of(config).get(makeKeySet),
     region,
     numbers,
     now: () => now(env),
@@ -126,7 +126,7 @@ export async function requireLiveAtHome(
   return undefined;
 }
 
-const makePolicies = (): Set<string> => new Set();
+const makeKeySet = (): Set<string> => new Set();
 
 const makeGroups = () => ({
   wallets: new WalletGroups(),

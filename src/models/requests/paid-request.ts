@@ -112,7 +112,7 @@ export type RunServices = MoneyPlace & {
   readonly callers: KnownCallers;
   readonly sheds: OverloadCounters;
   /** Hashes of keys whose wallet requires candidates. Remembering them saves a call. */
-  readonly policies: Set<string>;
+  readonly keysNeedingCandidates: Set<string>;
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
   readonly now: () => number;

@@ -17,7 +17,7 @@ import type { Result } from "../../shared/failure.ts";
 export function pricingOf(c: Context<AppEnv>): PricingFor {
   const { env, executionCtx } = c;
   const config = c.get("config");
-  const book = bookOf(config);
+  const book = priceListsOf(config);
   const reader = {
     now: () => now(env),
     read: (list: string, nowMs: number) => readPriceRows(env.DB, list, nowMs),
@@ -53,7 +53,7 @@ export async function soldHere(c: Context<AppEnv>): Promise<Result<CallerCatalog
   });
 }
 
-function bookOf(config: Config): PriceListCache {
+function priceListsOf(config: Config): PriceListCache {
   return Isolate.of(config).get(makeBook);
 }
 

@@ -15,14 +15,14 @@ const CARD_ORGANIZATIONS_MAX = 3;
  * Credits a payment to the wallet, with retries until the wallet confirms. The payment's reference
  * prevents a second credit.
  */
-export const creditStep: RunStep = async (world, purchase) => {
-  const { rows } = world;
+export const creditStep: RunStep = async (deps, purchase) => {
+  const { rows } = deps;
   const { id, method, actor, paymentId } = purchase;
   const payment = paymentId === null ? null : rows.payment(paymentId);
-  if (payment === null) return moveTo(world, purchase, "read");
+  if (payment === null) return moveTo(deps, purchase, "read");
   if (payment.netMicro === 0) {
     logAlert("payment_of_nothing", { id, payment_id: payment.id });
-    return storePurchase(world, purchase, { state: "credited", step: null, nextAt: null });
+    return storePurchase(deps, purchase, { state: "credited", step: null, nextAt: null });
   }
   const credit = {
     paymentId: payment.id,
@@ -31,24 +31,24 @@ export const creditStep: RunStep = async (world, purchase) => {
     netMicro: payment.netMicro,
     actor,
   };
-  const answer = await callWallet(() => world.wallet.creditPayment(credit));
+  const answer = await callWallet(() => deps.wallet.creditPayment(credit));
   const now = rows.purchase(id) ?? purchase;
   if (answer === null || !answer.ok) {
     const isOther = answer?.failure.kind === "conflict";
     if (isOther) logAlert("payment_conflict", { id, payment_id: payment.id });
-    return retryLater(world, now);
+    return retryLater(deps, now);
   }
   const head = rows.head();
   rows.putPayment({ ...(rows.payment(payment.id) ?? payment), isCredited: true });
   rows.setHead({ ...head, walletMadeAt: head.walletMadeAt ?? answer.value.madeAt });
-  const credited = storePurchase(world, now, {
+  const credited = storePurchase(deps, now, {
     state: "credited",
     step: null,
     sent: null,
     tries: 0,
     nextAt: null,
   });
-  await lookAtCard(world, payment);
+  await lookAtCard(deps, payment);
   return rows.purchase(id) ?? credited;
 };
 
@@ -75,12 +75,12 @@ async function lookAtCard({ rows, stripe, book }: PaymentDeps, payment: Payment)
  * Reads a payment's refunds from Stripe and sends the total to the wallet. The number of each read
  * is stored before it, so that an older read never replaces a newer one. Returns false to retry.
  */
-export async function syncRefunds(world: PaymentDeps, paymentId: string): Promise<boolean> {
-  const { rows, stripe, wallet } = world;
+export async function syncRefunds(deps: PaymentDeps, paymentId: string): Promise<boolean> {
+  const { rows, stripe, wallet } = deps;
   const before = rows.payment(paymentId);
   if (before === null || !before.isCredited) return false;
   const head = rows.head();
-  const reading = Math.max(head.reading + 1, world.now());
+  const reading = Math.max(head.reading + 1, deps.now());
   rows.setHead({ ...head, reading });
   const refunds = bodyOf(await stripe.ask(readRefunds(paymentId)), refundsSchema);
   const disputes = bodyOf(await stripe.ask(readDisputes(paymentId)), disputesSchema);
@@ -99,8 +99,8 @@ export async function syncRefunds(world: PaymentDeps, paymentId: string): Promis
 }
 
 /** Sends all payments and refunds to a rebuilt wallet, which ignores those that it has. */
-export async function replayPayments(world: PaymentDeps, madeAt: number): Promise<boolean> {
-  const { rows, wallet } = world;
+export async function replayPayments(deps: PaymentDeps, madeAt: number): Promise<boolean> {
+  const { rows, wallet } = deps;
   for (const payment of rows.payments()) {
     const purchase = rows.purchase(payment.purchaseId);
     if (!payment.isCredited || purchase === null || payment.netMicro === 0) continue;
@@ -110,7 +110,7 @@ export async function replayPayments(world: PaymentDeps, madeAt: number): Promis
     const credit = { paymentId, purchaseId, method, netMicro, actor };
     const answer = await callWallet(() => wallet.creditPayment(credit));
     if (answer?.ok !== true) return false;
-    const isBack = payment.backMicro === micros(0) || (await syncRefunds(world, paymentId));
+    const isBack = payment.backMicro === micros(0) || (await syncRefunds(deps, paymentId));
     /* oxlint-enable no-await-in-loop */
     if (!isBack) return false;
   }

@@ -24,7 +24,7 @@ type Looking = {
  * aren't trusted. Returns false to retry.
  */
 export async function processHint(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   looking: Looking,
   hint: WaitingHint,
 ): Promise<boolean> {
@@ -32,18 +32,18 @@ export async function processHint(
   switch (kind) {
     case "session":
     case "invoice":
-      return lookAtPurchase(looking, await ofObject(world, kind, object));
+      return lookAtPurchase(looking, await ofObject(deps, kind, object));
     case "intent":
-      return lookAtIntent(world, looking, object);
+      return lookAtIntent(deps, looking, object);
     case "back":
-      return lookAtBack(world, looking, object);
+      return lookAtBack(deps, looking, object);
     case "warning": {
       logAlert("early_fraud_warning", { org_id: hint.orgId, payment_id: object });
-      const notified = await callWallet(() => world.wallet.disableTopUp("fraud_warning"));
+      const notified = await callWallet(() => deps.wallet.disableTopUp("fraud_warning"));
       return notified?.ok === true;
     }
     case "detached":
-      return forgetCard(world, object);
+      return forgetCard(deps, object);
   }
 }
 
@@ -58,16 +58,16 @@ async function lookAtPurchase(looking: Looking, found: Found): Promise<boolean> 
   return true;
 }
 
-async function lookAtIntent(world: PaymentDeps, looking: Looking, id: string): Promise<boolean> {
-  if (world.rows.payment(id)?.isCredited === true) return true;
-  const found = await ofIntent(world, id);
+async function lookAtIntent(deps: PaymentDeps, looking: Looking, id: string): Promise<boolean> {
+  if (deps.rows.payment(id)?.isCredited === true) return true;
+  const found = await ofIntent(deps, id);
   if (found === "none") logAlert("payment_unknown", { payment_id: id });
   return lookAtPurchase(looking, found);
 }
 
-async function lookAtBack(world: PaymentDeps, looking: Looking, id: string): Promise<boolean> {
-  if (world.rows.payment(id)?.isCredited !== true) {
-    const found = await ofIntent(world, id);
+async function lookAtBack(deps: PaymentDeps, looking: Looking, id: string): Promise<boolean> {
+  if (deps.rows.payment(id)?.isCredited !== true) {
+    const found = await ofIntent(deps, id);
     if (found === "none") return true;
     if (found === "unsure") return false;
     await looking.lookAt(found.id);
@@ -80,19 +80,19 @@ async function lookAtBack(world: PaymentDeps, looking: Looking, id: string): Pro
  * lost, by our metadata.
  */
 async function ofObject(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   kind: "session" | "invoice",
   id: string,
 ): Promise<Found> {
-  const known = world.rows.purchaseOf(id);
+  const known = deps.rows.purchaseOf(id);
   if (known !== null) return known;
-  const answer = await world.stripe.ask(kind === "session" ? readSession(id) : readInvoice(id));
+  const answer = await deps.stripe.ask(kind === "session" ? readSession(id) : readInvoice(id));
   if (answer.kind === "refused") return "none";
   const object = kind === "session" ? bodyOf(answer, sessionSchema) : bodyOf(answer, invoiceSchema);
   if (object === null) return unread(answer);
-  const purchase = named(world, object);
+  const purchase = named(deps, object);
   if (typeof purchase === "string") return purchase;
-  return adopt(world, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
+  return adopt(deps, purchase, kind === "session" ? { sessionId: id } : { invoiceId: id });
 }
 
 /**
@@ -100,10 +100,10 @@ async function ofObject(
  * metadata isn't trusted.
  */
 function named(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   object: Pick<Intent, "metadata" | "customer">,
 ): Purchase | "none" {
-  const purchase = world.rows.purchase(object.metadata?.["purchase_id"] ?? "");
+  const purchase = deps.rows.purchase(object.metadata?.["purchase_id"] ?? "");
   return purchase === null || purchase.customerId !== object.customer ? "none" : purchase;
 }
 
@@ -112,18 +112,18 @@ function named(
  * purchase needs only its session.
  */
 function adopt(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   purchase: Purchase,
   object: { readonly sessionId: string } | { readonly invoiceId: string },
 ): Found {
   const isCheckouts = purchase.method === "checkout";
   if ("invoiceId" in object && (isCheckouts || purchase.invoiceId !== null)) return purchase;
   if ("sessionId" in object && (!isCheckouts || purchase.sessionId !== null)) return purchase;
-  return moveTo(world, purchase, "read", object);
+  return moveTo(deps, purchase, "read", object);
 }
 
-async function ofIntent(world: PaymentDeps, id: string): Promise<Found> {
-  const { rows, stripe } = world;
+async function ofIntent(deps: PaymentDeps, id: string): Promise<Found> {
+  const { rows, stripe } = deps;
   const known = rows.purchaseOf(id);
   if (known !== null) return known;
   const answer = await stripe.ask(readIntent(id));
@@ -132,25 +132,25 @@ async function ofIntent(world: PaymentDeps, id: string): Promise<Found> {
   if (intent === null) return unread(answer);
   // A payment created from an invoice doesn't have our metadata.
   return intent.metadata?.["purchase_id"] === undefined
-    ? ofInvoiceOf(world, id)
-    : named(world, intent);
+    ? ofInvoiceOf(deps, id)
+    : named(deps, intent);
 }
 
-async function ofInvoiceOf(world: PaymentDeps, paymentId: string): Promise<Found> {
-  const answer = await world.stripe.ask(readInvoicePayments(paymentId));
+async function ofInvoiceOf(deps: PaymentDeps, paymentId: string): Promise<Found> {
+  const answer = await deps.stripe.ask(readInvoicePayments(paymentId));
   if (answer.kind === "refused") return "none";
   const list = bodyOf(answer, invoicePaymentsSchema);
   if (list === null) return unread(answer);
   const invoiceId = list.data[0]?.invoice;
-  return typeof invoiceId === "string" ? ofObject(world, "invoice", invoiceId) : "none";
+  return typeof invoiceId === "string" ? ofObject(deps, "invoice", invoiceId) : "none";
 }
 
-async function forgetCard(world: PaymentDeps, paymentMethod: string): Promise<boolean> {
-  const head = world.rows.head();
+async function forgetCard(deps: PaymentDeps, paymentMethod: string): Promise<boolean> {
+  const head = deps.rows.head();
   if (head.card?.paymentMethod !== paymentMethod) return true;
-  const notified = await callWallet(() => world.wallet.disableTopUp("card_removed"));
+  const notified = await callWallet(() => deps.wallet.disableTopUp("card_removed"));
   if (notified?.ok !== true) return false;
-  const after = world.rows.head();
-  if (after.card?.paymentMethod === paymentMethod) world.rows.setHead({ ...after, card: null });
+  const after = deps.rows.head();
+  if (after.card?.paymentMethod === paymentMethod) deps.rows.setHead({ ...after, card: null });
   return true;
 }

@@ -149,7 +149,7 @@ export function selectPurchases(
 
 const NAMES_MS = 2 * 86_400_000;
 
-export function selectName(
+export function selectIdempotency(
   sql: SqlStorage,
   name: string,
 ): { readonly body: string; readonly purchaseId: string } | null {

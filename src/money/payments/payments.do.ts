@@ -32,7 +32,7 @@ import {
   insertName,
   PAYMENT_TABLES,
   paymentRows,
-  selectName,
+  selectIdempotency,
   selectPurchases,
 } from "./payments-rows.do.ts";
 import { isOver, recordOf } from "./purchase.ts";
@@ -79,7 +79,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
 
   async purchase(name: string): Promise<Result<PurchaseRecord>> {
     if (!this.#isMade()) return noSuchPurchase();
-    const { rows } = this.#world();
+    const { rows } = this.#deps();
     const found = rows.purchase(name) ?? rows.purchaseOf(name);
     return found === null ? noSuchPurchase() : this.#shown(found.id);
   }
@@ -88,7 +88,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     if (!this.#isMade()) return success({ purchases: [], nextAfter: null });
     const found = selectPurchases(this.#sql, limit, after);
     const page = found.slice(0, limit);
-    const { rows } = this.#world();
+    const { rows } = this.#deps();
     const purchases = page.map((one) => recordOf(one, rows.payment(one.paymentId ?? "")));
     const nextAfter = found.length > limit ? (page.at(-1)?.id ?? null) : null;
     return success({ purchases, nextAfter });
@@ -108,15 +108,15 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   portal(
     buyer: Pick<Buying, "orgId" | "orgName" | "returnUrl">,
   ): Promise<Result<{ readonly url: string }>> {
-    return this.#answering(async ({ world }) => {
-      const customer = this.#isMade() ? world.rows.head().customer : null;
+    return this.#answering(async ({ deps }) => {
+      const customer = this.#isMade() ? deps.rows.head().customer : null;
       if (customer === null) {
         const message = "The billing portal is available after the first purchase.";
         return refuse({ kind: "conflict", message, param: null, code: "no_purchases" });
       }
       const params = portalParams(customer.id, buyer.returnUrl);
       const key = `portal:${crypto.randomUUID()}`; // unique per click; moves no money
-      const answer = await world.stripe.ask(post("/v1/billing_portal/sessions", params, key));
+      const answer = await deps.stripe.ask(post("/v1/billing_portal/sessions", params, key));
       const made = bodyOf(answer, portalSchema);
       if (made !== null) return success({ url: made.url });
       logWarning("portal_not_made", { org_id: buyer.orgId, request_id: answer.requestId });
@@ -151,12 +151,12 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 
   refund(request: RefundAsk): Promise<Result<PurchaseRecord>> {
-    return this.#answering(async ({ machine, world }) => {
-      const { rows } = world;
+    return this.#answering(async ({ machine, deps }) => {
+      const { rows } = deps;
       if (!this.#isMade()) return noSuchPurchase();
       const purchase = rows.purchase(request.purchase) ?? rows.purchaseOf(request.purchase);
       if (purchase === null) return noSuchPurchase();
-      const refunded = await refundOf(world, purchase, request);
+      const refunded = await refundOf(deps, purchase, request);
       if (!refunded.ok) return refunded;
       const eventId = `evt_own_${request.name}`;
       machine.note({ eventId, orgId: rows.head().orgId, kind: "back", object: refunded.value });
@@ -175,9 +175,9 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 
   poke(): Promise<Result<null>> {
-    return this.#answering(async ({ machine, world }) => {
+    return this.#answering(async ({ machine, deps }) => {
       if (!this.#isMade()) return success(null);
-      const { orgId, walletMadeAt } = world.rows.head();
+      const { orgId, walletMadeAt } = deps.rows.head();
       const requested = () => within(objectsOf(this.env).wallet(orgId).payments(), CALL_TIMEOUT_MS);
       const status = await callWallet(requested);
       const madeAt = status?.ok === true ? status.value.madeAt : null;
@@ -210,7 +210,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
 
   #make(orgId: string, orgName: string): void {
     makeTables(this.ctx.storage, PAYMENT_TABLES);
-    const { rows } = this.#world();
+    const { rows } = this.#deps();
     const head = rows.head();
     if (head.orgId === "" || (head.orgName === "" && orgName !== "")) {
       rows.setHead({ ...head, orgId, orgName: head.orgName || orgName });
@@ -219,23 +219,23 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
 
   #wanted(buying: Buying, config: Config): Result<string> {
     const { idempotency, method, amountMicro, saveCard, returnUrl, actor } = buying;
-    const world = this.#world();
-    const before = selectName(this.#sql, idempotency.name);
+    const deps = this.#deps();
+    const before = selectIdempotency(this.#sql, idempotency.name);
     if (before !== null) {
       const isSame = before.body === idempotency.body;
       return isSame ? success(before.purchaseId) : refuse({ kind: "idempotency_mismatch" });
     }
-    const nowMs = world.now();
-    const recent = world.rows.since(nowMs - RECENT_MS);
+    const nowMs = deps.now();
+    const recent = deps.rows.since(nowMs - RECENT_MS);
     const refused =
       checkPurchaseLimits(buying, recent, { numbers: config.numbers, nowMs }) ??
-      (method === "card" ? refuseCharging(world) : null);
+      (method === "card" ? refuseCharging(deps) : null);
     if (refused !== null) return refused;
     const id = mintId(PURCHASE_ID, nowMs);
     const made = newPurchase({ id, method, amountMicro, saveCard, returnUrl, actor }, nowMs);
     this.ctx.storage.transactionSync(() => {
       insertName(this.#sql, idempotency, { purchaseId: id, at: nowMs });
-      notifyWallet(world, made, { type: "purchase.created", data: {} });
+      notifyWallet(deps, made, { type: "purchase.created", data: {} });
     });
     if (method === "checkout") this.#expireOthers(id);
     void this.#arm();
@@ -245,7 +245,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   /** Expires the organization's other open checkouts. If two are paid anyway, both are credited. */
   #expireOthers(id: string): void {
     const machine = this.#machineOf();
-    for (const one of this.#world().rows.open()) {
+    for (const one of this.#deps().rows.open()) {
       if (one.method !== "checkout" || one.id === id || isOver(one)) continue;
       machine.cancel(one.id);
       this.#after(machine.advance(one.id));
@@ -253,7 +253,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 
   #shown(id: string): Result<PurchaseRecord> {
-    const { rows } = this.#world();
+    const { rows } = this.#deps();
     const purchase = rows.purchase(id);
     if (purchase === null) return noSuchPurchase();
     return success(recordOf(purchase, rows.payment(purchase.paymentId ?? "")));
@@ -268,11 +268,11 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   }
 
   #machineOf(): PurchaseRunner {
-    this.#machine ??= new PurchaseRunner(this.#world());
+    this.#machine ??= new PurchaseRunner(this.#deps());
     return this.#machine;
   }
 
-  #world(): PaymentDeps {
+  #deps(): PaymentDeps {
     const config = this.#config();
     const { env } = this;
     const rows = paymentRows(this.#sql);
@@ -308,7 +308,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   async #answering<T>(
     call: (with_: {
       readonly machine: PurchaseRunner;
-      readonly world: PaymentDeps;
+      readonly deps: PaymentDeps;
       readonly config: Config;
     }) => Promise<Result<T>>,
   ): Promise<Result<T>> {
@@ -316,7 +316,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     if (config === null) return refuse({ kind: "misconfigured" });
     if (config.payments === null) return refuse({ kind: "payments_off" });
     try {
-      return await call({ machine: this.#machineOf(), world: this.#world(), config });
+      return await call({ machine: this.#machineOf(), deps: this.#deps(), config });
     } catch (error) {
       logWarning("payments_failed", { reason: reasonOf(error) });
       this.#machine = null;
@@ -350,11 +350,11 @@ function noSuchPurchase(): Result<never> {
   return refuse({ kind: "not_found", message: "No such purchase." });
 }
 
-function refuseCharging(world: PaymentDeps): ReturnType<typeof refuse> | null {
-  if (world.rows.head().card === null) {
+function refuseCharging(deps: PaymentDeps): ReturnType<typeof refuse> | null {
+  if (deps.rows.head().card === null) {
     const message = "There is no saved card. Buy credits by checkout with save_card first.";
     return refuse({ kind: "conflict", message, param: "method", code: "no_saved_card" });
   }
-  const other: Purchase | null = findRunningCharge(world, null);
+  const other: Purchase | null = findRunningCharge(deps, null);
   return other === null ? null : refuse({ kind: "purchase_in_progress", purchaseId: other.id });
 }

@@ -25,29 +25,25 @@ export function storePurchase(
 }
 
 export function moveTo(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   purchase: Purchase,
   step: Step,
   change: Change = {},
 ): Purchase {
-  const started = { step, sent: null, tries: 0, anew: 0, nextAt: world.now() };
-  return storePurchase(world, purchase, { ...started, ...change });
+  const started = { step, sent: null, tries: 0, anew: 0, nextAt: deps.now() };
+  return storePurchase(deps, purchase, { ...started, ...change });
 }
 
 /** Schedules a retry of a purchase's current step after a pause, because its result is unknown. */
-export function retryLater(
-  world: PaymentDeps,
-  purchase: Purchase,
-  answer?: StripeAnswer,
-): Purchase {
+export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: StripeAnswer): Purchase {
   const tries = purchase.tries + 1;
   if (answer?.kind === "unsure" && (answer.status === 401 || answer.status === 403)) {
-    logAlert("stripe_key_refused", { org_id: world.rows.head().orgId, status: answer.status });
+    logAlert("stripe_key_refused", { org_id: deps.rows.head().orgId, status: answer.status });
   }
-  return storePurchase(world, purchase, {
+  return storePurchase(deps, purchase, {
     state: isOver(purchase) || purchase.state === "paid" ? purchase.state : "unknown",
     tries,
-    nextAt: world.now() + pauseMs(tries),
+    nextAt: deps.now() + pauseMs(tries),
     requestId: answer?.requestId ?? purchase.requestId,
   });
 }
@@ -56,14 +52,14 @@ export function retryLater(
  * Schedules the current step of a purchase again, with a new idempotency key. Only for a step that
  * moves no money.
  */
-export function restartStep(world: PaymentDeps, purchase: Purchase): Purchase {
+export function restartStep(deps: PaymentDeps, purchase: Purchase): Purchase {
   const tries = purchase.tries + 1;
-  const nextAt = world.now() + pauseMs(tries);
-  return storePurchase(world, purchase, { sent: null, tries, anew: purchase.anew + 1, nextAt });
+  const nextAt = deps.now() + pauseMs(tries);
+  return storePurchase(deps, purchase, { sent: null, tries, anew: purchase.anew + 1, nextAt });
 }
 
 export function awaitCustomer(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   purchase: Purchase,
   at: { readonly url: string | null; readonly expiresAt: number },
 ): Purchase {
@@ -78,43 +74,43 @@ export function awaitCustomer(
     expiresAt: at.expiresAt,
     nextAt: at.expiresAt + GRACE_MS,
   } as const;
-  const after = storePurchase(world, purchase, waiting);
-  return isNews ? notifyWallet(world, after, { type: "purchase.needs_customer", data: {} }) : after;
+  const after = storePurchase(deps, purchase, waiting);
+  return isNews ? notifyWallet(deps, after, { type: "purchase.needs_customer", data: {} }) : after;
 }
 
 /** Ends a purchase without payment. A payment captured later is credited anyway. */
-export function endPurchase(world: PaymentDeps, purchase: Purchase, ending: Ending): Purchase {
+export function endPurchase(deps: PaymentDeps, purchase: Purchase, ending: Ending): Purchase {
   const { state, error } = ending;
   const over = { state, error, step: null, sent: null, url: null, expiresAt: null, nextAt: null };
-  const after = storePurchase(world, purchase, { ...over, ending });
-  return notifyWallet(world, after, { type: `purchase.${state}`, data: { code: error }, ending });
+  const after = storePurchase(deps, purchase, { ...over, ending });
+  return notifyWallet(deps, after, { type: `purchase.${state}`, data: { code: error }, ending });
 }
 
 export function closeMismatched(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   purchase: Purchase,
   { id, status }: Invoice,
 ): Purchase {
   logAlert("invoice_differs", { id: purchase.id, invoice_id: id });
   const ending = { state: "declined", error: "processing_error", isHard: false } as const;
-  return moveTo(world, purchase, status === "draft" ? "discard" : "void", { ending });
+  return moveTo(deps, purchase, status === "draft" ? "discard" : "void", { ending });
 }
 
 /** Declines a purchase because our payment setup is wrong, and alerts the operator. */
 export function declineAsMisconfigured(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   purchase: Purchase,
   answer: StripeAnswer,
 ): Purchase {
   const { id, step } = purchase;
   const why = answer.kind === "refused" ? (answer.error.code ?? answer.error.type ?? "") : "answer";
   logAlert("purchase_misconfigured", { id, step, why, request_id: answer.requestId });
-  return endPurchase(world, purchase, { state: "declined", error: "misconfigured", isHard: false });
+  return endPurchase(deps, purchase, { state: "declined", error: "misconfigured", isHard: false });
 }
 
 /** Queues a purchase's outcome for the wallet, stored together with the purchase. */
 export function notifyWallet(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   purchase: Purchase,
   reported: { readonly type: EventType; readonly data: EventData; readonly ending?: Ending },
 ): Purchase {
@@ -128,7 +124,7 @@ export function notifyWallet(
   };
   const topUp = ending === undefined || method !== "auto" ? null : { id, end: topUpEnd(ending) };
   const untold = [...purchase.untold, { event, once: [id, type], topUp }];
-  return storePurchase(world, purchase, { untold, tellAt: world.now() });
+  return storePurchase(deps, purchase, { untold, tellAt: deps.now() });
 }
 
 const REASONS = {

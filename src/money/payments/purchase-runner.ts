@@ -1,7 +1,7 @@
 import type { Hint, TopUpRequest } from "../../shared/contracts/payments.ts";
 import { SYSTEM } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
-import { Chains } from "./chains.ts";
+import { NamedQueues } from "./named-queues.ts";
 import { callWallet, creditStep, syncRefunds, replayPayments } from "./crediting.ts";
 import { processHint } from "./hints.ts";
 import { endPurchase, moveTo, storePurchase } from "./purchase-moves.ts";
@@ -14,7 +14,7 @@ import {
   invoiceStep,
   itemStep,
   payStep,
-  sessionStep,
+  checkoutStep,
 } from "./steps.ts";
 import type { RunStep } from "./steps.ts";
 import { discardStep, expireStep, readStep, voidStep } from "./read-purchase.ts";
@@ -22,7 +22,7 @@ import type { PaymentDeps } from "./payment-deps.ts";
 
 const STEPS: Readonly<Record<Step, RunStep>> = {
   customer: customerStep,
-  session: sessionStep,
+  session: checkoutStep,
   invoice: invoiceStep,
   item: itemStep,
   finalize: finalizeStep,
@@ -84,15 +84,15 @@ function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
  * evicted. Steps of one purchase or payment never overlap.
  */
 export class PurchaseRunner {
-  readonly #world: PaymentDeps;
-  readonly #chains = new Chains();
+  readonly #deps: PaymentDeps;
+  readonly #chains = new NamedQueues();
 
-  constructor(world: PaymentDeps) {
-    this.#world = world;
+  constructor(deps: PaymentDeps) {
+    this.#deps = deps;
   }
 
   want({ id, amountMicro }: TopUpRequest): void {
-    const { rows, now } = this.#world;
+    const { rows, now } = this.#deps;
     if (rows.purchase(id) !== null) return;
     const auto = { id, method: "auto", amountMicro, saveCard: false, returnUrl: "" } as const;
     rows.put(newPurchase({ ...auto, actor: SYSTEM }, now()));
@@ -100,15 +100,15 @@ export class PurchaseRunner {
 
   /** Cancels a purchase, so that it can no longer be paid. A payment made meanwhile is credited. */
   cancel(id: string): void {
-    const { rows, now } = this.#world;
+    const { rows, now } = this.#deps;
     const purchase = rows.purchase(id);
     if (purchase === null || isOver(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
     // A permanently declined card stays blocked after the cancellation.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
     const isUnasked = purchase.step === "customer" && purchase.sent === null;
-    if (isUnasked) endPurchase(this.#world, purchase, ending);
-    else storePurchase(this.#world, purchase, { ending, nextAt: now() });
+    if (isUnasked) endPurchase(this.#deps, purchase, ending);
+    else storePurchase(this.#deps, purchase, { ending, nextAt: now() });
   }
 
   advance(id: string): Promise<void> {
@@ -118,32 +118,32 @@ export class PurchaseRunner {
   /** Reads a purchase from Stripe again, unless it is paid. */
   lookAt(id: string): Promise<void> {
     return this.#chains.run(id, async () => {
-      const { rows } = this.#world;
+      const { rows } = this.#deps;
       const purchase = rows.purchase(id);
       if (purchase === null) return;
       const isKnown = purchase.state === "credited" || purchase.state === "paid";
-      if (!isKnown && purchase.customerId !== null) moveTo(this.#world, purchase, "read");
+      if (!isKnown && purchase.customerId !== null) moveTo(this.#deps, purchase, "read");
       await this.#goOn(id);
     });
   }
 
   readBack(paymentId: string): Promise<boolean> {
-    return this.#chains.run(paymentId, () => syncRefunds(this.#world, paymentId));
+    return this.#chains.run(paymentId, () => syncRefunds(this.#deps, paymentId));
   }
 
   restate(madeAt: number): Promise<boolean> {
-    return this.#chains.run("restate", () => replayPayments(this.#world, madeAt));
+    return this.#chains.run("restate", () => replayPayments(this.#deps, madeAt));
   }
 
   note(hint: Hint): void {
-    const { rows, now } = this.#world;
+    const { rows, now } = this.#deps;
     if (rows.wasHeard(hint.eventId)) return;
     if (rows.waiting().some(({ eventId }) => eventId === hint.eventId)) return;
     rows.putWaiting({ ...hint, tries: 0, nextAt: now() });
   }
 
   async work(): Promise<void> {
-    const { rows, now } = this.#world;
+    const { rows, now } = this.#deps;
     const isDue = (at: number | null): boolean => at !== null && at <= now();
     const due = rows.open().filter(({ nextAt, tellAt }) => isDue(nextAt) || isDue(tellAt));
     const hints = rows.waiting().filter(({ nextAt }) => isDue(nextAt));
@@ -162,7 +162,7 @@ export class PurchaseRunner {
   }
 
   nextAt(): number | null {
-    const { rows } = this.#world;
+    const { rows } = this.#deps;
     const times = [
       ...rows.open().flatMap(({ nextAt, tellAt }) => [nextAt, tellAt]),
       ...rows.waiting().map(({ nextAt }) => nextAt),
@@ -174,11 +174,11 @@ export class PurchaseRunner {
   heed(hint: WaitingHint): Promise<void> {
     const { kind, object } = hint;
     return this.#chains.run(`${kind}:${object}`, async () => {
-      const { rows, now } = this.#world;
+      const { rows, now } = this.#deps;
       const due = rows.waiting().find(({ eventId }) => eventId === hint.eventId);
       if (due === undefined || due.nextAt > now()) return; // another hint already read it
       const same = rows.waiting().filter((one) => one.kind === kind && one.object === object);
-      const isDone = await processHint(this.#world, this, due);
+      const isDone = await processHint(this.#deps, this, due);
       const tries = due.tries + 1;
       if (!isDone) tellStuck({ ...due, tries });
       for (const one of same) {
@@ -189,7 +189,7 @@ export class PurchaseRunner {
   }
 
   async #goOn(id: string): Promise<void> {
-    const { rows, now } = this.#world;
+    const { rows, now } = this.#deps;
     for (let step = 0; step < STEPS_MAX; step++) {
       const purchase = rows.purchase(id);
       if (purchase === null) return;
@@ -197,23 +197,23 @@ export class PurchaseRunner {
       /* oxlint-disable no-await-in-loop -- one step at a time */
       if (untold.length > 0 && (tellAt ?? 0) <= now()) await this.#tell(purchase);
       else if (next !== null && nextAt !== null && nextAt <= now()) {
-        await STEPS[next](this.#world, purchase);
+        await STEPS[next](this.#deps, purchase);
       } else return;
       /* oxlint-enable no-await-in-loop */
     }
   }
 
   async #tell({ id, untold }: Purchase): Promise<void> {
-    const { rows, now, wallet } = this.#world;
+    const { rows, now, wallet } = this.#deps;
     const [first] = untold;
     if (first === undefined) return;
     const answer = await callWallet(() => wallet.tellPurchase(first));
     const after = rows.purchase(id);
     if (after === null) return;
     if (answer?.ok !== true) {
-      return void storePurchase(this.#world, after, { tellAt: now() + pauseMs(1) });
+      return void storePurchase(this.#deps, after, { tellAt: now() + pauseMs(1) });
     }
     const left = after.untold.slice(1);
-    storePurchase(this.#world, after, { untold: left, tellAt: left.length === 0 ? null : now() });
+    storePurchase(this.#deps, after, { untold: left, tellAt: left.length === 0 ? null : now() });
   }
 }

@@ -29,48 +29,48 @@ const ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } a
 const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as const;
 
 /** Reads a purchase's result from its Stripe object, never from a webhook event. */
-export const readStep: RunStep = async (world, purchase) => {
-  if (purchase.invoiceId !== null) return readInvoiceStep(world, purchase, purchase.invoiceId);
-  if (purchase.sessionId !== null) return readSessionStep(world, purchase, purchase.sessionId);
-  if (purchase.method === "checkout") return findLostSession(world, purchase);
+export const readStep: RunStep = async (deps, purchase) => {
+  if (purchase.invoiceId !== null) return readInvoiceStep(deps, purchase, purchase.invoiceId);
+  if (purchase.sessionId !== null) return readSessionStep(deps, purchase, purchase.sessionId);
+  if (purchase.method === "checkout") return findLostSession(deps, purchase);
   return purchase.ending === null
-    ? moveTo(world, purchase, "customer")
-    : endPurchase(world, purchase, purchase.ending);
+    ? moveTo(deps, purchase, "customer")
+    : endPurchase(deps, purchase, purchase.ending);
 };
 
 async function readSessionStep(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   purchase: Purchase,
   id: string,
 ): Promise<Purchase> {
-  const answer = await world.stripe.ask(readSession(id));
-  const now = world.rows.purchase(purchase.id) ?? purchase;
-  if (answer.kind === "refused") return gone(world, now, answer);
+  const answer = await deps.stripe.ask(readSession(id));
+  const now = deps.rows.purchase(purchase.id) ?? purchase;
+  if (answer.kind === "refused") return gone(deps, now, answer);
   const session = bodyOf(answer, sessionSchema);
-  if (session === null) return retryLater(world, now, answer);
+  if (session === null) return retryLater(deps, now, answer);
   const intent = intentOf(session);
   if (session.payment_status !== "paid" || intent === null || !isCaptured(intent)) {
-    return unpaidSession(world, now, session);
+    return unpaidSession(deps, now, session);
   }
-  return paid(world, now, intent, {
+  return paid(deps, now, intent, {
     receivedCents: intent.amount_received,
     totalCents: session.amount_total ?? intent.amount,
     taxCents: session.total_details?.amount_tax ?? 0,
   });
 }
 
-function unpaidSession(world: PaymentDeps, purchase: Purchase, session: Session): Purchase {
+function unpaidSession(deps: PaymentDeps, purchase: Purchase, session: Session): Purchase {
   const { status, url = null } = session;
-  if (isOver(purchase)) return storePurchase(world, purchase, { step: null, nextAt: null });
-  if (status === "expired") return endPurchase(world, purchase, purchase.ending ?? ABANDONED);
+  if (isOver(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
+  if (status === "expired") return endPurchase(deps, purchase, purchase.ending ?? ABANDONED);
   if (status === "complete") {
-    return storePurchase(world, purchase, { nextAt: world.now() + WAIT_MS });
+    return storePurchase(deps, purchase, { nextAt: deps.now() + WAIT_MS });
   }
   const expiresAt = session.expires_at * 1000;
-  const isClosing = purchase.ending !== null || world.now() >= expiresAt;
-  if (!isClosing) return awaitCustomer(world, purchase, { url, expiresAt });
+  const isClosing = purchase.ending !== null || deps.now() >= expiresAt;
+  if (!isClosing) return awaitCustomer(deps, purchase, { url, expiresAt });
   const ending = purchase.ending ?? ABANDONED;
-  return moveTo(world, purchase, "expire", { ending, tries: purchase.tries });
+  return moveTo(deps, purchase, "expire", { ending, tries: purchase.tries });
 }
 
 function intentOf({ payment_intent: intent }: Session): Intent | null {
@@ -81,15 +81,15 @@ const isCaptured = ({ status, amount_received }: Intent): boolean =>
   status === "succeeded" && amount_received > 0;
 
 async function readInvoiceStep(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   purchase: Purchase,
   id: string,
 ): Promise<Purchase> {
-  const answer = await world.stripe.ask(readInvoice(id));
-  const now = world.rows.purchase(purchase.id) ?? purchase;
-  if (answer.kind === "refused") return gone(world, now, answer);
+  const answer = await deps.stripe.ask(readInvoice(id));
+  const now = deps.rows.purchase(purchase.id) ?? purchase;
+  if (answer.kind === "refused") return gone(deps, now, answer);
   const invoice = bodyOf(answer, invoiceSchema);
-  if (invoice === null) return retryLater(world, now, answer);
+  if (invoice === null) return retryLater(deps, now, answer);
   const intents = intentsOf(invoice);
   const captured = intents.filter(isCaptured);
   const [intent] = captured;
@@ -97,14 +97,14 @@ async function readInvoiceStep(
   if (intent !== undefined) {
     const taxCents = (invoice.total_taxes ?? []).reduce((sum, { amount }) => sum + amount, 0);
     const totalCents = invoice.total;
-    return paid(world, now, intent, {
+    return paid(deps, now, intent, {
       receivedCents: intent.amount_received,
       totalCents,
       taxCents,
     });
   }
-  if (isOver(now)) return storePurchase(world, now, { step: null, nextAt: null });
-  return unpaid(world, now, { invoice, intents });
+  if (isOver(now)) return storePurchase(deps, now, { step: null, nextAt: null });
+  return unpaid(deps, now, { invoice, intents });
 }
 
 function intentsOf({ payments }: Invoice): readonly Intent[] {
@@ -117,7 +117,7 @@ const isAsked = ({ status, last_payment_error: error }: Intent): boolean =>
   status === "requires_action" || error?.code === "authentication_required";
 
 function unpaid(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   purchase: Purchase,
   { invoice, intents }: { readonly invoice: Invoice; readonly intents: readonly Intent[] },
 ): Purchase {
@@ -125,52 +125,47 @@ function unpaid(
   switch (invoice.status ?? "open") {
     case "void":
     case "uncollectible":
-      return endPurchase(world, purchase, ending ?? ABANDONED);
+      return endPurchase(deps, purchase, ending ?? ABANDONED);
     case "paid":
       // The invoice was paid outside Stripe or from a Stripe balance, so nothing is credited.
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
-      return endPurchase(world, purchase, ending ?? ELSEWHERE);
+      return endPurchase(deps, purchase, ending ?? ELSEWHERE);
     case "draft":
-      return moveTo(world, purchase, ending === null ? "item" : "discard");
+      return moveTo(deps, purchase, ending === null ? "item" : "discard");
     default:
       if (ending === null && !isOfAmount(purchase, invoice)) {
-        return closeMismatched(world, purchase, invoice);
+        return closeMismatched(deps, purchase, invoice);
       }
-      return openInvoice(world, purchase, { invoice, intents });
+      return openInvoice(deps, purchase, { invoice, intents });
   }
 }
 
 function openInvoice(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   purchase: Purchase,
   { invoice, intents }: { readonly invoice: Invoice; readonly intents: readonly Intent[] },
 ): Purchase {
   const { ending, tries } = purchase;
   const isUnderWay = intents.some(({ status }) => status === "processing");
-  if (isUnderWay) return storePurchase(world, purchase, { nextAt: world.now() + WAIT_MS });
+  if (isUnderWay) return storePurchase(deps, purchase, { nextAt: deps.now() + WAIT_MS });
   const wasAsked = purchase.state === "needs_customer" || purchase.url !== null;
   // A charge that the customer must confirm looks declined at first.
   const mayWait = wasAsked ? ending === null : ending?.state !== "expired";
   if (mayWait && (wasAsked || intents.some(isAsked))) {
     const url = invoice.hosted_invoice_url ?? null;
     const expiresAt = purchase.expiresAt ?? purchase.createdAt + CONFIRM_MS;
-    if (world.now() < expiresAt) return awaitCustomer(world, purchase, { url, expiresAt });
-    return moveTo(world, purchase, "void", { ending: ABANDONED });
+    if (deps.now() < expiresAt) return awaitCustomer(deps, purchase, { url, expiresAt });
+    return moveTo(deps, purchase, "void", { ending: ABANDONED });
   }
-  return moveTo(world, purchase, ending === null ? "pay" : "void", { tries });
+  return moveTo(deps, purchase, ending === null ? "pay" : "void", { tries });
 }
 
-function paid(
-  world: PaymentDeps,
-  purchase: Purchase,
-  intent: Intent,
-  captured: Captured,
-): Purchase {
-  const { rows, isLive } = world;
+function paid(deps: PaymentDeps, purchase: Purchase, intent: Intent, captured: Captured): Purchase {
+  const { rows, isLive } = deps;
   const { customerId, id, amountMicro } = purchase;
   if (intent.livemode !== isLive || intent.customer !== customerId) {
     logAlert("payment_mismatch", { id, payment_id: intent.id });
-    return storePurchase(world, purchase, { nextAt: world.now() + HOUR_MS });
+    return storePurchase(deps, purchase, { nextAt: deps.now() + HOUR_MS });
   }
   const netMicro = netOf(amountMicro, captured);
   if (netMicro !== amountMicro) logAlert("payment_differs", { id, payment_id: intent.id });
@@ -181,7 +176,7 @@ function paid(
       id: intent.id,
       purchaseId: id,
       netMicro,
-      capturedAt: world.now(),
+      capturedAt: deps.now(),
       isCredited: false,
       fingerprint: fingerprintOf(intent),
       backMicro: micros(0),
@@ -192,7 +187,7 @@ function paid(
   if (purchase.saveCard && card !== null && typeof paymentMethod === "string") {
     rows.setHead({ ...rows.head(), card: { ...card, paymentMethod } });
   }
-  return moveTo(world, purchase, "credit", {
+  return moveTo(deps, purchase, "credit", {
     state: "paid",
     paymentId: intent.id,
     ending: null,
@@ -205,25 +200,25 @@ function paid(
 
 type Refused = Extract<StripeAnswer, { kind: "refused" }>;
 
-function gone(world: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
-  if (isOver(purchase)) return storePurchase(world, purchase, { step: null, nextAt: null });
-  return declineAsMisconfigured(world, purchase, refusal);
+function gone(deps: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
+  if (isOver(purchase)) return storePurchase(deps, purchase, { step: null, nextAt: null });
+  return declineAsMisconfigured(deps, purchase, refusal);
 }
 
 /** If Stripe refuses to close an object, it may have been paid, so it is read again. */
 async function close(
-  world: PaymentDeps,
+  deps: PaymentDeps,
   purchase: Purchase,
   call: StripeCall,
   isClosed: (body: unknown) => boolean,
 ): Promise<Purchase> {
-  const answer = await world.stripe.ask(call);
-  const now = world.rows.purchase(purchase.id) ?? purchase;
+  const answer = await deps.stripe.ask(call);
+  const now = deps.rows.purchase(purchase.id) ?? purchase;
   if (answer.kind === "done" && isClosed(answer.body)) {
-    return endPurchase(world, now, now.ending ?? ABANDONED);
+    return endPurchase(deps, now, now.ending ?? ABANDONED);
   }
   const tries = now.tries + 1;
-  return moveTo(world, now, "read", { tries, nextAt: world.now() + pauseMs(tries) });
+  return moveTo(deps, now, "read", { tries, nextAt: deps.now() + pauseMs(tries) });
 }
 
 function isRecord(
@@ -234,23 +229,23 @@ function isRecord(
 
 const hasStatus = (status: string) => (body: unknown) => isRecord(body) && body.status === status;
 
-export const expireStep: RunStep = async (world, purchase) => {
+export const expireStep: RunStep = async (deps, purchase) => {
   const { id, sessionId } = purchase;
   const key = `${id}:expire:${purchase.tries}`;
   const call = post(`/v1/checkout/sessions/${sessionId}/expire`, {}, key);
-  return close(world, purchase, call, hasStatus("expired"));
+  return close(deps, purchase, call, hasStatus("expired"));
 };
 
-export const voidStep: RunStep = async (world, purchase) => {
+export const voidStep: RunStep = async (deps, purchase) => {
   const { id, invoiceId } = purchase;
   const call = post(`/v1/invoices/${invoiceId}/void`, {}, `${id}:void:${purchase.tries}`);
-  return close(world, purchase, call, hasStatus("void"));
+  return close(deps, purchase, call, hasStatus("void"));
 };
 
-export const discardStep: RunStep = async (world, purchase) => {
+export const discardStep: RunStep = async (deps, purchase) => {
   const path = `/v1/invoices/${purchase.invoiceId}`;
   const call = { method: "DELETE", path, body: null, key: null } as const;
-  return close(world, purchase, call, (body) => {
+  return close(deps, purchase, call, (body) => {
     return isRecord(body) && body.deleted === true;
   });
 };

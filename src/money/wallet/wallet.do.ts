@@ -43,7 +43,7 @@ import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { runGroup } from "./object/group.do.ts";
 import { notifyTopUp } from "./object/top-up-notice.do.ts";
 import { AnsweringWallet } from "./wallet-answers.do.ts";
-import { measureStorage, retain } from "./object/retention.do.ts";
+import { measureStorage, deleteExpired } from "./object/retention.do.ts";
 import { selectEventsSince } from "./object/event-rows.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
@@ -360,7 +360,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;
     this.#decisions.turn((tx) => {
-      if (schedule.retainIsDue(tx)) schedule[retain(tx) ? "retainSoon" : "refresh"](tx);
+      if (schedule.retainIsDue(tx)) schedule[deleteExpired(tx) ? "retainSoon" : "refresh"](tx);
       measureStorage(tx);
       this.#gate.keys.findUses(tx);
       return success(null);

@@ -13,8 +13,8 @@ import { PAGE_ROWS } from "../snapshot.store.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import { rearms } from "../rules/alerts.ts";
 import type { Crossing } from "../rules/alerts.ts";
-import { addKeySpend } from "../rules/key-limits.ts";
-import type { Budget } from "../rules/key-limits.ts";
+import { addKeySpend } from "../rules/key-spend.ts";
+import type { KeySpendLimit } from "../rules/key-spend.ts";
 import { spentIn } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addEvent } from "./event-rows.do.ts";
@@ -210,8 +210,8 @@ type Reached = {
 export function reachedByCharge(
   before: {
     readonly endUser: EndUser | null;
-    readonly budget: Budget | null;
-    readonly session: Budget | null;
+    readonly budget: KeySpendLimit | null;
+    readonly session: KeySpendLimit | null;
   },
   charged: { readonly endUser: EndUser | null; readonly amount: Micros; readonly period: Period },
 ): Reached[] {
@@ -249,7 +249,7 @@ function quotasReached(before: EndUser, after: EndUser, period: Period): Reached
   return reached;
 }
 
-function budgetReached(budget: Budget, amount: Micros, period: Period): Reached[] {
+function budgetReached(budget: KeySpendLimit, amount: Micros, period: Period): Reached[] {
   const { budgetMicro: limit, budgetPeriod, keyId, isSession, spend } = budget;
   if (limit === null || spendInPeriod(budget, period) >= limit) return [];
   const after = { ...budget, spend: addKeySpend(spend, period, amount) };

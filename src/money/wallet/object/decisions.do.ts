@@ -71,7 +71,7 @@ export class Decisions {
 
   noteNews(tx: Tx): void {
     this.#schedule.arm(tx);
-    if (tx.memory.isUntold) this.#onNews();
+    if (tx.memory.hasUndelivered) this.#onNews();
   }
 
   turn<T>(decision: (tx: Tx) => Result<T>): Result<T> {

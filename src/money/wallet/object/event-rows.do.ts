@@ -55,7 +55,7 @@ export function takeEvent(tx: Tx, event: EventRecord): boolean {
     const { id, type } = event;
     logAlert("event_cut", { org_id: tx.memory.row.orgId, id, type });
   }
-  tx.memory.isUntold = true;
+  tx.memory.hasUndelivered = true;
   tx.memory.changed = true; // the next publish retries a lost delivery
   dropOld(tx);
   return true;
@@ -257,7 +257,7 @@ export function eraseName(
     );
   }
   if (selectRenamed(sql, 1).length === 0) return;
-  memory.isUntold = true;
+  memory.hasUndelivered = true;
   memory.changed = true;
 }
 

@@ -53,7 +53,7 @@ export class WebhookFeed {
 
   async #tellPage(): Promise<boolean> {
     const tx = this.#decisions.tryOpen();
-    if (tx === null || !tx.memory.isUntold) return false;
+    if (tx === null || !tx.memory.hasUndelivered) return false;
     const { events, lastSeq } = selectUndelivered(tx.sql, TOLD_AT_ONCE);
     if (events.length === 0) return this.#tellRenamed(tx);
     await within(
@@ -69,7 +69,7 @@ export class WebhookFeed {
   async #tellRenamed({ sql, memory }: Tx): Promise<boolean> {
     const renamed = selectRenamed(sql, TOLD_AT_ONCE);
     if (renamed.length === 0) {
-      memory.isUntold = false;
+      memory.hasUndelivered = false;
       return false;
     }
     await within(

@@ -6,7 +6,7 @@ import { spendInPeriod } from "../../../shared/key-terms.ts";
 import type { KeySpend, KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
-import { decideName, rateWait } from "../rules/hold-guards.ts";
+import { decideIdempotency, rateWait } from "../rules/hold-guards.ts";
 import { shareOf } from "../rules/ledger.ts";
 import { heldOfKey } from "../rules/open-holds.ts";
 import { findPaused } from "../rules/pauses.ts";
@@ -14,15 +14,15 @@ import { layersOf, withinPolicies } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
 import type { PolicyLayer } from "../../../shared/policy.ts";
 import type { EndUser } from "../rules/quota.ts";
-import { selectNameHolder } from "../tables/request-rows.do.ts";
+import { selectIdempotencyHolder } from "../tables/request-rows.do.ts";
 import { newEndUser } from "./end-users.do.ts";
 import type { NewEndUser } from "./end-users.do.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { refuseSessionRate } from "./sessions.do.ts";
 import { micros } from "../../../shared/money.ts";
-import { TokenWindow, addKeySpend, budgetLeft, noKeySpend } from "../rules/key-limits.ts";
-import type { Budget } from "../rules/key-limits.ts";
+import { TokenWindow, addKeySpend, budgetLeft, noKeySpend } from "../rules/key-spend.ts";
+import type { KeySpendLimit } from "../rules/key-spend.ts";
 import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { putBudget, selectKeyDays, updateBudget } from "../tables/key-rows.do.ts";
 
@@ -134,7 +134,7 @@ export function findExpiredHolder(
 ): Result<string | null> {
   if (idempotency === null) return success(null);
   const { name, body } = idempotency;
-  return decideName(selectNameHolder(sql, name, nowMs), body, nowMs);
+  return decideIdempotency(selectIdempotencyHolder(sql, name, nowMs), body, nowMs);
 }
 
 /** Rejects requests while refunded payments are owed. A session's error omits the amount. */
@@ -198,7 +198,7 @@ export function budgetOf(
   tx: Tx,
   keyId: string,
   { budgetMicro, budgetPeriod }: KeyTerms,
-): Budget | null {
+): KeySpendLimit | null {
   const known = tx.memory.keyBudgets.get(keyId);
   if (known === undefined) {
     return budgetMicro === null ? null : beginBudget(tx, { keyId, budgetMicro, budgetPeriod });
@@ -226,13 +226,17 @@ export function spendOfKey({ memory, period, sql }: Tx, keyId: string): KeySpend
  * Returns the key's budget. A hold that counts only in quotas creates one without a limit, because
  * daily totals lack its spend, which a later budget needs.
  */
-export function budgetFor(tx: Tx, { keyId, placed }: HoldRequest, terms: KeyTerms): Budget | null {
+export function budgetFor(
+  tx: Tx,
+  { keyId, placed }: HoldRequest,
+  terms: KeyTerms,
+): KeySpendLimit | null {
   const budget = budgetOf(tx, keyId, terms);
   if (budget !== null || placed?.pays !== "quota") return budget;
   return beginBudget(tx, { keyId, budgetMicro: null, budgetPeriod: null });
 }
 
-function beginBudget(tx: Tx, terms: Omit<Budget, "spend">): Budget {
+function beginBudget(tx: Tx, terms: Omit<KeySpendLimit, "spend">): KeySpendLimit {
   const { memory, sql } = tx;
   const { keyId } = terms;
   let spend = noKeySpend(tx.period);

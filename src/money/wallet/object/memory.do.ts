@@ -4,8 +4,8 @@ import type { Period } from "../../../shared/period.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
-import { addKeySpend } from "../rules/key-limits.ts";
-import type { Budget, TokenWindow } from "../rules/key-limits.ts";
+import { addKeySpend } from "../rules/key-spend.ts";
+import type { KeySpendLimit, TokenWindow } from "../rules/key-spend.ts";
 import type { Debts } from "../rules/debts.ts";
 import { emptyTotals, openHold } from "../rules/open-holds.ts";
 import type { HoldTotals } from "../rules/open-holds.ts";
@@ -67,7 +67,7 @@ export type Memory = {
   readonly unsaved: Map<string, EndUser>;
   readonly unpublished: Set<string>;
   /** Keys that ever had a budget. `unsavedKeys` have spend after the checkpoint. */
-  readonly keyBudgets: Map<string, Budget>;
+  readonly keyBudgets: Map<string, KeySpendLimit>;
   readonly unsavedKeys: Set<string>;
   readonly budgets: BudgetMemory;
   readonly tokens: Map<string, TokenWindow>;
@@ -94,7 +94,7 @@ export type Memory = {
   topUp: TopUpState;
   /** Routes of conversations whose prompt is cached. Null until first used. */
   warmRoutes: Map<string, WarmUntil> | null;
-  isUntold: boolean;
+  hasUndelivered: boolean;
   room: Room;
 };
 
@@ -146,7 +146,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     debts: selectDebts(sql),
     topUp: selectTopUp(sql),
     warmRoutes: null,
-    isUntold: false,
+    hasUndelivered: false,
     room: { isFull: false, fromId: "", passAt: 0 },
   };
   addLaterRows(sql, memory, checkpoint.seq);
@@ -154,9 +154,9 @@ export function loadMemory(sql: SqlStorage): Memory {
   memory.newest = Math.max(memory.newest, memory.clock);
   openStoredHolds(sql, memory, checkpoint.floor_id);
   noteUnpublished(sql, memory);
-  memory.isUntold = hasUntold(sql);
+  memory.hasUndelivered = hasUntold(sql);
   memory.routine = memory.books.seq - checkpoint.seq;
-  memory.changed = memory.isUntold || unpublished(sql, memory);
+  memory.changed = memory.hasUndelivered || unpublished(sql, memory);
   memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
   const { notedAt } = memory;
   findDueUses(sql, memory.dueUses, { notedAt, dueAt: checkpoint.clock + QUIET_MS });

@@ -10,7 +10,7 @@ import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
 import { extendHold } from "../rules/open-holds.ts";
 import type { KnownHold } from "../rules/ledger.ts";
-import { selectNameHolder, selectRequest, updateExpiry } from "../tables/request-rows.do.ts";
+import { selectIdempotencyHolder, selectRequest, updateExpiry } from "../tables/request-rows.do.ts";
 import type { HeldTerms } from "./hold-checks.do.ts";
 import { hold } from "./hold.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -39,7 +39,7 @@ export function placeHold(
 function firstOf(tx: Tx, { id, idempotency }: HoldRequest): PlacedHold | null {
   const same = knownHold(tx, id);
   if (same !== null || idempotency === null) return same;
-  const holder = selectNameHolder(tx.sql, idempotency.name, tx.nowMs);
+  const holder = selectIdempotencyHolder(tx.sql, idempotency.name, tx.nowMs);
   if (holder === null || holder.body !== idempotency.body) return null;
   const isOld = tx.nowMs - holder.admittedAt >= IDEMPOTENCY_MS;
   return isOld ? null : knownHold(tx, holder.id);

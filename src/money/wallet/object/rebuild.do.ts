@@ -24,12 +24,12 @@ const COPIES_MAX = 3;
  */
 export function adoptSnapshot(
   tx: Tx,
-  book: WalletSnapshot,
+  snapshot: WalletSnapshot,
   { isNew, actor }: { readonly isNew: boolean; readonly actor: Actor },
 ): Refusal | null {
   const { memory, sql, nowMs } = tx;
   const { books, row } = memory;
-  const { head } = book;
+  const { head } = snapshot;
   if (!isNew && ownsSnapshot(row, head)) return rejectHealthy();
   if (head.creditsMicro < books.held) {
     return refuse({
@@ -48,7 +48,7 @@ export function adoptSnapshot(
       acknowledged: 0,
       publishAll: true,
       conflict: null,
-      ...book.configuration,
+      ...snapshot.configuration,
     });
     insertEntry(sql, {
       place: { seq: books.seq + 1, balance: micros(head.creditsMicro), at: nowMs },
@@ -58,7 +58,7 @@ export function adoptSnapshot(
       held: books.held,
       openHolds: books.holds.size,
     });
-    adoptRows(sql, book, changed);
+    adoptRows(sql, snapshot, changed);
     addEvent(tx, {
       type: "organization.wallet_rebuilt",
       actor,
@@ -77,16 +77,16 @@ export function rejectHealthy(): Refusal {
   return refuse({ kind: "conflict", message, param: null });
 }
 
-function adoptRows(sql: SqlStorage, book: WalletSnapshot, changed: number): void {
-  const { settings } = book;
+function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): void {
+  const { settings } = snapshot;
   // Top-ups since the last publish are unknown, so a person must enable top-up again.
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
   const isOff = settings !== null && settings.autoTopUp !== null;
   if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });
-  if (book.debts !== null) {
-    putDebts(sql, book.debts, changed);
+  if (snapshot.debts !== null) {
+    putDebts(sql, snapshot.debts, changed);
     sql.exec("DELETE FROM forgiven");
-    for (const [reference, amount] of Object.entries(book.debts.forgivenBy)) {
+    for (const [reference, amount] of Object.entries(snapshot.debts.forgivenBy)) {
       insertForgiven(sql, reference, amount);
     }
   }

@@ -25,7 +25,7 @@ const YOUNG_MS = 15 * 60_000;
 const PASS_MS = 5 * 60_000;
 
 /** Deletes one batch of each kind. Returns true if more may remain. */
-export function retain(tx: Tx): boolean {
+export function deleteExpired(tx: Tx): boolean {
   const room = isStorageLow(tx) && freeStorage(tx); // first, because later steps write
   const unpaid = sweepUnpaid(tx);
   const [endId, paid] = batchEnd(tx.sql, "", idFloor(HOLD_ID, tx.nowMs - paidAge(tx)));

@@ -6,8 +6,8 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";
-import { budgetLeft, sessionBudget } from "../rules/key-limits.ts";
-import type { Budget } from "../rules/key-limits.ts";
+import { budgetLeft, sessionBudget } from "../rules/key-spend.ts";
+import type { KeySpendLimit } from "../rules/key-spend.ts";
 import { rateLimitState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
 import { heldOfKey } from "../rules/open-holds.ts";
 import { addEvent } from "./event-rows.do.ts";
@@ -81,7 +81,7 @@ export function refuseAnotherSession(
 export function budgetOfSession(
   tx: Tx,
   session: Session | string | null | undefined,
-): Budget | null {
+): KeySpendLimit | null {
   if (session === null || session === undefined) return null;
   const id = typeof session === "string" ? session : session.id;
   const row = selectSession(tx.sql, id);

@@ -20,7 +20,7 @@ export function refuseId(id: string, nowMs: number): Refusal | null {
 }
 
 /** The newest request granted under an Idempotency-Key. */
-export type NameHolder = {
+export type IdempotencyHolder = {
   readonly id: string;
   readonly body: string;
   readonly admittedAt: number;
@@ -33,8 +33,8 @@ export type NameHolder = {
  * body can take over the key of an expired request. Fails while the first request is held and, once
  * settled, for 24 hours after its admission.
  */
-export function decideName(
-  holder: NameHolder | null,
+export function decideIdempotency(
+  holder: IdempotencyHolder | null,
   body: string,
   nowMs: number,
 ): Result<string | null> {

@@ -4,8 +4,8 @@ import type { Failure, Result } from "../../../shared/failure.ts";
 import type { BudgetScope } from "../../../shared/budgets.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { budgetLeft } from "./key-limits.ts";
-import type { Budget } from "./key-limits.ts";
+import { budgetLeft } from "./key-spend.ts";
+import type { KeySpendLimit } from "./key-spend.ts";
 import { endOf } from "../../../shared/period.ts";
 import { NOTHING, NO_CAP, quotaLeft } from "./quota.ts";
 import type { Period } from "../../../shared/period.ts";
@@ -69,8 +69,8 @@ export type HoldRequestFacts = {
   readonly sure: Micros;
   readonly hasCap: boolean;
   readonly endUser: EndUser | null;
-  readonly budget: Budget | null;
-  readonly session?: Budget | null;
+  readonly budget: KeySpendLimit | null;
+  readonly session?: KeySpendLimit | null;
   readonly limits?: readonly Limit[];
   readonly period: Period;
   readonly isQuota?: boolean;
@@ -143,7 +143,7 @@ const neededOf = (ask: HoldRequestFacts): Micros =>
 function budgetsOf({
   budget,
   session = null,
-}: Pick<HoldRequestFacts, "budget" | "session">): Budget[] {
+}: Pick<HoldRequestFacts, "budget" | "session">): KeySpendLimit[] {
   if (budget === null && session === null) return [];
   return [budget, session].filter((one) => one !== null).filter((one) => one.budgetMicro !== null);
 }
@@ -190,7 +190,7 @@ function userAllowances(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
 function budgetAllowance(
   books: HoldTotals,
   ask: HoldRequestFacts,
-  budget: Budget | null,
+  budget: KeySpendLimit | null,
 ): Allowance[] {
   const { period } = ask;
   if (budget === null || budget.budgetMicro === null) return [];
@@ -244,8 +244,8 @@ export function decideSettle(
     readonly known: KnownHold | OpenHold;
     readonly cost: Micros;
     readonly endUser: EndUser | null;
-    readonly budget: Budget | null;
-    readonly session?: Budget | null;
+    readonly budget: KeySpendLimit | null;
+    readonly session?: KeySpendLimit | null;
     readonly limitFree?: number;
   },
 ): Posting {

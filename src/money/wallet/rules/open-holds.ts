@@ -3,7 +3,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
 import type { Purpose } from "../../../shared/placed-hold.ts";
-import type { Budget } from "./key-limits.ts";
+import type { KeySpendLimit } from "./key-spend.ts";
 import type { PerPeriod } from "./quota.ts";
 
 /** A hold that isn't settled, voided or expired. Times are Unix ms. */
@@ -60,7 +60,7 @@ export function heldBy(books: HoldTotals, endUserId: string, period: Period): Pe
 
 export function heldOfKey(
   books: HoldTotals,
-  { keyId, budgetPeriod }: Pick<Budget, "keyId" | "budgetPeriod">,
+  { keyId, budgetPeriod }: Pick<KeySpendLimit, "keyId" | "budgetPeriod">,
   period: Period,
 ): Micros {
   let held = 0;

@@ -9,8 +9,8 @@ import { micros } from "../../../shared/money.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
-import { TokenWindow } from "../rules/key-limits.ts";
-import type { Budget } from "../rules/key-limits.ts";
+import { TokenWindow } from "../rules/key-spend.ts";
+import type { KeySpendLimit } from "../rules/key-spend.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import type { UsedKey } from "../../../shared/contracts/wallet.ts";
 import { KEY_ID } from "./request-rows.do.ts";
@@ -234,7 +234,7 @@ type BudgetRow = {
 };
 
 /** Returns the budgets of keys, with spend at the checkpoint. */
-export function selectBudgets(sql: SqlStorage): Map<string, Budget> {
+export function selectBudgets(sql: SqlStorage): Map<string, KeySpendLimit> {
   const rows = sql.exec<BudgetRow>(
     `SELECT key_id, budget, period, day, daily, week, weekly, month, monthly, total
     FROM key_budgets`,
@@ -270,7 +270,7 @@ export function selectKeyDays(
     .toArray();
 }
 
-export function putBudget(sql: SqlStorage, budget: Budget, changed: number): void {
+export function putBudget(sql: SqlStorage, budget: KeySpendLimit, changed: number): void {
   const { keyId, budgetMicro, budgetPeriod, spend } = budget;
   sql.exec(
     `INSERT OR REPLACE INTO key_budgets
@@ -292,7 +292,7 @@ export function putBudget(sql: SqlStorage, budget: Budget, changed: number): voi
 
 export function updateBudget(
   sql: SqlStorage,
-  { keyId, budgetMicro, budgetPeriod }: Omit<Budget, "spend">,
+  { keyId, budgetMicro, budgetPeriod }: Omit<KeySpendLimit, "spend">,
 ): void {
   sql.exec(
     "UPDATE key_budgets SET budget = ?, period = ? WHERE key_id = ?",

@@ -5,7 +5,7 @@ import type { Idempotency } from "../../../shared/idempotency.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { promptTokens } from "../../../shared/usage.ts";
-import type { NameHolder } from "../rules/hold-guards.ts";
+import type { IdempotencyHolder } from "../rules/hold-guards.ts";
 import type { KnownHold, Posting } from "../rules/ledger.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import type { RequestState, HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
@@ -324,7 +324,11 @@ type NameRow = {
 };
 
 /** Returns the newest request of today or yesterday with this Idempotency-Key. */
-export function selectNameHolder(sql: SqlStorage, name: string, nowMs: number): NameHolder | null {
+export function selectIdempotencyHolder(
+  sql: SqlStorage,
+  name: string,
+  nowMs: number,
+): IdempotencyHolder | null {
   const [row] = sql
     .exec<NameRow>(
       `SELECT request_id, body, idempotency_keys.admitted_at AS admitted_at, state

@@ -7,7 +7,7 @@ import type { TokenRequest } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
 /** A key's budget (null once removed) and its spend. */
-export type Budget = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
+export type KeySpendLimit = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
   readonly keyId: string;
   readonly isSession?: boolean;
   readonly spend: KeySpend;
@@ -27,7 +27,7 @@ export function sessionBudget(
   { id, budgetMicro }: { readonly id: string; readonly budgetMicro: Micros | null },
   spent: Micros,
   period: Period,
-): Budget {
+): KeySpendLimit {
   const spend = { ...noKeySpend(period), total: spent };
   return { keyId: id, isSession: true, budgetMicro, budgetPeriod: null, spend };
 }
@@ -49,7 +49,7 @@ export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): K
 }
 
 /** Returns the remaining budget: negative if overdrawn, 0 for the past period of a late charge. */
-export function budgetLeft(budget: Budget, period: Period, held: Micros): number {
+export function budgetLeft(budget: KeySpendLimit, period: Period, held: Micros): number {
   const { budgetMicro, budgetPeriod, spend } = budget;
   if (budgetMicro === null) return Infinity;
   if (budgetPeriod !== null && period[budgetPeriod] < spend[budgetPeriod].since) return 0;
