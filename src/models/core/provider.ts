@@ -155,6 +155,8 @@ export type Provider = {
   readonly readsFiles?: boolean;
   /** Whether a model reasons without a request for it. Absent: all reasoning models do. */
   readonly thinksUnasked?: (upstreamId: string) => boolean;
+  /** Whether a model reasons although the effort is none. Absent: none does. */
+  readonly ignoresNone?: (upstreamId: string) => boolean;
   readonly summarizesThoughts?: boolean;
   readonly takesTokens?: boolean;
   /** Counts a native prompt with the provider's free counter, or returns null. */

@@ -12,7 +12,7 @@ import { ChunkReader } from "../protocols/gemini/chunks.ts";
 import type { EmbeddingMethod } from "../protocols/gemini/embeddings.ts";
 import { failureInside, googleFailure } from "../protocols/gemini/failure.ts";
 import { imageFacts, imageRequest } from "../protocols/gemini/images.ts";
-import { chatRequest } from "../protocols/gemini/request.ts";
+import { chatRequest, ignoresNoEffort } from "../protocols/gemini/request.ts";
 import type { ConfigProblem } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -35,7 +35,12 @@ type Service = {
 };
 
 export function google(service: Service): Provider {
-  return { ...httpProvider(wireOf(service)), readsFiles: true, summarizesThoughts: true };
+  return {
+    ...httpProvider(wireOf(service)),
+    readsFiles: true,
+    summarizesThoughts: true,
+    ignoresNone: ignoresNoEffort,
+  };
 }
 
 function wireOf(service: Service): ProviderProtocol {

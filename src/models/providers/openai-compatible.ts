@@ -20,7 +20,7 @@ import { chatAnswer, embeddingsAnswer } from "../protocols/chat/answer.ts";
 import { ChunkReader } from "../protocols/chat/chunks.ts";
 import { hasError } from "../core/chat-message.ts";
 import type { PlainCall, Profile } from "../protocols/chat/profile.ts";
-import { chatRequest, embeddingsRequest } from "../protocols/chat/request.ts";
+import { chatRequest, embeddingsRequest, ignoresNone } from "../protocols/chat/request.ts";
 import type { UpstreamRequest } from "../protocols/chat/request.ts";
 
 type OpenAiHost = {
@@ -37,7 +37,12 @@ export function openAiCompatible(host: OpenAiHost): Provider {
   const wire = wireOf(host);
   const { takesTokens = false, speaksResponses, summarizesThoughts = false } = host.profile;
   if (speaksResponses === true) return withResponses(host, wire);
-  return { ...httpProvider(wire), takesTokens, summarizesThoughts };
+  return {
+    ...httpProvider(wire),
+    takesTokens,
+    summarizesThoughts,
+    ignoresNone: (upstreamId) => ignoresNone(host.profile, upstreamId),
+  };
 }
 
 /** Responses is for its clients and for models that require it. */

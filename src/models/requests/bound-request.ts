@@ -117,11 +117,13 @@ function isThinking(
   { reasoning_effort: effort }: ChatBody,
   { providers }: Sold,
 ): boolean {
-  if (!abilities.includes("reasoning") || effort === "none") return false;
-  if (effort !== undefined) return true;
-  return routes.some(
-    ({ provider, upstreamId }) => providers.get(provider)?.thinksUnasked?.(upstreamId) ?? true,
-  );
+  if (!abilities.includes("reasoning")) return false;
+  if (effort !== undefined && effort !== "none") return true;
+  return routes.some(({ provider: id, upstreamId }) => {
+    const provider = providers.get(id);
+    if (effort === "none") return provider?.ignoresNone?.(upstreamId) === true;
+    return provider?.thinksUnasked?.(upstreamId) ?? true;
+  });
 }
 
 function isApart({ request }: ParsedRequest): boolean {

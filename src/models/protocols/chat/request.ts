@@ -60,7 +60,7 @@ function addFields(
   source: JsonObject,
   { call, profile, allowed }: Adding,
 ): void {
-  const rules = rulesFor(call, profile);
+  const rules = rulesFor(call.upstreamId, call.body, profile);
   const left = new Set<string>();
   const isPlain = profile.plain !== undefined; // messages and tools are already converted
   for (const [field, value] of Object.entries(source)) {
@@ -79,9 +79,14 @@ function streamFlags({ streamOptions }: Profile): JsonObject {
     : { stream: true, stream_options: streamOptions };
 }
 
-function rulesFor(call: ProviderCall, { rules = [] }: Profile): readonly Rule[] {
-  const { upstreamId } = call;
-  const body: JsonObject = call.body;
+/** Reports whether a host lets a model reason although the effort is none. */
+export function ignoresNone(profile: Profile, upstreamId: string): boolean {
+  const body = { reasoning_effort: "none" };
+  const sent = ruled("reasoning_effort", "none", rulesFor(upstreamId, body, profile));
+  return sent === null || (typeof sent === "string" && sent !== "none");
+}
+
+function rulesFor(upstreamId: string, body: JsonObject, { rules = [] }: Profile): readonly Rule[] {
   return rules.filter(
     ({ models, unless }) =>
       models?.test(upstreamId) !== false && (unless === undefined || body[unless[0]] !== unless[1]),

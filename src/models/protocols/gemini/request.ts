@@ -215,6 +215,11 @@ export function thinkingConfig(
   return { thinkingBudget: budget, includeThoughts };
 }
 
+/** Reports whether a model reasons although the effort is none. */
+export function ignoresNoEffort(model: string): boolean {
+  return thinkingConfig(model, "none", null)?.["thinkingBudget"] !== 0;
+}
+
 /**
  * Reports whether calls have IDs and signatures that the next turn must send back (Gemini 3 and
  * later).

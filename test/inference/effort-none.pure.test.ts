@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
+import { google } from "../../src/models/providers/google.ts";
+import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { OPENAI } from "../../src/models/providers/profiles/openai.ts";
+import { XAI } from "../../src/models/providers/profiles/authors.ts";
+import { CEREBRAS, GROQ, TOGETHER } from "../../src/models/providers/profiles/resellers.ts";
+import { BATCH_EMBED_CONTENTS } from "../../src/models/protocols/gemini/embeddings.ts";
+import { boundRequest } from "../../src/models/requests/bound-request.ts";
+import type { Provider } from "../../src/models/core/provider.ts";
+import { MODEL } from "./run-fixture.ts";
+
+const hostOf = (profile: typeof GROQ): Provider =>
+  openAiCompatible({ id: "host", baseUrl: "https://host.test/v1", profile });
+const GEMINI = google({
+  id: "google-ai-studio",
+  models: "https://gemini.test/v1beta/models",
+  embeddings: BATCH_EMBED_CONTENTS,
+  credential: () => Promise.reject(new Error("nothing is sent")),
+  secrets: () => [],
+});
+
+/** Whether hidden reasoning is expected of a request with this effort. */
+function mayThink(provider: Provider, upstreamId: string, effort: string): boolean {
+  const [route] = MODEL.routes;
+  const model = {
+    ...MODEL,
+    abilities: ["reasoning" as const],
+    routes: [{ ...route, provider: "host", upstreamId }],
+  };
+  const models = new Map([[model.id, model]]);
+  const at = { header: () => undefined, query: () => undefined };
+  const body = { model: model.id, messages: [{ role: "user", content: "Hi" }] };
+  const parsed = chatEndpoint.parse({ ...body, reasoning_effort: effort }, at);
+  if (!parsed.ok) throw new Error("the body is valid");
+  const catalog = { region: "eu", models, aliases: new Map() };
+  const sold = { catalog, providers: new Map([["host", provider]]), defaultCap: 100 };
+  const bound = boundRequest(parsed.value, sold as unknown as Parameters<typeof boundRequest>[1]);
+  if (!bound.ok) throw new Error(JSON.stringify(bound.failure));
+  return bound.value.mayThink;
+}
+
+describe("a request with the effort none", () => {
+  it.each([
+    ["gpt-oss at Groq, which gets low", hostOf(GROQ), "openai/gpt-oss-120b"],
+    ["gpt-oss at Cerebras, which gets low", hostOf(CEREBRAS), "gpt-oss-120b"],
+    ["a Grok that gets no effort", hostOf(XAI), "grok-4.20-reasoning"],
+    ["a Gemini that gets its lowest level", GEMINI, "gemini-3-pro"],
+    ["a Gemini that gets its lowest budget", GEMINI, "gemini-2.5-pro"],
+  ])("may still think hidden on %s", (_, provider, upstreamId) => {
+    expect(mayThink(provider, upstreamId, "none")).toBe(true);
+  });
+
+  it.each([
+    ["a GPT that can stop", hostOf(OPENAI), "gpt-6.1-sol"],
+    ["a model that Together can stop", hostOf(TOGETHER), "deepseek-ai/DeepSeek-V4"],
+    ["a Gemini that can stop", GEMINI, "gemini-2.5-flash"],
+  ])("doesn't think on %s", (_, provider, upstreamId) => {
+    expect(mayThink(provider, upstreamId, "none")).toBe(false);
+    expect(mayThink(provider, upstreamId, "low")).toBe(true);
+  });
+});
