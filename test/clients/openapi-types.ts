@@ -1,3 +1,6 @@
+/** Operations whose response is a CSV or audio file. */
+export const NOT_JSON: readonly string[] = ["GET /v1/exports/focus", "POST /v1/audio/speech"];
+
 /** Compiled by test/clients/openapi.test.ts beside both type sets: openapi-typescript's and the console's own. */
 export const AGREEMENT = `
 import type { paths } from "./openapi";
@@ -28,7 +31,7 @@ type Names = { [P in keyof paths]: {
   [M in keyof paths[P]]-?: M extends "parameters" ? never : paths[P][M] extends { responses: object }
     ? \`\${Uppercase<M & string>} \${P & string}\` : never }[keyof paths[P]] }[keyof paths];
 declare function none<T extends never>(): T;
-type InJson = Exclude<keyof Calls, "GET /v1/exports/focus">; // which is CSV
+type InJson = Exclude<keyof Calls, ${NOT_JSON.map((name) => JSON.stringify(name)).join(" | ")}>;
 none<{
   [N in InJson]:
     | (Same<Answer<N>, Calls[N]["answer"]> extends true ? never : \`\${N} answer\`)
