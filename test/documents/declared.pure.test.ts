@@ -261,7 +261,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
 };
 /** Bounds of configuration, peers, operators, log-ins, upstreams and single models: what else a client meets. */
 const OTHER =
-  /^(?:regions\/|shared\/config\/config\.ts|shared\/failed-request\.ts|operator\/|models\/providers\/|models\/core\/tool-name|console\/session|money\/wallet\/object\/postings|models\/protocols\/messages\/client-tools\.ts NAME_MAX)|TOKEN_ID_MAX|RPM_LIMIT_MAX|PROMPT_CHARACTERS_MAX|PARTIAL_IMAGES_MAX/;
+  /^(?:regions\/|shared\/config\/config\.ts|shared\/failed-request\.ts|operator\/|models\/providers\/|models\/core\/tool-name|console\/session|money\/wallet\/object\/postings|models\/protocols\/messages\/client-tools\.ts NAME_MAX)|TOKEN_ID_MAX|RPM_LIMIT_MAX|PROMPT_CHARACTERS_MAX|PARTIAL_IMAGES_MAX|ocr\.ts RANGES_LENGTH_MAX/;
 
 /** What a constant of src is, in numbers: `20 * 1024 * 1024`, `7 * OVERLAP_DAY_S`. */
 function valueOf(file: string, name: string): number {

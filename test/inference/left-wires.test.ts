@@ -33,8 +33,10 @@ const CASES: readonly Case[] = [
   ["/v1/messages", "anthropic", "anthropic, native"] as const,
   ["/v1/responses", "openai, Responses", "openai, Responses, native"] as const,
 ].flatMap(([door, id, name]) => {
-  const provider = PROVIDERS.find((one) => one.name === id);
-  if (provider === undefined) throw new Error(`no provider ${id}`);
+  const found = PROVIDERS.find((one) => one.name === id);
+  if (found === undefined) throw new Error(`no provider ${id}`);
+  // Most Gemini models also reason with the effort none.
+  const provider = id === "google" ? { ...found, upstreamId: "gemini-2.5-flash" } : found;
   return [true, false].map((stream) => ({ name, door, provider, stream }));
 });
 

@@ -276,7 +276,7 @@ function countsOf(run: Run): Pick<Told, "bugs" | "absorbed"> {
 const services = {
   region: "eu",
   health: new RouteHealth(),
-  policies: new Set<string>(),
+  keysNeedingCandidates: new Set<string>(),
   numbers: {
     UPSTREAM_HEADERS_MS: 1000,
     UPSTREAM_FIRST_MS: 1000,
