@@ -153,7 +153,7 @@ async function askTogether<Part, Answer>(
 
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
 
-/** Ignores slow calls, because a canceled request's call never ends. */
+/** Doesn't count calls slower than STALL_MS, because the call of a canceled request never ends. */
 function isFree({ most, underWay }: Busy): boolean {
   if (underWay.size < most) return true;
   const stalledMs = elapsedMs() - STALL_MS;

@@ -107,7 +107,7 @@ function kindOf(value: unknown): string {
 
 type Found = { readonly issue: Issue; readonly path: Path };
 
-/** Returns the branch whose first problem is deepest. */
+/** Returns the problem of the union's branch that accepts the most before its first problem. */
 function narrowest(issue: Issue, path: Path): Found {
   if (issue.code !== "invalid_union") return { issue, path };
   const found = issue.errors

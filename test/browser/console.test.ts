@@ -137,7 +137,7 @@ describe("a key in the console", () => {
     await goTo(page, "Keys");
     await page.getByRole("cell", { name: "Server" }).click();
     await page.getByRole("button", { name: /^Rotate/ }).click();
-    await page.getByLabel("The current secret ends").selectOption("0");
+    await page.getByLabel("The current secret expires").selectOption("0");
     await page.getByRole("button", { name: "Rotate Server" }).click();
     const second = await page.locator(".secret code").textContent();
     expect(second).not.toBe(first);

@@ -240,7 +240,7 @@ it("the command palette leads to a request, key, model, end user, page and docum
   expect(page.faults).toEqual([]);
 });
 
-it("spend trend and runway appear immediately, and the curve after one action", async () => {
+it("spend trend and runway appear immediately, and the curve after one click", async () => {
   expect((await ask(owner.key)).status).toBe(200);
   const job = counted(await logIn(browser, owner.key));
   await job.page.getByText(/at the pace of .* it lasts/).waitFor();

@@ -104,7 +104,7 @@ describe("amounts and times in the console", () => {
   });
 });
 
-describe("objects that the API returns", () => {
+describe("objects and amounts that the API returns", () => {
   it("appear in the console as requests with status, model, cost and end user", async () => {
     const [page, responses] = await opened(owner.key, "requests");
     const rows = rowsOf(responses, "generations");

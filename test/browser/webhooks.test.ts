@@ -119,7 +119,7 @@ it("a webhook can be created, delivered, listed, replayed, rotated, disabled and
   if (PICTURES !== undefined) await page.screenshot({ path: `${PICTURES}/webhook.png` });
 
   await page.getByRole("button", { name: "Rotate secret…" }).click();
-  await page.getByLabel("The current secret ends").selectOption("0");
+  await page.getByLabel("The current secret expires").selectOption("0");
   await inDialog(page, "Rotate").click();
   const second = await secretShown(page);
   await page.getByRole("button", { name: "Send test event" }).click();

@@ -231,7 +231,7 @@ describe("POST /v1/keys/{id}/rotate", () => {
   });
 });
 
-it("POST /v1/keys creates no key if the caller's secret expires while the request runs", async () => {
+it("a secret that expires during POST /v1/keys creates no key", async () => {
   const { key: first, id } = await createKey(account.key);
   expect(await statusOf(first)).toBe(200);
   const body = new TransformStream<Uint8Array, Uint8Array>();

@@ -193,7 +193,7 @@ describe("the bytes of a body", () => {
   });
 });
 
-it("readJson returns the same as JSON.parse or an error, for any damage, and never throws", async () => {
+it("readJson returns the same as JSON.parse or an error for any damaged bytes, and never throws", async () => {
   const body = utf8(
     JSON.stringify({
       model: "m",

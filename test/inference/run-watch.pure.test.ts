@@ -116,7 +116,7 @@ describe("a running request", () => {
     expect(world.questions).toEqual([]);
   });
 
-  it("continues if a question for pauses gets no response, and the isolate asks again", async () => {
+  it("continues if the isolate's query for pauses gets no response, and the isolate queries again", async () => {
     const world = new World(0, (question) => (question < 3 ? 100_000 : 0));
     world.start("one", 120_000);
     await vi.advanceTimersByTimeAsync(11_500);

@@ -165,7 +165,7 @@ describe("a group of calls", () => {
     await expect(Promise.all(asked)).resolves.toEqual([...first, 11, 12, 13].map((n) => n * 2));
   });
 
-  it("continues next to a call of a canceled request that never ends", async () => {
+  it("continues although one call, of a canceled request, never ends", async () => {
     const outside = new Outside();
     void outside.ask(1); // its call never ends
     const others = [2, 3].map((part) => outside.ask(part));

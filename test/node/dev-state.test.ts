@@ -49,7 +49,7 @@ it("npm start replaces a lock whose process ended or whose ID belongs to another
   }
 });
 
-it("npm start rejects a state whose owner ended while workerd processes of its group still run", async () => {
+it("npm start rejects a state folder whose owner process ended while its workerd processes still run", async () => {
   const leader = spawn(
     process.execPath,
     [

@@ -102,7 +102,7 @@ function heardBy(reader: PacedReader): { atMs: number; text: string | null }[] {
   return heard;
 }
 
-it("a paced stream delivers first bytes immediately, and gathers those that follow within the pace", async () => {
+it("a paced stream delivers the first bytes immediately, then collects bytes for one interval at a time", async () => {
   const { body, say } = scripted();
   const heard = heardBy(paced(body, PACE_MS));
   say("a");

@@ -167,9 +167,7 @@ function changingColumns(key: RegisteredKey): Pick<RecordRow, (typeof CHANGING)[
   };
 }
 
-/**
- * A use that isn't in D1 yet, with the key's hash, because an alarm doesn't know its object's name.
- */
+/** A use of the key that isn't in D1 yet. Has the key's hash, because alarms can't read object names. */
 type OwedUse = { readonly hash: string; readonly used_at: number };
 
 function owedUse(sql: SqlStorage): OwedUse | null {

@@ -120,7 +120,7 @@ function endConsoles(
 function noSuchKey(): Result<never> {
   return refuse({
     kind: "not_found",
-    message: "No such active key that you can rotate.",
+    message: "There is no active key with this ID that you can rotate.",
   });
 }
 

@@ -1,6 +1,9 @@
 const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
 
-/** Erases a person without memberships, except IDs. Returns false for a member. */
+/**
+ * Erases the data of a person, except IDs. Returns false, and erases nothing, if the person is a
+ * member of an organization.
+ */
 export async function erasePerson(
   db: D1Database,
   personId: string,

@@ -19,7 +19,7 @@ import type { Weights } from "./prompt-size.ts";
 export type EndpointAdapter = {
   readonly name: string;
   readonly path: `/v1/${string}`;
-  /** Returns the error format, also for paths below `path`. Null means OpenAI's. */
+  /** Returns the format of errors at `path` and at all paths below it. Null means OpenAI's format. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
   /** Set if clients that send no output cap expect the model's maximum (Codex). */
   readonly asksForAll?: true;

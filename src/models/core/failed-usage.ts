@@ -30,7 +30,7 @@ export function eventTooLarge(bytesMax: number): ProviderFailure {
   return {
     kind: "refused",
     reason: "event_too_large",
-    message: `The response has an event larger than ${bytesMax / 1024 / 1024} MB. Request less at once.`,
+    message: `The response has an event larger than ${bytesMax / 1024 / 1024} MB. Ask for less output in one request.`,
     spent: { usage: null, output: 0 },
   };
 }

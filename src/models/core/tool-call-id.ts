@@ -8,8 +8,8 @@ export const NINE: IdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
 export const WORD_64: IdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**
- * Maps tool call IDs to IDs that a host accepts. An ID always maps to the same one, for prompt
- * caches, and never to that of another call.
+ * Maps tool call IDs to IDs that a host accepts. The same ID always maps to the same result, so that
+ * prompt caches still match. Two IDs never map to the same result.
  */
 export class ToolCallIds {
   readonly #shape: IdShape;

@@ -80,8 +80,8 @@ async function againWithoutReasoning(
 }
 
 /**
- * Returns `safety_identifier` and `prompt_cache_key` for OpenAI, or an empty object without a
- * customer (scripts). `cacheKey`: the client's own key.
+ * Returns `safety_identifier` and `prompt_cache_key` for OpenAI, or an empty object if no customer is
+ * given, as in scripts. `cacheKey` is the `prompt_cache_key` that the client sent.
  */
 async function identityOf(
   hashes: CustomerHashes,

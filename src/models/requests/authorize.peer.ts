@@ -33,7 +33,10 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   return c.json(refused(held.failure));
 }
 
-/** Uses this isolate's cache for a hold, else the key object, which records the use. */
+/**
+ * Returns the owner of the key. For a hold, checks this isolate's cache first. Otherwise calls the
+ * key object, which also records the use.
+ */
 async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<Result<Caller>> {
   const { config, timers } = c.var;
   const callers = knownCallers(config);

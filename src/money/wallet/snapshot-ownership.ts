@@ -1,7 +1,7 @@
 import type { SnapshotHead } from "./snapshot.store.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** The states of D1 and the wallet, and the publish that found the conflict. */
+/** The data of a conflict: the head of D1's snapshot, and the wallet's own epoch and revision. */
 type Conflict = {
   readonly head: SnapshotHead;
   readonly epoch: string;

@@ -66,7 +66,7 @@ export type StoredResponsesCalls = {
   forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>>;
 };
 
-/** The rest of the ID is the request's. */
+/** The prefix of a response ID. The request ID follows it. */
 export const RESPONSE_ID = "resp_";
 
 /** Maximum of a response with its new input. */

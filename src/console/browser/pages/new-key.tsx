@@ -39,7 +39,7 @@ export function NewKey({
       <Input
         label="Name"
         param="name"
-        hint="Where it will be used: Server, Ann's laptop"
+        hint="Where it will be used, for example Server or Ann's laptop"
         required
         autofocus
         maxLength={100}

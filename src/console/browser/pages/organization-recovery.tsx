@@ -8,7 +8,7 @@ import { Confirm, FormDialog, Input } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
-const NOT_MINE = <p class="muted">Only operators with the role all can do this.</p>;
+const NOT_MINE = <p class="muted">Only operators with the role “all” can do this.</p>;
 type Props = { readonly id: string; readonly slug: string; readonly onClose: () => void };
 
 export function Recovery() {
@@ -84,7 +84,7 @@ function Rebuild({ id, slug, onClose }: Props) {
       run={() => change("POST /admin/v1/orgs/{id}/rebuild-wallet", { path: { id } }, TOUCHES)}
       onClose={onClose}
     >
-      <p>Charges since its last publish, at most a few minutes ago, are lost.</p>
+      <p>Charges since the wallet last saved to the database, a few minutes ago, are lost.</p>
     </Confirm>
   );
 }

@@ -168,7 +168,7 @@ function Remove({ row, onClose }: { row: PriceRow; onClose: () => void }) {
       }
       onClose={onClose}
     >
-      <p>The price has not started. The prices before it stay in force.</p>
+      <p>This price isn't in force yet. Until then, the earlier prices apply.</p>
     </Confirm>
   );
 }

@@ -16,7 +16,7 @@ export function OverlapField({
   onChange: (seconds: number) => void;
 }) {
   return (
-    <Field label="The current secret ends" param="overlap_seconds">
+    <Field label="The current secret expires" param="overlap_seconds">
       <select value={overlap} onChange={(event) => onChange(Number(event.currentTarget.value))}>
         {OVERLAPS.map(([seconds, text]) => (
           <option key={seconds} value={seconds}>

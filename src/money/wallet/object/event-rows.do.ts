@@ -163,7 +163,10 @@ export function forgetOldEvents(sql: SqlStorage, nowMs: number): boolean {
 
 type LoggedEvent = StoredEvent & { seq: number };
 
-/** Each part uses an index. Only `member.*` events have a member as subject. */
+/**
+ * Selects events by or about members. A UNION of two queries, because each then uses its own index.
+ * Only `member.*` events are about a member.
+ */
 const OF_MEMBERS = `seq IN (
   SELECT seq FROM events WHERE actor_kind = 'member' AND actor_id IN (SELECT value FROM json_each(?6))
   UNION SELECT seq FROM events WHERE type GLOB 'member.*' AND subject IN (SELECT value FROM json_each(?6)))`;

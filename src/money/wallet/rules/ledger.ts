@@ -235,8 +235,9 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
 }
 
 /**
- * Charges at most the hold plus the free amount, and never above the key's budget. An expired hold
- * has only the free amount, limited by the end user's quotas of its day and month.
+ * Decides the charge. It is at most the hold plus the balance that no hold reserves, and never exceeds
+ * the key's budget. After its hold expired, a charge can use only unreserved balance, within the end
+ * user's quotas for the day and month of the hold.
  */
 export function decideSettle(
   books: HoldTotals,

@@ -28,7 +28,7 @@ type UsageDimension = "day" | "model" | "key" | "user" | "tags";
 export type UsageTotal = TokenCounts & {
   readonly dimension: UsageDimension;
   readonly day: string;
-  /** Model, key, external ID or tags. Empty for `day`, and without an end user. */
+  /** The model, key, external ID or tags that the row is grouped by. Empty for `day` and for no end user. */
   readonly name: string;
   readonly requests: number;
   readonly cost: number;

@@ -127,7 +127,7 @@ type SessionOwner = {
   readonly keyId: string | null;
 };
 
-/** Returns used, active sessions of active keys, oldest first. */
+/** Returns the active sessions of active keys, oldest first. Unused sessions have no row. */
 export function selectLiveSessions(
   sql: SqlStorage,
   { memberId, keyId }: SessionOwner,
