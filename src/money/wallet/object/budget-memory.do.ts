@@ -4,7 +4,7 @@ import type { HoldTotals, OpenHold } from "../rules/open-holds.ts";
 import { addTo, bucketOf, settledIn } from "../rules/meter.ts";
 import type { Moment } from "../rules/meter.ts";
 import {
-  putCountedUpTo,
+  saveLastCountedRow,
   selectBudgets,
   selectBudgetScopes,
   selectMemberOfKey,
@@ -171,7 +171,7 @@ export function storeCounts(
 ): void {
   if (budgets.scopes.size === 0) return;
   for (const meter of budgets.unsaved.values()) updateTally(sql, meter, revision);
-  putCountedUpTo(sql, { seq: books.seq, floorId });
+  saveLastCountedRow(sql, { seq: books.seq, floorId });
 }
 
 export function countsStored({ budgets }: WithBudgets): void {

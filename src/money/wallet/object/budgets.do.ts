@@ -4,7 +4,7 @@ import { addTo, bucketOf, pulledBack } from "../rules/meter.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
 import {
   putBudgetRow,
-  putCountedUpTo,
+  saveLastCountedRow,
   removeBudget,
   selectKeysOfMember,
   selectPeriodUsage,
@@ -33,7 +33,7 @@ export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[
     for (const { budget } of before) removeBudget(sql, { ...owner, id: budget.id }, changed);
     for (const [place, meter] of after.entries()) putBudgetRow(sql, meter, { place, changed });
     const { floorId, seq } = { floorId: memory.floorId, seq: memory.books.seq };
-    if (memory.budgets.scopes.size === 0) putCountedUpTo(sql, { seq, floorId });
+    if (memory.budgets.scopes.size === 0) saveLastCountedRow(sql, { seq, floorId });
   });
   const { meters, scopes, unsaved } = memory.budgets;
   for (const { budget } of before) unsaved.delete(`${nameOf(owner)}\n${budget.id}`);

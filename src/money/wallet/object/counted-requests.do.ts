@@ -7,8 +7,8 @@ import {
   modelsOfText,
   periodOfRow,
 } from "../tables/request-rows.do.ts";
-import { selectCountedUpTo } from "../tables/budget-rows.do.ts";
-import type { CountedUpTo } from "../tables/budget-rows.do.ts";
+import { selectLastCountedRow } from "../tables/budget-rows.do.ts";
+import type { LastCountedRow } from "../tables/budget-rows.do.ts";
 import { QUOTA_CHARGED } from "../tables/generation-text.ts";
 import type { BudgetMemory, CountedRequest } from "./budget-memory.do.ts";
 
@@ -41,10 +41,10 @@ const TOKENS = "prompt_tokens + completion_tokens";
 export function selectCounted(
   sql: SqlStorage,
   { scopes }: BudgetMemory,
-  checkpoint: CountedUpTo,
+  checkpoint: LastCountedRow,
 ): CountedRequest[] {
   if (scopes.size === 0) return [];
-  const { seq, floorId } = selectCountedUpTo(sql) ?? checkpoint;
+  const { seq, floorId } = selectLastCountedRow(sql) ?? checkpoint;
   return sql
     .exec<CountedRow>(
       `SELECT seq, settled_at AS at, 1 AS requests, 1 AS served, ${CHARGED} AS charged, ${TOKENS} AS tokens, ${PARTIES}

@@ -86,16 +86,16 @@ export function updateTally(
 }
 
 /** The last counted ledger row. Requests in later rows have IDs of at least `floorId`. */
-export type CountedUpTo = { readonly seq: number; readonly floorId: string };
+export type LastCountedRow = { readonly seq: number; readonly floorId: string };
 
-export function selectCountedUpTo(sql: SqlStorage): CountedUpTo | null {
+export function selectLastCountedRow(sql: SqlStorage): LastCountedRow | null {
   const [row] = sql
     .exec<{ seq: number; floor_id: string }>("SELECT seq, floor_id FROM budgets_counted")
     .toArray();
   return row === undefined ? null : { seq: row.seq, floorId: row.floor_id };
 }
 
-export function putCountedUpTo(sql: SqlStorage, { seq, floorId }: CountedUpTo): void {
+export function saveLastCountedRow(sql: SqlStorage, { seq, floorId }: LastCountedRow): void {
   sql.exec(
     "INSERT OR REPLACE INTO budgets_counted (id, seq, floor_id) VALUES (1, ?, ?)",
     seq,
