@@ -53,7 +53,7 @@ export function claudeRules(model: string): ClaudeRules {
 }
 
 /** Reports whether a model thinks by default. Models other than Claude may. */
-export function thinksUnasked(model: string): boolean {
+export function thinksByDefault(model: string): boolean {
   return !model.includes("claude-") || claudeRules(model).thinksByDefault;
 }
 

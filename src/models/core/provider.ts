@@ -154,7 +154,7 @@ export type Provider = {
   readonly speaks?: (wire: NativeProtocol, upstreamId: string) => boolean;
   readonly readsFiles?: boolean;
   /** Whether a model reasons without a request for it. Absent: all reasoning models do. */
-  readonly thinksUnasked?: (upstreamId: string) => boolean;
+  readonly thinksByDefault?: (upstreamId: string) => boolean;
   /** Whether a model reasons although the effort is none. Absent: none does. */
   readonly ignoresNone?: (upstreamId: string) => boolean;
   readonly summarizesThoughts?: boolean;

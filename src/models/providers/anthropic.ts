@@ -9,7 +9,7 @@ import type { ChatCall, NativeBody, Provider } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { tokenCount } from "../core/token-count.ts";
 import { messagesAnswer } from "../protocols/messages/host-answer.ts";
-import { claudeRules, thinksUnasked } from "../claude/claude-rules.ts";
+import { claudeRules, thinksByDefault } from "../claude/claude-rules.ts";
 import { eventFailure, messagesFailure } from "../protocols/messages/host-failure.ts";
 import { jsonAnswerOf } from "../protocols/messages/host-json-answer.ts";
 import { MessagesReader } from "../protocols/messages/host-messages-reader.ts";
@@ -54,7 +54,7 @@ export function anthropic(host: AnthropicHost): Provider {
     speaks: (wire) => wire === "messages",
     readsFiles: true,
     summarizesThoughts: true,
-    thinksUnasked,
+    thinksByDefault,
     countTokens: (upstreamId, native, signal) => countTokens(host, { upstreamId, native, signal }),
   };
 }

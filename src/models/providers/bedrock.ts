@@ -1,5 +1,5 @@
 import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.ts";
-import { thinksUnasked } from "../claude/claude-rules.ts";
+import { thinksByDefault } from "../claude/claude-rules.ts";
 import { inBatches } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
@@ -44,7 +44,7 @@ type BedrockHost = {
 };
 
 export function bedrock(host: BedrockHost): Provider {
-  return { ...httpProvider(wireOf(host)), summarizesThoughts: true, thinksUnasked };
+  return { ...httpProvider(wireOf(host)), summarizesThoughts: true, thinksByDefault };
 }
 
 function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): ProviderProtocol {

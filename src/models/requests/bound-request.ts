@@ -122,7 +122,7 @@ function isThinking(
   return routes.some(({ provider: id, upstreamId }) => {
     const provider = providers.get(id);
     if (effort === "none") return provider?.ignoresNone?.(upstreamId) === true;
-    return provider?.thinksUnasked?.(upstreamId) ?? true;
+    return provider?.thinksByDefault?.(upstreamId) ?? true;
   });
 }
 
