@@ -6,7 +6,7 @@ import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** A model's behavior by the end of its name; the bench's first. */
-type Behavior = {
+type UpstreamBehavior = {
   /** The time before the first byte. */
   readonly firstMs?: number;
   /** Between words: without it a gateway reads many as one chunk and looks cheap. */
@@ -18,7 +18,7 @@ type Behavior = {
   /** Answers differ in length, and JSON in time. */
   readonly isVaried?: true;
 };
-const BEHAVIORS: Readonly<Record<string, Behavior>> = {
+const BEHAVIORS: Readonly<Record<string, UpstreamBehavior>> = {
   typical: { paceMs: 20 },
   steady: { paceMs: 5 },
   slow: { firstMs: 50, paceMs: 40 },
@@ -28,7 +28,7 @@ const BEHAVIORS: Readonly<Record<string, Behavior>> = {
   busy: { paceMs: 6, refuses: [503, 1] },
   cutting: { paceMs: 6, isVaried: true, breaksOff: true },
 };
-const USUAL: Behavior = { paceMs: 2 };
+const USUAL: UpstreamBehavior = { paceMs: 2 };
 const WORDS_MAX = 200;
 const VARIED_MAX = 60;
 const TEXT = "A short answer of some twenty words. ".repeat(4);
@@ -91,7 +91,7 @@ function json(response: ServerResponse, status: number, body: object): void {
 function stream(
   response: ServerResponse,
   wire: WireAnswer,
-  { count, paceMs, breaksOff }: Behavior & { readonly count: number },
+  { count, paceMs, breaksOff }: UpstreamBehavior & { readonly count: number },
 ): void {
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.write(wire.first);
@@ -109,7 +109,7 @@ function stream(
   }, paceMs);
 }
 
-function behaviorIn(body: string): Behavior {
+function behaviorIn(body: string): UpstreamBehavior {
   const name = /"model":\s*"([^"]*)"/.exec(body)?.[1] ?? "";
   return Object.entries(BEHAVIORS).find(([end]) => name.endsWith(end))?.[1] ?? USUAL;
 }

@@ -12,7 +12,7 @@ export type SandboxDelays = {
   readonly endlessMs: number;
 };
 
-export type Behavior = {
+export type SandboxBehavior = {
   readonly mode?: Mode;
   readonly change?: (answer: ChatAnswer, cap: number) => ChatAnswer;
   readonly stream: (answer: ChatAnswer, delays: SandboxDelays) => Generator<Step>;
@@ -29,7 +29,7 @@ const STREAM_ERROR: ProviderFailure = { kind: "retry", reason: "500" };
 const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" };
 
 /** Responding models by upstream ID. Those that never respond are in sandbox.ts. */
-export const BEHAVIORS: ReadonlyMap<string, Behavior> = new Map<string, Behavior>([
+export const BEHAVIORS: ReadonlyMap<string, SandboxBehavior> = new Map<string, SandboxBehavior>([
   ["echo", { stream: atOnce }],
   ["think", { stream: atOnce, mode: { thinks: true } }],
   ["agent", { stream: atOnce, mode: { isAgent: true } }],

@@ -11,7 +11,7 @@ import type {
 } from "../../core/provider.ts";
 import { answerTo, chatBody } from "./answer.ts";
 import { BEHAVIORS } from "./behaviors.ts";
-import type { Behavior, SandboxDelays } from "./behaviors.ts";
+import type { SandboxBehavior, SandboxDelays } from "./behaviors.ts";
 import { INPUT_ANSWERS } from "./input-answers.ts";
 import type { SandboxModel } from "./input-answers.ts";
 import { pauseFor, playStream } from "./play.ts";
@@ -62,7 +62,7 @@ function inputAnswer(call: CallOf<InputKind>): ProviderResult {
 
 async function chat(
   call: ChatCall,
-  behavior: Behavior,
+  behavior: SandboxBehavior,
   delays: SandboxDelays,
   nowMs: number,
 ): Promise<ProviderResult> {
