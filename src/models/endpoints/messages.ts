@@ -12,7 +12,7 @@ import type {
   ResponseWriter,
 } from "../core/endpoint-adapter.ts";
 import {
-  envelope,
+  messageEnvelope,
   clientMessageOf,
   usageOf,
   wholeBlock,
@@ -115,7 +115,7 @@ function convertedReply(isStream: boolean, names: Names): ResponseWriter {
 
 function convertedMessage(answer: JsonObject, receipt: Receipt, names: Names): JsonObject {
   return {
-    ...envelope(receipt),
+    ...messageEnvelope(receipt),
     ...clientMessageOf(answer, names),
     usage: usageOf(receipt.usage, receipt.costMicro),
   };
@@ -124,7 +124,7 @@ function convertedMessage(answer: JsonObject, receipt: Receipt, names: Names): J
 function nativeMessage(answer: JsonObject, receipt: Receipt): JsonObject {
   const { content, stop_reason, stop_sequence, stop_details, context_management } = answer;
   return {
-    ...envelope(receipt),
+    ...messageEnvelope(receipt),
     content: Array.isArray(content) ? content.map(wholeBlock) : [],
     stop_reason,
     stop_sequence: stop_sequence ?? null,

@@ -130,7 +130,7 @@ export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
   };
 }
 
-export function envelope({
+export function messageEnvelope({
   id,
   model,
 }: {

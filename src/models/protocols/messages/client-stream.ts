@@ -10,7 +10,7 @@ import type { ResponseHead, Receipt, StreamWriter } from "../../core/endpoint-ad
 import {
   initialUsage,
   DIRECT,
-  envelope,
+  messageEnvelope,
   startUsage,
   stopOf,
   usageOf,
@@ -294,7 +294,7 @@ const PING = eventOf("ping", {});
 function startOfMessage(head: ResponseHead, usage: Usage | null): string {
   const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
   const known = usage === null ? startUsage(head.promptTokens) : initialUsage(usage);
-  const message = { ...envelope(head), content: [], ...stop, usage: known };
+  const message = { ...messageEnvelope(head), content: [], ...stop, usage: known };
   return eventOf("message_start", { message });
 }
 
