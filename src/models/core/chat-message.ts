@@ -109,7 +109,7 @@ export function hasError(
   return raw.object === "error" || typeof raw.message === "string";
 }
 
-export function envelope(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
+export function chunkEnvelope(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
   const { created } = raw;
   return {
     ...(typeof created === "number" && Number.isSafeInteger(created) && { created }),

@@ -2,7 +2,7 @@ import { isBase64Floats, isVector } from "../../core/embedding-encoding.ts";
 import {
   answerMessage,
   incompleteFailure,
-  envelope,
+  chunkEnvelope,
   finishReason,
   logprobsOf,
 } from "../../core/chat-message.ts";
@@ -43,7 +43,7 @@ export function chatAnswer(
     choices.push(read);
     if (read.finish_reason === null) broken ??= incompleteFailure(choice.finish_reason);
   }
-  const body = { ...envelope(raw), object: "chat.completion", choices };
+  const body = { ...chunkEnvelope(raw), object: "chat.completion", choices };
   if (broken !== null) return withUsage(broken, { usage, text: textIn(body) });
   return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }

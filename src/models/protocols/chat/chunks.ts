@@ -4,7 +4,7 @@ import {
   incompleteFailure,
   contentText,
   customCall,
-  envelope,
+  chunkEnvelope,
   extraFields,
   finishReason,
   hasError,
@@ -172,7 +172,7 @@ export class ChunkReader extends FrameReader {
 
   #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
     if (choices.length === 0) return []; // Azure's first chunk has an empty id and a date of 1970
-    this.#head ??= { ...envelope(raw), object: "chat.completion.chunk" };
+    this.#head ??= { ...chunkEnvelope(raw), object: "chat.completion.chunk" };
     const events: StreamEvent[] = [];
     for (const [position, given] of choices.entries()) {
       if (!isObject(given)) continue;
