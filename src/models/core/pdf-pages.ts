@@ -10,7 +10,7 @@ export function pagesIn(base64: string): number | null {
   if (base64.length > CHARACTERS_MAX) return null;
   const file = decoded(base64);
   if (file?.startsWith("%PDF-") !== true || !isPlain(file)) return null;
-  const objects = objectsOf(file);
+  const objects = pdfObjectIds(file);
   const kids = kidsOf(file);
   if (objects === null || kids === null || kids.length === 0) return null;
   const distinct = new Set(kids);
@@ -40,7 +40,7 @@ function isPlain(file: string): boolean {
   return ["startxref", "trailer"].every((word) => file.split(word, 3).length === 2);
 }
 
-function objectsOf(file: string): ReadonlySet<number> | null {
+function pdfObjectIds(file: string): ReadonlySet<number> | null {
   const [, start] = /startxref\s{1,4}(\d{1,10})/.exec(file) ?? [];
   const at = Number(start);
   const end = file.indexOf("trailer", at);
