@@ -4,7 +4,7 @@ import { elapsedMs } from "../../shared/clock.ts";
 import type { Failure } from "../../shared/failure.ts";
 import type { EndpointContext, ResponseHead } from "../core/endpoint-adapter.ts";
 import { CONTEXT, responseStream } from "../protocols/responses/client-answer.ts";
-import { echoOf } from "../protocols/responses/client-response-object.ts";
+import { echoedFields } from "../protocols/responses/client-response-object.ts";
 
 /**
  * The errors for Codex (codex-rs, its SSE reader and api_bridge). After a 402 or 429 it retries or
@@ -39,7 +39,7 @@ const ASKING = {
     shown: { summary: false, encrypted: false, logprobs: false },
     origins: new Map<string, never>(),
   },
-  echo: echoOf({ model: UNREAD, input: UNREAD }),
+  echo: echoedFields({ model: UNREAD, input: UNREAD }),
   isNative: false,
 };
 

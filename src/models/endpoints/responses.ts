@@ -29,7 +29,7 @@ import {
 import { nativeOf } from "../protocols/responses/client-native.ts";
 import { storedIdsIn, ownParam, expandStored } from "./expand-stored.ts";
 import type { ExpandedBody } from "./expand-stored.ts";
-import { echoOf } from "../protocols/responses/client-response-object.ts";
+import { echoedFields } from "../protocols/responses/client-response-object.ts";
 import { resolveToolChoice, flatten } from "../protocols/responses/client-tools.ts";
 import type { Flattened } from "../protocols/responses/client-tools.ts";
 
@@ -90,7 +90,7 @@ function parseWhole({ body: value, before, own }: ExpandedBody): Result<ParsedRe
   const native = nativeOf(body, flat.value);
   const asking = {
     wanted: { shown: visibleOutput(body), origins: flat.value.origins },
-    echo: echoOf(body),
+    echo: echoedFields(body),
   };
   return success({
     request: { kind: "chat", body: core },

@@ -122,7 +122,7 @@ const OURS = {
 } as const;
 
 /** The fields of a response that repeat the request. */
-export type Echo = Unsaid &
+export type EchoedFields = Unsaid &
   typeof OURS & {
     readonly tools: readonly JsonObject[];
     readonly text: JsonObject;
@@ -136,11 +136,11 @@ export type Echo = Unsaid &
 const ECHO_CHARACTERS_MAX = 131_072;
 
 /** Returns the request's fields as the client wrote them. */
-export function echoOf(body: ResponsesBody): Echo {
+export function echoedFields(body: ResponsesBody): EchoedFields {
   const keys = Object.keys(UNSAID) as (keyof Unsaid)[];
   const reported = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
   const { text } = body;
-  const echo: Echo = {
+  const echo: EchoedFields = {
     ...UNSAID,
     ...(Object.fromEntries(reported) as Partial<Unsaid>),
     ...OURS,
@@ -156,7 +156,7 @@ export function echoOf(body: ResponsesBody): Echo {
   return size <= ECHO_CHARACTERS_MAX ? echo : { ...echo, ...SHORT };
 }
 
-function reasoningOf({ reasoning: requested }: ResponsesBody): Echo["reasoning"] {
+function reasoningOf({ reasoning: requested }: ResponsesBody): EchoedFields["reasoning"] {
   const summary = requested?.summary ?? requested?.generate_summary ?? null;
   return { effort: requested?.effort ?? null, summary };
 }
@@ -175,7 +175,7 @@ function echoedTool(raw: JsonObject): JsonObject {
 }
 
 /** Returns the response as in `response.created`, without long fields. */
-export function openResponse(head: ResponseHead, echo: Echo): JsonObject {
+export function openResponse(head: ResponseHead, echo: EchoedFields): JsonObject {
   const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
   const rest = { ...echo, ...SHORT, store: head.keeps, usage: null };
   return { ...identity(head), completed_at: null, ...state, ...rest };
@@ -184,7 +184,7 @@ export function openResponse(head: ResponseHead, echo: Echo): JsonObject {
 /** Returns the final response. `receipt` is null if nothing was charged. */
 export function closedResponse(
   head: ResponseHead,
-  echo: Echo,
+  echo: EchoedFields,
   { state, receipt }: Closed,
 ): JsonObject {
   const usage = receipt === null ? null : usageOf(receipt);
