@@ -4,7 +4,7 @@ import { NO_USAGE, promptTokens } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
-import type { Charge, OpenCall, Outcome, Run, ServingRoute } from "./paid-request.ts";
+import type { Charge, UnfinishedCall, Outcome, Run, ServingRoute } from "./paid-request.ts";
 import { costOf } from "../../shared/cost.ts";
 import { hiddenTokens } from "./hidden-thought.ts";
 import { billedOutput } from "./hold-bounds.ts";
@@ -117,7 +117,7 @@ function estimatedUsage(
 export const EXCEPTION: Outcome = { kind: "void", reason: "exception" };
 
 /** If the call's charge can't be computed, the previous charge stays. */
-export function markOpen({ progress }: Run, open: OpenCall): void {
+export function markOpen({ progress }: Run, open: UnfinishedCall): void {
   const before = progress.open;
   progress.open = {
     close: (failure) => open.close(failure),

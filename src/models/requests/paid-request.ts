@@ -121,7 +121,7 @@ export type RunServices = MoneyPlace & {
 
 type Progress = {
   admitted: Admitted | null;
-  open: OpenCall | null;
+  open: UnfinishedCall | null;
   /** Set by the first attempt to store it. */
   outcome: Outcome | null;
   /** A second outcome is stored only after `refused`. */
@@ -144,7 +144,7 @@ type Progress = {
   keeping: Promise<void> | null;
 };
 
-export type OpenCall = {
+export type UnfinishedCall = {
   owed(): Outcome;
   close(failure: Failure): Promise<void>;
 };
