@@ -1,4 +1,4 @@
-import { secretsOfText } from "./key.ts";
+import { parseSecrets } from "./key.ts";
 import type { KeySecrets } from "./key.ts";
 import { TERM_COLUMNS, termsOfRow } from "./key-term-rows.ts";
 import type { KeyTermsRow } from "./key-term-rows.ts";
@@ -47,6 +47,6 @@ export function touchedOf(row: TouchedRow): TouchedKey {
     revokedAt: row.revoked_at,
     rpmLimit: row.rpm_limit,
     terms: termsOfRow(row),
-    secrets: secretsOfText(row.secrets),
+    secrets: parseSecrets(row.secrets),
   };
 }

@@ -39,13 +39,13 @@ export function isLiveSecret(
   return known !== undefined && (known.retiresAt === null || known.retiresAt > nowMs);
 }
 
-export function secretsText(secrets: KeySecrets): string | null {
+export function formatSecrets(secrets: KeySecrets): string | null {
   return secrets === null
     ? null
     : JSON.stringify(secrets.map(({ hash, retiresAt }) => [hash, retiresAt]));
 }
 
-export function secretsOfText(text: string | null | undefined): KeySecrets {
+export function parseSecrets(text: string | null | undefined): KeySecrets {
   const pairs = storedJson<readonly (readonly [string, number | null])[]>(text ?? "[]");
   return pairs.length === 0 ? null : pairs.map(([hash, retiresAt]) => ({ hash, retiresAt }));
 }

@@ -1,5 +1,5 @@
 import { assert } from "../../shared/assert.ts";
-import { secretsOfText, secretsText } from "../../shared/key.ts";
+import { parseSecrets, formatSecrets } from "../../shared/key.ts";
 import type { Key, Scope } from "../../shared/key.ts";
 import { termsOfText, termsText } from "../../shared/key-terms.ts";
 import { RateWindow } from "../../shared/rate-window.ts";
@@ -125,7 +125,7 @@ function selectKey(sql: SqlStorage): RegisteredKey | null {
     scope: row.scope,
     rpmLimit: row.rpm_limit,
     terms: termsOfText(row.terms),
-    secrets: secretsOfText(row.secrets),
+    secrets: parseSecrets(row.secrets),
     touchedAt: row.touched_at,
   };
 }
@@ -142,7 +142,7 @@ export function storeKey(sql: SqlStorage, key: RegisteredKey): void {
     key.rpmLimit,
     key.touchedAt,
     termsText(key.terms),
-    secretsText(key.secrets),
+    formatSecrets(key.secrets),
   );
 }
 
@@ -162,7 +162,7 @@ function changingColumns(key: RegisteredKey): Pick<RecordRow, (typeof CHANGING)[
   return {
     rpm_limit: key.rpmLimit,
     terms: termsText(key.terms),
-    secrets: secretsText(key.secrets),
+    secrets: formatSecrets(key.secrets),
     touched_at: key.touchedAt,
   };
 }

@@ -8,7 +8,7 @@ import { consoleAccount } from "../../shared/console-account.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import { IDEMPOTENCY_MS, idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import type { Idempotency, IdempotentRequest } from "../../shared/idempotency.ts";
-import { secretsText } from "../../shared/key.ts";
+import { formatSecrets } from "../../shared/key.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { mintRotated } from "./api-key.ts";
 import type { MintedKey } from "./api-key.ts";
@@ -222,6 +222,6 @@ function tellHome(
       return wallet(orgId).setKeySecrets(keyHash, secrets, { keyId, actor, sessionsCut });
     },
     reread: find,
-    isSame: (one, other) => secretsText(one.secrets) === secretsText(other.secrets),
+    isSame: (one, other) => formatSecrets(one.secrets) === formatSecrets(other.secrets),
   });
 }

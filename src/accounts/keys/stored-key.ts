@@ -3,7 +3,7 @@ import { termsOfRow } from "../../shared/key-term-rows.ts";
 import type { KeyTermsRow } from "../../shared/key-term-rows.ts";
 import { spendInPeriod, hasTerms } from "../../shared/key-terms.ts";
 import type { KeySpend } from "../../shared/key-terms.ts";
-import { secretsOfText } from "../../shared/key.ts";
+import { parseSecrets } from "../../shared/key.ts";
 import type { Key, Scope } from "../../shared/key.ts";
 import { micros } from "../../shared/money.ts";
 import { periodOf } from "../../shared/period.ts";
@@ -56,7 +56,7 @@ export function keyFromRow(row: KeyRow): StoredKey {
     revokedAt: row.revoked_at,
     changedAt: row.changed_at,
     terms: termsOfRow(row),
-    secrets: secretsOfText(row.secrets),
+    secrets: parseSecrets(row.secrets),
     spend: {
       day: slot(row.day, row.daily_spend_micro),
       week: slot(row.week, row.weekly_spend_micro),

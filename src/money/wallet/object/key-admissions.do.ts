@@ -4,7 +4,7 @@ import { refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import type { Key, KeySecrets } from "../../../shared/key.ts";
 import type { RegisterCalls, AdmittedKey, Identified } from "../../../shared/contracts/register.ts";
-import { isLiveSecret, secretsText } from "../../../shared/key.ts";
+import { isLiveSecret, formatSecrets } from "../../../shared/key.ts";
 import { secretOf } from "../../../shared/caller.ts";
 import type { RequestCredential, PresentedSecret } from "../../../shared/caller.ts";
 import { isLimited, NO_TERMS, termsText } from "../../../shared/key-terms.ts";
@@ -298,7 +298,7 @@ export class KeyAdmissions {
     const knownTerms = before?.terms ?? NO_TERMS;
     if (termsText(terms) !== termsText(knownTerms)) this.setTerms(tx, hash, terms);
     const knownSecrets = before?.secrets ?? null;
-    if (secretsText(secrets) !== secretsText(knownSecrets)) this.setSecrets(tx, hash, secrets);
+    if (formatSecrets(secrets) !== formatSecrets(knownSecrets)) this.setSecrets(tx, hash, secrets);
   }
 
   /** Applies a lookup. If it failed, admissions continue. */

@@ -2,7 +2,7 @@ import { assert } from "../../../shared/assert.ts";
 import { idFloor } from "../../../shared/id.ts";
 import { termsOfText, termsText } from "../../../shared/key-terms.ts";
 import type { KeyTerms, BudgetPeriod } from "../../../shared/key-terms.ts";
-import { secretsOfText, secretsText } from "../../../shared/key.ts";
+import { parseSecrets, formatSecrets } from "../../../shared/key.ts";
 import type { Key, KeySecrets, Scope } from "../../../shared/key.ts";
 import type { TouchedKey } from "../../../shared/key-uses.store.ts";
 import { micros } from "../../../shared/money.ts";
@@ -82,7 +82,7 @@ function recordOf(row: StoredKey): ActiveKey | null {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
   if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;
   const terms = termsOfText(row.terms);
-  const secrets = secretsOfText(row.secrets);
+  const secrets = parseSecrets(row.secrets);
   return { keyId, memberId, scope, rpmLimit, terms, secrets, checkedAt: row.checked_at ?? 0 };
 }
 
@@ -98,7 +98,7 @@ export function matchesDatabase(
   return (
     reported.rpmLimit === known.rpmLimit &&
     termsText(reported.terms) === termsText(known.terms) &&
-    secretsText(reported.secrets) === secretsText(known.secrets)
+    formatSecrets(reported.secrets) === formatSecrets(known.secrets)
   );
 }
 
@@ -130,7 +130,7 @@ export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
     record.scope,
     record.rpmLimit,
     termsText(record.terms),
-    secretsText(record.secrets),
+    formatSecrets(record.secrets),
     record.checkedAt,
   );
   sql.exec(
@@ -170,7 +170,7 @@ export function updateKeyTerms(sql: SqlStorage, hash: string, terms: KeyTerms): 
 }
 
 export function updateKeySecrets(sql: SqlStorage, hash: string, secrets: KeySecrets): void {
-  sql.exec("UPDATE keys SET secrets = ? WHERE hash = ?", secretsText(secrets), hash);
+  sql.exec("UPDATE keys SET secrets = ? WHERE hash = ?", formatSecrets(secrets), hash);
 }
 
 /** Ends all sessions created before this rotation. */
