@@ -64,7 +64,7 @@ export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
     });
 }
 
-export function checkRequests(meters: readonly Meter[], at: Moment): Refusal | null {
+export function checkRequestBudgets(meters: readonly Meter[], at: Moment): Refusal | null {
   for (const meter of meters) {
     if (meter.budget.unit !== "requests") continue;
     // A running request counts only when it ends, so waiting doesn't help.

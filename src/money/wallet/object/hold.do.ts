@@ -24,7 +24,7 @@ import {
 } from "../tables/request-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
 import {
-  checkRequests,
+  checkRequestBudgets,
   dollarLimits,
   modelsOf,
   requestMeters,
@@ -121,7 +121,7 @@ function amountsFor(
   const payer = endUserFor(tx, userOf(request, terms));
   if (!payer.ok) return payer;
   const meters = requestMeters(tx, request, { terms, endUserId: payer.value?.user.id ?? null });
-  const overRequests = checkRequests(meters, tx);
+  const overRequests = checkRequestBudgets(meters, tx);
   if (overRequests !== null) return overRequests;
   const tokens = tokensWithin(meters, tx, { request, granted: ofKey.value });
   if (!tokens.ok) return tokens;
