@@ -16,7 +16,7 @@ import type {
   ResponseHead,
   StreamWriter,
 } from "../core/endpoint-adapter.ts";
-import { splitAtMark, usageChunks, MARK, OpenAiStream } from "./openai-events.ts";
+import { splitAtPlaceholder, usageChunks, TEXT_PLACEHOLDER, OpenAiStream } from "./openai-events.ts";
 import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 
 /** POST /v1/completions: OpenAI's legacy text completions, served by chat models. */
@@ -158,8 +158,8 @@ class TextStream extends OpenAiStream implements StreamWriter {
   }
 
   #surroundings(index: number): EventTemplate {
-    const choice = { text: MARK, index, logprobs: null, finish_reason: null };
-    const around = splitAtMark(this.event({ choices: [choice] }));
+    const choice = { text: TEXT_PLACEHOLDER, index, logprobs: null, finish_reason: null };
+    const around = splitAtPlaceholder(this.event({ choices: [choice] }));
     this.#around.set(index, around);
     return around;
   }

@@ -6,13 +6,13 @@ import type { JsonObject } from "../core/provider.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 
 /** A placeholder for a text while the JSON around it is written. Upstreams can't guess it. */
-export const MARK = "\u0000text\u0000";
+export const TEXT_PLACEHOLDER = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
 
 export type EventTemplate = { readonly before: string; readonly after: string };
 
-export function splitAtMark(written: string): EventTemplate {
-  const [before = "", after = ""] = written.split(JSON.stringify(MARK));
+export function splitAtPlaceholder(written: string): EventTemplate {
+  const [before = "", after = ""] = written.split(JSON.stringify(TEXT_PLACEHOLDER));
   return { before, after };
 }
 
