@@ -13,7 +13,7 @@ import type {
 } from "../core/provider.ts";
 import { OutgoingForm } from "../core/outgoing-body.ts";
 import { sseReader } from "../core/sse-reader.ts";
-import { responsesWire } from "./responses-protocol.ts";
+import { responsesProtocol } from "./responses-protocol.ts";
 import { RESPONSES_ONLY } from "../protocols/responses/host-rules.ts";
 import { httpFailure, streamFailure } from "../core/upstream-failure.ts";
 import { chatAnswer, embeddingsAnswer } from "../protocols/chat/answer.ts";
@@ -52,7 +52,7 @@ function withResponses(
 ): Provider {
   const url = `${trimmedUrl(baseUrl)}/responses`;
   const headers = { ...extra, ...keyHeaders(profile, secret) };
-  const responses = responsesWire({ id, url, headers, ...(secret !== undefined && { secret }) });
+  const responses = responsesProtocol({ id, url, headers, ...(secret !== undefined && { secret }) });
   return {
     id,
     kinds: kindsOf(chat),

@@ -25,7 +25,7 @@ type ResponsesHost = {
  * Returns OpenAI's Responses API for chat calls. Nothing is stored upstream. The client receives
  * encrypted reasoning and sends it back.
  */
-export function responsesWire({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
+export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
   const hashes = new CustomerHashes(secret);
   return {
     id,
