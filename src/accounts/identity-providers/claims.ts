@@ -1,6 +1,8 @@
 import type { Failure } from "../../shared/failure.ts";
 
-/** A person as described by their issuer. Only `issuer` and `subject` identify them. */
+/**
+ * A person's data from their identity provider. Only `issuer` and `subject` identify the person.
+ */
 export type Claims = {
   readonly issuer: string;
   readonly subject: string;
@@ -8,7 +10,7 @@ export type Claims = {
   readonly account: string;
   /** Account creation (Unix ms). */
   readonly madeAt: number | null;
-  /** The owner of the account: a Google domain or an Entra tenant. */
+  /** The company of the account: a Google domain or an Entra tenant. */
   readonly company: { readonly domain: string | null; readonly tenant: string | null };
   readonly name: string | null;
   readonly email: string | null;
@@ -19,7 +21,6 @@ export type Claims = {
 
 type LoginFault = Extract<Failure, { readonly kind: "login_refused" }>["why"];
 
-/** A rejected login, used only in this folder. */
 export class LoginRejected extends Error {
   readonly why: LoginFault;
 
@@ -29,7 +30,7 @@ export class LoginRejected extends Error {
   }
 }
 
-/** An issuer's missing or invalid response. */
+/** Thrown if an issuer's response is missing or invalid. */
 export class IssuerUnavailable extends Error {}
 
 const SUBJECT = /^[\x21-\x7e]{1,255}$/;

@@ -25,8 +25,8 @@ const claims = z.looseObject({
   xms_edov: z.optional(z.union([z.boolean(), z.number(), z.string()])),
 });
 /**
- * Microsoft Entra. It has one issuer per tenant, so standard discovery fails. An address counts
- * only if ownership of its domain was verified (`xms_edov`).
+ * Logins with Microsoft Entra. Each tenant has its own issuer, so standard discovery fails. An
+ * address counts only if Entra has verified its domain (`xms_edov`).
  */
 export class Entra {
   readonly #known = new Map<string, CachedIssuer>();

@@ -7,7 +7,7 @@ import { oauthClient, issuerHttpOptions } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
-/** GitHub's plain OAuth 2, without discovery or ID token (RFC 9207). */
+/** GitHub's plain OAuth 2. It has no discovery and no ID token (RFC 9207). */
 const AS: oauth.AuthorizationServer = {
   issuer: "https://github.com/login/oauth",
   authorization_endpoint: "https://github.com/login/oauth/authorize",
@@ -41,7 +41,7 @@ export async function githubLocation(at: LoginContext, ticket: Ticket): Promise<
   return url.href;
 }
 
-/** Returns the person of an account number, because names can be reassigned. */
+/** Returns the claims of the account number, because GitHub can give a name to another account. */
 export async function githubClaims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
   const client = oauthClient(at);
   const params = oauth.validateAuthResponse(AS, client, url, ticket.state);
@@ -58,7 +58,7 @@ export async function githubClaims(at: LoginContext, ticket: Ticket, url: URL): 
   const { access_token: token } = await oauth
     .processAuthorizationCodeResponse(AS, client, response)
     .catch((error: unknown) => {
-      // GitHub returns an expired code with status 200.
+      // For an expired code, GitHub returns status 200.
       const isError = error instanceof oauth.OperationProcessingError;
       throw isError && error.code === oauth.INVALID_RESPONSE ? new LoginRejected("expired") : error;
     });

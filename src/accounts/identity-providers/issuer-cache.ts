@@ -35,7 +35,7 @@ export class IssuerCache {
   }
 }
 
-/** Returns a login's random values of 32 bytes. */
+/** Returns the random values of a login, 32 bytes each. */
 export function randomTicket(): Pick<Ticket, "state" | "nonce" | "verifier"> {
   return {
     state: oauth.generateRandomState(),
@@ -53,7 +53,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
       const why = error.error === "access_denied" ? "denied" : "refused";
       return refuse({ kind: "login_refused", why });
     }
-    // The code is expired or used (RFC 6749 5.2).
+    // The code has expired or was already used (RFC 6749 5.2).
     if (error instanceof oauth.ResponseBodyError) {
       return refuse({ kind: "login_refused", why: "expired" });
     }
@@ -71,7 +71,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
   }
 }
 
-/** Reports whether the response isn't an issuer's, such as HTML. */
+/** Reports whether a response, such as HTML, can't come from an issuer. */
 function isAway(error: unknown): boolean {
   const codes: readonly string[] = [oauth.PARSE_ERROR, oauth.RESPONSE_IS_NOT_JSON];
   return error instanceof oauth.OperationProcessingError && codes.includes(error.code ?? "");

@@ -8,7 +8,7 @@ import type { Ticket } from "./ticket.ts";
 
 const KNOWN_MAX = 200;
 const METADATA_MS = 3_600_000;
-/** Minimum ms between two reads of the keys that an unknown key causes. */
+/** Minimum ms between two reads of an issuer's keys because of an unknown key. */
 const KEYS_AGAIN_MS = 10_000;
 const ISSUED_SKEW_S = 60;
 const RECENT_S = 600;
@@ -25,14 +25,14 @@ export type LoginContext = {
   readonly secret: string;
   readonly redirectUri: string;
   readonly nowMs: number;
-  /** Whether plain HTTP is allowed, as with the sandbox. */
+  /** Whether the issuer may use plain HTTP, as the sandbox does. */
   readonly isInsecure: boolean;
-  /** Returns why a customer's issuer must not use an address, or null. */
+  /** Returns the reason why a customer's issuer can't use an address, or null. */
   readonly problemOf?: (address: string) => string | null;
 };
 
 const GOOGLE = "https://accounts.google.com";
-/** Google returns `auth_time` on request, but can't force a new login. */
+/** Google returns `auth_time` if asked, but can't force a new login. */
 const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
 export class Oidc {
@@ -49,7 +49,7 @@ export class Oidc {
     return claimsOf(token, at.entry.kind === "google");
   }
 
-  /** Returns metadata that is at most an hour old. */
+  /** Returns the issuer's metadata, at most an hour old. */
   async known(at: LoginContext): Promise<CachedIssuer> {
     const known = await this.#read(at);
     const { authorization_endpoint: page, token_endpoint: token, jwks_uri: keys } = known.as;
@@ -186,7 +186,7 @@ export async function exchangeCode({
   return claims;
 }
 
-/** Verifies the signature. An unknown key causes one new read of the keys. */
+/** Verifies the signature. If the key is unknown, reads the issuer's keys once more. */
 async function verifySignature(
   known: CachedIssuer,
   as: oauth.AuthorizationServer,
@@ -210,8 +210,8 @@ async function verifySignature(
 }
 
 /**
- * Checks what the library doesn't (OpenID Connect Core 3.1.3.7): `azp` for a single `aud`, and
- * `iat`.
+ * Checks what the library doesn't check (OpenID Connect Core 3.1.3.7): `azp` if `aud` is a single
+ * value, and `iat`.
  */
 function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticket: Ticket): void {
   const isAnothers = claims.azp !== undefined && claims.azp !== entry.client_id;
@@ -222,7 +222,7 @@ function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticke
 
 const EMAIL_MAX = 254;
 
-/** Checks each claim separately. Some issuers send booleans as text. */
+/** Parses each claim separately. Some issuers send booleans as text. */
 function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: oauth.IDToken) {
   return {
     email: typeof email === "string" && email.length <= EMAIL_MAX ? email : undefined,
@@ -232,7 +232,10 @@ function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: 
   };
 }
 
-/** Google verifies addresses only of its own mail or a domain it hosts (`hd`). */
+/**
+ * Returns the claims. Google has verified an address only if it is Google's own mail or of a domain
+ * that Google hosts (`hd`).
+ */
 function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
   const { email, isVerified, hd, at } = optionalClaims(token);
   const speaks = !isGoogle || hd !== undefined || /@gmail\.com$/i.test(email ?? "");

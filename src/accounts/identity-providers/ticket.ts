@@ -28,7 +28,8 @@ const PURPOSE = "turnpike login 1";
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-login`;
 
 /**
- * Returns the cookie of a login. The callback comes from the issuer's site, so it is SameSite=Lax.
+ * Returns the cookie of a login. It is SameSite=Lax, because the callback comes from the issuer's
+ * site.
  */
 export async function ticketCookie(
   given: Ticket,
@@ -46,8 +47,8 @@ export function expiredTicketCookie(region: Region): string {
 }
 
 /**
- * Returns the ticket of a `Cookie` header. Returns null for none, two, an expired one, or one of
- * another issuer or region.
+ * Returns the ticket of a `Cookie` header. Returns null if there is no ticket or more than one, or
+ * if it has expired or is of another issuer or region.
  */
 export async function readTicket(
   cookies: string,

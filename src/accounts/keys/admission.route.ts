@@ -17,8 +17,8 @@ import { vouchedCaller } from "./vouched.ts";
 
 /**
  * Verifies the key of each `/v1` request without I/O and starts its admission. A paid POST first
- * takes a memory slot, and its body is read meanwhile. In the home region, a small body with a
- * known key sets `presumed` instead, and the call that places the hold admits the key.
+ * takes a memory slot, and its body is read at the same time. In the home region, a small body with
+ * a known key only sets `presumed`. The call that places the hold then admits the key.
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
@@ -100,14 +100,14 @@ async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
     origin: () => c.req.header("origin") ?? null,
     now: c.get("startedMs"),
   });
-  // A rejection needs these origins for CORS. Without it, the page sees a network error and
-  // retries.
+  // A rejection needs these origins for CORS. Otherwise a browser page would see a network error
+  // and retry.
   const origins = key.ok ? key.value.shown?.session?.origins : null;
   if (origins !== undefined && origins !== null) c.set("origins", origins);
   return key;
 }
 
-/** Returns the remembered caller of a key, which may have been revoked since. */
+/** Returns the caller of a key from the isolate's cache. The key may have been revoked since. */
 function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
   return key.home === config.region ? knownCallers(config).get(key) : undefined;
@@ -145,7 +145,7 @@ export async function requireAdmission(
   return undefined;
 }
 
-/** Rejects keys with limits, because they could remove their own limits. */
+/** Rejects keys with limits, which could otherwise remove their own limits. */
 export async function requireUnlimited(
   c: Context<AppEnv>,
   next: Next,

@@ -12,14 +12,17 @@ import { hexOf } from "../../shared/hash.ts";
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
 const LISTED_CHARACTERS = 4;
-/** Characters of 256 bits in base62. */
+/** Length of 256 bits in base62. */
 const ROOT_CHARACTERS = 43;
-/** A key's later secrets, made by rotations, have the key's hash before their tag. */
+/**
+ * The format of a key. Secrets that a rotation created have the hash of the key's first secret
+ * before their tag.
+ */
 const KEY = new RegExp(
   `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
 );
 
-/** A new key. `key` is never stored. `hash` names its Durable Object. */
+/** A new key. `key` is never stored. `hash` names the key's Durable Object. */
 export type MintedKey = { readonly key: string; readonly hash: string; readonly prefix: string };
 
 /**
@@ -50,8 +53,7 @@ type Rotated = {
 };
 
 /**
- * Creates a later secret of a key. It is derived from the key, so that a retry returns the same
- * one.
+ * Creates a key's next secret. It is derived from the key, so that a retry returns the same secret.
  */
 export async function mintRotated(of: Rotated): Promise<MintedKey> {
   const hmac = await hmacOf(of.signedBy);
@@ -82,8 +84,8 @@ function rootOf(text: string): string {
 }
 
 /**
- * Verifies a key's format and tag without I/O, or returns null. A forged key passes with
- * probability 62^-8. Doesn't check whether the key is active.
+ * Verifies a key's format and tag without I/O. Returns null if they are invalid. A forged key
+ * passes with a probability of 62^-8. Doesn't check whether the key is active.
  */
 export async function verifyKey(
   text: string,
@@ -155,7 +157,7 @@ async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
 
 const encoder = new TextEncoder();
 
-/** Returns an HMAC-SHA-256. The label makes tags and hashes independent. */
+/** Returns an HMAC-SHA-256. Different labels make tags and hashes independent. */
 export function sign(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
   return hmacSha256(key, `${label}\0${text}`);
 }
@@ -166,7 +168,9 @@ export function isSameSecret(one: string, other: string): boolean {
   return left.length === right.length && crypto.subtle.timingSafeEqual(left, right);
 }
 
-/** Never caches promises, because a request can't wait for another request's I/O. */
+/**
+ * Imported keys. Promises aren't cached, because a request can't wait for another request's I/O.
+ */
 const imported = new WeakMap<KeySecret, CryptoKey>();
 
 export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {

@@ -29,8 +29,8 @@ export type Verification = {
 };
 
 /**
- * Ms after a session's end until it is rejected without a call. Until then, the home region's clock
- * decides.
+ * Ms after a session's end from which it is rejected without a call. Before that, the home region's
+ * clock decides.
  */
 const SESSION_SPARE_MS = 60_000;
 
@@ -70,8 +70,8 @@ function verified(token: string, secrets: readonly KeySecret[]): Promise<Verifie
 }
 
 /**
- * Admits a key: in its home region through its wallet, elsewhere through its local key object. If
- * these can't decide, fails with 503, never with 401.
+ * Admits a key: in its home region through its wallet, elsewhere through its key object in this
+ * region. If they don't respond, fails with 503, never with 401.
  */
 export async function admitKey(
   key: VerifiedKey,
@@ -117,7 +117,7 @@ async function admitAtPeer(key: VerifiedKey, { register }: KeyAdmitter): Promise
   return success(admittedFor(caller, admission));
 }
 
-/** Retries a call once. If only its response was lost, the request counts twice, which is safe. */
+/** Retries a call once. If only the response was lost, the request counts twice, which is safe. */
 async function onceMore<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -153,8 +153,8 @@ function admittedFor(
 const HEADER_CHARACTERS_MAX = 128;
 
 /**
- * Returns the bearer token. The scheme is case-insensitive (RFC 9110, 11.1). A comma means two
- * joined headers and is rejected.
+ * Returns the bearer token. The scheme is case-insensitive (RFC 9110, 11.1). Rejects a comma, which
+ * means that two headers were joined.
  */
 export function bearerToken(authorization: string | null): string | null {
   if (authorization === null || authorization.length > SESSION_TOKEN_MAX + SCHEME) return null;
@@ -173,8 +173,8 @@ function isSession(token: string): boolean {
 const OURS = "svc_";
 
 /**
- * Returns the credential of `Authorization` or `x-api-key`. If they differ, the one we issued
- * counts; two of ours are rejected.
+ * Returns the credential in `Authorization` or `x-api-key`. If they differ, uses the one that
+ * Turnpike issued. Rejects two that Turnpike issued.
  */
 export function readCredential(authorization: string | null, apiKey: string | null): Credential {
   const bearer = bearerToken(authorization);
@@ -199,13 +199,13 @@ type Credential = {
 };
 
 const KEYS_MAX = 10_000;
-/** Minimum ms between two reports of a key's uses by other regions. */
+/** Minimum ms between two reports of a key's use to its home region. */
 const HEARD_MS = 15_000;
 
 type KeyName = { readonly hash: string; readonly shown?: PresentedSecret | undefined };
 type Learned = KeyName & Pick<VerifiedKey, "home">;
 
-/** The isolate's cache of key owners, which never change, and of permanent revocations. */
+/** The isolate's cache of the owners of keys, which never change, and of permanent revocations. */
 export class KnownCallers {
   readonly #callers = new Map<string, Omit<Caller, "shown">>();
   readonly #ended = new Set<string>();
@@ -238,7 +238,7 @@ export class KnownCallers {
     return caller;
   }
 
-  /** Records a rejection. A permanently revoked key is never looked up again. */
+  /** Records a rejection, so that a permanently revoked key is never looked up again. */
   refused({ hash, shown }: KeyName, failure: Failure): void {
     if (failure.kind !== "invalid_api_key") return;
     const session = shown?.session?.id;
@@ -261,7 +261,7 @@ export class KnownCallers {
 
   learn({ hash, home, shown }: Learned, record: Key): Caller {
     const { keyId, orgId, memberId, scope } = record;
-    // During a rollout, an older object may return another shape, which must not be cached.
+    // During a rollout, an older object can return another format, which must not be cached.
     assert(typeof orgId === "string", "a register says whose its key is");
     const caller = { keyId, keyHash: hash, orgId, memberId, scope, home };
     evictOldest(this.#callers, KEYS_MAX);

@@ -20,7 +20,7 @@ type KeyChanging = {
 };
 
 /**
- * Changes a key in D1, then in its object and wallet, where it applies immediately. A retry
+ * Changes a key in D1, then in its object and wallet, where the change applies immediately. A retry
  * completes a partial change. Throws if D1 fails.
  */
 export async function changeKeyEverywhere(
@@ -56,7 +56,7 @@ function tellOf(
   reread: () => Promise<StoredKey | null>,
 ): Promise<Result<StoredKey>> {
   return syncWithDatabase(changed, {
-    // The key object changes first, so that later lookups return the new state. The wallet then
+    // The key object changes first, so that later lookups return the new data. The wallet then
     // replaces the result of an earlier lookup.
     tell: async ({ keyHash, orgId, rpmLimit, terms }) => {
       await register(keyHash).setLimit(rpmLimit);

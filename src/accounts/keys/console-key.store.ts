@@ -11,7 +11,7 @@ export type ConsoleKey = {
   readonly prefix: string;
 };
 
-/** Creates a console key and discards its text, so that only the console can use it. */
+/** Creates a key for the console and discards its secret, so that only the console can use it. */
 export async function mintConsoleKey(mint: {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
@@ -25,7 +25,7 @@ export async function mintConsoleKey(mint: {
 type Whose = string | { readonly invitation: string; readonly acceptedBy: string };
 
 /**
- * Returns a statement that inserts a member's console key if it is missing. The member is inserted
+ * Returns a statement that inserts a member's console key if it is missing. Insert the member
  * first.
  */
 export function insertConsoleKey(
@@ -54,7 +54,7 @@ export function insertConsoleKey(
     );
 }
 
-/** Creates a console key if the member's last one was revoked. */
+/** Creates a new console key if the member's last one was revoked. */
 export async function ensureConsoleKey(
   { db, ...mint }: Parameters<typeof mintConsoleKey>[0] & { readonly db: D1Database },
   memberId: string,

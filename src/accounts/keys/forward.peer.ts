@@ -26,8 +26,8 @@ type Surface = {
 };
 
 /**
- * Handles POST /internal/v1/forward in a key's home region, without taking a memory slot. A write
- * whose ID was seen in the last minute is a network duplicate and returns 409.
+ * Handles POST /internal/v1/forward in a key's home region, without a memory slot. A write with the
+ * ID of a write in the last minute was duplicated by the network and returns 409.
  */
 export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const forwarded = readForwardBody(c.var.peerBody);
@@ -60,8 +60,9 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
 }
 
 /**
- * Returns the key if its wallet admits it: the key object doesn't know closed organizations or ended sessions.
- * Counts the request of a session, because its home region counts the requests in all regions.
+ * Returns the key if its wallet admits it, because only the wallet knows about closed organizations
+ * and ended sessions. Counts a session's request, because the home region counts those of all
+ * regions.
  */
 async function withStatus(
   c: Context<AppEnv>,
@@ -82,8 +83,8 @@ function refused(c: Context<AppEnv>, failure: Failure): Response {
 }
 
 /**
- * Returns the forwarded request, or null if its path isn't forwarded or resolves to another one,
- * such as `/v1/../admin/v1`.
+ * Returns the forwarded request. Returns null if its path isn't forwarded, or resolves to another
+ * one, such as `/v1/../admin/v1`.
  */
 function requestOf(
   c: Context<AppEnv>,

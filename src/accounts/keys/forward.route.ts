@@ -15,12 +15,14 @@ import { homeBudgetMs } from "../../regions/home-budget.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-format.ts";
 
-/** Maximum ms to deliver an organization's pending charges before forwarding. */
+/**
+ * Maximum ms for the delivery of an organization's pending charges before a request is forwarded.
+ */
 const FLUSH_MS = 1000;
 
 /**
  * Forwards a global key's request to its home region. Delivers pending charges first, so that the
- * home region sees all spend. Sends a write only once; a lost response is a 503.
+ * home region has all spend. Sends a write only once. Returns 503 if the response is lost.
  */
 export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const { caller } = c.var.admitted;

@@ -20,8 +20,8 @@ import {
 const lookup = z.object({ key_hash: keyHashSchema });
 
 /**
- * Handles POST /internal/v1/lookup of a global key. Reads its object, so that revocations apply
- * immediately.
+ * Handles POST /internal/v1/lookup of a global key. Reads the key's object, so that revocations
+ * apply immediately.
  */
 export async function lookupPeer(c: Context<AppEnv>): Promise<Response> {
   const body = parseBody(lookup, c.var.peerBody);
@@ -40,8 +40,8 @@ const AT_ONCE = 6;
 const REGISTER_TIMEOUT_MS = 1000;
 
 /**
- * Handles POST /internal/v1/revocations: stores another region's revoked keys and ended secrets.
- * Retries are safe.
+ * Handles POST /internal/v1/revocations. Stores the revoked keys and ended secrets of another
+ * region. Retries are safe.
  */
 export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsIn(c.var.peerBody);

@@ -19,7 +19,6 @@ type NamedCaller = {
   readonly idempotency: Idempotency;
 };
 
-/** Inserts a key and its Idempotency-Key in one batch. */
 export async function insertKeyOnce(
   db: D1Database,
   key: StoredKey,
@@ -77,7 +76,7 @@ function findEarlier(
 }
 
 /**
- * Fails for a repeated Idempotency-Key, unless this call inserted the key and only the response was
+ * Rejects a repeated Idempotency-Key, unless this call inserted the key and only the response was
  * lost.
  */
 async function repeated(

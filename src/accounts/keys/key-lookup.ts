@@ -14,22 +14,20 @@ import type { Region } from "../../shared/regions.ts";
 type FoundKey = Key & Pick<StoredKey, "revokedAt">;
 
 /**
- * The source of a key's data: this region's D1, or the home region of a global key. Calls return
- * null for an unknown key, and throw if the source is unavailable.
+ * The source of a key's data: this region's D1, or the home region of a global key. Its calls
+ * return null if the key is unknown, and throw if the source is unavailable.
  */
 export type KeyLookup = {
-  /**
-   * Whether the source is this region's D1. Another home region records uses of its keys itself.
-   */
+  /** Whether the source is this region's D1. Otherwise the home region records the key's uses. */
   readonly isOurs: boolean;
   find(keyHash: string): Promise<FoundKey | null>;
   touch(keyHash: string, usedAt: number): Promise<Omit<TouchedKey, "hash"> | null>;
 };
 
-/** The home region gave no valid response in time. */
+/** Thrown if the home region returns no valid response in time. */
 export class HomeUnreachable extends Error {}
 
-/** Returns the source of a home region's keys. Null means this region. */
+/** Returns the source for keys of a home region. Null means this region. */
 export function keyLookup(env: Env, home: Region | null): KeyLookup {
   const parsed = configOf(env);
   if (home === null || (parsed.ok && parsed.config.region === home)) {

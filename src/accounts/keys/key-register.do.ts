@@ -35,22 +35,22 @@ import { CLOCK_LAG_MAX_MS } from "../../shared/rate-window.ts";
 import type { RateWindow } from "../../shared/rate-window.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** Minimum ms between two writes of `last_used_at`, and between two refreshes of the key. */
+/** Minimum ms between two writes of `last_used_at`, and between two lookups of the key. */
 const TOUCH_INTERVAL_MS = 60_000;
 const BOOK_TIMEOUT_MS = 5_000;
 const DEAD = { kind: "invalid_api_key", isForGood: true } as const;
 const BOOK_RETRY_MS = 15_000;
 
 /**
- * A key in one region: its data, its status and, outside its home region, the exact times of its
- * requests in the last minute. Each time is stored before the response, so restarts never admit
- * more. Unknown keys store nothing.
+ * A key in one region: its data and its status. Outside the home region, also the exact times of
+ * its requests in the last minute. Each time is stored before the response, so that a restart never
+ * admits more. Unknown keys store nothing.
  */
 export class KeyRegister extends DurableObject<Env> {
-  /** The key's data in memory, or null if storage must be read first. */
+  /** The key's data in memory. If null, storage must be read first. */
   #memory: RegisterMemory | null = null;
   #learning: Promise<void> | null = null;
-  /** Number of limit changes, to detect a read of D1 that began before a change. */
+  /** Number of changed limits. With it, a read of D1 that began before a change is detected. */
   #limitsSet = 0;
   #home: Region | null = null;
   readonly #sessions = new SessionRateWindows();
@@ -108,8 +108,8 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   /**
-   * Writes pending uses and revocations to D1. Never throws, because that would use up the
-   * platform's six retries.
+   * Writes pending uses and revocations to D1. Never throws, because the platform retries an alarm
+   * only six times.
    */
   override async alarm(): Promise<void> {
     try {
@@ -203,7 +203,7 @@ export class KeyRegister extends DurableObject<Env> {
     return success(known);
   }
 
-  /** Sets admissions in the future to now, after the clock moved back. */
+  /** After the clock moved back, changes the times of admissions in the future to now. */
   #clampTo(clockMs: number, window: RateWindow, key: RegisteredKey): void {
     logAlert("clock_stepped_back", { key_id: key.keyId, lag_ms: window.lagMs(clockMs) });
     storeClamp(this.ctx.storage.sql, clockMs);
@@ -232,7 +232,7 @@ export class KeyRegister extends DurableObject<Env> {
     if (limitsSet !== this.#limitsSet) return this.#readBook();
     makeTables(this.ctx.storage, REGISTER_TABLES);
     this.#memory = null;
-    // The home region records uses itself, so the next lookup is due in a minute.
+    // The home region records uses, so the next lookup is due in a minute.
     storeKey(this.ctx.storage.sql, { ...found, touchedAt: book.isOurs ? 0 : now(this.env) });
   }
 
@@ -250,7 +250,7 @@ export class KeyRegister extends DurableObject<Env> {
     this.#owe(usedAt, key.touchedAt + TOUCH_INTERVAL_MS - usedAt);
   }
 
-  /** Schedules the recording of a use, in the home region only. */
+  /** Schedules the recording of a use. Only the home region records uses. */
   #owe(usedAt: number, delayMs: number): void {
     if (!this.#book().isOurs) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };
@@ -267,8 +267,8 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   /**
-   * Stores an attempt to record a use before it starts, so that a slow D1 or an eviction doesn't
-   * cause a second one.
+   * Stores that a use is being recorded before it starts. A slow D1 or an eviction then doesn't
+   * cause a second attempt.
    */
   #noteTouch(): void {
     this.#amend({ touchedAt: now(this.env) });

@@ -38,8 +38,8 @@ import { keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 
 /**
- * Handles GET /v1/keys: active keys and the newest 100 revoked ones, or with `?revoked=true` pages
- * of all revoked keys. A `member` sees only their own.
+ * Handles GET /v1/keys. Returns active keys and the newest 100 revoked ones, or with
+ * `?revoked=true` pages of all revoked keys. A `member` sees only their own.
  */
 export async function listKeysRoute(c: AppContext): Promise<Answer> {
   const query = keysQuery(c.req.url);
@@ -91,8 +91,8 @@ export function keysView({ keys, nextAfter }: KeysPage, record: (key: StoredKey)
 }
 
 /**
- * Handles POST /v1/keys: 201 with the key object and, only here, the key. A repeated
- * Idempotency-Key gets 409 with the key's ID.
+ * Handles POST /v1/keys. Returns 201 with the key object and, only here, the secret. A repeated
+ * Idempotency-Key returns 409 with the key's ID.
  */
 export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const { config, member, admitted } = c.var;
@@ -121,8 +121,8 @@ export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<
 }
 
 /**
- * The roles that can raise a key's limits, by the role of the key's owner. A member with a lower
- * role could be using the key.
+ * The roles that can raise a key's limits, by the role of the key's owner. Otherwise, members could
+ * raise the limits of a key that they use.
  */
 const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],
@@ -132,8 +132,8 @@ const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
 };
 
 /**
- * Handles PATCH /v1/keys/{id}. Owners and admins change any key, others their own. Raising limits
- * can need a higher role.
+ * Handles PATCH /v1/keys/{id}. Owners and admins change any key, others only their own. Raising
+ * limits can need a higher role.
  */
 export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
@@ -158,7 +158,7 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<A
   return success(keyRecord(changed.value, c.var.config.region, services.now));
 }
 
-/** Handles GET /v1/key and /v1/auth/key. In the response, `data` has OpenRouter's format. */
+/** Handles GET /v1/key and /v1/auth/key. `data` in the response has OpenRouter's format. */
 export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
   const read = (): Promise<StoredKey | null> => findKeyByHash(c.env.DB, keyHash);
@@ -185,8 +185,8 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
 }
 
 /**
- * Handles POST /v1/keys/{id}/rotate: 201 with the key object and, only here, the new secret.
- * Requires an Idempotency-Key; a repeat within a day returns the same secret.
+ * Handles POST /v1/keys/{id}/rotate. Returns 201 with the key object and, only here, the new
+ * secret. Requires an Idempotency-Key. A retry within a day returns the same secret.
  */
 export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
   const { admitted, config, member } = c.var;
@@ -219,7 +219,10 @@ async function rotationOf(c: AppContext): Promise<Result<RotationRequest>> {
   return parseRotation({ header, body: body.value.json, named });
 }
 
-/** Handles DELETE /v1/keys/{id}. If D1 fails, members can still revoke their own used keys. */
+/**
+ * Handles DELETE /v1/keys/{id}. Even if D1 fails, members can revoke their own keys that they have
+ * used.
+ */
 export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";

@@ -12,7 +12,7 @@ import { keyFromRow } from "./stored-key.ts";
 import type { StoredKey, KeyRow } from "./stored-key.ts";
 
 export const ACTIVE_KEYS_MAX = 1000;
-/** Maximum new keys per organization in 24 hours. Each leaves a permanent row. */
+/** Maximum new keys per organization in 24 hours, because each key keeps a row permanently. */
 const NEW_KEYS_MAX = 10_000;
 export const LISTED_REVOKED = 100;
 
@@ -33,8 +33,8 @@ export async function findKeyByHash(db: D1Database, hash: string): Promise<Store
 
 /**
  * Returns a statement that inserts a key if its member, the calling key and its secret are active,
- * and the organization is below its limits. One statement, so that concurrent calls can't exceed
- * them.
+ * and the organization is below its limits. It is one statement, so that concurrent calls can't
+ * exceed the limits.
  */
 export function insertKeyStatement(
   db: D1Database,
@@ -70,7 +70,7 @@ export function insertKeyStatement(
     );
 }
 
-/** Returns an SQL condition: the secret is active. */
+/** Returns an SQL condition that the secret is active. */
 export function hasNotRetired(keyId: string, secret: string, at: string): string {
   return `NOT EXISTS (SELECT 1 FROM key_secrets
     WHERE key_id = ${keyId} AND hash = ${secret} AND retires_at <= ${at})`;
@@ -117,7 +117,7 @@ function askerOf(callerKeyId: string | null): Actor {
 
 /**
  * Inserts a key and its limits in one batch. Fails with `conflict` if there are too many keys,
- * `not_found` without an active member, or `invalid_api_key`.
+ * `not_found` if the member isn't active, or `invalid_api_key`.
  */
 export async function insertKey(
   db: D1Database,
@@ -163,7 +163,6 @@ export async function insertFailure(
 
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
-/** Returns active keys and the newest 100 revoked ones. */
 export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly StoredKey[]> {
   const live = `SELECT * FROM keys INDEXED BY live_keys_by_organization
     WHERE org_id = ?1 AND revoked_at IS NULL AND is_console IS NULL AND (?2 IS NULL OR member_id = ?2)`;
@@ -222,7 +221,7 @@ export function findRole(db: D1Database, memberId: string): Promise<Role | null>
 
 type KeyChange = Pick<StoredKey, "name" | "rpmLimit" | "terms">;
 
-/** Updates a key that still equals `before`. The change time always increases. */
+/** Updates a key if it still equals `before`. The change time always increases. */
 export async function changeKey(
   db: D1Database,
   before: StoredKey,
@@ -265,7 +264,10 @@ export async function changeKey(
   return { ...before, ...change, changedAt: isStored ? changedAt : null };
 }
 
-/** Either all statements of the batch change a row, or none. */
+/**
+ * Returns the statements for the events of a change. Either all statements of the batch change a
+ * row, or none.
+ */
 function changeEvents(
   db: D1Database,
   before: StoredKey,

@@ -10,7 +10,7 @@ const RESETS: Readonly<Record<string, string>> = {
   week: "weekly",
   month: "monthly",
 };
-/** Returns OpenRouter's name of a window. Rolling windows keep ours, such as `60m`. */
+/** Returns OpenRouter's name of a window. Rolling windows, such as `60m`, keep our name. */
 const resetOf = (window: string): string => RESETS[window] ?? window;
 
 type Calling = {
@@ -88,10 +88,13 @@ function budgetOf({ terms, budget, session: spend }: KeyStatus, session: Session
   return { limitMicro, leftMicro, period: null };
 }
 
-/** Our scopes in OpenRouter's names. Others keep ours. */
+/** OpenRouter's names of scopes. Other scopes keep our name. */
 const SCOPES: Readonly<Record<string, string>> = { key: "api_key", organization: "workspace" };
 
-/** Returns the dollar budgets with open holds as spend, and the one with the fewest dollars left. */
+/**
+ * Returns the dollar budgets, with open holds counted as spend, and the budget with the fewest
+ * dollars left.
+ */
 function budgetsOf(
   { budget, budgets }: KeyStatus,
   { limitMicro, leftMicro, period }: Budget,

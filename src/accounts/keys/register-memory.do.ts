@@ -24,7 +24,7 @@ const FIRST = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT
   CREATE TABLE forwarded_writes (
     id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;`;
 
-/** The tables of a key object. Lookups of unknown keys don't create them. */
+/** The tables of a key object. A lookup of an unknown key doesn't create them. */
 export const REGISTER_TABLES: Tables = {
   name: "register",
   steps: [{ sql: FIRST, readableBy: 1 }],
@@ -87,7 +87,8 @@ function selectRetired(sql: SqlStorage): ReadonlyMap<string, number> {
 }
 
 /**
- * Stores an admission as exactly one row. The output gate delays the response until it is durable.
+ * Stores an admission as exactly one row. The platform delays the response until the row is
+ * durable.
  */
 export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   const { rowsWritten } = sql.exec(
@@ -99,7 +100,7 @@ export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Sets admissions in the future to now, after the clock moved back. */
+/** After the clock moved back, changes the times of admissions in the future to now. */
 export function storeClamp(sql: SqlStorage, clockMs: number): void {
   sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }
@@ -195,10 +196,10 @@ export function markRevocationSaved(sql: SqlStorage): void {
   sql.exec("DELETE FROM owed_to_book");
 }
 
-/** Ms within which a network duplicate can arrive. */
+/** Ms within which a request that the network duplicated can arrive. */
 const REMEMBERED_MS = 60_000;
 
-/** Stores a write's ID. Reports whether it arrived before. */
+/** Stores the ID of a write. Reports whether the same write arrived before. */
 export function isRepeatedWrite(sql: SqlStorage, writeId: string, nowMs: number): boolean {
   sql.exec("DELETE FROM forwarded_writes WHERE at < ?", nowMs - REMEMBERED_MS);
   const { rowsWritten } = sql.exec(

@@ -27,8 +27,8 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
 type EndingKey = Pick<StoredKey, "keyId" | "keyHash" | "orgId" | "scope" | "revokedAt">;
 
 /**
- * Revokes a key in all regions. A failed call may have revoked the key already. A retry completes
- * the revocation and keeps its first time.
+ * Revokes a key in all regions. If the call fails, the key may already be revoked. A retry
+ * completes the revocation and keeps its first time.
  */
 export async function revokeKeyEverywhere<Key extends EndingKey>(
   services: KeyServices,
@@ -62,8 +62,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
 }
 
 /**
- * Revokes a key in its object, then in its wallet. A concurrent lookup either finds the key revoked
- * or is overruled by the wallet.
+ * Revokes a key in its object, then in its wallet. If a lookup runs at the same time, it either
+ * finds the key revoked, or the wallet ignores its result.
  */
 async function bury(
   { register, wallet, actor }: KeyServices,

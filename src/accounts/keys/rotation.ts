@@ -30,7 +30,8 @@ export const rotationSchema = z.object({
 export type RotationRequest = Pick<Rotating, "overlapMs" | "endsSessions" | "idempotency">;
 
 /**
- * Parses a rotation. Requires an Idempotency-Key, because a lost response would lose the secret.
+ * Parses a rotation. Requires an Idempotency-Key, because otherwise a lost response would lose the
+ * secret.
  */
 export async function parseRotation({
   header,
@@ -53,7 +54,7 @@ export async function parseRotation({
   return success({ overlapMs: overlap * 1000, endsSessions, idempotency });
 }
 
-/** A requested rotation. The caller must be active; null is an operator. */
+/** A requested rotation. The calling key must be active. Null is an operator. */
 type Rotating = {
   readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewSecret["caller"];
@@ -62,7 +63,7 @@ type Rotating = {
   readonly idempotency: Idempotency;
 };
 
-/** A key with its new secret. The other secrets end by `retiresAt` (Unix ms). */
+/** A key with its new secret. Its other secrets end by `retiresAt` (Unix ms). */
 export type Rotation = {
   readonly booked: StoredKey;
   readonly key: string;

@@ -8,7 +8,7 @@ import type { StoredKey } from "./stored-key.ts";
 import { LIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { hasNotRetired } from "./keys.store.ts";
 
-/** Maximum new secrets per key in 24 hours. Each leaves a row for that long. */
+/** Maximum new secrets per key in 24 hours, because each keeps a row for that time. */
 export const ROTATIONS_MAX = 100;
 
 /** A row of `key_secrets`. Times are Unix ms. */
@@ -22,7 +22,7 @@ export type SecretRow = {
   readonly created_at: number;
 };
 
-/** Returns a key's secrets, newest first. A key without a rotation has none. */
+/** Returns a key's secrets, newest first. A key that was never rotated has none. */
 export async function listSecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
   const { results } = await db
     .prepare("SELECT * FROM key_secrets WHERE key_id = ? ORDER BY number DESC")
@@ -39,7 +39,7 @@ export type NewSecret = {
   readonly prefix: string;
   readonly signedBy: string;
   readonly idempotency: Idempotency;
-  /** The calling key, which must be active; null for an operator. */
+  /** The calling key, which must be active. Null is an operator. */
   readonly caller: { readonly keyId: string; readonly secret: string } | null;
   readonly now: number;
   /** The key's other secrets end at this time (Unix ms) or earlier. */
@@ -48,8 +48,8 @@ export type NewSecret = {
 };
 
 /**
- * Inserts a key's newest secret. Returns false if its number is taken, the key or caller is
- * revoked, or the key has too many.
+ * Inserts a key's newest secret. Returns false if its number is taken, the key or the caller is
+ * revoked, or the key has too many secrets.
  */
 export async function insertSecret(db: D1Database, made: NewSecret): Promise<boolean> {
   const { of, number, hash, now, retiresAt, idempotency, caller } = made;
@@ -111,8 +111,8 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
 }
 
 /**
- * Returns the statement for the event. The wallet also reports the rotation, with the same event
- * ID.
+ * Returns the statement that inserts the event. The wallet also reports the rotation, with the same
+ * event ID.
  */
 function secretMade(db: D1Database, made: NewSecret) {
   const { of, hash, now, retiresAt, endsSessions, actor } = made;

@@ -8,9 +8,9 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 const SESSIONS_MAX = 500;
 
 /**
- * Requests of sessions in the last minute, in memory and outside the home region. A session above
- * its own limit is rejected here, so that it doesn't use up its key's limit. The home region counts
- * all regions' requests.
+ * Requests of sessions in the last minute, in memory, outside the home region. They reject a
+ * session above its own limit before it uses up its key's limit. The home region counts the
+ * requests of all regions.
  */
 export class SessionRateWindows {
   readonly #windows = new Map<string, RateWindow>();

@@ -15,11 +15,10 @@ import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
 export const SESSION_TOKEN = "svc_st_";
-/** Maximum characters of a token. */
 export const SESSION_TOKEN_MAX = 4096;
 const SESSION_ID = "ses_";
 const OWNER_CHARACTERS = 8;
-/** Characters of 32 bytes in base64url. */
+/** Length of 32 bytes in base64url. */
 const MAC_CHARACTERS = 43;
 const TOKEN = new RegExp(
   `^${SESSION_TOKEN}(gbl_)?(${REGIONS.join("|")})_([0-9A-Za-z])([\\w-]+)([\\w-]{${MAC_CHARACTERS}})$`,
@@ -94,8 +93,8 @@ export type SessionMint = {
 export type MintedSession = { readonly session: Session; readonly token: string };
 
 /**
- * Creates a session without storage. Its token has the limits and a full HMAC-SHA-256, because
- * nothing else protects its budget.
+ * Creates a session without storing it. Its token contains the limits and a full HMAC-SHA-256,
+ * because nothing else protects the budget.
  */
 export async function mintSession(
   { home, scope, keyHash, orgId, secrets }: SessionMint,
@@ -138,14 +137,14 @@ export async function verifySession(
   };
 }
 
-/** Returns the creation time in a session's ID (Unix ms). */
+/** Returns the creation time (Unix ms) that a session's ID contains. */
 export function sessionMintedAt(id: string): number | null {
   const length = SESSION_ID.length + ID_CHARACTERS;
   if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_CHARACTERS) return null;
   return mintedAt(id.slice(0, length), SESSION_ID);
 }
 
-/** Reports whether a session, used or not, belongs to this organization or key. */
+/** Reports whether a session belongs to this organization or key, even if it was never used. */
 export async function isSessionOf(
   id: string,
   of: { readonly orgId: string } | { readonly keyHash: string },
@@ -170,7 +169,9 @@ async function macOf(secret: KeySecret, untagged: string): Promise<string> {
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** The presented secret in a message between regions; absent for the first secret. */
+/**
+ * The presented secret in a message between regions. It is absent if it is the key's first secret.
+ */
 export const presentedFields = {
   secret: z.optional(keyHashSchema),
   session: z.optional(sessionWire),

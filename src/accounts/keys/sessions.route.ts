@@ -67,8 +67,8 @@ function isOrigin(text: string): boolean {
 }
 
 /**
- * Handles POST /v1/sessions: 201 with the session and, only here, its token. Stores nothing. Limits
- * can't exceed the key's.
+ * Handles POST /v1/sessions. Returns 201 with the session and, only here, its token. Stores
+ * nothing. Limits can't exceed the key's.
  */
 export async function createSessionRoute(c: AppContext, names: ModelNames): Promise<Answer> {
   const { caller } = c.var.admitted;
@@ -96,8 +96,8 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
 }
 
 /**
- * Copies the key's list of allowed models by default, so that the session can show it. If the token
- * becomes too long, it has no list, but the key's list still applies.
+ * Copies the key's list of allowed models to the session by default, so that the session can show
+ * it. If the token would become too long, the session has no list. The key's list still applies.
  */
 async function mintFor(
   mint: SessionMint,
@@ -196,8 +196,8 @@ export function sessionsView({ sessions, nextAfter }: SessionPage): View {
 }
 
 /**
- * Handles GET /v1/sessions: active, used sessions, oldest first. A `member` sees those of their
- * keys, a limited key its own.
+ * Handles GET /v1/sessions. Returns active sessions that were used, oldest first. A `member` sees
+ * those of their keys, and a limited key its own.
  */
 export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   if (c.var.admitted.caller.shown?.session !== undefined) {
@@ -210,7 +210,7 @@ export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
-/** Handles DELETE /v1/sessions/{id}: ends a session in all regions before the response. */
+/** Handles DELETE /v1/sessions/{id}. Ends the session in all regions before the response. */
 export async function endSessionRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
   if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
@@ -227,7 +227,7 @@ export async function endSessionRoute(c: AppContext): Promise<Answer> {
 }
 
 /**
- * Returns the parameters to end a session, or `not_found` if its ID can't belong to an active one.
+ * Returns the parameters to end a session, or `not_found` if no active session can have this ID.
  */
 export async function sessionEnding(
   id: string,

@@ -105,7 +105,10 @@ export const KEY_READ_ONLY: readonly string[] = [
   "member_id",
 ];
 
-/** Returns a key object. Its home is this region, because D1 has no other keys. */
+/**
+ * Returns the record for a key object. Its home is this region, because D1 has only this region's
+ * keys.
+ */
 export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecord {
   const { terms, spend } = key;
   const spent = spendInPeriod({ ...terms, spend }, periodOf(nowMs));

@@ -15,9 +15,9 @@ import type { Micros } from "../../shared/money.ts";
 import { isNarrower } from "../../shared/policy.ts";
 
 /**
- * The model names sold here. `entryOf` normalizes an entry of a model list: names become IDs,
- * aliases and `author/*` stay, and unknown names are null. IDs and authors don't match an alias,
- * because aliases can change.
+ * The model names that can be used here. `entryOf` normalizes an entry of a model list: it turns
+ * names into IDs, keeps aliases and `author/*`, and returns null for unknown names. An ID or an
+ * author doesn't cover an alias, because aliases can change.
  */
 export type ModelNames = {
   readonly entryOf: (name: string) => string | null;
@@ -26,7 +26,7 @@ export type ModelNames = {
 
 export type TermsContext = { readonly now: number; readonly names: ModelNames };
 
-/** Returns `before` changed by `fields`. Fails with 400 and `param`. */
+/** Returns `before` with the changes of `fields`. Fails with 400 and `param`. */
 export function changedTerms(
   before: KeyTerms,
   fields: TermFields,
@@ -80,7 +80,7 @@ export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames):
 const atMost = (known: number | null, given: number | null): boolean =>
   (given ?? Infinity) <= (known ?? Infinity);
 
-/** For each limit, whether `after` allows no more than `before`. */
+/** For each limit, a function that reports whether `after` allows no more than `before`. */
 const IS_NO_WIDER: {
   readonly [K in TermName]: (before: KeyTerms, after: KeyTerms, names: ModelNames) => boolean;
 } = {

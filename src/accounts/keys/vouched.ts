@@ -13,8 +13,8 @@ import type { Region } from "../../shared/regions.ts";
 type Vouched = { readonly admitted: Admitted } | { readonly key: VerifiedKey };
 
 /**
- * Callers of internal requests. The key is the request object, so that a client's request can't be
- * in it.
+ * Callers of internal requests. The map's key is the request object, so that no client's request
+ * can be in it.
  */
 const callers = new WeakMap<Request, Vouched>();
 
@@ -26,14 +26,14 @@ export function vouchForKey(request: Request, key: VerifiedKey): void {
   callers.set(request, { key });
 }
 
-/** Returns the caller of an internal request, or undefined for a client's. */
+/** Returns the caller of an internal request. Undefined if the request comes from a client. */
 export function vouchedCaller(request: Request): Vouched | undefined {
   return callers.get(request);
 }
 
 /**
- * Returns a global key for another region. Fails with `invalid_api_key` for other keys, or
- * `conflict` for a repeated `writeId`. Without a secret, checks only the hash.
+ * Returns the data of a global key for another region. Fails with `invalid_api_key` for other keys,
+ * or `conflict` for a repeated `writeId`. If no secret is given, checks only the hash.
  */
 export async function identifyGlobalKey(
   register: CallsOf<"register", "identify">["register"],

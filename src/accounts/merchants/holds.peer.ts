@@ -12,8 +12,8 @@ import { merchantAnswer, readMerchantBody } from "./peer-hold.ts";
 import type { MerchantRequest } from "./peer-hold.ts";
 
 /**
- * Handles POST /internal/v1/holds: a merchant's action on a hold. The other region verified the
- * secret.
+ * Handles POST /internal/v1/holds, a merchant's action on a hold. The other region has verified the
+ * merchant's secret.
  */
 export async function holdsPeer(c: Context<AppEnv>): Promise<Response> {
   const request = readMerchantBody(c.var.peerBody);
@@ -22,7 +22,7 @@ export async function holdsPeer(c: Context<AppEnv>): Promise<Response> {
   return c.json(merchantAnswer(answer));
 }
 
-/** Runs an action on a hold of this region. A merchant finds only its own holds. */
+/** Runs an action on a hold of this region. A merchant can access only its own holds. */
 export async function actAtHome(
   c: Context<AppEnv>,
   { merchant, orgId, id, action }: MerchantRequest,

@@ -19,7 +19,10 @@ import { findMerchantName, MERCHANT_SECRET } from "./merchants.store.ts";
 
 export type MerchantAction = "read" | "capture" | "release";
 
-/** Returns the handler of a merchant's action. Other requests continue with their API key. */
+/**
+ * Returns the handler of a merchant's action. Requests without a merchant's secret continue with
+ * their API key.
+ */
 export function merchantRoute(kind: MerchantAction) {
   return async (c: Context<AppEnv>, next: Next): Promise<Response | undefined> => {
     const secret = /^bearer (.+)$/is.exec(c.req.header("authorization") ?? "")?.[1] ?? "";

@@ -15,7 +15,7 @@ export function requireMember(c: Context<AppEnv>, next: Next): Promise<Response 
   return withMember(c, next, (failure) => Promise.resolve(fail(c, failure)));
 }
 
-/** Like `requireMember`, but sets `memberUnread` on failure. */
+/** Like `requireMember`, but sets `memberUnread` if the member can't be read. */
 export function readMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   return withMember(c, next, async (failure) => {
     c.set("memberUnread", failure);
@@ -48,7 +48,7 @@ async function withMember(
   return undefined;
 }
 
-/** Rejects other roles. Register it after `requireMember`. */
+/** Rejects members with other roles. Register it after `requireMember`. */
 export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     if (!roles.includes(c.var.member.role)) return fail(c, { kind: "role_required", roles });
@@ -57,7 +57,7 @@ export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv
   };
 }
 
-/** Rejects another organization's ID with the 404 of an unknown ID. */
+/** Rejects another organization's ID with the same 404 as an unknown ID. */
 export async function requireOwnOrganization(
   c: Context<AppEnv>,
   next: Next,

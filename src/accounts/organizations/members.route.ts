@@ -25,7 +25,6 @@ export function readMemberRoute(c: AppContext): Promise<Answer> {
   return withLimits(c, (wallet, { id }) => wallet.memberLimits(id));
 }
 
-/** Handles PATCH /v1/members/{id}: changes the policy and budgets for all of a member's keys. */
 export async function patchMemberRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, memberLimitsSchema, [...MEMBER_READ_ONLY, "email", "role"]);
   if (!fields.ok) return fields;

@@ -16,21 +16,21 @@ type MemberChange = {
   readonly role?: Role | undefined;
 };
 
-/** A removed member's key, revoked in D1 but not yet in its object. */
+/** The key of a removed member, which is revoked in D1 but not yet in its object. */
 export type EndedKey = Pick<Key, "keyId" | "orgId" | "scope"> & {
   readonly keyHash: string;
   readonly revokedAt: number;
 };
 
-/** SQL: the members of organization ?2 except ?1. */
+/** SQL query for the members of organization ?2 except ?1. */
 const OTHERS = `SELECT 1 FROM members AS other
   WHERE other.org_id = ?2 AND other.id <> ?1 AND other.removed_at IS NULL`;
-/** SQL condition: the organization has an owner besides ?1. */
+/** SQL condition that the organization has an owner other than ?1. */
 const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'owner'))`;
 
 /**
- * Returns an SQL condition: the acting member `by` is active and can change the member's role. Null
- * is an operator.
+ * Returns an SQL condition that the acting member `by` is active and can change the member's role.
+ * Null is an operator.
  */
 const mayAct = (
   by: string,
@@ -40,15 +40,15 @@ const mayAct = (
     AND (asking.role = 'owner' OR (asking.role = 'admin' AND ${role}))))`;
 
 /**
- * SQL condition: ?5 can give member ?1 of organization ?2 the address ?3 and the role ?4. Null
- * keeps a value.
+ * SQL condition that ?5 can give member ?1 of organization ?2 the address ?3 and the role ?4. Null
+ * keeps the current value.
  */
 const MAY_CHANGE = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
   AND ${mayAct("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")}
   AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
   AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))`;
 
-/** Returns the member of an active key. */
+/** Returns the member to whom an active key belongs. */
 export async function findMember(db: D1Database, keyId: string): Promise<Member | null> {
   const row = await db
     .prepare(
@@ -73,7 +73,7 @@ export function findMemberById(
     .first<StoredMember>();
 }
 
-/** Returns active members in order of joining. */
+/** Returns active members in the order in which they joined. */
 export async function listMembers(db: D1Database, orgId: string): Promise<readonly StoredMember[]> {
   const { results } = await db
     .prepare(
@@ -85,7 +85,6 @@ export async function listMembers(db: D1Database, orgId: string): Promise<readon
   return results;
 }
 
-/** Adds a member. Fails with `conflict` if the address is taken. */
 export async function insertMember(
   db: D1Database,
   member: StoredMember,
@@ -137,8 +136,9 @@ export type MemberChangeActor = {
 };
 
 /**
- * Applies a change in one batch, and ends invitations that the new role can't grant. Fails with
- * `not_found`, or `conflict` for a taken address or as `last_owner`.
+ * Applies a change in one batch, and ends invitations that the member's new role can't grant. Fails
+ * with `not_found`, or with `conflict` if the address is taken or the member is the last owner
+ * (`last_owner`).
  */
 export async function updateMember(
   db: D1Database,
@@ -202,7 +202,8 @@ type RemovedRow = EndedKey & {
 
 /**
  * Removes a member, revokes their keys and ends their invitations in one batch. A retry returns the
- * same keys. Fails with `not_found`, `role_required`, or `conflict` as `last_owner`.
+ * same keys. Fails with `not_found`, `role_required`, or `conflict` for the last owner
+ * (`last_owner`).
  */
 export async function removeMember(
   db: D1Database,

@@ -12,7 +12,6 @@ export const slugSchema = z.string().check(
   z.refine((slug) => !isReservedSlug(slug), "is reserved: choose another"),
 );
 
-/** Reports whether a text has the form of a slug. */
 export function isSlug(text: string): boolean {
   return SLUG.test(text);
 }
@@ -69,7 +68,7 @@ export type StoredOrganization = {
   readonly isPersonal: 0 | 1;
   readonly status: OrganizationStatus;
   readonly rpmLimit: number | null;
-  /** The price list; null for the region's. */
+  /** The organization's price list. Null if the region's list applies. */
   readonly priceList: string | null;
   readonly createdAt: number;
 };

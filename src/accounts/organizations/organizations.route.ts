@@ -26,7 +26,6 @@ export async function readOrganizationRoute(c: AppContext): Promise<Answer> {
   return success(organizationRecord(found.value));
 }
 
-/** Handles PATCH /v1/orgs/{id}: an owner changes `name` and `slug`. */
 export async function patchOrganizationRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, organizationChangeSchema, ORGANIZATION_READ_ONLY);
   if (!fields.ok) return fields;

@@ -18,8 +18,8 @@ export const ORGANIZATION_COLUMNS = `id, name, slug, region, is_personal AS isPe
   rpm_limit AS rpmLimit, price_list AS priceList, created_at AS createdAt`;
 
 /**
- * Creates an organization, its owner and a zero balance in one batch. Fails with `conflict` for a
- * taken slug. If D1 throws, the organization may exist.
+ * Creates an organization, its owner and a zero balance in one batch. Fails with `conflict` if the
+ * slug is taken. If D1 throws, the organization may exist.
  */
 export async function createOrganization(
   db: D1Database,
@@ -48,8 +48,8 @@ export async function createOrganization(
 }
 
 /**
- * Applies a change and returns the row. Fails with `conflict` for a taken slug, `invalid_api_key`,
- * or `not_found` for an operator.
+ * Applies a change and returns the row. Fails with `conflict` if the slug is taken,
+ * `invalid_api_key`, or `not_found` for an operator.
  */
 export async function updateOrganization(
   db: D1Database,
@@ -70,7 +70,7 @@ export async function updateOrganization(
   }
 }
 
-/** The actor of a change. `keyId` must be active; null is an operator. */
+/** The actor of a change. The key `keyId` must be active. Null is an operator. */
 type ChangedBy = {
   readonly keyId: string | null;
   readonly actor: Actor;
@@ -105,7 +105,7 @@ async function updated(
           rpm_limit: "iif(?13, ?14, rpm_limit)",
           price_list: "iif(?16, ?17, price_list)",
         },
-        // An organization's name may be a person's name.
+        // The name of an organization can be a person's name.
         hidden: ["name", "slug"],
         hiddenWhere: `(is_personal = 1 OR EXISTS (SELECT 1 FROM personal_organizations WHERE org_id = organizations.id))`,
       },
@@ -180,7 +180,7 @@ function slugTaken(slug: string): Refusal {
   return refuse({ kind: "conflict", message, param: "slug" });
 }
 
-/** D1 names the violated constraint only in SQLite's message. */
+/** D1 reports the violated constraint only in SQLite's message. */
 function isSlugTaken(error: unknown): boolean {
   return (
     error instanceof Error && error.message.includes("UNIQUE constraint failed: organizations.slug")
@@ -190,7 +190,6 @@ function isSlugTaken(error: unknown): boolean {
 /** The newest migration that this release needs. */
 export const NEWEST_MIGRATION = "0034_closing.sql";
 
-/** Whether the database responds and has the newest migration. */
 export type DatabaseState = "ready" | "behind" | "away";
 
 export async function databaseState(db: D1Database): Promise<DatabaseState> {

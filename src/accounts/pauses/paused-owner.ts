@@ -8,7 +8,7 @@ import { findKey } from "../keys/keys.store.ts";
 import { sessionEnding } from "../keys/sessions.route.ts";
 import { findMemberById } from "../organizations/members.store.ts";
 
-/** The party that pauses. With a `memberId`, it may pause only that member's keys and sessions. */
+/** The caller that pauses. With a `memberId`, it can pause only that member's keys and sessions. */
 export type PausingParty = {
   readonly db: D1Database;
   readonly orgId: string;
@@ -19,7 +19,7 @@ export type PausingParty = {
   readonly now: number;
 };
 
-/** Returns the pause to create. Fails with 400, 403 or 404 for an owner that the party can't pause. */
+/** Returns the pause to create. Fails with 400, 403 or 404 if the caller can't pause this owner. */
 export async function pauseOf(party: PausingParty, fields: PauseFields): Promise<Result<NewPause>> {
   const { scope, id = "", reason } = fields;
   const { orgId, memberId, source, actor } = party;

@@ -13,8 +13,8 @@ import { memberKeyIds } from "../keys/keys.store.ts";
 import { pauseOf } from "./paused-owner.ts";
 
 /**
- * Handles POST /v1/pauses { scope, id?, reason, until? }. From its response on, all regions reject new
- * requests of the owner.
+ * Handles POST /v1/pauses. Once it has returned, all regions reject new requests of the paused
+ * owner.
  */
 export async function createPauseRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, pauseSchema, []);
@@ -40,7 +40,7 @@ export async function createPauseRoute(c: AppContext): Promise<Answer> {
   return put.value.created ? created(pauseView(put.value)) : success(pauseView(put.value));
 }
 
-/** Handles GET /v1/pauses. A `member` sees the pauses that stop its own requests. */
+/** Handles GET /v1/pauses. A `member` sees the pauses that stop their own requests. */
 export async function listPausesRoute(c: AppContext): Promise<Answer> {
   const { orgId } = c.var.admitted.caller;
   const memberId = ownMember(c);
@@ -64,7 +64,7 @@ export async function endPauseRoute(c: AppContext): Promise<Answer> {
   return ended.ok ? success({ id: ending.id, ended: true }) : ended;
 }
 
-/** Returns the caller's member if its role sees only its own things, else null. */
+/** Returns the caller's member if its role can see only the member's own objects, else null. */
 function ownMember(c: AppContext): string | null {
   const { member } = c.var;
   return member.role === "member" ? member.id : null;

@@ -23,7 +23,6 @@ const AT_ONCE = 6;
 
 export const closeOrganizationBody = z.object({ give_up_balance: z.optional(z.boolean()) });
 
-/** Handles DELETE /organization: an owner closes it. */
 export async function deleteOrganization(call: MemberCall): Promise<Answer> {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
   if (!fields.ok) return fields;
@@ -38,7 +37,7 @@ export async function deleteOrganization(call: MemberCall): Promise<Answer> {
 
 type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "deliveries">;
 
-/** Fails with `has_balance` if the caller doesn't give up remaining credits. */
+/** Rejects the closing with `has_balance`, unless the caller gives up the remaining credits. */
 export async function checkBalanceGivenUp(
   { wallet }: Pick<ClosingServices, "wallet">,
   orgId: string,
@@ -55,9 +54,9 @@ export async function checkBalanceGivenUp(
 }
 
 /**
- * Closes an organization. Nothing is admitted afterwards, and running requests finish and are charged. An
- * operator can restore it for 7 days, unless its last person is erased (`isAlone`). After a 503, a retry
- * completes the work.
+ * Closes an organization. No requests are admitted afterwards. Running requests finish and are
+ * charged. An operator can restore it for 7 days, unless its last person is erased (`isAlone`).
+ * After a 503, a retry completes the closing.
  */
 export async function endOrganization(
   services: ClosingServices,
@@ -91,7 +90,7 @@ export async function endOrganization(
   return [configured, removed, ...out].find((one) => !one.ok) ?? success(null);
 }
 
-/** Lets the wallet admit keys only while the database has an open organization. */
+/** Makes the wallet admit keys only while D1 has an open organization. */
 export async function tellClosing(
   { db, wallet }: Pick<ClosingServices, "db" | "wallet">,
   orgId: string,
@@ -106,12 +105,12 @@ export async function tellClosing(
   });
 }
 
-/** Calls of one removal that delete end users, 200 in each. The next sweep continues. */
+/** Maximum calls in one removal that delete end users, 200 per call. The next sweep continues. */
 const ERASING_CALLS_MAX = 50;
 
 /**
- * Removes a closed organization permanently: revokes its keys, and erases names, addresses and end users. The
- * ledger stays. After a failure, the next sweep completes the work.
+ * Removes a closed organization permanently: revokes its keys, and erases names, addresses and end
+ * users. The ledger stays. After a failure, the next sweep completes the removal.
  */
 export async function removeOrganization(
   services: Omit<ClosingServices, "takeEvents">,
@@ -122,7 +121,7 @@ export async function removeOrganization(
   if (keys === null) return success(null);
   const ended = await endKeys(services, keys);
   if (!ended.ok) return ended;
-  // Webhooks and their deliveries are deleted.
+  // This deletes webhooks and their deliveries.
   const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
   if (undelivered.unanswered) return refuse(undelivered.failure);
   if (!undelivered.result.ok) return undelivered.result;

@@ -5,13 +5,13 @@ import { eventIfChanged } from "../../shared/events.store.ts";
 import { CLOSED_SLUG } from "../organizations/organization.ts";
 import type { EndedKey } from "../organizations/members.store.ts";
 
-/** Ms after closing in which an operator can restore an organization. */
+/** Ms after the closing in which an operator can restore an organization. */
 const RESTORABLE_MS = 7 * DAY_MS;
 
 export type ClosedPerson = { readonly memberId: string; readonly personId: string };
 
 const CLOSED = "SELECT closed_at FROM closed_organizations WHERE org_id = ?1";
-/** Members of an organization whose person deleted their account. */
+/** SQL query for members of an organization whose person deleted their account. */
 const ERASED_MEMBERS = `SELECT member_id FROM member_people JOIN people ON people.id = person_id
   WHERE member_people.org_id = ?1 AND erased_at IS NOT NULL`;
 const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
@@ -34,9 +34,10 @@ function closingEvent(
 }
 
 /**
- * Closes an organization, which can be restored for 7 days: suspends it, removes its members and ends its
- * invitations. `memberId` must be an owner; null is an operator. `isAlone` permits no other member, and no
- * restoration. A repeat returns the same. Returns null if not allowed.
+ * Closes an organization, which can be restored for 7 days. Suspends it, removes its members and
+ * ends its invitations. `memberId` must be an owner. Null is an operator. `isAlone` permits no
+ * other members and no restoration. A retry returns the same result. Returns null if the caller
+ * can't close it.
  */
 export async function closeOrganization(
   db: D1Database,
@@ -54,7 +55,8 @@ export async function closeOrganization(
   const results = await db.batch<{ closed: 0 | 1 } & ClosedPerson>([
     db
       .prepare(
-        // Later than each removal before it, so that a restoration finds exactly the members that it removed.
+        // This time is later than all earlier removals of members. A restoration therefore finds
+        // exactly the members that the closing removed.
         `INSERT INTO closed_organizations (org_id, closed_at, restorable_until, status)
          SELECT id, max(?3, (SELECT coalesce(max(removed_at), 0) FROM members WHERE org_id = ?1) + 1,
            (SELECT coalesce(max(ended_at), 0) FROM invitations WHERE org_id = ?1) + 1), ?5, status
@@ -96,15 +98,18 @@ export async function closeOrganization(
 }
 
 type Restored = {
-  /** False if the organization isn't closed, or was removed. */
+  /** False if the organization isn't closed or was already removed. */
   readonly isRestored: boolean;
-  /** The ended keys of members who deleted their account meanwhile, also on a repeat. */
+  /**
+   * The revoked keys of members who deleted their account in between. A retry returns the same
+   * keys.
+   */
   readonly keys: readonly EndedKey[];
 };
 
 /**
- * Restores a closed organization with its invitations and earlier status, and with its members, except those who
- * deleted their account meanwhile.
+ * Restores a closed organization with its invitations, its earlier status and its members, except
+ * those who deleted their account in between.
  */
 export async function restoreOrganization(
   db: D1Database,
@@ -129,7 +134,8 @@ export async function restoreOrganization(
     bound(
       `UPDATE invitations SET ended_at = NULL WHERE org_id = ?1 AND ended_at = (${CLOSED}) AND ${open}`,
     ),
-    // A person has at most one personal organization. If they made another, this one becomes a team.
+    // A person can have one personal organization. If they have created another one, this one
+    // becomes a team.
     bound(
       `INSERT OR IGNORE INTO personal_organizations (person_id, org_id)
        SELECT person_id, member_people.org_id FROM member_people
@@ -157,11 +163,11 @@ export async function restoreOrganization(
   };
 }
 
-/** An organization's state for its wallet, and its closing. Times are Unix ms. */
+/** An organization's status for its wallet, and its closing. Times are Unix ms. */
 export type Closing = {
   readonly status: "active" | "suspended";
   readonly closedAt: number | null;
-  /** Null if it isn't closed, or was removed. */
+  /** Null if the organization isn't closed or was already removed. */
   readonly restorableUntil: number | null;
 };
 
@@ -181,7 +187,7 @@ export async function isClosed(db: D1Database, orgId: string): Promise<boolean> 
 
 const REMOVED_MAX = 100;
 
-/** Returns organizations that are closed and can be restored, at most 1,000 with the newest first. */
+/** Returns the newest 1,000 closed organizations that can be restored. */
 export async function listRestorable(db: D1Database): Promise<readonly string[]> {
   const { results } = await db
     .prepare(
@@ -192,7 +198,7 @@ export async function listRestorable(db: D1Database): Promise<readonly string[]>
   return results.map(({ id }) => id);
 }
 
-/** Returns closed organizations that can't be restored any more but aren't removed, the oldest first. */
+/** Returns closed organizations whose removal is due, oldest first. */
 export async function listDueRemovals(db: D1Database, nowMs: number): Promise<readonly string[]> {
   const { results } = await db
     .prepare(
@@ -205,8 +211,8 @@ export async function listDueRemovals(db: D1Database, nowMs: number): Promise<re
 }
 
 /**
- * Erases a closed organization's names and addresses, and ends its keys and webhooks. Returns the ended keys,
- * also on a repeat, or null if the organization can still be restored.
+ * Erases a closed organization's names and addresses, and ends its keys and webhooks. Returns the
+ * ended keys, also on a retry. Returns null if the organization can still be restored.
  */
 export async function eraseOrganization(
   db: D1Database,
@@ -246,7 +252,6 @@ export async function eraseOrganization(
   return results[0]?.results[0]?.isDue === 1 ? (results.at(-1)?.results ?? []) : null;
 }
 
-/** Records that a closed organization was removed completely. */
 export async function recordRemoval(db: D1Database, orgId: string, nowMs: number): Promise<void> {
   await db.batch([
     db

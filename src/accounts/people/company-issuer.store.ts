@@ -12,16 +12,16 @@ export type CompanyIssuer = {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly createdAt: number;
-  /** First login of an owner with it; null for a draft. */
+  /** The first login of an owner with this issuer. Null if it is a draft. */
   readonly triedAt: number | null;
-  /** Members must use it since then; null if they can use any login. */
+  /** The time since which members must use the issuer. Null if they can use any login. */
   readonly requiredAt: number | null;
 };
 
 const COLUMNS = `company_issuers.org_id AS orgId, company_issuers.id, issuer, client_id AS clientId,
   client_secret AS clientSecret, company_issuers.created_at AS createdAt, tried_at AS triedAt, required_at AS requiredAt`;
 
-/** Returns an organization's issuer, even a draft. */
+/** Returns an organization's issuer, which can be a draft. */
 export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer | null> {
   return db
     .prepare(`SELECT ${COLUMNS} FROM company_issuers WHERE org_id = ?`)
@@ -30,8 +30,8 @@ export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer
 }
 
 /**
- * Returns the issuer of a proven domain. Slugs don't count, because anyone can choose another
- * company's name. `wantsYes` requires an operator's approval.
+ * Returns the issuer of a verified domain. A slug doesn't select an issuer, because anyone can
+ * choose another company's name. `wantsYes` requires an operator's approval.
  */
 export function findIssuerByDomain(
   db: D1Database,
@@ -68,7 +68,7 @@ function issuerEvent(
   });
 }
 
-/** Stores an issuer as a draft. Returns false without a proven domain. */
+/** Stores an issuer as a draft. Returns false if the organization has no verified domain. */
 export async function putIssuer(
   db: D1Database,
   row: Omit<CompanyIssuer, "triedAt" | "requiredAt">,
@@ -88,7 +88,7 @@ export async function putIssuer(
   return (put?.results.length ?? 0) > 0;
 }
 
-/** Activates a draft after an owner logged in with it. */
+/** Activates a draft after an owner has logged in with it. */
 export async function markIssuerTried(
   db: D1Database,
   { orgId, id, issuer }: Pick<CompanyIssuer, "orgId" | "id" | "issuer">,
@@ -105,7 +105,6 @@ export async function markIssuerTried(
   ]);
 }
 
-/** Sets whether members must use the issuer. */
 export async function setIssuerRequired(
   db: D1Database,
   orgId: string,

@@ -34,7 +34,7 @@ export const requireIssuerBody = z.object({ required: z.boolean() });
 const PURPOSE = "turnpike company issuer 1";
 const ownerOf = ({ orgId, id }: Pick<CompanyIssuer, "orgId" | "id">): string => `${orgId} ${id}`;
 
-/** Hosts whose identity provider gives anyone an account. */
+/** Hosts of identity providers at which anyone can create an account. */
 const PUBLIC_HOSTS =
   /^(?:accounts\.google|appleid\.apple|github|gitlab|bitbucket|id\.atlassian|api\.login\.yahoo|login\.yahoo|(?:www\.)?linkedin|id\.twitch|(?:[\w-]+\.)?slack|discord|(?:www\.)?facebook|access\.line|(?:www\.)?paypal)\.(?:com|org|me|tv)$/;
 /** Paths of Microsoft's issuers that accept any account. Other paths are tenants of companies. */
@@ -51,7 +51,7 @@ function isPublicIssuer(address: string): boolean {
   );
 }
 
-/** Returns why an address can't be a company's issuer, or null. */
+/** Returns the reason why an address can't be a company's issuer, or null. */
 export function issuerProblem(address: string, isInsecure: boolean): string | null {
   const url = publicAddress(address);
   if (typeof url !== "string") return null;
@@ -60,7 +60,6 @@ export function issuerProblem(address: string, isInsecure: boolean): string | nu
   return isInsecure && isOwn ? null : url;
 }
 
-/** Handles GET /company/issuer, without the secret. */
 export async function getIssuer(call: MemberCall): Promise<Answer> {
   return success(issuerView(call, await findIssuer(call.db, call.as.orgId)));
 }
@@ -81,7 +80,9 @@ function stateOf(row: CompanyIssuer | null): "none" | "draft" | "on" {
   return row.triedAt === null ? "draft" : "on";
 }
 
-/** Handles POST /company/issuer: stores a draft, which an owner's login activates. */
+/**
+ * Handles POST /company/issuer. Stores a draft, which becomes active when an owner logs in with it.
+ */
 export async function postIssuer(call: MemberCall): Promise<Answer> {
   const fields = parseFields(newIssuerBody, [], call.body);
   if (!fields.ok) return fields;
@@ -112,8 +113,8 @@ function noDomain(): Answer {
 }
 
 /**
- * Handles POST /company/issuer/require. The caller must have logged in with the issuer, to avoid a
- * lockout.
+ * Handles POST /company/issuer/require. The caller must have logged in with the issuer. Otherwise
+ * all members could be locked out.
  */
 export async function postIssuerRequired(call: MemberCall): Promise<Answer> {
   const fields = parseFields(requireIssuerBody, [], call.body);
@@ -158,7 +159,7 @@ export async function mailSettings(
   }
 }
 
-/** Returns the issuer as a LOGIN_ISSUERS entry. */
+/** Returns the issuer as an entry of LOGIN_ISSUERS. */
 export function issuerEntryOf({
   orgId,
   issuer,
@@ -167,7 +168,7 @@ export function issuerEntryOf({
   return { id: orgId, kind: "oidc", issuer, client_id: clientId, secret: "", reauth: false };
 }
 
-/** Returns the decrypted secret, or null if its KEY_SECRETS entry was removed. */
+/** Returns the decrypted secret, or null if the KEY_SECRETS entry that encrypted it was removed. */
 export function clientSecretOf(
   row: CompanyIssuer,
   keySecrets: readonly KeySecret[],
@@ -175,7 +176,7 @@ export function clientSecretOf(
   return unseal(row.clientSecret, { purpose: PURPOSE, owner: ownerOf(row) }, keySecrets);
 }
 
-/** Encrypts secrets again with the first KEY_SECRETS entry, every hour. */
+/** Encrypts the secrets again with the first entry of KEY_SECRETS. Runs every hour. */
 export async function resealIssuers(
   db: D1Database,
   keySecrets: readonly KeySecret[],
@@ -190,7 +191,7 @@ export async function resealIssuers(
   }
 }
 
-/** Returns the addresses at proven domains. The issuer can verify only those. */
+/** Returns the addresses at verified domains, because the issuer can confirm only these. */
 export async function provenBy(
   db: D1Database,
   orgId: string,

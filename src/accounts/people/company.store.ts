@@ -23,11 +23,15 @@ const COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS createdAt
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
 /**
- * Ms after which a missing record ends joining by the domain, and other organizations can prove it.
+ * Ms for which a domain's TXT record can be missing. After this time, nobody can join by the
+ * domain, and other organizations can verify it.
  */
 const GONE_MS = 7 * DAY_MS;
 
-/** Returns the organization's domain row, creating it if needed, or null above ten. */
+/**
+ * Returns the organization's row for a domain. Creates it if needed. Returns null if the
+ * organization has ten domains.
+ */
 export async function insertDomain(
   db: D1Database,
   {
@@ -86,8 +90,8 @@ function domainEvent(
 }
 
 /**
- * Marks a domain as proven, unless another organization has it and its record was found within a
- * week.
+ * Marks a domain as verified, unless it belongs to another organization whose record was found
+ * within a week.
  */
 export async function proveDomain(
   db: D1Database,
@@ -114,7 +118,6 @@ export async function proveDomain(
   return (proven?.results.length ?? 0) > 0 ? "proven" : "taken";
 }
 
-/** Records an operator's approval of a proven domain. */
 export async function approveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
@@ -132,7 +135,7 @@ export async function approveDomain(
   return (approved?.results.length ?? 0) > 0;
 }
 
-/** Removes a domain. Members who joined through it stay. */
+/** Removes a domain. Members who joined by it stay. */
 export async function removeDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
@@ -148,8 +151,8 @@ export async function removeDomain(
 }
 
 /**
- * SQL condition: the domain allows joining at time `?n`. `approved` is 1 if operators must approve
- * domains.
+ * SQL condition that people can join by the domain at time `?n`. `approved` is 1 if operators must
+ * approve domains.
  */
 const joinable = (now: string, approved: string): string => `proven_at IS NOT NULL
   AND (${approved} = 0 OR approved_at IS NOT NULL) AND (failed_since IS NULL OR failed_since > ${now} - ${GONE_MS})`;
@@ -166,7 +169,7 @@ export function findJoinableDomain(
 }
 
 /**
- * Adds a person through a company domain. Returns false if the domain doesn't allow joining, the
+ * Adds a person by a company domain. Returns false if the domain doesn't allow joining, the
  * organization isn't an active team, the person was ever a member, or the address is taken.
  */
 export async function joinCompany(
@@ -212,7 +215,6 @@ export async function joinCompany(
   return (joined?.results.length ?? 0) > 0;
 }
 
-/** Returns a batch of domains whose last check is a day old. */
 export async function listDomainsToCheck(
   db: D1Database,
   nowMs: number,
@@ -227,7 +229,10 @@ export async function listDomainsToCheck(
   return results;
 }
 
-/** Records a check. If the record is newly missing, adds an event and returns true. */
+/**
+ * Records a check of a domain. If the record is missing for the first time, adds an event and
+ * returns true.
+ */
 export async function recordDomainCheck(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,

@@ -36,7 +36,7 @@ export async function getDomains(call: MemberCall): Promise<Answer> {
   return success({ domains: domains.map((one) => domainRecord(one, call.companyDomains)) });
 }
 
-/** Handles POST /company/domains: 201 with the required TXT record. */
+/** Handles POST /company/domains. Returns 201 with the TXT record to publish. */
 export async function postDomain(call: MemberCall): Promise<Answer> {
   const fields = parseFields(domainBody, [], call.body);
   if (!fields.ok) return fields;
@@ -66,7 +66,7 @@ function mayName({ as, companyDomains }: MemberCall): Refusal | null {
   return isOff ? refuse({ kind: "conflict", message, param: null, code }) : null;
 }
 
-/** Handles POST /company/domains/{domain}/prove: looks up the record at two resolvers. */
+/** Handles POST /company/domains/{domain}/prove. Looks the TXT record up at two resolvers. */
 export async function postProof(call: MemberCall): Promise<Answer> {
   const { db, as, now: nowMs } = call;
   const own = await ownDomain(call);
@@ -136,7 +136,7 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
 
 type Company = { readonly domain: string | null; readonly tenant: string | null };
 
-/** Returns the organization that a person can join by verified addresses. */
+/** Returns the organization that a person can join by their verified addresses. */
 export async function findCompanyToJoin(
   services: PeopleServices,
   typed: string,
@@ -165,7 +165,9 @@ export async function findOwnJoinableDomain(
   return null;
 }
 
-/** Adds a person to their company's organization, or finds them there. */
+/**
+ * Adds a person to their company's organization. Also succeeds if the person is already a member.
+ */
 export async function joinOrganization(
   services: PeopleServices,
   company: CompanyDomain,
@@ -181,7 +183,7 @@ export async function joinOrganization(
   return own.find(({ orgId }) => orgId === company.orgId) ?? null;
 }
 
-/** Checks each proven domain daily, and notifies owners of a missing record. */
+/** Checks each verified domain daily, and notifies owners if its record is missing. */
 export async function checkDomains(
   db: D1Database,
   nowMs: number,

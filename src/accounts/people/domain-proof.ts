@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { boundedText } from "../../shared/http/bounded-body.ts";
 import { publicAddress } from "../../shared/public-address.ts";
 
-/** Two, because an attacker must then spoof both. */
+/** The DNS resolvers. There are two, because an attacker must then deceive both. */
 const RESOLVERS = ["https://cloudflare-dns.com/dns-query", "https://dns.google/resolve"];
 const TIMEOUT_MS = 5000;
 const BYTES_MAX = 64 * 1024;
@@ -15,7 +15,7 @@ const FREE_MAIL = new Set(
    hotmail.co.uk yahoo.co.uk orange.fr wanadoo.fr free.fr laposte.net libero.it`.split(/\s+/),
 );
 
-/** Normalizes a company domain, or returns why it is invalid. */
+/** Normalizes a company domain, or returns the reason why it is invalid. */
 export function parseCompanyDomain(
   text: string,
 ): { readonly domain: string } | { readonly problem: string } {
@@ -32,7 +32,7 @@ export function proofRecord(domain: string, nonce: string) {
 
 type Seen = "there" | "missing" | "away";
 
-/** Reports whether both resolvers return the record. Never throws. */
+/** Reports whether both resolvers return the TXT record. Never throws. */
 export async function hasProof(domain: string, nonce: string): Promise<Seen> {
   const { name, value } = proofRecord(domain, nonce);
   const seen = await Promise.all(

@@ -59,7 +59,7 @@ const TABLES: Readonly<Record<string, string>> = {
   alerts: "SELECT * FROM alerts WHERE org_id = ?1",
 };
 
-/** Returns an organization's rows at one moment, at most 10,000 per table. */
+/** Returns an organization's rows, at most 10,000 per table. All are from the same moment. */
 export async function exportOrganization(
   db: D1Database,
   orgId: string,
@@ -73,7 +73,7 @@ export async function exportOrganization(
 
 const EXPORT_EVERY_MS = 600_000;
 
-/** Allows one export per ten minutes, or returns the ms until the next. */
+/** Allows one export in ten minutes. Otherwise returns the ms until the next one. */
 export async function takeExport(db: D1Database, personId: string, nowMs: number): Promise<number> {
   const [taken, found] = await db.batch<{ exportedAt: number | null }>([
     db
@@ -90,7 +90,7 @@ export async function takeExport(db: D1Database, personId: string, nowMs: number
 
 type Rows = readonly unknown[];
 
-/** Returns all rows about a person. `places` are their current and former memberships. */
+/** Returns all rows about a person. `places` are the person's current and former memberships. */
 export async function exportPerson(
   db: D1Database,
   personId: string,

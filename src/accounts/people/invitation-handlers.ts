@@ -31,7 +31,9 @@ const OPEN_DAYS = 3;
 
 export const newInvitationBody = z.object({
   role: z.optional(roleSchema),
-  /** The address that the person must have verified, unless anyone with the link can join. */
+  /**
+   * The verified address that the person must have. Anyone with the link can join if it is absent.
+   */
   email: z.nullish(emailSchema),
   member_id: z.nullish(z.string().check(z.maxLength(100))),
 });
@@ -42,7 +44,8 @@ type Inviting = Pick<PeopleServices, "db" | "region" | "keySecrets" | "now" | "o
 };
 
 /**
- * Handles POST /invitations: 201 with the link. Extends an open one for the same address or member.
+ * Handles POST /invitations. Returns 201 with the link. Extends an open invitation of the same
+ * address or member.
  */
 export async function postInvitation(call: MemberCall): Promise<Answer> {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
@@ -110,7 +113,7 @@ function refuseAddress({
   memberId,
 }: Pick<Invitation, "role" | "email" | "memberId">): Refusal | null {
   if (email !== null && memberId !== null) {
-    // Another address would get access to the member's keys.
+    // With another address, another person would get access to the member's keys.
     const message =
       "'email' can't be combined with 'member_id'. The member's own address is invited.";
     return refuse({ kind: "invalid_request", message, param: "email" });
@@ -153,7 +156,6 @@ export async function previewInvitation(services: PeopleServices, body: unknown)
   });
 }
 
-/** Handles POST /invitation/accept. */
 export async function acceptRoute(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(invitationTokenBody, [], call.body);
   if (!fields.ok) return fields;
@@ -166,7 +168,7 @@ export async function acceptRoute(call: PeopleCall): Promise<Answer> {
   return acting.ok ? success({ organization_id: orgId, member_id: memberId }) : acting;
 }
 
-/** Adds the person as the invited member. An existing membership stays unchanged. */
+/** Adds the person as the invited member. If they are already a member, their role stays. */
 export async function joinByInvitation(
   services: PeopleServices,
   requested: {
@@ -200,7 +202,7 @@ export async function joinByInvitation(
   return refuse({ kind: "conflict", message, param: null, code: "other_address" });
 }
 
-/** Returns the invitation of a valid token, even an ended one. */
+/** Returns the invitation of a valid token. It can have ended. */
 async function heldBy(services: PeopleServices, body: unknown): Promise<Result<InvitationDetails>> {
   const fields = parseFields(invitationTokenBody, [], body);
   if (!fields.ok) return fields;

@@ -5,22 +5,24 @@ import type { Role } from "../../shared/caller.ts";
 import { findRegion } from "../../shared/regions.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** An invitation. Times are Unix ms. */
 export type Invitation = {
   readonly id: string;
   readonly orgId: string;
   readonly role: Role;
-  /** The verified address needed to accept; null if anyone with the link can accept. */
+  /** The verified address that the person must have. Null if anyone with the link can accept. */
   readonly email: string | null;
-  /** The member who gets a login; null for a new member. */
+  /** The existing member who gets a login. Null if the invitation creates a new member. */
   readonly memberId: string | null;
-  /** The inviting member; null for an operator. */
+  /** The inviting member. Null is an operator. */
   readonly invitedBy: string | null;
   readonly createdAt: number;
   readonly expiresAt: number;
 };
 
-/** `svc_iv_<region>_`, the secret's ID, the rest of the invitation's ID, and the tag. */
+/**
+ * The format of a token: `svc_iv_<region>_`, the ID of the signing secret, the rest of the
+ * invitation's ID, and the tag.
+ */
 const TOKEN = /^svc_iv_([a-z]{2,8})_([0-9A-Za-z])([0-9A-Za-z]{24})([\w-]{43})$/;
 
 export async function invitationToken(
@@ -34,7 +36,7 @@ export async function invitationToken(
   return `svc_iv_${region}_${secret.id}${id.slice("inv_".length)}${tag}`;
 }
 
-/** Returns the ID in this region's valid token, or null, without I/O. */
+/** Returns the ID in a valid token of this region, or null. Needs no I/O. */
 export async function readInvitationToken(
   token: string,
   region: Region,
@@ -52,7 +54,7 @@ async function tagOf(secret: KeySecret, region: Region, id: string): Promise<str
   return tag.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** Returns a masked address for others: `a…@example.com`. */
+/** Returns an address in the form `a…@example.com`, which others can see. */
 export function maskAddress(email: string): string {
   return `${email.slice(0, 1)}…${email.slice(email.indexOf("@"))}`;
 }

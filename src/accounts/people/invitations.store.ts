@@ -17,7 +17,7 @@ const COLUMNS = `id, org_id AS orgId, role, email, member_id AS memberId, invite
   created_at AS createdAt, expires_at AS expiresAt`;
 const OPEN = "accepted_at IS NULL AND ended_at IS NULL";
 
-/** SQL condition: the member `?n` is active and can grant `role`. Null is an operator. */
+/** SQL condition that the member `?n` is active and can grant `role`. Null is an operator. */
 function mayInvite(by: string, role: string): string {
   return `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ${by}
     AND inviter.removed_at IS NULL AND ${grantsRoleSql("inviter.role", role)}))`;
@@ -32,8 +32,9 @@ function addressFor(member: string, email: string): string {
 }
 
 /**
- * Creates an invitation or extends an open one. Fails if the inviter can't grant the role, at 50
- * open ones or 20 per inviter and hour, for an unknown member, and for one with a login.
+ * Creates an invitation or extends an open one. Fails if the inviter can't grant the role, the
+ * member is unknown or already has a login, 50 invitations are open, or the inviter has sent 20
+ * within an hour.
  */
 export async function insertInvitation(
   db: D1Database,
@@ -119,7 +120,7 @@ const SHOWN = `SELECT invitations.id, invitations.org_id AS orgId, invitations.r
   LEFT JOIN member_people ON member_people.member_id = invited_by
   LEFT JOIN people ON people.id = member_people.person_id`;
 
-/** Returns an invitation, even an ended one. */
+/** Returns an invitation, which can have ended. */
 export function findInvitation(db: D1Database, id: string): Promise<InvitationDetails | null> {
   return db.prepare(`${SHOWN} WHERE invitations.id = ?`).bind(id).first<InvitationDetails>();
 }
@@ -178,9 +179,9 @@ const NOT_REMOVED_SINCE = `NOT EXISTS (SELECT 1 FROM member_people JOIN members 
   WHERE member_people.org_id = invitations.org_id AND person_id = ?3 AND gone.removed_at > invitations.created_at)`;
 
 /**
- * Accepts an invitation in one batch and returns the member's ID. Returns null unless it is open
- * and allowed, the organization is active, the address is verified, and the person is no member and
- * wasn't removed since.
+ * Accepts an invitation in one batch and returns the member's ID. Returns null unless the
+ * invitation is open and allowed, the organization is active, and the person has the address, isn't
+ * a member and wasn't removed since.
  */
 export async function acceptInvitation(
   db: D1Database,

@@ -8,7 +8,7 @@ export type Mail = {
   readonly lines: readonly string[];
 };
 
-/** Sends an email after the response. Logs failures and doesn't retry. */
+/** Sends an email after the response, without a retry. Logs failures. */
 export type SendMail = (mail: Mail) => void;
 
 export function mailSender(
@@ -25,7 +25,7 @@ export function mailSender(
     waitUntil(
       sending.catch((error: unknown) => {
         const code = error instanceof Error && "code" in error ? error.code : null;
-        // The error's message may contain the recipient.
+        // The error's message can contain the recipient.
         const reason = typeof code === "string" && /^E_[A-Z_]{1,60}$/.test(code) ? code : "failed";
         logWarning("mail_not_sent", { reason });
       }),

@@ -87,7 +87,7 @@ function sessionRecord(one: SessionSummary, own: string): View {
   };
 }
 
-/** Handles GET /me/export: the person's data in this region, once in ten minutes. */
+/** Handles GET /me/export. Returns the person's data in this region, once in ten minutes. */
 export async function getMyExport(call: PeopleCall): Promise<Answer> {
   const view = await meView(call);
   if (!view.ok) return view;
@@ -108,8 +108,8 @@ export async function deleteMySession(call: PeopleCall): Promise<Answer> {
 }
 
 /**
- * Handles POST /me/log-out: ends all sessions, and revokes console keys, which ends session tokens
- * created in the console.
+ * Handles POST /me/log-out. Ends all sessions and revokes console keys, which also ends session
+ * tokens that were created in the console.
  */
 export async function postLogOut(call: PeopleCall): Promise<Answer> {
   await endSessionsOf(call.db, call.person.id, call.now + 1);
@@ -131,7 +131,8 @@ export const identityBody = z.object({
 });
 
 /**
- * Handles POST /me/unlink: unlinks an identity, unless it is the only one, and ends all sessions.
+ * Handles POST /me/unlink. Unlinks an identity, unless it is the person's only one, and ends all
+ * sessions.
  */
 export async function postUnlink(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(identityBody, [], call.body);
@@ -144,7 +145,7 @@ export async function postUnlink(call: PeopleCall): Promise<Answer> {
   return refuse({ kind: "conflict", message, param: "issuer" });
 }
 
-/** Emails a person with a verified address about changed login methods. */
+/** Emails a person whose login methods have changed, if their address is verified. */
 export function notifyLoginMethods(
   { mail, origin }: Pick<PeopleServices, "mail" | "origin">,
   { email, isEmailProven }: Person,
@@ -219,8 +220,8 @@ export async function postTeam(call: MemberCall): Promise<Answer> {
 }
 
 /**
- * Handles DELETE /me: leaves all organizations, closes those without other members, and erases the
- * person.
+ * Handles DELETE /me. Removes the person from all organizations, closes those without other
+ * members, and erases the person.
  */
 export async function deleteMe(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});

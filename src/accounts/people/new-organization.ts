@@ -61,8 +61,8 @@ type NewOrganization = {
 export type CreatedOwner = { readonly orgId: string; readonly memberId: string };
 
 /**
- * Creates a person's organization: first the wallet, then all rows in one batch. A failure discards
- * the wallet unless the organization may exist. Throws if the identity is taken.
+ * Creates a person's organization: first the wallet, then all rows in one batch. If it fails,
+ * discards the wallet unless the organization may exist. Throws if the identity is taken.
  */
 export async function createOrganizationWithWallet(
   services: PeopleServices,
@@ -134,7 +134,7 @@ async function discard({ wallet }: PeopleServices, orgId: string): Promise<void>
     });
 }
 
-/** Credits the sign-up promotion. Its reference makes retries safe. */
+/** Credits the sign-up promotion. A retry credits nothing, because the reference is the same. */
 export async function postPromotionCredit(services: PeopleServices, orgId: string): Promise<void> {
   const { db, wallet, now: nowMs } = services;
   const owed: Promotion | null = await findOwedPromotion(db, orgId);

@@ -15,12 +15,12 @@ export const notificationsBody = z.object({
   types: z.array(z.enum(NOTIFIED_TYPES)).check(z.maxLength(NOTIFIED_TYPES.length)),
 });
 
-/** Handles GET /notifications: the person's email types for this organization. */
+/** Handles GET /notifications. Returns the emails that the person gets for this organization. */
 export async function getNotifications(call: MemberCall): Promise<Answer> {
   return success(notificationsView(call, await readPreferences(call.db, call.as)));
 }
 
-/** Handles PATCH /notifications. Rejects types that the role can't receive. */
+/** Handles PATCH /notifications. Rejects emails that the person's role can't get. */
 export async function patchNotifications(call: MemberCall): Promise<Answer> {
   const fields = parseFields(notificationsBody, [], call.body);
   if (!fields.ok) return fields;

@@ -15,14 +15,14 @@ type SignUpRules = {
   readonly creditsADayMicro: number;
 };
 
-/** The dependencies of calls by people. `now` is in Unix ms. */
+/** The services that calls by people use. `now` is in Unix ms. */
 export type PeopleServices = KeyServices &
   Pick<Objects, "deliveries"> & {
     /** Makes the wallet read new events from D1 after the response. */
     readonly takeEvents: (orgId: string) => void;
     readonly signUp: SignUpRules;
     readonly companyDomains: "off" | "approve" | "on";
-    /** Sends emails. If null, links are only displayed. */
+    /** Sends emails. If null, links are only shown. */
     readonly mail: SendMail | null;
     readonly isSandbox: boolean;
     readonly reachIssuer: (entry: IssuerEntry) => Promise<Result<null>>;
@@ -46,11 +46,14 @@ export type OwnSessions = {
   act(as: { readonly memberId: string; readonly orgId: string } | null): Promise<Result<null>>;
 };
 
-/** A call by a person. `as` is their current member, if any. */
+/** A call by a person. `as` is the member as whom the person acts, if any. */
 export type PeopleCall = PeopleServices &
   ActingPerson & {
     readonly sessions: OwnSessions;
-    /** The organization to which its issuer's session is limited; '' for an operator issuer. */
+    /**
+     * The organization whose issuer created the session, and to which it is limited. '' for the
+     * operator's issuers.
+     */
     readonly realm: string;
     readonly tenant: string | null;
     readonly params: Readonly<Record<string, string>>;

@@ -11,10 +11,10 @@ const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS or
 const OF_PERSON = `FROM member_people JOIN members ON members.id = member_people.member_id
   JOIN organizations ON organizations.id = member_people.org_id`;
 
-/** The display data that an issuer returned last. */
+/** The name and address that the issuer returned last. */
 export type IssuerProfile = Pick<Person, "name" | "email" | "isEmailProven">;
 
-/** Returns the person of an identity after updating their display data. */
+/** Updates an identity's name and address, and returns the person. */
 export async function findAndRefreshPerson(
   db: D1Database,
   { realm, issuer, subject }: Identity,
@@ -65,7 +65,7 @@ export async function insertLonePerson(
   }
 }
 
-/** Reports, by SQLite's message, whether the identity or personal organization exists. */
+/** Reports whether a D1 error means that the identity or the personal organization exists. */
 export function isIdentityInUse(error: unknown): boolean {
   return (
     error instanceof Error &&
@@ -73,7 +73,7 @@ export function isIdentityInUse(error: unknown): boolean {
   );
 }
 
-/** Deletes a person inserted for an invitation, unless they joined. */
+/** Deletes a person who was inserted for an invitation, unless they joined. */
 export async function deleteLonePerson(db: D1Database, personId: string): Promise<void> {
   const isLone = "NOT EXISTS (SELECT 1 FROM member_people WHERE person_id = ?1)";
   await db.batch([
@@ -82,7 +82,10 @@ export async function deleteLonePerson(db: D1Database, personId: string): Promis
   ]);
 }
 
-/** Returns statements for a person and their identity. They fail if the identity is taken. */
+/**
+ * Returns the statements that insert a person and their identity. They fail if the identity is
+ * taken.
+ */
 export function insertPerson(
   db: D1Database,
   person: Person,
@@ -138,7 +141,9 @@ export async function linkIdentity(
   return found?.results[0]?.personId === personId;
 }
 
-/** Unlinks an identity. Returns false for the person's last one or another person's. */
+/**
+ * Unlinks an identity. Returns false if it is the person's last one or belongs to another person.
+ */
 export async function unlinkIdentity(
   db: D1Database,
   { issuer, subject }: Pick<Identity, "issuer" | "subject">,
@@ -207,7 +212,6 @@ export async function recordActing(db: D1Database, memberId: string, nowMs: numb
     .run();
 }
 
-/** A person and their current member. */
 export type ActingPerson = {
   readonly person: Person;
   readonly as: (Membership & { readonly keyHash: string; readonly email: string }) | null;
@@ -227,7 +231,7 @@ type ActingRow = Person & {
   readonly keyHash: string | null;
 };
 
-/** Returns a session's person and member, or null if either has ended. */
+/** Returns a session's person and member, or null if either was removed. */
 export async function findActingPerson(
   db: D1Database,
   session: {
@@ -274,8 +278,9 @@ export async function findActingPerson(
 }
 
 /**
- * A company issuer's session can act only in its own organization. Other sessions can't act in an
- * organization that requires its issuer.
+ * Reports whether a session can act in the organization. A session of a company's issuer can act
+ * only in that company's organization. Other sessions can't act in an organization that requires
+ * its issuer.
  */
 function isOpenTo(
   row: Pick<ActingRow, "orgId" | "isCompanys" | "hasRealm">,

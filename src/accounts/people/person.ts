@@ -10,7 +10,7 @@ export type Person = {
   readonly sessionsFrom: number;
 };
 
-/** A person's identity at an issuer. `realm` is '' for an operator issuer. */
+/** A person's identity at an issuer. `realm` is '' for the operator's issuers. */
 export type Identity = {
   readonly realm: string;
   readonly issuer: string;
@@ -28,7 +28,7 @@ export type Membership = {
   readonly isCompanys: 0 | 1;
 };
 
-/** Returns the verified address, or a placeholder. */
+/** Returns the verified address, or a placeholder without one. */
 export function addressOf(person: Pick<Person, "id" | "email" | "isEmailProven">): string {
   return person.isEmailProven === 1 && person.email !== null
     ? person.email

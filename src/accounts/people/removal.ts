@@ -11,14 +11,13 @@ import type { EndedKey, MemberName, RemovedMember } from "../organizations/membe
 const AT_ONCE = 6;
 
 /**
- * Returns the object name for a person's sessions in one realm. A company's issuer can open any
- * number of sessions, which evict only those of its own realm.
+ * Returns the name of the object with a person's sessions in one realm. A company's issuer can open
+ * any number of sessions, but they evict only sessions of its own realm.
  */
 export function personAccount(personId: string, realm = ""): string {
   return consoleAccount(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);
 }
 
-/** Ends all sessions of a member. */
 export async function endSessionsOfMember(
   { consoles }: Pick<KeyServices, "consoles">,
   personId: string,
@@ -33,9 +32,9 @@ export async function endSessionsOfMember(
 }
 
 /**
- * Removes a member from D1, then from key objects and wallet, then ends their sessions. Nothing is
- * admitted afterwards; running requests finish and are charged. A null `by` is an operator. A retry
- * completes the work.
+ * Removes a member from D1, then from key objects and wallet, then ends their sessions. No requests
+ * are admitted afterwards. Running ones finish and are charged. A null `by` is an operator. A retry
+ * completes the removal.
  */
 export async function removeMemberEverywhere(
   services: KeyServices,

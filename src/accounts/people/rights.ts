@@ -11,7 +11,10 @@ export function canGrantRole(by: Role, role: Role): boolean {
   return GIVES[by].includes(role);
 }
 
-/** Returns the same rule in SQL, because an earlier check may be outdated. */
+/**
+ * Returns the same rule as an SQL condition, because the result of an earlier check can be
+ * outdated.
+ */
 export function grantsRoleSql(by: string, role: string): string {
   return `(${by} = 'owner' OR (${by} = 'admin' AND ${role} <> 'owner'))`;
 }

@@ -2,7 +2,7 @@ import { DAY_MS, HOUR_MS } from "../../shared/clock.ts";
 
 type Pace = { readonly anHour: number; readonly aDayAnAddress: number };
 
-/** Maximum sign-ups per identity and day, so that one account can't use up the hour's slots. */
+/** Maximum sign-ups per identity and day, so that one account can't use up the hour's sign-ups. */
 const A_DAY_AN_IDENTITY = 3;
 
 type SignUpPlace = {
@@ -12,7 +12,7 @@ type SignUpPlace = {
   readonly nowMs: number;
 };
 
-/** Takes one of the hour's sign-up slots, or returns false. */
+/** Counts one of the hour's sign-ups. Returns false if there are none left. */
 export async function takeSignUpSlot(
   db: D1Database,
   { id, address, identity, nowMs }: SignUpPlace,
@@ -33,7 +33,7 @@ export async function takeSignUpSlot(
   return (taken?.results.length ?? 0) > 0;
 }
 
-/** Returns the salt of identity hashes. The first call stores `fresh`. */
+/** Returns the salt of identity hashes. The first call stores `fresh` as the salt. */
 export async function promotionSalt(db: D1Database, fresh: string): Promise<string> {
   const [, found] = await db.batch<{ after: string }>([
     db
@@ -46,14 +46,17 @@ export async function promotionSalt(db: D1Database, fresh: string): Promise<stri
   return found?.results[0]?.after ?? fresh;
 }
 
-/** A sign-up credit. `identity` is an HMAC, which ensures one credit per identity. */
+/** A sign-up credit. `identity` is an HMAC, by which each identity gets only one credit. */
 export type Promotion = {
   readonly identity: string;
   readonly orgId: string;
   readonly amountMicro: number;
 };
 
-/** Returns a statement for the credit, unless the identity had one or the day's budget is spent. */
+/**
+ * Returns the statement that inserts the credit, unless the identity has had one or the day's
+ * budget is used up.
+ */
 export function insertPromotion(
   db: D1Database,
   { identity, orgId, amountMicro }: Promotion,
@@ -92,7 +95,7 @@ export async function recordPromotionCredited(
     .run();
 }
 
-/** Returns a statement for the personal organization. It fails if the person has one. */
+/** Returns the statement that inserts the personal organization. It fails if the person has one. */
 export function insertPersonalOrganization(
   db: D1Database,
   personId: string,
@@ -111,7 +114,6 @@ export async function hasPersonalOrganization(db: D1Database, personId: string):
   return row !== null;
 }
 
-/** Converts a personal organization into a team. */
 export async function convertToTeam(db: D1Database, orgId: string): Promise<boolean> {
   const row = await db
     .prepare(

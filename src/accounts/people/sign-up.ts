@@ -19,7 +19,7 @@ const ACCOUNT_AGE_MS = 30 * 86_400_000;
 type SigningUp = {
   readonly identity: Identity;
   readonly name: string;
-  /** The verified address; null prevents sign-up. */
+  /** The verified address. Without it, the person can't sign up. */
   readonly email: string | null;
   readonly madeAt: number | null;
   readonly address: string;
@@ -27,8 +27,8 @@ type SigningUp = {
 
 /**
  * Creates a person, their personal organization, its wallet and possibly a credit. Fails with
- * `login_refused` if sign-up is off, no address is verified, or there were too many. Returns null
- * if the identity exists.
+ * `login_refused` if sign-up is off, no address is verified, or too many people have signed up.
+ * Returns null if the identity exists.
  */
 export async function signUp(
   services: PeopleServices,
@@ -68,7 +68,7 @@ export async function signUp(
   }
 }
 
-/** Takes a sign-up slot of the hour, the address or person, and the identity. */
+/** Counts a sign-up for the hour, for the address or person, and for the identity. */
 export async function takeSignUpSlots(
   services: PeopleServices,
   label: "address" | "person",
@@ -83,7 +83,7 @@ export async function takeSignUpSlots(
   return hasPlace ? success(null) : refuse({ kind: "login_refused", why: "too_many" });
 }
 
-/** Credits the sign-up promotion owed to an organization. Logs failures; the next login retries. */
+/** Credits an organization's sign-up promotion. Logs failures, and the next login retries. */
 export async function creditPromotion(services: PeopleServices, orgId: string): Promise<void> {
   try {
     await postPromotionCredit(services, orgId);
@@ -92,7 +92,10 @@ export async function creditPromotion(services: PeopleServices, orgId: string): 
   }
 }
 
-/** Returns a hash that outlives the person. Its salt is in D1, because KEY_SECRETS rotate. */
+/**
+ * Returns a hash that is kept after the person is erased. Its salt is in D1, because KEY_SECRETS
+ * rotate.
+ */
 async function promotionTag(db: D1Database, words: string): Promise<string> {
   return (
     await hmacSha256(await hmacKey(await promotionSalt(db, randomBase62(43))), words)

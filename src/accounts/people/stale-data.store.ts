@@ -1,14 +1,14 @@
 import { DAY_MS } from "../../shared/clock.ts";
 
-/** Ms to store an invited address after its invitation ends. */
+/** Ms for which an invited address is stored after its invitation has ended. */
 const INVITED_MS = 30 * DAY_MS;
-/** Ms without login after which a person without organizations is erased. */
+/** Ms without a login after which a person without organizations is erased. */
 const LONE_MS = 90 * DAY_MS;
 const BATCH = 500;
 
 /**
- * Erases addresses of ended invitations and inactive people without memberships, in batches. A membership in
- * an organization that can be restored counts.
+ * Erases, in batches, the addresses of ended invitations, and inactive people without memberships.
+ * A membership in an organization that can be restored counts.
  */
 export async function eraseStale(db: D1Database, nowMs: number): Promise<void> {
   const lone = `SELECT id FROM people WHERE erased_at IS NOT NULL AND erased_at = ?1`;

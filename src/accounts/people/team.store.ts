@@ -5,7 +5,7 @@ type TeamMember = {
   readonly email: string;
   readonly role: Role;
   readonly createdAt: number;
-  /** The person's name; null for a member with only API keys. */
+  /** The person's name. Null for a member who has only API keys. */
   readonly name: string | null;
   readonly personId: string | null;
   readonly seenAt: number | null;
@@ -15,7 +15,7 @@ type TeamMember = {
 const LISTED_MAX = 1000;
 const MAILED_MAX = 20;
 
-/** Returns members in order of joining. */
+/** Returns members in the order in which they joined. */
 export async function listTeam(db: D1Database, orgId: string): Promise<readonly TeamMember[]> {
   const { results } = await db
     .prepare(

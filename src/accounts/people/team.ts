@@ -31,7 +31,7 @@ export async function getTeam(call: MemberCall): Promise<Answer> {
 
 export const roleChangeBody = z.object({ role: roleSchema });
 
-/** Handles PATCH /members/{id}: changes a role for the next request. */
+/** Handles PATCH /members/{id}. The new role applies from the next request on. */
 export async function patchTeamMember(call: MemberCall): Promise<Answer> {
   const fields = parseFields(roleChangeBody, [], call.body);
   if (!fields.ok) return fields;
@@ -44,7 +44,7 @@ export async function patchTeamMember(call: MemberCall): Promise<Answer> {
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
-/** Handles DELETE /members/{id} before the response. Anyone can leave. */
+/** Handles DELETE /members/{id}. Anyone can remove themselves. */
 export async function deleteTeamMember(call: MemberCall): Promise<Answer> {
   const { as, params } = call;
   const member = { id: params["id"] ?? "", orgId: as.orgId };

@@ -10,8 +10,8 @@ export const ALIAS_KINDS: ReadonlyMap<string, Kind> = new Map([
 ]);
 
 /**
- * Curated models, best first. An alias uses the first active one. Every chat provider has a model
- * in both lists.
+ * Chosen models, best first. An alias uses the first one that is active. Each chat provider has a
+ * model in both lists.
  */
 const SMART = [
   "anthropic/claude-opus-5.5",
@@ -44,8 +44,8 @@ const SANDBOX_ALIASES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns each alias's model: the operator's pin, else the built-in rule. Pins to inactive models
- * remove the alias.
+ * Returns the model of each alias: the one that the operator chose, else that of the built-in rule.
+ * If the operator chose a model that isn't active, the alias doesn't exist.
  */
 export function aliasesOf(
   models: ReadonlyMap<string, Model>,
@@ -70,12 +70,14 @@ function builtIn(
   if (alias === "cheap") return cheapest(real, "chat");
   if (alias === "embeddings/cheapest") return cheapest(real, "embeddings");
   const curated = alias === "smart" ? SMART : FAST;
-  // Without a curated model, the order of MODELS decides.
+  // If none of the chosen models is active, the order of MODELS decides.
   const own = config.models.filter((entry) => entry.kind === "chat").map((entry) => entry.id);
   return [...curated, ...own].find((id) => models.has(id));
 }
 
-/** Returns the model with the lowest price, (3 x input + output) / 4 at its first route. */
+/**
+ * Returns the model with the lowest price, which is (3 x input + output) / 4 at its first route.
+ */
 function cheapest(models: readonly Model[], kind: Kind): string | undefined {
   const ranked = models
     .filter((model) => model.kind === kind)

@@ -4,10 +4,7 @@ import { allowedRoutes } from "../../shared/policy.ts";
 import type { PolicyLayer } from "../../shared/policy.ts";
 import type { Model } from "./model.ts";
 
-/**
- * Returns a model with the routes that policies allow under the name sent, or 403 if there are
- * none.
- */
+/** Returns the model with the routes that policies allow. Returns 403 if they allow none. */
 export function allowedModel(
   model: Model,
   sent: string,

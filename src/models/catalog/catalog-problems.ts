@@ -5,8 +5,8 @@ import { CATALOG } from "./models.ts";
 import { SANDBOX_MODELS } from "./sandbox-models.ts";
 
 /**
- * Returns contradictions of PROVIDERS, MODELS and ALIASES. With any, every request returns 503
- * `misconfigured` instead of a wrong model or price.
+ * Returns contradictions between PROVIDERS, MODELS and ALIASES. If there are any, every request
+ * returns 503 `misconfigured`, because it could get a wrong model or price.
  */
 export function catalogProblems(
   config: Pick<Config, "providers" | "models" | "aliases">,

@@ -23,17 +23,23 @@ import type { Region } from "../../shared/regions.ts";
 
 export type LiveProvider = { readonly id: string; readonly regions: readonly HostTag[] };
 
-/** The active models of this region by ID, until the next price change. */
+/** This region's active models by ID, until the next price change. */
 export type Catalog = {
   readonly span: Span;
   readonly models: ReadonlyMap<string, Model>;
   readonly aliases: ReadonlyMap<string, string>;
-  /** IDs without their author, if unambiguous, for clients that omit it. */
+  /**
+   * Model IDs by their name without the author, if only one model has it. Some clients omit the
+   * author.
+   */
   readonly bareNames: ReadonlyMap<string, string>;
   readonly region: Region;
 };
 
-/** The catalog at a caller's prices, with announced later catalogs, oldest first. */
+/**
+ * The catalog at a caller's prices, and the later catalogs that are already announced, oldest
+ * first.
+ */
 export type CallerCatalog = {
   readonly catalog: Catalog;
   readonly pricing: Pricing;
@@ -94,7 +100,10 @@ function bareNamesOf(
   return bare;
 }
 
-/** Returns the model of a name, or model_not_found, which mentions a model of another kind. */
+/**
+ * Returns the model with a name, or the failure `model_not_found`. The failure mentions a model of
+ * another kind with this name.
+ */
 export function resolveModel(catalog: Catalog, name: string, kind: Kind): Result<Model> {
   const model = modelNamed(catalog, name);
   if (model?.kind === kind) return success(model);
@@ -122,8 +131,8 @@ function modelOf({ models, bareNames }: Catalog, name: string): Model | undefine
 }
 
 /**
- * Converts the Claude names of Anthropic's clients (docs.claude.com, models): a hyphen for the dot,
- * and a date, `-latest` or `[1m]` at the end.
+ * Converts the names by which Anthropic's clients call Claude models (docs.claude.com, models):
+ * they have a hyphen for the dot, and can end in a date, `-latest` or `[1m]`.
  */
 function claudeName(name: string): string {
   if (!/^(?:anthropic\/)?claude-/.test(name)) return "";
@@ -133,7 +142,7 @@ function claudeName(name: string): string {
     .replace(/-(\d{1,2})-(\d{1,2})$/, "-$1.$2");
 }
 
-/** Returns functions on model names. See `ModelNames` in accounts/keys/terms.ts. */
+/** Returns the functions of `ModelNames` in accounts/keys/terms.ts. */
 export function modelNames(catalog: Catalog) {
   const { models, aliases } = catalog;
   const isAlias = (name: string): boolean => aliases.has(name);
@@ -149,7 +158,7 @@ export function findModel(sold: CallerCatalog, name: string): ListedModel | unde
   return listModels(sold).find((listed) => listed.id === id);
 }
 
-/** Returns the models and aliases that the caller may use, sorted by ID. */
+/** Returns the models and aliases that the caller can use, sorted by ID. */
 export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   const { models, aliases, region } = sold.catalog;
   const listed: ListedModel[] = [];

@@ -15,7 +15,7 @@ export function hasEnded({ until }: Pick<RouteEntry, "until">, day: string): boo
   return until !== undefined && day > until;
 }
 
-/** A time span in Unix ms; the end is exclusive. */
+/** A time span in Unix ms, without `until` itself. */
 export type Span = { readonly from: number; readonly until: number };
 
 /** Returns the longest span around a time in which no price changes and no route ends. */

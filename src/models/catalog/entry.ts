@@ -27,7 +27,7 @@ export type ProviderId =
   | "xai"
   | "xai-us";
 
-/** The higher price of longer prompts, in percent of the usual price. */
+/** The price of a prompt longer than `above` tokens, in percent of the usual price. */
 export type LongPromptRule = {
   readonly above: number;
   readonly inputPercent: number;
@@ -44,7 +44,7 @@ export type RouteEntry = {
   readonly provider: ProviderId;
   readonly upstreamId: string;
   /**
-   * Prices, oldest first. The first also applies before its day. After a promotion comes the
+   * Prices, oldest first. The first one also applies before its day. After a promotion follows the
    * highest known price.
    */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
@@ -59,10 +59,13 @@ export type RouteEntry = {
 export type CatalogEntry = {
   readonly id: string;
   readonly kind: Kind;
-  /** The first public release. For a few, only the month or the day the price was seen is known. */
+  /**
+   * The first public release. For a few models, it is only a month, or the day on which the price
+   * was read.
+   */
   readonly released: string;
   readonly context: number;
-  /** Maximum output tokens of one choice; 0 for a kind without output tokens. */
+  /** Maximum output tokens of one choice. 0 for a kind without output tokens. */
   readonly maxOutput: number;
   readonly minOutput: number;
   readonly abilities: readonly Ability[];
@@ -73,20 +76,21 @@ export type CatalogEntry = {
   readonly routes: readonly RouteEntry[];
 };
 
-/** Factors that make the token estimate a safe bound in a tokenizer's worst language. */
+/**
+ * Factors that make the estimated tokens an upper bound, even in the language that a tokenizer
+ * handles worst.
+ */
 export const O200K = 1.15;
 export const GEMINI = 1.25;
 export const CLAUDE_OLD = 1.4;
 /**
- * The factor of cl100k and similar open tokenizers: Llama, Mistral, Qwen, DeepSeek, GLM, Kimi,
- * Cohere.
+ * The factor of cl100k and similar open tokenizers (Llama, Mistral, Qwen, DeepSeek, GLM, Kimi,
+ * Cohere).
  */
 export const CL100K = 1.5;
-/** The factor of Claude from 4.7 on, and of unknown tokenizers. */
+/** The factor of Claude from 4.7 on. Also used for unknown tokenizers. */
 export const ESTIMATE_FACTOR_MAX = 1.65;
-/**
- * Prompt tokens that Claude adds for tools besides their text. Also the bound for unknown models.
- */
+/** Prompt tokens that Claude adds for tools, besides their text. Also used for unknown models. */
 export const TOOLS_TOKENS_MAX = 700;
 /** Maximum tokens of an image if the author publishes none. */
 export const UNKNOWN_IMAGE = 16_384;
@@ -96,7 +100,9 @@ export const TV: readonly Ability[] = ["tools", "vision"];
 export const TR: readonly Ability[] = ["tools", "reasoning"];
 export const TVR: readonly Ability[] = ["tools", "vision", "reasoning"];
 
-/** [context tokens, maximum output tokens, abilities, estimate factor, tokens of an image] */
+/**
+ * [context tokens, maximum output tokens, abilities, factor of the estimate, tokens of an image]
+ */
 export type ChatFacts = readonly [number, number, readonly Ability[], number, number?];
 
 export function chat(
@@ -119,7 +125,9 @@ export function chat(
   };
 }
 
-/** Returns an embeddings model. `dimensions`: whether a request may set the size. */
+/**
+ * Returns an embeddings model. `dimensions` is set if a request can choose the size of the vectors.
+ */
 export function embeddings(
   id: string,
   released: string,
@@ -163,7 +171,10 @@ function inputOnlyModel(
   };
 }
 
-/** Dollars per million tokens, in the providers' order. Missing prices equal the input's. */
+/**
+ * Dollars per million tokens, in the order of the providers' price lists. A missing price equals
+ * the input's.
+ */
 export type Dollars =
   | UnitDollars
   | readonly [input: number]
@@ -171,7 +182,7 @@ export type Dollars =
   | readonly [input: number, cached: number, output: number]
   | readonly [input: number, cached: number, cacheWrite: number, output: number];
 
-/** Dollars per million tokens, characters or seconds, and per piece of other units. */
+/** Dollars per million tokens, characters or seconds, and dollars per piece of other units. */
 export type UnitDollars = { readonly [U in Unit | "input"]?: number };
 
 export type PriceChange = readonly [from: string, dollars: Dollars, seenOn: string];
@@ -182,7 +193,7 @@ type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "unti
 
 type At = (provider: ProviderId, upstreamId: string, dollars: Dollars, more?: More) => RouteEntry;
 
-/** Returns a function that creates routes at prices seen on a day. */
+/** Returns a function that creates routes with prices that were read on a day. */
 export function pricesSeenOn(pricedOn: string): At {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
     const first = { from: pricedOn, price: microPrice(dollars), seenOn: pricedOn };
@@ -219,8 +230,8 @@ function micros(dollars: number): number {
 
 const ONE_CHOICE: RouteLimits = { choices: 1 };
 /**
- * xAI's output cap doesn't limit reasoning. The hold adds the cap again, and at least the reasoning
- * of hard questions.
+ * At xAI, the output cap doesn't limit reasoning. The hold covers the cap twice, and at least the
+ * reasoning of hard questions.
  */
 const XAI: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
@@ -236,12 +247,12 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
 };
 
 /**
- * The limit of hosts that accept one text per request. Six requests run concurrently: 22 rounds of
- * up to 5 s fit into 120 s.
+ * The limit of hosts that accept one text per request. Six requests run at a time: 22 rounds of up
+ * to 5 s fit into 120 s.
  */
 const ONE_TEXT: RouteLimits = { inputs: 128 };
 
-/** Returns a provider's limits. Operators' providers follow their profile. */
+/** Returns a provider's limits. Those of an operator's provider follow from its profile. */
 export function limitsOfProvider(
   provider: string,
   { kind, upstreamId }: { readonly kind: Kind; readonly upstreamId: string },
@@ -254,7 +265,10 @@ export function limitsOfProvider(
 
 const NO_REASONING = /^grok-.*non-reasoning/;
 
-/** Gemini's models on Vertex and Amazon's own on Bedrock accept one text per request. */
+/**
+ * Reports whether a route accepts one text per request: Gemini's models on Vertex, and Amazon's own
+ * on Bedrock.
+ */
 function takesOneText(provider: string, upstreamId: string): boolean {
   if (provider === "vertex") return upstreamId.startsWith("gemini-embedding");
   return provider === "bedrock" && !upstreamId.includes("cohere.");

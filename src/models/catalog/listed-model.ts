@@ -19,7 +19,7 @@ export type ListedModel = {
   readonly context_length: number;
   readonly max_output_tokens: number | null;
   readonly input_modalities: readonly Modality[];
-  /** The next six fields follow OpenRouter's list. */
+  /** The next six fields are those of OpenRouter's list. */
   readonly architecture: {
     readonly modality: string;
     readonly input_modalities: readonly Modality[];
@@ -36,12 +36,12 @@ export type ListedModel = {
   readonly default_parameters: null;
   readonly supported_voices: null;
   readonly links: { readonly details: string };
-  /** Request fields that certainly have an effect, in addition to the input. */
+  /** Request fields, besides the input, that are sure to have an effect. */
   readonly supported_parameters: readonly string[];
-  /** The caller's price at the first route for a usual prompt, in OpenRouter's format. */
+  /** The caller's price at the first route for a prompt of usual length, in OpenRouter's format. */
   readonly pricing: ListedPrice;
   readonly next_price: (ListedPrice & { readonly from: string }) | null;
-  /** The region of this list. Other regions may have the model too. */
+  /** The region of this list. Other regions can have the model too. */
   readonly regions: readonly Region[];
   readonly providers: readonly string[];
   readonly alias_of?: string;
@@ -57,7 +57,7 @@ type ListedPrice = {
   readonly input_cache_write: string;
 } & { readonly [U in Unit]?: string };
 
-/** A model at the caller's price, with its next announced change. */
+/** A model at the caller's price, and the price after the next announced change. */
 export type PricedModel = {
   readonly model: Model;
   readonly next: { readonly from: number; readonly model: Model } | null;

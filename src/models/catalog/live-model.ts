@@ -10,7 +10,7 @@ import type { Kind } from "../../shared/kinds.ts";
 import { longPromptPrice, raisedPrices, withMarkup } from "./price.ts";
 import type { Region } from "../../shared/regions.ts";
 
-/** The active providers, with the tags of their hosts that may serve this region. */
+/** The active providers, and the tags of their hosts that can serve this region. */
 export type Hosts = ReadonlyMap<string, readonly HostTag[]>;
 
 type Terms = {
@@ -23,7 +23,8 @@ type Terms = {
 const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 
 /**
- * Returns a built-in model with its best active route's abilities, or null without an active route.
+ * Returns a built-in model with the abilities of its best active route. Returns null if no route is
+ * active.
  */
 export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): Model | null {
   const isKept = terms.sellEnded.includes(entry.id);
@@ -54,8 +55,8 @@ export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): M
 }
 
 /**
- * Returns an operator's model, or null without an active route. `profiles`: those of the operator's
- * providers.
+ * Returns an operator's model. Returns null if no route is active. `profiles` are those of the
+ * operator's providers.
  */
 export function operatorModel(
   entry: ModelEntry,
@@ -70,7 +71,7 @@ export function operatorModel(
     return { ...routeOfOperator(route, price, { kind: entry.kind, like }), dataRegion };
   });
   if (routes.length === 0) return null;
-  // Most chat models can call tools. All other abilities must be configured.
+  // Most chat models can call tools. Any other ability must be configured.
   const abilities = entry.abilities ?? (entry.kind === "chat" ? ["tools"] : []);
   return {
     id: entry.id,

@@ -47,7 +47,10 @@ export function messagesModel(model: ListedModel): MessagesModel {
   };
 }
 
-/** Returns a page of chat models after or before an ID. An unknown ID returns the first page. */
+/**
+ * Returns a page of chat models after or before an ID. If the ID is unknown, returns the first
+ * page.
+ */
 export function messagesList(
   models: readonly ListedModel[],
   { limit, after_id: after, before_id: before }: z.infer<typeof messagesListQuery>,

@@ -9,23 +9,26 @@ type LongPrompt = {
   readonly percents?: { readonly inputPercent: number; readonly outputPercent: number };
 };
 
-/** The start of a price (Unix ms) and its price list. Null for a configured price. */
+/** The start of a price (Unix ms) and its price list. Null for a price from the configuration. */
 export type PriceOrigin = { readonly from: number | null; readonly list: string | null };
 
 /**
- * Limits of a route that are lower than the model's. Larger requests skip the route; prompts are
- * never truncated. Only the output cap is lowered.
+ * Limits of a route that are lower than the model's. A larger request skips the route. Prompts are
+ * never shortened, but a larger output cap is lowered.
  */
 export type RouteLimits = {
   readonly context?: number;
-  /** Maximum output tokens of one choice. A larger cap is lowered to it. */
+  /** Maximum output tokens of one choice. A larger cap is lowered to this value. */
   readonly maxOutput?: number;
   readonly choices?: number;
   readonly inputs?: number;
   readonly lacks?: readonly Ability[];
-  /** The hold's multiple of the output cap, because xAI bills reasoning beyond the cap. */
+  /**
+   * The factor by which the hold multiplies the output cap, because xAI bills reasoning beyond the
+   * cap.
+   */
   readonly outputFactor?: number;
-  /** Reasoning tokens that may be billed in addition to each choice, however small its cap. */
+  /** Reasoning tokens that can be billed in addition to each choice, even if its cap is small. */
   readonly reasoningTokens?: number;
 };
 
@@ -42,7 +45,7 @@ export type Route = {
   readonly bought?: { readonly price: Price; readonly longPrompt?: LongPrompt };
 };
 
-/** An active model in this region. Its active routes are in order of preference. */
+/** An active model in this region, with its active routes in the order of preference. */
 export type Model = {
   readonly id: string;
   readonly kind: Kind;
@@ -50,14 +53,14 @@ export type Model = {
   readonly isConfigured?: true;
   readonly created: number;
   readonly context: number;
-  /** Maximum output tokens of one choice; 0 for a kind without output tokens. */
+  /** Maximum output tokens of one choice. 0 for a kind without output tokens. */
   readonly maxOutput: number;
-  /** Minimum accepted output cap; 1 without a limit. */
+  /** Minimum output cap that the provider accepts. 1 if there is no minimum. */
   readonly minOutput: number;
   /** Minimum thinking budget in tokens. The output cap must be larger. */
   readonly thinkingFloor?: number;
   readonly abilities: readonly Ability[];
-  /** Prompt tokens of tools besides their text. Absent: OpenAI's. */
+  /** Prompt tokens of tools, besides their text. If absent, OpenAI's number applies. */
   readonly toolsTokens?: number;
   readonly imageTokens: number;
   readonly estimateFactor: number;

@@ -9,8 +9,8 @@ import type { ListedModel } from "./listed-model.ts";
 import { messagesList, messagesListQuery, messagesModel } from "./messages-list.ts";
 
 /**
- * Handles GET /v1/models: the active models and aliases that policies allow, at the caller's
- * prices.
+ * Handles GET /v1/models. Returns the active models and aliases that policies allow, at the
+ * caller's prices.
  */
 export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);
@@ -21,12 +21,15 @@ export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>)
   return c.json(messagesList(models, query.value));
 }
 
-/** The count and the link show OpenRouter's SDK that the list is complete. */
+/** The count and the link tell OpenRouter's SDK that the list is complete. */
 function openList(data: readonly ListedModel[]) {
   return { object: "list", data, total_count: data.length, links: { next: null } };
 }
 
-/** Reports whether the request has an `anthropic-version`, or its key in `x-api-key`. */
+/**
+ * Reports whether a request comes from a client of Anthropic's API: it has an `anthropic-version`,
+ * or its key in `x-api-key`.
+ */
 export function isMessagesClient(request: Asking): boolean {
   if ((request.header("anthropic-version") ?? "") !== "") return true;
   const isBearer = /^bearer svc_/i.test(request.header("authorization") ?? "");
@@ -36,7 +39,7 @@ export function isMessagesClient(request: Asking): boolean {
 type Asking = { header(name: string): string | undefined };
 
 /**
- * Handles GET /v1/models/{id}, with an encoded or raw slash. Returns 404 model_not_found or 403
+ * Handles GET /v1/models/{id}. The slash can be encoded or not. Returns 404 model_not_found or 403
  * model_not_allowed.
  */
 export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {

@@ -7,7 +7,7 @@ import { OPEN_WEIGHTS_MODELS } from "./authors/open-weights.ts";
 import { OTHER_MAKERS_MODELS } from "./authors/other-authors.ts";
 
 /**
- * Every built-in model except the sandbox's. Each file names its sources. `npm run prices` lists
+ * All built-in models except the sandbox's. Each file names its sources. `npm run prices` lists
  * prices by age.
  */
 export const CATALOG: readonly CatalogEntry[] = [

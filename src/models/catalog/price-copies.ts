@@ -2,10 +2,10 @@ import { storedJson } from "../../shared/stored-json.ts";
 import { hmacKey, hmacSha256, verifyHmac } from "../../shared/hmac.ts";
 import type { PriceRow } from "./price-lists.ts";
 
-/** A price list, and when its read started (Unix ms). */
+/** A price list, and the time at which its read started (Unix ms). */
 export type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
 
-/** Copies of price lists that isolates share. Both functions may throw. */
+/** Stores and reads copies of price lists that isolates share. Both functions can throw. */
 export type PriceCopies = {
   readonly keep: (list: string, copy: PriceCopy) => Promise<void>;
   readonly find: (list: string) => Promise<PriceCopy | null>;
@@ -16,8 +16,8 @@ type CopyCache = Pick<Cache, "match" | "put">;
 const TAG_DIGITS = 64;
 
 /**
- * Stores copies in a cache that others may write to. Each is signed with the region's secret;
- * unsigned ones are ignored.
+ * Stores copies in a cache to which others can write. The region's secret signs each copy. Copies
+ * without a valid signature are ignored.
  */
 export function cachedCopies(
   cache: CopyCache,

@@ -12,8 +12,8 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 export const READ_EVERY_MS = 120_000;
 const RETRY_MS = 15_000;
 /**
- * Ms by which a copy must be younger than the lead time, for clock differences and late database
- * writes.
+ * Ms by which a copy must be younger than the lead time. They cover clock differences and late
+ * writes to D1.
  */
 export const SPARE_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
@@ -32,8 +32,9 @@ type Reader = {
 type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: number };
 
 /**
- * This isolate's cached price lists, refreshed after responses. New prices are posted in advance,
- * so copies younger than that lead time are correct. Older ones are never used.
+ * This isolate's cached price lists, which are read again after responses. New prices are posted a
+ * lead time ahead, so a copy that is younger than this time is correct. An older copy is never
+ * used.
  */
 export class PriceListCache {
   readonly #sellableMs: number;
@@ -58,7 +59,10 @@ export class PriceListCache {
     this.#own.set(orgId, list);
   }
 
-  /** Returns prices_unavailable on failure. `own`: the organization's own list. */
+  /**
+   * Returns the price lists, or `prices_unavailable`. `own` is the name of the organization's own
+   * list.
+   */
   async listsOf(own: string | null, reader: Reader): Promise<Result<PriceLists>> {
     const names = own === null || own === REGION_LIST ? [REGION_LIST] : [own, REGION_LIST];
     const lists = await Promise.all(names.map((name) => this.#listOf(name, reader)));
@@ -91,8 +95,8 @@ export class PriceListCache {
   }
 
   /**
-   * Returns null on failure. Each request reads separately, because it can't await another
-   * request's promise.
+   * Reads a list, or returns null on failure. Each request reads for itself, because it can't await
+   * another request's promise.
    */
   async #read(name: string, reader: Reader): Promise<PriceList | null> {
     const { now, read } = reader;
@@ -135,7 +139,7 @@ function leaveCopy(name: string, copy: PriceCopy, { copies, waitUntil }: Reader)
   if (copies !== null) waitUntil(copies.keep(name, copy).catch(() => undefined));
 }
 
-/** The region's own list is never evicted. */
+/** Stores a list, and evicts the oldest one, but never the region's own. */
 function keep<T>(known: Map<string, T>, name: string, value: T): void {
   known.delete(name);
   const oldest =

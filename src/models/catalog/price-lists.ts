@@ -3,7 +3,7 @@ import type { Price } from "../../shared/usage.ts";
 import type { Model, PriceOrigin, Route } from "./model.ts";
 import { longPromptPrice, raisedPrices } from "./price.ts";
 
-/** The region's list, used after each organization's own. */
+/** The region's list. It applies to models that an organization's own list doesn't have. */
 export const REGION_LIST = "default";
 
 export type ListCharge =
@@ -11,7 +11,7 @@ export type ListCharge =
   | { readonly percent: number; readonly price?: never };
 
 /**
- * A price or markup from a time on (Unix ms), for a model's ID, `author/*` or `*`. Only a model can
+ * A price or markup from a time (Unix ms) on, for a model's ID, `author/*` or `*`. Only a model can
  * have a price.
  */
 export type PriceRow = { readonly item: string; readonly from: number; readonly says: ListCharge };
@@ -33,7 +33,7 @@ export function priceListOf(name: string, rows: readonly PriceRow[]): PriceList 
 
 export type PriceLists = readonly PriceList[];
 
-/** A customer's pricing at a time (Unix ms). `list`: the customer's own price list. */
+/** The price lists of a customer at a time (Unix ms). `list` is the customer's own. */
 export type Pricing = {
   readonly list: string | null;
   readonly at: number;
@@ -41,8 +41,8 @@ export type Pricing = {
 };
 
 /**
- * Returns an organization's prices: `current` by the cached list name, `corrected` by the wallet's.
- * Both may return prices_unavailable.
+ * Returns an organization's price lists. `current` uses the list name in the cache, `corrected` the
+ * one in the wallet. Both can return `prices_unavailable`.
  */
 export type PricingFor = {
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;
@@ -53,7 +53,7 @@ export const NO_LISTS: Pricing = { list: null, at: 0, lists: [] };
 
 type Rule = { readonly list: string; readonly row: PriceRow };
 
-/** Returns a model at these lists' prices; unchanged if no list names it. */
+/** Returns a model at the prices of these lists. Returns it unchanged if no list has it. */
 export function pricedModel(model: Model, { lists, at }: Pick<Pricing, "lists" | "at">): Model {
   const rule = ruleFor(model, lists, at);
   if (rule === null) return model;
@@ -61,8 +61,8 @@ export function pricedModel(model: Model, { lists, at }: Pick<Pricing, "lists" |
 }
 
 /**
- * Returns the newest row of the most specific item, from the first list with the model. `author/*`
- * and `*` don't change entries of MODELS.
+ * Returns the newest row of the most specific item, in the first list that has the model.
+ * `author/*` and `*` don't apply to models of MODELS.
  */
 function ruleFor(model: Model, lists: PriceLists, at: number): Rule | null {
   for (const { name, items } of lists) {

@@ -8,7 +8,7 @@ export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens
   return long !== undefined && promptTokens > long.aboveTokens ? long.price : route.price;
 }
 
-/** Raises each price, rounded up to whole micro-credits per million tokens. */
+/** Raises each price by a percentage, rounded up to whole micro-credits per million tokens. */
 export function withMarkup(price: Price, percent: number): Price {
   return {
     input: raised(price.input, 100 + percent),
@@ -33,7 +33,10 @@ function raisedUnits(units: UnitPrices, percent: number): UnitPrices {
   return Object.fromEntries(entries.map(([unit, price]) => [unit, raised(price, percent)]));
 }
 
-/** Returns a long prompt's price: one percentage for prompt and cache, another for output. */
+/**
+ * Returns the price of a long prompt: one percentage for the prompt and the cache, another for the
+ * output.
+ */
 export function longPromptPrice(
   price: Price,
   {

@@ -3,7 +3,7 @@ import type { Price } from "../../shared/usage.ts";
 import type { ListCharge, PriceRow } from "./price-lists.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** A price row for operators; times are Unix ms. */
+/** A price row for operators. Times are Unix ms. */
 export type PriceRecord = PriceRow & {
   readonly id: string;
   readonly list: string;
@@ -22,7 +22,7 @@ type StoredPrice = {
   created_at: number;
 };
 
-/** Ms before the current time from which rows are read, because a clock may go back. */
+/** Ms before now from which rows are read, because a clock can move back. */
 const BACK_MS = 86_400_000;
 
 /** Returns the current and future rows of a list. Throws if D1 fails. */
@@ -101,7 +101,7 @@ export async function insertPrices(db: D1Database, rows: readonly PriceRecord[])
   );
 }
 
-/** Deletes a row. Returns false if it doesn't exist, or is the last of a list in use. */
+/** Deletes a row. Returns false if it doesn't exist, or is the last one of a list in use. */
 export async function deletePrice(db: D1Database, id: string): Promise<boolean> {
   const row = await db
     .prepare(

@@ -2,7 +2,7 @@ import { REGIONS } from "../../shared/regions.ts";
 import { chat, embeddings, modelsOf, pricesSeenOn, TV, TVR } from "./entry.ts";
 import type { CatalogEntry } from "./entry.ts";
 
-/** Models that echo: `think` reasons first, and `agent` calls any tool. */
+/** Models that echo the prompt. `think` reasons first, and `agent` calls any tool. */
 const PLAIN = ["echo", "think", "agent"] as const;
 const MAGIC = [
   "slow-first-byte",
@@ -27,12 +27,13 @@ const MAGIC = [
 const RELEASED = "2026-01-01";
 const at = pricesSeenOn(RELEASED);
 const EVERYWHERE = { regions: ["global", ...REGIONS] } as const;
-/** The estimate factor: the sandbox never has more tokens than the plain estimate. */
+/** The factor of the estimate. The sandbox never uses more tokens than estimated. */
 const ESTIMATE = 1;
 
 /**
- * The built-in models without a network: 1 micro-credit per input token, 2 per output token, 2,000
- * per search unit, image or page, 1,000 per moderation, 100 per second of audio, 10 per character of speech.
+ * The built-in models that need no network. They cost 1 micro-credit per input token, 2 per output
+ * token, 2,000 per search unit, image or page, 1,000 per moderation, 100 per second of audio and 10
+ * per character of speech.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>

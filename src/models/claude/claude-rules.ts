@@ -1,25 +1,25 @@
 import type { JsonObject } from "../core/provider.ts";
 
 /**
- * The request rules of a Claude model on any host (platform.claude.com: the models' migration
+ * The rules for requests to a Claude model at any host (platform.claude.com, the models' migration
  * guides).
  */
 export type ClaudeRules = {
-  /** The form of thinking. "always": adaptive, and it can't be turned off. */
+  /** The form of thinking. "always" is adaptive thinking that can't be turned off. */
   readonly thinking: "none" | "budget" | "adaptive" | "always";
   readonly thinksByDefault: boolean;
   readonly off: "disabled" | "between_tools";
-  /** Ascending `output_config.effort` values; empty without effort. */
+  /** The accepted values of `output_config.effort`, lowest first. Empty if there are none. */
   readonly efforts: readonly string[];
-  /** Whether one of `temperature` and `top_p` may be sent, without thinking. */
+  /** Whether one of `temperature` and `top_p` can be sent if the model doesn't think. */
   readonly sampling: boolean;
-  /** Whether `tool_choice` any or tool is accepted; otherwise it is a 400. */
+  /** Whether the host accepts `tool_choice` any or tool. If not, it returns 400. */
   readonly forcedTools: boolean;
   readonly jsonSchema: "native" | "tool";
-  /** Whether `inference_geo` is accepted; otherwise it is a 400. */
+  /** Whether the host accepts `inference_geo`. If not, it returns 400. */
   readonly geo: boolean;
   /**
-   * Whether thinking blocks become invalid once anything before them changed ("preserved
+   * Whether a change to an earlier message makes later thinking blocks invalid ("preserved
    * thinking").
    */
   readonly bound: boolean;
@@ -27,13 +27,13 @@ export type ClaudeRules = {
 
 /**
  * Matches `claude-sonnet-5-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0` and
- * `claude-3-7-sonnet-20250219`. A date is not a minor version.
+ * `claude-3-7-sonnet-20250219`. A date isn't a minor version.
  */
 const NAME = /claude-(?:([a-z]+)-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 const FOUR_EFFORTS = ["low", "medium", "high", "max"];
 const ALL_EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
-/** Returns the rules of a model. Names without a version get the newest rules. */
+/** Returns the rules of a model. A name without a version gets the newest rules. */
 export function claudeRules(model: string): ClaudeRules {
   const [, family = "", major, minor = "0"] = NAME.exec(model) ?? [];
   const version = major === undefined ? Infinity : Number(major) * 100 + Number(minor);
@@ -52,7 +52,10 @@ export function claudeRules(model: string): ClaudeRules {
   };
 }
 
-/** Reports whether a model thinks by default. Models other than Claude may. */
+/**
+ * Reports whether a model thinks by default. Returns true for all models other than Claude, because
+ * they could.
+ */
 export function thinksByDefault(model: string): boolean {
   return !model.includes("claude-") || claudeRules(model).thinksByDefault;
 }
@@ -74,7 +77,10 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
 export type Reasoning = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
-  /** If set, sampling isn't sent, and the model's earlier thoughts are. */
+  /**
+   * Whether the model thinks. If so, the request contains its earlier thoughts but no sampling
+   * fields.
+   */
   readonly thinks: boolean;
 };
 
@@ -89,8 +95,9 @@ const BUDGET_PERCENT: Readonly<Record<string, number>> = {
 const BUDGET_MIN = 1024;
 
 /**
- * Returns the fields for `reasoning_effort`. `cap` includes thinking. `mayThink`: false if thinking
- * would be a 400, with a forced tool or a budget after a tool call without its thoughts.
+ * Returns the fields for `reasoning_effort`. `cap` includes thinking. `mayThink` is false if
+ * thinking would return 400: with a forced tool, or with a thinking budget after a tool call
+ * without its thoughts.
  */
 export function reasoningFields(
   rules: ClaudeRules,
@@ -111,7 +118,7 @@ export function reasoningFields(
 
 function adaptive(rules: ClaudeRules, requested: string | null): Reasoning {
   if (requested === null && !rules.thinksByDefault) return { thinks: false };
-  // The newest models omit thoughts from the response by default.
+  // By default, the newest models omit thoughts from the response.
   const thinking = { type: "adaptive", display: "summarized" };
   return { thinking, ...effortOf(rules, requested), thinks: true };
 }

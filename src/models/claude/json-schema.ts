@@ -2,15 +2,16 @@ import { keepExact } from "../../shared/exact-json.ts";
 import { isObject, listOf, textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
-/** Supported keywords. All others are a 400 in a schema for Claude. */
+/** The keywords that a schema for Claude can have. For others, Claude returns 400. */
 const KEPT = ["$ref", "const", "default", "description", "enum", "required", "title", "type"];
 const FORMATS: ReadonlySet<string> = new Set(
   "date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "),
 );
 
 /**
- * Returns a schema for structured outputs (platform.claude.com, JSON schema limitations): without
- * bounds on numbers, lengths and counts, `oneOf` as `anyOf`, every object closed.
+ * Returns a schema that Claude's structured outputs accept (platform.claude.com, JSON schema
+ * limitations). It has no bounds on numbers, lengths and counts, has `anyOf` for `oneOf`, and
+ * closes every object.
  */
 export function cleanedSchema(schema: JsonObject): JsonObject {
   const clean: Record<string, unknown> = {};
@@ -30,7 +31,7 @@ export function cleanedSchema(schema: JsonObject): JsonObject {
 }
 
 function mapped(named: JsonObject): JsonObject {
-  // fromEntries, not assignment: a property may be called __proto__.
+  // Uses fromEntries instead of assignments, because a property can be named __proto__.
   const copy = Object.fromEntries(
     Object.entries(named).map(([name, value]) => [
       name,

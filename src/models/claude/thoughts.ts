@@ -3,12 +3,13 @@ import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
 /**
- * The format of Claude's thoughts. They are passed on unchanged, because altered ones are rejected.
+ * The format names of Claude's thoughts. Thoughts are forwarded unchanged, because Claude rejects
+ * changed ones.
  */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 
-/** Returns a block's `reasoning_details`, or null if it can't be sent back. */
+/** Returns a thinking block as `reasoning_details`. Returns null if it can't be sent back later. */
 export function thoughtDetail({ type, data, thinking, signature }: Thought): JsonObject | null {
   if (type === "redacted_thinking") return data === "" ? null : { type: REDACTED, data };
   return signature === "" ? null : { type: THINKING, thinking, signature };
@@ -21,7 +22,10 @@ type Thought = {
   readonly signature: string;
 };
 
-/** Returns the block for `reasoning_details`, or null for invalid ones and other providers'. */
+/**
+ * Returns `reasoning_details` as a thinking block. Returns null if they are invalid or of another
+ * provider.
+ */
 export function thoughtBlock(
   detail: JsonObject,
 ): (JsonObject & { readonly type: "thinking" | "redacted_thinking" }) | null {
@@ -31,7 +35,10 @@ export function thoughtBlock(
   return { type: "thinking", thinking: textOf(thinking), signature };
 }
 
-/** Reports whether pending calls have no thought, which is a 400 with a thinking budget. */
+/**
+ * Reports whether tool calls without results lack their thought. Claude then returns 400 if a
+ * thinking budget is set.
+ */
 export function startsWithoutThought(turns: readonly Turn[]): boolean {
   const requested = turns.findLastIndex(
     (turn) => turn.role === "user" && turn.parts.some((part) => part.kind !== "result"),

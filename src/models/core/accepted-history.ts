@@ -11,7 +11,7 @@ export function withAcceptedHistory(body: ChatBody): ChatBody {
 }
 
 /**
- * Returns messages that every provider accepts. Wraps invalid arguments, fixes tool names, and
+ * Returns messages that every provider accepts: wraps invalid arguments, corrects tool names, and
  * makes call IDs unique.
  */
 export function acceptedHistory(messages: readonly ChatMessage[]): ChatMessage[] {
@@ -39,7 +39,10 @@ function acceptedCall(call: Call, id: string): Call {
   return { ...call, id, function: called };
 }
 
-/** Returns a JSON object's text. Wraps other text, so that the model sees its mistake. */
+/**
+ * Returns arguments as the text of a JSON object. Wraps other text, so that the model sees its
+ * mistake.
+ */
 export function acceptedArguments(text: string): string {
   if (text.trim() === "") return "{}";
   try {

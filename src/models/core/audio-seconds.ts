@@ -1,17 +1,18 @@
-/** Minimum bytes per second: MP3 at 8 kbit/s, others at 4 kbit/s. */
+/** Minimum bytes per second: of MP3 at 8 kbit/s, and of other formats at 4 kbit/s. */
 const MP3_BYTES = 1000;
 const OTHER_BYTES = 500;
 /**
- * The sample rate of Opus. Vorbis at a lower rate lasts longer, but its bytes give an upper bound
- * too.
+ * The sample rate of Opus. Vorbis with a lower rate lasts longer, but its bytes also give an upper
+ * bound.
  */
 const OGG_RATE = 48_000;
-/** Maximum duration, longer than any provider accepts. */
+/** Maximum seconds, more than any provider accepts. */
 const SECONDS_MAX = 1_000_000;
 
 /**
- * Returns an upper bound of an audio file's duration: the larger of its header's and its bytes at
- * the lowest rate of its format, because headers and tags may lie.
+ * Returns an upper bound of an audio file's duration in seconds. It is the larger of two: the
+ * duration in the header, and the one that the bytes give at the lowest rate of the format, because
+ * headers and tags can be false.
  */
 export function audioSecondsMax(file: Uint8Array): number {
   const sound = withoutId3(file);
@@ -33,8 +34,8 @@ function lowestRate(file: Uint8Array, sound: Uint8Array): number {
 }
 
 /**
- * A WAV file can state several formats, and programs differ in which they use, so the lowest rate
- * counts.
+ * Returns the lowest byte rate in a WAV file. A file can state several formats, and programs differ
+ * in which they use.
  */
 function wavRate(bytes: Uint8Array): number {
   const view = viewOf(bytes);
@@ -64,9 +65,9 @@ function formatRate(format: Uint8Array): number {
 }
 
 /**
- * Returns the duration in the header of FLAC or the last page of Ogg, or 0. FLAC written into a
- * pipe has none there; its bytes give the upper bound. Crafted silence lasts longer, but its header
- * could state any length anyway.
+ * Returns the seconds in the header of FLAC or in the last page of Ogg, or 0. FLAC that was written
+ * to a pipe has no duration there, so its bytes give the bound. A file made of silence can last
+ * longer, but its header could also state any length.
  */
 function lengthInHeader(bytes: Uint8Array): number {
   const view = viewOf(bytes);
@@ -78,7 +79,9 @@ function lengthInHeader(bytes: Uint8Array): number {
   return hasText(bytes, 0, "OggS") ? oggLength(bytes, view) : 0;
 }
 
-/** Reads the end position in the last page that has one. A page in which no packet ends has -1. */
+/**
+ * Returns the end position of the last page that has one. A page in which no packet ends has -1.
+ */
 function oggLength(bytes: Uint8Array, view: DataView): number {
   for (let at = bytes.length - 14; at >= 0; at--) {
     const samples = hasText(bytes, at, "OggS") ? view.getBigInt64(at + 6, true) : -1n;

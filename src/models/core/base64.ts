@@ -1,7 +1,7 @@
-/** Maximum arguments of `String.fromCharCode`, which the stack limits. */
+/** Maximum arguments of `String.fromCharCode`, because they are on the stack. */
 const ARGUMENTS_MAX = 8192;
 
-/** Encodes base64. Node, which runs adapters in scripts, lacks `Uint8Array.toBase64`. */
+/** Encodes base64. Scripts run this code in Node, which has no `Uint8Array.toBase64`. */
 export function toBase64(bytes: Uint8Array): string {
   let binary = "";
   for (let at = 0; at < bytes.length; at += ARGUMENTS_MAX) {
@@ -15,7 +15,7 @@ export function toBase64Url(bytes: Uint8Array): string {
   return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-/** Decodes base64. Throws for invalid text. */
+/** Decodes base64. Throws if the text is invalid. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);

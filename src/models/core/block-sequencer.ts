@@ -1,4 +1,4 @@
-/** A part of a streamed response. Content before `open` waits. */
+/** A part of a streamed response. Content that arrives before `open` waits. */
 export type Part = {
   readonly isWhole: boolean;
   readonly isOpen: boolean;
@@ -6,7 +6,9 @@ export type Part = {
   close(cut: boolean): string;
 };
 
-/** Orders the parts of a streamed response. One part is open at a time; later ones wait. */
+/**
+ * Puts the parts of a streamed response in order. One part is open at a time, and later ones wait.
+ */
 export class BlockSequencer<P extends Part> {
   readonly #parts: P[] = [];
   #current = 0;

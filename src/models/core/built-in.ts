@@ -6,14 +6,17 @@ export type ProviderConfig = Pick<Config, "region" | "sandbox" | "providers" | "
 
 export type { HostTag };
 
-/** A built-in provider, active when its variables are set. */
+/** A built-in provider. It is active if its variables are set. */
 export type BuiltInProvider = {
   readonly id: string;
   readonly variables: readonly string[];
   isSet(config: ProviderConfig): boolean;
   tags(config: ProviderConfig): readonly HostTag[];
   problems(config: ProviderConfig): readonly ConfigProblem[];
-  /** Creates the provider. Called only if it is set and has tags and no problems. */
+  /**
+   * Creates the provider. Called only if its variables are set, it has hosts and there are no
+   * problems.
+   */
   build(config: ProviderConfig): Provider;
 };
 
@@ -25,7 +28,7 @@ export function isWebAddress(address: string): boolean {
 }
 
 /**
- * Returns the problems of a `..._BASE_URL`. `own`: the only host of its domain that keeps data in
+ * Returns the problems of a `..._BASE_URL`. `own` is the only host of its domain that keeps data in
  * this region.
  */
 export function baseUrlProblems(

@@ -1,7 +1,7 @@
 import { isObject, listOf } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
 
-/** Reports whether a part or a tool is marked as the end of a cached prompt. */
+/** Reports whether a part or tool is marked as the end of a prompt to cache. */
 export function isMarked({ cache_control: mark }: JsonObject): boolean {
   return isObject(mark) && isEphemeral(mark);
 }
@@ -10,12 +10,14 @@ function isEphemeral({ type }: KnownFields<"type">): boolean {
   return type === "ephemeral";
 }
 
-/** The cache field sent to providers: five minutes, because an hour has another price. */
+/**
+ * The field that requests caching. The lifetime is five minutes, because an hour has another price.
+ */
 export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
 
 /**
- * Returns the `cache_control` fields that a provider doesn't receive: all or, with `isSent`, only
- * lifetimes over five minutes.
+ * Returns the paths of `cache_control` fields that a provider doesn't get: all of them or, with
+ * `isSent`, only those with a lifetime above five minutes.
  */
 export function lostMarks({ messages, tools }: JsonObject, isSent: boolean): readonly string[] {
   const parts = listOf(messages)

@@ -1,6 +1,6 @@
 /**
- * Unique IDs for tool calls. Some hosts repeat IDs, and others reject repeated ones. Results match
- * calls by order.
+ * Gives tool calls unique IDs, because some hosts repeat IDs and others reject repeated ones.
+ * Matches results to calls by their order.
  */
 export class CallPairs {
   readonly #sent = new Set<string>();
@@ -11,7 +11,7 @@ export class CallPairs {
     this.#open = new Map();
   }
 
-  /** Returns the ID to send for the next call: the same ID unless it is taken. */
+  /** Returns the ID to send for the next call. It is the same ID unless it is taken. */
   call(id: string): string {
     let sent = id;
     for (let turn = 2; this.#sent.has(sent); turn++) sent = `${id}_${turn}`;
@@ -22,7 +22,10 @@ export class CallPairs {
     return sent;
   }
 
-  /** Returns the ID to send for the next result, by the first call with this ID and no result. */
+  /**
+   * Returns the ID to send for the next result: that of the first call with this ID and no result
+   * yet.
+   */
   result(id: string): string {
     const sent = this.#open.get(id)?.shift() ?? this.#answered.get(id) ?? id;
     this.#answered.set(id, sent);

@@ -7,8 +7,8 @@ import { finishMeaning, isCut } from "./finish-reason.ts";
 
 const LEVELS_MAX = 8;
 /**
- * Returns an OpenAI finish reason: `tool_calls` after a call, because clients run tools only then;
- * null if the provider gave up.
+ * Returns an OpenAI finish reason. It is `tool_calls` if there are calls, because clients run tools
+ * only then. Returns null if the provider gave up.
  */
 export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (raw === "function_call") return raw;
@@ -16,7 +16,10 @@ export function finishReason(raw: unknown, hasToolCalls: boolean): string | null
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
 }
 
-/** Returns the failure of an incomplete response. The request may have caused an `error`. */
+/**
+ * Returns the failure of an incomplete response. With the finish reason `error`, the request may
+ * have caused it.
+ */
 export function incompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
 }
@@ -26,7 +29,7 @@ export type Message = KnownFields<"tool_calls" | "content" | "refusal">;
 export type Called = KnownFields<"id" | "index" | "function" | "custom">;
 type Part = KnownFields<"text" | "thinking">;
 
-/** Returns a choice's message in OpenAI's schema. Only `content` and `refusal` may be null. */
+/** Returns a choice's message in OpenAI's schema. Only `content` and `refusal` can be null. */
 export function answerMessage(raw: JsonObject & Message, finish: string | null): Delta {
   const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);
   return {
@@ -60,7 +63,7 @@ function hasDetails(details: unknown): details is readonly JsonObject[] {
   );
 }
 
-/** Returns data that must be sent back with a call: Google's thought signature. */
+/** Returns the data that a client must send back with a call: Google's thought signature. */
 export function besideCall({ extra_content: extra }: JsonObject): Pick<DeltaCall, "extra_content"> {
   return isObject(extra) && isShallow(extra, LEVELS_MAX) ? { extra_content: extra } : {};
 }
@@ -85,7 +88,7 @@ function texts<Name extends string>(
   return read;
 }
 
-/** Returns the text of `content`. Mistral sends parts when it reasons. */
+/** Returns the text of `content`. When Mistral reasons, it sends a list of parts. */
 export function contentText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return text(raw);
   return raw.map((part) => textOf(partOf(part).text)).join("");
@@ -100,7 +103,10 @@ function thinkingText(raw: unknown): string | null {
   return raw.map((part) => contentText(partOf(part).thinking) ?? "").join("");
 }
 
-/** Reports whether a response is an error: in `error`, or at the top level (Mistral, Cerebras). */
+/**
+ * Reports whether a response is an error, in the field `error` or, as at Mistral and Cerebras, at
+ * the top level.
+ */
 export function hasError(
   raw: KnownFields<"error" | "choices" | "data" | "object" | "message">,
 ): boolean {
@@ -121,7 +127,7 @@ export function toolCallId(raw: unknown): string {
   return typeof raw === "string" && raw !== "" ? raw : `call_${randomBase62(24)}`;
 }
 
-/** Returns arguments as JSON text. Some hosts send an object. */
+/** Returns arguments as JSON text. Some hosts return an object. */
 export function argumentsText(raw: unknown): string {
   if (typeof raw === "string") return raw;
   return isObject(raw) ? JSON.stringify(raw) : "";
@@ -139,7 +145,7 @@ function answerToolCall(raw: Called, finish: string | null): DeltaCall {
   return {
     id,
     type: "function",
-    // A call without arguments gets "{}", because clients parse it unconditionally.
+    // A call without arguments gets "{}", because clients always parse this text.
     function: {
       name: text(called.name) ?? "",
       arguments: given === "" && !isCut(finish) ? "{}" : given,

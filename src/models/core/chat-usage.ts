@@ -16,32 +16,32 @@ const counts = shape({
 type Counts = ReturnType<typeof counts>;
 const place = shape({ usage: asIs });
 
-/** Differences of a host's usage from OpenAI's. */
+/** The differences between a host's usage and OpenAI's. */
 export type UsageShape = {
   /**
-   * Set if `completion_tokens` excludes reasoning, or `prompt_tokens` excludes cached tokens when
-   * they exceed it.
+   * Set if `completion_tokens` excludes reasoning. `prompt_tokens` then also excludes cached tokens
+   * if there are more of them.
    */
   readonly apart?: boolean;
   readonly inside?: string;
 };
 
 /**
- * Reads usage of OpenAI-compatible hosts. `prompt_tokens` includes cached tokens and
- * `completion_tokens` reasoning, unless the host or its total counts them separately. Returns null,
- * to estimate usage, if a count is missing or invalid, or the prompt is 0.
+ * Reads the usage of an OpenAI-compatible host. `prompt_tokens` includes cached tokens and
+ * `completion_tokens` includes reasoning, unless the host or its total counts them separately. If a
+ * count is missing or invalid or the prompt is 0, returns null, and the usage is estimated.
  */
 export function readUsage(raw: unknown, differs: UsageShape = {}): Usage | null {
   return countedUsage(readCounts(raw, differs));
 }
 
-/** Reads usage without output. Voyage sends only the total. */
+/** Reads usage without output tokens. Voyage returns only the total. */
 export function readInputUsage(raw: unknown): Usage | null {
   const read = counts(raw);
   return countedUsage(usageOf(read, read.prompt_tokens ?? read.total_tokens, 0, {}));
 }
 
-/** Reads usage in which 0 is a valid count, for hosts that report usage of single stream events. */
+/** Reads usage in which 0 is a valid count, for hosts that report it per stream event. */
 export function readCounts(raw: unknown, differs: UsageShape = {}): Usage | null {
   const read = counts(raw);
   return usageOf(read, read.prompt_tokens, read.completion_tokens, differs);
@@ -60,7 +60,7 @@ function usageOf(
   const thought = read.completion_tokens_details.reasoning_tokens ?? 0;
   const isApart = differs.apart === true;
   const whole = isApart && cached > prompt ? prompt + cached : prompt;
-  // The total, or reasoning larger than the output, shows whether the output includes reasoning.
+  // The output excludes reasoning if the total or a larger number of reasoning tokens shows it.
   const total = tokenCount(read.total_tokens);
   const isBeside = isApart
     ? total !== whole + output

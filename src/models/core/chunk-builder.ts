@@ -8,7 +8,8 @@ import type { OutputPart } from "./output-part.ts";
 type Tool = { hasArguments: boolean; readonly isCustom: boolean };
 
 /**
- * Builds chunks in OpenAI's order: the role once, numbered tool calls, and a separate finish chunk.
+ * Builds chunks in OpenAI's order: the role once, tool calls with numbers, and a separate chunk for
+ * the finish reason.
  */
 export class ChunkBuilder {
   readonly #index: number;
@@ -67,7 +68,7 @@ export class ChunkBuilder {
     return this.#said(delta);
   }
 
-  /** Starts the next call, and creates a missing ID. */
+  /** Starts the next call. Creates its ID if it is missing. */
   tool(id: string, name: string, more: Pick<DeltaCall, "extra_content"> = {}): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: false });
@@ -91,7 +92,8 @@ export class ChunkBuilder {
   }
 
   /**
-   * Adds "{}" to complete calls without arguments, and turns `stop` after a call into `tool_calls`.
+   * Ends the choice. Complete calls without arguments get "{}", and the reason `stop` becomes
+   * `tool_calls` if there are calls.
    */
   finish(reason: FinishReason): StreamEvent[] {
     if (this.#finished) return [];

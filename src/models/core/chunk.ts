@@ -1,6 +1,6 @@
 import type { JsonObject } from "./json-value.ts";
 
-/** A model's output in OpenAI's shape. Protocols write it, and endpoints read it. */
+/** A model's output in OpenAI's format. Protocols write it, and endpoints read it. */
 export type Delta = {
   readonly role?: "assistant";
   readonly content?: string | null;
@@ -12,7 +12,7 @@ export type Delta = {
   readonly function_call?: DeltaFunction;
 };
 
-/** A call or a piece of call `index`. ID, type and name come once. */
+/** A call, or a piece of call `index`. Only the first piece has ID, type and name. */
 export type DeltaCall = {
   readonly index?: number;
   readonly id?: string;

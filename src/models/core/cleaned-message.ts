@@ -12,8 +12,8 @@ const REST = "[^\\s\"'`),;]";
 const GROUPS = "[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6}";
 
 /**
- * Patterns that may identify us, our account or the provider. Whole addresses come before their
- * parts.
+ * Patterns of texts that could identify us, our account or the provider. Whole addresses come
+ * before their parts.
  */
 const SECRETIVE: readonly RegExp[] = [
   /\b[a-z][a-z0-9+.-]{1,20}:\/\/\S+/gi,
@@ -43,8 +43,8 @@ const SECRETIVE: readonly RegExp[] = [
 const OPAQUE = /[A-Za-z0-9_-]{24,}/g;
 
 /**
- * Returns a provider's message as one line of at most 300 characters without keys, addresses,
- * hosts, account IDs or `secret`.
+ * Returns a provider's message as one line of at most 300 characters. Removes keys, addresses,
+ * hosts, account IDs and `secret`.
  */
 export function cleanedMessage(message: string, secret?: string): string {
   let text = message.slice(0, READ_CHARACTERS_MAX);
@@ -58,7 +58,7 @@ export function cleanedMessage(message: string, secret?: string): string {
     : `${text.slice(0, MESSAGE_CHARACTERS_MAX - 1).toWellFormed()}…`;
 }
 
-/** Reports whether an error code may be shown: a plain word without keys. */
+/** Reports whether clients can see an error code. It must be a plain word without keys. */
 export function isCleanCode(code: string, secret?: string): boolean {
   if (secret !== undefined && secret !== "" && code.includes(secret)) return false;
   const opaque = (code.match(OPAQUE) ?? []).some((word) => /\d/.test(word));

@@ -6,10 +6,12 @@ import type { Image } from "./image-url.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
-/** A part of a turn. Texts are never empty. With `isMarked`, the part ends a cached prompt. */
+/**
+ * A part of a turn. Texts are never empty. `isMarked`: the prompt up to this part should be cached.
+ */
 export type Part =
   | { readonly kind: "text"; readonly text: string; readonly isMarked?: true }
-  /** `at` is the part's position (`messages[0].content[1].image_url`). */
+  /** `at` is the part's path in the request (`messages[0].content[1].image_url`). */
   | {
       readonly kind: "image";
       readonly image: Image;
@@ -34,16 +36,16 @@ export type Part =
 /** Consecutive messages of one side. Tool results come first. */
 export type Turn = { readonly role: "user" | "assistant"; readonly parts: readonly Part[] };
 
-/** A conversation for native providers: instructions, then alternating turns. */
+/** A conversation for providers with their own protocol: instructions, then alternating turns. */
 export type Conversation = {
   readonly system: readonly string[];
-  /** Indexes of instructions that end a cached prompt. */
+  /** Indexes of the instructions up to which the prompt should be cached. */
   readonly markedSystem?: ReadonlySet<number>;
   readonly turns: readonly Turn[];
 };
 
 /**
- * Converts messages. Leading system and developer messages become the instructions; later ones
+ * Converts messages. System and developer messages at the start become the instructions. Later ones
  * become user text in a <system> element. Fails for legacy functions and custom tools.
  */
 export function conversationOf({ messages }: ChatBody): Conversation | ProviderFailure {
@@ -189,7 +191,8 @@ export function unsupported(what: string, param: string): ProviderFailure {
 }
 
 /**
- * Returns the failure of an unusable image. Clients detect it by its code and the end of `param`.
+ * Returns the failure of an unusable image. Clients detect it by its code and by the end of
+ * `param`.
  */
 export function badImage(message: string, at: string): ProviderFailure {
   return { kind: "refused", reason: "image", message, param: at, code: "invalid_value" };

@@ -15,7 +15,7 @@ const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;
 export const MODEL_CHARACTERS_MAX = 256;
 const nonempty = z.string().check(z.minLength(1));
-/** An object forwarded unchanged. A zod copy would lose a property `__proto__`. */
+/** An object that is forwarded unchanged. A copy by zod would lose a property `__proto__`. */
 export const opaqueObject = z.custom<JsonObject>(isObject, "must be an object");
 
 const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
@@ -24,10 +24,11 @@ const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
 );
 
 /**
- * Messages of a chat request (openapi.yaml, ChatCompletionRequestMessage). Unknown fields are
- * dropped, because other hosts reject them. SDKs send responses back, so fields may be null.
+ * The messages of a chat request (openapi.yaml, ChatCompletionRequestMessage). Unknown fields are
+ * dropped, because other hosts reject them. Fields can be null, because SDKs send responses back as
+ * messages.
  */
-/** Anthropic's `cache_control`. `isMarked` reads it, and it never causes a 400. */
+/** Anthropic's `cache_control`. `isMarked` reads it. An invalid value is ignored. */
 const cache_control = z.optional(z.unknown());
 const textPart = z.object({
   type: z.literal("text"),
@@ -65,7 +66,7 @@ const assistantParts = z
   .check(z.minLength(1));
 const name = z.nullish(z.string().check(z.maxLength(256)));
 
-/** Some hosts need the tool's name with each result. */
+/** The name of a tool. Some hosts need it with each result. */
 export const calledName = nonempty.check(z.maxLength(256));
 
 const toolCall = z.discriminatedUnion("type", [
@@ -73,8 +74,8 @@ const toolCall = z.discriminatedUnion("type", [
     id: nonempty,
     type: z.literal("function"),
     function: z.object({ name: calledName, arguments: z.string() }),
-    // Google's thought signature (ai.google.dev, OpenAI compatibility). Without it, the next turn
-    // fails.
+    // Google's thought signature (ai.google.dev, OpenAI compatibility). If a client doesn't send it
+    // back, the next turn fails.
     extra_content: z.nullish(opaqueObject),
   }),
   z.object({
@@ -164,8 +165,8 @@ const count = z.optional(z.int().check(z.minimum(1)));
 const penalty = between(-2, 2);
 
 /**
- * OpenAI's `prompt_cache_options`. Cache warming is rejected. Other options are dropped, because
- * longer caching has another price.
+ * OpenAI's `prompt_cache_options`. Cache warming is rejected. All other options are dropped,
+ * because longer caching has another price.
  */
 export const promptCacheOptions = z.looseObject({
   prewarm: z.nullish(z.literal(false, { error: "must be false" })),
@@ -181,7 +182,7 @@ export const REASONING_EFFORTS = [
   "xhigh",
   "max",
 ] as const;
-/** Fields with a charge that we don't price are rejected, never silently dropped. */
+/** A field whose charge has no price here. It is rejected instead of silently dropped. */
 const unpriced = z.optional(z.never({ error: "is not supported" }));
 export const chatBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
@@ -226,7 +227,7 @@ export const chatBody = z.looseObject({
 
 export type ChatBody = z.infer<typeof chatBody>;
 
-/** Parses the body of POST /v1/chat/completions. Returns 400 with `param` if invalid. */
+/** Parses the body of POST /v1/chat/completions. Returns 400 with `param` if it is invalid. */
 export function parseChatRequest(value: object): Result<ChatBody> {
   if (!("messages" in value) && "input" in value) {
     return invalid(
@@ -258,7 +259,7 @@ export function requestedCap({ max_tokens, max_completion_tokens }: ChatBody): n
   return cap === Infinity ? null : cap;
 }
 
-/** Drops top-level nulls. Copies only own keys, so `__proto__` stays a plain key. */
+/** Drops fields that are null. Copies with fromEntries, so that `__proto__` stays a plain field. */
 export function withoutNulls(value: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
@@ -303,7 +304,7 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 ]);
 
 /**
- * Reports whether a body is a plain text chat, which needs no schema validation. Nine of ten
+ * Reports whether a body is a plain text chat, which needs no validation by a schema. Nine of ten
  * requests are.
  */
 export function isPlainChat(body: object): boolean {

@@ -3,13 +3,12 @@ import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
 /**
- * For each field of a chat request, the paths that it can have in a protocol's body. Dots descend.
+ * For each field of a chat request, the paths (with dots) that it can have in a protocol's body.
  */
 export type FieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Fields whose omission isn't reported: the adapter sets or rejects them, or their values have no
- * effect.
+ * Fields that aren't reported as dropped: the adapter sets or rejects them, or they have no effect.
  */
 const NO_LOSS: ReadonlySet<string> = new Set([
   "encoding_format",

@@ -39,8 +39,8 @@ type Slices = {
 };
 
 /**
- * Splits an embeddings call into requests of `size` texts, a few at a time, and joins the results.
- * Usage is null if any is missing.
+ * Splits an embeddings call into requests of `size` texts, sends a few at a time, and joins the
+ * results. Usage is null if that of any request is missing.
  */
 export async function inBatches(
   call: EmbeddingsCall,
@@ -78,8 +78,8 @@ async function answersOf(
   const answers = await mapConcurrently(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswer();
     let answer = await send(slice);
-    // A single slice isn't retried here, because the caller retries the whole call, possibly on
-    // another route.
+    // If there is only one request, it isn't retried here, because the caller retries the whole
+    // call, possibly on another route.
     if (slices.length > 1 && isWorthAgain(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += valuesIn(answer.body);
@@ -97,7 +97,7 @@ function withDone(failure: ProviderFailure, answers: readonly ProviderResult[]):
   return withUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), text: "" });
 }
 
-/** Returns the number of values in all vectors. 16 characters of base64 have three. */
+/** Returns the number of values in all vectors. 16 characters of base64 are three values. */
 function valuesIn(body: JsonObject): number {
   let values = 0;
   for (const { embedding } of body["data"] as readonly JsonObject[]) {
@@ -112,7 +112,7 @@ function isWorthAgain(answer: ProviderResult, { signal }: EmbeddingsCall): boole
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }
 
-/** Returns an embedding list in order. Missing usage is estimated. */
+/** Returns an embedding list in the order of the input. Missing usage is estimated. */
 export function embeddingList(
   vectors: readonly unknown[],
   reported: Usage | null,

@@ -67,7 +67,7 @@ export function embeddingNeeds(body: EmbeddingsBody): readonly Need[] {
   return [many, needOf("dimensions", "dimensions", "change its dimensions")];
 }
 
-/** Returns the number of vectors: one for a text or token array, else one per item. */
+/** Returns the number of vectors: one for a text or a list of tokens, else one per item. */
 export function inputCount({ input }: EmbeddingsBody): number {
   return Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
 }

@@ -10,27 +10,26 @@ import type { CoreRequest } from "./kinds.ts";
 import type { Weights } from "./prompt-size.ts";
 
 /**
- * Converts between a client format and a core request, which has OpenAI's shape.
- * `paid-path.route.ts` handles money, keys and routes.
- *
- * To add an endpoint, add a file in `models/endpoints`, a row in its `endpoints.ts`, and a row in
- * test/fixtures/doors-table.ts, which the tests run for every endpoint.
+ * Converts between a client format and a core request, which has OpenAI's format.
+ * `paid-path.route.ts` handles money, keys and routes.  To add an endpoint, add a file in
+ * `models/endpoints`, a row in its `endpoints.ts`, and a row in test/fixtures/doors-table.ts, which
+ * the tests run for every endpoint.
  */
 export type EndpointAdapter = {
   readonly name: string;
   readonly path: `/v1/${string}`;
   /** Returns the format of errors at `path` and at all paths below it. Null means OpenAI's format. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
-  /** Set if clients that send no output cap expect the model's maximum (Codex). */
+  /** Set for Codex. If its requests have no output cap, they get the model's maximum. */
   readonly asksForAll?: true;
   readonly idPrefix: string;
   readonly takesForms?: true;
   /**
    * Parses a JSON object. Returns 400 with the endpoint's `param` if it is invalid. Never throws
-   * for client input.
+   * because of client input.
    */
   parse(body: object, at: EndpointContext, recalled?: RecallResult): Result<ParsedRequest>;
-  /** Returns the stored responses that `parse` needs, or null. Never throws. */
+  /** Returns the IDs of the stored responses that `parse` needs, or null. Never throws. */
   readonly names?: (body: object) => RecallRequest | null;
 };
 
@@ -38,7 +37,7 @@ export type EndpointAdapter = {
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
-  /** Whether a stream's last chunk has usage, also without `stream_options`. */
+  /** Whether the last chunk of a stream has usage even without `stream_options`. */
   readonly wantsUsage?: boolean;
 };
 
@@ -47,21 +46,21 @@ export type ParsedRequest = {
   /** The end user in the body. The header `x-end-user` is read elsewhere. */
   readonly user: string | null;
   readonly tags?: Tags;
-  /** The client's trace (`traceOf`), set by the paid path. */
+  /** The client's trace (`traceOf`), which the paid path sets. */
   readonly trace?: string | undefined;
   readonly dropped: readonly string[];
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**
-   * Returns the client's name of a chat field, or null if clients can't send it. Absent: the same
-   * name.
+   * Returns the name by which clients know a field of the core request. Returns null if they can't
+   * send it. If this function is absent, the name is the same.
    */
   readonly paramOf?: (coreParam: string) => string | null;
-  /** Returns a field's error code if clients depend on it; null means the default. */
+  /** Returns a field's error code if clients depend on it. Null means the default code. */
   readonly codeOf?: (param: string) => string | null;
   readonly preferences?: RoutePreferences | null;
   readonly fallbacks?: readonly ModelFallback[];
   readonly session?: string | null;
-  /** The writer must not keep the prompt in memory, because streams are long. */
+  /** Writes the response. It must not hold the prompt in memory, because streams are long. */
   readonly reply: ResponseWriter;
   readonly native: NativeRequest | null;
   readonly keep?: ConversationAddition;
@@ -76,17 +75,20 @@ export type ResponseWriter =
   | {
       readonly kind: "json";
       /**
-       * Returns the response body. `answer` has OpenAI's shape with our ID, model and usage. Must
-       * be pure except for random IDs, because it runs again if the charge is below the cost. An
-       * exception is a bug, and the response is charged.
+       * Returns the response body. `answer` has OpenAI's format, with our ID, model and usage. Must
+       * be pure except for random IDs, because it runs again if the charge is lower than the cost.
+       * An exception is a bug, and the response is still charged.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
-      /** Returns the response to store, or null if it failed. */
+      /** Returns the response to store, or null if the response failed. */
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
     }
   | {
       readonly kind: "stream";
-      /** Default: server-sent events. Other types can't contain comments. */
+      /**
+       * The content type of streams. If absent, it is server-sent events. Other types can't contain
+       * comments.
+       */
       readonly contentType?: string;
       stream(head: ResponseHead): StreamWriter;
     };
@@ -96,7 +98,7 @@ export type ResponseHead = {
   readonly model: string;
   /** Unix seconds. */
   readonly created: number;
-  /** An estimate of at least 1. */
+  /** An estimate, at least 1. */
   readonly promptTokens: number;
   readonly keeps: boolean;
 };
@@ -106,7 +108,10 @@ export type Receipt = ResponseHead & {
   readonly usage: Usage;
   readonly costMicro: number;
   readonly estimated: boolean;
-  /** OpenAI's reason (`stop`, `length`, ...) or the native one; null if incomplete. */
+  /**
+   * OpenAI's reason (`stop`, `length` and others) or the native one. Null if the response is
+   * incomplete.
+   */
   readonly finishReason: string | null;
   readonly capLoweredByMoney: boolean;
   /** Unix seconds. */
@@ -115,11 +120,11 @@ export type Receipt = ResponseHead & {
 
 export type Written = string | Uint8Array;
 
-/** Writes one stream. Each method returns complete events to send now, or "". */
+/** Writes one stream. Each method returns complete events to send immediately, or "". */
 export type StreamWriter = {
-  /** The keep-alive to send after KEEP_ALIVE_MS without output. It may change. */
+  /** The event to send after KEEP_ALIVE_MS without output. It can change during the stream. */
   readonly ping: string;
-  /** `usage` is the usage so far, without output. */
+  /** Returns the first events. `usage` is the usage so far, without output. */
   begin(usage: Usage | null): string;
   chunk(chunk: Chunk): string;
   native?(event: JsonObject): string;
@@ -127,27 +132,33 @@ export type StreamWriter = {
   audio?(bytes: Uint8Array): Written;
   /**
    * Writes the last chunk again with another text, in choice (or native block) `index`. `json` is a
-   * JSON literal, copied unparsed.
+   * JSON string, which is copied without parsing.
    */
   text(index: number, json: string): string;
-  /** Called after the charge. No earlier event may show completion. */
+  /** Returns the last events, after the charge. No earlier event may look like the end. */
   end(receipt: Receipt): Written;
-  /** `receipt` is null without a charge. Null breaks off the connection. */
+  /**
+   * Returns the events of a failure. `receipt` is null if nothing is charged. If this returns null,
+   * the connection is broken off.
+   */
   fail(failure: Failure, receipt: Receipt | null): string | null;
   kept?(receipt: Receipt): JsonObject | null;
 };
 
-/** A request in the endpoint's own protocol. Its response gets our ID and model. */
+/** A request in a provider's own protocol. Its response gets our ID and model. */
 export type NativeRequest = NativeBody & {
   readonly wire: NativeProtocol;
   readonly dropped: readonly string[];
   readonly reply: ResponseWriter;
-  /** Images, documents and known tools, which aren't sized by their text. */
+  /** The sizes of images, documents and known tools, which don't depend on their text. */
   readonly weights: Weights;
-  /** Minimum output tokens that the host accepts; 0 for none. */
+  /** Minimum output tokens that the host accepts. 0 if there is no minimum. */
   readonly outputLeast: number;
-  /** Whether the prompt may be cached for an hour, at another price. */
+  /** Whether the request can cache the prompt for an hour, at another price. */
   readonly hourCache: boolean;
-  /** A field that can't be converted to a chat request and requires a native route. */
+  /**
+   * A field that can't be converted to a chat request. The request therefore needs a route with
+   * this protocol.
+   */
   readonly only: { readonly param: string; readonly message: string } | null;
 };

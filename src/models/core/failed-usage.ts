@@ -6,7 +6,7 @@ import { isRequestCaused } from "./provider.ts";
 import type { ProviderFailure, StreamEvent } from "./provider.ts";
 import type { Chunk, Completion } from "./chunk.ts";
 
-/** Adds the usage so far to a failure that the request may have caused. */
+/** Adds the usage so far to a failure, if the request may have caused the failure. */
 export function withUsage(
   failure: ProviderFailure,
   { usage, text }: { readonly usage: Usage | null; readonly text: string },
@@ -16,7 +16,10 @@ export function withUsage(
   return { ...failure, spent: { usage, output } };
 }
 
-/** Returns the final events of a failed stream, with usage if the request may have caused it. */
+/**
+ * Returns the last events of a failed stream. They include usage if the request may have caused the
+ * failure.
+ */
 export function failureEvents(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
   const error: StreamEvent = { kind: "error", failure };
   return usage === null || !isRequestCaused(failure) ? [error] : [{ kind: "usage", usage }, error];
@@ -24,7 +27,7 @@ export function failureEvents(failure: ProviderFailure, usage: Usage | null = nu
 
 /**
  * Returns the failure of an event larger than `bytesMax`. It counts as caused by the request,
- * because other hosts would fail too.
+ * because it would fail at other hosts too.
  */
 export function eventTooLarge(bytesMax: number): ProviderFailure {
   return {
@@ -35,7 +38,7 @@ export function eventTooLarge(bytesMax: number): ProviderFailure {
   };
 }
 
-/** Adds the usage of a stream's first events to a failure among them. */
+/** If a stream's first events contain a failure, adds their usage to it. */
 export function withUsageIn(
   failure: ProviderFailure,
   events: readonly StreamEvent[],

@@ -38,7 +38,7 @@ export abstract class FrameReader {
     return this.#accept(events, wasFinished);
   }
 
-  /** Returns the last events of a body. `foreign`: its lines outside frames. */
+  /** Returns the last events of a body. `foreign` is its text outside of frames. */
   endOfFile(foreign = ""): StreamEvent[] {
     if (this.#ended) return [];
     const events = this.#accept(this.atEnd(foreign), this.isFinished);
@@ -47,7 +47,9 @@ export abstract class FrameReader {
     return this.#hasUnreadable ? [...events, ...this.fail(retry("bad_event"))] : events;
   }
 
-  /** Ends a stream that can't be read further. It is a failure unless every choice has finished. */
+  /**
+   * Ends a stream that can't be read further. This is a failure unless every choice has finished.
+   */
   fail(failure: ProviderFailure): StreamEvent[] {
     if (this.#ended) return [];
     return this.#accept(this.isFinished ? [END] : failureEvents(failure), false);
@@ -57,7 +59,7 @@ export abstract class FrameReader {
 
   protected abstract frame(raw: JsonObject, name: string, data: string): StreamEvent[];
 
-  /** Returns the event of a frame that repeats the previous one with another text, else null. */
+  /** Returns the event of a frame that equals the previous one except for its text, else null. */
   protected repeatedText(_data: string, _name: string): StreamEvent | null {
     return null;
   }

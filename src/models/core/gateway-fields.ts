@@ -12,13 +12,13 @@ import {
 import type { ModelFallback, RoutePreferences, RouteSort } from "./routing-preferences.ts";
 
 /**
- * Body fields of the gateway itself, in the formats of OpenRouter and Vercel. They are never
+ * Body fields for the gateway itself, in the formats of OpenRouter and Vercel. They are never
  * forwarded.
  */
 export const gatewayFields = z.object({
   /**
-   * OpenRouter's old field to request usage. Only streams of OpenAI endpoints omit usage by
-   * default.
+   * OpenRouter's old field that requests usage. By default, only streams of OpenAI endpoints omit
+   * usage.
    */
   usage: z.nullish(z.looseObject({ include: z.nullish(z.boolean()) })),
   session_id: z.nullish(z.string().check(z.maxLength(256))),
@@ -31,7 +31,7 @@ type Fields = z.infer<typeof gatewayFields>;
 
 export type GatewayFields = {
   readonly wantsUsage: boolean;
-  /** OpenRouter's session. Requests of one session prefer the same route. */
+  /** OpenRouter's session. Requests of one session use the same route if possible. */
   readonly session: string | null;
   readonly preferences: RoutePreferences | null;
   readonly fallbacks: readonly ModelFallback[];
@@ -50,8 +50,8 @@ const NONE: GatewayFields = {
 };
 
 /**
- * Splits a body into the gateway's fields and the rest. `model` defaults to the first of `models`.
- * Returns 400 with `param` for an invalid field.
+ * Separates the gateway's fields from the rest of a body. `model` defaults to the first of
+ * `models`. Returns 400 with `param` for an invalid field.
  */
 export function takeGatewayFields(body: object): Result<Taken> {
   const { model: named }: { readonly model?: unknown } = body;
@@ -90,7 +90,7 @@ function fallbacksOf(fields: Fields): ModelFallback[] {
   });
 }
 
-/** Reports whether `param` is a gateway field, named alike on every endpoint. */
+/** Reports whether `param` is a gateway field. These have the same name on every endpoint. */
 export function isGatewayParam(param: string): boolean {
   return NAMES.includes(/^\w+/.exec(param)?.[0] ?? "");
 }
@@ -107,8 +107,8 @@ function withoutEffect({ provider, providerOptions }: Fields): string[] {
 }
 
 /**
- * Reports whether a client is one of OpenRouter's own, which always reads usage from a stream and a
- * number as an error's code.
+ * Reports whether a client is one of OpenRouter's own. They read usage from each stream and expect
+ * a number as error code.
  */
 export function isOpenRouterClient(at: { header(name: string): string | undefined }): boolean {
   return /\bopenrouter\b/i.test(at.header("user-agent") ?? "");

@@ -1,6 +1,6 @@
-/** Bytes per read. More may follow a full read. */
+/** Bytes per read. After a full read, more can follow. */
 export const READ_BYTES = 4 * 1024;
-/** Bytes buffered ahead of the reader before the upstream is slowed. */
+/** Bytes to buffer ahead of the reader. Then the upstream has to wait. */
 export const AHEAD_BYTES = 16 * 1024;
 
 type Filled = { readonly done: boolean; readonly value?: Uint8Array | undefined };
@@ -14,10 +14,10 @@ declare const IdentityTransformStream: new () => {
 };
 
 export type ByteSource = {
-  /** Waits for data. Returns null at the end; rejects when the connection breaks. */
+  /** Waits for data. Returns null at the end. Rejects when the connection breaks. */
   read(): Promise<Uint8Array | null>;
   /**
-   * Lets the runtime buffer data. Calls `wake` when the body ends, breaks or the buffer is full.
+   * Lets the runtime buffer data. Calls `wake` when the body ends or breaks, or the buffer is full.
    * Returns false if there is nothing to wait for.
    */
   gather(wake: () => void): boolean;
@@ -25,9 +25,9 @@ export type ByteSource = {
 };
 
 /**
- * A response body that the runtime can buffer. It is split into two streams, and one is drained
- * unread, so that one read of the other gets all data. A direct read of many bytes would stall the
- * other stream.
+ * A response body that the runtime can buffer. The body is split into two streams. One is
+ * discarded, so that one read of the other gets all data. A direct read of many bytes would stall
+ * the other stream.
  */
 export class GatheringBody implements ByteSource {
   #body: ReadableStream<Uint8Array>;
@@ -58,7 +58,7 @@ export class GatheringBody implements ByteSource {
     return true;
   }
 
-  /** Never rejects; readers receive errors. */
+  /** Fills the buffer. Never rejects, because readers get the errors. */
   async #fill(drain: Drain): Promise<void> {
     this.#isDraining = true;
     try {

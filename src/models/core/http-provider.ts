@@ -26,20 +26,20 @@ import type {
 export type StreamReader = {
   push(bytes: Uint8Array): StreamEvent[];
   flush(): StreamEvent[];
-  /** Set after an `end` or `error` event. Nothing is read afterwards. */
+  /** Whether there was an `end` or `error` event. Nothing is read after it. */
   readonly ended: boolean;
 };
 
-/** Handles one kind of request. Never throws for a provider's fault. */
+/** Handles one kind of request. Never throws because of a provider's fault. */
 export type Handler<Call extends ProviderCall> = {
   /**
-   * Converts and sends the request. Returns a failure if unsupported. Throws if the signal fires,
-   * or for a bug.
+   * Converts and sends the request. Returns a failure if the request isn't supported. Throws if the
+   * signal fires, or because of a bug.
    */
   ask(call: Call): Promise<Response | ProviderFailure>;
-  /** Converts the JSON of a 2xx, or returns null. */
+  /** Converts the JSON of a 2xx response. Returns null if it is invalid. */
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
-  /** Returns the reader of every response, also of JSON, that passes it on as it arrives. */
+  /** Returns a reader that passes each response on as it arrives, also JSON. */
   pieces?(call: Call, headers: Headers): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(call: Call): StreamReader | undefined;
@@ -108,7 +108,7 @@ type Post = {
   readonly body: OutgoingBody | OutgoingForm;
 };
 
-/** Sends a request without following redirects, until the signal fires. */
+/** Sends a request without following redirects. The signal cancels it. */
 export async function post(
   call: ProviderCall,
   { url, headers, body }: Post,
@@ -179,7 +179,7 @@ async function streamed<Call extends ProviderCall>(
   return { kind: "stream", events: eventStream(response.body, reader, call.paceMs) };
 }
 
-/** Some hosts ignore `stream`. Their complete response becomes a stream. */
+/** Converts a complete response to a stream, because some hosts ignore `stream`. */
 function playedWhole(
   { events }: Pick<Handler<never>, "events">,
   whole: ProviderResult,
@@ -223,7 +223,7 @@ function converted<Call extends ProviderCall>(
 }
 
 /**
- * Returns the failure of a bug of ours. It doesn't count against the route, but the output is
+ * Returns the failure of a bug of ours. It doesn't count against the route, and the output is
  * charged.
  */
 function bugOf(error: unknown): ProviderFailure {
@@ -234,8 +234,8 @@ function bugOf(error: unknown): ProviderFailure {
 const BUG = { kind: "retry", reason: "exception", fault: "request" } as const;
 
 /**
- * Returns a body's events: per network chunk until the first output, then once per `paceMs`; null
- * at the end.
+ * Returns the events of a body: of each network chunk until the first output, then once per
+ * `paceMs`. Returns null at the end.
  */
 export function eventStream(
   body: ReadableStream<Uint8Array>,
@@ -261,14 +261,14 @@ export function eventStream(
     if (bytes === null) done = true;
     const events = read(bytes);
     if (stream.ended && !done) {
-      // Data after the end is discarded. Reading to the end of the file frees the connection.
+      // Data after the end is discarded. Reading until the body ends frees the connection.
       done = true;
       reader.finish();
     }
     if (reader.paceMs !== paceMs && events.some(saysSomething)) reader.paceMs = paceMs;
     return done && events.length === 0 ? null : events;
   };
-  // Not an async function, which would add a microtask per await and chunk.
+  // This isn't an async function, because that would add a microtask for each await and chunk.
   const next = (): Promise<readonly StreamEvent[] | null> =>
     done ? Promise.resolve(null) : reader.next().then(eventsOf);
   return { next, cancel };

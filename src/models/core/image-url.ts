@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 
-/** An image, inline or by URL, or a PDF if supported. */
+/** An image as bytes or a URL, or a PDF if the provider supports it. */
 export type Image =
   | { readonly mediaType: string; readonly base64: string }
   | { readonly url: string };
@@ -8,7 +8,7 @@ export type Image =
 const HEAD_MAX = 256;
 const URL_MAX = 2048;
 
-/** Parses a data URL (RFC 2397) as browsers and SDKs write it. */
+/** Parses a data URL (RFC 2397) in the forms that browsers and SDKs write. */
 export function imageOf(url: string): Image {
   const head = url.slice(0, url.slice(0, HEAD_MAX).indexOf(",") + 1);
   const match = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;,]+)*;base64,$/i.exec(head);
@@ -16,12 +16,12 @@ export function imageOf(url: string): Image {
   return { mediaType: (match[1] ?? "").toLowerCase(), base64: url.slice(head.length) };
 }
 
-/** Reports whether a URL contains an image's bytes, which aren't sized as text. */
+/** Reports whether a URL contains an image's bytes. They don't count as text of the prompt. */
 export function isInlineImage(url: string): boolean {
   return "base64" in imageOf(url);
 }
 
-/** An image's URL. Only a data URL may be long, because all other text is counted. */
+/** The URL of an image. Only a data URL can be long, because all other text counts. */
 export const imageUrl = z
   .string()
   .check(

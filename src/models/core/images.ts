@@ -54,14 +54,14 @@ export function pixelsOf({ size = "auto" }: Pick<ImageBody, "size">): Pixels | n
   return { width, height };
 }
 
-/** Maximum output tokens of an image by quality. `large`: above 2560x1440 pixels. */
+/** Maximum output tokens of an image by quality. `large` is above 2560x1440 pixels. */
 type Tokens = { readonly [Quality in string]?: readonly [small: number, large: number] };
 
 type Family = {
   readonly models: RegExp;
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: Pixels) => boolean;
-  /** Maximum output tokens of an image. Absent: GEMINI_OUTPUT_MAX per request. */
+  /** Maximum output tokens of an image. If absent, GEMINI_OUTPUT_MAX applies to each request. */
   readonly tokens?: Tokens;
 };
 
@@ -110,18 +110,18 @@ export function ratioOf({ width, height }: Pixels): string | null {
 }
 
 /**
- * Percentage of the published tokens to hold, because some square sizes use more, and models add
+ * Percentage of the published tokens to hold, because some square sizes use more and models add
  * some.
  */
 const RESERVE_PERCENT = 150;
 const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;
-/** The output cap of each Gemini request, which limits reasoning, drafts and images together. */
+/** The output cap of each request to Gemini. It limits reasoning, drafts and images together. */
 export const GEMINI_OUTPUT_MAX = 16_384;
 
 /**
- * Output tokens of an image by size: a reseller's price of the size divided by the price per token,
- * as of 2026-11-20.
+ * Output tokens of an image by size: a reseller's price for the size divided by the price per
+ * token, read on 2026-11-20.
  */
 const GPT_2_5: Tokens = {
   low: [205, 371],
@@ -131,7 +131,7 @@ const GPT_2_5: Tokens = {
   max: [7_370, 13_342],
 };
 const GPT_2: Tokens = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 13_367] };
-/** Counts for other models. With the reserve, `low` covers the 408 tokens of gpt-image-1. */
+/** Counts for other models. With RESERVE_PERCENT, `low` covers the 408 tokens of gpt-image-1. */
 const GPT_ANY: Tokens = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 
 const FAMILIES: readonly Family[] = [
@@ -152,7 +152,7 @@ function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family {
   return FAMILIES.find(({ models }) => models.test(upstreamId)) ?? ANY;
 }
 
-/** Generation of images. Each image counts, and some models also bill its tokens. */
+/** Image generation. Each image counts, and some models also bill its tokens. */
 export const IMAGES: InputKindOf<ImageBody, "image" | "image_token" | "text_token"> = {
   size: (body, model) => {
     const tally = new PromptTally(model);

@@ -16,7 +16,7 @@ export type InlinePart =
   | { readonly kind: "image"; readonly image: InlineImage };
 type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly InlinePart[] };
 
-/** A conversation whose images are inline and of four types. */
+/** A conversation in which all images are bytes of one of four types. */
 export type InlineConversation = {
   readonly system: readonly string[];
   readonly turns: readonly InlineTurn[];
@@ -26,15 +26,15 @@ export type InlineConversation = {
 const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
 const ALL_BYTES_MAX = 20 * 1024 * 1024;
 /**
- * A downloaded byte's memory relative to a body byte's. Bodies are in memory about four times,
- * downloads 1.5 times (12 images of 9.9 MB: 182 MB).
+ * The memory that a downloaded byte counts as, relative to a byte of a body. A body is in memory
+ * about four times, a download 1.5 times (12 images of 9.9 MB: 182 MB).
  */
 const ROOM_PER_BYTE = 0.4;
 const DOWNLOADS_MAX = 64;
 const AT_ONCE = 4;
 const REDIRECTS_MAX = 3;
 const DOWNLOAD_MS = 10_000;
-/** The client chooses the servers, so all downloads together have a limit. */
+/** The time limit of all downloads together, because the client chooses the servers. */
 const ALL_DOWNLOADS_MS = 20_000;
 
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
@@ -48,8 +48,8 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
 type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 
 /**
- * Returns the conversation with inline images. A failed download fails the request. Throws only if
- * the signal fires.
+ * Returns the conversation with downloaded images. If a download fails, the request fails. Throws
+ * only if the signal fires.
  */
 export async function withInlineImages(
   { system, turns }: Conversation,
@@ -115,7 +115,7 @@ async function allOf(
   const urls = [...places.keys()];
   if (urls.length === 0) return images;
   if (urls.length > DOWNLOADS_MAX) return refused(`more than ${DOWNLOADS_MAX} addresses`);
-  // Checks all URLs before fetching any.
+  // All URLs are checked before the first download.
   const wrong = urls.find((url) => typeof publicAddress(url) === "string");
   if (wrong !== undefined) return refused(NO_ADDRESS, places.get(wrong));
   onDownload?.();

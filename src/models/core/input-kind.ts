@@ -11,10 +11,10 @@ import type { Need } from "./route-needs.ts";
 
 /** A kind of request without output tokens. */
 export type InputKindOf<Body, U extends CountedUnit = never> = {
-  /** Returns the request's size for the hold, with a maximum for each counted unit. */
+  /** Returns the request's size for the hold, with the maximum of each billed unit. */
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;
   needs(body: Body, model: Model): readonly Need[];
-  /** Advice and field for the error of a response that is too large. */
+  /** The advice and the field for the error that a response is too large. */
   readonly smaller: { readonly advice: string; readonly param: string };
 };
 
@@ -25,7 +25,7 @@ type UnitsOf<U extends CountedUnit> = [U] extends [never]
 export type ParsedInput<Body> = { readonly body: Body; readonly user: string | null };
 
 /**
- * Parses a body and takes its end user out. `null` means absent. Returns 400 with `param` for an
+ * Parses a body and separates its end user. `null` means absent. Returns 400 with `param` for an
  * invalid or unknown field.
  */
 export function parseInput<S extends FieldsSchema & z.ZodMiniType<{ user?: string | undefined }>>(

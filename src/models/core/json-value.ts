@@ -1,15 +1,18 @@
 import { parseJson } from "../../shared/exact-json.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
-/** An object with named fields to read. */
+/** An object whose named fields can be read as `unknown`. */
 export type KnownFields<Name extends string> = { readonly [N in Name]?: unknown };
 
-/** Parses a JSON object, or returns null. Serializing it again keeps digits and key order. */
+/**
+ * Parses a JSON object, or returns null. When it is serialized again, the digits of numbers and the
+ * order of keys stay the same.
+ */
 export function parseObject(text: string | null): JsonObject | null {
   return parseObjectBy(parseJson, text);
 }
 
-/** Parses a JSON object that is never forwarded. */
+/** Parses a JSON object that is never forwarded, or returns null. */
 export function parsePlainObject(text: string | null): JsonObject | null {
   return parseObjectBy(JSON.parse, text);
 }
@@ -42,7 +45,7 @@ export function isTyped<T extends KnownFields<"type">>(
   return typeof value.type === "string" && value.type !== "";
 }
 
-/** Reports whether a value has at most `levels` levels. Deep values can't be serialized. */
+/** Reports whether a value has at most `levels` levels. Deeper values can't be serialized. */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return true;
   return levels > 0 && Object.values(value).every((part) => isShallow(part, levels - 1));

@@ -27,7 +27,7 @@ type Bodies = {
   readonly ocr: OcrBody;
 };
 
-/** The size and route needs of a request, for each kind without output tokens. */
+/** For each kind without output tokens, the size and the needs of a request. */
 export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], UnitOf<K>> } = {
   embeddings: EMBEDDINGS,
   rerank: RERANK,
@@ -38,9 +38,12 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], Un
   ocr: OCR,
 };
 
-/** A validated request in OpenAI's shape, with extra fields for other formats. */
+/** A validated request in OpenAI's format, with extra fields for other formats. */
 export type CoreRequest = ChatRequest | InputRequest;
-/** `apart`: each message is a separate prompt with the same settings; never streamed. */
+/**
+ * A chat request. `apart`: each message is a separate prompt with the same settings. Never
+ * streamed.
+ */
 export type ChatRequest = {
   readonly kind: "chat";
   readonly body: ChatBody;

@@ -12,8 +12,8 @@ import type { PaymentDeps } from "./payment-deps.ts";
 const CARD_ORGANIZATIONS_MAX = 3;
 
 /**
- * Credits a payment to the wallet, with retries until the wallet confirms. The payment's reference
- * prevents a second credit.
+ * Credits a payment to the wallet and retries until the wallet confirms. The wallet credits each
+ * payment reference only once.
  */
 export const creditStep: RunStep = async (deps, purchase) => {
   const { rows } = deps;
@@ -72,8 +72,8 @@ async function lookAtCard({ rows, stripe, book }: PaymentDeps, payment: Payment)
 }
 
 /**
- * Reads a payment's refunds from Stripe and sends the total to the wallet. The number of each read
- * is stored before it, so that an older read never replaces a newer one. Returns false to retry.
+ * Reads a payment's refunds from Stripe and sends the total to the wallet. Stores a number before
+ * each read, so that an older read never replaces a newer one. Returns false if it must be retried.
  */
 export async function syncRefunds(deps: PaymentDeps, paymentId: string): Promise<boolean> {
   const { rows, stripe, wallet } = deps;
@@ -98,7 +98,7 @@ export async function syncRefunds(deps: PaymentDeps, paymentId: string): Promise
   return true;
 }
 
-/** Sends all payments and refunds to a rebuilt wallet, which ignores those that it has. */
+/** Sends all payments and refunds to a rebuilt wallet, which ignores those that it already has. */
 export async function replayPayments(deps: PaymentDeps, madeAt: number): Promise<boolean> {
   const { rows, wallet } = deps;
   for (const payment of rows.payments()) {

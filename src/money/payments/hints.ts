@@ -20,8 +20,8 @@ type Looking = {
 };
 
 /**
- * Reads from Stripe the objects that a hint (the IDs in a webhook event) names, because hints
- * aren't trusted. Returns false to retry.
+ * Reads the objects that a hint names from Stripe. A hint has only the IDs of a webhook event,
+ * because events aren't trusted. Returns false if it must be retried.
  */
 export async function processHint(
   deps: PaymentDeps,
@@ -54,7 +54,7 @@ const unread = (answer: StripeAnswer): "none" | "unsure" =>
 
 async function lookAtPurchase(looking: Looking, found: Found): Promise<boolean> {
   if (typeof found === "string") return found === "none";
-  await looking.lookAt(found.id); // its row stores the remaining work
+  await looking.lookAt(found.id);
   return true;
 }
 
@@ -108,8 +108,8 @@ function named(
 }
 
 /**
- * Stores an invoice's or session's ID if Stripe's response to its creation was lost. A checkout
- * purchase needs only its session.
+ * Stores the ID of an invoice or session if Stripe's response to its creation was lost. For a
+ * checkout, only the session's ID is needed.
  */
 function adopt(
   deps: PaymentDeps,

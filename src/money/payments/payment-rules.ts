@@ -14,7 +14,7 @@ export type Captured = {
 
 /**
  * Returns the credits for a payment: the requested amount or, if lower, the total without tax. If
- * only a share of the total was received, returns this share, rounded down.
+ * only part of the total was received, returns the same part of the credits, rounded down.
  */
 export function netOf(askedMicro: Micros, captured: Captured): Micros {
   const { receivedCents, totalCents, taxCents } = captured;
@@ -27,8 +27,8 @@ export function netOf(askedMicro: Micros, captured: Captured): Micros {
 }
 
 /**
- * Returns the tax in a payment. If only a share of the total was received, returns this share,
- * rounded down.
+ * Returns the tax in a payment. If only part of the total was received, returns the same part of
+ * the tax, rounded down.
  */
 export function taxOf({ receivedCents, totalCents, taxCents }: Captured): Micros {
   if (totalCents <= 0) return micros(0);
@@ -59,8 +59,8 @@ const WITHDRAWN = new Set([
 const REFUND_GONE = new Set(["failed", "canceled"]);
 
 /**
- * Returns the cents of a payment that were refunded or lost in disputes. `isUnknown`: a dispute has
- * an unknown status, which counts as lost.
+ * Returns the cents of a payment that were refunded or lost in disputes. `isUnknown` is set if a
+ * dispute has an unknown status, which counts as lost.
  */
 export function refundedCents(
   totalCents: number,
@@ -83,8 +83,8 @@ export function refundedCents(
 function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): number {
   if (INQUIRY.has(status)) return 0;
   if (status !== "won") return amount;
-  // Balance transactions are in the account's currency, unlike the dispute, so only their ratio
-  // counts.
+  // Balance transactions use the account's currency, but the dispute uses the payment's. Only the
+  // ratio counts.
   const whole = -(moved.find((one) => one.amount < 0)?.amount ?? 0);
   const away = -moved.reduce((sum, one) => sum + one.amount, 0);
   if (whole <= 0 || away <= 0) return 0;
@@ -107,7 +107,7 @@ const HARD = new Set(
 );
 const HARD_ADVICE = new Set(["do_not_try_again", "confirm_card_data"]);
 
-/** Why a charge was declined. `isHard`: the card must not be charged again. */
+/** The reason for a declined charge. `isHard`: the card must not be charged again. */
 type Decline = { readonly error: PurchaseError; readonly isHard: boolean };
 
 /** Errors by decline code of Stripe or the bank. All other codes mean `card_declined`. */
@@ -121,12 +121,13 @@ const ERRORS: Readonly<Record<string, PurchaseError>> = {
 };
 
 /**
- * Returns why a charge was declined. After an unknown code, the card can be charged again later.
+ * Returns the reason for a declined charge. After an unknown code, the card can be charged again
+ * later.
  */
 export function declineOf(refusal: StripeRefusal): Decline {
   const why = refusal.decline_code ?? refusal.code ?? "";
   const error = ERRORS[why] ?? "card_declined";
-  // Without the bank's code, the charge was blocked before it reached the bank.
+  // Without the bank's code, Stripe blocked the charge before it reached the bank.
   const isBlocked = why === "card_declined";
   const isHard = isBlocked || HARD.has(why) || HARD_ADVICE.has(refusal.advice_code ?? "");
   return { error, isHard: isHard || error === "address_incomplete" };

@@ -34,7 +34,7 @@ const FIRST =
   "event_id TEXT PRIMARY KEY NOT NULL," +
   "record TEXT NOT NULL CHECK (json_valid(record))" +
   ") STRICT, WITHOUT ROWID;" +
-  "CREATE TABLE heard (" + // processed hints, only to avoid repeated work
+  "CREATE TABLE heard (" + // processed hints, so that they aren't processed again
   "event_id TEXT PRIMARY KEY NOT NULL," +
   "at INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;" +

@@ -115,7 +115,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
         return refuse({ kind: "conflict", message, param: null, code: "no_purchases" });
       }
       const params = portalParams(customer.id, buyer.returnUrl);
-      const key = `portal:${crypto.randomUUID()}`; // unique per click; moves no money
+      const key = `portal:${crypto.randomUUID()}`; // each click makes a new link, and no money moves
       const answer = await deps.stripe.ask(post("/v1/billing_portal/sessions", params, key));
       const made = bodyOf(answer, portalSchema);
       if (made !== null) return success({ url: made.url });

@@ -11,7 +11,7 @@ import type { PaymentDeps } from "./payment-deps.ts";
 
 type Change = Partial<Purchase>;
 
-/** Ms to wait after a customer's deadline, because Stripe's clock may be behind. */
+/** Ms to wait after a customer's deadline, because Stripe's clock may be slow. */
 const GRACE_MS = 60_000;
 
 export function storePurchase(
@@ -34,7 +34,10 @@ export function moveTo(
   return storePurchase(deps, purchase, { ...started, ...change });
 }
 
-/** Schedules a retry of a purchase's current step after a pause, because its result is unknown. */
+/**
+ * Schedules a retry of a purchase's current step after a pause, because the result of the step is
+ * unknown.
+ */
 export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: StripeAnswer): Purchase {
   const tries = purchase.tries + 1;
   if (answer?.kind === "unsure" && (answer.status === 401 || answer.status === 403)) {

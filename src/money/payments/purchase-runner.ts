@@ -68,8 +68,8 @@ export function newPurchase(
 }
 
 /**
- * Failed tries of a hint (the IDs of a Stripe event) until it is reported, after about an hour, and
- * again each day.
+ * Failed tries after which a hint (the IDs of a Stripe event) is reported: first after about an
+ * hour, then each day.
  */
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;

@@ -9,8 +9,8 @@ import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf } from "../../shared/money.ts";
 
 /**
- * The messages for customers. They never quote Stripe, and don't distinguish lost, stolen and
- * declined cards.
+ * The messages for customers. They don't contain Stripe's text, and don't distinguish lost, stolen
+ * and declined cards.
  */
 const ERRORS: Readonly<Record<PurchaseError, string>> = {
   card_declined: "The card was declined. Use another card, or ask your bank.",

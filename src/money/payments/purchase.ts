@@ -45,7 +45,7 @@ export type Purchase = {
   readonly step: Step | null;
   readonly sent: Sent | null;
   readonly tries: number;
-  /** Number of restarts, each with a new idempotency key. */
+  /** Number of times that a step was restarted with a new idempotency key. */
   readonly anew: number;
   /** Time of the next step (Unix ms); null while the purchase waits for a Stripe event. */
   readonly nextAt: number | null;
@@ -93,12 +93,12 @@ export type PaymentsHead = {
   readonly customers: number;
   readonly card: (Card & { readonly paymentMethod: string }) | null;
   readonly reading: number;
-  /** Creation time of the wallet that got all payments. A rebuilt wallet has another time. */
+  /** Creation time of the wallet that has all payments. It differs after the wallet is rebuilt. */
   readonly walletMadeAt: number | null;
 };
 
 /**
- * The payment tables. Calls are synchronous, and writes without an await in between commit
+ * The payment tables. Calls are synchronous, and consecutive writes without an `await` commit
  * together.
  */
 export type PaymentRows = {

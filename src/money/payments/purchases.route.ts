@@ -28,7 +28,7 @@ export const purchaseBody = z.object({
 });
 
 /**
- * Handles POST /v1/credits/purchases: 202 with a purchase that continues in the background.
+ * Handles POST /v1/credits/purchases. Returns 202, and the purchase continues in the background.
  * Requires an Idempotency-Key.
  */
 export async function buyRoute(c: AppContext): Promise<Answer> {

@@ -205,7 +205,10 @@ function gone(deps: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase
   return declineAsMisconfigured(deps, purchase, refusal);
 }
 
-/** If Stripe refuses to close an object, it may have been paid, so it is read again. */
+/**
+ * Closes a Stripe object. If Stripe rejects this, the object may have been paid, so it is read
+ * again.
+ */
 async function close(
   deps: PaymentDeps,
   purchase: Purchase,

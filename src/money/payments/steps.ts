@@ -37,8 +37,9 @@ export type RunStep = (deps: PaymentDeps, purchase: Purchase) => Promise<Purchas
 
 const FAULTS_STORED = 3;
 /**
- * Ms in which a call is retried: less than Stripe stores its idempotency key. For a checkout it is
- * shorter, because Stripe rejects a checkout that expires within half an hour.
+ * Ms in which a call is retried. It is less than the time for which Stripe stores an idempotency
+ * key. It is shorter for a checkout, because Stripe rejects a checkout that expires within half an
+ * hour.
  */
 const KEY_MS = 23 * 3_600_000;
 const SESSION_KEY_MS = 25 * 60_000;
@@ -126,7 +127,7 @@ async function makeCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Purc
   const head = rows.head();
   if (made === null) {
     if (!mustLook(deps, now, answer)) return retryLater(deps, now, answer);
-    // If Stripe created a customer, it isn't stored and never pays, so it is harmless.
+    // If Stripe created a customer anyway, it is never used or charged.
     rows.setHead({ ...head, customers: Math.max(head.customers, customers + 1) });
     return storePurchase(deps, retryLater(deps, now, answer), { sent: null });
   }
@@ -137,7 +138,7 @@ async function makeCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Purc
   return storePurchase(deps, now, { sent: null, tries: 0 });
 }
 
-/** Starts the purchase's first step. A saved card is charged for one purchase at a time. */
+/** Starts a purchase. A saved card is charged for one purchase at a time. */
 function begin(deps: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
   const { rows, now } = deps;
   if (purchase.ending !== null) return endPurchase(deps, purchase, purchase.ending);
@@ -190,7 +191,7 @@ export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Pr
   return endPurchase(deps, now, { state: "declined", error: "processing_error", isHard: false });
 }
 
-/** Returns the object found, null if there is none, or undefined if Stripe didn't respond. */
+/** Returns the object if Stripe has it, null if not, or undefined if Stripe didn't respond. */
 async function lookFor(
   { stripe }: PaymentDeps,
   { id, customerId, createdAt }: Purchase,

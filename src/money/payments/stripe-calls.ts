@@ -116,7 +116,7 @@ export function payParams(paymentMethod: string) {
   return { off_session: true, payment_method: paymentMethod } as const;
 }
 
-/** Returns the parameters of a refund. `name` identifies it later. */
+/** Returns the parameters of a refund. Stripe stores `name`, by which the refund is found later. */
 export function refundParams(
   paymentId: string,
   { amountCents, reason, name }: Pick<RefundAsk, "amountCents" | "reason" | "name">,
@@ -161,7 +161,10 @@ export const readInvoicePayments = (paymentId: string): StripeCall =>
     payment: { type: "payment_intent", payment_intent: paymentId },
     limit: 10,
   });
-/** Lists a customer's objects created since ten minutes before a time, because clocks differ. */
+/**
+ * Lists a customer's objects that were created after ten minutes before a time, because clocks
+ * differ.
+ */
 export function listSince(
   what: "checkout/sessions" | "invoices",
   customerId: string,

@@ -9,9 +9,7 @@ import { read, readIntent } from "./stripe-calls.ts";
 import { bodyOf } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
-/**
- * The handled event types and the kinds of hint they become. Stripe allows no more types per call.
- */
+/** The handled event types and the kind of hint for each. Stripe allows no more types per call. */
 const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
   "checkout.session.completed": "session",
   "checkout.session.async_payment_succeeded": "session",
@@ -36,8 +34,8 @@ const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
 };
 
 /**
- * Position of the sweep of Stripe's events, in Unix seconds. `rest`: a sweep that started at
- * `startedS` must still read the events before `beforeS`.
+ * The position, in Unix seconds, up to which Stripe's events were read. `rest`: the events before
+ * `beforeS` that a sweep, started at `startedS`, hasn't read yet.
  */
 export type SweepCursor = {
   readonly sinceS: number;
@@ -59,7 +57,7 @@ export type Dispatching = CallsOf<"payments", "hint"> & {
 };
 
 /**
- * The result of an event. `nothing`: it concerns no organization here. `unsure`: it must be
+ * The result of an event. `nothing`: the event concerns no organization here. `unsure`: it must be
  * retried.
  */
 export type Dispatched = "told" | "nothing" | "unsure";
@@ -89,8 +87,8 @@ type Named = { readonly object: string; readonly customer: string };
 const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
 
 /**
- * Returns an event's object and customer. Refunds, disputes and warnings lack them, so their
- * payment is read.
+ * Returns the IDs of an event's object and customer. Refunds, disputes and warnings lack the
+ * customer, so their payment is read from Stripe.
  */
 async function namesOf(
   to: Dispatching,

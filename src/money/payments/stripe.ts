@@ -49,8 +49,8 @@ const refusal = z.object({
 const refusalBody = z.object({ error: refusal });
 
 /**
- * The result of a call. `unsure`: Stripe may have executed it. `isStored`: retries with this
- * idempotency key fail too, so read the object instead.
+ * The result of a call. `unsure`: Stripe may have executed it. `isStored`: Stripe returns the same
+ * error for this idempotency key again, so read the object instead.
  */
 export type StripeAnswer =
   | { readonly kind: "done"; readonly body: unknown; readonly requestId: string | null }
@@ -149,7 +149,7 @@ const SIGNATURES_MAX = 8;
 
 type SignatureHeader = { readonly time: string; readonly tags: readonly string[] };
 
-/** Parses a signature header of the last five minutes, or returns null. */
+/** Parses Stripe's signature header. Returns null if it is invalid or older than five minutes. */
 export function signatureHeader(header: string | null, nowMs: number): SignatureHeader | null {
   const parts = (header ?? "").split(",").map((part) => part.trim().split("="));
   const times = parts.filter(([name]) => name === "t").map(([, value = ""]) => value);

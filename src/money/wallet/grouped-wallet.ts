@@ -9,7 +9,10 @@ import type {
 
 type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
 
-/** Groups an isolate's calls that arrive while another call to the same wallet runs. */
+/**
+ * Groups the calls of an isolate to one wallet. While a call runs, later calls wait and are then
+ * sent together.
+ */
 export class WalletGroups {
   readonly #groups = new CallGroups<WalletPart, PartResult>();
 

@@ -9,16 +9,16 @@ import { storedJson } from "../../shared/stored-json.ts";
 import { headOf, headStatement } from "./snapshot.store.ts";
 import type { SnapshotHead, HeadRow } from "./snapshot.store.ts";
 
-/** A wallet's published state without its long tables. */
+/** The published state of a wallet, without its long tables. */
 export type WalletSnapshot = {
   readonly head: SnapshotHead;
   readonly settings: Settings | null;
   readonly debts: BookDebts | null;
-  /** Settings by operators, which only D1 stores. */
+  /** Settings made by operators, which are only in D1. */
   readonly configuration: Configuration | null;
 };
 
-/** Reads the state in one transaction. */
+/** Reads the published state in one transaction. */
 export async function readSnapshot(db: D1Database, orgId: string): Promise<WalletSnapshot | null> {
   const [head, operators, settings, debts] = await batchOf<
     [HeadRow, StoredConfiguration, StoredSettings, StoredDebts]

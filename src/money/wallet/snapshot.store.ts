@@ -3,7 +3,7 @@ import { touchedOf, usesStatement } from "../../shared/key-uses.store.ts";
 import type { KeyUse, TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
 import type { Settings } from "../../shared/contracts/settings.ts";
 
-/** The state of a wallet's snapshot in D1. */
+/** The version of a wallet's snapshot in D1. */
 export type SnapshotHead = {
   readonly epoch: string;
   readonly seq: number;
@@ -13,33 +13,33 @@ export type SnapshotHead = {
 /** A row with D1's column names. */
 export type SnapshotRow = Readonly<Record<string, string | number | null>>;
 
-/** A publish: absolute values and an increasing revision. */
+/** Data to publish to D1. All amounts are totals, not changes, and `revision` only increases. */
 export type Publication = {
   readonly orgId: string;
   readonly epoch: string;
   readonly revision: number;
-  /** Revision that D1 must have, because only later changes are sent. 0 sends everything. */
+  /** The revision that D1 must have, because only later changes are sent. 0 sends everything. */
   readonly base: number;
   readonly creditsMicro: number;
   readonly updatedAt: number;
   readonly pages: Iterable<SnapshotPage>;
   /** Lowest alert ID to keep, or null to keep all. */
   readonly alertsFrom: string | null;
-  /** Whether it includes all end users and budgets, so that D1 deletes others. */
+  /** Whether this includes all end users and budgets, so that D1 deletes any others. */
   readonly everything: boolean;
   readonly isUse: boolean;
-  /** Last uses of keys, stored regardless of the revision. */
+  /** Last uses of keys, which are stored whatever the revision. */
   readonly uses: readonly (readonly KeyUse[])[];
 };
 
 export type PublishResult = {
-  /** `moved` if D1 accepted this publish, else D1's state. */
+  /** `moved` if D1 accepted this publish, else the version that D1 has. */
   readonly head: SnapshotHead | null | "moved";
   readonly touched: readonly TouchedKey[];
   readonly eventsWait: boolean;
 };
 
-/** A page. Strings in D1 and SQLite can't exceed 2 MB. */
+/** A part of the rows to publish, because strings in D1 and SQLite can't exceed 2 MB. */
 export type SnapshotPage =
   | {
       readonly table: keyof typeof TABLES | keyof typeof APPENDED;
@@ -106,7 +106,7 @@ const TABLES = {
   },
 } as const;
 
-/** Tables whose rows never change. The first column is the key. */
+/** Tables whose rows never change once they are added. The first column is the key. */
 const APPENDED = {
   alerts: [
     "id",
@@ -121,7 +121,7 @@ const APPENDED = {
   credits: ["reference", "amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
 } as const;
 
-/** Tables and key columns of removed rows. */
+/** The tables and key columns from which rows are removed. */
 const REMOVED = {
   deleted_end_users: ["end_users", "id"],
   removed_budgets: ["budgets", "name"],
@@ -129,7 +129,7 @@ const REMOVED = {
 } as const;
 const isRemoval = (table: string): table is keyof typeof REMOVED => table in REMOVED;
 
-/** SQL condition: D1 still has this publish. */
+/** SQL condition: D1 still has the version of this publish. */
 const CURRENT =
   "EXISTS (SELECT 1 FROM balances WHERE org_id = ?1 AND epoch = ?3 AND balances.seq = ?4)";
 
@@ -141,9 +141,9 @@ export async function readSnapshotHead(
 }
 
 /**
- * Writes a publish. The first batch replaces an older publish of the same epoch. Later batches
- * apply only while D1 has this publish, so late ones do nothing. Throws if D1 fails; the next
- * publish completes a partial one.
+ * Writes a publish. The first batch replaces the version if D1 has an older one of the same epoch.
+ * Later batches do nothing unless D1 still has this version. Throws if D1 fails, and the next
+ * publish then writes the rest.
  */
 export async function writePublication(
   db: D1Database,
@@ -191,7 +191,7 @@ async function publishedBy(
   const [moved] = (balance?.results ?? []) as { events_wait: number }[];
   if (moved !== undefined) return { ...reported, head: "moved", eventsWait: moved.events_wait > 0 };
   const head = await readSnapshotHead(db, orgId);
-  // If this fails, another publish wrote to D1 in between.
+  // If this doesn't hold, another publish wrote to D1 in between.
   assert(
     head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
     "the book stood still while it was written",
@@ -243,7 +243,7 @@ export function settingsRow(settings: Settings): SnapshotRow {
   };
 }
 
-/** Deletes the rows of a wallet that was abandoned while empty. */
+/** Deletes the rows of a wallet that was given up while it was empty. */
 export async function deleteWalletRows(
   db: D1Database,
   orgId: string,
@@ -273,7 +273,10 @@ export function headOf(result: D1Result<HeadRow>): SnapshotHead | null {
     : { epoch: row.epoch, seq: row.seq, creditsMicro: row.credits_micro };
 }
 
-/** Does nothing if D1 is newer, older than `base`, or has another wallet's epoch. */
+/**
+ * Returns the statement that sets the balance. It changes nothing if D1 is newer, older than
+ * `base`, or has another wallet's epoch.
+ */
 function balanceStatement(db: D1Database, publication: Publication): D1PreparedStatement {
   const { orgId, epoch, revision, base, creditsMicro, updatedAt } = publication;
   return db

@@ -3,7 +3,6 @@ import type { EventRecord, StoredEvent } from "../../shared/event.ts";
 
 export const WAITING_PAGE = 50;
 
-/** Returns the oldest waiting events. */
 export async function readWaitingEvents(
   db: D1Database,
   orgId: string,

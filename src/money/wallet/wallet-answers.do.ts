@@ -46,7 +46,7 @@ import { disableTopUp } from "./object/top-up.do.ts";
 
 const BATCHES_MAX = 50;
 
-/** Wallet calls with a single transaction. See `WalletPaymentCalls` and `WalletCalls`. */
+/** Wallet calls with a single transaction. `WalletPaymentCalls` and `WalletCalls` describe them. */
 export abstract class AnsweringWallet
   extends DurableObject<Env>
   implements WalletPaymentCalls, Pausing.PauseCalls
@@ -213,7 +213,7 @@ export abstract class AnsweringWallet
     return this.deciding().decide((tx) => reads.readAlerts(tx, limit, offset));
   }
 
-  /** Without a caller, the change also applies to a suspended organization. */
+  /** Applies a change. If there is no caller, also applies it to a suspended organization. */
   #change<T>(by: RequestCredential | undefined, decision: (tx: Tx) => Result<T>): Result<T> {
     return by === undefined
       ? this.deciding().decide(decision)

@@ -52,18 +52,20 @@ import type { SettingsAnswer, SettingsChange } from "../../shared/contracts/sett
 import type * as Contract from "../../shared/contracts/wallet.ts";
 import type { BudgetsChange } from "../../shared/contracts/limits.ts";
 
-/** Ms between alarms of an unreadable wallet. Without them, the platform would stop retrying. */
+/**
+ * Ms between alarms of a wallet that can't be read. Without them, the platform would stop retrying.
+ */
 const LOST_RETRY_MS = 60_000;
 
 /**
- * An organization's wallet, the only writer of its money. Each decision is one synchronous
- * transaction. `WalletCalls` documents the calls.
+ * An organization's wallet, which alone changes its amounts of money. Each decision is one
+ * synchronous transaction. `WalletCalls` describes the calls.
  */
 export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
   readonly #telling: WebhookFeed;
-  /** Reads of waiting events, which concurrent callers share. */
+  /** Reads waiting events from D1. Concurrent callers share one read. */
   #taking: Promise<void> = Promise.resolve();
   #nextTaking: Promise<void> | null = null;
   #rebuilding: Promise<Result<Contract.BalanceAnswer>> | null = null;
@@ -292,7 +294,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     const before = this.#decisions.tryOpen();
     if (before === null) return unavailable();
     await this.#work(isUnpublished(before.memory) || before.memory.row.conflict !== null);
-    await this.takeEvents(); // after publish, which selects its batch synchronously
+    await this.takeEvents(); // after a publish, which selects its rows synchronously
     const tx = this.#decisions.tryOpen();
     return tx === null ? unavailable() : success(vitalsOf(tx));
   }
@@ -354,8 +356,8 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   }
 
   /**
-   * The alarm is set last, because an earlier one would run immediately. `mustPublish` publishes
-   * without waiting and checks for a conflict again.
+   * Does the due work and sets the next alarm last, because an earlier one would run immediately.
+   * `mustPublish` publishes without waiting and checks for a conflict again.
    */
   async #work(mustPublish: boolean): Promise<void> {
     const { schedule } = this.#decisions;
@@ -384,7 +386,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     } finally {
       this.#decisions.schedule.published(now(this.env));
     }
-    // First, because publish selects its batch synchronously.
+    // This comes first, because a publish selects its rows synchronously.
     if (eventsWait) await this.takeEvents();
     else flushFinishedHours(this.#decisions);
     this.#tell();

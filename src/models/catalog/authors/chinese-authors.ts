@@ -6,8 +6,8 @@ const august = pricesSeenOn("2026-08-04");
 const FIREWORKS = "accounts/fireworks/models";
 
 /**
- * DeepSeek's models. Its price doubles during Beijing's working hours (api-docs.deepseek.com,
- * pricing). The catalog always uses the higher price.
+ * DeepSeek's models. Prices double during Beijing's working hours (api-docs.deepseek.com, pricing).
+ * The catalog always uses the higher price.
  */
 const DEEPSEEK_MODELS: readonly CatalogEntry[] = [
   chat(
@@ -29,7 +29,7 @@ const DEEPSEEK_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** No source has Kimi K3's output limit at Fireworks; 128,000 is Bedrock's. */
+/** Kimi K3's output limit at Fireworks isn't published. 128,000 is Bedrock's limit. */
 const MOONSHOT_MODELS: readonly CatalogEntry[] = [
   chat(
     "moonshotai/kimi-k3",
@@ -86,7 +86,7 @@ const MINIMAX_AND_QWEN_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** Open-weight models, hosted by their companies or by American hosts. */
+/** Open-weight models, hosted by their authors or by American companies. */
 export const CHINESE_MODELS: readonly CatalogEntry[] = [
   ...DEEPSEEK_MODELS,
   ...MOONSHOT_MODELS,

@@ -4,7 +4,7 @@ import type { CatalogEntry, PriceChange, Dollars, LongPromptRule } from "../entr
 const IMAGE = 1_120;
 /** Maximum tokens of an image: 258 for each of at most 16 tiles of 768 pixels. */
 const IMAGE_2_5 = 4_128;
-/** The Flash models of 3.7 and 3.8 are half price until the end of the year. */
+/** The Flash models of 3.7 and 3.8 cost half until the end of the year. */
 const fullPrice = (seen: string): readonly PriceChange[] => [
   ["2027-01-01", [1.5, 0.15, 7.5], seen],
 ];
@@ -13,8 +13,8 @@ const august = pricesSeenOn("2026-08-21");
 
 type More = {
   /**
-   * Whether Vertex AI runs the model in both multi-regions. Other models are only on the global
-   * endpoint.
+   * Whether Vertex AI runs the model in both of its multi-regions. Other models are only at the
+   * global endpoint.
    */
   readonly regional?: boolean;
   readonly later?: readonly PriceChange[];
@@ -23,9 +23,9 @@ type More = {
 };
 
 /**
- * Google's models, at the Gemini API and in the multi-regions of Vertex AI, which cost a tenth more
- * since July 2026. 2.5 Pro and 2.5 Flash are excluded: from 2026-12-01 on, Google serves other
- * models under their names.
+ * Google's models at the Gemini API and in the multi-regions of Vertex AI, which cost a tenth more
+ * since July 2026. 2.5 Pro and 2.5 Flash are left out, because Google serves other models under
+ * these names from 2026-12-01 on.
  */
 export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   gemini("4-argon", ["2026-11-20", "2026-11-20"], [2, 0.1, 10], {
@@ -69,7 +69,10 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** The release date of 3.1 Flash Lite Image is unknown; this is the day its price was seen. */
+/**
+ * The release date of 3.1 Flash Lite Image isn't published, so it is the day on which its price was
+ * read.
+ */
 function drawing(
   upstreamId: string,
   released: string,

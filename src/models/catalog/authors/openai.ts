@@ -8,9 +8,10 @@ const MILLION = 1_000_000;
 const HOSTS = { regions: EVERYWHERE } as const;
 
 /**
- * Token bounds per image. Tile models: 85 + 170 x 8 tiles; 4o-mini 2,833 + 5,667 x 8. Patch models:
- * at most 1,536 patches (2,500 from 5.4 mini on, 10,000 in "original" detail on the large ones),
- * times the largest published multiplier (1.2 large, 2.46 small).
+ * Maximum tokens per image. Models that count tiles: 85 + 170 x 8 tiles, or 2,833 + 5,667 x 8 for
+ * 4o-mini. Models that count patches: 1,536 patches (from 5.4 mini on 2,500, and 10,000 in
+ * "original" detail on the large ones), times the largest published multiplier (1.2 large, 2.46
+ * small).
  */
 const TILES = 1_445;
 const TILES_4O_MINI = 48_169;
@@ -23,7 +24,7 @@ const PATCHES_LARGE_SMALL = 24_600;
 type Facts = {
   readonly chat: ChatFacts;
   readonly longPrompt?: LongPromptRule;
-  /** Set for models on the Responses API, which has one choice and this minimum cap. */
+  /** Set for models on the Responses API, which has one choice and this minimum output cap. */
   readonly minOutput?: number;
   readonly later?: readonly PriceChange[];
 };
@@ -42,7 +43,8 @@ const GPT_6_SMALL = gpt6(TVR, PATCHES_LARGE_SMALL);
 
 const AUGUST = "2026-08-05";
 /**
- * The last days before announced shutdowns (developers.openai.com, deprecations, read 2026-10-28).
+ * The last days before announced shutdowns (developers.openai.com, deprecations, read on
+ * 2026-10-28).
  */
 const GPT_5_ENDS = "2026-12-10";
 const GPT_4_ENDS = "2027-01-13";
@@ -53,8 +55,8 @@ const GPT_5_4_NANO_ENDS = "2027-03-31";
 const SOL_5_6_AFTER: readonly PriceChange[] = [["2026-11-22", [5, 0.5, 6.25, 30], "2026-09-22"]];
 
 /**
- * OpenAI's models with the dates of their release and price. From 5.6 on, a cache write costs 1.25
- * x input. o4-mini ended on 2026-10-23.
+ * OpenAI's models, with the dates of their release and of their price. From 5.6 on, a cache write
+ * costs 1.25 x input. o4-mini ended on 2026-10-23.
  */
 export const OPENAI_MODELS: readonly CatalogEntry[] = [
   gpt("gpt-6.1-sol", ["2026-09-29", "2026-10-26"], GPT_6_1, [2, 0.1, 2.5, 10]),
@@ -100,7 +102,7 @@ export const OPENAI_MODELS: readonly CatalogEntry[] = [
       },
     ),
   ]),
-  // Moderation is free at OpenAI (developers.openai.com, the model's page).
+  // OpenAI doesn't charge for moderation (developers.openai.com, the model's page).
   modelsOf("moderation", ["vision"])("openai/omni-moderation-latest", "2024-09-26", 32_768, [
     pricesSeenOn("2026-11-20")("openai", "omni-moderation-latest", { request: 0 }, HOSTS),
   ]),
@@ -130,7 +132,10 @@ function until(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
   }));
 }
 
-/** The release date of 2.6 is its first day in OpenAI's SDK. Image tokens are its output tokens. */
+/**
+ * The release date of gpt-image 2.6 is the day on which it first appeared in OpenAI's SDK. Its
+ * image tokens are its output tokens.
+ */
 function gptImage(name: string, released: string): CatalogEntry {
   const dollars = { input: 5, image_token: 30 };
   const route = pricesSeenOn("2026-11-20")("openai", `gpt-image-${name}`, dollars, {

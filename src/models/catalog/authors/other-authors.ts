@@ -20,14 +20,14 @@ const rerank = modelsOf("rerank");
 const november = pricesSeenOn("2026-11-20");
 
 /**
- * Mistral's regional hosts cost a tenth more than its global one, which this Worker never calls.
+ * Mistral's regional hosts cost a tenth more than its global one, which this gateway never calls.
  */
 const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 /** Maximum tokens of an image: 1,540 pixels in patches of 14 or 28, with line breaks. */
 const MISTRAL_IMAGE = 4_160;
 
 /**
- * No source confirms embeddings on Mistral's regional hosts, or image input or an output limit for
+ * Not published: embeddings at Mistral's regional hosts, and image input and the output limit of
  * Large 4, which gets Large 3's limit.
  */
 const MISTRAL_MODELS: readonly CatalogEntry[] = [
@@ -73,7 +73,10 @@ const MISTRAL_MODERATION = modelsOf("moderation")(
 const voxtral = modelsOf("transcription");
 const perMinute = (dollars: number) => ({ second: (dollars / 60) * 1_000_000 });
 
-/** The day of the prices replaces the unknown release of the audio models. */
+/**
+ * The release dates of the audio models aren't published, so they are the day on which the prices
+ * were read.
+ */
 const MISTRAL_AUDIO: readonly CatalogEntry[] = [
   voxtral("mistral/voxtral-mini-transcribe-3", "2026-11-20", 4_096, [
     november("mistral", "voxtral-mini-transcribe-3", perMinute(0.0035), MISTRAL),
@@ -86,12 +89,12 @@ const MISTRAL_AUDIO: readonly CatalogEntry[] = [
   ]),
 ];
 
-/** The day of the price replaces the unknown release. */
+/** The release date isn't published, so it is the day on which the price was read. */
 const MISTRAL_OCR = modelsOf("ocr")("mistral/mistral-ocr-4-1", "2026-11-20", 4_096, [
   november("mistral", "mistral-ocr-4-1", { page: 0.004 }, MISTRAL),
 ]);
 
-/** A prompt above 200,000 tokens doubles all prices. */
+/** A prompt of more than 200,000 tokens doubles all prices. */
 const GROK = { longPrompt: { above: 200_000, inputPercent: 200, outputPercent: 200 } } as const;
 
 /**
@@ -120,14 +123,14 @@ const XAI_MODELS: readonly CatalogEntry[] = [
     [1_000_000, 30_000, TVR, ESTIMATE_FACTOR_MAX, UNKNOWN_IMAGE],
     [july("xai", "grok-4.3", [1.25, 0.2, 2.5], GROK)],
   ),
-  // The release date is unknown; this is the day the price was seen. Larger images cost more and
-  // aren't sold.
+  // The release date isn't published, so it is the day on which the price was read. Larger images
+  // cost more and aren't sold.
   modelsOf("image")("xai/grok-imagine-image-2.0", "2026-11-20", 32_000, [
     november("xai", "grok-imagine-image-2.0", { image: 0.04 }),
   ]),
 ];
 
-/** Bedrock runs these models in us-east-1. Sources disagree on their price in the EU. */
+/** Bedrock runs these models in us-east-1. Sources give different prices for the EU. */
 const US = { regions: ["us"] } as const;
 
 const AMAZON_MODELS: readonly CatalogEntry[] = [
@@ -200,7 +203,7 @@ const COHERE_MODELS: readonly CatalogEntry[] = [
   rerank("cohere/rerank-v3.5", "2024-12-02", 4_096, [
     november("cohere", "rerank-v3.5", { search_unit: 0.002 }),
   ]),
-  // Both models were released on that day, according to Vercel's pages.
+  // Vercel's pages give this release date for both models.
   rerank("cohere/rerank-v4.0-fast", "2025-12-11", 32_768, [
     november("cohere", "rerank-v4.0-fast", { search_unit: 0.002 }),
   ]),

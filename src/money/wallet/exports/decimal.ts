@@ -1,5 +1,6 @@
 /**
- * Picodollars per micro-credit. A token count times a price per million is a whole number of them.
+ * Picodollars per micro-credit. Token count times price per million is a whole number of
+ * picodollars.
  */
 export const PICOS_PER_MICRO = 1_000_000n;
 

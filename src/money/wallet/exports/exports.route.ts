@@ -19,7 +19,7 @@ const month = once.check(
 );
 export const focusQuery = z.object({ month: z.optional(month), day: z.optional(day) });
 
-/** Handles GET /v1/exports: the newest day whose export is final. */
+/** Handles GET /v1/exports. Returns the newest day whose export is final. */
 export async function exportsRoute(c: AppContext): Promise<Answer> {
   const query = { day: periodOf(now(c.env)).day, after: null, limit: 1 };
   const page = await askOwnWallet(c, (wallet) => wallet.chargesOfDay(query));
@@ -67,7 +67,7 @@ function csvResponse(name: string, body: ReadableStream<Uint8Array>): Response {
   });
 }
 
-/** A failure breaks the stream, so that a part is never mistaken for the whole. */
+/** If reading fails, breaks the stream off, so that nobody takes a part for the whole file. */
 function streamOf(
   first: string,
   pages: AsyncGenerator<Result<string>>,

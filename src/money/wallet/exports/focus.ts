@@ -8,8 +8,8 @@ import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { decimalOf, PICOS_PER_MICRO } from "./decimal.ts";
 
 /**
- * The columns of FOCUS 1.3 (the FinOps format for costs), two from 1.2, then our own. The public validator requires
- * `CommitmentDiscountStatus`, which is always null.
+ * The columns of FOCUS 1.3 (the FinOps format for costs), two columns of FOCUS 1.2, then our own.
+ * `CommitmentDiscountStatus` is always null, but the public validator requires it.
  */
 export const FOCUS_EXPORT_COLUMNS = [
   "BilledCost",
@@ -118,8 +118,7 @@ function timeOf(ms: number): string {
 }
 
 /**
- * Returns a row for each bill line's exact cost, for the rounding, and for the cost that the
- * operator absorbed.
+ * Returns the rows of usage: the exact cost, the rounding, and the cost that the operator absorbed.
  */
 export function usageRows(at: FocusDay, group: ChargeGroup): FocusRow[] {
   const { costMicro, chargedMicro } = group;
@@ -240,7 +239,7 @@ export function creditRows(
     const description = "Refund or dispute of a payment";
     return [rowOf(at, { ...money, ...columns, ChargeDescription: description })];
   }
-  // Credits from the operator reduce the effective cost and are never billed.
+  // Credits from the operator are never billed, so they reduce the effective cost.
   const effective = kind === "rebuild" ? ZERO : decimalOf(-BigInt(amountMicro), 6);
   const [category, description] = SAID[kind];
   const columns = { ChargeCategory: category, ChargeDescription: description };
@@ -278,7 +277,10 @@ function costs(billed: string, effective: string): FocusRow {
   };
 }
 
-/** Returns the columns of a purchase, which is billed now and effective when used. */
+/**
+ * Returns the columns of a purchase. It is billed on the day of the purchase, and becomes a cost
+ * only when it is used.
+ */
 function paymentColumns(amount: string): FocusRow {
   return {
     ...costs(amount, ZERO),

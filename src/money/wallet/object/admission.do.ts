@@ -64,7 +64,9 @@ function placeOf(
   return (place.ok ? refuseSessionRate(tx, shown?.session) : null) ?? place;
 }
 
-/** Admits a request and holds its money. Retries get the first response and aren't counted. */
+/**
+ * Admits a request and places its hold. A retry gets the first response and isn't counted again.
+ */
 export function admitAndHold(
   gate: Gate,
   called: RequestCredential,
@@ -85,7 +87,7 @@ export function admitAndHold(
       const admitted = sessionRate(tx, shown?.session) ?? before ?? place.value.rate;
       return success({ admitted, held: held.answer });
     } finally {
-      if (!isRepeat) keys.take(tx, place.value); // even if the hold failed
+      if (!isRepeat) keys.take(tx, place.value); // the request counts even if the hold fails
     }
   });
 }
@@ -95,7 +97,7 @@ function termsBy({ memberId, terms }: ActiveKey, shown: PresentedSecret | undefi
   return { ...terms, memberId, ...(session !== undefined && { session }) };
 }
 
-/** Retries get the first response, even above the key's rate limit. */
+/** Returns the first response to a retry, even if the key has reached its rate limit. */
 function replayFor(
   { keys }: Gate,
   tx: Tx,
@@ -121,7 +123,7 @@ export async function holdFor(
   return decideFor(gate, keyHash, (tx) => {
     const live = keys.live(tx, keyHash, shown);
     if (!live.ok) return live;
-    // A request from the other region wasn't counted here.
+    // A request that the other region sent wasn't counted there.
     const terms = { ...termsBy(live.value, shown), isPlaced: !request.peer };
     return hold(tx, request, terms).answer;
   });
@@ -225,12 +227,14 @@ function stopOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): Failur
   }
   const open = tx.memory.books.holds.get(id);
   if (open === undefined) return null;
-  // A key that expired meanwhile doesn't end its running requests.
+  // A key that expires doesn't end its running requests.
   const terms = live.ok ? termsBy(live.value, shown) : { ...NO_TERMS, session: shown?.session };
   return pausedFor(tx, terms, { ...open, isRunning: true });
 }
 
-/** Applies a change by a member, unless the organization is suspended or the key was revoked. */
+/**
+ * Applies a change that a member made, unless the organization is suspended or the key is revoked.
+ */
 export function changeBy<T>(
   { decisions, keys }: Gate,
   called: RequestCredential | undefined,

@@ -23,7 +23,10 @@ import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Maximum alerts per kind and end user in 24 hours, because customers can change limits often. */
+/**
+ * Maximum alerts per kind and end user in 24 hours. Without it, each change of a limit could cause
+ * alerts.
+ */
 const DAILY_ALERTS_MAX = 32;
 const ALERTS_MAX = 10_000;
 const BOOKED_ALERTS_MAX = 1_000;
@@ -32,7 +35,8 @@ const ALERT_ID = "alert_";
 const GONE_MAX = 5000;
 
 /**
- * Stores and logs each alert once per end user, period and limit, or until the balance re-arms it.
+ * Stores and logs each alert once per end user, period and limit. A balance alert can fire again
+ * after credits were added.
  */
 export function raiseAlerts(tx: Tx, crossings: readonly Crossing[], seq: number): void {
   for (const crossing of crossings) {
@@ -58,7 +62,7 @@ export function raiseAlerts(tx: Tx, crossings: readonly Crossing[], seq: number)
       org_id: tx.memory.row.orgId,
       id,
       kind: crossing.kind,
-      end_user_id: crossing.endUserId, // external_id may be a person's name
+      end_user_id: crossing.endUserId, // external_id can be a person's name
       period: crossing.period,
       threshold: crossing.threshold,
       limit_micro: crossing.limitMicro,
@@ -114,7 +118,10 @@ function wasToldEnough({ sql, nowMs }: Tx, { kind, endUserId }: Crossing): boole
   return reported >= DAILY_ALERTS_MAX;
 }
 
-/** Returns `seq` if the balance re-arms the alert, else the ledger row that did. */
+/**
+ * Returns the last ledger row after which a balance alert could fire again: `seq` if the balance is
+ * now far enough above the threshold, else an earlier row.
+ */
 export function rearmedAt(tx: Tx, balance: number, seq: number): number {
   const { settings, rearmedSeq } = tx.memory.row;
   return rearms(micros(balance), settings.lowBalance) ? seq : rearmedSeq;
@@ -144,7 +151,7 @@ export function selectAlertPage(sql: SqlStorage, limit: number, offset: number):
     .map(alertOf);
 }
 
-/** Deletes a batch. Returns the lowest ID to keep in D1, or null to keep all. */
+/** Deletes a batch of old alerts. Returns the lowest ID to keep in D1, or null to keep all. */
 export function forgetOldAlerts(tx: Tx): string | null {
   const { sql, nowMs } = tx;
   const aged = idFloor(ALERT_ID, nowMs - ALERT_MS);
@@ -261,8 +268,8 @@ function budgetReached(budget: KeySpendLimit, amount: Micros, period: Period): R
 }
 
 /**
- * Returns the limit that rejected a request. Returns null if only open holds did, and for unused
- * sessions and unknown end users, because clients can invent their names.
+ * Returns the limit that rejected a request. Returns null if only open holds did. Also returns null
+ * for unused sessions and unknown end users, because clients can invent their names.
  */
 export function reachedByRefusal(
   tx: Tx,
@@ -291,7 +298,7 @@ export function reachedByRefusal(
   return { type: "session.budget_reached", subject, period, since, limit, left };
 }
 
-/** Emits the event once per limit and period. */
+/** Emits the event of a reached limit, once per limit and period. */
 export function emitReached(tx: Tx, reached: Reached): void {
   const { type, subject, period, since, limit, left } = reached;
   const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";

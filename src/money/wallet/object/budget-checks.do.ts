@@ -67,14 +67,14 @@ export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
 export function checkRequestBudgets(meters: readonly Meter[], at: Moment): Refusal | null {
   for (const meter of meters) {
     if (meter.budget.unit !== "requests") continue;
-    // A running request counts only when it ends, so waiting doesn't help.
+    // A request counts only when it ends, so it doesn't help to wait for running requests.
     const short = { required: 1, onlyHolds: false };
     if (amountsOf(meter, at).free < 1) return refuse(exceeded(meter, at, short));
   }
   return null;
 }
 
-/** Returns the tokens to hold, or null without a token budget. */
+/** Returns the tokens to hold, or null if there is no token budget. */
 export function tokensWithin(
   meters: readonly Meter[],
   at: Moment,

@@ -16,7 +16,10 @@ export function crossingsOf(counts: readonly Count[]): Count[] {
 
 const alertOf = ({ meter }: Count): number => meter.budget.alertAt ?? Infinity;
 
-/** Divides, because 0.55 * 100 is 55.00000000000001. */
+/**
+ * Reports whether a charge crossed the threshold. Uses a division, because 0.55 * 100 is
+ * 55.00000000000001.
+ */
 function reaches({ meter, before, after }: Count, threshold: number): boolean {
   const { amount } = meter.budget;
   return after > 0 && after / amount >= threshold && !(before > 0 && before / amount >= threshold);
@@ -32,16 +35,19 @@ export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): 
   }
 }
 
-/** The part of a budget that may be left when a rejection pauses, so that one huge request can't. */
+/**
+ * A rejection pauses the owner only if at most this part of the budget is left. Otherwise one huge
+ * request could pause it.
+ */
 const PAUSE_LEFT_MAX = 0.1;
 
-/** Emits an event, unless only open holds caused the rejection. */
+/** Emits the event of a rejection, unless open holds alone caused it. */
 export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]): void {
   if (failure.kind !== "budget_exceeded" || failure.onlyHolds) return;
   const meter = meters.find(
     ({ budget, scope }) => scope === failure.scope && budget.id === failure.budgetId,
   );
-  // Unused sessions aren't stored, so their events would be unlimited.
+  // Unused sessions aren't stored, so clients could cause any number of these events.
   if (meter === undefined || (meter.scope === "session" && meter.sinceMs === 0)) return;
   emitReached(tx, { meter, left: failure.left, at: tx });
   if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseByBudget(tx, meter);
@@ -71,12 +77,18 @@ function emitAlert(tx: Tx, { meter, after, at }: Alert): void {
   addEvent(tx, { type: "budget.alert", actor: SYSTEM, subject, data }, once);
 }
 
-/** An end user's external ID may be a person's name. */
+/**
+ * Returns the owner's ID. Events don't contain an end user's external ID, because it can be a
+ * person's name.
+ */
 function subjectOf({ memory }: Tx, { scope, subject }: BudgetOwner): string {
   return scope === "organization" ? memory.row.orgId : subject;
 }
 
-/** Limits events of a rolling window to one per window length. */
+/**
+ * Returns a number that changes once per window length, because a rolling window has at most one
+ * event in this time.
+ */
 function turnOf(window: string, at: Moment): number {
   const minutes = minutesOf(window);
   return minutes === null ? bucketOf(window, at) : Math.floor(at.nowMs / (minutes * MINUTE_MS));

@@ -13,12 +13,14 @@ import {
 import type { BudgetRow } from "../tables/budget-rows.do.ts";
 
 export type Meter = BudgetRow & {
-  /** Held amounts by period. Rolling windows and `total` have one entry. */
+  /**
+   * Held amounts by period. Budgets with a rolling window and budgets for `total` have one entry.
+   */
   readonly held: Map<number, number>;
 };
 
 export type BudgetMemory = {
-  /** Scopes with a budget. Others need no lookup. */
+  /** The scopes that have a budget. Requests skip the lookup of other scopes. */
   readonly scopes: Set<BudgetScope>;
   readonly meters: Map<string, readonly Meter[]>;
   /** Budgets changed since the newest checkpoint, by owner and ID. */
@@ -97,7 +99,10 @@ function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void 
   else held.set(bucket, sum);
 }
 
-/** Calendar windows count holds by period. Other windows count all open holds. */
+/**
+ * Returns the period in which a hold counts. In a calendar window, it is the hold's own period.
+ * Other windows count all open holds.
+ */
 function heldBucket(window: string, { period }: Pick<Moment, "period">): number {
   const isCalendar = window === "day" || window === "week" || window === "month";
   return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;
@@ -126,7 +131,7 @@ export type Count = {
   readonly counted: Meter;
 };
 
-/** Returns a request's counts without applying them. */
+/** Returns the counts that a request would add, without applying them. */
 export function countsOf(sql: SqlStorage, memory: WithBudgets, request: CountedRequest): Count[] {
   const at = { period: request.period, nowMs: request.atMs };
   return metersOf(sql, memory, request).flatMap((meter) => {
@@ -147,12 +152,12 @@ export function amountsOf(meter: Meter, at: Moment) {
   return { settled, held, left: budget.amount - settled, free: budget.amount - settled - held };
 }
 
-/** Changes memory. The next checkpoint stores the counts. */
+/** Adds the counts in memory. The next checkpoint stores them. */
 export function applyCounts({ budgets }: WithBudgets, counts: readonly Count[]): void {
   for (const { meter, counted } of counts) replaceMeter(budgets, meter, counted);
 }
 
-/** Changes memory, like `applyCounts`. */
+/** Replaces a budget in memory. The next checkpoint stores it. */
 export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, after: Meter): void {
   const name = nameOf(before);
   const list = meters.get(name) ?? [];

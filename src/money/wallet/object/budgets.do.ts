@@ -15,9 +15,9 @@ import type { BudgetMemory, Meter } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /**
- * Replaces an owner's budgets. A budget keeps its count if unit, window and models stay. Otherwise
- * a calendar budget without models starts with the period's usage, others at zero. Open holds
- * always count.
+ * Replaces an owner's budgets. A budget keeps its count if its unit, window and models stay the
+ * same. Otherwise, a calendar budget for all models starts with the usage of its period, and any
+ * other budget starts at zero. Open holds always count.
  */
 export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
   const { memory, sql, storage } = tx;
@@ -26,7 +26,7 @@ export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[
   const after = budgets.map((budget): Meter => {
     const known = before.find((meter) => meter.budget.id === budget.id);
     if (known === undefined) return newMeter(tx, owner, budget);
-    return { ...known, budget, sinceSeq: memory.books.seq }; // the count includes all rows up to here
+    return { ...known, budget, sinceSeq: memory.books.seq }; // the count includes all ledger rows up to here
   });
   const changed = memory.row.revision + 1;
   storage.transactionSync(() => {
@@ -124,7 +124,10 @@ function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number 
   return sum;
 }
 
-/** Counts later entries of rolling windows as of now, after the clock moved back. */
+/**
+ * After the clock moved back, counts the entries of rolling windows that are later than now as of
+ * now.
+ */
 export function pullBuckets(tx: Tx): void {
   const at = { period: tx.period, nowMs: tx.nowMs };
   for (const owner of storedOwners(tx)) {

@@ -45,8 +45,8 @@ type Charged = {
 };
 
 /**
- * Adds settled requests older than any open hold to the daily sums. Returns true if more may
- * remain.
+ * Adds settled requests that are older than every open hold to the daily sums. Returns true if more
+ * may remain.
  */
 export function foldCharges(tx: Tx): boolean {
   const { sql, memory, storage } = tx;
@@ -69,7 +69,7 @@ export function foldIsDue(tx: Tx): boolean {
   return closedBefore(futureIdFloor(tx)) > readFold(tx.sql).closedDay;
 }
 
-/** Returns the newest day that no request from this ID on can belong to. */
+/** Returns the newest day to which no request with this or a later ID can belong. */
 function closedBefore(floorId: string): string {
   const ms = mintedAt(floorId, HOLD_ID);
   return ms === null ? "" : periodOf(ms - ID_AGE_MAX_MS - DAY_MS).day;
@@ -82,7 +82,7 @@ type Batch = {
   readonly limit?: number;
 };
 
-/** Late charges are added when they are posted. */
+/** Omits late charges, which are added to the sums when they are posted. */
 function chargesOf(
   sql: SqlStorage,
   tagKeys: readonly TagKeys[],
@@ -144,7 +144,10 @@ export function addCharge(charges: Charges, tagKeys: readonly TagKeys[], one: Ch
   charges.set(day, groups);
 }
 
-/** Stores charges. A closed day is final: its later charges go to the next open day. */
+/**
+ * Stores charges in the daily sums. A closed day never changes, so its later charges go to the next
+ * open day.
+ */
 export function addCharges(sql: SqlStorage, charges: Charges): void {
   const { closedDay } = readFold(sql);
   for (const [day, groups] of charges) {
@@ -170,7 +173,10 @@ export function chargesToKeep({ sql, memory }: Tx, batch: Batch): Charges {
   return chargesOf(sql, memory.tagKeys, { ...batch, fromId }).charges;
 }
 
-/** Returns a page of a day. An open day includes requests that aren't in the sums yet. */
+/**
+ * Returns a page of a day's charges. For an open day, it includes requests that aren't in the sums
+ * yet.
+ */
 export function readCharges(tx: Tx, { day, after, limit }: ChargesQuery): ChargesPage {
   const { sql } = tx;
   const { closedDay, foldedId } = readFold(sql);

@@ -11,7 +11,10 @@ import { countsStored, storeCounts } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { boundedTotals } from "./tag-usage.do.ts";
 
-/** Stores totals, so that a start reads only later rows. Updates memory after the transaction. */
+/**
+ * Stores totals, so that the wallet reads only later ledger rows when it starts. Updates memory
+ * after the transaction.
+ */
 export function takeCheckpoint(tx: Tx): void {
   const { memory, sql } = tx;
   const row: WalletRow = { ...memory.row, revision: memory.row.revision + 1 };
@@ -47,7 +50,7 @@ export function takeCheckpoint(tx: Tx): void {
   countsStored(memory);
 }
 
-/** Returns a lower bound of request IDs in future ledger rows. */
+/** Returns a lower bound for the request IDs of future ledger rows. */
 export function futureIdFloor(tx: Tx): string {
   let floorId = idFloor(HOLD_ID, tx.clockMs - ID_AGE_MAX_MS);
   for (const id of tx.memory.books.holds.keys()) if (id < floorId) floorId = id;
@@ -67,7 +70,7 @@ function addTotal(sql: SqlStorage, total: UsageTotal, changed: number): void {
 
 const MARK_ROWS = 1000;
 
-/** Ledger reads start at checkpoints, which are at least MARK_ROWS apart. */
+/** Keeps checkpoints at least MARK_ROWS apart. Ledger reads start at the nearest one. */
 function thinCheckpoints(sql: SqlStorage): void {
   const [newest, before] = sql
     .exec<{ seq: number }>("SELECT seq FROM checkpoints ORDER BY seq DESC LIMIT 2")

@@ -60,7 +60,7 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
 }
 
-/** A rebuild loses earlier receipts. Returns its time (Unix ms), or 0. */
+/** Returns when the wallet was last rebuilt (Unix ms), or 0. A rebuild loses earlier receipts. */
 function rebuiltAt(sql: SqlStorage): number {
   const { at } = sql
     .exec<{

@@ -35,8 +35,8 @@ const CHARGED = `charged + ${QUOTA_CHARGED}`;
 const TOKENS = "prompt_tokens + completion_tokens";
 
 /**
- * Returns requests that aren't in the stored counts. An expired hold counts as a request; its late
- * charge adds only the amount.
+ * Returns the requests that the stored counts don't include. An expired hold counts as a request.
+ * Its late charge adds only the amount.
  */
 export function selectCounted(
   sql: SqlStorage,

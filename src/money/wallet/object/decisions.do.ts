@@ -28,7 +28,7 @@ import { isFullError, freeStorageNow, retentionDue, isStorageLow } from "./reten
  * tables.
  */
 export class Decisions {
-  /** `lost`: the tables couldn't be read, so the next call reads them again. */
+  /** `lost`: reading the tables failed, so the next call reads them again. */
   #memory: Memory | "unmade" | "lost" = "unmade";
   #schedule = new Schedule(null);
   readonly #storage: DurableObjectStorage;
@@ -60,7 +60,7 @@ export class Decisions {
     this.#schedule = new Schedule(null);
   }
 
-  /** Runs a decision. Returns `storage_unavailable` without a readable wallet. */
+  /** Runs a decision. Returns `storage_unavailable` if the wallet can't be read. */
   decide<T>(decision: (tx: Tx) => Result<T>): Result<T> {
     return this.turn((tx) => {
       const answer = decision(tx);
@@ -112,7 +112,7 @@ export class Decisions {
     }
   }
 
-  /** Returns null without a readable wallet. */
+  /** Returns null if the wallet can't be read. */
   tryOpen(): Tx | null {
     try {
       return this.openIfMade();
@@ -122,7 +122,7 @@ export class Decisions {
     }
   }
 
-  /** Returns null without a wallet. Throws if it can't be read. */
+  /** Returns null if the organization has no wallet yet. Throws if the wallet can't be read. */
   openIfMade(): Tx | null {
     if (this.#memory === "lost") this.load();
     return this.#memory === "unmade" ? null : this.open();
@@ -139,7 +139,7 @@ export class Decisions {
   }
 
   #stepBack(before: Memory, clockMs: number): Tx {
-    this.#memory = "lost"; // until everything is read again
+    this.#memory = "lost"; // until all tables are read again
     followClock({ ...this.#transactionAt(before, clockMs), nowMs: clockMs });
     const memory = loadMemory(this.#storage.sql);
     this.#memory = memory;
@@ -191,7 +191,7 @@ export function unavailable(): Refusal {
 const DELAY_MIN_MS = 5_000;
 const DELAY_MAX_MS = 60_000;
 const BUSY_MS = 90_000;
-/** A wallet with more holds and charges since its last publish is busy. */
+/** Number of unpublished holds and charges above which a wallet counts as busy. */
 const QUIET_MAX = 128;
 /** Ms after which an overdue alarm counts as lost. */
 const STALE_MS = 60_000;
@@ -203,7 +203,7 @@ class Schedule {
   #publishedAt = -Infinity;
   #delayMs = DELAY_MIN_MS;
   #retainAt: number | null = null;
-  /** The time on the platform's clock, which differs from the wallet's. */
+  /** The time of the alarm by the platform's clock, which can differ from the wallet's clock. */
   #alarmAt: number | null;
 
   constructor(alarmAt: number | null) {
@@ -260,7 +260,7 @@ class Schedule {
     this.#alarmAt = null;
   }
 
-  /** Returns when changes must be published: soon, unless they are only holds and charges. */
+  /** Returns when to publish (Unix ms): soon, or later if only holds and charges changed. */
   #publishDue({ memory, nowMs }: Tx): number {
     if (!memory.changed) {
       const pause = memory.routine <= QUIET_MAX ? QUIET_MS : BUSY_MS;
@@ -300,17 +300,17 @@ class Schedule {
 }
 
 /**
- * Follows a clock that moved back from `tx.memory.clock` to `tx.nowMs`. Open holds keep their
- * remaining time and period. Admissions of the last minute and Idempotency-Keys count as made now.
- * The caller must reload memory.
+ * Adapts the tables after the clock moved back from `tx.memory.clock` to `tx.nowMs`. Open holds
+ * keep their remaining time and period. Admissions of the last minute and Idempotency-Keys count as
+ * made now. The caller must then load memory again.
  */
 function followClock(tx: Tx): void {
   const { memory, nowMs, sql, storage } = tx;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
-  // The newest row, so that a start doesn't use an older row's time.
+  // A checkpoint of the newest row, so that a later start doesn't use the time of an older one.
   pullBuckets(tx);
   takeCheckpoint(tx);
-  // IDs contain the real time, so newer holds have newer IDs.
+  // IDs contain the time of the platform's clock, so newer holds have greater IDs.
   const floorId = idFloor(HOLD_ID, nowMs - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);
   const { sweptId } = memory.row;
   storage.transactionSync(() => {
@@ -323,7 +323,7 @@ function followClock(tx: Tx): void {
       rateFloor(memory.clock),
     );
     pullNames(sql, nowMs);
-    // Otherwise the sweep would skip unpaid rows with new IDs.
+    // Otherwise the sweep would skip unpaid rows that get new IDs.
     if (sweptId > floorId) updateWalletRow(sql, { ...memory.row, sweptId: floorId });
   });
 }

@@ -175,15 +175,15 @@ function missing(): Refusal {
 const END_USERS_MAX = 100_000;
 const DEPARTED_MAX = 100_000;
 
-/** An end user to create. `departed` had the same name and was deleted this month. */
+/** An end user to create. `departed` is an end user of the same name who was deleted this month. */
 export type NewEndUser = {
   readonly user: EndUser;
   readonly departed: { readonly user: EndUser; readonly account: number } | null;
 };
 
 /**
- * Returns an end user that continues the spend of `departed`, or null at the maximum. Writes
- * nothing.
+ * Returns a new end user that continues the spend of `departed`. Returns null if the organization
+ * has the maximum number. Writes nothing.
  */
 export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
   const { memory, period } = tx;
@@ -238,7 +238,8 @@ export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): voi
 }
 
 /**
- * Until the month ends, the row remains under a hash of its name, and open holds and charges count.
+ * Deletes an end user. Until the month ends, a row with the hash of its name remains, and its holds
+ * and charges still count.
  */
 function depart(tx: Tx, user: EndUser): void {
   const { memory, sql, period, storage } = tx;
@@ -269,7 +270,10 @@ function depart(tx: Tx, user: EndUser): void {
   memory.changed = true;
 }
 
-/** Deletes rows of earlier months. Returns true if more may remain. */
+/**
+ * Deletes the rows of end users who were deleted in earlier months. Returns true if more may
+ * remain.
+ */
 export function purgeDeletedEndUsers({ memory, sql, period }: Tx, rowsMax: number): boolean {
   if (memory.departed.count === 0) {
     memory.departed = { count: 0, until: Infinity };
@@ -281,7 +285,10 @@ export function purgeDeletedEndUsers({ memory, sql, period }: Tx, rowsMax: numbe
   return gone.length >= rowsMax;
 }
 
-/** Names can't contain the control character at the start. */
+/**
+ * Returns the hash that replaces a name. It starts with a control character, which names can't
+ * contain.
+ */
 function hashOf({ memory }: Tx, externalId: string): string {
   return `\n${sha256(`${memory.row.orgId}\n${externalId}`)}`;
 }

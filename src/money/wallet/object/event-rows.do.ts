@@ -29,8 +29,8 @@ export function addEvent(
 }
 
 /**
- * Stores an event from D1. Truncates overlong data and alerts, because a rejected event would block
- * later ones.
+ * Stores an event that waited in D1. Shortens overlong data, because a rejected event would block
+ * later ones, and raises an alert.
  */
 export function takeEvent(tx: Tx, event: EventRecord): boolean {
   const { sql } = tx;
@@ -56,7 +56,7 @@ export function takeEvent(tx: Tx, event: EventRecord): boolean {
     logAlert("event_cut", { org_id: tx.memory.row.orgId, id, type });
   }
   tx.memory.hasUndelivered = true;
-  tx.memory.changed = true; // the next publish retries a lost delivery
+  tx.memory.changed = true; // if the delivery is lost, the next publish retries it
   dropOld(tx);
   return true;
 }
@@ -96,7 +96,7 @@ function dropOld({ sql, nowMs }: Tx): void {
   forgetOldEvents(sql, nowMs);
 }
 
-/** Maximum events per hour, type and actor. More are only counted. */
+/** Maximum events per hour, type and actor. Further events are only counted. */
 const HOURLY_MAX = 100;
 const HOURLY_REVOKED_MAX = 1000;
 const ENDED_MAX = 1000;

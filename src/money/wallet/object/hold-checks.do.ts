@@ -26,14 +26,16 @@ import type { KeySpendLimit } from "../rules/key-spend.ts";
 import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { putBudget, selectKeyDays, updateBudget } from "../tables/key-rows.do.ts";
 
-/** The limits of a request. `isPlaced`: the session's rate limit already counted it. */
+/**
+ * The limits of a request. `isPlaced` is set if the session's rate limit has already counted it.
+ */
 export type HeldTerms = KeyTerms & {
   readonly memberId?: string;
   readonly session?: Session | undefined;
   readonly isPlaced?: boolean;
 };
 
-/** Returns the allowed routes, or a failure that doesn't depend on cost. */
+/** Returns the allowed routes, or the failure of the first check that doesn't depend on cost. */
 export function checkRequest(
   tx: Tx,
   request: HoldRequest,
@@ -63,7 +65,10 @@ export function policiesIfAny(
   return policies.length === 0 ? {} : { policies };
 }
 
-/** A placed hold calls no provider, so only its key's `may_hold` counts. */
+/**
+ * Checks the key's permission. A hold placed for another service calls no provider, so only
+ * `may_hold` counts.
+ */
 function withinPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<AllowedRequest> {
   const { mayHold, session } = terms;
   if (request.placed === undefined) {
@@ -137,7 +142,10 @@ export function findExpiredHolder(
   return decideIdempotency(selectIdempotencyHolder(sql, name, nowMs), body, nowMs);
 }
 
-/** Rejects requests while refunded payments are owed. A session's error omits the amount. */
+/**
+ * Rejects requests while the organization owes the credits of refunded payments. The error for a
+ * session omits the amount.
+ */
 export function checkDebts({ memory }: Tx, session: Session | undefined): Refusal | null {
   const { owed } = memory.debts;
   if (owed === 0) return null;
@@ -174,7 +182,8 @@ export function tokensFor(tx: Tx, request: HoldRequest, terms: KeyTerms): Result
 }
 
 /**
- * The paying end user. `counted` has the ID of its open holds. `made` is null for an existing one.
+ * The end user that pays. `counted` has the ID under which its open holds count. `made` is null if
+ * the end user already exists.
  */
 export type Payer = {
   readonly user: EndUser;
@@ -193,7 +202,7 @@ export function endUserFor(tx: Tx, externalId: string | null): Result<Payer> {
   return success({ user, counted, made });
 }
 
-/** Applies the terms to the key's budget, or returns null if it never had one. */
+/** Applies the key's terms to its budget. Returns null if the key never had a budget. */
 export function budgetOf(
   tx: Tx,
   keyId: string,
@@ -223,8 +232,8 @@ export function spendOfKey({ memory, period, sql }: Tx, keyId: string): KeySpend
 }
 
 /**
- * Returns the key's budget. A hold that counts only in quotas creates one without a limit, because
- * daily totals lack its spend, which a later budget needs.
+ * Returns the key's budget. For a hold that counts only in quotas, creates one without a limit: a
+ * later budget needs the spend, which daily totals omit.
  */
 export function budgetFor(
   tx: Tx,

@@ -61,7 +61,7 @@ import { findEndUser } from "./memory.do.ts";
 import { findWarmRoute } from "./warm-routes.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** `isRepeat`: the ID is known, and `answer` is the first response. */
+/** `isRepeat`: the wallet already had this hold, and `answer` is the first response. */
 type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
 /** Holds money for a request, or rejects it. */
@@ -70,7 +70,7 @@ export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
   const wrongId = refuseId(request.id, tx.clockMs);
   if (wrongId !== null) return anew(wrongId);
   if (books.holds.has(request.id)) return again(tx, request, terms);
-  // D1 belongs to another wallet, or storage is nearly full.
+  // D1's snapshot belongs to another wallet, or storage is nearly full.
   if (row.conflict !== null || room.isFull) return anew(refuse({ kind: "storage_unavailable" }));
   const amounts = [request.least, request.sure, request.most];
   assert(
@@ -84,7 +84,10 @@ export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
   return answer === null ? again(tx, request, terms) : anew(answer);
 }
 
-/** An approved hold. `lapsed` is the expired request that it replaces and voids. */
+/**
+ * A hold that passed all checks. `lapsed` is the expired request with the same Idempotency-Key,
+ * which it replaces and voids.
+ */
 type Grant = AllowedRequest & {
   readonly payer: Payer;
   readonly granted: Micros;
@@ -93,8 +96,8 @@ type Grant = AllowedRequest & {
 };
 
 /**
- * Checks permissions, Idempotency-Key, debts, rates, then cost. Writes nothing. If the first
- * attempt of the same hold causes a rejection, `hold` returns the first response.
+ * Checks permissions, Idempotency-Key, debts, rates, then cost. Writes nothing. A rejection can be
+ * caused by the first attempt of the same hold. In this case, `hold` returns the first response.
  */
 function guarded(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
@@ -142,7 +145,7 @@ function amountsFor(
 export function replay(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<HoldGrant> | null {
   const known = selectRequest(tx.sql, request.id);
   if (known === null) return null;
-  // The request omits an end user fixed by the key.
+  // If the key fixes the end user, the request doesn't contain it.
   const externalId = request.externalId ?? known.externalId;
   const bounds = recalledBounds(request, known);
   const answer = recallHold(known, { ...request, ...bounds, externalId });
@@ -197,7 +200,7 @@ function grantOf(
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
-/** Returns null, without changes, if the ID is known. */
+/** Stores the hold. Returns null, without changes, if the ID is known. */
 function granted(tx: Tx, grant: GrantBy): Result<HoldGrant> | null {
   const { request, payer, tokens, lapsed, terms } = grant;
   const { memory, nowMs } = tx;
@@ -243,7 +246,10 @@ function openHoldOf(
   };
 }
 
-/** Reports whether a hold stores its models: for budgets, and if it covers only some of them. */
+/**
+ * Reports whether a hold must store its models, for budgets or because the hold covers only some of
+ * them.
+ */
 function needsModels({ budgets }: Tx["memory"], uncovered: Grant["uncovered"]): boolean {
   return budgets.scopes.size > 0 || uncovered !== undefined;
 }
@@ -288,7 +294,7 @@ function storeGrant(
   };
   const made = payer?.made ?? null;
   const write = (): boolean => {
-    // First, because the request refers to the end user's number.
+    // The end user is stored first, because the request refers to the end user's number.
     if (made !== null) {
       if (selectRequest(sql, id) !== null) return false;
       storeEndUser(tx, made);
@@ -337,7 +343,7 @@ function lowerFloor(sql: SqlStorage, floorId: string): void {
   sql.exec("UPDATE checkpoints SET floor_id = ? WHERE floor_id > ?", floorId, floorId);
 }
 
-/** A session's error has only its own amounts. */
+/** Returns the failure for the client. A session's error has only the session's own amounts. */
 function refused(
   tx: Tx,
   request: HoldRequest,
@@ -361,7 +367,7 @@ function rejectedMeters(tx: Tx, request: HoldRequest, terms: HeldTerms): readonl
   return requestMeters(tx, request, { terms, endUserId: endUser?.id ?? null });
 }
 
-/** A session's error omits the purchase. */
+/** Adds the top-up to the failure. A session's error omits it. */
 function toppedUp(tx: Tx, failure: Failure, reported: Failure): Failure {
   if (failure.kind !== "balance_too_low" || failure.onlyHolds) return reported;
   const purchaseId = topUpIfDue(tx, true);
@@ -377,10 +383,11 @@ const CORRECTED: ReadonlySet<Failure["kind"]> = new Set([
   "candidates_required",
 ]);
 
-/** Returns null if the ID is known. */
+/** Stores a rejected request. Returns null if the ID is known. */
 function remember(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(tx.sql, request.id) !== null) return null;
-  // The other region's rejected requests are stored, unless it retries them with the same ID.
+  // Rejections are stored for requests that the other region sent, unless it retries them with the
+  // same ID.
   if (!request.peer || CORRECTED.has(refusal.failure.kind)) return refusal;
   const { sql, memory, nowMs: admittedAt, period } = tx;
   const { keyId, externalId } = request;

@@ -51,7 +51,7 @@ type AdmissionContext = Pick<Objects, "register"> & {
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
-/** A pending lookup. `isStale`: a call changed the key meanwhile. */
+/** A lookup that hasn't finished. `isStale`: the key was changed meanwhile. */
 type Question = { readonly hash: string; isStale: boolean };
 
 type AskRegister = (register: RegisterCalls) => Promise<Identified>;
@@ -65,9 +65,9 @@ export type AdmissionPlace = {
 };
 
 /**
- * The organization's keys, with an exact log of the last minute, so that no 60 seconds exceed a
- * rate limit. Key objects return the terms once; later changes arrive as calls. Each admission is
- * stored before the response.
+ * The organization's keys, with an exact log of the last minute's admissions, so that no 60 seconds
+ * exceed a rate limit. The wallet asks a key object for its terms once, and gets later changes as
+ * calls. Each admission is stored before the response.
  */
 export class KeyAdmissions {
   readonly #keeping: AdmissionContext;
@@ -79,7 +79,7 @@ export class KeyAdmissions {
     this.#keeping = keeping;
   }
 
-  /** Clears memory, which may differ from the tables. */
+  /** Clears memory, because it may differ from the tables. */
   forget(): void {
     this.#known.clear();
   }
@@ -172,7 +172,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Records which uses were published. Looks up keys that differ in D1. */
+  /** Records which uses were published, and looks up the keys whose data differs in D1. */
   noted(tx: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
     if (tx === null) return;
     const reported = new Map(touched.map((one) => [one.hash, one]));
@@ -207,7 +207,7 @@ export class KeyAdmissions {
     });
   }
 
-  /** Applies a new rate limit to past and future admissions. */
+  /** Applies a new rate limit, also to the admissions of the last minute. */
   setLimit({ sql }: Tx, hash: string, rpmLimit: number): void {
     this.#outdate(hash);
     if (this.#key(sql, hash)?.record?.rpmLimit === rpmLimit) return;
@@ -251,9 +251,9 @@ export class KeyAdmissions {
   async #learn(hash: string): Promise<Refusal | null> {
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const question = { hash, isStale: false };
-      // oxlint-disable-next-line no-await-in-loop -- retries if the key changed meanwhile
+      // oxlint-disable-next-line no-await-in-loop -- retries if the key was changed meanwhile
       const identified = await this.#asked(question, (register) => register.identify(null));
-      // A forwarded RPC result would stay open until our caller disposes of it.
+      // If we returned the RPC result itself, it would stay open until our caller disposes of it.
       if (!identified.ok) return refuse(identified.failure);
       if (question.isStale) continue;
       const tx = this.#keeping.tx();
@@ -281,7 +281,10 @@ export class KeyAdmissions {
     for (const question of this.#questions) question.isStale ||= question.hash === hash;
   }
 
-  /** Looks up a key again. Stores the time first, so that this happens at most once a minute. */
+  /**
+   * Looks up a key again. Stores the time before the call, so that a key is looked up at most once
+   * a minute.
+   */
   #refresh(tx: Tx, hash: string, ask: AskRegister): void {
     this.#check(tx, hash, tx.clockMs);
     this.#keeping.waitUntil(this.#refreshed(hash, ask));
@@ -301,7 +304,7 @@ export class KeyAdmissions {
     if (formatSecrets(secrets) !== formatSecrets(knownSecrets)) this.setSecrets(tx, hash, secrets);
   }
 
-  /** Applies a lookup. If it failed, admissions continue. */
+  /** Applies the result of a lookup. If the lookup failed, the key stays admitted. */
   async #refreshed(hash: string, ask: AskRegister): Promise<void> {
     const question = { hash, isStale: false };
     const identified = await this.#asked(question, ask);
@@ -318,7 +321,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Counts later admissions as made now, after the clock moved back. */
+  /** After the clock moved back, counts the admissions that are later than now as made now. */
   #clamp({ storage, clockMs }: Tx, hash: string, { number, record, window }: KnownKey): void {
     const lagMs = window.lagMs(clockMs);
     logAlert("clock_stepped_back", { key_id: record?.keyId ?? null, lag_ms: lagMs });

@@ -60,13 +60,15 @@ export type Memory = {
   row: WalletRow;
   readonly books: HoldTotals;
   clock: number;
-  /** Newest wallet time so far. It decides the period of spend. */
+  /** Newest time of the wallet so far, which decides the period of spend. */
   newest: number;
-  /** Lower bound of request IDs in ledger rows after the newest checkpoint. */
+  /** Lower bound for the request IDs of ledger rows after the newest checkpoint. */
   floorId: string;
   readonly unsaved: Map<string, EndUser>;
   readonly unpublished: Set<string>;
-  /** Keys that ever had a budget. `unsavedKeys` have spend after the checkpoint. */
+  /**
+   * Keys that ever had a budget. `unsavedKeys` are those with spend after the newest checkpoint.
+   */
   readonly keyBudgets: Map<string, KeySpendLimit>;
   readonly unsavedKeys: Set<string>;
   readonly budgets: BudgetMemory;
@@ -84,7 +86,7 @@ export type Memory = {
   readonly dueUses: DueUses;
   readonly notedAt: number;
   changed: boolean;
-  /** Unpublished holds and charges, which can wait longer than other changes. */
+  /** Number of unpublished holds and charges. Publishing them is less urgent than other changes. */
   routine: number;
   booked: Booked;
   /** Changes when ledger rows are deleted or memory is reloaded. */
@@ -104,7 +106,7 @@ type Booked = { readonly settings: Settings | null; readonly usedAt: number };
 type Room = {
   isFull: boolean;
   readonly fromId: string;
-  /** Earliest time (Unix ms) to start again with the oldest request. */
+  /** Time (Unix ms) from which a pass over all requests can start again. */
   readonly passAt: number;
 };
 
@@ -132,7 +134,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     rateLog: [],
     uses: new Map(),
     dueUses: new DueUses(),
-    // An unconfirmed publish may have lost an earlier use.
+    // If the last publish wasn't confirmed, it may have lost a use of a key.
     notedAt: row.revision > row.acknowledged ? checkpoint.clock - HOUR_MS : checkpoint.clock,
     changed: false,
     routine: 0,
@@ -197,7 +199,7 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     )
     .toArray();
   const { books } = memory;
-  // One by one, the rows could make the balance negative.
+  // The balance gets the sum of these rows first, because in between it could become negative.
   books.balance = micros(books.balance - later.reduce((sum, one) => sum + one.charged, 0));
   for (const one of later) {
     books.seq = Math.max(books.seq, one.seq);
@@ -356,19 +358,21 @@ export function addUse({ uses }: Memory, hash: string, usedAt: number): void {
   uses.set(hash, Math.max(usedAt, uses.get(hash) ?? 0));
 }
 
-/** Returns the publish that will contain a change made now. */
+/** Returns the number of the publish that will contain a change made now. */
 export function nextRevision(tx: Tx): number {
   return tx.memory.row.revision + 1;
 }
 
-/** Changes the row in the tables, then in memory. Must not run within a transaction. */
+/** Changes the wallet's row in the table, then in memory. Must not run within a transaction. */
 export function changeRow(tx: Tx, change: Partial<WalletRow>): void {
   const row = { ...tx.memory.row, ...change };
   updateWalletRow(tx.sql, row);
   tx.memory.row = row;
 }
 
-/** Reads storage, so that a replaced instance fails instead of responding from memory. */
+/**
+ * Reads storage. This fails in an instance that was replaced, which must not respond from memory.
+ */
 export function touchStorage(tx: Tx): void {
   tx.sql.exec("SELECT id FROM wallet WHERE id = 1").one();
 }

@@ -65,7 +65,10 @@ function refusePause(
   return refuse({ kind: "conflict", message, param: null, code: "too_many_pauses" });
 }
 
-/** Members, operators and budgets have their own room, so that none can use up the others'. */
+/**
+ * Reports whether the source has the maximum number of pauses. Members, operators and budgets each
+ * have their own maximum, so that none can use up the others'.
+ */
 function isFull({ byName }: Pauses, source: Pause["source"]): boolean {
   return [...byName.values()].filter((one) => one.source === source).length >= PAUSES_MAX;
 }
@@ -74,7 +77,7 @@ function conflict(message: string, param: string): Refusal {
   return refuse({ kind: "conflict", message, param });
 }
 
-/** Returns the stored subject. The route has checked members and keys. */
+/** Returns the subject to store. The route has already checked members and keys. */
 function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
   if (scope === "session") {
     const known = selectSession(tx.sql, id);
@@ -178,7 +181,10 @@ function ownPauses({ memory }: Tx, { scope, subject }: BudgetOwner): readonly Pa
   );
 }
 
-/** Refuses to delete a paused owner, which could otherwise return without its pause. */
+/**
+ * Rejects the deletion of a paused owner. Otherwise its owner could create it again without the
+ * pause.
+ */
 export function refusePaused(tx: Tx, owner: BudgetOwner): Refusal | null {
   if (ownPauses(tx, owner).length === 0) return null;
   const message = "This end user is paused. End the pause before you delete the end user.";

@@ -61,7 +61,10 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
   return success({ madeAt: memory.row.madeAt });
 }
 
-/** If a rebuild lost the first credit, another reference allows a second one. */
+/**
+ * Returns the reference of a payment's credit. If a rebuild lost the first credit, returns another
+ * reference, so that the payment can be credited again.
+ */
 function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   const reference = `stripe:${paymentId}`;
   if (selectPayment(sql, paymentId) !== null) return reference;
@@ -75,7 +78,7 @@ function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   return isGivenUp.length === 0 ? reference : `${reference}:${memory.row.madeAt}`;
 }
 
-/** Sets a payment's refunded amount. Ignores an older reading. */
+/** Sets a payment's refunded amount. Ignores a reading older than the stored one. */
 export function setRefunded(tx: Tx, request: PaymentRefunded): Result<null> {
   const { memory, sql } = tx;
   const { paymentId, purchaseId, backMicro: back, reading, isDisputed } = request;
@@ -108,7 +111,9 @@ export function setRefunded(tx: Tx, request: PaymentRefunded): Result<null> {
   return success(null);
 }
 
-/** Records an outcome. An unpaid automatic purchase delays the next one. */
+/**
+ * Records the outcome of a purchase. After an unpaid automatic purchase, the next one has to wait.
+ */
 export function recordPurchaseOutcome(
   tx: Tx,
   { event, once, topUp }: PurchaseOutcome,
@@ -145,7 +150,10 @@ export function forgiveOwed(
   return success({ owedMicro: debts.value.owed });
 }
 
-/** Ends each transaction: pays debts from the free balance, then requests a top-up if due. */
+/**
+ * Runs at the end of each transaction: pays debts from the free balance, then requests a top-up if
+ * one is due.
+ */
 export function endTransaction(tx: Tx): void {
   const { memory, sql } = tx;
   const collected = collectDebt(memory.debts, freeOf(memory.books));
@@ -191,7 +199,7 @@ type CreditEntry = {
   purchase_id: string | null;
 };
 
-/** Returns ledger rows except charges, newest first. */
+/** Returns all ledger rows except charges, newest first. */
 export function readCredits(tx: Tx, limit: number, after: number | null): Result<CreditPage> {
   touchStorage(tx);
   const rows = tx.sql

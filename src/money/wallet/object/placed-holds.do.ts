@@ -16,7 +16,7 @@ import { hold } from "./hold.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { settle, voidHold } from "./postings.do.ts";
 
-/** Maximum lifetime in ms. Old holds slow down a wallet's start. */
+/** Maximum lifetime of a hold in ms. Old holds slow down a wallet's start. */
 const LIFETIME_MAX_MS = 7 * 86_400_000;
 
 export function placeHold(
@@ -35,7 +35,7 @@ export function placeHold(
   });
 }
 
-/** Finds a hold by ID, or by Idempotency-Key and body. */
+/** Finds an existing hold with the same ID, or with the same Idempotency-Key and body. */
 function firstOf(tx: Tx, { id, idempotency }: HoldRequest): PlacedHold | null {
   const same = knownHold(tx, id);
   if (same !== null || idempotency === null) return same;
@@ -87,7 +87,7 @@ function captured(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
       keyId,
       streamed: false,
       usage: NO_USAGE,
-      price: FREE, // all charges of a merchant share it; receipts use the charge
+      price: FREE, // all charges of a merchant have the same price row; receipts show the charge
       firstByteMs: null,
       durationMs: Math.max(0, tx.nowMs - placed.createdAt),
       estimated: false,
@@ -124,7 +124,7 @@ function extend(tx: Tx, placed: PlacedHold, expiresInS: number): Result<PlacedHo
   return success({ ...placed, expiresAt });
 }
 
-/** A session can access only its own holds. */
+/** Reports whether the caller can access a hold. A session can access only its own holds. */
 function isParty(placed: PlacedHold, by: HoldParty): boolean {
   if (by.kind === "merchant") return placed.merchant === by.name;
   return placed.keyId === by.keyId && (by.sessionId ?? placed.sessionId) === placed.sessionId;

@@ -76,7 +76,7 @@ export function settle(
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
 
-/** Emits an event if an operator (`actor`) made the charge. */
+/** Posts a charge. If an operator (`actor`) made it, also emits an event. */
 function post(
   tx: Tx,
   settlement: Settlement,
@@ -128,7 +128,7 @@ function post(
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
 
-/** `inLedger` is 0 for a hold that counts only in quotas. */
+/** Adds a charge to the usage. `inLedger` is 0 for a hold that counts only in quotas. */
 function countUsage(
   tx: Tx,
   { generation }: Settlement,
@@ -187,7 +187,10 @@ function store(
   });
 }
 
-/** `foldCharges` may have passed the late charge's request. */
+/**
+ * Stores a late charge. The daily sums get it here, because `foldCharges` may have passed its
+ * request.
+ */
 function storeLateCharge(
   { sql, memory, nowMs }: Tx,
   { cost, generation }: Settlement,
@@ -208,7 +211,7 @@ function report(tx: Tx, settlement: Settlement, posting: Posting): void {
   if (shortfall > 0) logWarning("shortfall", { ...fields, shortfall });
 }
 
-/** Releases a hold. Stores an unknown ID, so that its hold can't arrive later. */
+/** Releases a hold. If the ID is unknown, stores it, so that its hold can't arrive later. */
 export function voidHold(tx: Tx, id: string): Result<VoidAnswer> {
   if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
   const { memory, nowMs, sql } = tx;
@@ -265,7 +268,10 @@ function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, mo
   return freeForCharge(metersOf(sql, memory, known), at, model);
 }
 
-/** A charge counts no request if its hold had expired, because the hold already counted. */
+/**
+ * Returns the counts of a charge. If its hold had expired, the expired hold already counted the
+ * request.
+ */
 function countedBy(
   { memory, nowMs }: Tx,
   { generation }: Settlement,
@@ -285,7 +291,7 @@ function countedBy(
   };
 }
 
-/** An expired hold counts as one request. Its charge may follow. */
+/** Returns the counts of an expired hold: one request. Its charge may follow. */
 function expiredBy(hold: OpenHold, seq: number): CountedRequest {
   const amounts = { dollars: 0, tokens: 0, requests: 1 };
   return { ...hold, seq, atMs: hold.expiresAt, models: hold.models ?? null, amounts };
@@ -293,7 +299,7 @@ function expiredBy(hold: OpenHold, seq: number): CountedRequest {
 
 const REFERENCE_MAX = 200;
 
-/** Changes the balance once per reference. */
+/** Adds an amount to the balance, once per reference. */
 export function credit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> {
   const { amountMicro, reference } = request;
   assert(typeof reference === "string", "a credit has a reference");
@@ -333,7 +339,7 @@ export function recallCredit(tx: Tx, request: CreditRequest): Result<BalanceAnsw
   });
 }
 
-/** Posts a credit and runs `also` in the same transaction. */
+/** Posts a credit, and runs `also` in the same transaction. */
 export function postCredit(
   tx: Tx,
   request: CreditRequest,

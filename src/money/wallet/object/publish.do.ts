@@ -24,10 +24,10 @@ import { addUse, changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
-/** Ms between two published uses. Readers search two days back. */
+/** Minimum ms between two published uses of a key. Readers search two days back. */
 const USE_MS = 3_600_000;
 
-/** The result. `again`: D1 lost rows again while all of them were written. */
+/** The result of a publish. `again`: D1 lost rows again while they were being written. */
 export type PublishOutcome = {
   readonly outcome: "published" | "again" | "conflict";
   readonly uses: readonly KeyUse[];
@@ -38,8 +38,8 @@ export type PublishOutcome = {
 const UNSENT = { uses: [], touched: [], eventsWait: true } as const;
 
 /**
- * Publishes changes to D1. If D1 belongs to another wallet, only checks it. Throws if D1 fails; the
- * next publish repeats the batch. `live` returns the current context.
+ * Publishes changes to D1. If D1's snapshot belongs to another wallet, only checks it. Throws if D1
+ * fails, and the next publish repeats the batch. `live` returns the current transaction context.
  */
 export async function publish(tx: Tx, live: () => Tx | null): Promise<PublishOutcome> {
   const first = await publishOnce(tx, live);
@@ -180,8 +180,8 @@ function pick(
 }
 
 /**
- * Rows that change meanwhile are sent again next time. Credits come first, so that up to 2,500 are
- * in the transaction of their balance.
+ * Yields the rows to publish. The next publish sends rows that change meanwhile. Credits come
+ * first, so that up to 2,500 are in the same transaction as their balance.
  */
 function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
   const { sql, memory } = tx;

@@ -29,7 +29,10 @@ import { storedJson } from "../../../shared/stored-json.ts";
 
 const LAST_ID = "~";
 
-/** Returns a page of the ledger. Reads between two checkpoints instead of the whole table. */
+/**
+ * Returns a page of the ledger. Starts at the nearest checkpoint instead of reading the whole
+ * table.
+ */
 export function readLedger(tx: Tx, afterSeq: number, limit: number): Result<LedgerPage> {
   const rows: LedgerRow[] = [];
   let from = afterSeq;
@@ -170,7 +173,7 @@ export function readEvents(tx: Tx, query: EventQuery): Result<EventPage> {
     : success(page);
 }
 
-/** Maximum rows per response (about 10 ms). */
+/** Maximum rows read per response (about 10 ms). */
 const SCANNED_MAX = 10_000;
 
 type StoredGeneration = {
@@ -194,7 +197,7 @@ const COLUMNS = `requests.id AS id, state, admitted_at, granted, charged, shortf
   (SELECT text FROM names WHERE number = sold) AS sold, requests.detail AS detail, failed.detail AS failed`;
 const WITH_FAILED = "requests LEFT JOIN failed_requests AS failed ON failed.id = requests.id";
 
-/** Returns a request from its hold or stored failure. */
+/** Returns a request from its hold or, if it was rejected, from its stored failure. */
 export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
   const [row] = sql
     .exec<StoredGeneration>(`SELECT ${COLUMNS} FROM ${WITH_FAILED} WHERE requests.id = ?`, id)
@@ -313,7 +316,7 @@ function refusedRows(sql: SqlStorage, query: RequestQuery, range: Range): Reques
     .map(({ detail }) => refusedOf(storedJson<FailedRequest>(detail)));
 }
 
-/** Returns a list as an SQL parameter. Null matches everything. */
+/** Returns a list as JSON for an SQL parameter. Null matches everything. */
 function listed(values: readonly string[] | null | undefined): string | null {
   return values === null || values === undefined ? null : JSON.stringify(values);
 }

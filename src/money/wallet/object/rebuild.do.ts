@@ -19,8 +19,8 @@ const COPIES_MAX = 3;
 
 /**
  * Restores the wallet from D1 after its tables were lost or reset. One credit row sets the balance.
- * Fails if D1 belongs to this wallet, unless `isNew`, or if more is held than D1 has. The caller
- * must reload memory.
+ * Fails if more is held than D1 has. Also fails if D1's snapshot is already this wallet's, unless
+ * `isNew`. The caller must then load memory again.
  */
 export function adoptSnapshot(
   tx: Tx,
@@ -65,7 +65,7 @@ export function adoptSnapshot(
       subject: row.orgId,
       data: { balance_micro: head.creditsMicro },
     });
-    // D1 lacks the spend of sessions.
+    // D1 doesn't have the spend of sessions.
     sql.exec("DELETE FROM sessions");
     sql.exec("UPDATE wallet SET created_at = max(created_at + 1, ?)", nowMs);
   });
@@ -79,7 +79,7 @@ export function rejectHealthy(): Refusal {
 
 function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): void {
   const { settings } = snapshot;
-  // Top-ups since the last publish are unknown, so a person must enable top-up again.
+  // D1 doesn't have top-ups since the last publish, so a person must turn top-up on again.
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
   const isOff = settings !== null && settings.autoTopUp !== null;
   if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });
@@ -114,7 +114,7 @@ function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): 
     SELECT value ->> 'reference', value ->> 'amount_micro', value ->> 'balance_micro',
       value ->> 'held_micro', value ->> 'open_holds', value ->> 'created_at' FROM ${PAGES("credits")}`,
   );
-  // The next hold restores budgets from the keys' terms.
+  // The next hold restores the limits from the key's terms.
   sql.exec(
     `INSERT OR REPLACE INTO key_budgets (key_id, day, daily, week, weekly, month, monthly, total,
       changed)
@@ -134,7 +134,7 @@ function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): 
   );
 }
 
-/** Budgets count ledger rows from the rebuild on. */
+/** Restores budgets. They count only ledger rows after the rebuild. */
 function adoptBudgets(sql: SqlStorage, changed: number): void {
   sql.exec("DELETE FROM budgets");
   sql.exec(
@@ -155,7 +155,7 @@ function adoptRules(sql: SqlStorage, changed: number): void {
   );
 }
 
-/** Existing end users keep their number, which open holds use. */
+/** Restores end users. Those that exist keep their number, which open holds refer to. */
 function adoptEndUsers(sql: SqlStorage, changed: number): void {
   sql.exec(
     `UPDATE OR REPLACE end_users SET id = book.id
@@ -186,7 +186,10 @@ export function deleteCopy(sql: SqlStorage): void {
 const PAGES = (table: PagedTable): string =>
   `(SELECT value FROM book_pages, json_each(book_pages.rows) WHERE name = '${table}')`;
 
-/** Copies D1 for `adoptSnapshot`. Returns null if D1 has no balance or keeps changing. */
+/**
+ * Copies the D1 data that `adoptSnapshot` needs. Returns null if D1 has no balance or keeps
+ * changing.
+ */
 export async function copySnapshot(
   sql: SqlStorage,
   db: D1Database,

@@ -47,8 +47,9 @@ export async function reconcile(
 }
 
 /**
- * Recomputes all totals from rows and compares them with memory and D1, as of the newest ledger row
- * at the start. Restarts if `memory.ledgerMark` changes; too many restarts are a `conflict`.
+ * Computes all totals from the rows and compares them with memory and D1, as of the newest ledger
+ * row at the start. Restarts if `memory.ledgerMark` changes. Returns a `conflict` after too many
+ * restarts.
  */
 function reconcileSlice(
   tx: Tx,
@@ -75,7 +76,7 @@ function reconcileSlice(
   return success({ ...run.answer, differences });
 }
 
-/** The table that changes most comes first, so that restarts are cheap. */
+/** The order of tables. The one that changes most comes first, so that restarts cost little. */
 const NEXT = { totals: "entries", entries: "requests", requests: null } as const;
 
 function advanced(run: ReconcileRun, read: keyof typeof NEXT, page: Page): ReconcileRun {
@@ -84,7 +85,7 @@ function advanced(run: ReconcileRun, read: keyof typeof NEXT, page: Page): Recon
   return { ...run, ...page.found, answer, table, after: page.after ?? [] };
 }
 
-/** Reports whether the rows read so far are unchanged. Each checkpoint writes totals. */
+/** Reports whether the rows read so far haven't changed. Each checkpoint changes the totals. */
 function isStill(memory: Memory, { mark, revision, table }: ReconcileRun): boolean {
   return memory.ledgerMark === mark && (table !== "totals" || memory.row.revision === revision);
 }
@@ -133,7 +134,7 @@ function standingOf(tx: Tx, book: SnapshotHead | null): Omit<Reconciliation, "ne
   return { ...balanceOf(tx), seq, book, differences: [], rowsRead: 0 };
 }
 
-/** `after` is the last row, or null at the end of the table. */
+/** A part of a table. `after` is its last row, or null at the end of the table. */
 type Page = {
   readonly rows: number;
   readonly after: readonly string[] | null;
@@ -247,12 +248,12 @@ function placeOf({ rows, last }: Sums, rowsMax: number): Pick<Page, "rows" | "af
 
 function differencesOf(run: ReconcileRun): Difference[] {
   const { creditsMicro, heldMicro, openHolds, seq } = run.answer;
-  // The ledger's charges must match the usage of models, keys and end users.
+  // The ledger's charges must equal the usage of models, of keys and of end users.
   const paid = run.charged - run.used;
   return [
     { what: "ledger sum", expected: run.entered - run.charged, found: creditsMicro },
     { what: "ledger seq", expected: run.newest, found: seq },
-    // Each row after a rollup must exist once.
+    // Each row after the rollup row must exist once.
     { what: "ledger rows missing", expected: 0, found: seq - run.rolled - run.later },
     { what: "open holds", expected: run.holds, found: openHolds },
     { what: "held", expected: run.held, found: heldMicro },
@@ -275,7 +276,10 @@ function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
   ];
 }
 
-/** Each refund must be owed, collected or forgiven, and no balance be free while money is owed. */
+/**
+ * Checks refunds. Each refunded amount must be owed, taken or forgiven. While money is owed, no
+ * balance may be free.
+ */
 function fromPayments({ sql, memory: { debts, books } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;
   return [

@@ -13,20 +13,20 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
-/** Ms to keep requests without a charge, so that late duplicates change nothing. */
+/** Ms for which requests without a charge are stored, so that a late duplicate has no effect. */
 const UNPAID_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;
 const PRESSED_PART = 0.7;
 const FULL_PART = 0.95;
 const BATCHES_NOW = 10;
-/** Ms during which an ID can still arrive. */
+/** Ms for which a message with an old request ID can still arrive. */
 const YOUNG_MS = 15 * 60_000;
 
 const PASS_MS = 5 * 60_000;
 
 /** Deletes one batch of each kind. Returns true if more may remain. */
 export function deleteExpired(tx: Tx): boolean {
-  const room = isStorageLow(tx) && freeStorage(tx); // first, because later steps write
+  const room = isStorageLow(tx) && freeStorage(tx); // This runs first, because the later steps write.
   const unpaid = sweepUnpaid(tx);
   const [endId, paid] = batchEnd(tx.sql, "", idFloor(HOLD_ID, tx.nowMs - paidAge(tx)));
   rollUp(tx, { fromId: "", endId, only: "true" });
@@ -56,9 +56,9 @@ export function isFullError(error: unknown): boolean {
 }
 
 /**
- * Deletes the oldest finished requests and adds paid ones to the rollup row. Deletes before it
- * writes, because storage may be full. Keeps requests that can still be charged or have an
- * Idempotency-Key.
+ * Deletes the oldest finished requests, and adds paid ones to the rollup row. Deletes before it
+ * writes, because storage may be full. Keeps requests that have an Idempotency-Key or can still be
+ * charged.
  */
 export function freeStorage(tx: Tx): boolean {
   const { memory, nowMs } = tx;
@@ -69,7 +69,7 @@ export function freeStorage(tx: Tx): boolean {
   return more;
 }
 
-/** Frees storage for a failed statement, or returns false. */
+/** Frees storage after a statement failed. Returns false if nothing could be freed. */
 export function freeStorageNow(tx: Tx): boolean {
   const before = tx.sql.databaseSize;
   for (let batches = 0; batches < BATCHES_NOW; batches++) {
@@ -78,7 +78,7 @@ export function freeStorageNow(tx: Tx): boolean {
   return tx.sql.databaseSize < before;
 }
 
-/** Returns the next deletion (Unix ms), at least an hour ahead, or null. */
+/** Returns the time of the next deletion (Unix ms), at least an hour ahead, or null. */
 export function retentionDue(tx: Tx): number | null {
   const due = [
     firstMinted(tx, "", paidAge(tx)),
@@ -129,14 +129,14 @@ function sweepUnpaid(tx: Tx): boolean {
   return more;
 }
 
-/** SQL condition: paid, or ended without an Idempotency-Key. */
+/** SQL condition for finished requests: paid, or ended without an Idempotency-Key. */
 const IS_OVER = "(state = 'settled' OR (state IN ('voided', 'refused') AND named = 0))";
 
 type Batch = { readonly fromId: string; readonly endId: string; readonly only: string };
 
 /**
- * Replaces old ledger rows with one `rollup` row that has their sum and newest number. The ledger
- * still sums to the balance, and no reader gets a row twice.
+ * Replaces old ledger rows with one `rollup` row, which has their sum and their newest number. The
+ * ledger still sums to the balance, and readers still get each row once.
  */
 function rollUp(tx: Tx, batch: Batch): void {
   const { sql, memory } = tx;

@@ -33,7 +33,10 @@ import type { Tx } from "./memory.do.ts";
 const SESSIONS_MAX = 50_000;
 const UNUSED_MAX = 1000;
 
-/** Checks a session. `cut` is the last rotation that ended the key's sessions. */
+/**
+ * Returns the failure of an invalid session. `cut` is the number of the last rotation that ended
+ * all earlier sessions.
+ */
 export function refuseSession(
   { sql, memory, clockMs }: Tx,
   session: Session,
@@ -77,7 +80,7 @@ export function refuseAnotherSession(
   return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
 }
 
-/** Returns the budget with its spend. A deleted session has a budget of 0. */
+/** Returns a session's budget with its spend. The budget of a deleted session is 0. */
 export function budgetOfSession(
   tx: Tx,
   session: Session | string | null | undefined,
@@ -91,7 +94,7 @@ export function budgetOfSession(
   return sessionBudget({ id, budgetMicro }, total, tx.period);
 }
 
-/** Replaces amounts of the key or organization with the session's own. */
+/** Replaces the amounts of the key or organization in a failure with the session's own. */
 export function withOwnAmounts(tx: Tx, failure: Failure, session: Session | undefined): Failure {
   if (session === undefined) return failure;
   const isOthers =
@@ -156,7 +159,10 @@ export function endSessionBy(tx: Tx, ending: SessionEnding): Result<null> {
   return success(null);
 }
 
-/** Limited per caller, because creating and ending sessions is free. */
+/**
+ * Ends a session that was never used. The number per caller is limited, because creating and ending
+ * sessions is free.
+ */
 function endUnused(
   { sql, memory, clockMs: endedAt }: Tx,
   { id, expiresAt, actor }: SessionEnding,
@@ -172,7 +178,7 @@ function endUnused(
   return success(null);
 }
 
-/** Reports whether a key, and so its session, belongs to an owner. */
+/** Reports whether a key, and with it its sessions, belongs to an owner. */
 export function ownsSession({ sql }: Tx, keyId: string, owner: SessionQuery["owner"]): boolean {
   if (owner.keyId !== null) return owner.keyId === keyId;
   if (owner.memberId === null) return true;

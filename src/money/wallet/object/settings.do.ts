@@ -41,7 +41,10 @@ function settingsAnswer(tx: Tx): SettingsAnswer {
   return { ...settingsRecordOf(tx), budgets };
 }
 
-/** Changes settings. Quotas apply to new end users; the alert threshold applies immediately. */
+/**
+ * Changes settings. Default quotas apply only to new end users. The alert threshold applies
+ * immediately.
+ */
 export function patchSettings(
   tx: Tx,
   { budgets, ...change }: SettingsChange,

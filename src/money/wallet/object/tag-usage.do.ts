@@ -10,7 +10,7 @@ import { DaySets } from "../rules/tag-sets.ts";
 import type { UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** A query for UTC days (inclusive). */
+/** A query for the usage of UTC days, both included. */
 export type TagQuery = {
   readonly from: string;
   readonly to: string;
@@ -18,7 +18,10 @@ export type TagQuery = {
   readonly isDaily: boolean;
 };
 
-/** Yields the totals to store. Excess combinations of tags on a day get the value `other`. */
+/**
+ * Yields the totals to store. If a day has too many combinations of tags, the excess ones get the
+ * value `other`.
+ */
 export function* boundedTotals(sql: SqlStorage, usage: UsageTotals): Generator<UsageTotal> {
   const days = new Map<string, DaySets>();
   for (const total of usage.values()) {
@@ -42,8 +45,8 @@ function selectSets(sql: SqlStorage, day: string): string[] {
 type Group = { readonly day: string; readonly name: string; readonly amounts: UsageAmounts };
 
 /**
- * Returns usage by a tag key. The group `null` has the usage without a value, so all groups add up
- * to the total.
+ * Returns the usage by the values of a tag key. The group `null` is the usage without this tag, so
+ * all groups add up to the total.
  */
 export function readTagUsage(
   tx: Tx,

@@ -7,7 +7,7 @@ import { markTopUpDelivered } from "./top-up.do.ts";
 
 const TELL_TIMEOUT_MS = 10_000;
 
-/** Sends an open top-up to the payments object until it accepts. Never throws. */
+/** Sends a requested top-up to the payments object until it accepts. Never throws. */
 export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void> {
   const memory = decisions.tryOpen()?.memory;
   const open = memory?.topUp.open ?? null;
@@ -24,6 +24,6 @@ export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void>
   } catch (error) {
     logWarning("top_up_not_told", { org_id: orgId, id, reason: reasonOf(error) });
     const later = decisions.tryOpen()?.memory;
-    if (later !== undefined) later.changed = true; // the next publish retries
+    if (later !== undefined) later.changed = true;
   }
 }

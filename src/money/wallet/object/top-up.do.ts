@@ -14,8 +14,8 @@ import { nextRevision } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
 /**
- * Requests a top-up if one is due. Returns the purchase in progress. `isShort`: the balance was too
- * low for a request.
+ * Requests a top-up if one is due. Returns the ID of the purchase in progress. `isShort`: the
+ * balance was too low for a request.
  */
 export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
   const { memory, nowMs, period } = tx;
@@ -44,7 +44,7 @@ export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
   return id;
 }
 
-/** Returns micro-credits, or 0 if credits aren't sold. */
+/** Returns the maximum purchases of a day in micro-credits, or 0 if credits aren't sold. */
 function mostADayOf({ env, memory, nowMs }: Tx): number {
   const parsed = configOf(env);
   if (!parsed.ok || parsed.config.payments === null) return 0;
@@ -65,7 +65,7 @@ function store(tx: Tx, state: TopUpState, events: readonly NewEvent[]): void {
   tx.memory.changed = true;
 }
 
-/** Ends an unpaid purchase. Ignores other IDs. */
+/** Ends a purchase that wasn't paid. Ignores other IDs. */
 export function topUpEnded(tx: Tx, id: string, end: TopUpEnd): void {
   const { memory, nowMs } = tx;
   const after = endTopUp(memory.topUp, id, { end, nowMs });
@@ -106,7 +106,7 @@ export function topUpDue({ row, topUp, books, clock }: Memory): number {
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
   if (books.balance >= setting.belowMicro) return Infinity;
-  // Checks again later, because something else prevents the purchase.
+  // Something else prevents the purchase, so this checks again later.
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + LOOK_AGAIN_MS;
 }
 

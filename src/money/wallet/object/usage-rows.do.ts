@@ -16,7 +16,7 @@ import { TAGS_IN_ROW } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
-/** Maximum rows per response (some tens of ms). */
+/** Maximum rows read per response (some tens of ms). */
 const ROWS_MAX = 50_000;
 const GROUPS_MAX = 10_000;
 
@@ -37,7 +37,7 @@ type UsageSum = TokenCounts & {
   two: string | null;
   requests: number;
   cost: number;
-  /** Output tokens and ms of requests with a known first byte. */
+  /** Output tokens, and the ms in which they arrived, of requests with a known first byte. */
   spoken: number;
   speaking: number;
 };

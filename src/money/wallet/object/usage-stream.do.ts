@@ -53,7 +53,7 @@ function startOf(tx: Tx, asked: StreamStart, resumeMs: number | undefined): Stre
   return { madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
 }
 
-/** Reads from the nearest earlier checkpoint. */
+/** Returns the ledger row before a time. Reads from the nearest earlier checkpoint. */
 function seqBefore(tx: Tx, sinceMs: number): number {
   const [mark] = tx.sql
     .exec<{ seq: number }>(

@@ -28,7 +28,7 @@ type GroupRow = Sums & { readonly name: string };
 const SUMS = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS cost,
   ${tokenColumns(({ column }) => `coalesce(sum(${column}), 0)`)}`;
 
-/** A year of 100,000 end users has 36 million rows. */
+/** Maximum rows read per response. A year of 100,000 end users has 36 million rows. */
 const ROWS_MAX = 300_000;
 
 /** Returns usage of UTC days by one dimension, or by day and one dimension. */
@@ -49,7 +49,7 @@ export function readUsage(
     : usageByDay(tx, { ...days, groupBy: dimension }, page);
 }
 
-/** Reads only as many rows as it returns. */
+/** Returns usage by day. Reads only as many rows as it returns. */
 function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Result<UsageReport> {
   const [afterDay, afterName] = after === null ? ["", ""] : [after.slice(0, 10), after.slice(11)];
   const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();
@@ -93,7 +93,7 @@ function added(one: Sums, other: Sums): Sums {
   return { ...sums, cost: costMicro };
 }
 
-/** Returns groups in SQLite's text order. A page over many days may be short. */
+/** Returns groups in SQLite's text order. A page over many days can be short. */
 function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport> {
   const groups = new Map<string, UsageAmounts>();
   const end = query.groupBy === "day" ? null : endOfPage(tx.sql, query, page);
@@ -103,7 +103,7 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
   for (const { name, ...sums } of [...storedGroups(tx.sql, query, { ...page, end }), ...later]) {
     groups.set(name, plus(groups.get(name) ?? NO_AMOUNTS, sums));
   }
-  // One more stored group was read, so this page's groups are complete.
+  // One more stored group was read, so the groups of this page are complete.
   const names = [...groups.keys()].toSorted(asText);
   const shown = names.slice(0, page.limit);
   const isLast = names.length <= page.limit && end === null;
@@ -118,7 +118,7 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
 
 const DAYS = "SELECT day FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3";
 
-/** A page is limited in names per day and in rows. */
+/** Returns the name at which a page ends. A page has a maximum of names per day and of rows. */
 function endOfPage(
   sql: SqlStorage,
   { from, to, groupBy }: UsageQuery,
@@ -148,7 +148,10 @@ function endOfPage(
   return name;
 }
 
-/** `?4` is the last name, or "" for the first page. "" can also be a name. */
+/**
+ * SQL condition for names after `?4`, the last name. On the first page, `?4` is "", which can also
+ * be a name.
+ */
 function isAfter(after: string | null): string {
   return after === null ? "name >= ?4" : "name > ?4";
 }
@@ -219,7 +222,7 @@ function plus(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAm
   return addAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
 }
 
-/** Compares code points, like SQLite. JavaScript's `<` compares UTF-16 units. */
+/** Compares by code points, like SQLite. JavaScript's `<` compares UTF-16 units. */
 function asText(a: string, b: string): number {
   for (let i = 0; i < Math.min(a.length, b.length); i++) {
     const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];

@@ -3,12 +3,12 @@ import { deleteWarmRoute, putWarmRoute, selectWarmRoutes } from "../tables/warm-
 import type { WarmUntil } from "../tables/warm-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Maximum per organization. */
+/** Maximum stored routes per organization. */
 const WARM_ROUTES_MAX = 1000;
 
 /**
- * Returns the route whose cache has the conversation's prompt, and extends its lifetime. Updates
- * the row only when less than half of the lifetime is left, to limit writes.
+ * Returns the route whose provider has the conversation's prompt in its cache, and extends its
+ * lifetime. To limit writes, updates the row only when less than half of the lifetime is left.
  */
 export function findWarmRoute(tx: Tx, affinity: string): string | null {
   const known = warmRoutesOf(tx).get(affinity);
@@ -21,7 +21,7 @@ export function findWarmRoute(tx: Tx, affinity: string): string | null {
   return known.route;
 }
 
-/** Remembers a conversation's route. Evicts the least recently used ones. */
+/** Stores a conversation's route. Deletes the least recently used ones. */
 export function keepWarmRoute(tx: Tx, { affinity, route, seconds }: WarmRoute): void {
   const { nowMs, sql } = tx;
   const known = warmRoutesOf(tx);

@@ -45,7 +45,7 @@ const dollars = z.pipe(
   }),
 );
 
-/** A dollar amount, exact to the micro-credit, or null. */
+/** A dollar amount with at most six decimals, or null. */
 export const dollarsOrNull = z.nullable(dollars);
 
 export const fraction = z.number().check(z.minimum(0), z.maximum(1));
@@ -64,7 +64,7 @@ const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "create
 export const changeBody = z.object(limits);
 export const putBody = z.object({ external_id: z.string(), ...limits });
 
-/** Handles POST /v1/users: 201 with a new end user, or 200 with a changed one. */
+/** Handles POST /v1/users. Returns 201 for a new end user, or 200 for a changed one. */
 export async function putEndUserRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, putBody, READ_ONLY);
   if (!fields.ok) return fields;
@@ -79,7 +79,7 @@ export async function putEndUserRoute(c: AppContext): Promise<Answer> {
 
 export const endUsersQuery = z.extend(pageQuery, { after: z.optional(once) });
 
-/** Handles GET /v1/users, oldest first. With `after`, late pages are as fast as the first. */
+/** Handles GET /v1/users, oldest first. With `after`, later pages are as fast as the first. */
 export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(endUsersQuery, c.req.url);
   if (!page.ok) return page;
@@ -115,7 +115,7 @@ export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
     attempts++;
     return wallet.deleteEndUser(externalId, callOf(c));
   });
-  // An earlier attempt may have deleted it.
+  // An earlier attempt of this call may have deleted the end user.
   const isGone = attempts > 1 && !answer.ok && answer.failure.kind === "not_found";
   if (!answer.ok && !isGone) return answer;
   return success({ external_id: externalId, deleted: true });
@@ -232,7 +232,7 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   return notified.ok ? success(settingsView(answer.value)) : notified;
 }
 
-/** Rejects a top-up outside the purchase limits, or if credits aren't sold. */
+/** Rejects a top-up that exceeds the purchase limits, or if credits aren't sold. */
 function refuseTopUp(c: AppContext, wanted: AutoTopUp | null): Refusal | null {
   if (wanted === null) return null;
   const { payments, numbers } = c.var.config;
@@ -255,7 +255,10 @@ async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
     : refuse({ kind: "role_required", roles: KEEPERS });
 }
 
-/** Comes first, so that no stored response outlives the setting. */
+/**
+ * Tells the stored responses their new lifetime. This runs before the setting changes, so that no
+ * response is stored for longer than the setting.
+ */
 function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   const { caller } = c.var.admitted;
   return callObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));

@@ -17,7 +17,7 @@ import type { MemberKeys } from "./generations.route.ts";
 import { askOwnWallet } from "./reads.route.ts";
 import { day, listFilter, startOf } from "./usage.route.ts";
 
-/** Groupings that use counters. The others need stored failures. */
+/** Groupings that counters can answer. The others read stored failures. */
 const COUNTED_BY = ["code", "key", "hour", "hour,code"] as const;
 const KEPT_BY = ["model", "provider", "user"] as const;
 export const errorsQuery = z.object({
@@ -33,8 +33,8 @@ type Fields = z.infer<typeof errorsQuery>;
 type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
- * Handles GET /v1/errors. Counters include all failures. Grouping by model, provider or end user
- * uses stored failures, complete since `complete_from`. Members see only their own keys.
+ * Handles GET /v1/errors. Counters include all failures. Groups by model, provider or end user come
+ * from stored failures, which are complete since `complete_from`. Members see only their own keys.
  */
 export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
   return async (c) => {

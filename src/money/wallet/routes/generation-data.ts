@@ -4,7 +4,7 @@ import type { GenerationRecord, RequestRecord } from "../../../shared/contracts/
 import { dollarsOf } from "../../../shared/money.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 
-/** Fields of OpenRouter's format that we can't fill. */
+/** Fields of OpenRouter's format for which the gateway has no value. */
 const UNKNOWN = {
   upstream_id: null,
   origin: "",
@@ -92,7 +92,7 @@ function tokensView(generation: RequestRecord["generation"]): View {
   };
 }
 
-/** The last provider of a settled request served it. */
+/** Lists the calls to providers. If the request was settled, the last provider served it. */
 function attemptsOf({ generation, failed }: RequestRecord): View[] {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, status = null, startedMs, endedMs }) => ({

@@ -26,9 +26,9 @@ import { day, listFilter, startOf, tagFilter } from "./usage.route.ts";
 
 type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
-/** Also finds revoked keys. */
+/** Finds a key, also a revoked one. */
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
-/** Returns active and revoked keys. */
+/** Returns the IDs of an owner's active and revoked keys. */
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
 const text = once.check(z.minLength(1), z.maxLength(256));
@@ -64,8 +64,8 @@ export const generationsQuery = z.object({
 export const holdsQuery = z.object({ limit, after });
 
 /**
- * Handles GET /v1/generations, newest first. Members see only their own keys. Even a short page can
- * have a `next_after`.
+ * Handles GET /v1/generations, newest first. Members see only their own keys. A page with fewer
+ * rows than `limit` can still have a `next_after`.
  */
 export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
@@ -94,8 +94,8 @@ export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
 }
 
 /**
- * Handles GET /v1/holds: open holds, oldest first. Members see only their own keys, a limited key
- * only itself.
+ * Handles GET /v1/holds. Returns open holds, oldest first. Members see only their own keys, and a
+ * limited key only its own holds.
  */
 export function holdsRoute(memberKeys: MemberKeys): Handler {
   return async (c) => {
@@ -136,7 +136,8 @@ export async function keysOf(
 }
 
 /**
- * Handles GET /v1/generations/{id}, by request or completion ID. Members see only their own keys.
+ * Handles GET /v1/generations/{id}. The ID is that of a request or a completion. Members see only
+ * their own keys.
  */
 export function generationRoute(findKey: FindKey): Handler {
   return async (c) => {
@@ -225,7 +226,10 @@ function refusalOf({ failure }: RequestRecord): ReportedError | null {
   return { code: anchorOf(failure), message, status, param };
 }
 
-/** Times are in ms since arrival. The last provider of a settled request served it. */
+/**
+ * Lists the calls to providers, with times in ms since the request arrived. If the request was
+ * settled, the last provider served it.
+ */
 function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest | null): object[] {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, why, status = null, startedMs = null, endedMs = null }) => {

@@ -22,13 +22,16 @@ import { keysOf } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
-/** The operator's merchants. */
+/** The lookup of the operator's merchants. */
 export type Merchants = {
   readonly isMerchant: (db: D1Database, name: string) => Promise<boolean>;
   readonly findMerchantName: (db: D1Database, secret: string) => Promise<string | null>;
 };
 
-/** Maximum hold. A receipt's price, a million times the charge, must stay exact. */
+/**
+ * Maximum hold in dollars. With it, a receipt's price (a million times the charge) is still an
+ * exact number.
+ */
 const HOLD_DOLLARS_MAX = 9000;
 const HOLD_MAX_S = 86_400;
 const AMOUNT = `must be above 0 and at most ${HOLD_DOLLARS_MAX}, with at most 6 decimals`;
@@ -59,12 +62,14 @@ export const newHoldSchema = z.object({
 export const captureSchema = z.object({ amount_dollars: z.nullish(amount) });
 export const extendSchema = z.object({ expires_in: seconds });
 
-/** Handles POST /v1/holds: 201 with a hold of `amount_dollars`, or of at least `at_least`. */
+/**
+ * Handles POST /v1/holds. Returns 201 with a hold of `amount_dollars`, or of at least `at_least`.
+ */
 export function placeHoldRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
   return (c) => place(c, merchants, newHoldSchema);
 }
 
-/** Handles POST /v1/charges: places and captures a hold in one transaction. */
+/** Handles POST /v1/charges. Places and captures a hold in one transaction. */
 export function chargeRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
   return (c) => place(c, merchants, newChargeSchema);
 }
@@ -149,7 +154,10 @@ async function refuseMerchant(
     : invalid(`merchant '${name}' doesn't exist.`, "merchant");
 }
 
-/** Handles GET /v1/holds/{id}. Members see holds of their own keys, a limited key only its own. */
+/**
+ * Handles GET /v1/holds/{id}. Members see the holds of their own keys, and a limited key only its
+ * own.
+ */
 export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
   return async (c) => {
     const id = ownHoldId(c);
@@ -167,7 +175,7 @@ export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promis
   };
 }
 
-/** Handles POST /v1/holds/{id}/capture: charges the hold, or a part of it, once. */
+/** Handles POST /v1/holds/{id}/capture. Charges the hold, or a part of it, once. */
 export async function captureHoldRoute(c: AppContext): Promise<Answer> {
   const action = await captureOf(c);
   return action.ok ? change(c, action.value) : action;
@@ -178,7 +186,7 @@ export async function releaseHoldRoute(c: AppContext): Promise<Answer> {
   return change(c, { kind: "release" });
 }
 
-/** Handles POST /v1/holds/{id}/extend: moves the deadline to `expires_in` seconds from now. */
+/** Handles POST /v1/holds/{id}/extend. Moves the deadline to `expires_in` seconds from now. */
 export async function extendHoldRoute(c: AppContext): Promise<Answer> {
   const body = await readBody(c);
   if (!body.ok) return body;

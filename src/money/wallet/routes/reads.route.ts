@@ -19,7 +19,7 @@ import { callObject } from "../../../shared/reach-object.ts";
 import type { WalletCalls, EventPage, EventQuery } from "../../../shared/contracts/wallet.ts";
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 
-/** Calls the caller's wallet with retries, so `call` must be repeatable. */
+/** Calls the caller's wallet and retries failures, so `call` must be safe to repeat. */
 export function askOwnWallet<T>(
   c: AppContext,
   call: (wallet: WalletCalls) => Promise<Result<T>>,
@@ -76,7 +76,7 @@ export const eventsParameters = z.object({
   after: z.optional(once.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id"))),
 });
 
-/** Parses a query, or returns 400 with `param`. */
+/** Parses the query, or returns 400 with `param`. */
 export function eventQuery(url: string): Result<EventQuery> {
   const fields = parseQuery(eventsParameters, url);
   if (!fields.ok) return fields;
@@ -92,7 +92,10 @@ export async function eventsRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 
-/** Returns events. `dropped` counts events deleted because the log was full. */
+/**
+ * Returns events for the response. `dropped` is the number of events that were deleted because the
+ * log was full.
+ */
 export function eventsView({ events, nextAfter, dropped }: EventPage): View {
   return {
     events: events.map(eventView),

@@ -23,7 +23,7 @@ import type {
 } from "../../../shared/contracts/reports.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
-/** Returns the members of active and revoked keys. */
+/** Returns the member of each active and revoked key. */
 export type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
 
 /** Handles GET /v1/usage. */
@@ -47,7 +47,7 @@ type UsageSources = {
   readonly members: () => Promise<Result<KeyMembers>>;
 };
 
-/** Answers a usage query by daily totals or by individual requests. */
+/** Responds to a usage query, from daily totals or from individual requests. */
 export async function answerUsage(
   url: string,
   nowMs: number,
@@ -156,7 +156,7 @@ export const usageParameters = z.object({
 
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;
 
-/** Parses a query of at most 366 days. `to` defaults to today, `from` to 30 days. */
+/** Parses a query of at most 366 days. The default of `to` is today, and of `from` 30 days ago. */
 export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   const fields = parseQuery(usageParameters, url);
   if (!fields.ok) return fields;
@@ -291,7 +291,7 @@ export function startOf(text: string): number | null {
   return Number.isNaN(ms) || periodOf(ms).day !== text ? null : ms;
 }
 
-/** Days before year 0 don't sort. */
+/** Returns the day before. Days before year 0 would sort wrongly. */
 function daysBefore(text: string, days: number): string {
   const ms = (startOf(text) ?? 0) - days * DAY_MS;
   return periodOf(Math.max(ms, Date.parse("0000-01-01"))).day;

@@ -3,7 +3,7 @@ import { spentIn } from "./quota.ts";
 import type { Period } from "../../../shared/period.ts";
 import type { EndUser } from "./quota.ts";
 
-/** An alert. `valueMicro` reached the quota or threshold `limitMicro`. */
+/** An alert: `valueMicro` has reached the quota or the threshold `limitMicro`. */
 export type Crossing = {
   readonly kind: "user_daily" | "user_monthly" | "low_balance";
   readonly endUserId: string | null;
@@ -17,8 +17,8 @@ export type Crossing = {
 const REARM_PART = 10;
 
 /**
- * Returns the quotas whose threshold a charge newly reached. `before` is null after a quota change.
- * The caller stores each once per limit.
+ * Returns the quotas whose threshold a charge reached. `before` is null after a quota was changed.
+ * The caller stores each alert once per limit.
  */
 export function quotaCrossings(before: EndUser | null, after: EndUser, period: Period): Crossing[] {
   const spent = spentIn(after.spend, period);
@@ -44,7 +44,10 @@ export function quotaCrossings(before: EndUser | null, after: EndUser, period: P
   return crossings;
 }
 
-/** Divides, because 0.55 * 100 is 55.00000000000001. */
+/**
+ * Reports whether spend reached the threshold. Uses a division, because 0.55 * 100 is
+ * 55.00000000000001.
+ */
 function reaches(spent: Micros, limit: Micros, threshold: number): boolean {
   return spent > 0 && spent / limit >= threshold;
 }
@@ -62,7 +65,7 @@ export function balanceCrossing(balance: Micros, threshold: Micros | null): Cros
   };
 }
 
-/** Reports whether the balance re-arms the alert. */
+/** Reports whether the balance is far enough above the threshold for the alert to fire again. */
 export function rearms(balance: Micros, threshold: Micros | null): boolean {
   return threshold === null || balance - threshold >= threshold / REARM_PART;
 }

@@ -5,7 +5,7 @@ import { isQuota } from "./open-holds.ts";
 import type { OpenHold } from "./open-holds.ts";
 
 /**
- * Returns the charge as the ledger stores it: 0 for a hold that counts only in quotas. Its purpose
+ * Returns the charge in the ledger. It is 0 for a hold that counts only in quotas, whose purpose
  * has the amount.
  */
 export function bookedOf(

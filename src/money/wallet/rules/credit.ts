@@ -4,7 +4,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { HoldTotals } from "./open-holds.ts";
 
-/** Returns the new balance. Fails above 2^53 or below the held amount. */
+/** Returns the new balance. Fails if it would exceed 2^53 or be lower than the held amount. */
 export function balanceAfterCredit(books: HoldTotals, amount: Micros): Result<Micros> {
   const balance = books.balance + amount;
   if (!Number.isSafeInteger(balance)) {

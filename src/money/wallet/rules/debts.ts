@@ -26,8 +26,9 @@ type Moved = {
 };
 
 /**
- * Sets a payment's refunded amount, at most its credits. Returns null for an older reading. A won
- * dispute first reduces the debt, then returns the amount taken.
+ * Sets a payment's refunded amount, at most its credits. Returns null if the reading is older than
+ * the stored one. If a dispute is won, first reduces the debt, then gives back the amount that was
+ * taken.
  */
 export function applyRefund(
   debts: Debts,
@@ -55,7 +56,7 @@ export function applyRefund(
   };
 }
 
-/** Pays the debt from the free balance. Returns null if it changes nothing. */
+/** Pays the debt from the free balance. Returns null if nothing changes. */
 export function collectDebt(
   debts: Debts,
   free: Micros,

@@ -4,7 +4,7 @@ import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { boundsOf } from "./policies.ts";
 import type { AllowedRequest } from "./policies.ts";
 
-/** Failures that a request with fewer models can avoid. */
+/** Failures that don't occur if the request tries fewer models. */
 const AVOIDABLE: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "quota_exceeded",
@@ -17,8 +17,9 @@ const AVOIDABLE: ReadonlySet<Failure["kind"]> = new Set([
 type Decided<T> = { readonly allowed: AllowedRequest; readonly decided: T };
 
 /**
- * Decides on a request with all its models. If they don't fit, decides with its first model and adds
- * each fallback that fits too. The failure of the first model is final.
+ * Decides on a request with all its models. If the limits don't cover all of them, decides with the
+ * first model and adds each fallback model that they cover. If they don't cover the first model,
+ * returns its failure.
  */
 export function decideByModels<T>(
   allowed: AllowedRequest,

@@ -9,29 +9,29 @@ import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
 export const HOLD_ID = "req_";
 
-/** Maximum age in ms. An older hold may be a late duplicate. */
+/** Maximum age of a request ID in ms. An older request can be a late duplicate. */
 export const ID_AGE_MAX_MS = 120_000;
 
-/** Rejects an ID that is too old or new as `overloaded`. A malformed ID is a bug. */
+/** Rejects an ID that is too old or too new as `overloaded`. Throws if the ID is malformed. */
 export function refuseId(id: string, nowMs: number): Refusal | null {
   const minted = mintedAt(id, HOLD_ID);
   if (minted === null) return refuse({ kind: "internal" });
   return Math.abs(minted - nowMs) > ID_AGE_MAX_MS ? refuse({ kind: "overloaded" }) : null;
 }
 
-/** The newest request granted under an Idempotency-Key. */
+/** The newest request that was granted with an Idempotency-Key. */
 export type IdempotencyHolder = {
   readonly id: string;
   readonly body: string;
   readonly admittedAt: number;
-  /** The state; null if the row was deleted. Within a day, this happens only to paid requests. */
+  /** Null if the row was deleted. Within a day, only rows of paid requests are deleted. */
   readonly state: RequestState | null;
 };
 
 /**
- * Returns the expired first attempt, which must be voided so that it is never charged. A different
- * body can take over the key of an expired request. Fails while the first request is held and, once
- * settled, for 24 hours after its admission.
+ * Checks an Idempotency-Key. Fails while its first request is held and, once that is settled, until
+ * 24 hours after its admission. Returns the first request if its hold expired. The caller must void
+ * it, so that it is never charged. A request with another body can then use the key.
  */
 export function decideIdempotency(
   holder: IdempotencyHolder | null,
@@ -67,14 +67,14 @@ export function refuseDeadSession(
 /** Holds of the last minute, oldest first (Unix ms). */
 export type RateLog = number[];
 
-/** Returns the wait in ms, so that no 60 seconds exceed `limit`. */
+/** Returns the ms to wait, so that no 60 seconds have more than `limit` requests. */
 export function rateWait(log: RateLog, limit: number, nowMs: number): number {
   forget(log, nowMs);
   const oldest = log[log.length - limit];
   return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;
 }
 
-/** Returns the remaining requests, and the ms until there are more. */
+/** Returns the number of remaining requests, and the ms until it grows. */
 export function rateLimitState(log: RateLog, limit: number, nowMs: number): RateState {
   forget(log, nowMs);
   const oldest = log[Math.max(0, log.length - limit)];

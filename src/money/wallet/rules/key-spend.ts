@@ -6,7 +6,7 @@ import type { Period } from "../../../shared/period.ts";
 import type { TokenRequest } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
 
-/** A key's budget (null once removed) and its spend. */
+/** A key's budget and its spend. The budget is null after it was removed. */
 export type KeySpendLimit = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
   readonly keyId: string;
   readonly isSession?: boolean;
@@ -32,7 +32,7 @@ export function sessionBudget(
   return { keyId: id, isSession: true, budgetMicro, budgetPeriod: null, spend };
 }
 
-/** Adds a charge. Ignores past periods. */
+/** Adds a charge to the spend. Ignores periods that have ended. */
 export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): KeySpend {
   const added = (name: BudgetPeriod): KeySpend[BudgetPeriod] => {
     const slot = spend[name];
@@ -48,7 +48,10 @@ export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): K
   };
 }
 
-/** Returns the remaining budget: negative if overdrawn, 0 for the past period of a late charge. */
+/**
+ * Returns the remaining budget. It is negative if overdrawn, and 0 if the period of a late charge
+ * has ended.
+ */
 export function budgetLeft(budget: KeySpendLimit, period: Period, held: Micros): number {
   const { budgetMicro, budgetPeriod, spend } = budget;
   if (budgetMicro === null) return Infinity;
@@ -58,7 +61,7 @@ export function budgetLeft(budget: KeySpendLimit, period: Period, held: Micros):
 
 type Counted = { readonly id: string; readonly at: number; tokens: number };
 
-/** `share` returns the part of the free tokens that a request can take above its minimum. */
+/** `share` returns how many of the free tokens a request can get above its minimum. */
 type WindowRequest = Pick<TokenRequest, "least" | "most"> & {
   readonly share: (free: number) => number;
 };
@@ -69,15 +72,15 @@ type TokenVerdict =
   | { readonly kind: "full"; readonly remaining: number; readonly retryAfterMs: number };
 
 /**
- * A key's tokens of the last minute. Reservations never exceed the limit in any 60 seconds. A
- * charge replaces its reservation; an excess delays later requests.
+ * A key's tokens of the last minute. In no 60 seconds do the reserved tokens exceed the limit. The
+ * actual tokens replace a request's reservation. If they exceed it, later requests wait.
  */
 export class TokenWindow {
   readonly #counted = new Map<string, Counted>();
 
   /**
-   * Grants tokens between minimum and maximum. `never`: the minimum exceeds the limit. Waits are 1
-   * ms to 60 s.
+   * Grants tokens between the minimum and the maximum, or returns the wait (1 ms to 60 s). `never`:
+   * the minimum exceeds the limit.
    */
   decide(limit: number, ask: WindowRequest, nowMs: number): TokenVerdict {
     if (ask.least > limit) return { kind: "never" };
@@ -105,7 +108,7 @@ export class TokenWindow {
     if (counted !== undefined) counted.tokens = tokens;
   }
 
-  /** Returns the remaining tokens, and when the oldest request stops counting. */
+  /** Returns the remaining tokens, and the time at which the oldest request stops counting. */
   state(limit: number, nowMs: number): RateState {
     const remaining = Math.max(0, limit - this.#count(nowMs));
     const [oldest] = this.#counted.values();

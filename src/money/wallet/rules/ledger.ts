@@ -15,7 +15,7 @@ import type { HoldTotals, OpenHold } from "./open-holds.ts";
 import type { Purpose } from "../../../shared/placed-hold.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 
-/** The stored state of a hold's ID. */
+/** The stored state of a hold. */
 export type KnownHold = {
   readonly id: string;
   readonly state: RequestState;
@@ -34,7 +34,7 @@ export type KnownHold = {
   readonly failure: Failure | null;
   readonly expiresAt?: number;
   readonly purpose?: Purpose | null;
-  /** The models that it covers; null or absent for all that were requested. */
+  /** The models that the hold covers. Null or absent if it covers all requested models. */
   readonly models?: readonly string[] | null;
 };
 
@@ -55,8 +55,8 @@ function chargeOf(cost: Micros, held: Micros, free: number): Micros {
 }
 
 /**
- * Returns the part of the free amount for one request. Without an output cap, half stays for other
- * requests.
+ * Returns the part of the free amount that one request can hold. Without an output cap, half stays
+ * free for other requests.
  */
 export function shareOf(free: number, hasCap: boolean): number {
   return hasCap ? free : Math.floor(free / 2);
@@ -65,7 +65,10 @@ export function shareOf(free: number, hasCap: boolean): number {
 export type HoldRequestFacts = {
   readonly least: Micros;
   readonly most: Micros;
-  /** The minimum by the prompt's upper bound, for budgets, which must never be exceeded. */
+  /**
+   * The minimum with the upper bound of the prompt's tokens. Budgets use it, because they must
+   * never be exceeded.
+   */
   readonly sure: Micros;
   readonly hasCap: boolean;
   readonly endUser: EndUser | null;
@@ -76,7 +79,7 @@ export type HoldRequestFacts = {
   readonly isQuota?: boolean;
 };
 
-/** Open holds use `held` of `left`. */
+/** A limit. Open holds use `held` of the `left` amount. */
 type Allowance = {
   readonly left: number;
   readonly held: number;
@@ -221,7 +224,7 @@ function notBelowZero(amount: number): Micros {
   return micros(Math.max(0, Number.isFinite(amount) ? amount : 0));
 }
 
-/** Returns the first response. Different content is a bug. */
+/** Returns the first response to this hold. Throws if the content differs. */
 export function recallHold(known: KnownHold, content: HoldContent): Result<Micros> | null {
   if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });
   const same =

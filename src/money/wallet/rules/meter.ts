@@ -11,7 +11,7 @@ export type Tally = readonly (readonly [bucket: number, sum: number])[];
 
 export type Moment = { readonly period: Period; readonly nowMs: number };
 
-/** One more than 60, because the newest bucket is incomplete. */
+/** 60, and one more because the newest bucket isn't complete. */
 const BUCKETS = 61;
 
 export function bucketOf(window: string, { period, nowMs }: Moment): number {
@@ -26,7 +26,10 @@ function startOf(window: string, period: Period): number {
   return Date.parse(window === "week" ? period.week : period.day);
 }
 
-/** Returns the count. If the clock moved back, later buckets of a rolling window still count. */
+/**
+ * Returns the sum in the window. If the clock moved back, it includes buckets that are later than
+ * now.
+ */
 export function settledIn(window: string, tally: Tally, at: Moment): number {
   const bucket = bucketOf(window, at);
   const isRolling = minutesOf(window) !== null;
@@ -35,7 +38,7 @@ export function settledIn(window: string, tally: Tally, at: Moment): number {
   }, 0);
 }
 
-/** Adds an amount and drops old buckets. A calendar window ignores past periods. */
+/** Adds an amount and removes old buckets. A calendar window ignores periods that have ended. */
 export function addTo(window: string, tally: Tally, { at, amount }: Counted): Tally {
   const bucket = bucketOf(window, at);
   const newest = tally.reduce((most, [one]) => Math.max(most, one), bucket);
@@ -50,7 +53,7 @@ export function addTo(window: string, tally: Tally, { at, amount }: Counted): Ta
 }
 type Counted = { readonly at: Moment; readonly amount: number };
 
-/** Counts later buckets of rolling windows as of now, after the clock moved back. */
+/** After the clock moved back, moves the later buckets of a rolling window to now. */
 export function pulledBack(window: string, tally: Tally, at: Moment): Tally {
   if (minutesOf(window) === null) return tally;
   const bucket = bucketOf(window, at);
@@ -65,7 +68,7 @@ export function hasPassed(window: string, tally: Tally, at: Moment): boolean {
   return minutesOf(window) === null && tally.some(([one]) => one > bucket);
 }
 
-/** Returns when the window has room for `missing` more (Unix ms), or null if never. */
+/** Returns when the window has enough room for `missing` (Unix ms), or null if never. */
 export function roomAt(
   window: string,
   tally: Tally,

@@ -15,7 +15,7 @@ export type OpenHold = {
   readonly keyId: string;
   readonly session?: string | null;
   readonly tokens?: number | null;
-  /** Models that may serve it, if a budget depends on the model. */
+  /** Models that can serve the request. Set if a budget depends on the model. */
   readonly models?: readonly string[] | null;
   readonly admittedAt: number;
   readonly period: Period;
@@ -23,7 +23,7 @@ export type OpenHold = {
   readonly purpose?: Purpose | null;
 };
 
-/** Totals, derived from the tables. Only the functions below change them. */
+/** Totals of the ledger and its open holds. Only the functions below change them. */
 export type HoldTotals = {
   seq: number;
   balance: Micros;
@@ -101,7 +101,7 @@ export function openHold(books: HoldTotals, hold: OpenHold): void {
 export function moveHolds(books: HoldTotals, fromId: string, toId: string): void {
   for (const hold of books.holdsByPayer.get(fromId) ?? []) {
     const moved = { ...hold, endUserId: toId };
-    books.holds.set(hold.id, moved); // keeps its position
+    books.holds.set(hold.id, moved); // the map keeps its order
     for (const payer of payersOf(hold)) books.holdsByPayer.get(payer)?.delete(hold);
     for (const payer of payersOf(moved)) {
       const others = books.holdsByPayer.get(payer) ?? new Set();
@@ -118,7 +118,6 @@ export function extendHold(books: HoldTotals, id: string, expiresAt: number): vo
   openHold(books, { ...hold, expiresAt });
 }
 
-/** Removes a hold. */
 export function closeHold(books: HoldTotals, id: string): void {
   const hold = books.holds.get(id);
   if (hold === undefined) return;

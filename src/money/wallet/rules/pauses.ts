@@ -24,7 +24,10 @@ export function pausesOf(pauses: Iterable<Pause>): Pauses {
   return { byName, until };
 }
 
-/** Returns the pause of the first paused owner. A session learns the reason of its own pause only. */
+/**
+ * Returns the pause of the first owner that is paused. For a session, hides the reason of all
+ * pauses except its own.
+ */
 export function findPaused(
   { byName }: Pauses,
   owners: readonly BudgetOwner[],
@@ -43,7 +46,9 @@ export function findPaused(
   return null;
 }
 
-/** Reports whether a change would end a pause sooner, which needs the right to end it. */
+/**
+ * Reports whether a change would end a pause earlier. Only callers who can end the pause can do so.
+ */
 export function endsSooner(known: Pause, until: number | null): boolean {
   return until !== null && (known.until ?? Infinity) > until;
 }

@@ -50,14 +50,19 @@ export function layersOf(policies: Policies, subject: PolicySubject): readonly P
   return layers;
 }
 
-/** A request with the bounds of its allowed routes. `routes` and `uncovered` as in `HoldGrant`. */
+/**
+ * A request with the bounds of its allowed routes. `HoldGrant` explains `routes` and `uncovered`.
+ */
 export type AllowedRequest = {
   readonly request: HoldRequest;
   readonly routes?: readonly number[];
   readonly uncovered?: readonly number[];
 };
 
-/** Returns the allowed request. Without candidates, it checks only lists of models. */
+/**
+ * Returns the request with its allowed routes, or the failure. If the request has no candidates,
+ * checks only the lists of models.
+ */
 export function withinPolicies(
   layers: readonly PolicyLayer[],
   request: HoldRequest,
@@ -71,7 +76,7 @@ export function withinPolicies(
     return success({ request: { ...request, candidates: left, ...boundsOf(left) }, routes });
   }
   const found = objectionTo(layers, candidates);
-  // A session's error doesn't reveal other policies.
+  // An error for a session doesn't reveal policies of others.
   const isHidden = isSession && found?.scope !== "session";
   const isNamed = found !== null && !isHidden && found.field !== "allowed_models";
   const model = request.model?.sent ?? "";
@@ -89,7 +94,10 @@ function withinLists(layers: readonly PolicyLayer[], request: HoldRequest): Resu
     : refuse({ kind: "model_not_allowed", model: model?.sent ?? "" });
 }
 
-/** Returns the bounds of the most expensive candidate, and its tokens if candidates have them. */
+/**
+ * Returns the cost bounds of the most expensive candidate, and its tokens if the candidates have
+ * them.
+ */
 export function boundsOf(
   candidates: readonly RouteCandidate[],
 ): Pick<HoldRequest, "least" | "sure" | "most"> & Partial<Pick<HoldRequest, "tokens">> {
@@ -110,7 +118,10 @@ export function boundsOf(
   };
 }
 
-/** Returns allowed routes that cost no more than the first hold, of models that it covered. */
+/**
+ * Returns the allowed routes of models that the first hold covered and that cost no more than that
+ * hold.
+ */
 export function recalledRoutes(
   layers: readonly PolicyLayer[],
   { candidates }: Pick<HoldRequest, "candidates">,
@@ -125,8 +136,8 @@ export function recalledRoutes(
 }
 
 /**
- * Returns the bounds of a retry. Any candidate may have set them, because policies may have
- * changed.
+ * Returns the bounds of a retry. The first hold can have those of any candidate, because policies
+ * may have changed since.
  */
 export function recalledBounds(
   { candidates, least, most }: HoldRequest,

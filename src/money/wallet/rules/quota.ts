@@ -9,7 +9,7 @@ type Spend = {
   readonly monthly: Micros;
 };
 
-/** An end user. A quota of null is unlimited; 0 rejects all requests. */
+/** An end user. A quota of null has no limit, and a quota of 0 rejects all requests. */
 export type EndUser = {
   readonly id: string;
   readonly externalId: string;
@@ -28,7 +28,9 @@ export function noSpend(period: Period): Spend {
   return { day: period.day, month: period.month, ...NOTHING };
 }
 
-/** Returns a period's spend. Other periods count as 0, so nothing needs a reset. */
+/**
+ * Returns the spend of a period. The spend of other periods counts as 0, so it needn't be reset.
+ */
 export function spentIn(spend: Spend, period: Period): PerPeriod {
   return {
     daily: spend.day === period.day ? spend.daily : micros(0),
@@ -36,7 +38,7 @@ export function spentIn(spend: Spend, period: Period): PerPeriod {
   };
 }
 
-/** Adds a charge. Ignores past periods. */
+/** Adds a charge to the spend. Ignores periods that have ended. */
 export function addSpend(spend: Spend, period: Period, charged: Micros): Spend {
   const spent = spentIn(spend, period);
   return {
@@ -49,12 +51,12 @@ export function addSpend(spend: Spend, period: Period, charged: Micros): Spend {
   };
 }
 
-/** Negative if overdrawn, Infinity without a quota. */
+/** The remaining quotas: negative if overdrawn, or Infinity if there is no quota. */
 type Left = { readonly daily: number; readonly monthly: number };
 
 export const NO_CAP: Left = { daily: Infinity, monthly: Infinity };
 
-/** Returns the remaining quotas; 0 for the past period of a late charge. */
+/** Returns the remaining quotas. They are 0 if the period of a late charge has ended. */
 export function quotaLeft(user: EndUser, period: Period, held: PerPeriod): Left {
   const spent = spentIn(user.spend, period);
   return {

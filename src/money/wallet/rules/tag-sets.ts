@@ -2,7 +2,7 @@ import { OTHER, TAG_SETS_MAX } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
-/** The combinations of tags (as JSON) with their own sums on one day. */
+/** The combinations of tags (as JSON) that have their own sums on one day. */
 export class DaySets {
   readonly #sets: Set<string>;
   #values: Map<string, Set<string>> | null = null;
@@ -12,7 +12,8 @@ export class DaySets {
   }
 
   /**
-   * Returns the combination to count. Above `TAG_SETS_MAX`, new values of this day become `other`.
+   * Returns the combination under which to count. If the day has `TAG_SETS_MAX` combinations, new
+   * values become `other`.
    */
   place(set: string): string {
     if (this.#sets.has(set)) return set;

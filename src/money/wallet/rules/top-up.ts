@@ -7,7 +7,7 @@ const PAUSES_MS = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
 
 /** The state of automatic purchases. Times are Unix ms. */
 export type TopUpState = {
-  /** The purchase in progress. `isTold`: the payments object has it. */
+  /** The purchase in progress. `isTold`: the payments object has received it. */
   readonly open: {
     readonly id: string;
     readonly amountMicro: Micros;
@@ -47,7 +47,7 @@ type Standing = {
   readonly nowMs: number;
 };
 
-/** Returns `capped` if only the monthly limit prevents a purchase. */
+/** Decides whether a purchase is due. Returns `capped` if only the monthly limit prevents it. */
 export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" | "wanted" {
   const { setting, balance, owed, isShort, month, nowMs } = at;
   if (setting === null || state.open !== null || owed > 0) return "none";
@@ -59,7 +59,7 @@ export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" 
   return isWithin ? "wanted" : "capped";
 }
 
-/** Returns the month's purchases, without unpaid ones. */
+/** Returns the month's purchases in micro-credits, except unpaid ones. */
 export function monthOf(state: TopUpState, month: string): Micros {
   return state.month === month ? state.monthMicro : micros(0);
 }
@@ -67,7 +67,7 @@ export function monthOf(state: TopUpState, month: string): Micros {
 const dayOf = (state: TopUpState, day: string): number =>
   state.day === day ? (state.dayMicro ?? 0) : 0;
 
-/** Starts a purchase and its pause together, so that a restart can't skip the pause. */
+/** Records a purchase and the pause after it together, so that a restart can't skip the pause. */
 export function wantTopUp(
   state: TopUpState,
   request: { readonly id: string; readonly amountMicro: Micros; readonly wantedAt: number },
@@ -90,7 +90,7 @@ export function creditTopUp(state: TopUpState, id: string): TopUpState {
   return { ...state, open: null, pausedUntil: null, declines: 0 };
 }
 
-/** Subtracts an unpaid purchase from the month, and pauses or disables top-up. */
+/** Subtracts an unpaid purchase from the month's total, and pauses or disables top-up. */
 export function endTopUp(
   state: TopUpState,
   id: string,
@@ -108,7 +108,7 @@ export function endTopUp(
   return { ...after, declines, pausedUntil: nowMs + pause };
 }
 
-/** Enables top-up. A pause continues. */
+/** Turns top-up on again. A pause continues. */
 export function enableTopUp(state: TopUpState): TopUpState {
   if (state.disabledReason === null) return state;
   return { ...state, disabledReason: null, declines: 0 };

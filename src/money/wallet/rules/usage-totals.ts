@@ -7,13 +7,13 @@ import type { TokenCounts } from "../../../shared/usage-sums.ts";
 /** Maximum groups per response (about 3 MB of JSON). */
 export const USAGE_GROUPS_MAX = 10_000;
 
-/** A settled request's part of its day's totals. */
+/** A settled request's usage, which is added to the totals of its day. */
 export type PostedUsage = TokenCounts & {
   readonly admittedAt: number;
-  /** Period of the end user's spend. Usage counts on the day of `admittedAt`. */
+  /** The period of the end user's spend. The usage counts on the day of `admittedAt`. */
   readonly period: Period;
   readonly charged: Micros;
-  /** Amount for budgets and quotas, if it isn't `charged`. */
+  /** The amount that counts in budgets and quotas, if it differs from `charged`. */
   readonly counted?: Micros;
   readonly endUserId: string | null;
   readonly externalId: string | null;
@@ -34,7 +34,10 @@ export type UsageTotal = TokenCounts & {
   readonly cost: number;
 };
 
-/** Keys are joined by line breaks, which names can't contain. */
+/**
+ * Totals by the joined fields of their group. The separator is a line break, which names can't
+ * contain.
+ */
 export type UsageTotals = Map<string, UsageTotal>;
 
 export function addUsage(totals: UsageTotals, posted: PostedUsage): void {

@@ -103,7 +103,7 @@ export function saveLastCountedRow(sql: SqlStorage, { seq, floorId }: LastCounte
   );
 }
 
-/** Removes a budget. Its row stays, empty, until D1 has removed it too. */
+/** Removes a budget. Its row stays, without the budget, until D1 has removed it too. */
 export function removeBudget(
   sql: SqlStorage,
   { scope, subject, id }: BudgetOwner & { readonly id: string },
@@ -131,7 +131,7 @@ export function deleteSessionBudgets(sql: SqlStorage): void {
 }
 
 const NAME = "scope || char(10) || subject || char(10) || id";
-/** A rebuild ends all sessions, so their budgets aren't published. */
+/** Excludes budgets of sessions, because a rebuild ends all sessions. */
 const PUBLISHED = "scope <> 'session'";
 
 /** Returns a page of changed budgets in D1's format. */
@@ -161,7 +161,7 @@ export function selectRemovedBudgets(sql: SqlStorage, after: SnapshotRow[string]
     .toArray();
 }
 
-/** Returns the member of a key, even an evicted one. */
+/** Returns the member to whom a key belongs, even if the wallet no longer caches the key. */
 export function selectMemberOfKey(sql: SqlStorage, keyId: string): string | null {
   const [row] = sql
     .exec<{ member_id: string }>("SELECT member_id FROM key_members WHERE key_id = ?", keyId)
@@ -199,7 +199,7 @@ export type UsageOf = {
   readonly days: readonly string[];
 };
 
-/** Returns a member's keys, even evicted ones. */
+/** Returns a member's keys, even those that the wallet no longer caches. */
 export function selectKeysOfMember(sql: SqlStorage, memberId: string): string[] {
   return sql
     .exec<{ key_id: string }>("SELECT key_id FROM key_members WHERE member_id = ?", memberId)

@@ -3,7 +3,7 @@ import { micros } from "../../../shared/money.ts";
 import type { Price } from "../../../shared/usage.ts";
 import type { ChargeFacts, ChargeGroup } from "../../../shared/contracts/exports.ts";
 
-/** Daily sums of charges. They outlive the requests. */
+/** The daily sums of charges. They are kept after the requests are deleted. */
 export const CHARGE_SUMS =
   "CREATE TABLE charge_sums (" +
   "day TEXT NOT NULL," + // UTC day of the ledger row
@@ -51,7 +51,10 @@ type Sums = readonly [
 
 export type DayCharges = Map<string, ChargeGroup>;
 
-/** Returns a group's name. `soldOf` fixes the order of `price`'s fields. */
+/**
+ * Returns the name of a charge's group. The fields of `price` have the order in which `soldOf`
+ * writes them.
+ */
 export function nameOf({ keyId, model, provider, region, price, tags }: ChargeFacts): string {
   return JSON.stringify([keyId, model, provider, region, price, tags] satisfies Name);
 }

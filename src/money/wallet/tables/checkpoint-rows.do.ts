@@ -11,7 +11,7 @@ export function readCheckpoint(sql: SqlStorage): Checkpoint {
     .one();
 }
 
-/** Returns the settings, or null if D1 may have older ones. */
+/** Returns the settings, or null if they aren't published yet. */
 export function publishedSettings(
   sql: SqlStorage,
   { acknowledged, settings }: WalletRow,

@@ -21,7 +21,7 @@ type StoredEndUser = {
 const COLUMNS = `id, external_id, monthly_quota, daily_quota, alert_threshold, month, monthly_spend,
   day, daily_spend, created_at`;
 
-/** Returns an end user with spend at the checkpoint. Finds deleted ones only by ID. */
+/** Returns an end user with its spend at the checkpoint. Deleted end users are found only by ID. */
 export function selectEndUser(
   sql: SqlStorage,
   column: "id" | "external_id",
@@ -34,13 +34,16 @@ export function selectEndUser(
   return row === undefined ? null : endUserOf(row);
 }
 
-/** Counts end users that aren't deleted. */
+/** Returns the number of end users, without deleted ones. */
 export function selectEndUserCount(sql: SqlStorage): number {
   return sql.exec<{ n: number }>("SELECT count(*) AS n FROM end_users WHERE departed IS NULL").one()
     .n;
 }
 
-/** Returns a page, oldest first, or null if `after`, which may be deleted, doesn't exist. */
+/**
+ * Returns a page of end users, oldest first. `after` can be a deleted one. Returns null if it
+ * doesn't exist.
+ */
 export function selectEndUserPage(
   sql: SqlStorage,
   {
@@ -89,7 +92,7 @@ export function selectEndUsersAfter(sql: SqlStorage, id: SnapshotRow[string]): S
     .toArray();
 }
 
-/** Inserts an end user. `account` is its number in earlier requests. */
+/** Inserts an end user. `account` is the number by which its earlier requests refer to it. */
 export function insertEndUser(
   sql: SqlStorage,
   user: EndUser,
@@ -154,7 +157,7 @@ export function endOfMonth(month: string): number {
   return endOf(periodOfDay(`${month}-01`), "month");
 }
 
-/** Returns the deleted end user with this hash. */
+/** Returns the deleted end user whose name has this hash. */
 export function selectDeletedEndUser(
   sql: SqlStorage,
   hash: string,

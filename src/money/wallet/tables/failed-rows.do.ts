@@ -2,12 +2,12 @@ import type { FailedBatch, FailedRequest, FailureCount } from "../../../shared/f
 import { storedJson } from "../../../shared/stored-json.ts";
 
 export const FAILED_REQUESTS =
-  "CREATE TABLE failed_requests (" + // the newest ones
+  "CREATE TABLE failed_requests (" + // only the newest failed requests
   "id TEXT PRIMARY KEY NOT NULL," +
   "at INTEGER NOT NULL," +
   "key_id TEXT NOT NULL," +
   "external_id TEXT," +
-  "model TEXT," + // ID, or the name that the client sent
+  "model TEXT," + // model ID, or the name that the client sent
   "code TEXT NOT NULL," +
   "detail TEXT NOT NULL CHECK (json_valid(detail))" +
   ") STRICT, WITHOUT ROWID;" +
@@ -26,7 +26,7 @@ const OF_KEY_MAX = 100;
 const REQUESTS_MAX = 1000;
 const COUNTS_MAX = 20_000;
 
-/** Stores a batch. Deletes the oldest rows above the maximum and rows before `fromMs`. */
+/** Stores a batch. Deletes rows from before `fromMs`, and the oldest rows above the maximum. */
 export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number): void {
   for (const one of batch.requests) {
     sql.exec(

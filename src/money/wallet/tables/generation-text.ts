@@ -7,7 +7,7 @@ import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
 type Sold = Pick<Generation, "model" | "provider" | "region" | "price" | "origin" | "bought">;
-/** The part of a generation in `detail`, without tokens. */
+/** The fields of a generation that the column `detail` stores as a list. */
 type Rest = readonly [
   streamed: 0 | 1,
   cacheRead: number,
@@ -19,7 +19,10 @@ type Rest = readonly [
   finishReason: string | null,
   cacheWriteHour?: number,
   failed?: Generation["failed"] | null,
-  /** Units other than tokens. Also has other fields, because earlier releases ignore them here. */
+  /**
+   * Units other than tokens. Newer fields are in the same object, because earlier releases ignore
+   * them here.
+   */
   counted?: (UnitCounts & Pick<Generation, "trace" | "skipped">) | null,
   tags?: Tags,
   purpose?: StoredPurpose | undefined,
@@ -39,7 +42,7 @@ export function purposeIn(text: string | null): StoredPurpose | null {
   return text === null ? null : storedJson<StoredPurpose>(text);
 }
 
-/** Returns the part that many requests share. `names` stores it once. */
+/** Returns the fields that many requests share, as JSON. `names` stores each text once. */
 export function soldOf({ model, provider, region, price, origin, bought }: Generation): string {
   const sold: Sold = {
     model,
@@ -86,7 +89,7 @@ function countedOf({ usage, trace, skipped }: Generation): NonNullable<Rest[10]>
   return { ...units, ...(trace !== undefined && { trace }), ...(skipped && { skipped }) };
 }
 
-/** Splits units from the other fields. */
+/** Separates the units from the other fields. */
 function splitExtra(extra: Rest[10]) {
   const { trace, skipped, ...counted } = { ...extra };
   const besides = {
@@ -96,7 +99,7 @@ function splitExtra(extra: Rest[10]) {
   return { counted, besides };
 }
 
-/** Makes the lines of a receipt add up. */
+/** Returns a price with which the lines of a receipt add up to the charge. */
 function priceOfCharge(price: Price, charged: number): Price {
   return { ...price, units: { request: charged * MICROS_PER_DOLLAR } };
 }

@@ -15,17 +15,17 @@ import { microsOrNull } from "../rules/quota.ts";
 import type { UsedKey } from "../../../shared/contracts/wallet.ts";
 import { KEY_ID } from "./request-rows.do.ts";
 
-/** Maximum keys per transaction. Each has up to 1,000 rows. */
+/** Maximum revoked keys per transaction. Each can have 1,000 rows. */
 const DEAD_AT_ONCE = 20;
 const USED_MAX = 10_000;
 
-/** A key, as its key object returned it. `checkedAt` is in Unix ms. */
+/** A key with the data that its key object returned at `checkedAt` (Unix ms). */
 export type ActiveKey = Omit<Key, "orgId"> & { readonly checkedAt: number };
 
 export type KnownKey = {
   readonly number: number;
   readonly record: ActiveKey | null;
-  /** Last rotation that ended all sessions; 0 for none. */
+  /** The number of the last rotation that ended all sessions, or 0. */
   readonly sessionsCut: number;
   readonly revokedAt: number | null;
   readonly window: RateWindow;
@@ -102,7 +102,7 @@ export function matchesDatabase(
   );
 }
 
-/** Finds keys that may have been used after `notedAt`, to check them from `dueAt` on. */
+/** Finds keys that may have been used after `notedAt`. They are checked from `dueAt` on. */
 export function findDueUses(
   sql: SqlStorage,
   dueUses: DueUses,
@@ -140,7 +140,7 @@ export function putKey(sql: SqlStorage, hash: string, record: ActiveKey): void {
   );
 }
 
-/** Stores a revocation, even of an unknown key. Keeps an earlier time. */
+/** Stores a revocation, even if the key is unknown. Keeps an earlier revocation time. */
 export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number): void {
   sql.exec(
     `INSERT INTO keys (hash, revoked_at) VALUES (?, ?)
@@ -150,7 +150,7 @@ export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number)
   );
 }
 
-/** Deletes admissions of revoked keys. */
+/** Deletes the admissions of revoked keys. */
 export function deleteDeadMinutes(sql: SqlStorage, beforeMs: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM admissions WHERE key IN (SELECT number FROM keys WHERE revoked_at < ?
@@ -187,7 +187,7 @@ export function updateChecked(sql: SqlStorage, hash: string, checkedAt: number):
   sql.exec("UPDATE keys SET checked_at = ? WHERE hash = ?", checkedAt, hash);
 }
 
-/** Evicts active keys. Revocations and admissions stay. */
+/** Removes the cached data of active keys, but keeps revocations and admissions. */
 export function forgetActiveKeys(sql: SqlStorage): void {
   sql.exec("UPDATE keys SET key_id = NULL WHERE revoked_at IS NULL");
 }
@@ -208,7 +208,7 @@ export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmis
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Sets times in the future to now. */
+/** After the clock moved back, changes times in the future to now. */
 export function clampKey(storage: DurableObjectStorage, key: number, clockMs: number): void {
   storage.transactionSync(() => {
     storage.sql.exec("UPDATE admissions SET at = ?1 WHERE key = ?2 AND at > ?1", clockMs, key);
@@ -233,7 +233,7 @@ type BudgetRow = {
   total: number;
 };
 
-/** Returns the budgets of keys, with spend at the checkpoint. */
+/** Returns the budgets of keys, with the spend at the checkpoint. */
 export function selectBudgets(sql: SqlStorage): Map<string, KeySpendLimit> {
   const rows = sql.exec<BudgetRow>(
     `SELECT key_id, budget, period, day, daily, week, weekly, month, monthly, total
@@ -302,7 +302,7 @@ export function updateBudget(
   );
 }
 
-/** Returns each key's tokens in the minute before `clock`. */
+/** Returns the token count of each key in the minute before `clock`. */
 export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenWindow> {
   const floor = rateFloor(clock);
   const rows = sql
@@ -328,7 +328,7 @@ export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenW
 /** Ms between two lookups of a key in use. */
 export const REFRESH_MS = 60_000;
 
-/** Keys that may have an unpublished use, and when to check each (Unix ms). */
+/** Keys whose last use may not be published, and when to check each (Unix ms). */
 export class DueUses {
   readonly #due = new Map<string, number>();
   next = Infinity;

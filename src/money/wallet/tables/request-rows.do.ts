@@ -129,7 +129,10 @@ export function modelsOfText(text: string | null): readonly string[] | null {
   return text === null ? null : storedJson<readonly string[]>(text);
 }
 
-/** Returns the period of admission, or a later one if the wallet had already seen it. */
+/**
+ * Returns the period of the request's admission, or a later period if the wallet had already seen
+ * one.
+ */
 export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day">): Period {
   return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
 }
@@ -139,7 +142,9 @@ type NewRequest = {
   readonly state: "held" | "refused" | "voided";
   readonly tokens: number | null;
   readonly failure: Failure | null;
-  /** Number in `names` of its possible models, if a budget depends on them. */
+  /**
+   * Number, in `names`, of the models that can serve the request. Set if a budget depends on them.
+   */
   readonly models?: number | null;
 };
 type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &
@@ -149,12 +154,12 @@ type Opened = Omit<OpenHold, "id" | "granted" | "keyId" | "purpose"> & {
   readonly purpose?: StoredPurpose | null;
 };
 
-/** Numbers in `names` by text. They never change. */
+/** The numbers of texts in the table `names`. They never change. */
 export type NameNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
 
-/** Returns the number of a text, which it stores if new. */
+/** Returns the number of a text. Stores the text if it is new. */
 export function numberOf(sql: SqlStorage, known: NameNumbers, text: string): number {
   const before = known.get(text);
   if (before !== undefined) return before;
@@ -180,8 +185,8 @@ const INSERT = insertOf("?");
 const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
 
 /**
- * Stores a request, whose end user must have a row. Returns false, without changes, if its ID is
- * known.
+ * Stores a request. Its end user must already have a row. Returns false, without changes, if the ID
+ * is known.
  */
 export function insertRequest(
   sql: SqlStorage,
@@ -264,7 +269,7 @@ export function updateSettled(
   assert(rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** Expires a hold, with a ledger row of zero. */
+/** Marks a hold as expired and adds its ledger row, with the amount 0. */
 export function updateExpired(sql: SqlStorage, id: string, place: LedgerPlace): void {
   const cursor = sql.exec(
     `UPDATE requests SET state = 'expired', seq = ?, balance = ?, settled_at = ?
@@ -287,7 +292,7 @@ export function updateVoided(sql: SqlStorage, id: string, at: number): void {
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** A ledger row that isn't a request. `absorbed` doesn't change the balance. */
+/** A ledger row that doesn't belong to a request. `absorbed` doesn't change the balance. */
 type Entry = {
   readonly place: LedgerPlace;
   readonly kind: "usage" | "credit" | "shortfall";
@@ -343,7 +348,7 @@ export function selectIdempotencyHolder(
   return { id: row.request_id, body: row.body, admittedAt: row.admitted_at, state: row.state };
 }
 
-/** Assigns an Idempotency-Key to a request, even if another request had it. */
+/** Assigns an Idempotency-Key to a request, even if it belonged to another request. */
 export function insertName(
   sql: SqlStorage,
   { name, body }: Idempotency,
@@ -359,7 +364,7 @@ export function insertName(
   );
 }
 
-/** Deletes a batch from before yesterday. Returns true if more may remain. */
+/** Deletes a batch of Idempotency-Keys from before yesterday. Returns true if more may remain. */
 export function deleteOldNames(sql: SqlStorage, nowMs: number, rowsMax: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM idempotency_keys WHERE (day, name) IN
@@ -379,8 +384,8 @@ export function oldestNameDue(sql: SqlStorage): number | null {
 }
 
 /**
- * Sets later times of Idempotency-Keys to now, after the clock moved back. The newest use of each
- * stays.
+ * After the clock moved back, changes the times of Idempotency-Keys that are later than now. Keeps
+ * the newest use of each key.
  */
 export function pullNames(sql: SqlStorage, nowMs: number): void {
   const today = dayOf(nowMs);

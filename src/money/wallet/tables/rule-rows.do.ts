@@ -7,7 +7,7 @@ import type { Policies } from "../rules/policies.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 
-/** Policies and pauses. A removed one keeps its row until the next publish. */
+/** Policies and pauses. The row of a removed one stays until the next publish. */
 export const RULES =
   "CREATE TABLE rules (" +
   "name TEXT PRIMARY KEY NOT NULL," + // owner of a policy, or a pause; see rules/pauses.ts
@@ -44,7 +44,6 @@ export function putRule(
   );
 }
 
-/** Returns a page of changed rules in D1's format. */
 export function selectRuleRows(
   sql: SqlStorage,
   since: number,

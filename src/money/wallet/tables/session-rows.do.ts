@@ -16,7 +16,7 @@ export type SessionMemory = {
 
 export type SessionRow = {
   readonly id: string;
-  /** The key, unless the session ended before its first use. */
+  /** The session's key. Null if the session ended before its first use. */
   readonly keyId: string | null;
   readonly session: Session | null;
   readonly spent: Micros;
@@ -57,7 +57,7 @@ export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: 
   for (const { session, at } of rows) noteSessionRate(memory, session, at);
 }
 
-/** Counts a granted request. Evicts old logs if there are too many. */
+/** Counts a granted request. Removes the oldest logs if there are too many. */
 export function noteSessionRate({ rates }: SessionMemory, id: string, at: number): void {
   const log = rates.get(id) ?? [];
   log.push(at);
@@ -94,7 +94,7 @@ export function endSession(sql: SqlStorage, id: string, endedAt: number): boolea
   return rowsWritten > 0;
 }
 
-/** Records the end of an unused session until it would have expired. */
+/** Stores the end of an unused session until the session would have expired. */
 export function markUnusedEnded(
   sql: SqlStorage,
   ended: {
@@ -170,8 +170,8 @@ export function storeSessionSpend(sql: SqlStorage, { spent }: SessionMemory): vo
 }
 
 /**
- * Deletes used sessions that expired before `usedMs`, and unused ones before `unusedMs`. Returns
- * their number.
+ * Deletes used sessions that expired before `usedMs`, and unused ones that expired before
+ * `unusedMs`. Returns their number.
  */
 export function deleteSessions(
   sql: SqlStorage,

@@ -11,7 +11,6 @@ export type TagKeys = { readonly fromSeq: number; readonly keys: readonly string
 
 const CHANGES_MAX = 200;
 
-/** Returns the newest lists of tag keys, oldest first. */
 export function selectTagKeys(sql: SqlStorage): readonly TagKeys[] {
   return sql
     .exec<{ from_seq: number; keys: string }>(

@@ -6,7 +6,7 @@ import { storedJson } from "../../../shared/stored-json.ts";
 export type WalletRow = {
   readonly orgId: string;
   readonly epoch: string;
-  /** Creation or rebuild (Unix ms). Earlier sessions are invalid. */
+  /** Time of creation or rebuild (Unix ms). Earlier sessions are invalid. */
   readonly madeAt: number;
   readonly revision: number;
   readonly acknowledged: number;
@@ -16,7 +16,7 @@ export type WalletRow = {
   readonly conflict: string | null;
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
-  /** No key is admitted. */
+  /** Whether the organization is closed. No key is then admitted. */
   readonly closed: boolean;
   readonly priceList: string | null;
   /** Low-balance alerts up to this ledger row don't prevent new ones. */
@@ -80,7 +80,7 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
   };
 }
 
-/** Stores the row, except the settings. */
+/** Stores the row's fields, except the settings. */
 export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
   sql.exec(
     `UPDATE wallet SET epoch = ?, revision = ?, acknowledged = ?, credits_seq = ?, publish_all = ?,

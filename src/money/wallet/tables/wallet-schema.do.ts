@@ -11,8 +11,8 @@ import { WARM_ROUTES } from "./warm-rows.do.ts";
 import { RULES } from "./rule-rows.do.ts";
 
 /**
- * Money is in micro-credits, times in Unix ms. `changed` is the publish that contains the row's
- * change.
+ * Amounts are in micro-credits, times in Unix ms. `changed` is the number of the publish that
+ * contains a row's change.
  */
 const WALLET =
   "CREATE TABLE wallet (" +
@@ -53,7 +53,7 @@ const WALLET =
   "period_day TEXT," + // UTC day of its spend; null: day of admitted_at
   "external_id TEXT," +
   "end_user INTEGER," + // number of the end user, or the account that replaces it
-  "key INTEGER NOT NULL," + // number in names
+  "key INTEGER NOT NULL," +
   "session TEXT," +
   "named INTEGER NOT NULL CHECK (named IN (0, 1))," + // 1: has an Idempotency-Key
   "tokens INTEGER," + // held from the key's token limit; null: unlimited
@@ -262,7 +262,7 @@ const BUDGETS =
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX key_members_by_member ON key_members (member_id);";
 
-/** 1: the organization is closed, so none of its keys is admitted. */
+/** 1 if the organization is closed. None of its keys is then admitted. */
 const CLOSED = "ALTER TABLE wallet ADD COLUMN closed INTEGER";
 
 export const WALLET_TABLES: Tables = {
@@ -306,7 +306,7 @@ export function makeWallet(
   });
 }
 
-/** Reports whether deletion would lose data. */
+/** Reports whether a deletion would lose data. */
 export function wasUsed(sql: SqlStorage): boolean {
   const { n } = sql
     .exec<{ n: number }>(

@@ -1,6 +1,6 @@
 /**
- * The routes that conversations use instead of the first one, while these have the prompt in their
- * cache.
+ * The routes of conversations. A conversation stays on its route while the provider has its prompt
+ * in the cache.
  */
 export const WARM_ROUTES =
   "CREATE TABLE warm_routes (" +
@@ -10,7 +10,10 @@ export const WARM_ROUTES =
   "until INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID";
 
-/** A warm route. Each use extends `until` (Unix ms); `stored` is its value in the row. */
+/**
+ * A conversation's route. Each use extends `until` (Unix ms). `stored` is the value of `until` in
+ * the row.
+ */
 export type WarmUntil = {
   readonly route: string;
   readonly seconds: number;
@@ -18,7 +21,6 @@ export type WarmUntil = {
   readonly stored: number;
 };
 
-/** Returns the warm routes by conversation, oldest first. */
 export function selectWarmRoutes(sql: SqlStorage): Map<string, WarmUntil> {
   const rows = sql
     .exec<Omit<WarmUntil, "stored"> & { affinity: string }>(
