@@ -18,7 +18,12 @@ import type {
   StreamWriter,
 } from "../core/endpoint-adapter.ts";
 import { unknownInside } from "./chat-losses.ts";
-import { splitAtPlaceholder, usageChunks, TEXT_PLACEHOLDER, OpenAiStream } from "./openai-events.ts";
+import {
+  splitAtPlaceholder,
+  usageChunks,
+  TEXT_PLACEHOLDER,
+  OpenAiStream,
+} from "./openai-events.ts";
 import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 
 /** POST /v1/chat/completions: the core's own format, JSON and SSE. */
@@ -97,7 +102,12 @@ class ChatStream extends OpenAiStream implements StreamWriter {
   }
 
   #surroundings(index: number): EventTemplate & { readonly index: number } {
-    const choice = { index, delta: { content: TEXT_PLACEHOLDER }, logprobs: null, finish_reason: null };
+    const choice = {
+      index,
+      delta: { content: TEXT_PLACEHOLDER },
+      logprobs: null,
+      finish_reason: null,
+    };
     return { index, ...splitAtPlaceholder(this.event({ ...this.#last, choices: [choice] })) };
   }
 }

@@ -16,7 +16,12 @@ import type {
   ResponseHead,
   StreamWriter,
 } from "../core/endpoint-adapter.ts";
-import { splitAtPlaceholder, usageChunks, TEXT_PLACEHOLDER, OpenAiStream } from "./openai-events.ts";
+import {
+  splitAtPlaceholder,
+  usageChunks,
+  TEXT_PLACEHOLDER,
+  OpenAiStream,
+} from "./openai-events.ts";
 import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 
 /** POST /v1/completions: OpenAI's legacy text completions, served by chat models. */

@@ -52,7 +52,12 @@ function withResponses(
 ): Provider {
   const url = `${trimmedUrl(baseUrl)}/responses`;
   const headers = { ...extra, ...keyHeaders(profile, secret) };
-  const responses = responsesProtocol({ id, url, headers, ...(secret !== undefined && { secret }) });
+  const responses = responsesProtocol({
+    id,
+    url,
+    headers,
+    ...(secret !== undefined && { secret }),
+  });
   return {
     id,
     kinds: kindsOf(chat),

@@ -9,7 +9,12 @@ import { NativeItems } from "./client-native.ts";
 import { Output } from "./client-output.ts";
 import type { OutputOptions } from "./client-output.ts";
 import { closedResponse, openResponse } from "./client-response-object.ts";
-import type { EchoedFields, ResponseState, ErrorOfResponse, OutputItem } from "./client-response-object.ts";
+import type {
+  EchoedFields,
+  ResponseState,
+  ErrorOfResponse,
+  OutputItem,
+} from "./client-response-object.ts";
 
 export type ResponseContext = {
   readonly wanted: Omit<OutputOptions, "keeps">;

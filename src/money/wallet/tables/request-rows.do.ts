@@ -129,10 +129,7 @@ export function modelsOfText(text: string | null): readonly string[] | null {
   return text === null ? null : storedJson<readonly string[]>(text);
 }
 
-/**
- * Returns the period of the request's admission, or a later period if the wallet had already seen
- * one.
- */
+/** Returns the period of a request's admission, or a later one that the wallet had already seen. */
 export function periodOfRow(row: Pick<StoredRequest, "admitted_at" | "period_day">): Period {
   return row.period_day === null ? periodOf(row.admitted_at) : periodOfDay(row.period_day);
 }
@@ -159,7 +156,7 @@ export type NameNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
 
-/** Returns the number of a text. Stores the text if it is new. */
+/** Returns the number of a text, which is stored if it is new. */
 export function numberOf(sql: SqlStorage, known: NameNumbers, text: string): number {
   const before = known.get(text);
   if (before !== undefined) return before;
@@ -185,8 +182,8 @@ const INSERT = insertOf("?");
 const INSERT_OF_USER = insertOf("(SELECT coalesce(account, number) FROM end_users WHERE id = ?)");
 
 /**
- * Stores a request. Its end user must already have a row. Returns false, without changes, if the ID
- * is known.
+ * Stores a request, whose end user must have a row. Returns false, without changes, if the ID is
+ * known.
  */
 export function insertRequest(
   sql: SqlStorage,
@@ -348,7 +345,7 @@ export function selectIdempotencyHolder(
   return { id: row.request_id, body: row.body, admittedAt: row.admitted_at, state: row.state };
 }
 
-/** Assigns an Idempotency-Key to a request, even if it belonged to another request. */
+/** Assigns an Idempotency-Key to a request, even if another request had it. */
 export function insertName(
   sql: SqlStorage,
   { name, body }: Idempotency,
@@ -364,7 +361,6 @@ export function insertName(
   );
 }
 
-/** Deletes a batch of Idempotency-Keys from before yesterday. Returns true if more may remain. */
 export function deleteOldNames(sql: SqlStorage, nowMs: number, rowsMax: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM idempotency_keys WHERE (day, name) IN
@@ -384,8 +380,8 @@ export function oldestNameDue(sql: SqlStorage): number | null {
 }
 
 /**
- * After the clock moved back, changes the times of Idempotency-Keys that are later than now. Keeps
- * the newest use of each key.
+ * Changes later times of Idempotency-Keys to now, after the clock moved back. Keeps each key's
+ * newest use.
  */
 export function pullNames(sql: SqlStorage, nowMs: number): void {
   const today = dayOf(nowMs);
