@@ -15,7 +15,10 @@ export function recorderOf(config: Config): Recorder {
 
 const makeRecorder = ({ numbers }: Config): Recorder => new Recorder(numbers.METRICS_DELAY_MS);
 
-/** Counts each response. A 401 starts no flush, so forged keys cause no object call. */
+/**
+ * Middleware that counts each response. A 401 starts no flush, so that forged keys cause no object
+ * call.
+ */
 export async function countRequests(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
   const config = optionalVariables(c, "config");

@@ -4,9 +4,7 @@ import type { Series } from "../../shared/contracts/metrics.ts";
 
 type Bucket = { readonly le: string; readonly labels: string; readonly count: number };
 
-/**
- * Returns Prometheus' text format, version 0.0.4. Omits metrics that only another version knows.
- */
+/** Returns Prometheus' text format, version 0.0.4. Omits metrics of other releases. */
 export function prometheusText(series: Series): string {
   const names = Object.keys(series).toSorted();
   return Object.values(METRICS)

@@ -13,7 +13,7 @@ const SERIES_MAX = 10_000;
 
 const EMPTY = { counters: {}, gauges: null, views: {}, jobs: {} };
 
-/** The counters of a region. A lost batch loses only a few counts. */
+/** The counters of a region. If a batch is lost, only a few counts are missing. */
 export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   #counted: RegionCounts | null = null;
 
@@ -38,7 +38,10 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
     this.#write({ ...counted, jobs: { ...counted.jobs, [job]: gauges } });
   }
 
-  /** Stores the start at the first call, so that the age of a job that never ran grows. */
+  /**
+   * Returns the counts. Stores the time of the first call, so that the age of a job that never ran
+   * grows.
+   */
   async read(): Promise<RegionCounts> {
     const counted = this.#read();
     if (this.#counted === null) this.#write(counted);

@@ -5,13 +5,13 @@ import { elapsedMs } from "../../shared/clock.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
 
-/** A safeguard: labels come from bounded sets. */
+/** Maximum series, as a safeguard. Labels have limited sets of values. */
 const SERIES_MAX = 5000;
 
 /** The series of a histogram. */
 export type Histogram = {
   readonly bounds: readonly number[];
-  /** One more than `bounds`: the last bucket is unbounded. */
+  /** One more than `bounds`, because the last bucket has no bound. */
   readonly buckets: readonly string[];
   readonly sum: string;
 };
@@ -73,7 +73,7 @@ export class Tally {
 }
 
 const ADD_TIMEOUT_MS = 5000;
-/** The platform ends `waitUntil` after 30 s. */
+/** Ms after which the platform ends work in `waitUntil`. */
 const LOST_AFTER_MS = 30_000;
 
 type Add = (series: Series, view: View) => Promise<unknown>;
@@ -91,7 +91,7 @@ export class Recorder {
     this.#delayMs = delayMs;
   }
 
-  /** Reports whether counts wait without a scheduled flush. The platform may have ended one. */
+  /** Reports whether counts wait and no flush is scheduled. The platform may have ended one. */
   get isWaiting(): boolean {
     if (this.tally.isEmpty) return false;
     return Math.abs(elapsedMs() - this.#begunMs) > this.#delayMs + LOST_AFTER_MS;
@@ -110,7 +110,7 @@ export class Recorder {
     try {
       await within(add(series, { isolate: this.#isolate, series: this.view() }), ADD_TIMEOUT_MS);
     } catch (error) {
-      // No retry, because the call may have arrived, and counts must never double.
+      // There is no retry, because the call may have arrived and counts must never double.
       const lost = Object.keys(series).length;
       logWarning("metrics_not_taken", { series: lost, reason: reasonOf(error) });
     }

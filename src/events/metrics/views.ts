@@ -16,7 +16,7 @@ export function isolateGauges({ views }: RegionCounts, nowMs: number): Series {
   return sum;
 }
 
-/** Returns ages in seconds, from `sinceMs` for a job that never ran. */
+/** Returns ages in seconds. The age of a job that never ran starts at `sinceMs`. */
 export function ageGauges({ sinceMs, gauges, jobs }: RegionCounts, nowMs: number): Series {
   const age = (ran: { readonly atMs: number } | null = null): number =>
     (nowMs - (ran?.atMs ?? sinceMs)) / 1000;

@@ -51,7 +51,7 @@ export function slackBody(event: EventRecord): string {
   return JSON.stringify({ text: escapeSlack(text) });
 }
 
-/** Prevents mentions and links. */
+/** Escapes a text, so that it can't contain mentions or links. */
 function escapeSlack(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

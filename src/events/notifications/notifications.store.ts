@@ -14,7 +14,10 @@ export type Recipient = {
 
 const MONEY: readonly Role[] = ["owner", "admin", "billing"];
 const MANAGERS: readonly Role[] = ["owner", "admin"];
-/** The roles that can receive each type. Roles below admin get only their own keys' events. */
+/**
+ * The roles that can receive each type of event. Roles below admin get only the events of their own
+ * keys.
+ */
 const ROLES: Readonly<Record<NotifiedType, readonly Role[]>> = {
   "balance.low": MONEY,
   "key.budget_reached": [...MANAGERS, "billing", "member"],
@@ -82,7 +85,7 @@ export async function memberOfKey(db: D1Database, keyId: string): Promise<string
   return row?.member_id ?? null;
 }
 
-/** Limits the choice to the current role's types. */
+/** Returns the chosen types that the current role can receive. */
 function chosenTypes(stored: string | null, role: Role): readonly NotifiedType[] {
   const allowed = typesOfRole(role);
   if (stored === null) return allowed;

@@ -9,7 +9,7 @@ import { listRecipients, memberOfKey } from "./notifications.store.ts";
 import type { Recipient } from "./notifications.store.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
-/** Event IDs to remember, so that a repeated batch sends no second email. */
+/** Number of event IDs to remember, so that a repeated batch sends no second email. */
 const REMEMBERED_MAX = 200;
 
 export class Notifications {
@@ -55,7 +55,10 @@ export class Notifications {
   }
 }
 
-/** Owners and admins also get events of other members' keys. */
+/**
+ * Reports whether a recipient gets an event. Owners and admins also get those of other members'
+ * keys.
+ */
 function wants(recipient: Recipient, { type }: EventRecord, keyMemberId: string | null): boolean {
   const types: readonly string[] = recipient.types;
   if (!types.includes(type)) return false;

@@ -19,7 +19,7 @@ const ATTEMPTS_KEPT = 10;
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 
-/** An attempt and its headers; null if nothing was sent. */
+/** An attempt and its headers. Null if nothing was sent. */
 export type AttemptRecord = {
   readonly attempt: Attempt;
   readonly headers: Readonly<Record<string, string>> | null;
@@ -28,7 +28,7 @@ export type AttemptRecord = {
 /** Accepted and failed attempts by hour since 1970. */
 type Hours = Readonly<Record<string, readonly [taken: number, missed: number]>>;
 
-/** Records an attempt, the receiver's health and the next attempt. */
+/** Records an attempt, the receiver's health and the time of the next attempt. */
 export function recordAttempt(
   storage: DurableObjectStorage,
   {
@@ -96,8 +96,8 @@ type Kept = {
 };
 
 /**
- * Removes the response and signature of an event renamed meanwhile, because they may contain the
- * old name.
+ * Removes the response and the signature if the event was renamed in between, because they can
+ * contain the old name.
  */
 function withoutOldNames(
   sql: SqlStorage,
@@ -115,7 +115,10 @@ function withoutOldNames(
   return { isRenamed, newest, before: row === undefined ? [] : attemptsOf(row) };
 }
 
-/** Without its last response, the event was renamed, so the others are removed too. */
+/**
+ * Returns past attempts. If the last response is missing, the event was renamed, so the other
+ * responses are removed too.
+ */
 function attemptsOf(row: Kept): readonly PastAttempt[] {
   const { newest_attempts: stored } = row;
   const attempts = stored === null ? [] : storedJson<PastAttempt[]>(stored);

@@ -23,16 +23,16 @@ export type Receiver = {
   readonly webhook: Webhook;
   readonly failingSince: number | null;
   readonly pausedUntil: number | null;
-  /** The reason to disable it, until D1 has recorded it. */
+  /** The reason for disabling it. Set until D1 has recorded it. */
   readonly ending: string | null;
-  /** Position in the usage stream; null if the webhook doesn't get `usage.settled`. */
+  /** Position in the usage stream. Null if the webhook doesn't get `usage.settled`. */
   readonly stream: StreamState | null;
 };
 
 /** A position in the usage stream. Times are Unix ms. */
 export type StreamState = {
   readonly from: StreamStart;
-  /** Next read of the ledger. `idleMs` grows while there are no new rows. */
+  /** Time of the next read of the ledger. `idleMs` grows while there are no new rows. */
   readonly nextAt: number;
   readonly idleMs: number;
   /** Number of rows of a rejected batch that are still to be sent one by one. */
@@ -41,12 +41,15 @@ export type StreamState = {
   readonly sentMs?: number;
   /** The time of the newest row that was skipped. */
   readonly seenMs?: number;
-  /** How often the next row was rejected, and the number of rejected rows since the last accepted one. */
+  /**
+   * How often the next row was rejected, and the number of rows rejected since the last accepted
+   * one.
+   */
   readonly rejections?: number;
   readonly rejectedRows?: number;
   /**
-   * The last row (`seq`, with its time `rowMs`) of a failed step that the receiver may have, and the time
-   * of the first attempt.
+   * The last row of a failed step, which the receiver may have (`seq`, with its time `rowMs`), and
+   * the time of the first attempt.
    */
   readonly unsure?:
     | { readonly seq: number; readonly rowMs: number; readonly sinceMs: number }
@@ -86,8 +89,8 @@ export function queueEvents(
 }
 
 /**
- * Queues events again and returns their number, or null while another replay is pending. All calls
- * of a replay have the same `replayId`.
+ * Queues events again and returns their number. Returns null while another replay is pending. All
+ * calls of one replay have the same `replayId`.
  */
 export function requeueEvents(
   storage: DurableObjectStorage,
@@ -172,8 +175,8 @@ function queue(
 }
 
 /**
- * Fails the oldest deliveries of the largest group (`key`, `end_user`, ...), so that a flood of one
- * kind doesn't displace others.
+ * Fails the oldest deliveries of the largest group of event types (`key`, `end_user` and others),
+ * so that many events of one kind don't displace others.
  */
 function boundQueue(sql: SqlStorage, webhookId: string): void {
   const waiting = sql
@@ -203,8 +206,8 @@ const NOUN = "substr(type, 1, instr(type, '.') - 1)";
 const NO_ANSWERS = `(SELECT json_group_array(json_set(value, '$.answer', NULL)) FROM json_each(newest_attempts))`;
 
 /**
- * Replaces stored names. Deletes responses, which may repeat them, and signatures, which cover
- * them.
+ * Replaces stored names. Deletes responses, which can contain the names, and signatures, which are
+ * about the old text.
  */
 export function renameEvents(
   storage: DurableObjectStorage,
@@ -226,7 +229,7 @@ export function renameEvents(
   });
 }
 
-/** Returns the longest due delivery, or null, also during a pause. */
+/** Returns the delivery that has been due for the longest time, or null. Ignores a pause. */
 export function selectDue(
   sql: SqlStorage,
   { webhook, pausedUntil }: Receiver,
@@ -246,7 +249,7 @@ export function selectDue(
   return { number, eventId, type, body, attempts };
 }
 
-/** Returns the next due time after a pause (Unix ms). */
+/** Returns the time (Unix ms), after any pause, at which the next delivery is due. */
 export function nextDue(sql: SqlStorage, receiver: Receiver): number | null {
   const { webhook, pausedUntil, stream } = receiver;
   const { at } = sql

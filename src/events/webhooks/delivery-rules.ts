@@ -13,24 +13,24 @@ const RETRIES_MS: readonly number[] = [
   10 * 3_600_000,
   10 * 3_600_000,
 ];
-/** Pauses in ms by number of failures. Then one message tests the receiver. */
+/** Pauses in ms by the number of failures. After a pause, one message tests the receiver. */
 const PAUSES_MS = [5_000, 30_000, 2 * 60_000, 5 * 60_000] as const;
 const PAUSE_MAX_MS = 15 * 60_000;
 const RETRY_AFTER_MAX_MS = 3_600_000;
-/** Ms of continuous failure after which a webhook is disabled. */
+/** Ms of continuous failures after which a webhook is disabled. */
 const FAILING_MAX_MS = 5 * 86_400_000;
-/** The error of rows that the receiver may have, but would count again. */
+/** The error of rows that the receiver may have and would count twice. */
 export const REPEAT_UNSAFE = "repeat_unsafe";
-/** Response bytes to store. */
+/** Maximum bytes of a response to store. */
 export const RESPONSE_BYTES_MAX = 1024;
 
-/** Returns the next attempt (Unix ms), or null. */
+/** Returns the time of the next attempt (Unix ms), or null if there is none. */
 export function retryAt(attempts: number, nowMs: number): number | null {
   const wait = RETRIES_MS[attempts - 1];
   return wait === undefined ? null : nowMs + wait;
 }
 
-/** Returns the pause in ms. A longer `retry-after` counts up to an hour. */
+/** Returns the pause in ms. A longer `retry-after` of up to an hour replaces it. */
 export function pauseMs(failures: number, retryAfterMs: number | null): number {
   const own = PAUSES_MS[failures - 1] ?? PAUSE_MAX_MS;
   return Math.max(own, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
@@ -53,7 +53,7 @@ export function disableReason(
   return isOver ? "failing" : null;
 }
 
-/** Sends a message. Never throws and follows no redirects. */
+/** Sends a message without following redirects. Never throws. */
 export async function attemptDelivery(
   url: string,
   message: { readonly headers: Readonly<Record<string, string>>; readonly body: string },

@@ -28,8 +28,8 @@ export function selectReceivers(sql: SqlStorage): Receiver[] {
 }
 
 /**
- * Applies the webhooks from D1. A removed one loses its deliveries, a disabled one fails them, and
- * a changed one restarts them.
+ * Applies the webhooks in D1. Deletes the deliveries of a removed webhook, fails those of a
+ * disabled one, and restarts those of a changed one.
  */
 export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly Webhook[]): void {
   const { sql } = storage;
@@ -50,7 +50,7 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
       );
       const stream = streamAfter(before, webhook);
       writeStream(sql, webhook.id, stream);
-      // Without a position, a pending batch would block the queue.
+      // If there is no position, a pending batch would block the queue.
       if (stream === null) {
         sql.exec(
           "DELETE FROM deliveries WHERE webhook_id = ? AND type = ? AND state = 'pending'",
@@ -68,7 +68,10 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
   });
 }
 
-/** A new stream starts at the time of the change. A person who enables a webhook allows repeats. */
+/**
+ * Returns the position after a change. A new stream starts at the time of the change. By enabling a
+ * webhook, a person allows repeats.
+ */
 function streamAfter(before: Receiver | undefined, webhook: Webhook): StreamState | null {
   if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;
   const wasOff = (before?.webhook.disabledReason ?? null) !== null;
@@ -98,7 +101,7 @@ export function endPause(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET paused_until = NULL WHERE id = ?", webhookId);
 }
 
-/** Counts a test. Returns 0, or the wait in ms. */
+/** Counts a test. Returns 0, or the ms to wait. */
 export function countTest(
   sql: SqlStorage,
   webhookId: string,

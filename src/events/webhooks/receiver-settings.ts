@@ -17,7 +17,7 @@ const printable = z
     z.maxLength(CREDENTIAL_MAX),
     z.regex(/^[!-~]([ -~]*[!-~])?$/, "must be printable ASCII without outer spaces"),
   );
-/** Headers that a credential can't replace. */
+/** Headers that a credential can't set. */
 const OWN_HEADERS = /^(content-.*|host|user-agent|transfer-encoding|connection|cookie)$/;
 
 export const receiverSchema = z.nullable(
@@ -75,8 +75,8 @@ export async function sealReceiver(
 }
 
 /**
- * Returns the settings after a change. Settings without a credential keep the stored one, unless the URL
- * leads to another server, which must not get it.
+ * Returns the settings after a change. If the change has no credential, the stored one stays,
+ * unless the URL leads to another server, which must not get it.
  */
 export function receiverAfter(
   before: Shape,
@@ -93,7 +93,7 @@ export function receiverAfter(
   return success({ ...kept, sealed: stored.sealed, setAt: stored.setAt });
 }
 
-/** Returns 400 with `param` if the format doesn't support the types or settings. */
+/** Returns 400 with `param` if the format doesn't support the event types or settings. */
 export function checkedFormat<T extends Shape>(webhook: T): Result<T> {
   const { format, types, receiver = null } = webhook;
   const row = usageFormat(format);

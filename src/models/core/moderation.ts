@@ -19,14 +19,13 @@ export const moderationBody = z.strictObject({
   user: z.optional(user),
 });
 
-/** A moderation request: one text, several, or one input with text and image parts. */
+/** A moderation request: one text, several texts, or one input with text and image parts. */
 export type ModerationBody = Omit<z.infer<typeof moderationBody>, "user">;
 
 export function parseModerationRequest(value: object): Result<ParsedInput<ModerationBody>> {
   return parseInput(moderationBody, value);
 }
 
-/** Moderation of texts and images. Providers report no usage. */
 export const MODERATION: InputKindOf<ModerationBody> = {
   size: ({ input }, model) => {
     const tally = new PromptTally(model);

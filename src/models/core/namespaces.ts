@@ -7,7 +7,10 @@ export function flatName(namespace: string | null, name: string): string {
   return fittingName(`${namespace}__${name}`);
 }
 
-/** Models that support namespaces. Earlier ones reject them, or names of OpenAI's own tools. */
+/**
+ * Models that support namespaces of tools. Earlier ones reject them, or the names of OpenAI's own
+ * tools.
+ */
 export const KNOWS_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
 
 export function withoutNamespaces({ tools, input, ...body }: JsonObject): JsonObject {

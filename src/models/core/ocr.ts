@@ -7,7 +7,7 @@ import { parseInput } from "./input-kind.ts";
 import type { InputKindOf, ParsedInput } from "./input-kind.ts";
 
 const PAGES_MAX = 1000;
-/** Maximum characters of page ranges. */
+/** Maximum length of a text with page ranges. */
 const RANGES_LENGTH_MAX = 4096;
 const RANGES = /^\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*$/;
 
@@ -46,11 +46,10 @@ export const ocrBody = z.strictObject({
 });
 
 export type OcrBody = Omit<z.infer<typeof ocrBody>, "pages" | "user"> & {
-  /** Page numbers from 0 without repetition. */
+  /** Page numbers, from 0, without duplicates. */
   readonly pages: readonly number[];
 };
 
-/** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
 export function parseOcrRequest(value: object): Result<ParsedInput<OcrBody>> {
   const parsed = parseInput(ocrBody, value);
   if (!parsed.ok) return parsed;
@@ -65,7 +64,7 @@ export function parseOcrRequest(value: object): Result<ParsedInput<OcrBody>> {
   return success({ body: { ...rest, pages }, user: parsed.value.user });
 }
 
-/** Returns the distinct page numbers, at most one more than a request may have. */
+/** Returns the distinct page numbers, at most one more than a request can have. */
 function numbersIn(pages: number | readonly number[] | string): readonly number[] {
   if (typeof pages !== "string") return [...new Set([pages].flat())];
   const numbers = new Set<number>();
@@ -76,7 +75,7 @@ function numbersIn(pages: number | readonly number[] | string): readonly number[
   return [...numbers];
 }
 
-/** Reading of documents, billed by the page. Pages that a document lacks aren't charged. */
+/** OCR, billed by the page. Pages that the document doesn't have aren't charged. */
 export const OCR: InputKindOf<OcrBody, "page"> = {
   size: ({ pages }) => ({ bound: 0, estimate: 0, likely: 0, units: { page: pages.length } }),
   needs: () => [],

@@ -3,17 +3,17 @@ import type { FormField } from "../../shared/http/form.ts";
 import { toBase64 } from "./base64.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 
-/** A request body, possibly with downloaded bytes. */
+/** A request body, which can contain downloaded bytes. */
 export type OutgoingBody = string | BodyInPieces;
 
-/** Downloaded bytes by their marker in the JSON. */
+/** Downloaded bytes by the marker that stands for them in the JSON. */
 export type Downloads = ReadonlyMap<string, readonly Uint8Array[]>;
 
-/** Bytes encoded per step. A multiple of 3 avoids padding. */
+/** Bytes encoded per step. A multiple of 3 needs no padding. */
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 
-/** Returns a request's body. Downloads are encoded while sending, which avoids a copy. */
+/** Returns a request's body. Downloads are encoded while they are sent, without a second copy. */
 export function outgoingBody(value: object, downloads: Downloads): OutgoingBody {
   const json = JSON.stringify(value);
   return downloads.size === 0 ? json : new BodyInPieces(json, downloads);
@@ -86,14 +86,14 @@ export class OutgoingForm {
 }
 
 /**
- * Replaces characters that hosts read in different ways. The extension stays, because some hosts
+ * Replaces characters that hosts read in different ways. Keeps the extension, because some hosts
  * detect the format by it.
  */
 function plainFileName(filename: string): string {
   return filename.replaceAll(/[^!#-[\]-~]/g, "_") || "file";
 }
 
-/** Removes parameters, which not all hosts know. */
+/** Removes the parameters of a media type, because some hosts don't know them. */
 function plainType(type: string): string {
   const [essence] = /^[\w.+-]+\/[\w.+-]+(?=$|\s*;)/.exec(type) ?? [];
   return essence ?? "application/octet-stream";
@@ -110,7 +110,7 @@ function streamOf(pieces: Iterable<Uint8Array>, length: number): ReadableStream<
   return readable;
 }
 
-/** Classes of Workers only; scripts run adapters in Node. */
+/** Classes that only Workers have. Scripts run this code in Node. */
 type Platform = {
   readonly FixedLengthStream?: new (bytes: number) => TransformStream<Uint8Array, Uint8Array>;
 };
@@ -146,6 +146,6 @@ async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>
     }
     await writer.close();
   } catch {
-    // The request was abandoned.
+    // The request was canceled.
   }
 }

@@ -18,13 +18,13 @@ export type OutputCall = {
   /** "" if the provider gave no ID. A new one is then created. */
   readonly id: string;
   readonly name: string;
-  /** JSON text, or "" without arguments. For a custom tool, its text input. */
+  /** JSON text, or "" if there are none. For a custom tool, its text input. */
   readonly arguments: string;
   readonly isCustom?: true;
   readonly more?: Pick<DeltaCall, "extra_content">;
 };
 
-/** Returns an OpenAI completion, without ID, time and model, which are set later. */
+/** Returns an OpenAI completion. ID, time and model are set later. */
 export function completionOf(
   choices: readonly (readonly OutputPart[])[],
   usage: Usage | null,

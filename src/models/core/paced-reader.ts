@@ -13,8 +13,8 @@ type Waiter = {
 const FAST_AFTER = 2;
 
 /**
- * Forwards a body about once per `paceMs`, because a chunk's cost is mostly fixed. Data after a
- * longer pause is forwarded immediately. Nothing waits longer than `paceMs` or beyond the end.
+ * Forwards a body about once per `paceMs`, because each chunk has a fixed cost. Forwards data after
+ * a longer pause immediately. Nothing waits for longer than `paceMs` or after the end.
  */
 export class PacedReader {
   readonly #source: ByteSource;
@@ -37,7 +37,7 @@ export class PacedReader {
     this.#source = source;
   }
 
-  /** Allows one call at a time. */
+  /** Call it again only after the previous call has finished. */
   next(): Promise<Uint8Array | null> {
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
@@ -45,7 +45,7 @@ export class PacedReader {
     });
   }
 
-  /** Reads a finished body to its end, which frees the connection. */
+  /** Reads the rest of a finished body, which frees the connection. */
   finish(): void {
     if (!this.#isReading && !this.#isOver) this.#read();
   }

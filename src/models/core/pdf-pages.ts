@@ -1,10 +1,10 @@
-/** Maximum base64 length to parse. Larger PDFs are mostly scans. */
+/** Maximum base64 length to parse. Most larger PDFs are scans. */
 const CHARACTERS_MAX = 6_000_000;
 
 /**
- * Returns an upper bound of a PDF's pages, or null if ambiguous. The file needs one classic table
- * (ISO 32000-1, 7.5.4) with correct entries, no object streams, and plain `/Kids` lists without
- * duplicates.
+ * Returns an upper bound of a PDF's pages, or null if the file is ambiguous. The file must have one
+ * classic table (ISO 32000-1, 7.5.4) with correct entries, no object streams, and plain `/Kids`
+ * lists without duplicates.
  */
 export function pagesIn(base64: string): number | null {
   if (base64.length > CHARACTERS_MAX) return null;

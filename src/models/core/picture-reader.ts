@@ -15,12 +15,12 @@ const PICTURE = /"(?:b64_json|data|audio_data)"\s*:\s*"$/;
 const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
 
 type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
-/** Reads a response without its images. `pictures` is their number. */
+/** Reads the fields of a response other than its images. `pictures` is the number of images. */
 export type ReadFacts = (raw: JsonObject, pictures: number) => PictureFacts | ProviderFailure;
 
 /**
- * Reads images from a JSON response, or from server-sent events with one each. Base64 is passed on
- * in pieces, so that any size fits into memory.
+ * Reads images from a JSON response, or from server-sent events with one image each. Passes base64
+ * on in pieces, so that any size fits into memory.
  */
 export class PictureReader implements StreamReader {
   readonly #facts: ReadFacts;
@@ -40,7 +40,7 @@ export class PictureReader implements StreamReader {
   #responseCount = 0;
   ended = false;
 
-  /** `isImage`: each string of base64 is an image that usage counts. */
+  /** `isImage`: each base64 string is an image and counts in the usage. */
   constructor(facts: ReadFacts, isImage = true) {
     this.#facts = facts;
     this.#isImage = isImage;
@@ -54,7 +54,7 @@ export class PictureReader implements StreamReader {
     return this.#read(this.#decoder.decode(bytes, { stream: true }));
   }
 
-  /** A response that ends early is a failure, like any stream without its end. */
+  /** Returns a failure if the response ended early. */
   flush(): StreamEvent[] {
     return [];
   }
@@ -71,7 +71,7 @@ export class PictureReader implements StreamReader {
     return events;
   }
 
-  /** Skips to the start of a response. Other lines of a stream may contain anything. */
+  /** Skips to the start of a response. Other lines of a stream can have any content. */
   #between(text: string, from: number): number {
     for (let at = from; at < text.length; at += 1) {
       const one = text[at] ?? "";
@@ -113,7 +113,7 @@ export class PictureReader implements StreamReader {
     const isPicture = PICTURE.test(this.#tail);
     this.#state = isPicture ? "picture" : "text";
     if (!isPicture) return;
-    // Checked only once per response, because the check joins all text except the images.
+    // Checked once per response, because the check joins all text except the images.
     if (this.#responseCount === 0) this.#isPartial = PARTIAL.test(this.#rest?.join("") ?? "");
     this.#responseCount += 1;
     if (!this.#isPartial) this.#count += 1;

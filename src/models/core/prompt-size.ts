@@ -10,48 +10,51 @@ import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { pagesIn } from "./pdf-pages.ts";
 
 const MESSAGE_OVERHEAD = 8;
-/** Bytes that the longest format adds around a tool result and its call's name. */
+/** Maximum bytes that a format adds around a tool result and its call's name. */
 const RESULT_OVERHEAD = 48;
-/** Bytes around an instruction after the first user message, which some protocols send as text. */
+/** Bytes around an instruction after the first user message. Some protocols send it as text. */
 const LATER_OVERHEAD = 24;
 const PART_OVERHEAD = 4;
 const REQUEST_OVERHEAD = 16;
 const TOOLS_TOKENS = 350;
 const KNOWN_TOOL_TOKENS = 1500;
-/** Below this size, the estimate is the upper bound, because short texts are estimated worst. */
+/**
+ * Below this size, the estimate is the upper bound, because estimates of short texts are
+ * inaccurate.
+ */
 const SHORT_PROMPT_BYTES = 512;
-/** Minimum estimate: one token per this many bytes. */
+/** The estimate has at least one token per this many bytes. */
 const BYTES_PER_TOKEN_MOST = 4;
 
 /**
- * A prompt's size in tokens. `bound` is never exceeded: a BPE token has at least one byte, and
- * images and pages follow the provider's rule. `estimate` is the practical maximum. `likely` is the
- * best guess, charged if no usage is reported.
+ * A prompt's size in tokens. `bound` is never exceeded, because a token has at least one byte, and
+ * images and pages follow the provider's rule. `estimate` is the maximum in practice. `likely` is
+ * the best guess, which is charged if the provider reports no usage.
  */
 export type PromptSize = {
   readonly bound: number;
   readonly estimate: number;
   readonly likely: number;
-  /** Set if parts may be cached for an hour at twice the input price. */
+  /** Set if the request can cache parts for an hour, at twice the input price. */
   readonly hourCache?: true;
-  /** Absent for kinds that only count tokens. */
+  /** Absent for kinds of requests that count only tokens. */
   readonly units?: UnitCounts;
 };
 
-/** A part of a native body that isn't sized by its text. */
+/** A part of a native body whose size doesn't depend on its text. */
 export type Weight =
-  /** The field with an image in base64. Null for an image's URL, which also counts as text. */
+  /** The field with an image as base64. Null for the URL of an image, which also counts as text. */
   | { readonly image: string | null }
   | { readonly pdf: string }
-  /** A tool whose definition the model author adds. */
+  /** A tool whose definition the host adds to the prompt. */
   | "known_tool";
 
-/** Objects of a native body with their own size. */
+/** The parts of a native body that have such a size. */
 export type Weights = ReadonlyMap<object, Weight>;
 
 export const NO_WEIGHTS: Weights = new Map();
 
-/** Returns the maximum size of a chat in any adapter's format. */
+/** Returns the maximum size of a chat in the formats of all protocols. */
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   const tally = new PromptTally(model);
   for (const message of body.messages) tally.message(message);
@@ -88,7 +91,7 @@ const TUNING = [
   "tool_choice",
 ];
 
-/** Returns the size of a native request, counting every string and key. */
+/** Returns the size of a native request. Counts every string and every key. */
 export function nativePromptSize(body: JsonObject, weights: Weights, model: Model): PromptSize {
   const tally = new PromptTally(model, weights);
   for (const [field, value] of Object.entries(body)) {
@@ -161,7 +164,7 @@ export class PromptTally {
     else if (typeof value === "object" && value !== null) this.text(JSON.stringify(value));
   }
 
-  /** Counts the fields that forbid additional properties in a schema, which some hosts require. */
+  /** Counts the fields that forbid additional properties in a schema. Some hosts require them. */
   closed(value: unknown): void {
     this.#syntax += openObjects(value) * CLOSED_BYTES;
   }
@@ -254,13 +257,13 @@ export class PromptTally {
     }
     this.any(tool);
     if (!isObject(tool) || tool["type"] !== "namespace") return;
-    // Some models get the tools of a namespace by flat names.
+    // Some models get the tools of a namespace under names without it.
     for (const { name } of listOf(tool["tools"]).filter(isObject)) {
       this.text(flatName(textOf(tool["name"]), textOf(name)));
     }
   }
 
-  /** Counts an image or PDF by its own rule. Returns its field, which isn't counted as text. */
+  /** Counts an image or PDF by its own rule. Returns its field, which doesn't count as text. */
   #weigh(weight: Weight, value: JsonObject): string | null {
     if (weight === "known_tool") return null;
     if ("image" in weight) {
@@ -302,7 +305,7 @@ function tokensOf(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN_MOST);
 }
 
-/** Numbers that grow when rewritten: `1e20` has 21 digits. */
+/** Numbers that become longer when they are written again: `1e20` has 21 digits. */
 const GROWING_NUMBER = /\de\+?\d/i;
 const NUMBER_GROWS = 5;
 
@@ -319,7 +322,7 @@ function openObjects(value: unknown): number {
 }
 
 /**
- * Maximum text tokens per page besides its image (platform.claude.com, PDF support: 1,500 to
+ * Maximum text tokens per page, besides its image (platform.claude.com, PDF support: 1,500 to
  * 3,000).
  */
 const PAGE_TEXT_TOKENS = 3000;
@@ -327,7 +330,10 @@ const PAGES_MOST = { long: 600, short: 100 };
 const SHORT_CONTEXT = 200_000;
 const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
 
-/** Uses Anthropic's rule, the highest: each page counts as text and image. */
+/**
+ * Returns a PDF's tokens by Anthropic's rule, which gives the most: each page counts as text and as
+ * an image.
+ */
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
   const pagesMost = model.context > SHORT_CONTEXT ? PAGES_MOST.long : PAGES_MOST.short;
   const pages = Math.min(pagesIn(pdf) ?? pagesMost, pagesMost);

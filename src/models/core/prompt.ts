@@ -15,7 +15,10 @@ export type Prompt = {
 
 export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 
-/** Converts a request. Fails like `conversationOf` and `toolsOf`, and for several choices. */
+/**
+ * Converts a request. Fails like `conversationOf` and `toolsOf`, and if several choices are
+ * requested.
+ */
 export function promptOf(body: ChatBody): Prompt | ProviderFailure {
   if ((body.n ?? 1) > 1) return unsupported("Several choices", "n");
   const conversation = conversationOf(body);
@@ -33,14 +36,17 @@ function stopsOf({ stop = [] }: ChatBody): readonly string[] {
   return [stop].flat().filter((text) => text.trim() !== "");
 }
 
-/** Returns the output format. An empty schema counts as none. */
+/** Returns the output format. An empty schema means none. */
 export function formatOf({ response_format: format }: ChatBody): OutputFormat {
   if (format === undefined || format.type === "text") return "text";
   const schema = format.type === "json_schema" ? format.json_schema.schema : undefined;
   return schema === undefined || Object.keys(schema).length === 0 ? "json" : { schema };
 }
 
-/** Returns a name for the tool whose input is the output: "json", or another if it is used. */
+/**
+ * Returns a name for the tool whose input is the output. It is "json", or another name if that is
+ * taken.
+ */
 export function answerToolName({ tools = [] }: ChatBody): string {
   const taken = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),

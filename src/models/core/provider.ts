@@ -6,11 +6,11 @@ import type { Chunk } from "./chunk.ts";
 export type { JsonObject } from "./json-value.ts";
 
 /**
- * The contract with providers. They get OpenAI's request and return OpenAI's response or events,
- * with usage. They never throw for an upstream fault.
+ * The interface of providers. They get OpenAI's request, and return OpenAI's response or events
+ * with usage. They never throw because of a provider's fault.
  */
 
-/** Protocols besides OpenAI's chat that clients and providers can share. */
+/** The protocols, besides OpenAI's chat, that both clients and providers can use. */
 export type NativeProtocol = "responses" | "messages";
 
 /**
@@ -26,7 +26,7 @@ export type NativeOutput = {
   readonly finish: string | null;
 };
 
-/** The request's organization and end user. Providers see only hashes of their IDs. */
+/** The organization and end user of a request. Providers get only hashes of their IDs. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
 
 type Attempting = {
@@ -34,29 +34,29 @@ type Attempting = {
   readonly customer?: Customer;
   readonly paceMs?: number;
   /**
-   * Reserves memory in bytes until the response, or returns false. Negative bytes release memory.
+   * Reserves bytes of memory until the response, or returns false. Negative bytes release memory.
    */
   readonly room?: (bytes: number) => boolean;
   readonly signal: AbortSignal;
-  /** Called before each request, because the provider may bill from then on. */
+  /** Called before each request to the provider, which can bill from then on. */
   readonly onDispatch?: () => void;
   readonly onDropped?: ((fields: readonly string[]) => void) | undefined;
   /**
-   * Called before downloads from the client's servers, which don't count as the provider's time.
+   * Called before downloads from the client's servers. Their time doesn't count as the provider's.
    */
   readonly onDownload?: () => void;
 };
 
-/** One attempt of a chat at one route. Adapters forward only allowed fields of `body`. */
+/** A call of a chat model on one route. Adapters forward only fields of `body` that they allow. */
 export type ChatCall = Attempting &
   ChatRequest & {
     /**
-     * The request in the provider's protocol, used instead of `body` if `Provider.speaks` allows
-     * it.
+     * The request in the provider's own protocol. Used instead of `body` if `Provider.speaks`
+     * allows it.
      */
     readonly native?: NativeBody | undefined;
     readonly stream: boolean;
-    /** Output tokens per choice. Always sent. */
+    /** Maximum output tokens per choice. Always sent. */
     readonly cap: number;
   };
 
@@ -71,11 +71,16 @@ export type CallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCa
 export type StreamEvent =
   /** A chunk without usage. Its ID and model are set later. */
   | { readonly kind: "chunk"; readonly chunk: Chunk }
-  /** The previous chunk with another text, as a JSON literal. */
+  /** The previous chunk with another text, as a JSON string. */
   | { readonly kind: "text"; readonly index: number; readonly json: string }
-  /** Events before the first output are delayed until it, so that failover stays possible. */
+  /**
+   * An event of the provider's own protocol. Events before the first output wait for it, so that
+   * another route can still be tried.
+   */
   | ({ readonly kind: "native"; readonly event: JsonObject } & NativeOutput)
-  /** A piece of image `index` (from 1) in base64. A preview has the index of the next image. */
+  /**
+   * A base64 piece of image `index` (from 1). A preview has the index of the image that follows.
+   */
   | {
       readonly kind: "piece";
       readonly index: number;
@@ -83,14 +88,14 @@ export type StreamEvent =
       readonly isPartial: boolean;
     }
   | { readonly kind: "audio"; readonly bytes: Uint8Array }
-  /** Silent reasoning, which doesn't count as a stall. */
+  /** Reasoning without output. It shows that the stream hasn't stalled. */
   | { readonly kind: "thinking" }
-  /** `partial`: the usage so far, because the output is incomplete. */
+  /** `partial`: this is the usage so far, because the output is incomplete. */
   | { readonly kind: "usage"; readonly usage: Usage; readonly partial?: boolean }
   | { readonly kind: "error"; readonly failure: ProviderFailure }
   | { readonly kind: "end" };
 
-/** `next` returns events, or null at the end, and throws when the connection breaks. */
+/** `next` returns events, or null at the end. It throws when the connection breaks. */
 export type EventStream = {
   next(): Promise<readonly StreamEvent[] | null>;
   cancel(): void;
@@ -98,16 +103,16 @@ export type EventStream = {
 
 export type ProviderFailure = {
   /**
-   * retry: another route may succeed. overloaded: likewise (429, 503, 529). disabled: the provider
-   * rejects our key or model name. refused: a 400 about the request, without failover. shed: this
-   * isolate lacks memory, without failover.
+   * retry: another route can succeed. overloaded: the same, for 429, 503 and 529. disabled: the
+   * provider rejects our key or model name. refused: a 400 about the request, so no other route is
+   * tried. shed: this isolate lacks memory, so no other route is tried.
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;
-  /** Whether a retry may succeed on the same route (408, 5xx, reset before headers). */
+  /** Whether a retry on the same route can succeed (408, 5xx, reset before headers). */
   readonly again?: boolean;
   /**
-   * The request may have caused this `retry`: it doesn't count against the route, and its output is
+   * The request may have caused this `retry`. It doesn't count against the route, and its output is
    * charged.
    */
   readonly fault?: "request";
@@ -116,13 +121,13 @@ export type ProviderFailure = {
   readonly param?: string | null;
   readonly code?: string | null;
   readonly tooLarge?: true;
-  /** A status or a word like "timeout" for the log; never provider text. */
+  /** A status or a word such as "timeout" for the log. Never the provider's text. */
   readonly reason: string;
 };
 
 export type FailedUsage = {
   readonly usage: Usage | null;
-  /** Estimated output tokens; 0 if `usage` is known. */
+  /** Estimated output tokens. 0 if `usage` is known. */
   readonly output: number;
 };
 
@@ -144,7 +149,7 @@ export type ProviderResult =
       readonly usage: Usage | null;
       readonly native?: NativeOutput;
     }
-  /** `lateMs`: ms left for the first event, if it hasn't arrived yet. */
+  /** `lateMs`: the first event hasn't arrived, and this is the time left for it. */
   | { readonly kind: "stream"; readonly events: EventStream; readonly lateMs?: number }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
@@ -153,13 +158,13 @@ export type Provider = {
   readonly kinds?: readonly Kind[];
   readonly speaks?: (wire: NativeProtocol, upstreamId: string) => boolean;
   readonly readsFiles?: boolean;
-  /** Whether a model reasons without a request for it. Absent: all reasoning models do. */
+  /** Whether a model reasons by default. If absent, all reasoning models do. */
   readonly thinksByDefault?: (upstreamId: string) => boolean;
-  /** Whether a model reasons although the effort is none. Absent: none does. */
+  /** Whether a model reasons although the effort is none. If absent, no model does. */
   readonly ignoresNone?: (upstreamId: string) => boolean;
   readonly summarizesThoughts?: boolean;
   readonly takesTokens?: boolean;
-  /** Counts a native prompt with the provider's free counter, or returns null. */
+  /** Counts a native prompt with the provider's free counter. Returns null if it can't. */
   readonly countTokens?: (
     upstreamId: string,
     native: NativeBody,

@@ -12,9 +12,9 @@ import type { Need } from "./route-needs.ts";
 const DOCUMENTS_MAX = 1000;
 const TOKENS_PER_DOCUMENT = 4096;
 const PAIR_OVERHEAD = 8;
-/** A search unit is a query with this many documents, or pieces of long documents. */
+/** Documents per search unit. Each piece of a long document counts as a document. */
 const PIECES_PER_UNIT = 100;
-/** Maximum tokens of a piece, including the query. A token has at least one byte. */
+/** Maximum tokens of a piece, with the query. A token has at least one byte. */
 const PIECE_TOKENS = 510;
 
 const text = z.string().check(z.minLength(1));
@@ -30,7 +30,7 @@ export const rerankBody = z.strictObject({
   user: z.optional(user),
 });
 
-/** A rerank request. Longer documents are cut to `max_tokens_per_doc`. */
+/** A rerank request. A document longer than `max_tokens_per_doc` is cut. */
 export type RerankBody = {
   readonly model: string;
   readonly query: string;
@@ -69,7 +69,10 @@ export const RERANK: InputKindOf<RerankBody, "search_unit"> = {
   smaller: { advice: "send fewer documents.", param: "documents" },
 };
 
-/** A provider reads the query once per document. */
+/**
+ * Returns the size of the query with each document, because a provider reads the query once per
+ * document.
+ */
 function pairSize({ query, documents }: RerankBody, model: Model) {
   const tally = new PromptTally(model);
   for (const one of documents) tally.text(one);
@@ -82,7 +85,10 @@ function pairSize({ query, documents }: RerankBody, model: Model) {
   return { bound: whole("bound"), estimate: whole("bound"), likely: whole("likely") };
 }
 
-/** Even a long query leaves half a piece for each document. */
+/**
+ * Returns the search units. Even if the query is long, each piece has room for half a piece of the
+ * document.
+ */
 function searchUnits({ query, documents, max_tokens_per_doc: most }: RerankBody): number {
   const room = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));
   const pieces = documents.reduce(

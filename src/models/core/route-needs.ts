@@ -2,7 +2,7 @@ import type { Ability, Model, Route } from "../catalog/model.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 
-/** A capability that a request needs, its field and its error. */
+/** An ability that a request needs, with the field and the error. */
 export type Need = {
   readonly param: string;
   readonly lack: string;
@@ -14,7 +14,8 @@ export function needOf(ability: Ability, param: string, lack: string): Need {
 }
 
 /**
- * Returns the routes that meet all needs, or 400 with `param` for the first need that none meets.
+ * Returns the routes that meet all needs. Returns 400 with `param` for the first need that none
+ * meets.
  */
 export function routesMeeting(needs: readonly Need[], model: Model): Result<readonly Route[]> {
   let able = model.routes;

@@ -8,18 +8,18 @@ export type ModelFallback = {
   readonly preferences: RoutePreferences | null;
 };
 
-/** Maximum prices in micro-credits per million. */
+/** Maximum prices in micro-credits per million tokens. */
 export type MaxPrice = {
   readonly input: number | null;
   readonly output: number | null;
   readonly request: number | null;
 };
 
-/** A request's route preferences. Providers are listed by ID. */
+/** The route preferences of a request. Providers are listed by ID. */
 export type RoutePreferences = {
   readonly field: "provider" | "providerOptions.gateway";
   readonly order: readonly string[];
-  /** Allowed providers. An empty list allows none. */
+  /** The allowed providers. An empty list allows none. */
   readonly only: readonly string[] | null;
   readonly ignore: readonly string[];
   readonly allowsFallbacks: boolean;
@@ -68,8 +68,8 @@ const UNKNOWN_HERE =
   "is not supported, because the gateway doesn't have this information about its providers";
 
 /**
- * `provider` in OpenRouter's format. Unknown fields and requirements that the gateway can't check
- * return 400.
+ * `provider` in OpenRouter's format. Returns 400 for unknown fields and for requirements that the
+ * gateway can't check.
  */
 export const providerPreferences = z.strictObject({
   order: providerNames,
@@ -100,7 +100,9 @@ type Provider = z.infer<typeof providerPreferences>;
 
 const SORT_BY = { cost: "price", ttft: "latency", tps: "throughput" } as const;
 
-/** `providerOptions.gateway` in Vercel's format. `tags` and `user` aren't about routes. */
+/**
+ * `providerOptions.gateway` in Vercel's format. `tags` and `user` have nothing to do with routes.
+ */
 export const gatewayOptions = z.strictObject({
   order: providerNames,
   only: providerNames,
@@ -184,7 +186,7 @@ function scaled(amount: number | null, scale: number): number | null {
 
 const SUFFIXES: Readonly<Record<string, RouteSort>> = { floor: "price", nitro: "throughput" };
 
-/** Splits a model's name at its suffix `:floor` or `:nitro`. */
+/** Separates the suffix `:floor` or `:nitro` from a model's name. */
 export function splitSuffix(name: string): {
   readonly name: string;
   readonly sort: RouteSort | null;

@@ -1,13 +1,13 @@
 import { isObject, listOf, objectOf } from "./json-value.ts";
 
-/** Reads an untyped value. Never throws; any other type reads as empty. */
+/** Reads an untyped value. Never throws. A value of another type reads as empty. */
 export type FieldReader<T> = (value: unknown) => T;
 
 export function shape<Fields extends Readonly<Record<string, FieldReader<unknown>>>>(
   fields: Fields,
 ): FieldReader<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
   const readers = Object.entries(fields);
-  // Each result starts as a copy with all fields, so that engines use one layout.
+  // Each result starts as a copy with all fields, so that JavaScript engines use one object layout.
   const empty: Record<string, unknown> = Object.fromEntries(readers.map(([name]) => [name, null]));
   return (value) => {
     const raw = objectOf(value);

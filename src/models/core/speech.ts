@@ -37,7 +37,6 @@ export type SpeechBody = Omit<z.infer<typeof speechBody>, "response_format" | "u
   readonly response_format: Format;
 };
 
-/** Parses a body. Returns 400 with `param` for an invalid or unknown field. */
 export function parseSpeechRequest(value: object): Result<ParsedInput<SpeechBody>> {
   const parsed = parseInput(speechBody, value);
   if (!parsed.ok) return parsed;
@@ -60,8 +59,8 @@ function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family | undefined
 }
 
 /**
- * Speech, billed by the character. Providers don't say whether a character is a code point, a
- * UTF-16 unit or a byte, so a character counts as its bytes.
+ * Speech, billed by the character. Providers don't define a character as a code point, a UTF-16
+ * unit or a byte, so each byte counts as one.
  */
 export const SPEECH: InputKindOf<SpeechBody, "character"> = {
   size: ({ input, instructions = "" }) => ({

@@ -5,12 +5,13 @@ import { isObject, listOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
 
 /**
- * Data that the model needs back in the next turn, for clients whose protocol has no field for it.
+ * Reasoning data that the model needs back in the next turn. For clients whose protocol has no
+ * field for it.
  */
 export type StoredThoughts = {
   readonly details: readonly JsonObject[];
   readonly extras: Readonly<Record<string, JsonObject>>;
-  /** The `reasoning_content`, sent back if there are no details. */
+  /** The `reasoning_content`. It is sent back if there are no details. */
   readonly text: string;
 };
 
@@ -31,7 +32,9 @@ export function joined(one: StoredThoughts, next: StoredThoughts): StoredThought
   };
 }
 
-/** Joins the pieces of streamed details into those that the provider returns without a stream. */
+/**
+ * Joins the pieces of streamed details to the details that the provider returns without a stream.
+ */
 function wholeDetails(details: readonly JsonObject[]): readonly JsonObject[] {
   const whole: JsonObject[] = [];
   for (const detail of details) {
@@ -55,7 +58,8 @@ function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | nul
 }
 
 /**
- * Serializes reasoning for the client. It isn't secret; the provider signed or encrypted the parts.
+ * Serializes reasoning for the client. It isn't secret. The provider has signed or encrypted its
+ * parts.
  */
 export function sealThoughts({ details, extras, text }: StoredThoughts): string {
   const isReadable = details.length === 0 && text !== ""; // details hold their own text
@@ -70,7 +74,8 @@ export function isSealedThoughts(text: string): boolean {
 }
 
 /**
- * Parses serialized reasoning. Returns null if it is foreign, damaged or too large. Never throws.
+ * Parses serialized reasoning. Returns null if it isn't ours, is damaged or is too large. Never
+ * throws.
  */
 export function unsealThoughts(seal: string): StoredThoughts | null {
   if (seal.length > CHARACTERS_MAX) return null;

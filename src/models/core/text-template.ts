@@ -1,6 +1,6 @@
 /**
- * The text before and after a chunk's content. Most chunks differ only in their text, so comparing
- * replaces parsing.
+ * The JSON before and after a chunk's text. Most chunks differ only in their text, so comparing
+ * this JSON replaces parsing.
  */
 export type TextTemplate = {
   readonly before: string;
@@ -12,7 +12,7 @@ const CONTENT = /"delta":\s?\{"content":\s?/;
 
 const MISSES_MAX = 8;
 
-/** Recognizes chunks that repeat the previous one with another text. */
+/** Recognizes chunks that equal the previous one except for their text. */
 export class RepeatedText {
   readonly #at: RegExp;
   #template: TextTemplate | null = null;
@@ -39,7 +39,7 @@ export class RepeatedText {
   }
 }
 
-/** Returns a payload's template, or null unless its only choice contains only `content`. */
+/** Returns the template of a chunk. Returns null unless it has one choice with only `content`. */
 export function textTemplate(
   payload: string,
   index: number,
@@ -58,14 +58,14 @@ export function textOf(payload: string, template: TextTemplate): string | null {
   const { before, after } = template;
   if (!payload.startsWith(before) || !payload.endsWith(after)) return null;
   const end = payload.length - after.length;
-  // Otherwise a quote in the text ends the literal before `after`.
+  // Otherwise a quote in the text would end the JSON string before `after`.
   if (literalEnd(payload, before.length) !== end) return null;
   return payload.slice(before.length, end);
 }
 
 /* oxlint-disable no-control-regex -- JSON forbids control characters in a string */
 const SPECIAL = /\\|[\u0000-\u001f]/;
-/** RFC 8259 section 7. */
+/** A JSON string (RFC 8259 section 7). */
 const LITERAL = /^"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/;
 /* oxlint-enable no-control-regex */
 

@@ -3,7 +3,8 @@ import type { JsonObject } from "./provider.ts";
 import { shape } from "./shape.ts";
 
 /**
- * Encrypted reasoning is base64 (three bytes in four characters), and a token has about four bytes.
+ * Encrypted reasoning is base64 (four characters for three bytes), and a token has about four
+ * bytes.
  */
 const SEALED_CHARACTERS_A_TOKEN = 16 / 3;
 const SEALS: ReadonlySet<string> = new Set([
@@ -32,7 +33,7 @@ function sealedCharacters(value: unknown, depth = DEPTH_MAX): number {
   return characters;
 }
 
-/** The reasoning in an event of the Messages or Responses protocol. */
+/** The reasoning that an event of the Messages or Responses protocol contains. */
 export type ThoughtSign = {
   readonly isThought: boolean;
   readonly sealed: number;

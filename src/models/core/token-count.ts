@@ -8,12 +8,12 @@ export function tokenCount(value: unknown): number | null {
   return value >= 0 && value <= TOKENS_MAX ? value : null;
 }
 
-/** Returns a token count: 0 if absent, null if invalid. */
+/** Returns a token count. Returns 0 if it is absent, and null if it is invalid. */
 export function countOrZero(value: unknown): number | null {
   return tokenCount(value ?? 0);
 }
 
-/** Returns usage, or null if nothing was counted. */
+/** Returns usage, or null if it counts no tokens. */
 export function countedUsage(usage: Usage | null): Usage | null {
   return usage === null || promptTokens(usage) === 0 ? null : usage;
 }

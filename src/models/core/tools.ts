@@ -6,7 +6,7 @@ import type { JsonObject, ProviderFailure } from "./provider.ts";
 export type Tool = {
   readonly name: string;
   readonly description: string;
-  /** JSON schema; an empty object without parameters. */
+  /** The JSON schema. An empty object if the tool has no parameters. */
   readonly parameters: JsonObject;
   readonly strict: boolean;
   readonly isMarked?: true;
@@ -46,7 +46,7 @@ function choose(list: readonly Tool[], requested: ToolWish): Chosen | ProviderFa
   if (typeof requested !== "object") return { list, choice: "auto" };
   if (requested.type === "allowed_tools") return someOf(list, requested.allowed_tools);
   const name = requested.type === "function" ? requested.function.name : null;
-  // An unknown name fails here, because hosts would quote it in their own errors.
+  // An unknown name fails here, because hosts would repeat it in their own errors.
   const named = list.find((tool) => tool.name === name);
   if (named !== undefined) return { list, choice: { name: named.name } };
   return refusal("'tool_choice' names a function that isn't in 'tools'.", "tool_choice");

@@ -11,12 +11,12 @@ import { parseInput } from "./input-kind.ts";
 import type { InputKindOf, ParsedInput } from "./input-kind.ts";
 
 const PROMPT_CHARACTERS_MAX = 4096;
-/** Minimum billed seconds per request (Groq's). */
+/** Minimum billed seconds of a request (Groq). */
 export const SECONDS_MIN = 10;
 const SECONDS_MAX = 1_000_000_000;
 const DATA_URL = /^data:((?:audio|video)\/[\w.+-]{1,64});base64,([A-Za-z0-9+/]{2,}(={0,2}))$/;
 
-/** A file of a form, or a data URL in JSON. */
+/** An audio file in a form, or as a data URL in JSON. */
 export const audioFile = z.custom<FormFile | string>((value: unknown) => {
   if (value instanceof FormFile) return value.bytes.length > 0;
   return typeof value === "string" && isDataUrl(value);
@@ -58,7 +58,9 @@ export function parseTranscriptionRequest(value: object): Result<ParsedInput<Tra
   return success({ body: { ...rest, file: fileOf(file), stream }, user: parsed.value.user });
 }
 
-/** Returns whether the base64 in a data URL can be decoded. Padding is optional, but never partial. */
+/**
+ * Reports whether the base64 of a data URL can be decoded. Padding can be absent, but not partial.
+ */
 function isDataUrl(url: string): boolean {
   const found = DATA_URL.exec(url);
   if (found === null) return false;
@@ -72,7 +74,6 @@ function fileOf(given: FormFile | string): FormFile {
   return new FormFile(`audio.${type.split("/")[1]}`, type, fromBase64(data));
 }
 
-/** Transcription of audio, billed by the second. */
 export const TRANSCRIPTION: InputKindOf<TranscriptionBody, "second"> = {
   size: ({ file }) => ({
     bound: 0,
@@ -84,7 +85,7 @@ export const TRANSCRIPTION: InputKindOf<TranscriptionBody, "second"> = {
   smaller: { advice: "send a shorter file.", param: "file" },
 };
 
-/** Returns the usage of counted seconds, if any. `least`: the minimum billed seconds. */
+/** Returns the usage in seconds, if there is any. `least` is the minimum that is billed. */
 export function secondsUsage(seconds: unknown, least = 0): Usage | null {
   if (typeof seconds !== "number" || !(seconds > 0 && seconds < SECONDS_MAX)) return null;
   return { ...NO_USAGE, second: Math.max(least, Math.ceil(seconds)) };

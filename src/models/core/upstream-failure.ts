@@ -8,15 +8,18 @@ type Complaint = {
   readonly code: string;
   readonly type: string;
   readonly param: string;
-  /** The error's own HTTP status, or NaN. Proxies may return it within another status. */
+  /**
+   * The HTTP status in the error, or NaN. Proxies can return it inside a response with another
+   * status.
+   */
   readonly status: number;
 };
 
 /**
- * Converts a response outside 2xx. `secret`: our key, which some hosts echo. 401 to 404 and
- * exhausted quotas are ours to fix. 400, 413 and 422 concern the request. 429, 503 and 529 ask to
- * retry later. For others, another route may succeed. Limits that concern only this request don't
- * count against the host.
+ * Converts a response outside 2xx. `secret` is our key, which some hosts repeat. 401 to 404 and
+ * exhausted quotas are our misconfiguration. 400, 413 and 422 are about the request. 429, 503 and
+ * 529 ask for a later retry. For others, another route can succeed. A limit that only this request
+ * exceeds doesn't count against the host.
  */
 export function httpFailure(
   status: number,
@@ -66,14 +69,14 @@ const NO_ENDPOINT = /^no endpoints found that /i;
 function isBlameless(status: number, { message, code, type }: Complaint): boolean {
   if (status === 403) return message === "" && code === "" && type === ""; // a firewall before the host
   if (status === 404) return NO_ENDPOINT.test(message);
-  // The request has more tokens than the host's limit per minute: 413 at Groq, 429 at OpenAI.
+  // The request has more tokens than the host's limit per minute. Groq returns 413, and OpenAI 429.
   if (status === 413) return code === "rate_limit_exceeded";
   return status === 429 && message.startsWith("Request too large ");
 }
 
 const ABOUT_CONTENT = /moderat|flagged|content.policy|violates usage guidelines/i;
 
-/** A 403 about the content must not disable the route. */
+/** Reports whether a 403 is about the content, so that it doesn't disable the route. */
 function isAboutContent(status: number, { message }: Complaint): boolean {
   return status === 403 && ABOUT_CONTENT.test(message);
 }
@@ -96,8 +99,8 @@ function meantStatus(status: number, complaint: Complaint): number {
 }
 
 /**
- * Error types and codes of an invalid request. Some servers use `invalid_request_error` for every
- * error, so it is excluded.
+ * Error types and codes of an invalid request. `invalid_request_error` isn't one, because some
+ * servers use it for every error.
  */
 const REQUEST_CODES: ReadonlySet<string> = new Set([
   "bad_request",
@@ -106,7 +109,7 @@ const REQUEST_CODES: ReadonlySet<string> = new Set([
   "INVALID_ARGUMENT",
   "ValidationException",
 ]);
-/** Messages of servers such as llama.cpp, which return a 5xx for an unsupported request. */
+/** Messages of servers such as llama.cpp that return a 5xx for an unsupported request. */
 const ABOUT_REQUEST =
   /^(?:failed to parse (?:tools|messages|grammar|tool_choice)\b|unsupported (?:tool|content)|json schema conversion failed)|^(?:image|audio|video) input is not supported/i;
 
@@ -124,13 +127,16 @@ const OUR_CODES: ReadonlySet<string> = new Set([
   "no_db_connection", // LiteLLM without a database, of any key but its own
   "token_not_found_in_db",
 ]);
-/** Matches only whole messages, because hosts may quote client text. */
+/**
+ * Messages about our key or model name. Matches whole messages, because hosts can repeat the
+ * client's text.
+ */
 const ABOUT_US =
   /^(?:incorrect api key|model not exist\b|(?:\/[\w/]{1,40}: )?invalid model name passed in|server is pinned to )|^\S+ is not a valid model id$|^model ['"`]?\S{1,200}['"`]? (?:is )?not found\b/i;
 
 /**
- * A 400 may concern our key or our name for the model (xAI, Mistral, DeepSeek, OpenRouter, LiteLLM,
- * transformers).
+ * Reports whether a 400 is about our key or our name for the model (xAI, Mistral, DeepSeek,
+ * OpenRouter, LiteLLM, transformers).
  */
 function isAboutUs({ code, type, message }: Complaint): boolean {
   return OUR_CODES.has(code) || OUR_CODES.has(type) || ABOUT_US.test(message);
@@ -199,9 +205,7 @@ function complaintOf(raw: Complained | null): Complaint {
   };
 }
 
-/**
- * Parses FastAPI's detail: a text, or a list with `loc` and `msg`. Mistral puts it in `message`.
- */
+/** Parses FastAPI's detail: a text, or a list with `loc` and `msg`. Mistral has it in `message`. */
 function detailOf(inner: Complained): Pick<Complaint, "message" | "param"> {
   const { detail }: Complained = isObject(inner.message) ? inner.message : inner;
   const first: KnownFields<"loc" | "msg"> | undefined = listOf(detail).find(isObject);
@@ -234,8 +238,8 @@ function word(value: unknown): string {
 const WAIT_MS_MAX = 3_600_000;
 
 /**
- * Returns the requested wait in ms: as milliseconds, seconds or a date (RFC 9110 10.2.3), relative
- * to the response's `date`.
+ * Returns the requested wait in ms. The header has milliseconds, seconds or a date (RFC 9110
+ * 10.2.3), which is compared with the response's `date`.
  */
 export function retryAfterMs(headers: Headers): number | null {
   for (const name of ["retry-after-ms", "x-ms-retry-after-ms"]) {
@@ -264,13 +268,13 @@ const HINT_MS_MAX = 60_000;
 
 /**
  * Suffixes of the header `x-ratelimit-reset`: two of OpenAI, Groq, xAI and Mistral, two of
- * Cerebras, none at Together.
+ * Cerebras, and none at Together.
  */
 const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
- * Returns the ms to wait, at most a minute, if there is no `retry-after`: from the message or the
- * reset of an exhausted limit.
+ * Returns the ms to wait, at most a minute, if there is no `retry-after`. Uses the message or the
+ * reset time of an exhausted limit.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {
   const reported = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(

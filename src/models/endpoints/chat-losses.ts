@@ -12,8 +12,8 @@ const DECLARED = fields("name description parameters strict format");
 const NAMES_MAX = 100;
 
 /**
- * Returns the names of unknown fields inside messages and tools, which are never sent, for
- * `x-dropped`.
+ * Returns the names of unknown fields inside messages and tools, for `x-dropped`. They are never
+ * sent.
  */
 export function unknownInside({ messages, tools }: KnownFields<"messages" | "tools">): string[] {
   const found = new Set<string>();

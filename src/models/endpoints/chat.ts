@@ -26,7 +26,7 @@ import {
 } from "./openai-events.ts";
 import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 
-/** POST /v1/chat/completions: the core's own format, JSON and SSE. */
+/** POST /v1/chat/completions in OpenAI's format, which is also the format of core requests. */
 export const chatEndpoint: EndpointAdapter = {
   name: "chat",
   path: "/v1/chat/completions",
@@ -54,7 +54,9 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 
 const EFFORTS: ReadonlySet<unknown> = new Set(REASONING_EFFORTS);
 
-/** Reads the effort of OpenRouter's `reasoning`, unless the request has `reasoning_effort` too. */
+/**
+ * Copies the effort in OpenRouter's `reasoning` to `reasoning_effort`, unless the request has both.
+ */
 function withEffort(value: KnownFields<"reasoning" | "reasoning_effort">): object {
   const { reasoning, reasoning_effort: own = null, ...rest } = value;
   if (!isObject(reasoning) || own !== null) return value;
@@ -76,12 +78,12 @@ function completion(answer: JsonObject, receipt: Receipt): JsonObject {
   };
 }
 
-/** Adds the field that OpenRouter's SDK requires and OpenAI's schema allows only as text. */
+/** Adds `system_fingerprint`. OpenRouter's SDK requires it, and it can be null only there. */
 function openRouterCompletion(answer: JsonObject, receipt: Receipt): JsonObject {
   return { system_fingerprint: null, ...completion(answer, receipt) };
 }
 
-/** A chunk that differs only in its text reuses the last one's JSON. */
+/** Writes a stream. A chunk that differs only in its text reuses the JSON of the last one. */
 class ChatStream extends OpenAiStream implements StreamWriter {
   #last: Chunk = { choices: [] };
   #around: (EventTemplate & { readonly index: number }) | null = null;

@@ -7,9 +7,9 @@ import { CONTEXT, responseStream } from "../protocols/responses/client-answer.ts
 import { echoedFields } from "../protocols/responses/client-response-object.ts";
 
 /**
- * The errors for Codex (codex-rs, its SSE reader and api_bridge). After a 402 or 429 it retries or
- * silently drops a turn, and after a charged 5xx it would pay again. So it gets these as a failed
- * stream.
+ * The errors for Codex (codex-rs, its SSE reader and api_bridge). After a 402 or 429, Codex retries
+ * or silently drops a turn, and after a charged 5xx it would pay again. It therefore gets these
+ * errors as a failed stream.
  */
 export const codexDialect: Dialect = {
   error(failure, requestId) {
@@ -27,7 +27,7 @@ export const codexDialect: Dialect = {
 
 const CODEX = /^codex[\s_/-]/i;
 
-/** Reports whether the official client, which identifies itself twice, expects a stream. */
+/** Reports whether the client is Codex, which names itself in two headers, and expects a stream. */
 export function isCodex(at: EndpointContext): boolean {
   const isNamed = ["originator", "user-agent"].some((name) => CODEX.test(at.header(name) ?? ""));
   return isNamed && at.header("accept")?.includes("text/event-stream") === true;

@@ -37,12 +37,12 @@ const MAX_TOKENS_DEFAULT = 16;
 
 const chat = chatBody.shape;
 const text = z.string().check(z.minLength(1));
-/** Maximum prompts of one request. Each is an upstream request (LangChain sends 20). */
+/** Maximum prompts of a request, each of which is a call to the provider. LangChain sends 20. */
 const PROMPTS_MAX = 20;
 
 /**
  * The request body. Rejects unsupported fields that change the output, unless they have their
- * default.
+ * default value.
  */
 export const completionsBody = z.looseObject({
   model: chat.model,

@@ -13,7 +13,7 @@ import { ITEMS_MAX } from "../protocols/responses/client-request.ts";
 export type ExpandedBody = {
   readonly body: object;
   readonly before: number;
-  /** The body's own items with references replaced; null if none could be stored. */
+  /** The request's own items, with references replaced. Null if the response can't be stored. */
   readonly own: readonly JsonObject[] | null;
 };
 
@@ -101,7 +101,7 @@ const NOT_FOUND = "previous_response_not_found";
 const KEPT_FOR =
   "Responses are stored for the organization's setting keep_responses_hours (0 by default), and only for the key that created them";
 
-/** Starts with OpenAI's message, because clients match it. */
+/** Returns the failure. It starts with OpenAI's message, because clients match it. */
 function noSuchResponse(id: string): Refusal {
   const message = `Previous response with id '${id.slice(0, 64)}' not found. ${KEPT_FOR}. Send the whole input instead.`;
   return refuse({

@@ -25,9 +25,9 @@ export const imagesEndpoint = inputEndpoint({
 
 type Piece = Extract<StreamEvent, { kind: "piece" }>;
 
-/** The fields after the images wait for the charge. */
+/** Writes images. The fields after the images wait for the charge. */
 abstract class ImageWriter implements StreamWriter {
-  /** A comment would break an image. */
+  /** Empty, because a comment would break an image. */
   readonly ping: string = "";
   #current = 0;
   protected fields: JsonObject = {};
@@ -65,7 +65,7 @@ abstract class ImageWriter implements StreamWriter {
 
   abstract end(receipt: Receipt): string;
 
-  /** Leaves a started response incomplete, so that clients don't accept it as complete. */
+  /** Leaves a response incomplete if it has started, so that clients don't accept it. */
   abstract fail(failure: Failure): string;
 
   protected get hasBegun(): boolean {
@@ -106,7 +106,7 @@ class ImageStream extends ImageWriter {
     return `",${rest.slice(1)}\n\n`;
   }
 
-  /** Turns a started event into the error: of two event names, the last counts. */
+  /** Turns the event that has started into the error: of two event names, the last counts. */
   fail(failure: Failure): string {
     const started = this.hasBegun ? '",' : "data: {";
     const error = JSON.stringify({ type: "error", error: failureObject(failure) }).slice(1);

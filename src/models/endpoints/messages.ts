@@ -25,7 +25,10 @@ import { parseMessages, VERSIONS } from "../protocols/messages/client-request.ts
 import type { MessagesBody, Version } from "../protocols/messages/client-request.ts";
 import { convertedStream, nativeStream } from "../protocols/messages/client-stream.ts";
 
-/** POST /v1/messages: Anthropic's format, passed to Claude's own host or converted. */
+/**
+ * POST /v1/messages in Anthropic's format. A request is forwarded unchanged to a Claude host, or
+ * converted.
+ */
 export const messagesEndpoint: EndpointAdapter = {
   name: "messages",
   path: "/v1/messages",
@@ -95,7 +98,7 @@ const PARAMS: Readonly<Record<string, string>> = {
   stop: "stop_sequences",
 };
 
-/** Returns this format's name of a core field, without the position, which differs. */
+/** Returns the Messages field for a core field. Omits its position, which differs. */
 function paramOf(param: string): string | null {
   const field = /^[a-z_]+/.exec(param)?.[0] ?? null;
   return field === null ? null : (PARAMS[field] ?? field);

@@ -5,7 +5,10 @@ import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 
-/** A placeholder for a text while the JSON around it is written. Upstreams can't guess it. */
+/**
+ * A placeholder for the text of a chunk, while the JSON around it is written. Providers can't guess
+ * it.
+ */
 export const TEXT_PLACEHOLDER = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
 
@@ -17,8 +20,8 @@ export function splitAtPlaceholder(written: string): EventTemplate {
 }
 
 /**
- * The chunks with `usage`: OpenAI's `include_usage` adds usage and cost to the last chunk and null to all
- * others. OpenRouter's SDK rejects null.
+ * The chunks with `usage`. With OpenAI's `include_usage`, the last chunk has usage and cost, and
+ * all others have null. OpenRouter's SDK rejects null.
  */
 export type UsageChunks = "none" | "last" | "all";
 
@@ -37,7 +40,7 @@ type Streamed = {
 /** An OpenAI stream as server-sent events with our ID and model. */
 export class OpenAiStream {
   readonly ping = ": keep-alive\n\n";
-  /** id, object, created, model and usage, the same in every event. */
+  /** The fields that are the same in every event: id, object, created, model and usage. */
   readonly #identity: JsonObject;
   readonly #usage: UsageChunks;
 
@@ -66,7 +69,6 @@ export class OpenAiStream {
   }
 }
 
-/** Returns an unnamed event. */
 export function eventOf(object: JsonObject): string {
   return `data: ${JSON.stringify(object)}\n\n`;
 }

@@ -58,7 +58,7 @@ function eventWriter(): StreamWriter {
   };
 }
 
-/** Returns OpenAI's token counts, which are 0 for models billed by the character. */
+/** Returns OpenAI's token counts. They are 0 for models that are billed by the character. */
 function usageOf({ usage: { character: characters = 0 }, costMicro }: Receipt): JsonObject {
   const tokens = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
   return { ...tokens, characters, ...costFields(costMicro) };

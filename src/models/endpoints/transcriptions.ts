@@ -24,7 +24,7 @@ function usageOf({ usage, costMicro }: Receipt): JsonObject {
   return { type: "duration", seconds: usage.second ?? 0, ...costFields(costMicro) };
 }
 
-/** The whole text comes last, after the charge. */
+/** Writes events. The last one, with the whole text, follows after the charge. */
 function eventWriter(): StreamWriter {
   let text = "";
   return {

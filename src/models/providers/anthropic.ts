@@ -26,14 +26,14 @@ const SECRET = "ANTHROPIC_API_KEY";
 const BASE_URL = "ANTHROPIC_BASE_URL";
 
 type AnthropicHost = {
-  /** Ends with the version, e.g. `https://api.anthropic.com/v1`. */
+  /** Includes the version, for example `https://api.anthropic.com/v1`. */
   readonly baseUrl: string;
   readonly secret: string;
-  /** The required region, for models that accept one; null for anywhere. */
+  /** The region that requests must stay in, for models that accept one. Null allows any. */
   readonly geo: "us" | null;
 };
 
-/** Anthropic, active if its key is set. The table of regions lists its guarantees. */
+/** Anthropic. Active if its key is set. The table of regions lists what it guarantees. */
 export const ANTHROPIC: BuiltInProvider = {
   id: "anthropic",
   variables: [SECRET],
@@ -115,7 +115,7 @@ type Count = {
   readonly signal: AbortSignal;
 };
 
-/** Uses Anthropic's own free counter. Returns null after the timeout. */
+/** Counts tokens with Anthropic's free counter. Returns null after the timeout. */
 async function countTokens(
   { baseUrl, secret }: AnthropicHost,
   { upstreamId, native, signal }: Count,

@@ -36,7 +36,7 @@ const OUTSIDE: ProviderFailure = { kind: "disabled", reason: "residency" };
 const STREAM_TYPE = "application/vnd.amazon.eventstream";
 
 type BedrockHost = {
-  /** The guaranteed location. Models that may leave it are excluded. */
+  /** The location that AWS guarantees. Models that can leave it are excluded. */
   readonly tag: HostTag;
   readonly awsRegion: string;
   readonly baseUrl: string;
@@ -128,8 +128,8 @@ function isElsewhere(address: string, { region }: ProviderConfig): boolean {
 }
 
 /**
- * Returns the problems: a URL that breaks the host's guarantee, or half of an access key, which
- * would silently disable the provider.
+ * Returns the problems: a URL outside the guaranteed location, or half of an access key, without
+ * which the provider would silently be off.
  */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const found = baseUrlProblems(config, BASE_URL);

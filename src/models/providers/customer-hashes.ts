@@ -6,12 +6,12 @@ import type { Customer } from "../core/provider.ts";
 const HASHES_MAX = 512;
 
 /**
- * The names that a provider gets instead of a customer's own. They are keyed hashes that include
- * the organization, so that customers never share a cache, and no name is sent.
+ * The IDs that a provider gets for customers. They are keyed hashes that include the organization,
+ * so that customers never share a cache and no ID is sent.
  */
 export class CustomerHashes {
   readonly #secret: string;
-  /** Hashes of recent callers, because a hash costs more than the rest of sending. */
+  /** Hashes of recent customers, because computing them takes most of the time of sending. */
   readonly #hashes = new Map<string, Promise<string>>();
   #key: Promise<HmacKey> | null = null;
 
@@ -19,17 +19,20 @@ export class CustomerHashes {
     this.#secret = secret ?? "";
   }
 
-  /** Returns the hash of an end user, or of the organization without one. */
+  /** Returns the hash of an end user, or of the organization if there is none. */
   user({ orgId, user }: Customer): Promise<string> {
     return this.#hash(["user", orgId, user ?? ""]);
   }
 
-  /** Returns the hash of the client's own cache key. */
+  /** Returns the hash of the cache key that the client sent. */
   cacheKey({ orgId }: Customer, cacheKey: string): Promise<string> {
     return this.#hash(["cache", cacheKey, orgId]);
   }
 
-  /** Returns the cache key of requests without one: the same for a model and an organization. */
+  /**
+   * Returns the cache key for a request without one. It is the same for all requests of an
+   * organization to a model.
+   */
   modelCacheKey({ orgId }: Customer, upstreamId: string): Promise<string> {
     return this.#hash(["cache of", upstreamId, orgId]);
   }

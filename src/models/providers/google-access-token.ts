@@ -19,14 +19,17 @@ const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const ASSERTION_S = 3600;
 const MARGIN_MS = 300_000;
 const EXCHANGE_MS = 10_000;
-/** Maximum wait for a shared exchange. It ends with its request; then others start their own. */
+/**
+ * Maximum ms to wait for another request's exchange, which ends together with that request. Others
+ * then start their own.
+ */
 const SHARED_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 
 const granted = shape({ access_token: textOf, expires_in: numberOf });
 const jsonKey = shape({ client_email: textOf, private_key: textOf, project_id: textOf });
 
-/** Returns the account of a JSON key, or the names of missing or invalid fields. */
+/** Returns the account of a JSON key, or the names of its missing or invalid fields. */
 export function serviceAccountOf(json: string): ServiceAccount | readonly string[] {
   const raw = parseObject(json);
   if (raw === null) return ["a JSON object"];
@@ -39,15 +42,15 @@ export function serviceAccountOf(json: string): ServiceAccount | readonly string
   return missing.length > 0 ? missing : { email, privateKey, project };
 }
 
-/** Secrets from a shell may contain `\n` as two characters. */
+/** The format of a key. A secret that was set in a shell can contain `\n` as two characters. */
 const PEM = /^-----BEGIN PRIVATE KEY-----(.+)-----END PRIVATE KEY-----$/;
 const LINE_ENDS = /\s|\\n/g;
 
 type Token = { readonly text: string; readonly untilMs: number };
 
 /**
- * A service account's access tokens, used until five minutes before their end. The exchange
- * includes only our signature, so every region may use Google's global address.
+ * A service account's access tokens, each used until five minutes before its end. An exchange
+ * contains only our signature, so every region can use Google's global address.
  */
 export class AccessTokens {
   readonly #account: ServiceAccount;
@@ -62,7 +65,7 @@ export class AccessTokens {
     this.#nowMs = nowMs;
   }
 
-  /** The last token, even if expired, which error texts must not show. */
+  /** The last token, which can be expired. It is removed from error texts. */
   get last(): string {
     return this.#token?.text ?? "";
   }

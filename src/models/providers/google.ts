@@ -29,7 +29,7 @@ type Service = {
   readonly models: string;
   readonly embeddings: EmbeddingMethod;
   credential(): Promise<Credential | ProviderFailure>;
-  /** Returns true if another credential may work. */
+  /** Returns true if another credential can work. */
   renew?(refused: Credential): boolean;
   secrets(): readonly string[];
 };
@@ -119,7 +119,7 @@ const GEMINI: BuiltInProvider = {
   },
 };
 
-/** Hosts that keep prompts in a region. Vertex is unavailable in other regions. */
+/** Hosts that keep prompts in a region. Other regions don't have Vertex. */
 const VERTEX_HOSTS: Partial<Record<Region, string>> = {
   eu: "https://aiplatform.eu.rep.googleapis.com/v1",
   us: "https://aiplatform.us.rep.googleapis.com/v1",

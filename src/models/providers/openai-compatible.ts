@@ -25,10 +25,10 @@ import type { UpstreamRequest } from "../protocols/chat/request.ts";
 
 type OpenAiHost = {
   readonly id: string;
-  /** Ends with the version, e.g. `https://api.openai.com/v1`. */
+  /** Includes the version, for example `https://api.openai.com/v1`. */
   readonly baseUrl: string;
   readonly profile: Profile;
-  /** Absent: no key is sent (Ollama, vLLM on a private network). */
+  /** The key. If absent, no key is sent (Ollama, vLLM on a private network). */
   readonly secret?: string;
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -45,7 +45,7 @@ export function openAiCompatible(host: OpenAiHost): Provider {
   };
 }
 
-/** Responses is for its clients and for models that require it. */
+/** Adds the Responses API. Clients of this API and models that require it use it. */
 function withResponses(
   { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
   chat: ProviderProtocol,
@@ -120,8 +120,8 @@ type Send = (
 ) => Promise<Response | ProviderFailure>;
 
 /**
- * Replaces the client's cache key by a hash, because customers share our account at the provider
- * and could otherwise find each other's prompts in its cache.
+ * Replaces the client's cache key by a hash. All customers share our account at the provider, and
+ * could otherwise find each other's prompts in its cache.
  */
 async function withCacheKey(
   { prompt_cache_key: cacheKey, ...body }: JsonObject,

@@ -5,14 +5,14 @@ import { PROFILE_OF } from "./profile.ts";
 
 type Host = {
   /**
-   * `<ID>_BASE_URL` replaces the address and keeps the region's guarantee, so it must be in the
-   * same domain.
+   * `<ID>_BASE_URL` replaces the address. It must be in the same domain, because the region's
+   * guarantee stays.
    */
   readonly id: string;
   /** `<PROFILE>_API_KEY` is the secret with the key. */
   readonly profile: keyof typeof PROFILE_OF;
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
-  /** The variable that must be `on` for the region's own host, which needs another plan. */
+  /** The variable that must be `on` to use the region's own host, which needs another plan. */
   readonly ownHostIf?: string;
   readonly otherKeys?: { readonly prefix: string; readonly baseUrl: string };
 };
@@ -28,17 +28,18 @@ const HOSTS: readonly Host[] = [
       eu: "https://eu.api.openai.com/v1",
       us: "https://us.api.openai.com/v1",
     },
-    // These hosts accept only keys of a project with data residency, which the global host rejects.
+    // These hosts accept only keys of a project with data residency. The global host rejects such
+    // keys.
     ownHostIf: "OPENAI_RESIDENCY",
   },
-  // The regional hosts accept any key of an account (docs.mistral.ai, regional inference).
+  // The regional hosts accept all keys of an account (docs.mistral.ai, regional inference).
   {
     id: "mistral",
     profile: "mistral",
     baseUrls: { eu: "https://api.eu.mistral.ai/v1", us: "https://api.us.mistral.ai/v1" },
   },
   { id: "groq", profile: "groq", baseUrls: anywhere("https://api.groq.com/openai/v1") },
-  // In China, without a guarantee for either region.
+  // This host is in China and guarantees no region.
   { id: "deepseek", profile: "deepseek", baseUrls: anywhere("https://api.deepseek.com") },
   { id: "together", profile: "together", baseUrls: anywhere("https://api.together.xyz/v1") },
   {
@@ -65,7 +66,7 @@ const HOSTS: readonly Host[] = [
   { id: "jina", profile: "jina", baseUrls: anywhere("https://api.jina.ai/v1") },
 ];
 
-/** The built-in hosts. A region calls its own host, else the global one. */
+/** The built-in hosts. A region calls its own host if there is one, else the global one. */
 export const OPENAI_COMPATIBLE: readonly BuiltInProvider[] = HOSTS.map(builtIn);
 
 function builtIn(host: Host): BuiltInProvider {
@@ -105,12 +106,12 @@ function addressOf(host: Host, config: ProviderConfig, key: string): string {
   return host.baseUrls[tagOf(host, config)] ?? "";
 }
 
-/** An address that a key may belong to, and its guaranteed location. */
+/** An address that can accept a key, and the location that it guarantees. */
 export type HostPlace = { readonly tag: HostTag; readonly url: string };
 
 /**
- * Returns the addresses for a host's key: the called one first, then the company's others, or only
- * a `*_BASE_URL`. Returns null for unused hosts.
+ * Returns the addresses that can accept a host's key: the called one first, then the company's
+ * others, or only a `*_BASE_URL`. Returns null for unused hosts.
  */
 export function placesOf(
   id: string,

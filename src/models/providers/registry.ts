@@ -49,7 +49,10 @@ export function liveProviders(config: ProviderConfig): readonly ConfiguredProvid
   return live;
 }
 
-/** Returns providers' configuration problems. A deployment with problems must not serve. */
+/**
+ * Returns the configuration problems of providers. With any, the deployment must not serve
+ * requests.
+ */
 export function providerProblems(config: ProviderConfig): readonly ConfigProblem[] {
   const problems = config.providers
     .filter((entry) => !PROFILES.has(entry.profile))
@@ -88,7 +91,7 @@ function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider
   });
 }
 
-/** All secrets that an entry names, also in headers, must be set. */
+/** Reports whether all secrets that an entry names, also in headers, are set. */
 function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
   if (!PROFILES.has(entry.profile)) return false;
   const named = entry.secret === undefined ? [] : [entry.secret];

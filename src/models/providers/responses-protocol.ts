@@ -22,8 +22,8 @@ type ResponsesHost = {
 };
 
 /**
- * Returns OpenAI's Responses API for chat calls. Nothing is stored upstream. The client receives
- * encrypted reasoning and sends it back.
+ * Returns OpenAI's Responses API for chat calls. OpenAI stores nothing. Clients get encrypted
+ * reasoning and send it back.
  */
 export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): ProviderProtocol {
   const hashes = new CustomerHashes(secret);

@@ -27,7 +27,7 @@ import { WorkersAiStream } from "../protocols/workers-ai/stream.ts";
 const ID = "workers-ai";
 const TEXTS_MAX = 100;
 
-/** Cloudflare's own models through the binding AI: no key, no guaranteed region. */
+/** Cloudflare's own models through the binding AI, which needs no key and guarantees no region. */
 export const WORKERS_AI: BuiltInProvider = {
   id: ID,
   variables: ["AI"],
@@ -104,7 +104,7 @@ function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
   return { text: body.input, ...(pooling !== undefined && { pooling }) };
 }
 
-/** Returns null if a vector is missing or pooled differently. */
+/** Returns null if a vector is missing or was made with another pooling. */
 function embeddingAnswer(
   raw: JsonObject,
   call: EmbeddingsCall,

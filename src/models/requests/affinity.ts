@@ -3,12 +3,15 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** Minimum prompt that providers cache. A few Claude models cache shorter ones. */
+/** Minimum tokens of a prompt that providers cache. A few Claude models cache shorter ones. */
 const CACHED_TOKENS_MIN = 1024;
-/** Characters at the start of a prompt that identify a conversation. */
+/** Number of characters at the start of a prompt by which a conversation is recognized. */
 const START_CHARACTERS = 8192;
 
-/** Seconds that prompt caches live after their last use. Others last five minutes. */
+/**
+ * Seconds for which providers cache a prompt after its last use. All others cache it for five
+ * minutes.
+ */
 const LIFETIMES: ReadonlyMap<string, number> = new Map([
   ["deepseek", 3600],
   ["groq", 7200],
@@ -17,14 +20,13 @@ const LIFETIMES: ReadonlyMap<string, number> = new Map([
 const LIFETIME_DEFAULT = 300;
 const LIFETIME_HOUR = 3600;
 
-/** Returns how long a provider caches a prompt. */
 export function cacheSeconds(provider: string, { hourCache }: PromptSize): number {
   return hourCache === true ? LIFETIME_HOUR : (LIFETIMES.get(provider) ?? LIFETIME_DEFAULT);
 }
 
 /**
- * Returns the hash that identifies a conversation, from its session, cache key or the start of its
- * prompt. Returns null if no cached prompt can influence the route.
+ * Returns the hash that identifies a conversation: of its session, its cache key or the start of
+ * its prompt. Returns null if the cache can't matter for the route.
  */
 export function affinityOf(
   body: ChatBody,
@@ -52,7 +54,7 @@ function startOf({ messages, tools = [] }: ChatBody): readonly unknown[] {
   return parts.map((part) => shortened(part));
 }
 
-/** A shortened text keeps its original length as a number. */
+/** Returns a value with its texts shortened. A shortened text includes its original length. */
 function shortened(value: unknown, left = { characters: START_CHARACTERS }): unknown {
   if (left.characters <= 0) return 0;
   if (typeof value === "string") {

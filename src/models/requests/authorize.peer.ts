@@ -17,8 +17,8 @@ import { readAuthorizeBody } from "./authorize.ts";
 import type { AuthorizeRequest, Authorized } from "./authorize.ts";
 
 /**
- * Handles POST /internal/v1/authorize in a key's home region: checks that the key is global and
- * active, and holds credits. Only the caller's region applies the rate limit.
+ * Handles POST /internal/v1/authorize in a key's home region. Checks that the key is global and
+ * active, and holds credits. Only the calling region applies the rate limit.
  */
 export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const request = readAuthorizeBody(c.var.peerBody);
@@ -82,7 +82,10 @@ async function lookedAt(
   return { unanswered: false, result: success(seen) };
 }
 
-/** Makes one attempt fewer than locally, because the other region retries the call. */
+/**
+ * Places the hold. Makes one attempt fewer than for requests of this region, because the other
+ * region retries the call.
+ */
 async function holdFor(
   c: Context<AppEnv>,
   { keyId, orgId }: Caller,

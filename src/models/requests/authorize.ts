@@ -17,7 +17,7 @@ import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 
-/** A request to a key's home region for the caller and possibly a hold. */
+/** A request to a key's home region for the key's owner and possibly a hold. */
 export type AuthorizeRequest = RequestCredential & {
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
@@ -126,7 +126,10 @@ const answerSchema = z.discriminatedUnion("ok", [
   }),
 ]);
 
-/** Parses the response, or returns null. `unanswered`: an attempt failed whose hold may exist. */
+/**
+ * Parses the response, or returns null. `unanswered`: an attempt failed, but may have placed its
+ * hold.
+ */
 export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
@@ -146,8 +149,8 @@ type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
 };
 
 /**
- * Requests the caller and the hold from a key's home region, with one retry under the same ID. A
- * hold may exist even after `unanswered`.
+ * Requests the key's owner and the hold from its home region. Retries once with the same ID. A hold
+ * can exist even after `unanswered`.
  */
 export async function authorizeAtHome(
   home: PeerConfig | undefined,
@@ -176,7 +179,7 @@ export async function authorizeAtHome(
 
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } } as const;
 
-/** A grant that doesn't match the request is not a hold. */
+/** Reports whether the response matches the request. Otherwise it isn't a hold. */
 function isFor({ hold }: AuthorizeRequest, { granted }: Authorized): boolean {
   if (hold === null) return true;
   const least = Math.min(hold.least, ...(hold.candidates ?? []).map((one) => one.least));

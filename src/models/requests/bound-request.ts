@@ -31,8 +31,8 @@ import type { Need } from "../core/route-needs.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /**
- * The models and providers that may serve a request. A `defaultCap` of Infinity is the model's
- * maximum.
+ * The models and providers that can serve a request. If `defaultCap` is Infinity, the default is
+ * the model's maximum.
  */
 export type Sold = {
   readonly catalog: Catalog;
@@ -111,7 +111,7 @@ function choiceOf(
 const NO_IDS: ReadonlySet<string> = new Set();
 const UNMEASURED = () => ({ latencyMs: null, tokensPerSecond: null });
 
-/** Most reasoning models reason by default. */
+/** Reports whether a model reasons for this request. Most reasoning models do by default. */
 function isThinking(
   { abilities, routes }: Model,
   { reasoning_effort: effort }: ChatBody,
@@ -147,7 +147,7 @@ function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | 
     : null;
 }
 
-/** Returns native routes only if no other can serve the content. */
+/** Returns the routes. Includes native ones only if no other route can serve the content. */
 function routesFor(
   able: readonly Route[],
   {
@@ -289,7 +289,10 @@ export function speaksNatively(
   return native !== null && provider?.speaks?.(native.wire, upstreamId) === true;
 }
 
-/** Translates `param` of an error to the client's format. Errors of the endpoint already use it. */
+/**
+ * Translates `param` of an error to the client's format. Errors of the endpoint itself already have
+ * it.
+ */
 export function withClientParam(refusal: Refusal, { paramOf, codeOf, native }: Words): Refusal {
   const { failure } = refusal;
   if (paramOf === undefined || failure.kind !== "invalid_request" || failure.param === null) {
@@ -347,8 +350,8 @@ export function capableRoutes(
 }
 
 /**
- * If no context window is long enough, the largest stay, because the size is an estimate and the
- * provider decides.
+ * Returns the routes with a context window that is long enough. If there are none, returns those
+ * with the longest, because the size is an estimate and the provider decides.
  */
 function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
   const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;

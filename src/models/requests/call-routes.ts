@@ -71,7 +71,7 @@ function noteSkipped(
   if (more.length > 0) progress.skipped = [...progress.skipped, ...more];
 }
 
-/** A client that disconnects pays for the work of the route that last received its request. */
+/** The route that was called last. If the client disconnects, it pays for this route's work. */
 type Tried = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 type SpentThere = { readonly tried: Tried; readonly spent: FailedUsage };
@@ -136,7 +136,10 @@ async function callRoute(
   );
 }
 
-/** Images take minutes, and a second attempt would be billed again. */
+/**
+ * Returns the timeouts. They are longer for images, which take minutes and would be billed again
+ * for a second attempt.
+ */
 function waits(run: Run, routes: readonly PaidRoute[]) {
   const { core, stream, reply } = run.request;
   const { UPSTREAM_HEADERS_MS, UPSTREAM_FIRST_MS, KEEP_ALIVE_MS } = run.services.numbers;
@@ -157,7 +160,7 @@ function dropBody({ request, slot, bodyBytes }: Run): void {
 }
 
 /**
- * Returns the time for the output at a slow pace, at most ten minutes. Slow kinds such as
+ * Returns the ms for the output at a slow pace, at most ten minutes. Slow kinds such as
  * transcription get ten minutes.
  */
 function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
@@ -182,9 +185,9 @@ function servingRoute(
 }
 
 /**
- * Returns the outcome of a request without a response. A client that disconnected pays for the
- * input and an estimate of the output, because the provider bills them. A request that caused its
- * last failure pays for that attempt.
+ * Returns the outcome of a request without a response. If the client disconnected, it pays for the
+ * input and an estimate of the output, because the provider bills them. If the request caused its
+ * last failure, it pays for that attempt.
  */
 function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
   const { reason } = run.timer;
@@ -201,7 +204,7 @@ function owed(run: Run, { tried, spent }: Last): Outcome | null {
   return chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
 }
 
-/** Voids the hold before the response, so that an immediate retry has its credits again. */
+/** Voids the hold before the response, so that an immediate retry can use the credits. */
 function released(run: Run, failure: Failure, reason: string): EndedResponse {
   return refusing(run, failure, { kind: "void", reason });
 }
@@ -223,8 +226,8 @@ const STATUSES: ReadonlySet<string> = new Set(
 );
 
 /**
- * Logs and counts a failed attempt. Disconnects don't count against the provider. An attempt
- * without memory counts as shed.
+ * Logs and counts a failed attempt. A disconnect doesn't count against the provider. An attempt for
+ * which memory was lacking counts as shed.
  */
 export function reportFailedAttempt(
   run: Run,
@@ -264,7 +267,7 @@ function noteAttempt(
   progress.attempts = [...progress.attempts, reported];
 }
 
-/** Returns metric labels, each from a bounded set. */
+/** Returns metric labels, of which each has a limited set of values. */
 function wordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
   readonly status: string;
   readonly reason: string;

@@ -15,12 +15,12 @@ export type RouteChoice = {
   readonly preferences: RoutePreferences;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
-  /** Includes providers without a secret. */
+  /** Also contains providers whose secret isn't set. */
   readonly providerIds: ReadonlySet<string>;
   readonly speedOf: (route: string) => RouteSpeed;
 };
 
-/** A condition on routes, and the field that sets it. */
+/** A condition on routes, with the field that sets it. */
 export type RouteRule = {
   readonly param: string;
   readonly problem: string;
@@ -29,8 +29,8 @@ export type RouteRule = {
 };
 
 /**
- * Returns the routes that meet all rules, in order, or 400 with the `param` of the first rule that
- * none meets.
+ * Returns the routes that meet all rules, in order. Returns 400 with the `param` of the first rule
+ * that none meets.
  */
 export function allowedRoutes(
   { id }: Pick<Model, "id">,
@@ -128,7 +128,10 @@ function rulesOf({ preferences, prompt }: RouteChoice): RouteRule[] {
   return rules;
 }
 
-/** Checks the usual price, the price for this prompt length, and cache writes. */
+/**
+ * Reports whether a route's prices are below the maximum: the usual price, the one for this prompt
+ * length, and that of cache writes.
+ */
 function isWithin(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean {
   return [route.price, priceAt(route, prompt.bound)].every((price) => {
     const { input, output, request } = maxPrice;
@@ -152,7 +155,7 @@ function inOrder(routes: readonly Route[], choice: RouteChoice): readonly Route[
   return allowsFallbacks || order.length > 0 ? ordered : ordered.slice(0, 1);
 }
 
-/** Routes without measurements come last, in their usual order. */
+/** Returns the sorted routes. Those without measurements come last, in their usual order. */
 function sortedBy(
   sort: RouteSort,
   routes: readonly Route[],

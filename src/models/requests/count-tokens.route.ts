@@ -24,17 +24,17 @@ import { parseCount } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
 
 /**
- * The factor for estimates of Claude's tokens, because with too low a count, clients compact their
- * context too late.
+ * The factor for estimates of Claude's tokens. If a count is too low, clients compact their context
+ * too late.
  */
 const RAISED = 1.1;
-/** Tokens added per message and per request (from OpenAI's cookbook). */
+/** Tokens added for each message and for each request (from OpenAI's cookbook). */
 const AROUND = 3;
 const UPSTREAM_MS = 3000;
 
 /**
- * Handles POST /v1/messages/count_tokens. Returns the upstream's count on a native route, else our
- * estimate, never 0. It is free, but counts toward the requests per minute.
+ * Handles POST /v1/messages/count_tokens. Returns the provider's count on a native route, else our
+ * estimate, never 0. It costs nothing, but counts as a request for the rate limit.
  */
 export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
   const counted = await count(c);
@@ -81,7 +81,7 @@ function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<nu
   return success(Math.max(1, Math.ceil(likely * RAISED)));
 }
 
-/** Counts with o200k, the known encoding closest to other models'. */
+/** Returns an estimate with o200k, the known encoding that is closest to those of other models. */
 function closely({ messages, tools, response_format: format }: ChatBody, model: Model): number {
   const texts = [tools, format].flatMap((field) => (field ? JSON.stringify(field) : []));
   let images = 0;

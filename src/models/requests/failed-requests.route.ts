@@ -31,7 +31,7 @@ type Tell = (to: Told, batch: FailedBatch) => Promise<unknown>;
 
 const ORGANIZATIONS_MAX = 500;
 const TELL_TIMEOUT_MS = 5000;
-/** The platform ends waitUntil after 30 s. */
+/** Ms after which the platform ends work in waitUntil. */
 const LOST_AFTER_MS = 30_000;
 
 type Waiting = {
@@ -41,9 +41,9 @@ type Waiting = {
 };
 
 /**
- * The failed requests that this isolate hasn't reported yet: the newest in full, all as counts. One
- * call reports them after `delayMs`, or before requests or errors are read. If the isolate ends,
- * they are lost, but they carry no charges.
+ * The failed requests that this isolate hasn't reported yet: the newest in full, all as counts.
+ * They are reported in one call after `delayMs`, or before requests or errors are read. If the
+ * isolate ends, they are lost, which changes no charges.
  */
 class FailedRequests {
   readonly #delayMs: number;
@@ -70,7 +70,7 @@ class FailedRequests {
     waiting.counts.set(name, { hour, keyId, code, status, count: before + 1, lastAt, lastId });
   }
 
-  /** `waitUntil` keeps the isolate alive until the report. */
+  /** Schedules the report. `waitUntil` keeps the isolate alive until then. */
   tellLater(waitUntil: (work: Promise<unknown>) => void, tell: Tell): void {
     if (this.#waiting.size === 0) return;
     if (Math.abs(elapsedMs() - this.#begunMs) <= this.#delayMs + LOST_AFTER_MS) return;
@@ -85,7 +85,7 @@ class FailedRequests {
   }
 
   /**
-   * Reports an organization's failed requests. It can't await another request's report, because
+   * Reports an organization's failed requests. Can't await another request's report, because
    * promises belong to their request.
    */
   async tellNow(orgId: string, tell: Tell): Promise<void> {
@@ -99,7 +99,7 @@ async function toldOnce({ to, requests, counts }: Waiting, tell: Tell): Promise<
   try {
     await within(tell(to, { requests, counts: [...counts.values()] }), TELL_TIMEOUT_MS);
   } catch (error) {
-    // No retry: the failed call may have arrived, and counts must never double.
+    // There is no retry, because the failed call may have arrived and counts must never double.
     const reason = reasonOf(error);
     logWarning("failures_not_taken", { org_id: to.orgId, requests: requests.length, reason });
   }
@@ -108,7 +108,7 @@ async function toldOnce({ to, requests, counts }: Waiting, tell: Tell): Promise<
 const makeFailedRequests = ({ numbers }: Config): FailedRequests =>
   new FailedRequests(numbers.METRICS_DELAY_MS);
 
-/** The parameters of a request, as far as its body was parsed. */
+/** The parameters of a request that were parsed before it failed. */
 export type RequestSummary = {
   readonly model: string | null;
   readonly externalId: string | null;
@@ -208,7 +208,7 @@ const TOLD_WITHIN_MS = 1000;
 export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
   const failed = Isolate.of(c.var.config).get(makeFailedRequests);
   const notifying = failed.tellNow(c.var.admitted.caller.orgId, tellerOf(c));
-  // A report in progress may belong to a canceled request and never finish.
+  // A report in progress can belong to a canceled request and never finish.
   await within(notifying, TOLD_WITHIN_MS, c.var.timers.after).catch(() => undefined);
   await next();
 }

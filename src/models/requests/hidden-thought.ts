@@ -1,6 +1,6 @@
 /**
- * Reasoning models generate 50 to 200 tokens per second, so this estimate is at most a factor of
- * two off.
+ * The estimated speed. Reasoning models generate 50 to 200 tokens per second, so it is wrong by a
+ * factor of two at most.
  */
 const HIDDEN_TOKENS_A_SECOND = 100;
 
@@ -16,7 +16,7 @@ export function hiddenTokens(ms: number): number {
   return (Math.max(0, ms) * HIDDEN_TOKENS_A_SECOND) / 1000;
 }
 
-/** The time during which a model may have reasoned without output. */
+/** Measures the time in which a model may have reasoned without output. */
 export class HiddenThought {
   readonly #model: ThinkingModel;
   #nowMs: number;
@@ -54,7 +54,7 @@ export class HiddenThought {
     else this.seal();
   }
 
-  /** Records that all reasoning arrives, so that its size counts instead of its time. */
+  /** Records that the client gets all reasoning, so that its size counts instead of its time. */
   seal(): void {
     this.#isShown = true;
     this.#sinceMs = null;

@@ -12,22 +12,22 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** Minimum useful output. Smaller grants are rejected. */
+/** Minimum useful output in tokens. If less can be granted, the request is rejected. */
 const LEAST_OUTPUT_TOKENS = 64;
 
 /** The output bounds of a request, in tokens per choice. */
 export type OutputCap = {
-  /** The requested or default output, at most the model's maximum. */
+  /** The requested output, or the default, at most the model's maximum. */
   readonly whole: number;
   readonly least: number;
   readonly choices: number;
-  /** Whether the client set the cap. If not, it may be lowered to fit the credits. */
+  /** Whether the client set the cap. Otherwise it can be lowered to fit the credits. */
   readonly isAsked: boolean;
 };
 
 /**
- * The bounds of a hold at the request's most expensive route. `sure` is the minimum at the prompt's
- * upper bound.
+ * The bounds of a hold for the most expensive route. `sure` is the minimum, with the upper bound of
+ * the prompt's tokens.
  */
 export type Bounds = { readonly least: Micros; readonly sure: Micros; readonly most: Micros };
 
@@ -53,8 +53,8 @@ export function outputCap(model: Model, prompt: PromptSize, requested: AskedOutp
 const RESPONSES_REPEATS = 4;
 
 /**
- * Returns the output cap of a buffered chat. Lowers a default that is too high, and rejects a
- * requested cap with 400.
+ * Returns the output cap of a chat whose response is buffered. Lowers a default that is too high.
+ * Rejects a requested cap that is too high with 400.
  */
 export function capThatFits(
   cap: OutputCap,
@@ -102,7 +102,7 @@ export function costBounds(
 }
 
 /**
- * Returns the output, in tokens per choice, that a grant can pay for on one route after the
+ * Returns the output, in tokens per choice, that a grant can pay for on one route. Subtracts the
  * prompt's upper bound, or its estimate if too little is left. Returns null, never 0, if the route
  * can't be used.
  */
@@ -124,7 +124,7 @@ export function affordableCap(
   return null;
 }
 
-/** A default also leaves room for the prompt. */
+/** Returns the cap. A default also leaves room for the prompt. */
 function capAt(
   { limits }: Route,
   {
@@ -144,14 +144,17 @@ function heldPrice(route: Route, prompt: PromptSize): Price {
 
 const FACTOR_SCALE = 1000;
 
-/** Returns the output tokens that a route may bill for a cap, including separate reasoning. */
+/** Returns the output tokens that a route can bill for a cap, including separate reasoning. */
 export function billedOutput(route: Route, cap: number, choices: number): number {
   const beside = route.limits?.reasoningTokens ?? 0;
   const scaled = Math.ceil((cap * choices * scaledFactor(route)) / FACTOR_SCALE);
   return Math.max(scaled, (cap + beside) * choices);
 }
 
-/** Returns the largest cap per choice that `billed` tokens cover; negative if none. */
+/**
+ * Returns the largest cap per choice for which a route bills at most `billed` tokens. It is
+ * negative if there is none.
+ */
 function capFor(route: Route, billed: bigint, choices: number): bigint {
   const scaled = (billed * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
   const beside = billed / BigInt(choices) - BigInt(route.limits?.reasoningTokens ?? 0);
@@ -163,8 +166,8 @@ function scaledFactor(route: Route): number {
 }
 
 /**
- * Returns the output tokens of all choices that the grant covers after the prompt; -1 if it doesn't
- * cover the prompt.
+ * Returns the output tokens of all choices that the grant covers after the prompt. It is -1 if the
+ * grant doesn't cover the prompt.
  */
 function tokensFor(
   route: Route,
@@ -178,7 +181,10 @@ function tokensFor(
   return left / BigInt(price.output);
 }
 
-/** Returns micro-credits, rounded up. Input has its highest price, without a cache discount. */
+/**
+ * Returns the maximum cost in micro-credits, rounded up. Input has its highest price, without a
+ * cache discount.
+ */
 function worstCost(
   price: Price,
   { prompt, promptTokens }: { readonly prompt: PromptSize; readonly promptTokens: number },
@@ -191,7 +197,7 @@ function worstCost(
   return Number((sum + 999_999n) / 1_000_000n);
 }
 
-/** Returns millionths of a micro-credit. */
+/** Returns the cost of other units in millionths of a micro-credit. */
 function unitsCost({ units: prices }: Price, { units: counts = {} }: PromptSize): bigint {
   if (prices === undefined) return 0n;
   return COUNTED_UNITS.reduce(

@@ -29,8 +29,8 @@ const ATTEMPTS = 2;
 const POLICIES_MAX = 10_000;
 
 /**
- * Holds credits for a run in the wallet or the key's home region, and returns its routes. If the
- * response is lost, the run is rejected, and the outbox voids a possible hold.
+ * Holds credits for a run in the wallet or in the key's home region, and returns its routes. If the
+ * response is lost, rejects the run, and the outbox voids a hold that may exist.
  */
 export async function hold(run: Run): Promise<Result<GrantedHold>> {
   const { caller, progress, services } = run;
@@ -57,14 +57,17 @@ async function holdAtOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   const failure = failureOf(reached);
   if (failure?.kind !== "price_list_differs") return reached;
   const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
-  // A lost attempt may hold credits, so this request ends. The next one has the right list.
+  // A lost attempt may have placed a hold, so this request ends. The next one uses the right list.
   if (reached.unanswered) return reached;
   if (!pricing.ok) return { unanswered: false, result: pricing };
   const excluded = reprice(request, pricing.value);
   return excluded === null ? holdWithCandidates(run) : { unanswered: false, result: excluded };
 }
 
-/** Retries with the candidates if the wallet has a policy. Other wallets don't receive them. */
+/**
+ * Places the hold. If the wallet has a policy, retries with all candidate routes. Other wallets
+ * don't get them.
+ */
 async function holdWithCandidates(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, services } = run;
   const { keysNeedingCandidates: policies } = services;
@@ -72,7 +75,7 @@ async function holdWithCandidates(run: Run): Promise<Reached<HoldGrant>> {
   if (failureOf(reached)?.kind !== "candidates_required") return reached;
   evictOldest(policies, POLICIES_MAX);
   policies.add(caller.keyHash);
-  // A lost attempt may hold credits, so this request ends. The next one sends candidates.
+  // A lost attempt may have placed a hold, so this request ends. The next one sends the candidates.
   return reached.unanswered ? reached : holdOnce(run);
 }
 
@@ -92,7 +95,7 @@ function candidatesOf(request: PaidRequest): RouteCandidate[] {
     .slice(0, CANDIDATES_MAX);
 }
 
-/** Returns the tokens of a request at one model, with all its choices. */
+/** Returns the tokens that a request uses of one model, with all its choices. */
 function tokensOf({ prompt: { estimate }, cap }: ModelOption): HoldRequest["tokens"] {
   const outputs = (each: number): number => estimate + each * choicesOf(cap);
   return { prompt: estimate, least: outputs(cap?.least ?? 0), most: outputs(cap?.whole ?? 0) };
@@ -140,7 +143,9 @@ function choicesOf(cap: OutputCap | null): number {
   return cap?.choices ?? 1;
 }
 
-/** Holds in this region. The same call admits or rejects a presumed key. */
+/**
+ * Places the hold in this region. The same call admits or rejects a key that wasn't checked before.
+ */
 function holdInRegion(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
   const { caller, isPresumed, progress, timers } = run;
   const { keyHash, orgId, shown } = caller;
@@ -187,7 +192,7 @@ function paidRoutes(
   }: Pick<PaidRequest, "native" | "routes"> & Pick<RunServices, "providers">,
 ): PaidRoute[] {
   const { prompt, cap } = option;
-  // Per choice, after the prompt.
+  // Tokens for each choice after the prompt.
   const grantedTokens = tokens?.granted ?? tokensGranted ?? Infinity;
   const tokensLeft = Math.floor((grantedTokens - prompt.estimate) / choicesOf(cap));
   return routes.flatMap((route) => {

@@ -26,7 +26,7 @@ import { CallGroups } from "../../shared/call-groups.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { WalletGroups } from "../../money/wallet/grouped-wallet.ts";
 
-/** Returns the region of the caller's wallet, or null for this one. */
+/** Returns the region that has the caller's wallet, or null for this region. */
 export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home | null {
   const config = c.get("config");
   if (caller.home === config.region) return null;
@@ -41,7 +41,9 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home 
   };
 }
 
-/** Returns a run's services. Every call creates a new stub, because a failed stub stays broken. */
+/**
+ * Returns a run's services. Each call creates a new stub, because a failed stub never works again.
+ */
 export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const { env } = c; // not c, which would keep the request in memory
   const [config, timers] = [c.get("config"), c.get("timers")];
@@ -100,7 +102,7 @@ function askStops(c: Context<AppEnv>, { home, orgId }: Caller, { after }: Timers
   };
 }
 
-/** Middleware for free requests: checks a global key in its home region, or returns 503. */
+/** Middleware for free requests. Checks a global key in its home region, or returns 503. */
 export async function requireLiveAtHome(
   c: Context<AppEnv>,
   next: Next,
@@ -133,7 +135,7 @@ const makeGroups = () => ({
   outboxes: new CallGroups<readonly OutcomeItem[], null>(),
 });
 
-/** Returns this region's wallets for one request, which owns `env` and `after`. */
+/** Returns this region's wallets for one request, to which `env` and `after` belong. */
 export function walletsOf(config: Config, env: Env, after: After): WalletAt {
   const { wallets } = Isolate.of(config).get(makeGroups);
   return (orgId, attempt) => {

@@ -15,14 +15,14 @@ export function optionsOf(request: PaidRequest): readonly ModelOption[] {
   return request.options ?? [request];
 }
 
-/** Copies a model's fields to its request, before a route of that model is called. */
+/** Copies a model's fields to its request before a route of this model is called. */
 export function useOption(request: PaidRequest, option: ModelOption | undefined): void {
   if (option !== undefined && request.options !== undefined) Object.assign(request, option);
 }
 
 /**
- * Returns a request with all its models. Skips models that can't serve it; returns 400 if none can,
- * or for an unknown name.
+ * Returns a request with all its models. Skips models that can't serve it. Returns 400 if none can,
+ * or if a name is unknown.
  */
 export function boundModels(parsed: ParsedRequest, sold: Sold): Result<PaidRequest> {
   const first = boundRequest(parsed, sold);
@@ -37,7 +37,7 @@ export function boundModels(parsed: ParsedRequest, sold: Sold): Result<PaidReque
     const { name, param } = unknown;
     return invalid(`${param} is not a known chat model: '${name}'.`, param);
   }
-  // A repeated name would scan the whole prompt once more.
+  // Without this, a name that is given twice would count the whole prompt again.
   const names = fallbacks.map(({ name }) => name);
   const distinct = fallbacks.filter(({ name }, at) => names.indexOf(name) === at);
   const others = distinct.map(({ name, preferences }) => {

@@ -44,7 +44,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (!isCounted) logRun(run, { route, status, failure });
 }
 
-/** Counts a finished run by requested model and provider. */
+/** Counts a finished run by the requested model and the provider. */
 export function countRun(run: Run, tally: Tally): void {
   const { outcome, charged, shortfall, isUnsaved, isBroken } = run.progress;
   if (isBroken) tally.count("bugs");
@@ -68,7 +68,7 @@ export function countRun(run: Run, tally: Tally): void {
   if (isUnsaved) tally.count("unsaved");
 }
 
-/** A JSON response has only a total time. */
+/** Records a route's speed. A JSON response has only a total time. */
 function noteSpeed({ progress, request, services, startedMs }: Run): void {
   const { outcome, askedMs } = progress;
   if (outcome?.kind !== "settle" || outcome.estimated) return;
@@ -178,7 +178,9 @@ function wordOf(reason: string): string {
   return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
 }
 
-/** Counts shed requests. Writes only one log line per second, with their number and the last ID. */
+/**
+ * Counts shed requests. Writes at most one log line per second, with their number and the last ID.
+ */
 class ShedCounts implements OverloadCounters {
   readonly #config: Config;
   readonly #line = new SummedLine("requests_shed");

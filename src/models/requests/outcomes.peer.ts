@@ -16,8 +16,8 @@ import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /**
- * Handles POST /internal/v1/outcomes: outcomes of requests that another region served, at most 100.
- * Returns 200 with a result per item, in order.
+ * Handles POST /internal/v1/outcomes. Applies at most 100 outcomes of requests that another region
+ * served. Returns 200 with a result for each, in order.
  */
 export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
   const items = itemsIn(c.var.peerBody);
@@ -34,7 +34,9 @@ export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
 }
 
 const WALLET_TIMEOUT_MS = 2000;
-/** Shorter than the sender's timeout. Unfinished items are reported as such. */
+/**
+ * Maximum ms, less than the sender's timeout. Outcomes that take longer are reported as unfinished.
+ */
 const ALL_TIMEOUT_MS = 4000;
 
 type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
@@ -43,8 +45,8 @@ type OutcomeServices = CallsOf<"wallet", "settle" | "void"> & {
 };
 
 /**
- * Applies another region's outcomes to this region's wallets. Wallets apply each outcome once, so
- * duplicates and order don't matter.
+ * Applies another region's outcomes to this region's wallets. A wallet applies each outcome once,
+ * so duplicates and order don't matter.
  */
 export function applyOutcomes(
   items: readonly unknown[],
@@ -73,8 +75,7 @@ export function applyOutcomes(
 async function take(item: OutcomeItem, services: OutcomeServices): Promise<Delivery> {
   const delivery = await deliverOutcome(item, services.wallet);
   if (delivery.kind !== "failed" || delivery.reason !== "storage_unavailable") return delivery;
-  // A wallet that never existed responds like one that lost its data. The database distinguishes
-  // them.
+  // A wallet that never existed responds like one that lost its data. Only D1 distinguishes them.
   if (await services.isOrganization(item.orgId)) return delivery;
   return { kind: "refused", reason: "unknown organization" };
 }

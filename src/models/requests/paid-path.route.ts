@@ -56,7 +56,7 @@ type Rejection = Refusal | { readonly ok: false; readonly shed: OverloadReason }
 
 /**
  * Handles or sheds a paid request. Registers all work with waitUntil first, so that a disconnect
- * leaks neither a hold nor a slot.
+ * can't leave a hold or a slot behind.
  */
 export function handlePaidRequest(
   c: Context<AppEnv>,
@@ -97,8 +97,8 @@ async function runToEnd(context: PaidRequestContext): Promise<void> {
 }
 
 /**
- * Runs the steps before the hold. A separate function, so that a long stream doesn't keep its
- * prompt in memory.
+ * Runs the steps before the hold. This is a separate function, so that a long stream doesn't hold
+ * its prompt in memory.
  */
 async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
   const reading = startReading(context); // while the key is admitted
@@ -112,7 +112,7 @@ async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
   return runOf(context, { ...read.value, request: request.value });
 }
 
-/** Runs the rest of the path. One promise owns the hold until it ends. */
+/** Runs the rest of the path. A single promise handles the hold until it ends. */
 export async function runPaidRequest(run: Run): Promise<void> {
   try {
     const held = await hold(run);
@@ -170,7 +170,10 @@ async function readRequest(
   return { ok: true, value: { caller, parsed: parsed.value, idempotency, bytes: bytes.length } };
 }
 
-/** Omits a form's boundary, which changes with each retry. */
+/**
+ * Returns the bytes that identify the body. For a form, omits the boundary, which is different in
+ * each retry.
+ */
 async function identityOf({ bytes, form }: JsonBody, key: string | null): Promise<Uint8Array> {
   return form === undefined || key === null ? bytes : formIdentity(form);
 }
@@ -235,7 +238,7 @@ function endUserOf(
   header: string | undefined,
 ): Result<string | null> {
   if (header === undefined) return success(user);
-  // Other characters depend on the encoding that each side assumes.
+  // Both sides could read other characters in different encodings.
   const problem = PLAIN.test(header) ? externalIdProblem(header) : "must be plain ASCII";
   if (problem !== null) return invalid(`x-end-user ${problem}.`, END_USER);
   if (user === null || user === header) return success(header);
@@ -269,8 +272,8 @@ async function boundCost(
 }
 
 /**
- * Admits a presumed key before a rejection, so that the request counts and a revoked key gets its
- * 401.
+ * Admits a key that wasn't checked yet before a rejection. The request then counts, and a revoked
+ * key gets its 401.
  */
 async function afterAdmission({ c }: PaidRequestContext, refusal: Rejection): Promise<Rejection> {
   const admission = await c.get("presumed")?.admit();

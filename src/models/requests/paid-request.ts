@@ -41,10 +41,10 @@ import type { PromptSize } from "../core/prompt-size.ts";
 export type ModelOption = {
   readonly sent: string;
   readonly model: Model;
-  /** The capable routes in order, at the customer's prices; at least one. */
+  /** The routes that can serve the request, in order, at the customer's prices. At least one. */
   readonly routes: readonly Route[];
   readonly choice?: RouteChoice | null;
-  /** Set if prompt caches can influence the route. */
+  /** Set if a provider's prompt cache can matter for the route. */
   readonly affinity?: string | null;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
@@ -56,13 +56,13 @@ export type ModelOption = {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * A validated request before the hold. The model fields are those of the called model, initially
- * the first.
+ * A validated request before the hold. The model fields are those of the model that is called,
+ * initially the first one.
  */
 export type PaidRequest = Mutable<ModelOption> & {
-  /** All models in order; absent if there is only one. */
+  /** All models in order. Absent if there is only one. */
   options?: readonly ModelOption[];
-  /** The request for routes. Null once a route has responded, to free the prompt's memory. */
+  /** The request for the provider. Null once a route has responded, to free the prompt's memory. */
   core: CoreRequest | null;
   /** Read again if the wallet has another price list. */
   pricing: Pricing;
@@ -80,9 +80,9 @@ export type PaidRequest = Mutable<ModelOption> & {
   keep: ConversationAddition | null;
 };
 
-/** The other region, which has the caller's wallet. */
+/** The other region, in which the caller's wallet is. */
 export type Home = {
-  /** Authorizes and holds in one call, with one retry under the same ID. */
+  /** Authorizes and places a hold in one call. Retries once with the same ID. */
   authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<Reached<HoldGrant>>;
   askKept(request: Omit<StoredResponsesRequest, "called">): Promise<Result<RecallResult | null>>;
 };
@@ -93,15 +93,17 @@ export type OverloadCounters = {
 
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
 export type OutboxAt = (name: string, attempt: number) => Outbox;
-/** Returns a wallet for one attempt. The first call may be grouped with others, a retry isn't. */
+/**
+ * Returns a wallet for one attempt. The first call can be grouped with others, but a retry can't.
+ */
 export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
 
-/** The wallet in this region, or the home region, which gets outcomes only through the outbox. */
+/** The wallet in this region, or the home region, to which only the outbox sends outcomes. */
 type MoneyPlace =
   | { readonly wallet: WalletAt; readonly home: null }
   | { readonly wallet: null; readonly home: Home };
 
-/** The services of a run. Every call creates a new stub, because a failed stub stays broken. */
+/** The services of a run. Each call creates a new stub, because a failed stub never works again. */
 export type RunServices = MoneyPlace & {
   readonly region: string;
   readonly providers: ReadonlyMap<string, Provider>;
@@ -111,7 +113,7 @@ export type RunServices = MoneyPlace & {
   readonly numbers: NumberVars;
   readonly callers: KnownCallers;
   readonly sheds: OverloadCounters;
-  /** Hashes of keys whose wallet requires candidates. Remembering them saves a call. */
+  /** Hashes of keys whose wallet needs the candidate routes. Remembering them saves a call. */
   readonly keysNeedingCandidates: Set<string>;
   readonly kept: (orgId: string) => StoredResponsesCalls;
   readonly outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) => Outbox;
@@ -122,25 +124,29 @@ export type RunServices = MoneyPlace & {
 type Progress = {
   admitted: Admitted | null;
   open: UnfinishedCall | null;
-  /** Set by the first attempt to store it. */
+  /** Set by the first attempt to store the outcome. */
   outcome: Outcome | null;
   /** A second outcome is stored only after `refused`. */
   stored: StoredOutcome | null;
   isBroken: boolean;
-  /** Micro-credits charged, and those beyond the balance, as far as known. */
+  /**
+   * The charge, and the part of the cost beyond the balance, in micro-credits, as far as they are
+   * known.
+   */
   charged: Micros;
   shortfall: number;
   /**
-   * Whether the charge is only in the log, because neither wallet nor outbox accepted it in time.
+   * Whether the charge is only in the log, because neither the wallet nor the outbox accepted it in
+   * time.
    */
   isUnsaved: boolean;
   keepHours: number;
   askedMs: number;
   attempts: readonly FailedAttempt[];
-  /** Routes of the hold or of the policies that are not called. */
+  /** Routes that the hold or a policy excludes. */
   skipped: readonly SkippedRoute[];
   told: Failure | null;
-  /** Set while the response is stored. The slot stays taken until then. */
+  /** Set while the response is being stored. The request keeps its slot until then. */
   keeping: Promise<void> | null;
 };
 
@@ -177,7 +183,7 @@ export type Run = {
   readonly idempotency: Idempotency | null;
   readonly progress: Progress;
   readonly timers: Timers;
-  /** Ends the run at its total deadline or after a disconnect. */
+  /** Ends the run at its deadline or after a disconnect. */
   readonly timer: RunTimer;
   readonly services: RunServices;
   readonly slot: Pick<Slot, "grow" | "dropBody"> | undefined;
@@ -194,7 +200,7 @@ export type GrantedHold = {
 
 export type ServingRoute = {
   readonly route: Route;
-  /** Tokens per choice; null for a kind without output tokens. */
+  /** Tokens per choice. Null for a kind without output tokens. */
   readonly cap: number | null;
   readonly isNative: boolean;
   readonly dropped: readonly string[];
@@ -222,20 +228,20 @@ export type Charge = {
 export type Outcome = Charge | { readonly kind: "void"; readonly reason: string };
 
 /**
- * The place of an outcome: `saved` in the wallet or the outbox, `refused` in neither, or `unknown`
- * after a failed call.
+ * Where an outcome is: `saved` in the wallet or the outbox, `refused` by both, or `unknown` after a
+ * failed call.
  */
 export type StoredOutcome = "saved" | "refused" | "unknown";
 
-/** `charged`: the paid amount, as far as known. */
+/** `charged` is the paid amount, as far as it is known. */
 export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Micros };
 
-/** A response without its last byte. A JSON response has no byte yet. */
+/** A response without its last byte. Nothing of a JSON response has been sent yet. */
 export type EndedResponse = {
   readonly outcome: Outcome;
   /**
-   * Sends the rest. Returns true if the charge is due and must be retried, even if the response was
-   * lost.
+   * Sends the rest. Returns true if the charge must be retried, because the customer owes it even
+   * if the response was lost.
    */
   last(settled: SettledRun): Promise<boolean>;
   kept?(): JsonObject | null;

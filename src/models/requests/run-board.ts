@@ -2,9 +2,9 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { StoppedRun, WatchedRun } from "../../shared/contracts/pauses.ts";
 import type { Failure } from "../../shared/failure.ts";
 
-/** Ms between two questions for all running requests of an organization. */
+/** Ms between two queries about all running requests of an organization. */
 const INTERVAL_MS = 4000;
-/** Ms after which a question counts as lost, for example because its own request ended. */
+/** Ms after which a query counts as lost, for example because its own request has ended. */
 export const ANSWER_MS = 2000;
 /** Ms without a tick after which a request has ended. */
 const ENDED_MS = 3000;
@@ -18,12 +18,12 @@ type Running = {
   isWaiting: boolean;
 };
 
-/** `due`: the caller must ask for these requests now. */
+/** `due`: the caller must send the query about these requests now. */
 type Tick = { readonly stop: Failure | null; readonly due: readonly WatchedRun[] | null };
 
 /**
- * The long requests of an isolate and the answers about them, so that one question serves all
- * requests of an organization. It has plain values only, because a request can't use another's I/O.
+ * The long requests of an isolate, and the results about them. One query serves all requests of an
+ * organization. All values are plain data, because a request can't use another's I/O.
  */
 export class RunBoard {
   readonly #organizations = new Map<string, Running>();

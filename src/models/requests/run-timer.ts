@@ -14,12 +14,12 @@ type Listening = { run: RunTimer | null };
 type StopReason = "deadline" | "drained" | "halted";
 
 /**
- * The external ends of a run: its total deadline, and a disconnect, after which the upstream is
- * read for up to `drainMs` to get the exact usage.
+ * Ends a run at its deadline or after a disconnect. After a disconnect, the provider's response is
+ * read for up to `drainMs`, to get the exact usage.
  */
 export class RunTimer {
   readonly #stop = new Stop();
-  /** Drops the run at its end, because the client's signal lives longer. */
+  /** Releases the run at its end, because the client's signal is in memory for longer. */
   readonly #listening: Listening;
   readonly #timers: Timers;
   readonly #drainMs: number;
@@ -50,7 +50,7 @@ export class RunTimer {
     return this.#reason;
   }
 
-  /** The reason for the client, if a pause or the end of the key stopped the run. */
+  /** The failure for the client, if a pause or the end of the key stopped the run. */
   get halted(): Failure | null {
     return this.#halted;
   }
@@ -59,7 +59,7 @@ export class RunTimer {
     return this.#leftMs !== null;
   }
 
-  /** The time of the disconnect, unless the response was complete. */
+  /** The time of the disconnect. Null if the response was already complete. */
   get leftMs(): number | null {
     return this.#leftMs;
   }
@@ -73,7 +73,7 @@ export class RunTimer {
     this.#stop.abort();
   }
 
-  /** Stops the upstream without a drain. */
+  /** Stops reading the provider's response immediately. */
   halt(failure: Failure): void {
     if (this.#reason === null) this.#halted = failure;
     this.#end("halted");
@@ -100,7 +100,7 @@ export class RunTimer {
 }
 
 /**
- * A separate function, because closures of one scope share every variable that any of them uses.
+ * A separate function, because all closures of a scope share each variable that any of them uses.
  */
 function listen(client: AbortSignal, listening: Listening): void {
   client.addEventListener("abort", () => listening.run?.clientLeft());

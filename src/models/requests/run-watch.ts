@@ -15,7 +15,7 @@ import type { Timers } from "../../shared/timers.ts";
 import type { RunBoard } from "./run-board.ts";
 import type { RunTimer } from "./run-timer.ts";
 
-/** Age in ms at which a request is first watched. Younger ones cost nothing. */
+/** Age in ms from which a request is watched. Shorter requests cause no calls. */
 const AGE_MS = 6000;
 const TICK_MS = 1000;
 
@@ -33,7 +33,7 @@ type Watching = {
 
 /**
  * Ends a running request within 15 s of a pause with `stop_running`, or of the end of its key or
- * session: at most 6 s of age, 4 s between questions, 2 s for an answer and two ticks.
+ * session: at most 6 s until it is watched, 4 s between queries, 2 s for the result and two ticks.
  */
 export function watchRun({ id, caller, timers, timer, board, ask }: Watching): void {
   const { orgId } = caller;

@@ -25,7 +25,7 @@ import { digest, endOfFile, joined } from "./stream-digest.ts";
 import { StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
-/** Sends all but the last byte of a response, in the client's format. */
+/** Sends a response, except its last byte, in the client's format. */
 export function sendResponse(
   run: Run,
   route: ServingRoute,
@@ -46,8 +46,8 @@ type JsonAnswer = Omit<Extract<ProviderResult, { kind: "json" }>, "kind">;
 type JsonReply = Extract<ResponseWriter, { kind: "json" }>;
 
 /**
- * Sends a JSON response once its charge is stored, or 503 if it certainly wasn't, so that no client
- * pays for a 503.
+ * Sends a JSON response once its charge is stored. If the charge certainly wasn't stored, sends
+ * 503, so that no client pays for a 503.
  */
 export function sendJson(
   run: Run,
@@ -63,7 +63,7 @@ export function sendJson(
   const outcome = owed(given.native?.finish ?? finishReasonOf(given.body));
   if (outcome.kind === "void") throw new Error("a whole answer has a charge");
   const { cost } = outcome;
-  // Built before the charge, so that a conversion error can't follow a charge.
+  // The body is built before the charge, because a conversion error must not follow a charge.
   let receipt = receiptOf(run, outcome, cost);
   const headers = receiptHeaders(run, route);
   let body = JSON.stringify(reply.json(given.body, receipt));
@@ -102,7 +102,7 @@ function outputOf({ body, native }: JsonAnswer): number {
   return Math.ceil(tokens);
 }
 
-/** A client that delays a write for this long pays even if the upstream fails. */
+/** If a client delays a write for this long (ms), it pays even if the provider then fails. */
 const SLOW_READER_MS = 5000;
 const RUNAWAY_FACTOR = 2;
 const RUNAWAY_TOKENS = 1024;
@@ -131,8 +131,9 @@ const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
 const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 
 /**
- * Forwards a stream and meters it. Its last events wait for the charge. After a disconnect, the
- * upstream is read until the usage arrives, the drain ends, or the end is too far away.
+ * Forwards a stream and measures its usage. The last events wait for the charge. After a
+ * disconnect, the provider's stream is read until its usage arrives, DRAIN_S is over, or the end is
+ * too far away.
  */
 export async function sendStream(
   run: Run,
@@ -178,7 +179,7 @@ export async function sendStream(
   return endOf(streaming, ending);
 }
 
-/** Reasoning before the first events also counts. */
+/** Returns the meter. It includes reasoning before the first events. */
 function meterOf({ request, progress, services }: Run, route: ServingRoute, beganMs: number) {
   const provider = services.providers.get(route.route.provider);
   return new StreamMeter(request.cap?.choices ?? 1, {
@@ -242,17 +243,15 @@ async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
   }
 }
 
-/**
- * Handles a disconnect. Writes would wait forever, but the upstream is still read for its usage.
- */
+/** Handles a disconnect. Writes would never finish, but the provider's usage is still read. */
 function left(streaming: Streaming): void {
   streaming.client.leave();
   if (isNotWorthReading(streaming)) streaming.watch.stop();
 }
 
 /**
- * Possible hidden reasoning keeps a disconnected client's stream open, because only the final usage
- * counts it.
+ * Reports whether a disconnected client's stream can be closed. If the model may reason without
+ * output, it can't, because only the final usage has that reasoning.
  */
 function isNotWorthReading(streaming: Streaming): boolean {
   const { meter, run } = streaming;
@@ -264,7 +263,7 @@ function isNotWorthReading(streaming: Streaming): boolean {
 
 const PACE_KNOWN_MS = 1000;
 
-/** Reports whether the output, at its current pace, can't reach its cap within the drain. */
+/** Reports whether the output, at its current pace, can't reach its cap in the remaining time. */
 function isEndFar({ run, route, meter, beganMs }: Streaming): boolean {
   const ranMs = elapsedMs() - beganMs;
   if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_MS) return false;
@@ -279,7 +278,7 @@ function close({ watch, events, client }: Streaming): void {
   client.leave();
 }
 
-/** Records and reports a failure after the stream's start. Before it, failover does both. */
+/** Records and reports a failure after the start of the stream. Before that, failover does both. */
 function noteFault({ run, route, watch, failure }: Streaming, ending: StreamEnding): void {
   const { services } = run;
   const { provider, upstreamId } = route.route;

@@ -23,10 +23,11 @@ import { within } from "../../shared/timers.ts";
 
 const OUTBOX_TIMEOUT_MS = 1000;
 const RETRY_PAUSE_MS = 2000;
-/** 2 s in the wallet, 2 s in the outbox. */
+/** Maximum ms of an attempt: 2 s for the wallet, 2 s for the outbox. */
 const ATTEMPT_MS = 4000;
 /**
- * The platform ends a request 30 s after its response or disconnect. Logging must happen before.
+ * Ms after the response or disconnect at which a charge is logged. The platform ends a request
+ * after 30 s.
  */
 const LAST_WORD_MS = 28_500;
 
@@ -43,8 +44,8 @@ export async function settle(run: Run, ended: EndedResponse): Promise<void> {
 }
 
 /**
- * Ends a run after a bug. A provider call is charged like a disconnect. An outcome that may be
- * stored stays, because another could overtake it in the outbox.
+ * Ends a run after a bug. A provider call is charged as after a disconnect. An outcome that may be
+ * stored isn't replaced, because the new one could arrive first.
  */
 export async function abortRun(run: Run): Promise<void> {
   const { progress } = run;
@@ -67,9 +68,9 @@ async function settleBroken(run: Run): Promise<void> {
 }
 
 /**
- * Settles a hold in the wallet, else in this region's outbox, which retries and is the only way to
- * another region. Runs before the last byte, so that a complete response is charged even after a
- * crash.
+ * Settles a hold in the wallet, else by this region's outbox, which retries and alone reaches other
+ * regions. Runs before the last byte, so that a complete response is charged even if the Worker
+ * then crashes.
  */
 async function settleRun(run: Run, outcome: Outcome): Promise<SettledRun> {
   const { progress } = run;
@@ -103,7 +104,7 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
 }
 
 /**
- * Retries the charge of a sent response within the platform's 30 s, which begin at the disconnect
+ * Retries the charge of a sent response within the platform's 30 s, which start at the disconnect
  * or now. Then logs it for an operator.
  */
 async function settleLate(run: Run, outcome: Outcome): Promise<void> {
@@ -147,8 +148,8 @@ async function voidInWallet(run: Run): Promise<boolean> {
 }
 
 /**
- * Returns `saved` once this region's outbox has the outcome. Only an overload is certainly a
- * rejection; other failed calls may have arrived.
+ * Returns `saved` once this region's outbox has stored the outcome. Only an overload means that it
+ * wasn't stored. After other failures, it may have been.
  */
 async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   const { outbox } = run.services;
@@ -189,7 +190,10 @@ function failedBefore(
   return { failed: timed.length === failed.length ? timed : failed };
 }
 
-/** Returns the route that now has the conversation cached, if it isn't the expected one. */
+/**
+ * Returns the route whose provider now has the conversation in its cache, if it isn't the expected
+ * one.
+ */
 function warmRouteOf(
   { request: { affinity = null, prompt } }: Run,
   { route: { isFallback, route } }: Charge,

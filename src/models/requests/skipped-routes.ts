@@ -27,8 +27,8 @@ export function skippedByGrant(
 }
 
 /**
- * Returns the routes that a request didn't call. Routes that can't serve it are included only if
- * the client chose among routes.
+ * Returns the routes that a request didn't call. Routes that can't serve the request are included
+ * only if the client chose routes.
  */
 export function skippedRoutes({ request, progress }: Run): Pick<Generation, "skipped"> {
   const all = [...skippedByChoice(request), ...progress.skipped];

@@ -29,8 +29,8 @@ type Asking = Pick<RunServices, "home" | "kept"> & {
 type NotRecalled = Refusal | { readonly ok: false; readonly shed: "bytes" };
 
 /**
- * Returns the stored responses that a request names, if the slot has memory for them. Returns 503
- * if they are unavailable.
+ * Returns the stored responses that a request names, if its slot has memory for them. Returns 503
+ * if they can't be read.
  */
 export async function recallStored(
   { admitted, home, kept: objects, slot, bytes }: Asking,
@@ -51,7 +51,7 @@ export async function recallStored(
 
 const PAUSES_MS: readonly number[] = [500, 3000];
 
-/** Decides whether the response will be stored, which its first event reports. */
+/** Decides whether to store the response. Its first event reports this. */
 export function decideStoring(
   { request, progress, bodyBytes }: Run,
   { keepHours = 0 }: HoldGrant,
@@ -60,7 +60,7 @@ export function decideStoring(
   progress.keepHours = keepHours;
 }
 
-/** Starts storing a response. The run keeps its slot until then. */
+/** Starts to store a response. The run keeps its slot until that is done. */
 export function storeResponse(run: Run, ended: EndedResponse): void {
   if (run.request.keep !== null) run.progress.keeping = kept(run, ended);
 }

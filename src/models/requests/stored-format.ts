@@ -20,7 +20,7 @@ import { keyHashSchema } from "../../shared/key.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 
-/** A request to a key's home region, which looks up the key's owner. */
+/** A request to a key's home region, which finds the key's owner. */
 export type StoredResponsesRequest = {
   readonly called: RequestCredential;
   readonly recall: RecallRequest | null;
@@ -125,7 +125,7 @@ function bytesOf(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** Timeout of both attempts. The home region may wait for a response that is being stored. */
+/** Timeout of both attempts in ms. The home region can wait for a response that is being stored. */
 const HOME_MS = 5000;
 
 /**

@@ -11,7 +11,7 @@ import { storedAnswerBody, readStoredBody } from "./stored-format.ts";
 import type { StoredResponsesRequest } from "./stored-format.ts";
 
 /**
- * Handles POST /internal/v1/kept in a key's home region: reads or stores responses for another
+ * Handles POST /internal/v1/kept in a key's home region. Reads or stores responses for another
  * region.
  */
 export async function storedResponsesPeer(c: Context<AppEnv>): Promise<Response> {

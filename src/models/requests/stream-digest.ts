@@ -12,8 +12,8 @@ type Digesting = {
 };
 
 /**
- * Meters a batch of events and writes them in the client's format. `over` is the stream's ending,
- * if the batch ends it.
+ * Measures the usage of a batch of events and writes them in the client's format. `over` is the
+ * stream's ending, if the batch has it.
  */
 export function digest(
   streaming: Digesting,
@@ -54,14 +54,17 @@ function writtenOf({ meter, writer }: Digesting, event: OutputEvent): Written {
   }
 }
 
-/** A stream is complete at the end of the file if every choice has finished. */
+/**
+ * Returns the ending of a stream that has no more data. It is complete if every choice has
+ * finished.
+ */
 export function endOfFile(meter: StreamMeter, otherwise: StreamEnding): StreamEnding {
   return meter.finished ? "complete" : otherwise;
 }
 
 const encoder = new TextEncoder();
 
-/** Returns two parts of a response as one. A response never mixes text with bytes. */
+/** Joins two parts of a response, which are both text or both bytes. */
 export function joined(one: Written, next: Written): Written {
   if (typeof one === "string" && typeof next === "string") return one + next;
   if (one.length === 0) return next;

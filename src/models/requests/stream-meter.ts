@@ -24,7 +24,7 @@ class TextCount {
     return this.#counted;
   }
 
-  /** Reports up to COUNT_EVERY characters late that the text is longer. */
+  /** Reports whether the text has more tokens. The result can be late by COUNT_EVERY characters. */
   isPast(tokens: number): boolean {
     return (this.#uncounted.length < COUNT_EVERY ? this.#counted : this.tokens) > tokens;
   }
@@ -63,7 +63,7 @@ export class StreamMeter {
     return Math.ceil(this.#text.tokens + Math.max(this.#thoughts.tokens, this.#sealed));
   }
 
-  /** Includes an estimate of hidden reasoning by time. */
+  /** Returns the reasoning tokens, including an estimate of hidden ones by time. */
   thoughtUntil(nowMs: number): number {
     const unseen = this.#sealed + this.#hidden.tokensUntil(nowMs) * this.#choices;
     return Math.ceil(Math.max(this.#thoughts.tokens, unseen));
@@ -73,7 +73,7 @@ export class StreamMeter {
     return Math.ceil(this.#text.tokens) + this.thoughtUntil(nowMs);
   }
 
-  /** Whether the model may have reasoned more than was received. */
+  /** Whether the model may have reasoned more than what was received. */
   get mayHide(): boolean {
     return this.#usage === null && this.#hidden.isPossible;
   }

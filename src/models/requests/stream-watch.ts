@@ -6,8 +6,8 @@ import type { RunTimer } from "./run-timer.ts";
 const encoder = new TextEncoder();
 
 /**
- * The client's side of a stream. Writing never throws. Uses an IdentityTransformStream, because the
- * platform ends a JS TransformStream in waitUntil during a write.
+ * The client's side of a stream. Writing never throws. This is an IdentityTransformStream, because
+ * the platform ends a JavaScript TransformStream in waitUntil during a write.
  */
 export class StreamClient {
   readonly readable: ReadableStream<Uint8Array>;
@@ -29,12 +29,14 @@ export class StreamClient {
     });
   }
 
-  /** The time (ms) that a write had waited for the client when last observed. */
+  /** The ms for which a write had waited for the client at the last check. */
   get pendingMs(): number {
     return this.#pendingMs;
   }
 
-  /** Runs at intervals, because reading the time at each write costs more. */
+  /**
+   * Checks the waiting write. Runs at intervals, because reading the time at each write costs more.
+   */
   observe(nowMs: number): void {
     const isSame = this.#begun > this.#finished && this.#finished === this.#observed.finished;
     this.#pendingMs = isSame ? this.#pendingMs + nowMs - this.#observed.atMs : 0;
@@ -42,8 +44,8 @@ export class StreamClient {
   }
 
   /**
-   * Resolves when the client has received the text or disconnected. Not an async function: each
-   * await adds a microtask per chunk.
+   * Resolves when the client has received the text or disconnected. This isn't an async function,
+   * because each await adds a microtask per chunk.
    */
   write(written: Written): Promise<void> {
     if (this.#gone || written.length === 0) return Promise.resolve();
@@ -61,7 +63,7 @@ export class StreamClient {
     this.leave();
   };
 
-  /** Writes the last part and closes the response. Null breaks it off instead. */
+  /** Writes the last part and closes the response. Null breaks the response off. */
   async end(last: Written | null): Promise<void> {
     await this.write(last ?? "");
     if (this.#gone) return;
@@ -98,15 +100,15 @@ type Watched = {
 };
 
 /**
- * Checks at a slow tick for a silent upstream, a stuck client, the keep-alive and the run's end.
- * Stopping cancels the upstream. A late tick shows that the isolate was paused, which doesn't
- * count.
+ * Checks regularly for a silent provider, a stuck client, the keep-alive and the end of the run.
+ * Stopping cancels the provider's stream. If a check is late, the isolate was paused, and that time
+ * doesn't count.
  */
 export class StreamWatch {
   readonly #watched: Watched;
   readonly #tick: ReturnType<typeof setInterval>;
   readonly #tickMs: number;
-  /** A tick counts at most its interval. */
+  /** Time that counts. A check counts at most its interval. */
   #ranMs = 0;
   #countedMs: number;
   #heardMs = 0;

@@ -14,7 +14,7 @@ import { isObject } from "../core/json-value.ts";
 const TAGS_HEADER = "x-tags";
 const GATEWAY_TAGS = "providerOptions.gateway.tags";
 const PRINTABLE = /^[\u0020-\u007e]*$/;
-/** Anthropic's clients send an end user in this field of `metadata`. It is never a tag. */
+/** The field of `metadata` in which Anthropic's clients send an end user. It is never a tag. */
 const USER_ID = "user_id";
 
 type RequestTags = { readonly tags: Tags | null; readonly dropped: readonly string[] };
@@ -23,8 +23,8 @@ type TaggedBody = { readonly metadata?: unknown; readonly providerOptions?: unkn
 
 /**
  * Returns a request's tags from the header `x-tags`, `providerOptions.gateway.tags` and `metadata`.
- * OpenAI's `metadata` has wider limits, so its invalid pairs are dropped. Other invalid tags, and
- * two values of one key, return 400.
+ * Drops invalid pairs of OpenAI's `metadata`, whose limits are wider. Returns 400 for other invalid
+ * tags, and for two values of one key.
  */
 export function requestTags(body: TaggedBody, header: string | undefined): Result<RequestTags> {
   const given = header === undefined ? success([]) : headerPairs(header);
@@ -71,7 +71,7 @@ function conflict(tags: ReadonlyMap<string, string>, key: string, value: string)
 }
 
 function headerPairs(header: string): Result<readonly Pair[]> {
-  // Other characters depend on the encoding that each side assumes.
+  // Both sides could read other characters in different encodings.
   if (!PRINTABLE.test(header)) return invalid(`${TAGS_HEADER} must be plain ASCII.`, TAGS_HEADER);
   if (header.trim() === "") return success([]);
   return success(header.split(",").map((text) => pairOf(text.trim(), TAGS_HEADER)));

@@ -9,7 +9,7 @@ import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { EmbeddingsBody } from "../core/embeddings.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
-/** scripts/site/tokens.ts writes this table among the static assets. */
+/** The address of the table that scripts/site/tokens.ts writes to the static assets. */
 const URL_OF_TABLE = "https://assets.invalid/tokens/cl100k_base.bin";
 
 class KeptTable {
@@ -33,8 +33,8 @@ async function tableFrom(assets: Fetcher): Promise<TokenTable> {
 }
 
 /**
- * Converts token IDs of an embeddings request to texts if a route accepts no IDs. Returns null if
- * nothing changes, and 503 if the table can't be read.
+ * Converts the token IDs of an embeddings request to texts if a route accepts no IDs. Returns null
+ * if nothing changes. Returns 503 if the table can't be read.
  */
 export async function withTexts(
   c: Context<AppEnv>,
@@ -70,14 +70,14 @@ export async function withTexts(
   });
 }
 
-/** Four times the bytes of 300,000 tokens, OpenAI's limit. */
+/** Maximum bytes: four times those of 300,000 tokens, OpenAI's limit. */
 const TEXT_BYTES_MAX = 8 * 1024 * 1024;
 
 type Input = EmbeddingsBody["input"];
 
 /**
- * The texts of token IDs in cl100k_base. The file of scripts/site/tokens.ts has each ID's length in
- * one byte, then its bytes.
+ * The texts of token IDs in cl100k_base. For each ID, the file has the length in one byte, then the
+ * bytes.
  */
 class TokenTable {
   readonly #bytes: Uint8Array;
@@ -105,7 +105,9 @@ function isOfTokens(input: Input): input is number[] | number[][] {
   return typeof input !== "string" && typeof input[0] !== "string";
 }
 
-/** Returns the texts, or 400 for an unknown ID, with its position, or for too long a text. */
+/**
+ * Returns the texts. Returns 400 for an unknown ID, with its position, or if the text is too long.
+ */
 function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
   const isOne = typeof input[0] === "number";
   const lists = (isOne ? [input] : input) as number[][];

@@ -5,8 +5,8 @@ import type { PromptSize } from "../core/prompt-size.ts";
 type Counted = { readonly usage: Usage; readonly estimated: boolean };
 
 /**
- * Returns the provider's counts, at most the held ones. A priced unit or input without a count is
- * billed as held, so that nothing is free.
+ * Returns the provider's counts, at most those of the hold. A priced unit or input without a count
+ * is billed as held, so that nothing is free.
  */
 export function withinHold(
   { usage, estimated }: Counted,

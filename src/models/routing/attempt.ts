@@ -31,27 +31,27 @@ export type AttemptRequest = CoreRequest & {
 };
 
 export type AttemptOptions = {
-  /** Fires when the run ends. No attempt starts after it, and streams end with it. */
+  /** Fires when the run ends. No attempt starts after that, and streams end. */
   readonly signal: StopSignal;
   /**
-   * Maximum time until the response headers, or the whole body of a JSON response. Excludes
-   * downloads for the client.
+   * Maximum ms until the response headers, or until the end of a JSON response. Excludes downloads
+   * for the client.
    */
   readonly headersMs: number;
-  /** Maximum time from the headers to a stream's first event. */
+  /** Maximum ms from the headers to a stream's first event. */
   readonly firstMs: number;
   /**
-   * Time without an event after which a stream is passed on, so that its client gets headers and
+   * Ms without an event after which a stream is passed on, so that its client gets headers and
    * comments.
    */
   readonly quietMs?: number;
   readonly after?: After;
-  /** Skipped if the attempt was already abandoned. */
+  /** Not called if the attempt has already been given up. */
   readonly onDispatch?: () => void;
   readonly onDropped?: (fields: readonly string[]) => void;
 };
 
-/** Tries one route. Returns a response, whose stream has its first events, or a failure. */
+/** Tries one route. Returns a response (a stream with its first events) or a failure. */
 export async function attempt(
   candidate: Candidate,
   request: AttemptRequest,
@@ -101,7 +101,9 @@ function callOf(
   return { ...request, ...reported, upstreamId, cap, native };
 }
 
-/** The listener keeps only the controller in memory. */
+/**
+ * Returns a controller that the run's end aborts. The listener holds only the controller in memory.
+ */
 function endingWith(runEnd: StopSignal): AbortController {
   const controller = new AbortController();
   const end = (): void => {
@@ -139,7 +141,7 @@ function unbroken(batch: readonly StreamEvent[]): readonly StreamEvent[] | null 
 
 const BROKEN: readonly StreamEvent[] = [];
 
-/** Reads up to the first batch with more than usage, because an overload can follow usage. */
+/** Reads until the first batch with more than usage, because an overload can follow usage. */
 async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
   const first: StreamEvent[] = [];
   for (;;) {

@@ -1,22 +1,26 @@
-/** The state of a route's circuit breaker. `half_open`: one probe may try. */
+/** The state of a route's circuit breaker. `half_open`: one request can try the route (a probe). */
 export type BreakerState = "closed" | "open" | "half_open";
 
 type Probe = { readonly untilMs: number };
 
-/** The way a request was admitted. `forced`: no other route was left. */
+/** The reason for which a request was let through. `forced`: no other route was left. */
 export type BreakerPass = "free" | "forced" | Probe;
 
-/** Consecutive faults, and consecutive overloads without a wait time, that open the breaker. */
+/**
+ * Number of consecutive faults, and of consecutive overloads without a wait time, that open the
+ * breaker.
+ */
 export const FAULTS_IN_A_ROW = 5;
 export const BUSY_IN_A_ROW = 3;
 /**
- * Faults within the last 15 to 30 seconds that open the breaker if they are half of the requests.
+ * Number of faults within the last 15 to 30 seconds that open the breaker, if at least half of the
+ * requests failed.
  */
 const FAULTS_IN_WINDOW = 5;
 const HALF_WINDOW_MS = 15_000;
 export const OPEN_MS = 15_000;
 export const OPEN_MS_MAX = 300_000;
-/** Maximum duration of an attempt. Older probes will never report. */
+/** Maximum ms of an attempt. An older probe will never report its result. */
 export const PROBE_MS_MAX = 600_000;
 
 type Tally = { half: number; served: number; faults: number };
@@ -35,12 +39,12 @@ export class Breaker {
     return nowMs < this.#openUntilMs ? "open" : "half_open";
   }
 
-  /** The end is in the past while half-open. */
+  /** The end of the open state (Unix ms). While half-open, it is in the past. */
   get openUntilMs(): number | null {
     return this.#openUntilMs;
   }
 
-  /** Returns a pass, or null to reject. The result of a probe must be reported. */
+  /** Returns a pass, or null to reject the request. The result of a probe must be reported. */
   pass(nowMs: number): Exclude<BreakerPass, "forced"> | null {
     if (this.#openUntilMs === null) return "free";
     const isAwaited = this.#probe !== null && nowMs < this.#probe.untilMs;
@@ -49,7 +53,7 @@ export class Breaker {
     return this.#probe;
   }
 
-  /** Requests from before the breaker opened don't count. */
+  /** Records a success. Ignores requests from before the breaker opened. */
   served(pass: BreakerPass, nowMs: number): void {
     if (this.#openUntilMs === null) {
       this.#turn(nowMs);
@@ -99,7 +103,7 @@ export class Breaker {
     empty(this.#before, 0);
   }
 
-  /** Moves the window so that `#now` is the current half, also after the clock went back. */
+  /** Moves the window so that `#now` is its current half, also after the clock moved back. */
   #turn(nowMs: number): void {
     const half = Math.floor(nowMs / HALF_WINDOW_MS);
     if (half === this.#now.half) return;

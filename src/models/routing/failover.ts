@@ -20,12 +20,15 @@ type Turn = { readonly index: number; readonly pauseMs: number };
 type Skipped = { readonly index: number; readonly out: CooldownReason };
 
 /**
- * Orders a request's attempts. Skips routes in cooldown. Retries a route after a reset, a 408, a
- * 5xx or an overload of at most one second.
+ * Chooses the next route of a request. Skips routes in cooldown. Retries a route after a connection
+ * reset, a 408, a 5xx or an overload of at most one second.
  */
 class AskingOrder {
   attempts = 0;
-  /** The last failure to report. Our own faults, such as a bad provider key, don't replace it. */
+  /**
+   * The failure to report. Our own faults, such as a bad provider key, don't replace an earlier
+   * one.
+   */
   failure: ProviderFailure | null = null;
   failed: readonly FailedAttempt[] = NONE;
   readonly #candidates: readonly Candidate[];
@@ -47,7 +50,7 @@ class AskingOrder {
     this.#now = now;
   }
 
-  /** Returns null if no candidate is left. Report the previous result first. */
+  /** Returns the next attempt, or null if there is none. Report the previous result first. */
   next(): Turn | null {
     for (; this.#next < this.#candidates.length; this.#next++) {
       const index = this.#next;
@@ -86,7 +89,7 @@ class AskingOrder {
     this.#health.released(this.#route, this.#pass);
   }
 
-  /** Returns the candidates in cooldown, without the one that was called nevertheless. */
+  /** Returns the candidates in cooldown, except the one that was called nevertheless. */
   skippedBut(called: number): readonly number[] {
     return this.#skipped.map(({ index }) => index).filter((index) => index !== called);
   }
@@ -112,9 +115,9 @@ class AskingOrder {
   }
 
   /**
-   * Returns a route to try although none is available: the one whose breaker closes first, because
-   * a breaker is only our guess. If there are several, a wait that the provider requested is
-   * respected, so that one customer can't block the model for all.
+   * Returns a route if none is available: the one whose breaker closes first, because a breaker is
+   * only our guess. If there are several routes, a wait that the provider requested is respected,
+   * so that one customer can't block the model for all.
    */
   #lastResort(): Turn | null {
     const usable = this.#skipped.filter(({ out }) => out.why !== "disabled");
@@ -133,7 +136,7 @@ class AskingOrder {
     if (last.kind === "overloaded" && waitMs <= SHORT_WAIT_MS) {
       return this.#take(this.#index, "forced", waitMs);
     }
-    // The failure may have opened the breaker. Then the route isn't retried.
+    // If the failure has opened the breaker, the route isn't retried.
     if (last.again !== true) return null;
     if (this.#health.pass(this.#route, this.#now()) !== "free") return null;
     return this.#take(this.#index, "free", 100 + Math.random() * 200);
@@ -153,7 +156,7 @@ class AskingOrder {
   }
 }
 
-/** `unavailable` means a fault between us and a provider. */
+/** Returns the reason in the log. `unavailable` is a fault between us and a provider. */
 export function failureReason({ kind, reason }: ProviderFailure): string {
   if (kind === "disabled") return "unavailable";
   return kind === "overloaded" ? kind : reason;
@@ -166,7 +169,7 @@ export type FailoverResult = {
   /** Indexes of candidates that weren't called because of a cooldown. */
   readonly skipped: readonly number[];
   readonly dropped: readonly string[];
-  /** A stream begins with the events that the attempt has already read. */
+  /** The response. A stream begins with the events that were already read. */
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
 
@@ -178,14 +181,15 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
   readonly now: () => number;
   /** Called with the route that received the request, and with null before each attempt. */
   readonly onAsked?: (route: ActiveRoute | null) => void;
-  /** Includes an attempt that the run's end interrupted. */
+  /** Called for each failed attempt, also if the run's end interrupted it. */
   readonly onFailed?: (route: ActiveRoute, failure: ProviderFailure) => void;
   /**
-   * Called for attempts that the request made fail. Their usage is charged if no route succeeds.
+   * Called for attempts that failed because of the request. Their usage is charged if no route
+   * succeeds.
    */
   readonly onSpent?: (route: ActiveRoute, spent: FailedUsage) => void;
   readonly refusesDrops?: boolean;
-  /** Returns false once no client waits. Then the current attempt is the last. */
+  /** Returns false once no client waits. The current attempt is then the last one. */
   readonly mayRetry?: () => boolean;
   readonly pauseMs?: (ms: number) => number;
 };
@@ -194,8 +198,8 @@ const WAIT_SECONDS_MAX = 59;
 
 /**
  * Calls the candidates in order until one responds, at most three times per model. After an error
- * caused by the request, tries only other models. If none is left, returns `upstream_overloaded`
- * with the minimum wait after an overload, else `upstream_error`.
+ * that the request caused, tries only other models. If none is left, returns `upstream_overloaded`
+ * with the shortest wait after an overload, else `upstream_error`.
  */
 export async function failover(
   candidates: readonly Candidate[],
@@ -253,7 +257,10 @@ function noteFailure(
   else order.noteFailed(failure);
 }
 
-/** An exception is our bug and doesn't count against the route, but its probe must report. */
+/**
+ * Runs an attempt. An exception is our bug and doesn't count against the route, but its probe must
+ * report a result.
+ */
 async function attempted(
   order: AskingOrder,
   ask: () => Promise<ProviderResult>,
@@ -296,7 +303,8 @@ function overloadedFor(waitMs: number): Failure {
 }
 
 /**
- * Returns the failure for the client, with the provider's cleaned message if the client can fix it.
+ * Returns the failure for the client. If the client can correct the request, it includes the
+ * provider's message, cleaned.
  */
 export function failureOf(failure: ProviderFailure): Failure {
   if (failure.kind === "overloaded") return overloadedFor(failure.retryAfterMs ?? 0);

@@ -4,8 +4,8 @@ import type { ProviderFailure } from "../core/provider.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
 /**
- * The reason for a cooldown: the provider rejects our key or model name (`disabled`), it requested
- * a wait (`overloaded`), or the breaker is open or probing (`open`).
+ * The reason for a cooldown. `disabled`: the provider rejects our key or model name. `overloaded`:
+ * the provider requested a wait. `open`: the breaker is open, or a probe is running.
  */
 export type CooldownReason = {
   readonly why: "disabled" | "overloaded" | "open";
@@ -40,7 +40,9 @@ const WAIT_MS_MAX = 60_000;
 const DISABLED_MS = 60_000;
 const DISABLED_MS_MAX = 600_000;
 
-/** This isolate's routes in cooldown. Not shared, because losing an entry is harmless. */
+/**
+ * This isolate's routes in cooldown. They aren't shared, because nothing breaks if they are lost.
+ */
 export class RouteHealth {
   readonly #entries = new Map<string, Entry>();
 
@@ -64,8 +66,8 @@ export class RouteHealth {
   }
 
   /**
-   * Failures caused by the request or our key don't count against the route, nor do overloads with
-   * a wait time.
+   * Records a failure. Not counted against the route: failures caused by the request or our key,
+   * and overloads with a wait time.
    */
   failed(route: string, pass: BreakerPass, failure: ProviderFailure, nowMs: number): void {
     if (failure.fault === "request") return this.released(route, pass);
@@ -89,8 +91,7 @@ export class RouteHealth {
   }
 
   /**
-   * Returns every route that isn't freely available, including a disabled route without a later
-   * success.
+   * Returns all routes that aren't freely available, also disabled ones without a later success.
    */
   standings(nowMs: number): readonly RouteStatus[] {
     return [...this.#entries].flatMap(([route, entry]) => statusOf(route, entry, nowMs) ?? []);
@@ -116,7 +117,10 @@ function statusOf(route: string, entry: Entry, nowMs: number): RouteStatus | nul
   return { route, state, untilMs: breaker.openUntilMs ?? nowMs };
 }
 
-/** The time doubles with each failure. Requests sent before don't count again. */
+/**
+ * Disables a route for a time that doubles with each failure. Ignores requests that were sent
+ * before.
+ */
 function disable(entry: Entry, nowMs: number): void {
   if (entry.disabledUntilMs > nowMs) return;
   entry.disabledUntilMs = nowMs + Math.min(DISABLED_MS * 2 ** entry.disabledTimes, DISABLED_MS_MAX);

@@ -1,6 +1,6 @@
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
-/** A route's speed: medians of recent requests; null until there are enough. */
+/** A route's speed, as medians of recent requests. Null until there are enough requests. */
 export type RouteSpeed = {
   /** Time from the call to the first byte, in ms. */
   readonly latencyMs: number | null;
@@ -18,7 +18,7 @@ type Samples = { readonly latencies: number[]; readonly speeds: number[] };
 export class RouteTimes {
   readonly #routes = new Map<string, Samples>();
 
-  /** Skips the throughput of short outputs. */
+  /** Records a request. Ignores the throughput of short outputs. */
   note(
     route: string,
     served: { readonly latencyMs: number; readonly streamMs: number; readonly output: number },

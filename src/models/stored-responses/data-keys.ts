@@ -6,13 +6,13 @@ const KEY_BYTES = 32;
 
 type DataKey = { readonly key: CryptoKey; readonly sealed: string };
 
-/** Creates a key, sealed under the first of KEY_SECRETS. */
+/** Creates a key, encrypted with the first of KEY_SECRETS. */
 export async function makeDataKey(owner: string, by: SealingSecret): Promise<DataKey> {
   const raw = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
   return { key: await imported(raw), sealed: await seal(raw.toBase64(), sealedFor(owner), by) };
 }
 
-/** Decrypts a key. Returns null if none of KEY_SECRETS opens it. */
+/** Decrypts a key. Returns null if none of KEY_SECRETS can. */
 export async function openDataKey(
   sealed: string,
   owner: string,
@@ -22,7 +22,7 @@ export async function openDataKey(
   return raw === null ? null : imported(Uint8Array.fromBase64(raw));
 }
 
-/** Returns the key sealed under the first of KEY_SECRETS, or null if none opens it. */
+/** Returns the key encrypted with the first of KEY_SECRETS. Returns null if none can decrypt it. */
 export function resealedDataKey(
   sealed: string,
   owner: string,

@@ -5,13 +5,13 @@ import type { Link } from "../../shared/contracts/stored-responses.ts";
 /** An item of a conversation (openai npm, ResponseInputItem, ResponseOutputItem). */
 export type Item = Readonly<Record<string, unknown>>;
 
-/** A response as the client received it, plus hidden reasoning. */
+/** A response as the client received it, and hidden reasoning. */
 export type StoredResponse = {
   readonly response: Item & { readonly output: readonly Item[] };
   readonly hidden: boolean;
 };
 
-/** Parses additions that were validated on arrival. */
+/** Parses items. They were validated when they arrived. */
 export function itemsIn(input: Uint8Array): readonly Item[] {
   return storedJson<Item[]>(textOf(input));
 }
@@ -20,12 +20,12 @@ export function responseIn(response: Uint8Array): StoredResponse {
   return storedJson<StoredResponse>(textOf(response));
 }
 
-/** Returns a turn's items: the request's, then the output. */
+/** Returns a turn's items: those of the request, then the output. */
 export function itemsOfLink({ input, response }: Link): readonly Item[] {
   return [...itemsIn(input), ...responseIn(response).response.output];
 }
 
-/** Returns the response for a read. `isWhole` includes hidden reasoning. */
+/** Returns the response to show. `isWhole` includes hidden reasoning. */
 export function responseView({ response, hidden }: StoredResponse, isWhole: boolean): Item {
   if (!hidden || isWhole) return response;
   return { ...response, output: response.output.map(withoutThoughts) };
@@ -48,7 +48,7 @@ function withoutThoughts(item: Item): Item {
   return item["type"] === "reasoning" ? { ...item, encrypted_content: null } : item;
 }
 
-/** Readers expect parts instead of a plain text. */
+/** Returns an item with a list of parts, which readers expect instead of plain text. */
 function shownItem(item: Item, id: string): Item & { readonly id: string } {
   const { type = "message", role, content } = item;
   const whole = { status: "completed", ...item, type, id };

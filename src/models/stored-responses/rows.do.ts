@@ -2,7 +2,7 @@ import type { Tables } from "../../shared/tables.do.ts";
 import type { ResponseToStore, VisibilityFilter } from "../../shared/contracts/stored-responses.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
-/** An organization's stored responses. Only ownership and times are unencrypted. */
+/** An organization's stored responses. Everything is encrypted except owners and times. */
 export const STORED_TABLES: Tables = {
   name: "kept responses",
   steps: [
@@ -55,7 +55,7 @@ export type PartKind = "input" | "response";
 const PART_BYTES = 1_000_000;
 const COLUMNS = "id, previous, expires_at AS expiresAt, data_key AS dataKey, bytes";
 
-/** Returns the response, or null if it isn't active or its caller may not see it. */
+/** Returns the response, or null if it has expired or was deleted, or the caller can't see it. */
 export function selectResponse(
   sql: SqlStorage,
   id: string,
@@ -148,7 +148,7 @@ export function deleteResponse(sql: SqlStorage, id: string): void {
   sql.exec("DELETE FROM answers WHERE id = ?", id);
 }
 
-/** Deletes a response's content. Its ID stays known until `untilMs`. Requires a transaction. */
+/** Deletes a response's content. Its ID is known until `untilMs`. Requires a transaction. */
 export function clearResponse(sql: SqlStorage, id: string, untilMs: number): void {
   sql.exec("DELETE FROM parts WHERE id = ?", id);
   sql.exec(
@@ -196,8 +196,8 @@ export function selectFewestHours(sql: SqlStorage, sinceMs: number): number | nu
 }
 
 /**
- * Stores the setting and shortens each response's expiry. Earlier settings count for requests since
- * `lateMs`. Requires a transaction.
+ * Stores the setting and shortens the lifetime of stored responses. Earlier settings count for
+ * requests since `lateMs`. Requires a transaction.
  */
 export function storeSetting(
   sql: SqlStorage,

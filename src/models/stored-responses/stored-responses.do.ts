@@ -49,12 +49,12 @@ import {
 } from "./rows.do.ts";
 import type { StoredAmounts, ResponseRow, PartKind } from "./rows.do.ts";
 
-/** Maximum wait for a write in progress, shorter than the caller's timeout. */
+/** Maximum ms to wait for a write in progress, less than the caller's timeout. */
 const ARRIVAL_MS = 1200;
-/** Maximum delay of a response after its request's deadline. */
+/** Maximum ms by which a response can arrive after its request's deadline. */
 const LATE_MS = 60_000;
 const FORGOTTEN_MAX = 200;
-/** The interval of key checks while anything is stored, because KEY_SECRETS may change. */
+/** Ms between two checks of the keys while anything is stored, because KEY_SECRETS can change. */
 const LOOK_MS = HOUR_MS;
 const ANYBODY: VisibilityFilter = { memberId: null, keyId: null, sessionId: null };
 
@@ -63,8 +63,8 @@ type Text = { readonly row: ResponseRow; readonly kind: PartKind; readonly name:
 type Waiting = { readonly ids: Set<string>; readonly resolve: () => void };
 
 /**
- * An organization's stored responses, only in its home region. Texts are encrypted with a key
- * sealed under KEY_SECRETS. An alarm deletes expired ones.
+ * An organization's stored responses, only in its home region. Texts are encrypted with a key that
+ * is encrypted with KEY_SECRETS. An alarm deletes expired ones.
  */
 export class KeptResponses extends DurableObject<Env> implements StoredResponsesCalls {
   readonly #waiting = new Set<Waiting>();
@@ -228,15 +228,15 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     }
   }
 
-  /** Uses the setting at the request, or a shorter one since. */
+  /** Returns the expiry by the setting at the time of the request, or by a shorter one since. */
   #endOf({ createdAt, hours }: ResponseToStore): number {
     const fewest = selectFewestHours(this.#sql, createdAt) ?? hours;
     return createdAt + Math.min(hours, fewest) * HOUR_MS;
   }
 
   /**
-   * Returns the conversation up to the response, oldest first, or null if a turn is gone. Access to
-   * the last includes the rest.
+   * Returns the conversation up to the response, oldest first, or null if a turn was deleted.
+   * Access to the last turn includes the others.
    */
   #linksTo(id: string, seen: Parameters<typeof selectResponse>[2]): readonly ResponseRow[] | null {
     const links: ResponseRow[] = [];
@@ -257,7 +257,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return ids.flatMap((id) => selectResponse(this.#sql, id, seen) ?? []);
   }
 
-  /** Reads all texts synchronously, before any await. Returns null if they exceed a body's limit. */
+  /** Reads all texts before any await. Returns null if they exceed the limit of a body. */
   #sealedOf(requested: readonly Text[]): ReadonlyMap<string, Uint8Array> | null {
     const texts = new Map<string, Uint8Array>();
     let bytes = 0;
@@ -298,7 +298,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return this.#current;
   }
 
-  /** Returns a new key if the newest can't be decrypted. */
+  /** Returns the newest key. Creates one if it can't be decrypted. */
   async #findCurrent(): Promise<Current> {
     const newest = selectDataKeys(this.#sql).at(-1);
     const known = newest === undefined ? null : await this.#keyOf(newest.number);
@@ -317,7 +317,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return parsed.ok ? parsed.config.keySecrets : [];
   }
 
-  /** Reseals keys after a change of KEY_SECRETS. */
+  /** Encrypts the keys again after KEY_SECRETS changed. */
   async #lookAfterKeys(): Promise<void> {
     deleteUnusedKeys(this.#sql);
     this.#current = null;

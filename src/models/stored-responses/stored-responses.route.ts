@@ -17,7 +17,6 @@ import type {
 const ENCRYPTED = "reasoning.encrypted_content";
 const NOT_STREAMED = "Stored responses can't be streamed. Omit 'stream'.";
 
-/** Handles GET /v1/responses/{id}?include[]. */
 export async function readResponseRoute(c: AppContext): Promise<Answer> {
   const { searchParams } = new URL(c.req.url);
   if (searchParams.get("stream") === "true") return invalid(NOT_STREAMED, "stream");
@@ -34,7 +33,7 @@ export async function readResponseRoute(c: AppContext): Promise<Answer> {
   return success(responseView(responseIn(text), included));
 }
 
-/** Handles DELETE /v1/responses/{id}: deletes a stored response and the conversation after it. */
+/** Handles DELETE /v1/responses/{id}. Deletes a stored response and the conversation after it. */
 export async function deleteResponseRoute(c: AppContext): Promise<Answer> {
   const id = idOf(c);
   const gone = await askKept(c, (kept, seenBy) => kept.forget(id, seenBy));
@@ -48,10 +47,7 @@ export const inputItemsQuery = z.object({
   after: z.optional(z.string("must be given once")),
 });
 
-/**
- * Handles GET /v1/responses/{id}/input_items?limit&order&after: returns the whole input, newest
- * first.
- */
+/** Handles GET /v1/responses/{id}/input_items. Returns the whole input, newest first. */
 export async function listInputItemsRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(inputItemsQuery, c.req.url);
   if (!page.ok) return page;
@@ -91,7 +87,7 @@ function idOf(c: AppContext): string {
   return c.req.param("id") ?? "";
 }
 
-/** Unknown, expired and others' responses get the same 404. */
+/** Returns the 404. It is the same for unknown and expired responses and those of others. */
 function missing(id: string): Refusal {
   const message = `Response with id '${id.slice(0, 64)}' not found.`;
   return refuse({ kind: "not_found", message });

@@ -23,8 +23,8 @@ import type {
 } from "../../core/provider.ts";
 
 /**
- * Converts a chat completion to OpenAI's schema. Returns null if invalid, and a failure if a choice
- * is incomplete.
+ * Converts a chat completion to OpenAI's schema. Returns null if it is invalid, or a failure if a
+ * choice is incomplete.
  */
 export function chatAnswer(
   raw: JsonObject & KnownFields<"choices">,
@@ -88,7 +88,7 @@ function chatChoice(
   return { index: indexOf(raw, position), message, logprobs: logprobsOf(raw), finish_reason };
 }
 
-/** Returns the index of a choice or vector. Hosts that omit it send them in order. */
+/** Returns the index of a choice or vector. Hosts that omit the index send them in order. */
 export function indexOf({ index }: KnownFields<"index">, position: number): number {
   return typeof index === "number" && Number.isSafeInteger(index) ? index : position;
 }

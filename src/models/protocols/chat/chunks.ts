@@ -44,18 +44,18 @@ type Report = {
 };
 
 /**
- * Converts one stream's payloads to OpenAI's order: the role once per choice, ID, type and name
- * once per call, a separate finish chunk, and usage.
+ * Converts a stream's payloads to OpenAI's order: the role once per choice, ID, type and name once
+ * per call, a separate finish chunk, and usage.
  */
 export class ChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
   /**
-   * The failure of a choice that couldn't finish. It waits, because usage may come with the next
-   * payload.
+   * The failure of a choice that couldn't finish. It is reported later, because the next payload
+   * can have usage.
    */
   #broken: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
-  /** The last usage report, and the last in a chunk without choices. */
+  /** The last usage, and the last usage in a chunk without choices. */
   #report: Report | null = null;
   #reportAlone: Report | null = null;
   #isReportStale = false;
@@ -64,7 +64,7 @@ export class ChunkReader extends FrameReader {
   readonly #shape: UsageShape;
   readonly #asked: number;
 
-  /** `secret`: our key, which errors may quote. */
+  /** `secret` is our key, which errors can repeat. */
   constructor(secret?: string, shape: UsageShape = {}, requested = 1) {
     super();
     this.#secret = secret;
@@ -110,7 +110,7 @@ export class ChunkReader extends FrameReader {
     return events;
   }
 
-  /** Usage is partial until all requested choices have finished. */
+  /** Returns the usage event. It is partial until all requested choices have finished. */
   #reported(reported: Usage, isAlone: boolean): StreamEvent {
     const finished = this.#finished;
     const usage = isAlone ? this.#added(reported, finished) : reported;
@@ -120,7 +120,7 @@ export class ChunkReader extends FrameReader {
     return { kind: "usage", usage, ...(!this.isFinished && { partial: true }) };
   }
 
-  /** Adds up the usage of servers such as llama.cpp, which report each choice separately. */
+  /** Adds up usage, because servers such as llama.cpp report it for each choice. */
   #added(usage: Usage, finished: number): Usage {
     const before = this.#reportAlone;
     if (before === null || before.finished === 0 || before.finished === finished) return usage;
@@ -136,7 +136,10 @@ export class ChunkReader extends FrameReader {
     return this.#broken === null ? this.#closed() : failureEvents(this.#broken);
   }
 
-  /** Some servers never send `[DONE]`. Usage after a finished choice ends their streams. */
+  /**
+   * Ends a stream without `[DONE]`, which some servers never send. It is complete if it has usage
+   * after a finished choice.
+   */
   protected override atEnd(): StreamEvent[] {
     if (this.#broken !== null) return failureEvents(this.#broken);
     return this.#report !== null && this.#finished > 0 ? this.#closed() : [];
@@ -229,7 +232,7 @@ function toolDelta(raw: Called, choice: ChoiceState, position: number): DeltaCal
   const known = choice.current.get(theirs);
   const tool = known === undefined ? undefined : choice.tools[known];
   if (known === undefined || tool === undefined) return startCall(raw, choice, theirs);
-  // Some hosts give every call the same index. Another ID, or a name without ID and index, means
+  // Some hosts give every call the same index. Another ID, or a name without ID and index, starts
   // another call.
   const isUnnamed = id === null || id === "";
   const isNumbered = Number.isSafeInteger(raw.index);

@@ -16,7 +16,7 @@ export const DRAWING: PlainCall<"image"> = {
     new PictureReader((raw) => (hasError(raw) ? streamFailure(raw, secret) : factsOf(raw))),
 };
 
-/** POST /images/generations of xAI, whose sizes are ratios. */
+/** POST /images/generations of xAI, whose sizes are aspect ratios. */
 export const XAI_DRAWING: PlainCall<"image"> = {
   ...DRAWING,
   request: ({ body, upstreamId }) => {

@@ -4,7 +4,7 @@ import { moderatedInputs } from "../../core/moderation.ts";
 import type { ModerationBody } from "../../core/moderation.ts";
 import type { PlainCall } from "./profile.ts";
 
-/** POST /moderations of OpenAI, and of Mistral, whose results lack `flagged`. */
+/** POST /moderations of OpenAI and Mistral. Mistral's results have no `flagged`. */
 export const MODERATIONS: PlainCall<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: plainInput(input) }),
@@ -20,7 +20,7 @@ export const MODERATIONS: PlainCall<"moderation"> = {
   },
 };
 
-/** Joins the texts of an input, because Mistral accepts no parts. */
+/** Joins the texts of an input, because Mistral accepts no list of parts. */
 function plainInput(input: ModerationBody["input"]): ModerationBody["input"] {
   const texts = [input].flat().flatMap((one) => {
     return typeof one !== "string" && one.type === "text" ? [one.text] : [];

@@ -10,8 +10,8 @@ import type { Tool, Tools } from "../../core/tools.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
- * Reduces messages and tools to universal features: text instead of parts and refusals, and only
- * functions. Fails for legacy functions and custom tools.
+ * Reduces messages and tools to the features that all hosts have: text instead of parts and
+ * refusals, and only functions as tools. Fails for legacy functions and custom tools.
  */
 export function plainBody(
   body: ChatBody,
@@ -133,7 +133,9 @@ class PlainTurns {
   }
 }
 
-/** Returns the `reasoning_details` that OpenRouter created. Our own adapters' have other types. */
+/**
+ * Returns the `reasoning_details` that OpenRouter created. Those of our adapters have other types.
+ */
 export function hostDetails(details: Assistant["reasoning_details"]): readonly JsonObject[] {
   return (details ?? []).filter(({ type }) => type.startsWith("reasoning."));
 }

@@ -5,40 +5,44 @@ import type { OutgoingForm } from "../../core/outgoing-body.ts";
 import type { CallOf, JsonObject, ProviderResponse, StreamEvent } from "../../core/provider.ts";
 import type { IdShape } from "../../core/tool-call-id.ts";
 
-/** Differences between OpenAI-compatible hosts, as data. */
+/** The differences between an OpenAI-compatible host and OpenAI. */
 export type Profile = {
   /**
-   * Fields forwarded unchanged. Others are dropped. Without any, the kind of request isn't
-   * supported.
+   * Fields that are forwarded unchanged. Others are dropped. If the set is empty, the host doesn't
+   * support this kind of request.
    */
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
   readonly renamed?: Readonly<Record<string, string>>;
-  /** For each field, the first rule that names it applies. */
+  /** For each field, the first rule with its name applies. */
   readonly rules?: readonly Rule[];
-  /** Fields sent if the client omits them. */
+  /** Fields to send if the client omits them. */
   readonly implied?: readonly Implied[];
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
   readonly capField: "max_completion_tokens" | "max_tokens";
-  /** Fields that request usage in streams. Null if usage comes anyway and the field is rejected. */
+  /**
+   * Fields that request usage in streams. Null if the host always sends usage and rejects the
+   * field.
+   */
   readonly streamOptions: Readonly<Record<string, boolean>> | null;
-  /** Whether `developer` messages are supported. Otherwise they are sent as `system`. */
+  /** Whether the host accepts `developer` messages. Otherwise they are sent as `system`. */
   readonly developerRole: boolean;
   readonly plain?: PlainStyle;
   /**
-   * Fields of earlier turns sent back in addition to OpenAI's. With `plain`, `PlainStyle` decides.
+   * Fields of earlier turns that are sent back, besides OpenAI's. With `plain`, `PlainStyle`
+   * decides instead.
    */
   readonly returned?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
   readonly oneChoice?: boolean;
-  /** Maximum texts in one embeddings request. Set only if embeddings accept only texts. */
+  /** Maximum texts of an embeddings request. Set only if the host accepts only texts. */
   readonly textsMax?: number;
   readonly takesTokens?: boolean;
   readonly summarizesThoughts?: boolean;
-  /** The header with the key. Default: a bearer token. */
+  /** The header with the key. If absent, the key is a bearer token. */
   readonly keyHeader?: "api-key";
-  /** The header with the cache key. Default: the body's `prompt_cache_key`. */
+  /** The header with the cache key. If absent, `prompt_cache_key` in the body has it. */
   readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";
   readonly usage?: UsageShape;
   readonly chatPath: string;
@@ -58,13 +62,13 @@ export type PlainCall<K extends InputKind> = {
 
 export type Rule = {
   readonly fields: readonly string[];
-  /** Upstream names of the models that the rule applies to. Absent: all. */
+  /** The upstream names of models to which the rule applies. If absent, it applies to all. */
   readonly models?: RegExp;
   /** The rule doesn't apply if this field has this value. */
   readonly unless?: readonly [field: string, value: string];
   /**
-   * Replacements by the field's value: another value, other fields, or nothing (null). Absent: the
-   * field is dropped.
+   * Replaces a value of the field by another value, by other fields or by nothing (null). If
+   * absent, the field is dropped.
    */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
@@ -83,23 +87,26 @@ export type ReturnedField =
   | "reasoning_details"
   | "extra_content";
 
-/** The form of messages and tools for hosts that reject unknown fields. */
+/** The format of messages and tools for hosts that reject unknown fields. */
 export type PlainStyle = {
   readonly names?: boolean;
   readonly marks?: boolean;
-  /** The form in which earlier reasoning is sent back. Absent: it isn't sent. */
+  /** The field in which earlier reasoning is sent back. If absent, it isn't sent. */
   readonly reasoning?: {
     readonly as: "reasoning_content" | "reasoning" | "thinking";
     readonly models?: RegExp;
     readonly always?: boolean;
-    /** Whether existing `reasoning_details` are sent back instead. */
+    /** Whether existing `reasoning_details` are sent instead. */
     readonly details?: boolean;
   };
-  /** The only accepted form of tool call IDs. Others are mapped, also in results. */
+  /**
+   * The only format of tool call IDs that the host accepts. Other IDs are replaced, also in
+   * results.
+   */
   readonly toolIds?: IdShape;
   /**
-   * The assistant's text between a tool result and a user message, for hosts that validate turns.
-   * Empty turns are dropped.
+   * Text of the assistant between a tool result and a user message, for hosts that require
+   * alternating turns. Empty turns are dropped.
    */
   readonly bridge?: string;
 };

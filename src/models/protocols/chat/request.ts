@@ -18,7 +18,7 @@ import type { AssistantCall } from "../../core/conversation.ts";
 /** The body, or a failure if the host doesn't support the call. */
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
-/** Returns a host's chat body by its profile, with our model, cap and stream flags. */
+/** Returns the chat body for a host with this profile, with our model, cap and stream flags. */
 export function chatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
   const { oneChoice, plain, chatFields, chatExtras, implied = [] } = profile;
   if (chatFields.size === 0) return UNSUPPORTED;
@@ -101,7 +101,10 @@ function ruled(field: string, value: unknown, rules: readonly Rule[]): unknown {
   return isNamed ? rule.values[value] : value;
 }
 
-/** Strict hosts return 400 for extra fields of coding agents. */
+/**
+ * Returns a field's value without the extra fields of coding agents, for which strict hosts return
+ * 400.
+ */
 function forwarded(field: string, value: unknown, profile: Profile): unknown {
   if (field === "messages") {
     return (value as ChatBody["messages"]).map((message) => forwardedMessage(message, profile));

@@ -90,7 +90,7 @@ class AudioInJson implements StreamReader {
     return this.#hasAudio ? [...last, event] : failureEvents(NO_AUDIO);
   }
 
-  /** Decodes text up to a multiple of `unit` characters and keeps the rest. */
+  /** Decodes a multiple of `unit` characters and keeps the rest for later. */
   #decoded(text: string, unit: number): StreamEvent[] {
     const whole = text.length - (text.length % unit);
     this.#text = text.slice(whole);

@@ -17,7 +17,7 @@ import { withUsage } from "../../core/failed-usage.ts";
 import { countedUsage, tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/** A tool call, or a piece of one. Without arguments, they are null, sometimes as text. */
+/** A tool call, or a piece of one. Empty arguments are null, sometimes as text. */
 export const call = shape({
   id: textOf,
   function: shape({ name: textOf, arguments: argumentsOf }),
@@ -26,7 +26,7 @@ export const part = shape({ text: textOf, thinking: textOf });
 const message = shape({ tool_plan: textOf, content: list(part), tool_calls: list(call) });
 const answer = shape({ message: optional(message), finish_reason: asIs, usage: asIs });
 
-/** Converts the response of POST /v2/chat. Returns null if invalid. */
+/** Converts the response of POST /v2/chat. Returns null if it is invalid. */
 export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { message: sent, finish_reason: why, usage: reported } = answer(raw);
   if (sent === null) return null;
@@ -56,7 +56,7 @@ const billed = shape({
 });
 
 /**
- * Returns the billed usage. The field `tokens` is larger, because it includes Cohere's own
+ * Returns the billed usage. The field `tokens` has more, because it includes Cohere's own
  * instructions, some of them cached.
  */
 export function usageOf(raw: unknown): Usage | null {
@@ -65,14 +65,16 @@ export function usageOf(raw: unknown): Usage | null {
   return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
 }
 
-/** Returns null if the model gave up (ERROR, TIMEOUT) or reported no reason. */
+/**
+ * Returns the finish reason. Returns null if the model gave up (ERROR, TIMEOUT) or gave no reason.
+ */
 export function finishOf(raw: unknown): FinishReason | null {
   return typeof raw === "string" ? finishMeaning(raw) : null;
 }
 
 /**
- * Returns the failure of a response without a usable finish reason. The request may have caused an
- * ERROR.
+ * Returns the failure of a response without a usable finish reason. If it is ERROR, the request may
+ * have caused it.
  */
 export function gaveUpFailure(raw: unknown): ProviderFailure {
   if (textOf(raw).startsWith("ERROR")) {

@@ -60,7 +60,10 @@ function userMessages(parts: readonly Part[]): JsonObject[] {
   return content.length === 0 ? messages : [...messages, { role: "user", content: alone }];
 }
 
-/** Cohere allows no content next to tool calls, so the text becomes `tool_plan`. */
+/**
+ * Returns an assistant's messages. Text next to tool calls becomes `tool_plan`, because Cohere
+ * allows no content there.
+ */
 function assistantMessages(parts: readonly Part[]): JsonObject[] {
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
   const calls = parts.flatMap((part) =>
@@ -157,8 +160,8 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Returns a request for POST /v2/embed. Clients can set `input_type`, which isn't in OpenAI's
- * format.
+ * Returns a request for POST /v2/embed. Clients can set `input_type`, which OpenAI's format doesn't
+ * have.
  */
 export function embedRequest({ body, upstreamId }: EmbeddingsCall): JsonObject | ProviderFailure {
   const { input_type: purpose = "search_document", dimensions } = body;

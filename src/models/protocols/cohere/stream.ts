@@ -22,9 +22,7 @@ const event = shape({
 });
 type Event = ReturnType<typeof event>;
 
-/**
- * Reads one stream of POST /v2/chat, which ends at `message-end`. Calls come one after the other.
- */
+/** Reads a stream of POST /v2/chat, which ends at `message-end`. Tool calls follow one another. */
 export class CohereStream extends FrameReader {
   readonly #builder = new ChunkBuilder();
 

@@ -8,19 +8,22 @@ import { familyOf, forcingOf } from "./models.ts";
 export type AnswerFormat =
   | { readonly kind: "text" }
   | { readonly kind: "schema"; readonly output: JsonObject }
-  /** A call of a tool whose parameters are the schema. Its input becomes the content. */
+  /**
+   * The model must call a tool whose parameters are the schema. The call's input becomes the
+   * content.
+   */
   | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
   | { readonly kind: "told"; readonly words: string };
 
 const TEXT: AnswerFormat = { kind: "text" };
 
 /**
- * Returns the format of a chat request. Claude 4.5 and 4.6 get a schema; Bedrock rejects it for
- * later ones. Most models and the newest Claude don't support forced tools.
+ * Returns the way to get the requested format. Claude 4.5 and 4.6 get a schema, which Bedrock
+ * rejects for later ones. Most models and the newest Claude can't be forced to call a tool.
  */
 export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   const format = formatOf(body);
-  // A tool that the client names is called despite the requested format.
+  // If the client requires a tool, it is called whatever the format.
   if (format === "text" || isNamed(body.tool_choice)) return TEXT;
   if (format === "json") {
     return { kind: "told", words: "Answer with one JSON object and nothing else." };
@@ -47,7 +50,7 @@ function isNamed(choice: ChatBody["tool_choice"]): boolean {
   return typeof choice === "object" && choice.type === "function";
 }
 
-/** Claude 4.6 is the last model for which Bedrock accepts a schema. */
+/** Reports whether Bedrock accepts a schema. Claude 4.6 is the last model for which it does. */
 function takesSchema(model: string): boolean {
   if (familyOf(model) !== "claude") return false;
   const { jsonSchema, sampling } = claudeRules(model);

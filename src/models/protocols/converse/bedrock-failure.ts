@@ -18,8 +18,8 @@ const STATUS: ReadonlyMap<string, number> = new Map([
 /** Exceptions about our credentials, which AWS returns with 400 or 403. */
 const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
 /**
- * Messages of a 400 about our model name or account. Anchored at the first word, because AWS quotes
- * the client's text.
+ * Messages of a 400 about our model name or account. They must start with these words, because AWS
+ * repeats the client's text.
  */
 const OUR_MODEL = new RegExp(
   `^(?:${[
@@ -35,8 +35,8 @@ const OUR_MODEL = new RegExp(
 
 type Exception = {
   /**
-   * `ThrottlingException`, with a namespace before # or an address after a colon. Streams use lower
-   * camel case.
+   * A name such as `ThrottlingException`, without the namespace before # and the address after a
+   * colon. In streams, it starts with a lowercase letter.
    */
   readonly name: string;
   readonly raw: JsonObject;
@@ -44,7 +44,9 @@ type Exception = {
   readonly headers?: Headers;
 };
 
-/** Returns the failure of a response outside 2xx, which may quote `secrets`. */
+/**
+ * Returns the failure of a response outside 2xx. Its text can contain `secrets`, which are removed.
+ */
 export function bedrockFailure(
   status: number,
   headers: Headers,

@@ -29,7 +29,7 @@ const whole = shape({ message: optional(shape({ content: list(block) })) });
 
 /**
  * Converts a Converse response (Bedrock API reference, Converse: Response Syntax). Returns null if
- * invalid. `answerTool`: the tool whose input is the output.
+ * it is invalid. `answerTool` is the tool whose input is the output.
  */
 export function converseAnswer(
   { output, stopReason, usage: reported }: JsonObject,
@@ -41,7 +41,7 @@ export function converseAnswer(
   const usage = converseUsage(reported);
   const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const parts: OutputPart[] = [
-    // Drops text next to a call of the answer tool, and repeated calls of it.
+    // Drops text next to a call of the answer tool, and further calls of it.
     { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
     ...message.content.flatMap((one) => saidIn(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },
@@ -74,7 +74,10 @@ function saidIn(
   ];
 }
 
-/** Returns the detail that Claude needs to continue a thought, or null if it isn't signed. */
+/**
+ * Returns the data with which Claude can continue a thought, or null if the thought has no
+ * signature.
+ */
 export function claudeDetail(thinking: string, signature: string): JsonObject | null {
   return thoughtDetail({ type: "thinking", data: "", thinking, signature });
 }

@@ -16,19 +16,20 @@ export type InstructedMessages = {
 type MessageRules = {
   readonly family: Family;
   /**
-   * Whether tool calls and results are blocks. Bedrock rejects blocks in a request without tools.
+   * Whether tool calls and results are blocks. Bedrock rejects such blocks if the request has no
+   * tools.
    */
   readonly toolBlocks: boolean;
   readonly thoughts: boolean;
 };
 
 const OPENING = "Hello.";
-/** The text of an empty tool result, because blank texts are a 400. */
+/** The text of an empty tool result, because Bedrock returns 400 for blank texts. */
 const NO_RESULT = "(empty)";
 
 /**
- * Returns Converse's messages. The user comes first, roles alternate, and no text is blank. Without
- * tools in the request, calls and results become text.
+ * Returns Converse's messages. The user comes first, roles alternate, and no text is blank. If the
+ * request has no tools, calls and results become text.
  */
 export function converseMessages(
   { turns }: InlineConversation,
@@ -38,7 +39,7 @@ export function converseMessages(
   const messages: Message[] = [];
   for (const { role, parts } of turns) {
     const content = parts.flatMap((part) => blocksOf(part, rules, ids));
-    // A message can't end in reasoning. The output after it was lost.
+    // A message can't end with reasoning. The output after it was lost.
     while (content.at(-1)?.["reasoningContent"] !== undefined) content.pop();
     if (content.length === 0) continue;
     const last = messages.at(-1);

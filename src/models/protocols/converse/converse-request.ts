@@ -41,8 +41,8 @@ const PLACES: FieldPaths = {
 };
 
 /**
- * Returns the body of a Converse request (Bedrock API reference, Converse). Only the fields named
- * here are sent, never `user`.
+ * Returns the body of a Converse request (Bedrock API reference, Converse). Sends only the fields
+ * in this function, never `user`.
  */
 export async function converseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
@@ -105,7 +105,7 @@ function withInstructions(
   return { messages: [{ role: "user", content: texts }] };
 }
 
-/** Appends our own instructions, so that the text before them stays cached. */
+/** Adds our own instructions at the end, so that the text before them stays cached. */
 function told(conversation: InlineConversation, words: readonly string[]): InlineConversation {
   const parts = words
     .filter((text) => text !== "")
@@ -124,8 +124,8 @@ const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
  * Adds one cache point (Bedrock user guide, prompt caching) if the client wants caching. For
- * Claude, it follows the user's last message, so that the next turn finds all before it. For Nova,
- * it follows the instructions.
+ * Claude, it is after the user's last message, so that the next turn finds everything before it.
+ * For Nova, it is after the instructions.
  */
 function withCachePoint(requested: InstructedMessages, family: Family): InstructedMessages {
   if (family === "nova" && requested.system !== undefined) {

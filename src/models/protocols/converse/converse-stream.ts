@@ -29,16 +29,16 @@ type Event = Omit<ReturnType<typeof event>, "__type">;
 
 type Block = {
   /**
-   * The index of a tool call; "answer" for the answer tool, "spare" for its repeated call; null for
-   * other blocks.
+   * The index of a tool call, "answer" for the answer tool, "spare" for a further call of it, or
+   * null for other blocks.
    */
   readonly tool: number | "answer" | "spare" | null;
   thought: string;
 };
 
 /**
- * Converts the frames of one ConverseStream to events (Bedrock API reference, ConverseStream:
- * Response Syntax). The finish chunk waits for the usage in `metadata`, which may precede
+ * Converts the frames of a ConverseStream to events (Bedrock API reference, ConverseStream:
+ * Response Syntax). The finish chunk waits for the usage in `metadata`, which can come before
  * `messageStop`.
  */
 export class ConverseReader extends FrameReader {
@@ -48,7 +48,7 @@ export class ConverseReader extends FrameReader {
   readonly #secrets: readonly string[];
   #tools = 0;
   #isAnswered = false;
-  /** Text that counts as output only if the answer tool isn't called. */
+  /** Text that is output only if the answer tool isn't called. */
   #held = "";
   #stop: Event | null = null;
   #metadata: Event | null = null;
@@ -161,7 +161,7 @@ export function converseReader(reader: ConverseReader): StreamReader {
   return streamReader(source, reader);
 }
 
-/** Converts a frame. An exception gets the name "error", and its own name as `__type`. */
+/** Converts a frame. An exception gets the name "error", and its own name becomes `__type`. */
 function textFrame({ headers, payload }: Frame): TextFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";

@@ -7,7 +7,7 @@ import { familyOf, forcingOf } from "./models.ts";
 export type ToolFields = {
   readonly toolConfig?: JsonObject;
   /**
-   * Claude's own `tool_choice`, which replaces Converse's because only it can forbid parallel
+   * Claude's own `tool_choice`. It replaces Converse's, because only Claude's can forbid parallel
    * calls.
    */
   readonly toolChoice?: JsonObject;
@@ -16,9 +16,9 @@ export type ToolFields = {
 };
 
 /**
- * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). Converse has no "none", so no
- * tool is sent then. `strict` is never sent: newer Claude models reject it, others reject open
- * schemas.
+ * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). With the choice "none", no tools
+ * are sent, because Converse has no such choice. `strict` is never sent, because newer Claude
+ * models reject it and others reject open schemas.
  */
 export function toolFields(requested: Tools, format: AnswerFormat, model: string): ToolFields {
   const offered = requested.choice === "none" ? [] : requested.list;
@@ -76,7 +76,10 @@ function toolSpec({ name, description, parameters }: Tool, isNova: boolean): Jso
   return { toolSpec: { name, ...about, inputSchema: { json } } };
 }
 
-/** Nova supports only three top-level keywords (Nova user guide, tool use). */
+/**
+ * Returns the schema for Nova, which supports only three keywords at the top level (Nova user
+ * guide, tool use).
+ */
 function novaSchema({ properties = {}, required }: JsonObject): JsonObject {
   return { properties, ...(required !== undefined && { required }) };
 }

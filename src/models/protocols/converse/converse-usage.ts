@@ -10,8 +10,8 @@ const counts = shape({
 });
 
 /**
- * Reads Converse's TokenUsage. `inputTokens` is the uncached rest of the prompt; `outputTokens`
- * includes reasoning. Returns null if invalid or all 0.
+ * Reads Converse's TokenUsage. `inputTokens` excludes cached tokens, and `outputTokens` includes
+ * reasoning. Returns null if the usage is invalid or all counts are 0.
  */
 export function converseUsage(raw: unknown): Usage | null {
   const { inputTokens: input, outputTokens: output, ...cache } = counts(raw);

@@ -34,7 +34,7 @@ const TITAN: Maker = {
   },
 };
 
-/** Returns Cohere's or Amazon's body format and limits. */
+/** Returns the format and the limits of Cohere's or Amazon's requests. */
 export function embeddingMaker(model: string): Maker {
   return model.includes("cohere.") ? COHERE : TITAN;
 }
@@ -44,7 +44,10 @@ export function embeddingsRequest(call: EmbeddingsCall): string {
   return JSON.stringify(embeddingMaker(upstreamId).body(textsIn(call), body, upstreamId));
 }
 
-/** Returns the vectors, or null if invalid. Cohere's token count is only in a header. */
+/**
+ * Returns the vectors, or null if they are invalid. Cohere returns its token count only in a
+ * header.
+ */
 export function embeddingsAnswer(
   raw: JsonObject,
   call: EmbeddingsCall,

@@ -5,10 +5,13 @@ export type Frame = {
 
 const PRELUDE_BYTES = 12;
 const CRC_BYTES = 4;
-/** A frame must fit into memory. AWS limits payloads to 16 MiB. */
+/** Maximum bytes of a frame, because it must fit into memory. AWS limits payloads to 16 MiB. */
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Bytes of a header's value, by its type from 0 to 9. Null: a length of two bytes precedes it. */
+/**
+ * Bytes of a header's value for each type from 0 to 9. Null if two bytes with the length come
+ * first.
+ */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
 const STRING = 7;
 

@@ -35,7 +35,7 @@ function claudeFields({ body, stops, model, cap, format, mayThink }: Asking): Mo
   const { thinks, output_config: effort, ...thinking } = fields;
   const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
   const sampled = rules.sampling && !thinks ? sampling(body) : {};
-  // `temperature` and `top_p` together are a 400.
+  // `temperature` and `top_p` together return 400.
   const one = "temperature" in sampled ? { temperature: sampled.temperature } : sampled;
   return {
     inference: { ...one, ...stopSequences(stops) },
@@ -45,7 +45,8 @@ function claudeFields({ body, stops, model, cap, format, mayThink }: Asking): Mo
 }
 
 /**
- * Efforts of models with three levels. "none" becomes the lowest if reasoning can't be turned off.
+ * Efforts of models with three levels. "none" becomes the lowest one if reasoning can't be turned
+ * off.
  */
 const THREE: ReadonlyMap<unknown, string> = new Map([
   ["none", "low"],
@@ -63,7 +64,7 @@ function reasoning(family: string, model: string, effort: unknown): JsonObject {
   if (family === "gpt_oss") return { reasoning_effort: level };
   if (family === "gpt") return { reasoning: { effort } };
   if (!/\bnova-2-/.test(model) || effort === "none") return {};
-  // With the effort "high", Nova accepts no output cap, but every request has one.
+  // With the effort "high", Nova rejects an output cap, which every request has.
   const maxReasoningEffort = level === "low" ? "low" : "medium";
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
 }

@@ -15,7 +15,7 @@ export function familyOf(model: string): Family {
   return FAMILIES.find(([pattern]) => pattern.test(model))?.[1] ?? "other";
 }
 
-/** Returns how a model can be forced to call tools (Bedrock API reference, ToolChoice). */
+/** Returns how a model can be forced to call a tool (Bedrock API reference, ToolChoice). */
 export function forcingOf(model: string): "tool" | "any" | "none" {
   const family = familyOf(model);
   if (family === "claude") return claudeRules(model).forcedTools ? "tool" : "none";
@@ -26,8 +26,8 @@ export function forcingOf(model: string): "tool" | "any" | "none" {
 const GEOGRAPHY = /^(global|us-gov|us|eu|apac|jp|au|ca|uk|in|il|sa|me|af)\./;
 
 /**
- * Reports whether a model runs in the host's guaranteed region: its name has no geography, or the
- * same one. An ARN doesn't show the geography.
+ * Reports whether a model runs in the region that the host guarantees: its name has no geography,
+ * or the same one. An ARN doesn't contain the geography.
  */
 export function isWithinRegion(tag: HostTag, model: string): boolean {
   if (model.startsWith("arn:")) return false;

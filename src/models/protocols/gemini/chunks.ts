@@ -6,8 +6,8 @@ import { failureInside, parseJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 
 /**
- * Converts one stream's payloads to events. It has no terminal marker and is complete if every
- * candidate has finished. An error may come outside of events.
+ * Converts a stream's payloads to events. A stream has no end marker. It is complete if every
+ * candidate has finished. An error can be outside of events.
  */
 export class ChunkReader extends FrameReader {
   #hasSaid = false;
@@ -50,13 +50,13 @@ export class ChunkReader extends FrameReader {
       events.push(...choice.finish(finish));
     }
     this.#hasSaid ||= events.length > 0;
-    // Usage is dropped until the first content, because another route may still respond. Every
+    // Usage before the first content is dropped, because another route can still be tried. Every
     // chunk repeats it.
     if (usage === null || !this.#hasSaid) return events;
     return [...events, { kind: "usage", usage, ...(!this.isFinished && { partial: true }) }];
   }
 
-  /** Ends every choice, because Google blocks the prompt of all. */
+  /** Ends all choices, because Google has blocked the prompt. */
   #blocked(): StreamEvent[] {
     this.#choice(0);
     return [...this.#choices.values()].flatMap((choice) => choice.finish("content_filter"));

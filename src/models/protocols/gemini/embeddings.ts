@@ -5,7 +5,7 @@ import type { ProviderResponse, JsonObject, EmbeddingsCall } from "../../core/pr
 import { embeddingUsage } from "./usage.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/** The call that creates embeddings at one Google service. */
+/** The API call that creates embeddings at one of Google's services. */
 export type EmbeddingMethod = {
   readonly method: string;
   readonly size: (model: string) => number;
@@ -43,8 +43,8 @@ export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
 
 /**
  * Vertex (cloud.google.com, text embeddings API). gemini-embedding-001 accepts one text per
- * request, others 20,000 tokens in total and 2,048 per text. Without `autoTruncate: false`, longer
- * texts are cut silently.
+ * request. Others accept 20,000 tokens in total and 2,048 per text. With `autoTruncate: false`,
+ * longer texts fail instead of being cut.
  */
 export const PREDICT: EmbeddingMethod = {
   method: "predict",
@@ -83,7 +83,7 @@ function vectorList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: u
 
 const FULL_SIZE = 3072;
 
-/** Detects shortened vectors, which gemini-embedding-001 doesn't normalize. */
+/** Reports whether vectors are shortened. gemini-embedding-001 doesn't normalize those. */
 function isShortened(vector: readonly number[], model: string): boolean {
   return model === "gemini-embedding-001" && vector.length < FULL_SIZE;
 }

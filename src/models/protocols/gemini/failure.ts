@@ -18,8 +18,8 @@ const WAIT_MS_MAX = 3_600_000;
 const PROJECTS = /\bprojects\/[\w.:-]*\w|\bproject[\s:#'"`]+\d+/gi;
 
 /**
- * Returns the failure of a response outside 2xx (Gemini API reference, Errors). On a 5xx the body's
- * code counts, because proxies wrap a 429. `secrets`: values that the text must not show.
+ * Returns the failure of a response outside 2xx (Gemini API reference, Errors). For a 5xx, the code
+ * in the body counts, because proxies return a 429 as 5xx. `secrets` are removed from the text.
  */
 export function googleFailure(
   status: number,
@@ -83,7 +83,9 @@ function failureOf(
   return failure.kind === "refused" || wait === null ? failure : { ...failure, retryAfterMs: wait };
 }
 
-/** Google returns 400 for a bad key, missing billing and an unsupported country. */
+/**
+ * Reports whether a 400 is about our account: a bad key, missing billing or an unsupported country.
+ */
 function isOurs({ status, details }: Complaint, message: string): boolean {
   if (status === "FAILED_PRECONDITION") return true;
   return (
@@ -92,7 +94,7 @@ function isOurs({ status, details }: Complaint, message: string): boolean {
   );
 }
 
-/** Reads google.rpc.RetryInfo, for example "34.4s". There is no Retry-After header. */
+/** Reads google.rpc.RetryInfo, for example "34.4s". Google sends no Retry-After header. */
 function waitMs({ details }: Complaint): number | null {
   for (const { retryDelay } of details) {
     const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(retryDelay) ?? [];

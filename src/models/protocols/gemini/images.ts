@@ -44,7 +44,10 @@ const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
 type Counted = ReturnType<typeof answer>["usageMetadata"];
 
-/** Reads a response without its images. A blocked request costs the tokens that Google reports. */
+/**
+ * Reads the fields of a response other than its images. For a blocked request, the customer pays
+ * the tokens that Google reports.
+ */
 export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
   if (failure !== null) return failure;
@@ -56,13 +59,16 @@ export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly 
   return refused(NO_PICTURE, usageOf(withZeros(counted), true));
 }
 
-/** Adds zeros, which Google's JSON omits. */
+/** Adds the counts of 0, which Google omits. */
 function withZeros(counted: Counted): Counted {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };
 }
 
-/** Counts all output as image tokens, the most expensive kind, if Google reports no details. */
+/**
+ * Returns the usage. If Google reports no details, all output counts as image tokens, which cost
+ * the most.
+ */
 function usageOf(counted: Counted, isTextOnly = false) {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   if (input === null && output === null) return null;

@@ -15,8 +15,8 @@ import type { Tools } from "../../core/tools.ts";
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /**
- * Returns the body of generateContent. Only the fields named here are sent. Images on the web are
- * downloaded first.
+ * Returns the body of generateContent. Sends only the fields in this function. Downloads images
+ * first.
  */
 export async function chatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = toolsOf(call.body);
@@ -64,7 +64,8 @@ function saidSoFar({ system, turns }: InlineConversation, model: string): JsonOb
   const instructions = system.map((text) => ({ text }));
   if (instructions.length === 0) return { contents };
   const [first, ...rest] = contents;
-  // Instructions without messages are a valid prompt, and Gemma has no field for them.
+  // Instructions without messages are a valid prompt, and Gemma has no separate field for
+  // instructions.
   if (first === undefined) return { contents: [{ role: "user", parts: instructions }] };
   if (!model.startsWith("gemma")) return { systemInstruction: { parts: instructions }, contents };
   if (first.role === "model") {
@@ -74,7 +75,7 @@ function saidSoFar({ system, turns }: InlineConversation, model: string): JsonOb
 }
 
 /**
- * Orders tool results like their calls, because only order and name connect them before Gemini 3.
+ * Puts tool results in the order of their calls. Before Gemini 3, only order and name connect them.
  */
 function inCallOrder(
   parts: readonly InlinePart[],
@@ -107,7 +108,7 @@ function partOf(part: InlinePart, model: string): JsonObject[] {
   return [{ functionCall, ...(signature !== "" && { thoughtSignature: signature }) }];
 }
 
-/** Signs the first tool call of a turn. Otherwise, the whole request is a 400. */
+/** Adds a signature to the first tool call of a turn. Otherwise Google returns 400. */
 function signFirstCall(fields: JsonObject[]): void {
   const at = fields.findIndex((part) => "functionCall" in part);
   const first = fields[at];
@@ -140,7 +141,7 @@ const RENAMED = {
   top_p: "topP",
   n: "candidateCount",
 } as const;
-/** A penalty of 0 is dropped, because newer models return 400 for any penalty. */
+/** Penalties. Those of 0 are dropped, because newer models return 400 for any penalty. */
 const PENALTIES = {
   presence_penalty: "presencePenalty",
   frequency_penalty: "frequencyPenalty",
@@ -166,7 +167,7 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
   };
 }
 
-/** Thinking levels (Gemini 3 and later) or a budget in tokens (2.5). */
+/** The way to limit thinking: levels (Gemini 3 and later) or a budget in tokens (2.5). */
 type Family = { readonly models: RegExp } & (
   | { readonly levels: Readonly<Record<string, string>> }
   | { readonly none: number; readonly least: number; readonly most: number }

@@ -10,8 +10,8 @@ const BY_NAME: ReadonlySet<string> = new Set(
 );
 
 /**
- * Returns a JSON schema that Google accepts. Next to `$ref`, only keywords that start with `$` are
- * allowed (ai.google.dev, Schema).
+ * Returns a JSON schema that Google accepts. An object with `$ref` can have only keywords that
+ * start with `$` (ai.google.dev, Schema).
  */
 export function geminiSchema(schema: JsonObject): JsonObject {
   const { $ref: reference } = schema;

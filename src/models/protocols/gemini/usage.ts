@@ -12,8 +12,8 @@ const counts = shape({
 
 /**
  * Reads `usageMetadata` of a chat response (ai.google.dev, GenerateContentResponse). The prompt
- * includes cached tokens, candidates exclude thoughts, and the tools' prompt is separate. Returns
- * null without a prompt count above 0.
+ * includes cached tokens, candidates exclude thoughts, and the prompt of tools is separate. Returns
+ * null if the prompt count isn't above 0.
  */
 export function readUsage(raw: unknown): Usage | null {
   const read = counts(raw);

@@ -9,7 +9,7 @@ import { claudeBlock } from "./client-thoughts.ts";
 
 type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
-/** A message without usage. Blocks are in the order thoughts, text, calls. */
+/** A message without usage. Its blocks are thoughts, then text, then calls. */
 export type ClientMessage = {
   readonly content: readonly JsonObject[];
   readonly stop_reason: StopReason;
@@ -17,7 +17,10 @@ export type ClientMessage = {
   readonly stop_details: JsonObject | null;
 };
 
-/** The client's tool names by the names sent to the provider. Missing names are unchanged. */
+/**
+ * The client's tool names by the names that the provider gets. A name that is missing here was sent
+ * unchanged.
+ */
 export type Names = ReadonlyMap<string, string>;
 
 export function clientMessageOf({ choices }: JsonObject, names: Names): ClientMessage {
@@ -63,8 +66,8 @@ function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly Js
 }
 
 /**
- * Arguments that aren't a JSON object go into one field. The tool rejects them, and the model tries
- * again.
+ * Returns a tool call. Arguments that aren't a JSON object go into one field. The tool then rejects
+ * them, and the model tries again.
  */
 function useOf({ id, function: called }: JsonObject, names: Names): JsonObject {
   const { name: sent, arguments: reported } = objectOf(called);
@@ -78,7 +81,7 @@ export const DIRECT: JsonObject = { type: "direct" };
 
 /**
  * Returns Claude's block without nulls, which older clients reject (@ai-sdk/anthropic 2 and 3:
- * `citations`, `caller`), and with the caller, which newer ones require.
+ * `citations`, `caller`). Adds the caller, which newer clients require.
  */
 export function wholeBlock(block: unknown): JsonObject {
   const fields: JsonObject & KnownFields<"type"> = Object.fromEntries(
@@ -87,7 +90,7 @@ export function wholeBlock(block: unknown): JsonObject {
   return fields.type === "tool_use" ? { caller: DIRECT, ...fields } : fields;
 }
 
-/** Returns the stop reason of a finished choice. Calls take precedence over a plain stop. */
+/** Returns the stop reason of a finished choice. If there are calls, it is `tool_use`. */
 export function stopOf(
   finish: string,
   reported: { readonly calls: boolean; readonly refusal: string | null },
@@ -105,7 +108,7 @@ export function stopOf(
   return { ...stop, stop_reason: reported.calls ? "tool_use" : "end_turn" };
 }
 
-/** Constant fields of `usage`. No tool runs here, and our own headers name the region. */
+/** Fields of `usage` that never change. No tool runs here, and headers name the region. */
 const SERVED: JsonObject = {
   server_tool_use: null,
   service_tier: "standard",
@@ -145,7 +148,10 @@ export function initialUsage(usage: Usage): JsonObject {
   return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
-/** Returns at least one token for an uncounted prompt, because clients interpret 0 as unknown. */
+/**
+ * Returns usage for a prompt that isn't counted: at least one token, because clients read 0 as
+ * unknown.
+ */
 export function startUsage(likely: number): JsonObject {
   const input = Math.max(1, Math.ceil(likely));
   return initialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });

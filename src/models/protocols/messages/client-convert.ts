@@ -23,8 +23,8 @@ type Content = string | readonly JsonObject[];
 type CoreMessage = { readonly role: string; readonly content?: Content } & JsonObject;
 
 /**
- * Converts a Messages request to a chat request. Tuning fields without an equivalent are dropped
- * and reported; fields that would change the output require a native route.
+ * Converts a Messages request to a chat request. Tuning fields that chat requests don't have are
+ * dropped and reported. Fields that would change the output require a native route.
  */
 export function chatBodyOf(body: MessagesBody): Result<Converted> {
   const losses = new ConversionLosses(body);
@@ -143,7 +143,8 @@ type ToolUse = Extract<Block, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
 
 /**
- * Images in tool results move to the following user message, because no host accepts them there.
+ * Converts a tool result. Its images move to the following user message, because no host accepts
+ * them in a result.
  */
 function resultOf(block: ToolResult, place: string, losses: ConversionLosses): ResultParts {
   const texts: string[] = [];

@@ -43,10 +43,7 @@ export const messagesDialect: Dialect = {
   }),
 };
 
-/**
- * Returns the body of an error, also of an `error` event. Our own code and numbers are in
- * `details`.
- */
+/** Returns the body of an error or of an `error` event. `details` has our own code and numbers. */
 export function errorOf(failure: Failure, requestId: string): object {
   const wire = errorResponseOf(failure);
   const status = statusOf(failure, wire);
@@ -66,7 +63,7 @@ export function errorOf(failure: Failure, requestId: string): object {
   };
 }
 
-/** Our overload is a 529, but an unreachable home region stays a 503. */
+/** Returns the status. Our overload is a 529, but an unreachable home region stays a 503. */
 function statusOf({ kind }: Failure, { status }: ErrorResponse): number {
   return status === 503 && kind !== "home_region_unreachable" ? OVERLOADED : status;
 }
@@ -102,7 +99,7 @@ function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
   );
 }
 
-/** In Anthropic's headers, resets are points in time (RFC 3339). */
+/** Returns Anthropic's headers, in which resets are times (RFC 3339). */
 function rateHeaders(
   { limit, remaining, resetMs }: RateState,
   what: "requests" | "tokens",

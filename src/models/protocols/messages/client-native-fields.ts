@@ -1,6 +1,6 @@
 /**
- * A rule for fields that native routes receive. Other fields are dropped and named in `x-dropped`.
- * A beta's field is sent only with its beta (@anthropic-ai/sdk 1.12).
+ * A rule for a field that native routes get. Fields without a rule are dropped and listed in
+ * `x-dropped`. The field of a beta is sent only with its beta (@anthropic-ai/sdk 1.12).
  */
 export type Rule =
   | "word"
@@ -52,7 +52,7 @@ const CITATION: Fields = Object.fromEntries(
 
 const BASE64: Fields = { media_type: "word", data: "word" };
 
-/** Blocks by type: content, and blocks that Anthropic's own tools left in the history. */
+/** Blocks by type: content, and the blocks of Anthropic's own tools in the history. */
 export const BLOCKS: Readonly<Record<string, Fields>> = {
   text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
   image: {
@@ -231,8 +231,8 @@ function betasIn(rule: Rule): readonly string[] {
 }
 
 /**
- * Reports whether a value of `anthropic-beta` is sent: its field is supported, and it costs only
- * tokens.
+ * Reports whether a value of `anthropic-beta` is sent. Its field must be supported, and it must
+ * cost only tokens.
  */
 export function isPassingBeta(value: string): boolean {
   return BETAS.has(value) || CLIENT_TOOL_BETA.test(value);

@@ -12,8 +12,8 @@ import { kindOf, withoutServerTools } from "./client-tools.ts";
 import { isSealedThoughts } from "../../core/stored-thoughts.ts";
 
 /**
- * A Messages request for a native route. Listed fields are sent unchanged; others are dropped and
- * reported.
+ * A Messages request for a native route. Fields with a rule are sent unchanged. Others are dropped
+ * and reported.
  */
 type NativeRequest = {
   readonly body: JsonObject;
@@ -57,7 +57,7 @@ export function betasIn(header: string | undefined): readonly string[] {
 
 /**
  * Returns the request for a native route. The adapter sets model, cap and stream. Returns 400 for a
- * forced tool with unpriced costs.
+ * forced tool whose cost has no price here.
  */
 export function nativeOf(
   body: MessagesBody | CountBody,
@@ -193,7 +193,7 @@ class Picker {
     return block !== undefined && { value: block };
   }
 
-  /** Claude returns 400 for empty texts and unsigned thoughts. */
+  /** Converts a block. Drops empty texts and unsigned thoughts, for which Claude returns 400. */
   #block(block: JsonObject): JsonObject[] {
     const type = textOf(block["type"]);
     const rules = Object.hasOwn(BLOCKS, type) ? BLOCKS[type] : undefined;

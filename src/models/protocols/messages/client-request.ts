@@ -40,7 +40,8 @@ const imageBlock = z.looseObject({
       data: nonempty,
     }),
     z.looseObject({ type: z.literal("url"), url: imageUrl.check(z.minLength(1)) }),
-    // File IDs are rejected: all customers share our account, so one could read another's files.
+    // File IDs are rejected, because all customers share our account and could read each other's
+    // files.
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),
   cache_control: cacheControl,
@@ -66,8 +67,8 @@ const documentBlock = z.looseObject({
         z.array(z.discriminatedUnion("type", [textBlock, imageBlock])),
       ]),
     }),
-    // Documents by URL are rejected: before they are read, the number of pages, and so the price,
-    // is unknown.
+    // Documents by URL are rejected. Their number of pages, and so the price, is unknown until they
+    // are read.
     z.looseObject({ type: z.literal("url"), url: noFiles() }),
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),
@@ -177,7 +178,10 @@ const toolName = z
   .string()
   .check(z.regex(/^[a-zA-Z0-9_-]{1,128}$/, "must be 1 to 128 of a-z, A-Z, 0-9, _ and -"));
 
-/** The client's own tool if `type` is absent, null or `custom`; otherwise defined by Anthropic. */
+/**
+ * A tool. It is the client's own if `type` is absent, null or `custom`. Otherwise Anthropic defines
+ * it.
+ */
 const tool = z.looseObject({
   type: z.nullish(nonempty),
   name: z.nullish(toolName),
@@ -277,12 +281,12 @@ export function parseMessages(value: object, version: Version): Result<MessagesB
   return problem ?? parsed;
 }
 
-/** Parses a body of count_tokens. Fields for generation are allowed and ignored. */
+/** Parses a body of count_tokens. Ignores fields for generation. */
 export function parseCount(value: object): Result<CountBody> {
   return threadProblem(value) ?? parseBody(countBody, value);
 }
 
-/** SDKs send the whole conversation after this code, because the server stores none. */
+/** The error code for threads. The server stores none, so SDKs then send the whole conversation. */
 export const NO_THREADS = "thread_unsupported_request";
 
 function threadProblem(value: { readonly thread?: unknown }): Result<never> | null {
@@ -295,7 +299,7 @@ function threadProblem(value: { readonly thread?: unknown }): Result<never> | nu
   });
 }
 
-/** Rejects requests that only version 2026-10-21 rejects, so that all routes agree. */
+/** Rejects requests that only version 2026-10-21 rejects, so that all routes return the same. */
 function newerProblem(body: MessagesBody): Result<never> | null {
   for (const field of ["temperature", "top_p", "top_k"] as const) {
     if ((body[field] ?? null) !== null) {

@@ -72,7 +72,7 @@ class ThinkingBlock extends Block {
   readonly details: JsonObject[] = [];
   readonly extras: Record<string, JsonObject> = {};
   readonly text = "";
-  /** Whether this thinking block has its signature. Further thinking then starts a new block. */
+  /** Whether this thinking block has its signature. If so, further thinking starts a new block. */
   isSigned = false;
 
   override close(): string {
@@ -135,8 +135,8 @@ class CallBlock extends Block {
 }
 
 /**
- * Writes chat chunks as events of the Messages API, between message_start and message_delta
- * (platform.claude.com, streaming messages). Blocks are numbered without gaps, and one is open at a
+ * Writes chat chunks as events of the Messages API, from message_start to message_delta
+ * (platform.claude.com, streaming messages). Block numbers have no gaps, and one block is open at a
  * time.
  */
 export class BlockWriter {
@@ -210,7 +210,7 @@ export class BlockWriter {
     const [text, thought] = this.#thought();
     thought.details.push(detail);
     thought.isSigned = block !== null;
-    // A thought without pieces: its text comes with its signature.
+    // The text of a thought without pieces comes together with its signature.
     const isWhole = block !== null && thought !== last;
     return isWhole ? text + thought.append(textOf(block["thinking"])) : text;
   }
@@ -264,7 +264,7 @@ export function convertedStream(head: ResponseHead, names: Names): StreamWriter 
 const PASSES: ReadonlySet<unknown> = new Set(["content_block_delta", "content_block_stop", "ping"]);
 
 /**
- * Returns a writer of Claude's own events with our ID, model and charge. The last events wait for
+ * Returns a writer of Claude's own events, with our ID, model and charge. The last events wait for
  * the charge.
  */
 export function nativeStream(head: ResponseHead): StreamWriter {
@@ -299,7 +299,7 @@ function startOfMessage(head: ResponseHead, usage: Usage | null): string {
 }
 
 function endOfMessage(stop: JsonObject, usage: JsonObject): string {
-  // A container would belong to our account, so it is never shown.
+  // A container belongs to our account, so clients never see it.
   const delta = { stop_sequence: null, stop_details: null, ...stop, container: null };
   return eventOf("message_delta", { delta, usage }) + eventOf("message_stop", {});
 }
@@ -312,7 +312,7 @@ function textEvent(index: number, json: string): string {
   return `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":${json}}}\n\n`;
 }
 
-/** `type` appears twice, because clients read either. */
+/** Returns an event. `type` is in it twice, because clients read either. */
 function eventOf(type: string, data: JsonObject): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
 }

@@ -4,18 +4,18 @@ import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
 /**
- * The reasoning format of Claude's `reasoning_details`. Claude rejects altered blocks, so they stay
- * unchanged. Other providers' data is serialized into `signature`, and never sent to Claude.
+ * The format of Claude's `reasoning_details`. Its blocks stay unchanged, because Claude rejects
+ * changed ones. Data of other providers is serialized into `signature`, and never sent to Claude.
  */
 const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 export type RecalledThoughts = Pick<StoredThoughts, "details"> & {
-  /** Readable thoughts without a signature. Some hosts need them in a tool loop. */
+  /** Readable thoughts without a signature. Some hosts need them between tool calls. */
   readonly reasoning: string;
   readonly extras: ReadonlyMap<string, JsonObject>;
 };
 
-/** Returns Claude's block for a detail, or null for other providers' details. */
+/** Returns Claude's block for a detail. Returns null if the detail is another provider's. */
 export function claudeBlock(detail: JsonObject): JsonObject | null {
   const { type, signature, data } = detail;
   if (type === REDACTED && textOf(data) !== "") return { type: "redacted_thinking", data };

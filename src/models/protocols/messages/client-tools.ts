@@ -7,16 +7,17 @@ import type { ConversionLosses } from "./client-losses.ts";
 import type { CountBody, Tool } from "./client-request.ts";
 
 /**
- * The side that runs a tool. Tools that Anthropic runs are billed per call, which we don't price.
+ * The side that runs a tool. Tools that Anthropic runs are billed per call, for which there is no
+ * price here.
  */
 type ToolKind = "custom" | "client" | "server" | "search";
 
 const CLIENT = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
-/** Tools that search among the sent tools and cost only tokens. */
+/** Tools that search in the tools of the request. They cost only tokens. */
 const SEARCH = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
 
 /**
- * Returns the kind of a tool. An unknown type may have unknown costs, so it counts as a server
+ * Returns the kind of a tool. An unknown type can have unknown costs, so it counts as a server
  * tool.
  */
 export function kindOf({ type: given }: { readonly type?: unknown }): ToolKind {
@@ -26,7 +27,7 @@ export function kindOf({ type: given }: { readonly type?: unknown }): ToolKind {
   return SEARCH.test(type) ? "search" : "server";
 }
 
-/** Drops and reports server tools. Returns 400 if a choice forces one of them. */
+/** Drops and reports server tools. Returns 400 if `tool_choice` forces one of them. */
 export function withoutServerTools(body: CountBody, dropped: Set<string>): Result<readonly Tool[]> {
   const kept: Tool[] = [];
   const left = new Set<string>();
@@ -43,7 +44,10 @@ export function withoutServerTools(body: CountBody, dropped: Set<string>): Resul
   return choiceProblem(body.tool_choice ?? null, kept, left) ?? success(kept);
 }
 
-/** Returns an error if the choice names a missing tool, because hosts would ignore it. */
+/**
+ * Returns an error if `tool_choice` names a tool that isn't in the request, because hosts would
+ * ignore it.
+ */
 function choiceProblem(
   choice: ToolWish | null,
   kept: readonly Tool[],
@@ -78,7 +82,7 @@ function customProblem({ name, input_schema: schema }: Tool, at: number): Result
   return null;
 }
 
-/** Returns the tool fields of a chat request, which can't have tools that Anthropic defines. */
+/** Returns the tool fields of a chat request. It can't have tools that Anthropic defines. */
 export function toolsForCore(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const kept = withoutServerTools(body, losses.dropped);
   if (!kept.ok) return kept;

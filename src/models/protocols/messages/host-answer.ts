@@ -21,13 +21,13 @@ export const block = shape({
 });
 export type Block = ReturnType<typeof block>;
 
-/** The end of a message, complete or in a stream's second to last event. */
+/** The end of a message. In a stream, the second to last event has it. */
 export const ending = shape({ stop_reason: asIs, stop_details: shape({ explanation: textOf }) });
 type Ending = ReturnType<typeof ending>;
 
 /**
- * Converts a message to a chat completion. Returns null if invalid. `jsonTool`: the tool whose
- * input is the output.
+ * Converts a message to a chat completion. Returns null if it is invalid. `jsonTool` is the tool
+ * whose input is the output.
  */
 export function messagesAnswer(
   raw: JsonObject,

@@ -16,8 +16,8 @@ const STATUSES: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 };
 /**
- * 429s about spending limits (platform.claude.com, rate limits). They include no wait, because the
- * limit lasts until the next month or a manual change.
+ * Types of a 429 about spending limits (platform.claude.com, rate limits). It contains no wait,
+ * because the limit lasts until the next month or a manual change.
  */
 const SPENT: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",
@@ -35,7 +35,8 @@ export function messagesFailure(
   secret: string,
 ): ProviderFailure {
   const { message, details } = complaint(parseObject(bodyText)).error;
-  // Anchored, so that quoted text of a request can't disable the route.
+  // The message must start with these words, so that the request's text in it can't disable the
+  // route.
   if (status === 400 && /^your credit balance is too low/i.test(message)) {
     return { kind: "disabled", reason: "credit_balance" };
   }
@@ -44,15 +45,15 @@ export function messagesFailure(
   return httpFailure(status, status === 429 ? withReset(headers) : headers, bodyText, secret);
 }
 
-/** Returns the failure of an error event, or of an error inside a 200. */
+/** Returns the failure of an error event, or of an error in a 200 response. */
 export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
   const { type } = complaint(raw).error;
   return messagesFailure(STATUSES[type] ?? 500, new Headers(), JSON.stringify(raw), secret);
 }
 
 /**
- * Adds the wait until the last exhausted limit resets, relative to `date`, if `retry-after` is
- * missing.
+ * Adds `retry-after` if it is missing: the time, relative to `date`, until the last exhausted limit
+ * resets.
  */
 function withReset(headers: Headers): Headers {
   if (headers.has("retry-after")) return headers;

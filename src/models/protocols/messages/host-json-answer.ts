@@ -3,15 +3,13 @@ import { answerToolName, formatOf } from "../../core/prompt.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
 
-/**
- * The way to get JSON: by instruction, by schema, or by a forced tool whose input is the output.
- */
+/** The way to get JSON: an instruction, a schema, or a forced tool whose input is the output. */
 export type JsonAnswer =
   | { readonly by: "words" }
   | { readonly by: "schema"; readonly schema: JsonObject }
   | { readonly by: "tool"; readonly schema: JsonObject; readonly name: string };
 
-/** Returns a request's JSON format. Repeats get the same tool name. */
+/** Returns the way to get JSON. A retry gets the same tool name. */
 export function jsonAnswerOf(body: ChatBody, rules: ClaudeRules): JsonAnswer | null {
   const format = formatOf(body);
   if (format === "text") return null;

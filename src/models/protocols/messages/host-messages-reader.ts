@@ -27,7 +27,7 @@ const delta = shape({
   partial_json: textOf,
 });
 
-/** Thoughts are kept until complete, because they are signed as a whole. */
+/** An open block. Thoughts are held until they are complete, because they have one signature. */
 type Open =
   | {
       readonly kind: "thought";
@@ -37,7 +37,7 @@ type Open =
       readonly data: string;
     }
   /**
-   * A tool call, or the output if `tool` is null. `input` comes from the block's start until a
+   * A tool call, or the output if `tool` is null. `input` is that of the block's start until a
    * delta arrives.
    */
   | { readonly kind: "tool"; readonly tool: number | null; input: string };
@@ -45,7 +45,10 @@ type Open =
 /** Reads the stream of one message. Skips unknown events and blocks. */
 export class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
-  /** Whether output tokens were reported after `message_start`, which counts at most the first. */
+  /**
+   * Whether there was a report of output tokens after `message_start`, which counts at most the
+   * first one.
+   */
   #isCounted = false;
   #tools = 0;
   readonly #blocks = new Map<number, Open>();
@@ -96,7 +99,8 @@ export class MessagesReader extends FrameReader {
     const isAnswer = name === this.#jsonTool;
     const whole = JSON.stringify(input);
     const tool = isAnswer ? null : this.#tools++;
-    // The input of a truncated call may never arrive. `{}` replaces it only after a successful end.
+    // If a call is cut off, its input may never arrive. `{}` replaces it only after a successful
+    // end.
     this.#blocks.set(index, {
       kind: "tool",
       tool,
@@ -134,7 +138,7 @@ export class MessagesReader extends FrameReader {
     return detail === null ? [] : this.#builder.say({ kind: "detail", detail });
   }
 
-  /** Usage is final once there is a stop reason and an output count. */
+  /** Ends the message. Usage is final if there is a stop reason and an output count. */
   #finish(last: unknown, usage: unknown): StreamEvent[] {
     this.#usage = laterUsage(this.#usage, usage);
     this.#isCounted ||= reportsOutput(usage);

@@ -11,8 +11,8 @@ import { eventFailure } from "./host-failure.ts";
 import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
 
 /**
- * Returns the client's fields with our model, cap and service tier. Drops and reports rejected
- * tuning fields.
+ * Returns the client's fields with our model, cap and service tier. Drops and reports tuning fields
+ * that the model rejects.
  */
 export function nativeRequest(
   { upstreamId, cap, native, stream, onDropped }: ChatCall,
@@ -60,7 +60,7 @@ function outlastsDefault(mark: unknown): boolean {
 const asking = shape({ max_tokens: numberOf, thinking: shape({ type: asIs }) });
 const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
-/** Temperature and top_p together are a 400. */
+/** Returns sampling fields. Temperature and top_p together return 400. */
 function samplingOf(tuned: JsonObject): JsonObject {
   const { top_p: _, ...one } = tuned;
   return "temperature" in one ? one : tuned;
@@ -70,7 +70,7 @@ function given(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** Reads a complete message and its billed usage. Returns null if invalid. */
+/** Reads a complete message and its billed usage. Returns null if they are invalid. */
 export function nativeAnswer(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
   const { content, usage, stop_reason: why } = raw;
   if (!Array.isArray(content)) return null;
@@ -115,7 +115,10 @@ function saidIn({
 /** Passes the events of one message on unchanged (platform.claude.com, streaming messages). */
 export class NativeReader extends FrameReader {
   #usage: JsonObject = {};
-  /** Whether output tokens were reported after `message_start`, which counts at most the first. */
+  /**
+   * Whether there was a report of output tokens after `message_start`, which counts at most the
+   * first one.
+   */
   #isCounted = false;
   #isFinished = false;
   #start: StreamEvent[] = [];
@@ -182,7 +185,7 @@ export class NativeReader extends FrameReader {
     return [...this.#begun(passed(raw, "", reason)), ...this.#reported()];
   }
 
-  /** Usage is final once there is a stop reason and an output count. */
+  /** Returns the usage. It is final if there is a stop reason and an output count. */
   #reported(): StreamEvent[] {
     const usage = messagesUsage(this.#usage, this.#asksHour);
     if (usage === null) return [];

@@ -17,7 +17,10 @@ import { toolFields } from "./host-tool-fields.ts";
 
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
-/** The beta with which a changed conversation drops thoughts instead of returning 400. */
+/**
+ * The beta with which the host drops thoughts after an earlier message changed, instead of
+ * returning 400.
+ */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_WORDS = "Answer with one JSON object and nothing else.";
 
@@ -39,7 +42,7 @@ type Sendable = {
 };
 
 /**
- * Converts a chat call to a request to /v1/messages. Only the fields named here are sent, never
+ * Converts a chat call to a request to /v1/messages. Sends only the fields in this function, never
  * `user`.
  */
 export function messagesRequest(
@@ -97,8 +100,8 @@ function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
 }
 
 /**
- * Adds our instructions: `always` as system text, `now` at the end, so that the prompt cache and
- * thoughts stay valid.
+ * Adds our instructions: `always` to the system text, `now` at the end, so that the prompt cache
+ * and thoughts stay valid.
  */
 function withInstructions(
   conversation: Conversation,
@@ -122,7 +125,7 @@ function withInstructions(
 
 function thinkingOf({ thinking }: Reasoning, isBound: boolean): JsonObject {
   if (thinking === undefined) return {};
-  // Clients may edit earlier messages. The host then drops the thoughts about them.
+  // If clients edit earlier messages, the host drops the thoughts about them.
   const binding = { block_binding: { prefix_mismatch_behavior: "drop_block" } };
   return { thinking: isBound ? { ...thinking, ...binding } : thinking };
 }
@@ -133,7 +136,10 @@ function outputConfig({ output_config: effort }: Reasoning, json: JsonAnswer | n
   return { output_config: { ...effort, format } };
 }
 
-/** Claude's maximum temperature is 1. `temperature` and `top_p` together are a 400. */
+/**
+ * Returns sampling fields. Claude's maximum temperature is 1. `temperature` and `top_p` together
+ * return 400.
+ */
 function sampling(body: ChatBody, rules: ClaudeRules, { thinks }: Reasoning): JsonObject {
   const { temperature, top_p: topP } = body;
   if (!rules.sampling || thinks) return {};

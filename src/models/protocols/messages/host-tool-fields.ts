@@ -41,7 +41,7 @@ export function toolFields(
   if (offered.length > 0) {
     return { fields: { tools: offered, ...choice.field }, forced: choice.forced };
   }
-  // A conversation with calls must list their tools, even if none may be called.
+  // If a conversation has calls, the request must list their tools, even if no tool can be called.
   const called = new Set(
     turns.flatMap(({ parts }) => parts.flatMap((part) => (part.kind === "call" ? part.name : []))),
   );

@@ -17,9 +17,10 @@ const counts = shape({
 });
 
 /**
- * Reads usage of /v1/messages. `input_tokens` excludes cache reads and writes; `output_tokens`
- * includes thinking. Returns null, to estimate usage, if a count is invalid. `asksHour`: the
- * request asked to cache for an hour, so writes not reported as five minutes count as an hour.
+ * Reads usage of /v1/messages. `input_tokens` excludes cache reads and writes, and `output_tokens`
+ * includes thinking. If a count is invalid, returns null, and the usage is estimated. `asksHour`:
+ * the request asked to cache for an hour, so cache writes count as an hour unless reported as five
+ * minutes.
  */
 export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   const read = counts(raw);
@@ -28,7 +29,7 @@ export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;
   const reasoning = Math.min(read.output_tokens_details.thinking_tokens ?? 0, output);
   const usage = countedUsage({ input, cacheRead, cacheWrite, output, reasoning });
-  // Only the first report splits cache writes by lifetime.
+  // Only the first report separates cache writes by lifetime.
   const rest = asksHour
     ? cacheWrite - (split.ephemeral_5m_input_tokens ?? 0)
     : (split.ephemeral_1h_input_tokens ?? 0);
@@ -41,7 +42,7 @@ export function reportsOutput(raw: unknown): boolean {
   return counts(raw).output_tokens !== null;
 }
 
-/** Merges a later report, whose numbers are cumulative; nulls are ignored. */
+/** Merges a later report. Its numbers are totals. Ignores nulls. */
 export function laterUsage(before: JsonObject, later: unknown): JsonObject {
   const reported = Object.entries(objectOf(later)).filter(([, value]) => value !== null);
   return { ...before, ...Object.fromEntries(reported) };

@@ -26,7 +26,7 @@ function ownPart({ id }: ResponseHead): string {
   return id.slice(RESPONSE_ID.length);
 }
 
-/** Converts a chat completion, or OpenAI's own response, to our response. */
+/** Converts a chat completion or a response of OpenAI to our response. */
 export function responseOf(
   answer: JsonObject,
   asking: ResponseContext,
@@ -36,7 +36,7 @@ export function responseOf(
   return closed(output.items(), asking, receipt);
 }
 
-/** Returns the response to store, or null if it failed. */
+/** Returns the response to store, or null if the response failed. */
 export function storedResponseOf(
   answer: JsonObject,
   asking: ResponseContext,
@@ -95,8 +95,8 @@ const INCOMPLETE: Readonly<Record<string, "max_output_tokens" | "content_filter"
 const DONE = "data: [DONE]\n\n";
 const COMMENT = ": keep-alive\n\n";
 /**
- * After this many keep-alive comments, one every 15 seconds, an event follows, because Codex gives
- * up after 300 s without one.
+ * Number of keep-alive comments, one every 15 seconds, after which an event is sent. Codex gives up
+ * after 300 s without an event.
  */
 const COMMENTS_MAX = 4;
 
@@ -185,7 +185,8 @@ class ResponseStream implements StreamWriter {
   }
 
   /**
-   * Sends the fields twice, because some clients read the flat ones and others throw for `error`.
+   * Writes an error event with its fields twice, because some clients read the flat ones and others
+   * throw without `error`.
    */
   #error(error: ErrorOfResponse): string {
     const { code, message, param } = error;
@@ -225,8 +226,8 @@ type Around = {
 /**
  * Returns a failure as `response.error`. Codex reads only the code: `invalid_prompt`,
  * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end its turn, and
- * `rate_limit_exceeded` waits for the time in the message. It retries all others, so charged
- * failures must not use them.
+ * `rate_limit_exceeded` waits for the time in the message. Codex retries all other codes, so
+ * charged failures must not use them.
  */
 function errorOf(failure: Failure): ErrorOfResponse {
   const { message, type, code, param, retry_after: wait } = failureObject(failure);
@@ -245,7 +246,7 @@ function errorOf(failure: Failure): ErrorOfResponse {
   return { ...reported, code: SERVER_ERROR };
 }
 
-/** Failures that a short wait doesn't resolve, unless only open requests cause them. */
+/** Failures that last, unless only open requests cause them. */
 const SPENT: ReadonlySet<Failure["kind"]> = new Set([
   "balance_too_low",
   "key_budget_exceeded",
@@ -262,7 +263,7 @@ const SERVER_ERROR = "server_error";
 const INSUFFICIENT = "insufficient_quota";
 export const CONTEXT = "context_length_exceeded";
 
-/** The error if the balance is used up. Clients would retry `incomplete`, and pay again. */
+/** The error if the balance is used up. Clients would retry after `incomplete`, and pay again. */
 const OUT_OF_CREDITS: ErrorOfResponse = {
   code: INSUFFICIENT,
   message:

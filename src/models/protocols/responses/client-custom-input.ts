@@ -9,8 +9,8 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the text inside `{"input":"..."}` while it is being written. Split escapes and surrogates
- * wait until they are complete.
+ * Reads the text in `{"input":"..."}` while it arrives. Incomplete escapes and surrogates wait for
+ * the rest.
  */
 export class CustomInput {
   text = "";
@@ -26,7 +26,7 @@ export class CustomInput {
     return piece;
   }
 
-  /** Text that was already sent can't change. */
+  /** Returns the rest of the text. Text that was already sent can't change. */
   end(whole: string): string {
     if (this.#where === "after" || !whole.startsWith(this.text)) return "";
     if (this.#where === "text") return "";
@@ -85,7 +85,10 @@ function nextSpecial(text: string, from: number): number {
   return text.length;
 }
 
-/** Returns null if the escape is incomplete. An invalid one stays unchanged. */
+/**
+ * Returns the character of an escape. Returns null if it is incomplete. An invalid one stays
+ * unchanged.
+ */
 function escapeAt(text: string, at: number): { character: string; length: number } | null {
   const letter = text.charAt(at + 1);
   if (letter === "") return null;

@@ -21,7 +21,7 @@ export type DraftPosition = {
 };
 type Status = OutputItem["status"];
 
-/** An output item in progress. A tool call that was cut off gets no last event. */
+/** An output item in progress. A tool call that is cut off gets no last event. */
 export type Draft = Part & {
   item(): OutputItem;
   kept(): OutputItem;
@@ -70,9 +70,7 @@ export abstract class BaseDraft implements Draft {
   }
 }
 
-/**
- * A text that grows by JSON literals, so that most pieces of a stream are copied and never parsed.
- */
+/** A text that grows by JSON strings. Most pieces of a stream are copied without parsing. */
 type GrowingText = {
   readonly kind: "text";
   literal: string;

@@ -20,7 +20,7 @@ type Call = NonNullable<Assistant["tool_calls"]>[number];
 
 export type Converted = {
   readonly messages: readonly ChatMessage[];
-  /** Types of items that other providers can't use, including unreadable reasoning. */
+  /** Types of items that other providers can't use, such as reasoning that they can't read. */
   readonly left: ReadonlySet<string>;
   readonly places: ReadonlyMap<number, string>;
 };
@@ -40,7 +40,7 @@ type Output = Extract<InputItem, { type: "function_call_output" | "custom_tool_c
 type Called = Pick<Extract<InputItem, { type: "function_call" }>, "call_id" | "name" | "namespace">;
 type Placed = { readonly item: Output; readonly at: string };
 
-/** Tool outputs by call ID, in order, because some hosts repeat an ID in a later turn. */
+/** Tool outputs by call ID, in order, because some hosts use the same ID again in a later turn. */
 type Outputs = ReadonlyMap<string, readonly Placed[]>;
 
 function outputsOf(items: readonly InputItem[]): Result<Outputs> {
@@ -257,7 +257,10 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Turn): 
   };
 }
 
-/** A text that is a JSON list of parts is parsed (Codex' view_image). */
+/**
+ * Returns the parts of an output. A text that is a JSON list of parts is parsed, as Codex sends
+ * images (view_image).
+ */
 function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
   const { output } = item;
   const parts = typeof output === "string" ? partsInText(output) : output;
@@ -306,7 +309,8 @@ function userPart(part: InputPart, at: string): Result<UserPart> {
 }
 
 /**
- * Codex recognizes a bad image by this code and the end of `param`, and drops it from its history.
+ * The code of a bad image. Codex recognizes it together with the end of `param`, and drops the
+ * image from its history.
  */
 const BAD_IMAGE = "invalid_value";
 
@@ -324,7 +328,7 @@ const TEXT_URL =
   /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(?:;[^;,]{1,100})*;base64,/i;
 const HEAD_MAX = 512;
 
-/** Returns a PDF unchanged, and a text file as text with its name. */
+/** Returns a file part: a PDF unchanged, and a text file as text with its name. */
 export function filePart(
   part: Extract<InputPart, { type: "input_file" }>,
   at: string,
@@ -362,7 +366,7 @@ function textsOf(content: readonly InputPart[], at: string): Result<readonly str
   return success(texts);
 }
 
-/** Returns another agent's text (Codex). Its fields vary by agent. */
+/** Returns the text of another agent (Codex). Agents use different fields. */
 export function agentText(item: JsonObject): string {
   const { content, message, text } = item;
   const parts = listOf(content)

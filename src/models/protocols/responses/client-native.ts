@@ -21,7 +21,8 @@ import type { Flattened } from "./client-tools.ts";
 
 /**
  * A request for a native route. The adapter sets model, stream, cap, tier and storage, and replaces
- * `prompt_cache_key`. Unlisted fields are dropped, and reported if they could change the output.
+ * `prompt_cache_key`. Fields that aren't listed are dropped, and reported if they could change the
+ * output.
  */
 type NativeRequest = {
   readonly body: JsonObject;
@@ -113,7 +114,9 @@ function bytesIn({ image_url: url }: JsonObject): string | null {
   return isInlineImage(textOf(url)) ? "image_url" : null;
 }
 
-/** Reasoning without an item after it is a 400. */
+/**
+ * Reports whether an item can be sent. OpenAI returns 400 for reasoning without an item after it.
+ */
 function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
   if (type !== "reasoning") return true;
   const next = items.slice(at + 1).find((item) => item.type !== "reasoning");
@@ -122,7 +125,7 @@ function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): bool
 
 const CALLS: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call"]);
 
-/** Removes IDs, because nothing is stored upstream. */
+/** Returns the items without IDs, because OpenAI stores nothing. */
 function itemsOf(item: InputItem): JsonObject[] {
   // oxlint-disable-next-line switch-exhaustiveness-check -- other items are dropped
   switch (item.type) {
@@ -196,14 +199,14 @@ function thoughtsIn(encrypted: string): JsonObject[] {
 type Item = MessageDraft | CallDraft | ReasoningDraft;
 
 /**
- * Writes OpenAI's own items and events (platform.openai.com, Streaming events) with our IDs and
- * numbers. Reasoning is included only on request. Unlisted items belong to tools that were never
- * sent, and are dropped.
+ * Writes OpenAI's items and events (platform.openai.com, Streaming events) with our IDs and
+ * numbers. Includes reasoning only on request. Items that aren't listed belong to tools that were
+ * never sent, and are dropped.
  */
 export class NativeItems {
   readonly #output: Output;
   readonly #wanted: OutputOptions;
-  /** The items by the upstream's `output_index`, which also counts hidden items. */
+  /** The items by OpenAI's `output_index`, which also counts hidden items. */
   readonly #items = new Map<number, Item>();
   readonly #done = new Set<number>();
   #last: Item | undefined;

@@ -75,7 +75,7 @@ export class Output {
     const name = textOf(raw["name"]);
     const { origins } = this.#wanted;
     const inside = origins.get(flatName(textOf(raw["namespace"]) || null, name));
-    // Some models invent a namespace.
+    // Some models add a namespace that the request doesn't have.
     const origin = { namespace: null, name, ...(inside ?? origins.get(name)), kind } as const;
     return this.#add(
       kind === "custom" ? "ctc" : "fc",
@@ -96,7 +96,7 @@ export class Output {
     return draft === this.#drafts.last && this.openText !== null;
   }
 
-  /** Ends all items. With `cut`, the last one is incomplete. Waiting items never start. */
+  /** Ends all items. If `cut` is set, the last one is incomplete. Waiting items never start. */
   end(cut: boolean): string {
     let text = "";
     const isSaid = this.#drafts.parts.some((draft) => !(draft instanceof ReasoningDraft));

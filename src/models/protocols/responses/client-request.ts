@@ -73,7 +73,7 @@ const item = z.discriminatedUnion("type", [
   }),
   z.object({ type: z.literal("additional_tools"), tools }),
   z.looseObject({ type: z.literal("agent_message") }),
-  // A provider's own tool call. The output that followed is in the history.
+  // The call of a provider's own tool, which is followed by its output.
   z.object({
     type: z.enum([
       "web_search_call",
@@ -236,7 +236,7 @@ export const responsesBody = z.object({
 
 export type ResponsesBody = z.infer<typeof responsesBody>;
 
-/** Parses a body and the extra fields of `input`. Returns 400 with `param` if invalid. */
+/** Parses a body and the extra fields of `input`. Returns 400 with `param` if they are invalid. */
 export function parseResponsesRequest(value: object): Result<ResponsesBody> {
   const given = withoutNulls(value);
   const refused = refusedItem(given["input"]);

@@ -33,7 +33,9 @@ export type Phase = "commentary" | "final_answer";
 type ItemStatus = "in_progress" | "completed" | "incomplete";
 type KnownFields = { readonly name: string; readonly namespace?: string };
 
-/** An output item (openai npm, ResponseOutputItem). Missing fields are absent, never null. */
+/**
+ * An output item (openai npm, ResponseOutputItem). Fields without a value are absent, never null.
+ */
 export type OutputItem =
   | {
       readonly id: string;
@@ -130,8 +132,8 @@ export type EchoedFields = Unsaid &
   };
 
 /**
- * Maximum characters of tools and instructions that a response repeats, because a stream keeps no
- * prompt in memory.
+ * Maximum characters of tools and instructions that a response repeats, so that a stream needs
+ * little memory.
  */
 const ECHO_CHARACTERS_MAX = 131_072;
 
@@ -174,7 +176,7 @@ function echoedTool(raw: JsonObject): JsonObject {
     : raw;
 }
 
-/** Returns the response as in `response.created`, without long fields. */
+/** Returns the response of the event `response.created`, without long fields. */
 export function openResponse(head: ResponseHead, echo: EchoedFields): JsonObject {
   const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
   const rest = { ...echo, ...SHORT, store: head.keeps, usage: null };
@@ -234,7 +236,7 @@ function tokenOf({ token, logprob, bytes }: JsonObject): TopLogprob {
   };
 }
 
-/** Converts `annotations` of a chat completion to this format: only web citations. */
+/** Converts `annotations` of a chat completion. Keeps only web citations. */
 export function annotationsOf(raw: unknown): UrlCitation[] {
   return listOf(raw)
     .filter(isObject)

@@ -77,22 +77,23 @@ export type Flattened = {
   readonly tools: readonly CoreTool[];
   readonly own: readonly JsonObject[];
   /**
-   * Original names by the names in the chat request. Missing ones are functions with the same name.
+   * The original names of tools by their names in the chat request. A name that is missing here is
+   * a function's own.
    */
   readonly origins: ReadonlyMap<string, Origin>;
   readonly left: readonly string[];
 };
 type CoreTool = NonNullable<ChatBody["tools"]>[number];
 
-/** Reports whether OpenAI accepts the namespace. Others use flat names. */
+/** Reports whether OpenAI accepts the namespace. For others, tools get names without it. */
 export function isNamespace(name: string | null): name is string {
   return name !== null && /^[a-zA-Z0-9_-]{1,64}$/.test(name);
 }
 
 /**
- * Converts functions and custom tools to functions. Those in a namespace get a flat name; other
- * types are dropped. Agents resend their tools each turn, so a repeated tool replaces the earlier
- * one. Returns 400 for two tools with one name.
+ * Converts functions and custom tools to functions. Those in a namespace get a name that includes
+ * it, and other types are dropped. Agents send their tools again in each turn, so a repeated tool
+ * replaces the earlier one. Returns 400 for two tools with one name.
  */
 export function flatten(lists: readonly List[]): Result<Flattened> {
   const flat = new Map<string, CoreTool>();
@@ -250,8 +251,8 @@ type ToolChoice = z.infer<typeof toolChoice>;
 type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
 
 /**
- * Reduces tools to `allowed_tools`, so that no provider can call others. Returns 400 if the chosen
- * tool is missing.
+ * Reduces the tools to `allowed_tools`, so that no provider can call others. Returns 400 if the
+ * chosen tool is missing.
  */
 export function resolveToolChoice(
   flat: Flattened,
@@ -276,7 +277,7 @@ export function resolveToolChoice(
   return success({ tools: all, tool_choice: one, ...free });
 }
 
-/** Reports whether a choice names a tool in a namespace, which OpenAI can't express. */
+/** Reports whether `tool_choice` names a tool in a namespace, for which OpenAI has no form. */
 export function choosesNamespaced(flat: Flattened, choice: ToolChoice | undefined): boolean {
   if (choice === undefined || typeof choice === "string") return false;
   const some = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
@@ -287,7 +288,7 @@ function isInside(origin: Origin | undefined): boolean {
   return origin !== undefined && origin.namespace !== null;
 }
 
-/** Returns a choice under the names of `Flattened.own`, or flat names inside a namespace. */
+/** Returns `tool_choice` with the names that OpenAI gets. */
 export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
   const ownName = (one: JsonObject & KnownFields<"type">): JsonObject[] => {

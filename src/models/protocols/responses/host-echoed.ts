@@ -4,13 +4,16 @@ import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 
 /**
- * Maximum bytes of the request that a response repeats, which is all but the input. No context
- * window needs half of this.
+ * Maximum bytes of the request, without the input, that a response repeats. No context window has
+ * room for half of this.
  */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;
 
-/** Returns a failure, before sending, if the repeated request would be too large. */
+/**
+ * Returns a failure if the response would repeat too much of the request. Runs before the request
+ * is sent.
+ */
 export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   const sizes = Object.entries(request).map(([field, value]) => ({
     field,
@@ -27,7 +30,7 @@ export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   };
 }
 
-/** Counts indented JSON, as OpenAI writes it. */
+/** Returns the bytes of indented JSON, which OpenAI writes. */
 function writtenBytes(value: unknown, indent: number): number {
   if (typeof value === "string") return utf8Bytes(JSON.stringify(value));
   const isList = Array.isArray(value);

@@ -15,7 +15,7 @@ const SAMPLING = ["temperature", "top_p"];
 
 /**
  * Converts a chat call to the body of POST /v1/responses (platform.openai.com, Create a model
- * response). Only the fields named here are sent. Fails for others that would change the output.
+ * response). Sends only the fields in this function. Fails for others that would change the output.
  */
 export function responsesRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;
@@ -48,14 +48,17 @@ const PLACES: FieldPaths = {
 
 const REASONING = "reasoning.encrypted_content";
 
-/** Constant fields. The tier `auto` would be our project's. */
+/** Fields that never change. With the tier `auto`, OpenAI would use our project's. */
 const FIXED: JsonObject = {
   store: false,
   include: [REASONING],
   service_tier: "default",
 };
 
-/** Returns the client's fields with our model, cap and tier, without rejected tuning fields. */
+/**
+ * Returns the client's fields with our model, cap and tier. Drops tuning fields that the model
+ * rejects.
+ */
 export function nativeRequest(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
   const { reasoning: given } = call.native?.body ?? {};
@@ -92,7 +95,7 @@ function tunedBody(
   return { body, tuned: {} };
 }
 
-/** Since 5.1, the lowest effort is none, then low. */
+/** Returns the effort. Since 5.1, the lowest efforts are none and low. */
 function effortFor(upstreamId: string, effort: unknown): unknown {
   return effort === "minimal" && LOW_IS_LEAST.test(upstreamId) ? "low" : effort;
 }

@@ -6,7 +6,7 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
 
-/** Models that accept tools only in the Responses API, so they always use it. */
+/** Models that accept tools only in the Responses API. They always use it. */
 export const RESPONSES_ONLY = /^gpt-6\.1(?!\d)/;
 export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
 /** Models that don't support the effort `minimal`. */
@@ -19,8 +19,8 @@ type Counts = KnownFields<
 type Complained = KnownFields<"error" | "code" | "type" | "message" | "param">;
 
 /**
- * Reads a response's `usage`. Input includes cached tokens, output includes reasoning. Returns null
- * without one.
+ * Reads a response's `usage`. Input includes cached tokens, and output includes reasoning. Returns
+ * null if there is none.
  */
 export function responseUsage(raw: unknown): Usage | null {
   const usage: Counts = objectOf(raw);
@@ -50,7 +50,7 @@ export function responseFailure(
   return streamFailure({ error: { message, param, code, type } }, secret);
 }
 
-/** Returns chat's finish reason, or null without a successful end. */
+/** Returns chat's finish reason. Returns null if the response didn't end successfully. */
 export function finishOf(response: RawResponse): "stop" | "length" | "content_filter" | null {
   if (response.status === "completed") return "stop";
   if (response.status !== "incomplete") return null;
@@ -60,14 +60,14 @@ export function finishOf(response: RawResponse): "stop" | "length" | "content_fi
 
 const REASONING = "openai.reasoning";
 
-/** Returns a reasoning item's `reasoning_details`, or null if it can't be sent back. */
+/** Returns a reasoning item as `reasoning_details`. Returns null if it can't be sent back later. */
 export function reasoningDetail(item: RawItem): JsonObject | null {
   const { encrypted_content: encrypted } = item;
   if (typeof encrypted !== "string" || encrypted === "") return null;
   return { type: REASONING, summary: listOf(item.summary), encrypted_content: encrypted };
 }
 
-/** Returns the item for `reasoning_details`, or null for other providers' details. */
+/** Returns `reasoning_details` as a reasoning item. Returns null if they are another provider's. */
 export function reasoningItem(detail: RawItem): JsonObject | null {
   const { type, encrypted_content: encrypted } = detail;
   if (type !== REASONING || textOf(encrypted) === "") return null;

@@ -18,8 +18,8 @@ import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
 /**
- * Converts a response in OpenAI's or Workers AI's own form to OpenAI's completion. Returns null if
- * invalid.
+ * Converts a response in OpenAI's or Workers AI's format to OpenAI's completion. Returns null if it
+ * is invalid.
  */
 export function chatAnswer(
   whole: JsonObject,
@@ -52,14 +52,17 @@ function saidCall({ id, name, arguments: given }: Omit<WireCall, "index">): Outp
 }
 
 /**
- * Returns the finish reason, which Workers AI's own form omits: a response as long as its cap was
- * cut.
+ * Returns the finish reason, which Workers AI's own format omits. If the output is as long as its
+ * cap, it was cut off.
  */
 export function guessedFinish(usage: Usage | null, cap: number | null): FinishReason {
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }
 
-/** Some models (gpt-oss) write tool calls as text when they are forced to call. */
+/**
+ * Returns tool calls in the text. Some models (gpt-oss) write them as text if they must call a
+ * tool.
+ */
 function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   const tools = toolsOf(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];

@@ -4,8 +4,8 @@ import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
 
 /**
- * The HTTP status of each Workers AI code (its documentation; 3010, 3046, 4006, 5006, 5021, 5035
- * from captures). 402: a used-up allocation.
+ * The HTTP status of each Workers AI code (from its documentation; 3010, 3046, 4006, 5006, 5021 and
+ * 5035 from recordings). 402 means that the daily allocation is used up.
  */
 const STATUS_OF: Readonly<Record<number, number>> = {
   ...codes(400, [3003, 3039, 5004, 5006]),
@@ -75,7 +75,7 @@ function failureOf(status: number, headers: Headers, complaint: Complaint): Prov
   return known === undefined ? failure : { ...failure, reason: String(code) };
 }
 
-/** Matches from the start, because errors may quote client text. */
+/** Must match at the start, because errors can repeat the client's text. */
 const USED_UP = /^you have used up your daily free allocation\b/i;
 const PREFIX = /^(?:\w{0,40}Error: |\d{4,5}: ){1,6}/;
 

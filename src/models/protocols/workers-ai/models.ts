@@ -1,17 +1,20 @@
-/** The properties of Workers AI's model families, by name pattern (types of its SDK, 2026-11). */
+/**
+ * The properties of Workers AI's model families, by a pattern of their names (types of its SDK,
+ * 2026-11).
+ */
 type Family = {
   readonly pattern: RegExp;
   /**
-   * Whether the models accept OpenAI's json_schema, `stop` and `strict`. Others need the bare
-   * schema, without `stop` and `strict`.
+   * Whether the models accept OpenAI's json_schema, `stop` and `strict`. Others get only the
+   * schema.
    */
   readonly openAi?: true;
   readonly efforts?: readonly string[];
   readonly thinkingSwitch?: true;
   readonly nineLetterIds?: true;
   /**
-   * The pooling of embeddings. It must never change, because vectors of two poolings are not
-   * comparable.
+   * The pooling of embeddings. It must never change, because vectors with different poolings can't
+   * be compared.
    */
   readonly pooling?: "cls";
 };
@@ -38,8 +41,8 @@ export function familyOf(model: string): Family {
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /**
- * Returns the nearest supported effort, preferably the higher, if any. Reasoning is turned off only
- * on request.
+ * Returns the nearest supported effort, if any. Of two, returns the higher one. Reasoning is off
+ * only if requested.
  */
 export function nearestEffort(requested: string, known: readonly string[]): string | null {
   if (known.includes(requested)) return requested;

@@ -10,10 +10,10 @@ type Piece = {
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly WireCall[];
-  /** The finish reason, or null; "error" and "abort" if the model gave up. */
+  /** The finish reason, or null. "error" and "abort" mean that the model gave up. */
   readonly finish: FinishReason | "error" | "abort" | null;
 };
-/** A tool call or a part of one. "" for missing fields. */
+/** A tool call or a part of one. Missing fields are "". */
 export type WireCall = {
   readonly index: number | null;
   readonly id: string;
@@ -22,8 +22,8 @@ export type WireCall = {
 };
 
 /**
- * Reads an event in OpenAI's or Workers AI's own form: models change theirs, and streams in
- * OpenAI's form end with an event in the other. If an event has both, OpenAI's counts.
+ * Reads an event in OpenAI's or Workers AI's format. Models change their format, and streams in
+ * OpenAI's format end with an event in the other. If an event has both, OpenAI's counts.
  */
 export function pieceOf(raw: JsonObject): Piece {
   const { choices, response, tool_calls: calls, finish_reason: why } = own(raw);

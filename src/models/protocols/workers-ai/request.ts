@@ -19,8 +19,8 @@ const FIELDS = [
 ];
 
 /**
- * Returns OpenAI's request without model and stream options. Fails for images by URL and several
- * choices.
+ * Returns OpenAI's request without model and stream options. Fails for images by URL and for
+ * several choices.
  */
 export function chatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
@@ -117,7 +117,10 @@ function imageProblem(content: Content, place: string): ProviderFailure | null {
   return null;
 }
 
-/** Returns no tools for the choice `none`, because its meaning is undocumented. */
+/**
+ * Returns the tool fields. For the choice `none`, sends no tools, because its effect isn't
+ * documented.
+ */
 function toolInputs({ list, choice }: Tools, openAi: boolean): JsonObject {
   if (list.length === 0 || choice === "none") return {};
   const tools = list.map(({ name, description, parameters, strict }) => ({

@@ -14,7 +14,7 @@ import { pieceOf } from "./piece.ts";
 import type { WireCall } from "./piece.ts";
 
 /**
- * Reads one stream of Workers AI, in its own form, OpenAI's, or both. A stream without a finish
+ * Reads a stream of Workers AI in its own format, OpenAI's, or both. A stream without a finish
  * reason or [DONE] is incomplete.
  */
 export class WorkersAiStream extends FrameReader {
@@ -23,7 +23,7 @@ export class WorkersAiStream extends FrameReader {
   readonly #calls = new Map<number, { readonly id: string; readonly at: number }>();
   #callCount = 0;
   #usage: Usage | null = null;
-  /** Whether the last usage report covers the whole response and was sent as final. */
+  /** Whether the last usage covers the whole response and is final. */
   #isWhole = false;
   #isStale = false;
   #hasSpoken = false;
@@ -89,8 +89,8 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * A usage report with prompt tokens covers everything so far; one without is added. Only a
-   * separate report after the end covers the whole response, and may exceed the sum before it.
+   * Reads usage. A report with prompt tokens covers everything so far. One without is added. Only a
+   * separate report after the end covers the whole response, and can exceed the sum before it.
    */
   #reported(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;
@@ -103,7 +103,7 @@ export class WorkersAiStream extends FrameReader {
     this.#isStale = false;
     this.#isWhole = isTotal && this.#builder.finished && !hasChoices(raw);
     if (this.#isWhole) return [{ kind: "usage", usage: this.#usage }];
-    // Without another report, one from before any output would count as the total.
+    // If no other report followed, one from before any output would count as the total.
     return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
   }
 

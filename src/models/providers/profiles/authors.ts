@@ -11,7 +11,7 @@ import type { Profile } from "../../protocols/chat/profile.ts";
 
 const MISTRAL_REASONS = /small-(?:2603|latest)|medium-(?:3[.-]5|2604|latest)|large-4|magistral|glm/;
 
-/** The body is strict: 422 for other fields (docs.mistral.ai, OpenAPI). */
+/** Mistral. It returns 422 for unknown fields (docs.mistral.ai, OpenAPI). */
 export const MISTRAL: Profile = {
   ...COMMON,
   chatFields: new Set([
@@ -26,7 +26,7 @@ export const MISTRAL: Profile = {
   renamed: { seed: "random_seed", dimensions: "output_dimension" },
   rules: [
     { fields: ["tool_choice"], values: { required: "any" } },
-    // Reasoning models support two efforts, the others reject the field.
+    // Reasoning models support two efforts. The others reject the field.
     effort(MISTRAL_REASONS, {
       minimal: "none",
       low: "high",
@@ -39,7 +39,8 @@ export const MISTRAL: Profile = {
   streamOptions: null,
   plain: {
     toolIds: NINE,
-    // It may not be empty: mistral-common rejects an assistant message without content and calls.
+    // The text can't be empty, because mistral-common rejects an assistant message without content
+    // and calls.
     bridge: "Done.",
     reasoning: { as: "thinking", models: MISTRAL_REASONS },
   },
@@ -52,7 +53,7 @@ export const MISTRAL: Profile = {
   },
 };
 
-/** Efforts as in the guide "Thinking Mode". DeepSeek thinks by default. */
+/** DeepSeek, with the efforts of its guide "Thinking Mode". It thinks by default. */
 export const DEEPSEEK: Profile = {
   ...COMMON,
   chatFields: new Set([...CORE, ...PENALTIES, ...LOGPROBS]),
@@ -64,7 +65,7 @@ export const DEEPSEEK: Profile = {
       xhigh: "high",
     }),
   ],
-  // V4 needs it on each of its turns once tools were called; R1 rejects it.
+  // After tool calls, V4 needs its reasoning in each of its turns. R1 rejects it.
   plain: {
     names: true,
     reasoning: { as: "reasoning_content", models: /deepseek-v4/, always: true },
@@ -73,7 +74,7 @@ export const DEEPSEEK: Profile = {
 };
 
 /**
- * Reasoning models reject stop and penalties, and report reasoning outside of the completion's
+ * xAI. Reasoning models reject stop and penalties, and don't count reasoning in the completion's
  * tokens.
  */
 export const XAI: Profile = {
@@ -101,7 +102,7 @@ export const VOYAGE: Profile = {
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   renamed: { dimensions: "output_dimension" },
   rules: [{ fields: ["encoding_format"], values: { float: null } }],
-  // A text that is too long is an error, as at OpenAI, and never cut.
+  // A text that is too long is an error, as at OpenAI. It is never cut.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
   calls: { rerank: ranking("top_k") },

@@ -5,10 +5,10 @@ type Values = NonNullable<Rule["values"]>;
 /** Maps OpenAI's seven efforts to low, medium and high. */
 export const THREE_EFFORTS: Values = { minimal: "low", xhigh: "high", max: "high" };
 
-/** Maps efforts of models that always reason: none becomes the lowest. */
+/** Maps the efforts of models that always reason. none becomes the lowest. */
 export const ALWAYS: Values = { ...THREE_EFFORTS, none: "low" };
 
-/** Returns a rule for `reasoning_effort`, which is dropped without values. */
+/** Returns a rule for `reasoning_effort`. If `values` is absent, the field is dropped. */
 export function effort(models: RegExp | null, values?: Values): Rule {
   return {
     fields: ["reasoning_effort"],

@@ -1,8 +1,8 @@
 import type { Profile } from "../../protocols/chat/profile.ts";
 
-// From openapi.yaml, CreateChatCompletionRequest, including `user`, the customer's end user.
-// `store`, `metadata` (which needs `store`), `moderation` and fields with another price are never
-// forwarded.
+// From openapi.yaml, CreateChatCompletionRequest, with `user`, the customer's end user. Never
+// forwarded: `store`, `metadata` (which needs `store`), `moderation`, and fields with another
+// price.
 export const CORE = [
   "messages",
   "reasoning_effort",
@@ -27,7 +27,7 @@ export const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
 ]);
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
-/** The defaults of most profiles, which support no kind. */
+/** The base of most profiles. By itself, it supports no kind of request. */
 export const COMMON: Profile = {
   chatFields: NO_FIELDS,
   embeddingFields: NO_FIELDS,

@@ -10,8 +10,8 @@ import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } f
 import type { Implied, Profile, Rule } from "../../protocols/chat/profile.ts";
 
 /**
- * Reasoning models return 400 or 403 for these fields (developers.openai.com, "Using GPT-5"),
- * unless reasoning is off. A 403 would disable the route.
+ * Fields for which reasoning models return 400 or 403 unless reasoning is off
+ * (developers.openai.com, "Using GPT-5"). A 403 would disable the route.
  */
 const REASONING_RULES: readonly Rule[] = [
   {
@@ -20,7 +20,7 @@ const REASONING_RULES: readonly Rule[] = [
     unless: ["reasoning_effort", "none"],
   },
   { models: /^(?:o3|o4-mini)/, fields: ["stop"] },
-  // Since 5.1, the lowest is none, then low.
+  // Since 5.1, the lowest efforts are none and low.
   {
     models: LOW_IS_LEAST,
     fields: ["reasoning_effort"],
@@ -29,8 +29,8 @@ const REASONING_RULES: readonly Rule[] = [
 ];
 
 /**
- * Function tools are a 400 from 5.6 on unless reasoning is off, and it is on by default (the API's
- * own error text).
+ * From 5.6 on, OpenAI returns 400 for function tools unless reasoning is off (the API's own error
+ * text). It is on by default.
  */
 const WITH_TOOLS: readonly Implied[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },
@@ -76,11 +76,11 @@ export const GENERIC: Profile = {
   },
 };
 
-/** Local servers: low, medium, high or none. */
+/** Local servers, with the efforts low, medium, high and none. */
 export const LOCAL: Profile = { ...GENERIC, rules: [effort(null, THREE_EFFORTS)] };
 
-/** The llama.cpp server. It reports the usage of only one choice. */
+/** The llama.cpp server. With several choices, it reports the usage of only one. */
 export const LLAMA_CPP: Profile = { ...LOCAL, oneChoice: true };
 
-/** Ollama, which has another name for reasoning. */
+/** Ollama, which has its own field name for reasoning. */
 export const OLLAMA: Profile = { ...LOCAL, returned: ["reasoning", "extra_content"] };

@@ -5,7 +5,9 @@ import { SPEAKING } from "../../protocols/chat/speech.ts";
 import { transcribing } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
-/** 400 for logprobs, logit_bias and message names (console.groq.com/docs/openai). */
+/**
+ * Groq. It returns 400 for logprobs, logit_bias and message names (console.groq.com/docs/openai).
+ */
 export const GROQ: Profile = {
   ...COMMON,
   chatFields: new Set([...CORE, ...PENALTIES, "parallel_tool_calls", "seed"]),
@@ -24,14 +26,14 @@ export const GROQ: Profile = {
   plain: { reasoning: { as: "reasoning", models: /gpt-oss|qwen3/ } },
   oneChoice: true,
   usage: { inside: "x_groq" },
-  // Only this format has the duration, of which at least 10 s are billed.
+  // Only this format has the duration. At least 10 s are billed.
   calls: {
     transcription: transcribing({ format: "verbose_json", prompts: true, least: SECONDS_MIN }),
     speech: SPEAKING,
   },
 };
 
-/** Most of its models think by default (docs.together.ai, "Reasoning"). */
+/** Together. Most of its models think by default (docs.together.ai, "Reasoning"). */
 export const TOGETHER: Profile = {
   ...COMMON,
   chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "n"]),
@@ -44,7 +46,7 @@ export const TOGETHER: Profile = {
   plain: { names: true },
 };
 
-/** Efforts: none, low, medium and high. */
+/** Fireworks, with the efforts none, low, medium and high. */
 export const FIREWORKS: Profile = {
   ...COMMON,
   chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "n", "prompt_cache_key"]),
@@ -57,8 +59,8 @@ export const FIREWORKS: Profile = {
 };
 
 /**
- * 400 for penalties, logit_bias and parallel_tool_calls (inference-docs.cerebras.ai, OpenAI
- * compatibility).
+ * Cerebras. It returns 400 for penalties, logit_bias and parallel_tool_calls
+ * (inference-docs.cerebras.ai, OpenAI compatibility).
  */
 export const CEREBRAS: Profile = {
   ...COMMON,
@@ -69,7 +71,10 @@ export const CEREBRAS: Profile = {
   oneChoice: true,
 };
 
-/** Accepts OpenAI's fields for all models, and drops those that a model doesn't support. */
+/**
+ * OpenRouter. It accepts OpenAI's fields for all models, and drops those that a model doesn't
+ * support.
+ */
 export const OPENROUTER: Profile = {
   ...COMMON,
   chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "verbosity"]),

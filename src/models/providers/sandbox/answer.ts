@@ -12,7 +12,7 @@ import { countTokens, tokensOf } from "./tokens.ts";
 export type ChatAnswer = {
   readonly head: AnswerHead;
   readonly replies: readonly Reply[];
-  /** The usage; null to simulate an upstream that reports none. */
+  /** The usage. Null simulates a provider that reports none. */
   readonly usage: Usage | null;
   readonly alternatives: number | null;
   readonly split: ((text: string) => readonly string[]) | null;

@@ -16,7 +16,7 @@ export type SandboxBehavior = {
   readonly mode?: Mode;
   readonly change?: (answer: ChatAnswer, cap: number) => ChatAnswer;
   readonly stream: (answer: ChatAnswer, delays: SandboxDelays) => Generator<Step>;
-  /** Returns the wait in ms before a JSON response, or a failure. Absent: no wait. */
+  /** Returns the ms to wait before a JSON response, or a failure. If absent, there is no wait. */
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
 };
 
@@ -28,7 +28,7 @@ const MULTIBYTE = "Grüße, 世界 🌍 ";
 const STREAM_ERROR: ProviderFailure = { kind: "retry", reason: "500" };
 const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" };
 
-/** Responding models by upstream ID. Those that never respond are in sandbox.ts. */
+/** Models that respond, by upstream ID. Those that never respond are in sandbox.ts. */
 export const BEHAVIORS: ReadonlyMap<string, SandboxBehavior> = new Map<string, SandboxBehavior>([
   ["echo", { stream: atOnce }],
   ["think", { stream: atOnce, mode: { thinks: true } }],

@@ -9,11 +9,11 @@ import { instanceOf } from "./schema-instance.ts";
 
 /** A call as in OpenAI's API; `arguments` is the JSON of an object. */
 export type ToolCall = { readonly id: string; readonly name: string; readonly arguments: string };
-/** A call without its ID, which differs by choice and turn. */
+/** A call without its ID, which is different in each choice and turn. */
 export type CallDraft = Omit<ToolCall, "id">;
 
 const ID_CHARACTERS = 24;
-/** Limits the braces tried, so that parsing a text of braces is fast. */
+/** Maximum braces to try, so that a text of braces is parsed quickly. */
 const BRACES_MAX = 64;
 
 /**
@@ -51,7 +51,7 @@ function functionsIn({ tools = [] }: ChatBody): NonNullable<ChatBody["tools"]> {
   return tools.filter(({ type }) => type === "function");
 }
 
-/** Adds IDs that depend only on `seed` and position. */
+/** Adds IDs, which depend only on `seed` and position. */
 export function withIds(calls: readonly CallDraft[], seed: string): readonly ToolCall[] {
   return calls.map(({ name, arguments: args }, index) => {
     const id = `call_${base62Hash(`${seed} ${index} ${name}`, ID_CHARACTERS)}`;

@@ -7,8 +7,8 @@ import type { Reply } from "./reply.ts";
 import type { ToolCall } from "./calls.ts";
 
 /**
- * Yields a response as OpenAI streams it: per choice the role, its pieces, then the finish reason
- * in an empty delta. Choices alternate.
+ * Yields a response as OpenAI streams it: for each choice the role, its pieces, then the finish
+ * reason in an empty delta. Choices alternate.
  */
 export function* eventsOf(answer: ChatAnswer): Generator<StreamEvent> {
   const [only] = answer.replies;
@@ -75,7 +75,7 @@ function event(head: AnswerHead, choice: ChunkChoice): StreamEvent {
   };
 }
 
-/** Reports whether an event is a choice's last chunk, or comes after the choices. */
+/** Reports whether an event is the last chunk of a choice, or follows the choices. */
 export function isFinish(made: StreamEvent): boolean {
   if (made.kind !== "chunk") return true;
   return made.chunk.choices.some((one) => one.finish_reason !== null);

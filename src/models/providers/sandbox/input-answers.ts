@@ -54,7 +54,7 @@ function moderated({ body: { input } }: CallOf<"moderation">): ProviderResult {
 
 const BYTES_PER_SECOND = 1000;
 
-/** A thousand bytes count as a second. */
+/** Returns a transcript. A thousand bytes count as a second. */
 function transcribed({ body: { file }, stream }: CallOf<"transcription">): ProviderResult {
   const body = { text: `This is the audio of ${file.filename}.` };
   const usage = { ...NO_USAGE, second: Math.ceil(file.bytes.length / BYTES_PER_SECOND) };
@@ -62,7 +62,7 @@ function transcribed({ body: { file }, stream }: CallOf<"transcription">): Provi
   return { kind: "stream", events: oneBatch(transcriptEvents({ body, usage })) };
 }
 
-/** Returns the text as the bytes of its audio, in two pieces, and counts its code points. */
+/** Returns the text as the bytes of an audio file, in two pieces. Counts its code points. */
 function spoken({ body: { input } }: CallOf<"speech">): ProviderResult {
   const bytes = new TextEncoder().encode(input);
   const half = Math.ceil(bytes.length / 2);

@@ -6,10 +6,10 @@ export type Step =
   | { readonly kind: "wait"; readonly ms: number }
   | { readonly kind: "cut" };
 
-/** The longest timer, 24 days: an endless wait that still counts as work. */
+/** The longest timer, 24 days. It stands for an endless wait. */
 export const FOREVER_MS = 2 ** 31 - 1;
 
-/** Plays steps as a stream. `signal` breaks it, `cancel` ends it, both also during a wait. */
+/** Returns the steps as a stream. `signal` breaks it and `cancel` ends it, also during a wait. */
 export function playStream(steps: Iterator<Step>, signal: AbortSignal): EventStream {
   let cancelled = false;
   let broken = false;

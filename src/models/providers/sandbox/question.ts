@@ -27,7 +27,10 @@ export function readQuestion({ messages }: ChatBody): Question {
   return { ask: text === "" ? null : text, results, rounds, turn: messages.length };
 }
 
-/** Counts every message's text and calls, 3 per message, and the tools' JSON. */
+/**
+ * Returns the prompt's tokens: the text and calls of each message, 3 per message, and the tools'
+ * JSON.
+ */
 export function countPrompt({ messages, tools = [] }: ChatBody): number {
   let tokens = 0;
   for (const message of messages) {

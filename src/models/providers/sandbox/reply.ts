@@ -12,7 +12,7 @@ import type { CallDraft, ToolCall } from "./calls.ts";
 /** A choice's content and output tokens. */
 export type Reply = {
   readonly content: string | null;
-  /** Comes first; "" for none. */
+  /** Reasoning, which comes first. "" if there is none. */
   readonly thought: string;
   readonly calls: readonly ToolCall[];
   readonly finish: "stop" | "length" | "tool_calls";
@@ -34,8 +34,8 @@ export type Mode = {
 const GREETING = "Hello! Say something as the user and this model repeats it.";
 
 /**
- * Returns calls of matching tools, else reports their results, else repeats the last user text
- * after `opening`. Output beyond `cap` is cut, including arguments and JSON.
+ * Returns calls of matching tools. Otherwise reports their results, or repeats the last user text
+ * after `opening`. Cuts output beyond `cap`, also arguments and JSON.
  */
 export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies {
   const { opening = "", thinks = false } = mode;

@@ -36,8 +36,8 @@ const FAULTS: ReadonlyMap<string, ProviderFailure> = new Map<string, ProviderFai
 ]);
 
 /**
- * Returns a provider without a network, which acts like a deterministic model. Its magic models
- * each force one result (behaviors.ts and below).
+ * Returns a provider without a network, which acts like a deterministic model. Each of its special
+ * models causes one result (behaviors.ts and below).
  */
 export function sandboxProvider(options: SandboxOptions = {}): Provider {
   const delays = { ...DELAYS, ...options.delays };

@@ -9,9 +9,9 @@ const MERGES_MAX = 16;
 const CHARACTERS_MAX = 10_000;
 
 /**
- * Returns a deterministic JSON value that fits a schema, or null if bounded work finds none. Each
- * `variant` gives another value. Ignores `pattern` and other rare keywords. Objects get their
- * required properties, or all if none is required.
+ * Returns a JSON value that fits a schema, always the same for one `variant`. Returns null if
+ * limited work finds none. Ignores `pattern` and other rare keywords. Objects get their required
+ * properties, or all if none is required.
  */
 export function instanceOf(schema: unknown, variant = 0): unknown {
   const making = { root: schema, workLeft: WORK_MAX };
@@ -183,7 +183,7 @@ function stringFor(schema: JsonObject, { name, variant }: PropertyPlace): string
   const most = Math.min(numberOf(schema["maxLength"]) ?? CHARACTERS_MAX, CHARACTERS_MAX);
   const characters = Array.from(variant === 0 ? name : `${name} ${variant + 1}`);
   if (characters.length < least) return characters.join("").padEnd(least, "x");
-  // Cut text keeps its end, where variants differ.
+  // Cut text keeps its end, in which variants differ.
   return most === 0 ? "" : characters.slice(-most).join("");
 }
 

@@ -1,8 +1,8 @@
 /**
- * Splits text into the sandbox's tokens: up to 8 characters with the white space before them.
- * Trailing white space belongs to the last token, and a one- or two-letter word without ASCII to
- * the next. Joined tokens are the text. Their number never exceeds the text's UTF-8 bytes or,
- * beyond the first token, the gateway's estimate with its factor of 1.15.
+ * Splits text into the sandbox's tokens: up to 8 characters with the white space before them. White
+ * space at the end belongs to the last token, and a one- or two-letter word without ASCII to the
+ * next one. The tokens together are the text. There are never more than the text's UTF-8 bytes or,
+ * after the first token, than the gateway's estimate with its factor of 1.15.
  */
 export function tokensOf(text: string): string[] {
   const tokens: string[] = [];
@@ -14,7 +14,6 @@ export function tokensOf(text: string): string[] {
   return tokens;
 }
 
-/** Returns the number of tokens. */
 export function countTokens(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at = tokenEnd(text, at)) count++;
@@ -73,7 +72,9 @@ function isLow(code: number): boolean {
   return code >= 0xdc00 && code < 0xe000;
 }
 
-/** Splits a text into words, or 32 characters of them, with the white space before. */
+/**
+ * Splits a text into words, or into pieces of 32 characters, each with the white space before it.
+ */
 export function wordsOf(text: string): readonly string[] {
   return text.match(WORDS) ?? [];
 }
