@@ -4,6 +4,7 @@ import { micros } from "../../src/shared/money.ts";
 import {
   decideTopUp,
   enableTopUp,
+  endTopUp,
   NO_TOP_UP,
   wantTopUp,
 } from "../../src/money/wallet/rules/top-up.ts";
@@ -50,4 +51,18 @@ it("automatic top-ups of a day stay within their limit, except the first, whatev
 it("automatic top-ups stay paused after a decline if they are turned on again", () => {
   const paused = { ...NO_TOP_UP, disabledReason: "card_declined" as const, pausedUntil: 7 };
   expect(enableTopUp(paused)).toMatchObject({ disabledReason: null, pausedUntil: 7 });
+});
+
+it("automatic top-ups wait 1, 6 and 24 hours after declined cards, then turn off until a change", () => {
+  const end = { kind: "soft" } as const;
+  let state = NO_TOP_UP;
+  for (const hours of [1, 6, 24, null]) {
+    const amountMicro = micros(5_000_000);
+    const when = { month: "2026-11", day: "2026-11-26" };
+    state = wantTopUp(state, { id: "pur", amountMicro, wantedAt: 0 }, when);
+    state = endTopUp(state, "pur", { end, nowMs: 0 });
+    expect(state.monthMicro).toBe(0);
+    if (hours === null) expect(state.disabledReason).toBe("card_declined");
+    else expect(state.pausedUntil).toBe(hours * 3_600_000);
+  }
 });
