@@ -22,7 +22,6 @@ export async function putBills(
   );
 }
 
-/** Returns the bills of these days, inclusive. */
 export async function readBills(
   db: D1Database,
   days: { readonly from: string; readonly to: string },

@@ -8,7 +8,10 @@ import type { OperatorCall } from "./operator-context.ts";
 import { priceInDollars } from "../shared/price-in-dollars.ts";
 import { DAY_MS } from "../shared/clock.ts";
 
-/** Handles `GET /catalog`: known or configured models, and why a route isn't sold. */
+/**
+ * Handles `GET /catalog`. Returns built-in and configured models, and the reason why a route isn't
+ * sold.
+ */
 export function getCatalog(call: OperatorCall): Promise<Answer> {
   const builtIn = new Set(CATALOG.map(({ id }) => id));
   const own = [...call.models.values()].filter(({ id, isConfigured }) => {

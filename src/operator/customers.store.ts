@@ -7,7 +7,7 @@ export type Customer = StoredOrganization & {
   readonly ownerEmail: string | null;
   readonly balanceMicro: number | null;
   readonly spend30dMicro: number;
-  /** Days that the balance lasts at the spend of the last seven full days. */
+  /** Number of days for which the balance lasts at the spend of the last seven full days. */
   readonly daysLeft: number | null;
   readonly lastUsedAt: number | null;
 };
@@ -20,7 +20,7 @@ const dayAt = (ms: number): string => periodOf(ms).day;
 const spend = (from: string, before = "'9999'"): string =>
   `(SELECT coalesce(sum(cost_micro), 0) FROM daily_usage
     WHERE org_id = organizations.id AND day >= ${from} AND day < ${before})`;
-/** ?2 is today, ?3 seven days before it. */
+/** SQL expression for the spend of a week. ?2 is today, and ?3 is seven days before. */
 const OF_WEEK = spend("?3", "?2");
 const RUNWAY = `iif(${OF_WEEK} > 0, ${BALANCE} / ((${OF_WEEK} + 6) / 7), NULL)`;
 const SPEND = spend("?6");
@@ -37,7 +37,7 @@ const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> 
 };
 export const ORDERS = ["asc", "desc"] as const;
 
-/** SQL condition: ?1 is null, or matches a name, slug or ID, or a key, member or domain. */
+/** SQL condition that ?1 is null, or matches a name, slug or ID, or a key, member or domain. */
 const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
   OR EXISTS (SELECT 1 FROM members WHERE org_id = organizations.id AND removed_at IS NULL
     AND instr(lower(email), lower(?1)) > 0)
@@ -45,7 +45,6 @@ const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(low
   OR id IN (SELECT org_id FROM members WHERE members.id = ?1)
   OR id IN (SELECT org_id FROM company_domains WHERE domain = lower(?1)))`;
 
-/** A filter for customers. Null matches all. */
 export type CustomersQuery = {
   readonly q: string | null;
   readonly status: StoredOrganization["status"] | null;

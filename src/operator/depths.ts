@@ -6,11 +6,11 @@ import type { Series } from "../shared/contracts/metrics.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 import type { Vitals } from "../shared/contracts/wallet.ts";
 
-/** Cloudflare's limit of D1 and of a Durable Object. Alerts start at 70 %. */
+/** Maximum bytes of D1 and of a Durable Object (Cloudflare). Alerts start at 70 %. */
 export const BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 
-/** Totals of a round so far. Ages are in ms. */
+/** The totals of an hourly sweep so far. Ages are in ms. */
 export const foundSchema = z.object({
   openHolds: z.number(),
   oldestHoldMs: z.number(),
@@ -32,7 +32,7 @@ const NOTHING: Found = {
   bookBytes: 0,
 };
 
-/** Adds up a round over the wallets. `found` has earlier invocations. */
+/** Adds up the wallets of an hourly sweep. `found` has the totals of earlier invocations. */
 export class Depths {
   #found: Found;
 
@@ -61,7 +61,7 @@ export class Depths {
     this.#found = { ...this.#found, unavailable: this.#found.unavailable + 1 };
   }
 
-  /** Records the size of D1. Alerts once per round. */
+  /** Records the size of D1. Raises one alert per sweep. */
   book(bytes: number): void {
     if (isLarge(bytes) && !isLarge(this.#found.bookBytes)) logAlert("book_large", { bytes });
     this.#found = { ...this.#found, bookBytes: Math.max(this.#found.bookBytes, bytes) };
@@ -81,7 +81,7 @@ export class Depths {
   }
 }
 
-/** An outbox. `depth` is null without a response. */
+/** An outbox. `depth` is null if it didn't respond. */
 export type OutboxDepth = { readonly name: string; readonly depth: Depth | null };
 
 /** Returns gauges by receiver: `own`, `us`, `us/revocations`. */

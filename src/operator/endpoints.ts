@@ -154,7 +154,7 @@ function isOfLiving(method: OperatorEndpoint["method"], path: string): boolean {
   );
 }
 
-/** An ID can't look like a slug. */
+/** Finds an organization by its slug if the text can't be an ID. */
 async function byId(call: OperatorCall): Promise<Result<OperatorCall>> {
   const { id: slug = "" } = call.params;
   if (!isSlug(slug)) return success(call);

@@ -32,12 +32,12 @@ type RegionState = {
   /** Start of the metrics (Unix ms). */
   readonly sinceMs: number | null;
   readonly models: ReadonlyMap<string, Pick<Model, "routes">>;
-  /** Routes in cooldown of this isolate; `isolates` has the gauges of the others. */
+  /** Routes in cooldown of this isolate. `isolates` has the counts of the others. */
   readonly breakers: readonly RouteStatus[];
   readonly isolates: Series;
   readonly peers: readonly { readonly region: Region; readonly fault: string | null }[];
   readonly outboxes: readonly { readonly name: string; readonly depth: Depth | null }[];
-  /** Outboxes for a region that isn't configured anymore. */
+  /** Outboxes for a region that is no longer configured. */
   readonly orphaned: readonly { readonly name: string }[];
 };
 
@@ -99,7 +99,7 @@ function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
 }
 
 const SWEEP_MS_MAX = 2 * 60 * 60 * 1000;
-/** Maximum age in ms of the payments sweep, which runs every 3 minutes. */
+/** Maximum age in ms of the check of payments, which runs every 3 minutes. */
 const PAYMENTS_MS_MAX = 7 * 60 * 1000;
 
 function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Problem[] {
@@ -125,7 +125,7 @@ function sweepProblems({ now, sweep, paymentsAtMs, sinceMs }: RegionState): Prob
   ];
 }
 
-/** Outboxes normally deliver within seconds. */
+/** Maximum age in ms of a message. Outboxes normally deliver within seconds. */
 const WAITING_MS_MAX = 10 * 60_000;
 
 function outboxProblems({ outboxes }: RegionState): Problem[] {

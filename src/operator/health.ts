@@ -16,8 +16,8 @@ import type { OperatorContext } from "./operator-context.ts";
 import { queryWallets } from "./unavailable-wallets.store.ts";
 
 /**
- * Handles `GET /health`. Outboxes without a response are null. The routes in cooldown are this
- * isolate's.
+ * Handles `GET /health`. An outbox that didn't respond is null. Routes in cooldown are those of
+ * this isolate.
  */
 export async function getHealth(context: OperatorContext): Promise<Result<View>> {
   const { region, version, db, now, models } = context;

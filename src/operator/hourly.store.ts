@@ -14,8 +14,9 @@ const EXPIRING_MS = 7 * 24 * 60 * 60 * 1000;
 type HourlyTargets = SweepTargets & { readonly outboxes: readonly Pick<OutboxCalls, "poke">[] };
 
 /**
- * Recovers lost alarms of outboxes, deletes old Idempotency-Keys, records keys that expire soon,
- * and starts a round. One failure doesn't stop the others. Returns the totals of a finished round.
+ * Restores lost alarms of outboxes, deletes old Idempotency-Keys, records keys that expire soon,
+ * and starts a sweep of all wallets. If one step fails, the others still run. Returns the totals of
+ * a finished sweep.
  */
 export async function sweepHourly(
   db: D1Database,
@@ -42,8 +43,8 @@ async function quietly(work: () => Promise<unknown>): Promise<void> {
 const EXPIRING = "expiring";
 
 /**
- * Records an event for keys that came within a week of their expiry since the last run. Keys with a
- * shorter lifetime are excluded, because their creation or change has an event.
+ * Records an event for each key that came within a week of its expiry since the last run. Excludes
+ * keys with a shorter lifetime, because their creation or change has an event.
  */
 async function recordExpiring(db: D1Database, nowMs: number): Promise<void> {
   const until = nowMs + EXPIRING_MS;
@@ -55,7 +56,7 @@ async function recordExpiring(db: D1Database, nowMs: number): Promise<void> {
   await db.batch([
     db
       .prepare(
-        // The event ID comes from key and expiry, so repeats are ignored.
+        // The event ID is derived from key and expiry, so a repeated event is ignored.
         `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
          SELECT 'evt_' || substr(key_id, -16) || printf('%08x', expires_at / 1000), key_terms.org_id,
            'key.expiring', 'system', NULL, key_id,

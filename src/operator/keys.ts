@@ -14,7 +14,6 @@ import type { Result } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-/** Handles `GET /orgs/{id}/keys`: like `GET /v1/keys`, for all members. */
 export async function getKeys(call: OperatorCall): Promise<Answer> {
   const query = keysQuery(call.url);
   if (!query.ok) return query;
@@ -30,7 +29,6 @@ export async function getKey(call: OperatorCall): Promise<Answer> {
   return found.ok ? success(recordOf(call, found.value)) : found;
 }
 
-/** Handles `PATCH /orgs/{id}/keys/{key_id}`. Changes take effect before the response. */
 export async function patchKey(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY], call.body);
   if (!fields.ok) return fields;
@@ -44,8 +42,8 @@ export async function patchKey(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `POST /orgs/{id}/keys/{key_id}/rotate`. The same operator, Idempotency-Key and body
- * return the same secret for a day.
+ * Handles `POST /orgs/{id}/keys/{key_id}/rotate`. For a day, the same operator, Idempotency-Key and
+ * body return the same secret.
  */
 export async function postRotation(call: OperatorCall): Promise<Answer> {
   const { id, orgId } = namesOf(call);

@@ -8,8 +8,8 @@ export type LostOrganization = {
 const LISTED_MAX = 1000;
 
 /**
- * Returns at most 1,000. A failed `POST /orgs` can leave wallets without a balance, which are
- * excluded.
+ * Returns at most 1,000 such wallets. Excludes wallets without a balance, which a failed `POST
+ * /orgs` can leave.
  */
 export async function listLostOrganizations(db: D1Database): Promise<readonly LostOrganization[]> {
   const { results } = await db

@@ -16,7 +16,7 @@ import type { OperatorCall } from "./operator-context.ts";
 
 const WALLETS_MAX = 100;
 const BILLS_MAX = 500;
-/** A wallet with many rows needs more than the usual time. */
+/** Maximum ms to read the costs of a wallet. One with many rows needs more than the usual time. */
 const COSTS_MS_MAX = 15_000;
 
 const day = once.check(z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2026-11-21"));
@@ -40,8 +40,8 @@ export const newBills = z.object({
 });
 
 /**
- * Handles `GET /margin`: charges and purchase costs of one page of organizations. `missing` has
- * organizations with unreadable wallets; bills are compared only without any.
+ * Handles `GET /margin`. Returns charges and costs for one page of organizations. `missing` has
+ * organizations whose wallet can't be read. Bills are compared only if there are none.
  */
 export async function getMargin(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(marginQuery, call.url);
@@ -82,7 +82,7 @@ export async function getMargin(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `POST /costs`: stores bills. Reports large differences if the request includes the sums
+ * Handles `POST /costs`. Stores bills. Reports large differences if the request includes the sums
  * of `GET /margin`.
  */
 export async function postCosts(call: OperatorCall): Promise<Answer> {
@@ -178,7 +178,7 @@ function groupView(group: CostGroup, bills: readonly Bill[]): View {
   };
 }
 
-/** Returns bills whose difference means a wrong price or wrong usage. */
+/** Returns bills whose difference shows a wrong price or wrong usage. */
 export function differingBills(
   groups: readonly Pick<CostGroup, "day" | "group" | "boughtMicro">[],
   bills: readonly Bill[],

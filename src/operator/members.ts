@@ -33,7 +33,6 @@ export async function getMembers(call: OperatorCall): Promise<Answer> {
   return success({ members: rows.map(memberRecord) });
 }
 
-/** Handles `POST /orgs/{id}/members`. */
 export async function postMember(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newMember, MEMBER_READ_ONLY, call.body);
   if (!fields.ok) return fields;
@@ -50,7 +49,6 @@ export async function postMember(call: OperatorCall): Promise<Answer> {
   return added.ok ? created(memberRecord(added.value)) : added;
 }
 
-/** Handles `PATCH /orgs/{id}/members/{member_id}`. A new role applies to the next request. */
 export async function patchMember(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(memberChange, MEMBER_READ_ONLY, call.body);
   if (!fields.ok) return fields;

@@ -23,13 +23,12 @@ export const newMerchant = z.object({
   ),
 });
 
-/** Handles `GET /merchants`: the services that can capture holds in this region. */
 export async function getMerchants({ db }: OperatorCall): Promise<Answer> {
   const merchants = await listMerchants(db);
   return success({ merchants: merchants.map(merchantView) });
 }
 
-/** Handles `POST /merchants`: 201 with the merchant and, only here, its secret. */
+/** Handles `POST /merchants`. Returns 201 with the merchant and, only here, its secret. */
 export async function postMerchant(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newMerchant, [], call.body);
   if (!fields.ok) return fields;
@@ -42,14 +41,12 @@ export async function postMerchant(call: OperatorCall): Promise<Answer> {
   return refuse({ kind: "conflict", message, param: "name", code: "merchant_exists" });
 }
 
-/** Handles `POST /merchants/{name}/rotate`. The previous secret ends immediately. */
 export async function postMerchantRotation({ db, now, params }: OperatorCall): Promise<Answer> {
   const secret = mintMerchantSecret();
   const merchant = await rotateMerchant(db, { name: params["name"] ?? "", secret, at: now });
   return merchant === null ? missing() : success({ ...merchantView(merchant), secret });
 }
 
-/** Handles `DELETE /merchants/{name}`. Its open holds expire. */
 export async function removeMerchant({ db, params }: OperatorCall): Promise<Answer> {
   const { name = "" } = params;
   return (await deleteMerchant(db, name)) ? success({ name, deleted: true }) : missing();

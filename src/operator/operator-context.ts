@@ -8,7 +8,7 @@ import type { Objects } from "../shared/contracts/objects.ts";
 import type { SendMail } from "../accounts/people/mail.ts";
 import type { Region } from "../shared/regions.ts";
 
-/** The services of the handlers. `now` is read once per request, in Unix ms. */
+/** The services that handlers use. `now` is read once per request, in Unix ms. */
 export type OperatorContext = KeyServices &
   Pick<Objects, "deliveries" | "metrics" | "payments"> & {
     readonly version: string;
@@ -17,15 +17,15 @@ export type OperatorContext = KeyServices &
     /** Minimum ms between posting a price and its start. */
     readonly priceLeadMs: number;
     readonly companyDomains: "off" | "approve" | "on";
-    /** Sends links. If null, they are only displayed. */
+    /** Sends links. If null, links are only shown. */
     readonly mail: SendMail | null;
     readonly aliases: ReadonlyMap<string, string>;
     readonly breakers: readonly RouteStatus[];
     readonly providers: ReadonlySet<string>;
     readonly models: ReadonlyMap<string, Model>;
     /**
-     * Returns the region's address, why it can't be called (null if it can), the duration, and its
-     * last response to this isolate (Unix ms).
+     * Returns the region's address, the reason why it can't be called (or null), the duration, and
+     * its last response to this isolate (Unix ms).
      */
     readonly askPeer: (peer: Region) => Promise<{
       url: string | null;
@@ -44,7 +44,6 @@ export type OperatorCall = OperatorContext & {
   readonly idempotencyKey: string | null;
 };
 
-/** An endpoint. `path` uses Hono's syntax. */
 export type OperatorEndpoint = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;

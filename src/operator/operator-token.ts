@@ -12,7 +12,9 @@ export async function operatorOf(
   return token === undefined ? null : operatorByHash(await sha256Hex(token), operators);
 }
 
-/** Compares the hashes of all tokens in constant time, so that timing reveals nothing. */
+/**
+ * Compares with the hashes of all tokens in constant time, so that the duration reveals nothing.
+ */
 export async function operatorByHash(
   hash: string,
   operators: Config["operators"],
@@ -26,7 +28,6 @@ export async function operatorByHash(
 
 const encoder = new TextEncoder();
 
-/** Returns the operator of an entry in OPERATOR_LOGINS. */
 export function operatorOfLogin(
   { issuer, subject }: { readonly issuer: string; readonly subject: string },
   logins: Config["operatorLogins"],
@@ -35,14 +36,16 @@ export function operatorOfLogin(
   return found === undefined ? null : { name: found.name, role: found.role };
 }
 
-/** Requests with a verified session. Keyed by object identity, so that no client can add one. */
+/**
+ * Requests with a verified session. The map's key is the request object, so that no client's
+ * request can be in it.
+ */
 const operators = new WeakMap<Request, Operator>();
 
 export function vouchForOperator(request: Request, operator: Operator): void {
   operators.set(request, operator);
 }
 
-/** Returns the operator of a request with a verified session. */
 export function vouchedOperator(request: Request): Operator | null {
   return operators.get(request) ?? null;
 }

@@ -127,8 +127,8 @@ function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment):
 }
 
 /**
- * Handles `GET /admin/v1/metrics`: the region's counters, the last sweep's gauges and the isolates'
- * gauges.
+ * Handles `GET /admin/v1/metrics`. Returns the region's counters and the gauges of the last sweep
+ * and of the isolates.
  */
 async function metricsRoute(c: Context<AppEnv>): Promise<Response> {
   let counted: RegionCounts;

@@ -54,9 +54,9 @@ export const SHOWN_READ_ONLY: readonly string[] = [
 ];
 
 /**
- * Handles `POST /orgs`: creates the wallet, then organization, owner and first key in one batch. A
- * taken slug deletes the wallet. After other failures the wallet stays, because the organization
- * may exist. `restore_id` is a lost organization, whose wallet is reused.
+ * Handles `POST /orgs`. Creates the wallet, then the organization, its owner and a first key in one
+ * batch. If the slug is taken, deletes the wallet. After other failures, the wallet stays, because
+ * the organization may exist. `restore_id` is a lost organization, whose wallet is used again.
  */
 export async function postOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], call.body);
@@ -124,7 +124,6 @@ function notLost(): Refusal {
   return refuse({ kind: "conflict", message, param: "restore_id" });
 }
 
-/** Handles `GET /lost-organizations`. */
 export async function getLostOrganizations({ db }: OperatorCall): Promise<Answer> {
   const lost = await listLostOrganizations(db);
   const organizations = lost.map(({ id, balanceMicro, updatedAt }) => {
@@ -143,8 +142,8 @@ export const organizationsQuery = z.extend(pageQuery, {
 });
 
 /**
- * Handles `GET /orgs` from D1. Only `balance` calls wallets. `q` is part of a name, slug or
- * address, an ID, or a key's prefix.
+ * Handles `GET /orgs` from D1. Only `balance` calls wallets. `q` is a part of a name, slug or
+ * address, an ID, or the prefix of a key.
  */
 export async function getOrganizations(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(organizationsQuery, call.url);
@@ -187,7 +186,6 @@ export async function getOrganization(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/** Handles `POST /orgs/{id}/members/{member_id}/keys`: like `POST /v1/keys`, for any member. */
 export async function postMemberKey(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, call.body);
   if (!fields.ok) return fields;
@@ -209,7 +207,7 @@ export function organizationNotFound(): Refusal {
   return refuse({ kind: "not_found", message: "No such organization." });
 }
 
-/** Adds the wallet's amounts, or null if it is unavailable, so that a list never fails. */
+/** Adds the wallet's amounts, or null if the wallet can't be read, so that a list never fails. */
 export async function withBalance(call: OperatorCall, row: StoredOrganization): Promise<View> {
   const balance = await call
     .wallet(row.id)

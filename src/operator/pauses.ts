@@ -29,7 +29,6 @@ export async function postPause(call: OperatorCall): Promise<Answer> {
   return put.value.created ? created(pauseView(put.value)) : success(pauseView(put.value));
 }
 
-/** Handles `DELETE /orgs/{id}/pauses/{pause_id}`, also for a pause of the organization's members. */
 export async function deletePause(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;

@@ -21,8 +21,8 @@ import type { OperatorCall } from "./operator-context.ts";
 import { getOrganization, organizationOf } from "./organizations.ts";
 
 /**
- * Handles `POST /orgs/{id}/invitations`: 201 with the link. `member_id` is a member without a
- * login, who gets one.
+ * Handles `POST /orgs/{id}/invitations`. Returns 201 with the link. `member_id` is a member without
+ * a login, who gets one.
  */
 export async function postInvitation(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
@@ -38,7 +38,7 @@ export async function postInvitation(call: OperatorCall): Promise<Answer> {
   return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
 }
 
-/** An invalid body is rejected later. */
+/** Reports whether the invitation is for an existing member. An invalid body is rejected later. */
 function isForMember(body: unknown): boolean {
   const fields = parseFields(newInvitationBody, [], body);
   return !fields.ok || (fields.value.member_id ?? null) !== null;
@@ -55,8 +55,8 @@ export async function deleteInvitation(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `GET /orgs/{id}/domains`: the domains whose users can join, and whether the company has
- * its own login.
+ * Handles `GET /orgs/{id}/domains`. Returns the domains by which people can join, and whether the
+ * company has its own login.
  */
 export async function getDomains(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
@@ -69,7 +69,6 @@ export async function getDomains(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/** Handles `POST /orgs/{id}/domains/{domain}/approve` for a verified domain. */
 export async function postDomainApproval(call: OperatorCall): Promise<Answer> {
   const { id: orgId = "", domain = "" } = call.params;
   const change = { actor: call.actor, nowMs: call.now };
@@ -95,7 +94,6 @@ export const closeOrganizationBody = z.object({
   give_up_balance: z._default(z.enum(["true", "false"]), "false"),
 });
 
-/** Handles `DELETE /orgs/{id}?give_up_balance`: closes the organization. */
 export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(closeOrganizationBody, call.url);
   if (!fields.ok) return fields;
@@ -110,7 +108,6 @@ export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
   return closed.ok ? success({ id: found.value.id, deleted: true }) : closed;
 }
 
-/** Handles `POST /orgs/{id}/restore`: reopens an organization that was closed in the last 7 days. */
 export async function postRestore(call: OperatorCall): Promise<Answer> {
   const { actor, db, now: nowMs } = call;
   const found = await organizationOf(call);

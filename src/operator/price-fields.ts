@@ -55,7 +55,7 @@ export function pricesInput(fields: PriceFields, kind: Kind): boolean {
   return !KINDS[kind].hasOutput && UNITS.some((unit) => fields[unit] !== undefined);
 }
 
-/** Returns a priced unit, or `input`, that this kind never counts. */
+/** Returns a unit with a price, or `input`, that this kind of model never counts. */
 export function uncountedUnit(fields: PriceFields, kind: Kind): Unit | "input" | null {
   const counted: readonly Unit[] = KINDS[kind].units;
   if (!KINDS[kind].hasInput && fields.input !== undefined) return "input";

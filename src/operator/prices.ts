@@ -29,7 +29,7 @@ export const pricesQuery = z.object({
   after: z.optional(once),
 });
 
-/** Handles `GET /prices`: rows by list, item and date, including past ones. */
+/** Handles `GET /prices`. Returns rows by list, item and date, including past ones. */
 export async function getPrices(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(pricesQuery, call.url);
   if (!fields.ok) return fields;
@@ -43,7 +43,10 @@ export async function getPrices(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/** Handles `POST /prices`: stores all rows or none. Each must start at least the lead time from now. */
+/**
+ * Handles `POST /prices`. Stores all rows or none. Each must start at least the lead time after
+ * now.
+ */
 export async function postPrices(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newPrices, [], call.body);
   if (!fields.ok) return fields;
@@ -61,7 +64,7 @@ export async function postPrices(call: OperatorCall): Promise<Answer> {
   return created({ prices: posted.map(priceRowView) });
 }
 
-/** Handles `DELETE /prices/{price_id}`. Rejects rows that isolates may already use. */
+/** Handles `DELETE /prices/{price_id}`. Rejects a row that isolates may already use. */
 export async function removePrice(call: OperatorCall): Promise<Answer> {
   const { db, now, params, priceLeadMs } = call;
   const row = await findPrice(db, params["price_id"] ?? "");
@@ -150,7 +153,10 @@ function refuseTime(
   );
 }
 
-/** A model needs a price or a percentage; `*` or an author needs a percentage. */
+/**
+ * Rejects an invalid item. A model needs a price or a percentage, and `*` or an author needs a
+ * percentage.
+ */
 function refuseItem(
   call: OperatorCall,
   { item, percent, price }: PostedRow,
@@ -216,7 +222,6 @@ export function refuseUnits(
   return invalid(message, `${at}.${unit}`);
 }
 
-/** Returns the kind of a configured or built-in model. */
 export function kindOf({ models }: OperatorCall, id: string): Kind | null {
   return models.get(id)?.kind ?? CATALOG.find((entry) => entry.id === id)?.kind ?? null;
 }

@@ -13,7 +13,6 @@ import { creditsQuery, purchasesQuery } from "../money/payments/purchases.route.
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** Handles `GET /orgs/{id}/purchases`, newest first. */
 export async function getPurchases(call: OperatorCall): Promise<Answer> {
   const page = parseQuery(purchasesQuery, call.url);
   if (!page.ok) return page;
@@ -24,10 +23,6 @@ export async function getPurchases(call: OperatorCall): Promise<Answer> {
   return listed.ok ? success(purchasesView(listed.value, operatorPurchaseView)) : listed;
 }
 
-/**
- * Handles `GET /orgs/{id}/purchases/{purchase_id}`. Also accepts the Stripe ID of its session,
- * invoice or payment.
- */
 export async function getPurchase(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -42,7 +37,7 @@ export const refundSchema = z.object({
 
 /**
  * Handles `POST /orgs/{id}/purchases/{purchase_id}/refund`. The wallet is updated later. Requires
- * an Idempotency-Key; a retry is the same refund.
+ * an Idempotency-Key, so that a retry doesn't refund twice.
  */
 export async function postRefund(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(refundSchema, [], call.body ?? {});
@@ -67,7 +62,7 @@ export const forgiveSchema = z.object({
   reference: z.string().check(z.minLength(1), z.maxLength(200)),
 });
 
-/** Handles `POST /orgs/{id}/owed`: forgives part of the debt, once per `reference`. */
+/** Handles `POST /orgs/{id}/owed`. Forgives part of the debt, once per `reference`. */
 export async function postOwed(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(forgiveSchema, [], call.body);
   if (!fields.ok) return fields;
@@ -80,7 +75,6 @@ export async function postOwed(call: OperatorCall): Promise<Answer> {
   return forgiven.ok ? success({ owed_micro: forgiven.value.owedMicro }) : forgiven;
 }
 
-/** Handles `GET /orgs/{id}/credits`: like `GET /v1/credits`, without offers. */
 export async function getCredits(call: OperatorCall): Promise<Answer> {
   const page = parseQuery(creditsQuery, call.url);
   if (!page.ok) return page;

@@ -19,8 +19,8 @@ export const unsavedSettlementBody = z.object({
 });
 
 /**
- * Handles `POST /orgs/{id}/settle`: charges a logged `settlement_unsaved` once. `voided` and
- * `unknown` mean no charge.
+ * Handles `POST /orgs/{id}/settle`. Charges a logged `settlement_unsaved` once. `voided` and
+ * `unknown` mean that nothing is charged.
  */
 export async function postSettle(call: OperatorCall): Promise<Answer> {
   const fields = parseBody(unsavedSettlementBody, call.body);
@@ -44,7 +44,7 @@ export async function postSettle(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `POST /orgs/{id}/rebuild-wallet`: restores a lost wallet from D1. Returns 409 if the
+ * Handles `POST /orgs/{id}/rebuild-wallet`. Restores a lost wallet from D1. Returns 409 if the
  * wallet is intact.
  */
 export async function postRebuildWallet(call: OperatorCall): Promise<Answer> {
@@ -52,7 +52,7 @@ export async function postRebuildWallet(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const answer = await call.wallet(found.value.id).rebuild(found.value.id, call.actor);
   if (!answer.ok) return answer;
-  // Adds payments after the last publish. The payments sweep retries a failure.
+  // Adds payments after the last publish. If this fails, the sweep of payments retries it.
   await callObject(() => call.payments(found.value.id).poke());
   const { creditsMicro, heldMicro, openHolds } = answer.value;
   return success({ credits_micro: creditsMicro, held_micro: heldMicro, open_holds: openHolds });

@@ -7,7 +7,6 @@ import { answerUsage } from "../money/wallet/routes/usage.route.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-/** Handles `GET /orgs/{id}/usage`: like `GET /v1/usage`. */
 export async function getUsage(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -18,7 +17,6 @@ export async function getUsage(call: OperatorCall): Promise<Answer> {
   });
 }
 
-/** Handles `GET /orgs/{id}/alerts`: like `GET /v1/alerts`. */
 export async function getAlerts(call: OperatorCall): Promise<Answer> {
   const page = parseQuery(pageQuery, call.url);
   if (!page.ok) return page;
@@ -29,7 +27,6 @@ export async function getAlerts(call: OperatorCall): Promise<Answer> {
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
-/** Handles `GET /orgs/{id}/events`: like `GET /v1/events`. */
 export async function getEvents(call: OperatorCall): Promise<Answer> {
   const query = eventQuery(call.url);
   if (!query.ok) return query;

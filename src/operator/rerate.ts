@@ -13,7 +13,7 @@ import { priceFields } from "./price-fields.ts";
 import { kindOf, refuseUnits } from "./prices.ts";
 
 const ID_MAX = 100;
-/** Maximum delay of outcomes in ms. Sums must not change between two calls. */
+/** Maximum delay of outcomes in ms, because the sums must not change between two calls. */
 const LATE_MS = 2 * 3_600_000;
 
 export const rerateFields = z.object({
@@ -31,8 +31,8 @@ export const rerateFields = z.object({
 type Fields = z.infer<typeof rerateFields>;
 
 /**
- * Handles `POST /rerate`: credits how much less a model's requests would have cost at another
- * price, once per organization and ID. Changes no receipt.
+ * Handles `POST /rerate`. Credits the amount by which a model's requests would have cost less at
+ * another price, once per organization and ID. Changes no receipt.
  */
 export async function postRerate(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(rerateFields, [], call.body);

@@ -17,8 +17,8 @@ const AT_ONCE = 6;
 const WALLET_TIMEOUT_MS = 5000;
 
 /**
- * Delivers items, at most six concurrently. Each receiver first gets one item. After a failure, its
- * others stay `untried`, so a receiver that hangs blocks only one of the six.
+ * Delivers items, at most six at a time. Each receiver first gets one item. After a failure, its
+ * other items are `untried`, so that a receiver that never responds blocks only one of the six.
  */
 export async function eachReceiver<T>(
   items: readonly T[],
@@ -52,7 +52,7 @@ export async function eachReceiver<T>(
   return answers;
 }
 
-/** Sends one signed request. Returns null without a response. */
+/** Sends one signed request. Returns null if there is no response. */
 export type Post = (body: { readonly items: readonly object[] }) => Promise<PeerAnswer | null>;
 
 export function toOwnWallets(wallet: OutcomeWallet): Deliver {
@@ -111,7 +111,7 @@ const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown())
 
 /**
  * Returns the result for each ID, or null if the response is invalid. An ID with two results counts
- * as unanswered.
+ * as without one.
  */
 function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Delivery> | null {
   const body = answerBody.safeParse(answer?.status === 200 ? answer.body : null);
@@ -126,7 +126,7 @@ function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Deliv
   return answers;
 }
 
-/** Drops repeated IDs, which the response couldn't distinguish. */
+/** Drops repeated IDs, because a response couldn't distinguish them. */
 export function firstOfEachId(messages: readonly Message[]): readonly Message[] {
   const ids = new Set<string>();
   return messages.filter(({ id }) => !ids.has(id) && ids.add(id) !== undefined);

@@ -26,7 +26,6 @@ const outcome = z.discriminatedUnion("kind", [
   z.object({ ...hold, kind: z.literal("void") }),
 ]);
 
-/** Returns an outcome as an item of a message. */
 export function outcomeToJson(item: OutcomeItem): object {
   return {
     hold_id: item.holdId,
@@ -57,12 +56,10 @@ const revocation = z.object({
   root: z.optional(keyHashSchema),
 });
 
-/** Returns an item with `revoked_at` in Unix ms. */
 export function revocationToJson({ keyHash, revokedAt, root }: RevocationItem): object {
   return { key_hash: keyHash, revoked_at: revokedAt, ...(root !== undefined && { root }) };
 }
 
-/** Parses a revocation, or returns null. */
 export function revocationFromJson(value: unknown): RevocationItem | null {
   const parsed = revocation.safeParse(value);
   if (!parsed.success) return null;
@@ -72,7 +69,7 @@ export function revocationFromJson(value: unknown): RevocationItem | null {
 
 const message = z.object({ items: z.array(z.unknown()).check(z.maxLength(DELIVER_MAX)) });
 
-/** Returns unparsed items, so that an invalid one can't stop the others. */
+/** Returns the items without parsing them, so that an invalid one can't stop the others. */
 export function itemsIn(body: unknown): Result<readonly unknown[]> {
   const parsed = parseBody(message, body);
   return parsed.ok ? { ok: true, value: parsed.value.items } : parsed;
@@ -80,7 +77,7 @@ export function itemsIn(body: unknown): Result<readonly unknown[]> {
 
 export type IdName = "hold_id" | "key_hash";
 
-/** Returns an item's result. The ID is null if the item has none. */
+/** Returns the result for an item. Its ID is null if the item has none. */
 export function resultToJson(idName: IdName, item: unknown, delivery: Delivery): object {
   const id = z.object({ [idName]: z.string() }).safeParse(item).data?.[idName] ?? null;
   if (delivery.kind === "unreachable") return { [idName]: id, result: "failed" };
@@ -94,7 +91,7 @@ const itemResult = z.object({
   reason: z.optional(z.string()),
 });
 
-/** Parses a result. Returns null without an ID. */
+/** Parses a result. Returns null if it has no ID. */
 export function resultFromJson(
   idName: IdName,
   value: unknown,
@@ -109,9 +106,9 @@ export function resultFromJson(
   return { id, delivery: { kind: result, reason: reason.slice(0, REASON_MAX) } };
 }
 
-/** A result that causes a retry. */
+/** A result after which the message is retried. */
 export const NO_ANSWER: Delivery = { kind: "failed", reason: "no proper answer" };
-/** A result without a retry. */
+/** A result after which the message isn't retried. */
 export const MALFORMED: Delivery = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;
 const NOT_TRIED = "not tried";

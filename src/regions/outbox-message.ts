@@ -6,7 +6,7 @@ import { reasonOf } from "../shared/log.ts";
 import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
 import type { CallsOf } from "../shared/contracts/objects.ts";
 
-/** A queued message. While a `receiver` fails, only its own messages wait. */
+/** A queued message. While a `receiver` fails, only messages to it wait. */
 export type Message = {
   readonly id: string;
   readonly kind: string;
@@ -15,8 +15,8 @@ export type Message = {
 };
 
 /**
- * The result of a message. `refused` is final. `untried`: its receiver failed earlier, or time ran
- * out. `unreachable`: no message got a response.
+ * The result of a message. `refused` is final. `untried`: its receiver failed before, or there was
+ * no time left. `unreachable`: no message got a response.
  */
 export type Delivery =
   | { readonly kind: "delivered" }
@@ -48,7 +48,6 @@ const outcomeBody = z.object({
   generation: z.custom<Generation | null>((value) => typeof value === "object"),
 });
 
-/** Parses an outcome, or returns null. */
 export function outcomeOf({ id, kind, body }: Message): OutcomeItem | null {
   const parsed = outcomeBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;
@@ -63,7 +62,6 @@ const revocationBody = z.object({
   root: z.optional(z.string()),
 });
 
-/** Parses a revocation, or returns null. */
 export function revocationOf({ id, body }: Message): RevocationItem | null {
   const parsed = revocationBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;

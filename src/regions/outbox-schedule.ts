@@ -15,14 +15,14 @@ export const BACKOFF_MAX_MS = 30_000;
 
 /**
  * Returns the wait in ms: 1 s after the first failure, doubling up to 30 s. `random` (0 to 1)
- * shortens it by up to half, to spread retries.
+ * shortens it by up to half, so that retries don't come together.
  */
 export function backoffMs(attempts: number, random: number): number {
   const full = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** Math.min(attempts - 1, 16));
   return Math.round(full * (1 - random / 2));
 }
 
-/** Shards per organization. A key always uses the same one. */
+/** Number of shards per organization. All messages of a key use the same shard. */
 const SPREAD = 4;
 
 type Owner = { readonly orgId: string; readonly keyId: string };
@@ -31,17 +31,20 @@ function shardOf({ orgId, keyId }: Owner): number {
   return (fnv1a(orgId) + (fnv1a(keyId) % SPREAD)) % SHARDS;
 }
 
-/** Returns the outbox for outcomes that a wallet in this region couldn't accept immediately. */
+/**
+ * Returns the name of the outbox for outcomes that a wallet in this region couldn't accept
+ * immediately.
+ */
 export function ownShard(owner: Owner): string {
   return `own/${shardOf(owner)}`;
 }
 
-/** Returns the outbox for hold outcomes of the home region `peer`. */
+/** Returns the name of the outbox for outcomes of holds in the home region `peer`. */
 export function peerShard(peer: Region, owner: Owner): string {
   return `${peer}/${shardOf(owner)}`;
 }
 
-/** Returns the outboxes that may have outcomes of this organization. */
+/** Returns the names of the outboxes that can have outcomes of this organization. */
 export function peerShards(peer: Region, orgId: string): readonly string[] {
   const first = fnv1a(orgId);
   return Array.from({ length: SPREAD }, (_, i) => `${peer}/${(first + i) % SHARDS}`);
@@ -59,12 +62,12 @@ export function peerOutboxNames(peer: Region): readonly string[] {
   return [...SHARD_NAMES, REVOCATIONS].map((shard) => `${peer}/${shard}`);
 }
 
-/** The target of an outbox. `peer` null means this region's own wallets. */
+/** The receiver of an outbox. A null `peer` means this region's own wallets. */
 export type OutboxTarget =
   | { readonly carries: "outcomes"; readonly peer: Region | null }
   | { readonly carries: "revocations"; readonly peer: Region };
 
-/** Returns the target of an outbox, or null for other names. */
+/** Returns the receiver of an outbox, or null for another name. */
 export function outboxTarget(name: string): OutboxTarget | null {
   const [whose, shard] = name.split("/");
   if (shard === undefined) return null;

@@ -10,8 +10,8 @@ import { contentDigestOf, signatureHeaders } from "./signature.ts";
 const BUDGET_MS = 2000;
 const ATTEMPTS = 2;
 /**
- * Minimum ms to share between attempts. Below it, the first attempt gets all the time, because half
- * is too short between continents.
+ * Minimum ms to divide between attempts. With less, the first attempt gets all the time, because
+ * half is too short between continents.
  */
 const SHARED_MS_MIN = 600;
 const ANSWER_BYTES_MAX = 1024 * 1024;
@@ -37,7 +37,7 @@ export type PeerAnswer = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
-  /** Whether an earlier attempt, which may have succeeded, got no response. */
+  /** Whether an earlier attempt got no response. It may have succeeded. */
   readonly isRepeat: boolean;
 };
 
@@ -46,14 +46,14 @@ export type PeerCallOptions = {
   readonly now: () => number;
   /** Maximum ms for all attempts, including the response body. Default: 2000. */
   readonly budgetMs?: number;
-  /** Default: 2. Set 1 for calls that must not arrive twice. */
+  /** Default: 2. Set 1 for a call that must not arrive twice. */
   readonly attempts?: number;
   readonly after?: After;
   readonly signal?: AbortSignal;
   readonly onFailed?: (reason: string) => void;
 };
 
-/** Set because Cloudflare may challenge requests without a User-Agent. */
+/** Cloudflare may challenge requests without a User-Agent. */
 const USER_AGENT = "turnpike/1";
 
 /**

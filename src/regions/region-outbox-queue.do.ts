@@ -23,26 +23,38 @@ export const OUTBOX_TABLES: Tables = { name: "outbox", steps: [{ sql: FIRST, rea
 
 const UNREACHABLE = "unreachable";
 
-/** `attempts` of a message that was parked before. It gets one more attempt and no second alert. */
+/**
+ * The value of `attempts` for a message that was parked before. It gets one more attempt and no
+ * second alert.
+ */
 const REVIVED = -1;
 
-/** Maximum failing receivers per round. Each may use up the whole round. */
+/**
+ * Maximum failing receivers per delivery round, because each can use up the time of the whole
+ * round.
+ */
 const PROBES_MAX = 6;
 
-/** `dueAt` (Unix ms) is the receiver's next message or, while it fails, its next retry. */
+/**
+ * A receiver. `dueAt` (Unix ms) is the time of its next message or, while it fails, of its next
+ * retry.
+ */
 type Line = { readonly receiver: string; readonly dueAt: number; readonly isFailing: boolean };
 
 type Moment = { readonly nowMs: number; readonly random: number };
 
 /**
- * Stores messages until they are delivered; none is dropped. The receiver rejected `dead` ones.
- * `parked` ones are too old: only sweeps or a response from their region retry them. A failing
- * receiver has its own backoff and gets one message per round.
+ * Stores messages until they are delivered, and never drops one. The receiver has rejected `dead`
+ * messages. `parked` messages are too old: only sweeps, or a response from their region, retry
+ * them. A failing receiver has its own wait and gets one message per round.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;
   readonly #name: string;
-  /** Latest known Unix ms, and whether messages may wait for an unreachable region. */
+  /**
+   * The latest known time (Unix ms), and whether messages may wait for a region that doesn't
+   * respond.
+   */
   #clockMs: number | null = null;
   #isUnheard: boolean | null = null;
   #hasFailing: boolean | null = null;
@@ -52,7 +64,7 @@ export class OutboxQueue {
     this.#name = name;
   }
 
-  /** Stores all or none, due immediately. Existing ones stay unchanged. */
+  /** Stores all messages or none. They are due immediately. Existing ones stay unchanged. */
   add(messages: readonly Message[], nowMs: number): void {
     const write = (): void => {
       for (const message of messages) this.#insert(message, nowMs);
@@ -92,7 +104,7 @@ export class OutboxQueue {
     });
   }
 
-  /** Limits all waits to the maximum backoff, after the clock moved back. */
+  /** After the clock moved back, limits all waits to the maximum. */
   followClock(nowMs: number): void {
     const isBack = this.#clockMs === null || nowMs < this.#clockMs;
     this.#clockMs = nowMs;
@@ -108,7 +120,7 @@ export class OutboxQueue {
   }
 
   /**
-   * Returns up to 100 due messages, shared among receivers, plus one for each of up to six failing
+   * Returns up to 100 due messages of all receivers, and one for each of up to six failing
    * receivers.
    */
   due(nowMs: number): readonly Message[] {
@@ -274,7 +286,7 @@ export class OutboxQueue {
       kind,
     );
     if (row === undefined) return;
-    // Parked only after an attempt, so that downtime can't skip it.
+    // A message is parked only after an attempt, so that downtime can't skip the attempt.
     if (nowMs - row.created_at > DEAD_LETTER_AFTER_MS) {
       this.#end(message, "parked", reason);
       if (row.attempts !== REVIVED) this.#alert(message, "parked", reason);

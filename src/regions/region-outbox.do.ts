@@ -25,8 +25,8 @@ import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * Maximum ms of a request. A new revocation may wait this long for the previous one; 100 outcomes
- * may involve slow wallets.
+ * Maximum ms of a request. A new revocation can wait this long for the previous one, and 100
+ * outcomes can belong to slow wallets.
  */
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
@@ -38,21 +38,20 @@ const STALE_MS = 60_000;
 
 /**
  * A durable message queue, one object per shard: `own/0` to `own/15` for this region's wallets,
- * `{peer}/0` to `{peer}/15` for the other region's, and `{peer}/revocations`. Delivers at least
- * once; receivers apply a message once. `OutboxCalls` documents the calls.
+ * `{peer}/0` to `{peer}/15` for those of the other region, and `{peer}/revocations`. Delivers at
+ * least once, and receivers apply a message once. `OutboxCalls` describes the calls.
  */
 export class RegionOutbox extends DurableObject<Env> {
-  /** The name, stored because alarms may not have it. */
+  /** The name. It is stored, because an alarm may not get it. */
   readonly #name: string;
   #isNameKept: boolean;
   readonly #queue: OutboxQueue;
   /**
-   * Resolves when no delivery runs. Deliveries run one at a time, so that nothing is sent twice
-   * concurrently.
+   * Resolves when no delivery is running. Only one runs at a time, so that nothing is sent twice.
    */
   #idle: Promise<unknown> = Promise.resolve();
   #armedMs = -Infinity;
-  /** Running flushes, shared by callers with the same receiver. */
+  /** Running flushes. Callers with the same receiver share one. */
   readonly #flushing = new Map<string | null, Promise<void>>();
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -103,10 +102,7 @@ export class RegionOutbox extends DurableObject<Env> {
     return this.#queue.depth(now(this.env));
   }
 
-  /**
-   * Delivers due messages. Never throws, because exceptions would use up the platform's six
-   * retries.
-   */
+  /** Delivers due messages. Never throws, because the platform retries an alarm only six times. */
   override async alarm(): Promise<void> {
     let leastWaitMs = 0;
     this.#armedMs = -Infinity; // later messages set another alarm
@@ -118,7 +114,8 @@ export class RegionOutbox extends DurableObject<Env> {
       leastWaitMs = RETRY_MS;
       logWarning("outbox_alarm_failed", { outbox: this.#name, reason: reasonOf(error) });
     }
-    // Must be last: an alarm set before an exception replaces the platform's retry.
+    // This must be last, because an alarm that is set before an exception replaces the platform's
+    // retry.
     try {
       await this.#arm(leastWaitMs);
     } catch (error) {
@@ -134,8 +131,7 @@ export class RegionOutbox extends DurableObject<Env> {
   }
 
   /**
-   * Delivers up to 100 messages regardless of backoff. After a success, continues with all due
-   * ones.
+   * Delivers up to 100 messages, whatever their wait. After a success, continues with all due ones.
    */
   async #deliverWaiting(limitMs: number, receiver: string | null): Promise<void> {
     const untilMs = elapsedMs() + limitMs;
@@ -152,7 +148,7 @@ export class RegionOutbox extends DurableObject<Env> {
     }
   }
 
-  /** Returns false if no message got a response. */
+  /** Delivers messages. Returns false if none got a response. */
   async #deliver(all: readonly Message[]): Promise<boolean> {
     const messages = firstOfEachId(all);
     if (messages.length === 0) return true;
@@ -206,10 +202,7 @@ export class RegionOutbox extends DurableObject<Env> {
     if (sinceMs >= ARMED_MS && (await this.#arm(GATHER_MS))) this.#armedMs = elapsedMs();
   }
 
-  /**
-   * Sets the next alarm by the remaining time, because tests shift our clock but not the
-   * platform's.
-   */
+  /** Sets the next alarm relative to the platform's time, because tests shift only our clock. */
   async #arm(leastWaitMs = 0): Promise<boolean> {
     const nowMs = now(this.env);
     this.#queue.followClock(nowMs);
@@ -219,7 +212,7 @@ export class RegionOutbox extends DurableObject<Env> {
     return true;
   }
 
-  /** Replaces an alarm that was lost, is overdue or is too far away. */
+  /** Sets the alarm again if it was lost, is overdue or is too far in the future. */
   async #restoreAlarm(): Promise<void> {
     if (this.#queue.nextDueAt() === null) return;
     const alarmAt = await this.ctx.storage.getAlarm();

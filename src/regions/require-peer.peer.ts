@@ -21,7 +21,9 @@ const makeLine = (): SummedLine => new SummedLine("peer_refused");
 const PREFIX = "/internal/v1/";
 const VERSION = 1;
 const MESSAGE_BYTES_MAX = 1024 * 1024;
-/** `forward` has the client's body in base64; `kept` has JSON in JSON. */
+/**
+ * Maximum bytes of a body. `forward` has the client's body in base64, and `kept` has JSON in JSON.
+ */
 const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
   authorize: MESSAGE_BYTES_MAX,
   lookup: MESSAGE_BYTES_MAX,
@@ -36,8 +38,9 @@ const BYTES_MAX: Readonly<Record<PeerOperation, number>> = {
 const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX));
 
 /**
- * Guards `/internal/v1`. Sets `peer`, `peerBody` and the sender's `requestId`, so that both logs
- * match. Calls without a valid signature get 404, and an unsigned body isn't read.
+ * Middleware for `/internal/v1`. Sets `peer`, `peerBody` and the sender's `requestId`, so that the
+ * logs of both regions match. Returns 404 if the signature isn't valid. Doesn't read an unsigned
+ * body.
  */
 export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const timers = new Timers();

@@ -3,8 +3,8 @@ import { hmacKey, hmacSha256, verifyHmac } from "../shared/hmac.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * HTTP Message Signatures (RFC 9421), only with label `turnpike`, algorithm hmac-sha256 (3.3.3),
- * and these components and parameters in this order.
+ * HTTP Message Signatures (RFC 9421). Only these are accepted: label `turnpike`, algorithm
+ * hmac-sha256 (3.3.3), and these components and parameters in this order.
  */
 const LABEL = "turnpike";
 const COMPONENTS = [
@@ -65,8 +65,8 @@ export async function signatureHeaders(
 }
 
 /**
- * Verifies the headers. The caller must compare the body with `contentDigest`. Never throws.
- * Unsigned requests cause no cryptography.
+ * Verifies the headers. The caller must compare the body with `contentDigest`. Never throws. An
+ * unsigned request causes no cryptography.
  */
 export async function verifySignature(
   request: { readonly method: string; readonly url: string; readonly headers: Headers },
@@ -133,7 +133,7 @@ type Claim = {
   readonly requestId: string;
 };
 
-/** Repeated headers are joined with a comma and never match. */
+/** Parses the signature headers. Repeated headers are joined with a comma, which never matches. */
 function claimOf(headers: Headers): Claim | null {
   const input = SIGNATURE_INPUT.exec(headers.get("signature-input") ?? "");
   const [, base64] = SIGNATURE.exec(headers.get("signature") ?? "") ?? [];
@@ -172,7 +172,9 @@ function literally(text: string): string {
 const encoder = new TextEncoder();
 
 type Prepared = { readonly key: CryptoKey; readonly keyId: string };
-/** Caches no promises, because a request can't wait for another request's I/O. */
+/**
+ * Imported secrets. Promises aren't cached, because a request can't wait for another request's I/O.
+ */
 const prepared = new WeakMap<PeerSecret, Prepared>();
 
 async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
@@ -180,7 +182,8 @@ async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
 }
 
 /**
- * Returns the sender and 72 bits of an HMAC over a text that is never signed. It reveals nothing.
+ * Returns the ID of a secret: the sender and 72 bits of an HMAC over a text that is never signed.
+ * The ID reveals nothing.
  */
 async function keyIdOf(secret: PeerSecret): Promise<string> {
   return (await prepare(secret)).keyId;

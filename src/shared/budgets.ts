@@ -6,11 +6,11 @@ import { DOLLARS_MAX, dollarsOf, micros, microsOfDollars } from "./money.ts";
 export const BUDGET_SCOPES = ["organization", "member", "key", "session", "end_user"] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
-/** The units of budgets. Dollars are counted in micro-credits, tokens include prompt and output. */
+/** The units of budgets. Dollars are counted in micro-credits. Tokens include prompt and output. */
 export const BUDGET_UNITS = ["dollars", "tokens", "requests"] as const;
 export type BudgetUnit = (typeof BUDGET_UNITS)[number];
 
-/** Maximum budgets of an owner, then of a session. */
+/** Maximum budgets of an owner, and of a session. */
 export const BUDGETS_MAX = 8;
 export const SESSION_BUDGETS_MAX = 4;
 
@@ -19,9 +19,9 @@ export type Budget = {
   readonly id: string;
   readonly unit: BudgetUnit;
   readonly amount: number;
-  /** `1m` to `1440m` (any such period), `day`, `week`, `month` (UTC), or `total`. */
+  /** `1m` to `1440m` (rolling), `day`, `week` or `month` (UTC), or `total`. */
   readonly window: string;
-  /** Model IDs and `author/*`; null counts all. */
+  /** Model IDs and `author/*`. Null counts all models. */
   readonly models: readonly string[] | null;
   /** Both reject requests while the limit is reached. `pause` also pauses the owner. */
   readonly onExceeded: "reject" | "pause";
@@ -40,8 +40,8 @@ export type BudgetStatus = {
   readonly used: number;
   readonly held: number;
   /**
-   * When more of the budget becomes available; null for a total budget and an unused rolling
-   * window.
+   * Time at which more of the budget becomes available. Null for a total budget and an unused
+   * rolling window.
    */
   readonly resetsAt: number | null;
   readonly countingSince: number;
@@ -165,7 +165,6 @@ function isWindow(window: string): boolean {
   return WINDOW.test(window) && (minutesOf(window) ?? 1) <= MINUTES_MAX;
 }
 
-/** Returns the minutes of a rolling window; null for others. */
 export function minutesOf(window: string): number | null {
   return window.endsWith("m") ? Number(window.slice(0, -1)) : null;
 }

@@ -1,10 +1,7 @@
 import { elapsedMs } from "./clock.ts";
 import type { After } from "./timers.ts";
 
-/**
- * Maximum parts per call. It limits the object's transaction, and how many parts one failure
- * affects.
- */
+/** Maximum parts per call. It limits the object's transaction and the effect of a failed call. */
 export const PARTS_MAX = 32;
 const WAITING_MAX = 256;
 /** Ms after which a part without a response fails. */
@@ -13,12 +10,12 @@ export const PATIENCE_MS = 800;
 const STALL_MS = 100;
 /** Maximum concurrent calls to an object. At low load, timers for waiting cost more than a call. */
 export const SIDE_BY_SIDE = 4;
-/** The bounds of the polling interval, a quarter of the time waited so far. */
+/** Minimum and maximum ms between two polls, which are a quarter of the time waited so far. */
 const LOOK_MS = { least: 1, most: 20 } as const;
 
 /**
  * The result of one part. `failed`: the whole call failed. `apart`: nothing was done, and the part
- * needs its own call.
+ * needs a call of its own.
  */
 export type PartAnswer<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
@@ -32,7 +29,7 @@ type Ask<Part, Answer> = {
   readonly after: After;
 };
 
-/** A failed call. Its error is text, because another request can't use an error object. */
+/** A failed call. Its error is text, because a request can't use another's error object. */
 type Lost = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
 /** `carry`: this part must make the next call for its group. */
 type Turn<Answer> = PartAnswer<Answer> | Lost | { readonly kind: "carry"; readonly call: Call };
@@ -55,10 +52,10 @@ type Lane<Part, Answer> = Busy & {
 
 /**
  * Groups an isolate's calls to objects of one class. While `SIDE_BY_SIDE` calls to an object run,
- * further parts wait. Each waiting request polls with its own timer, because a promise resolved by
- * another request can continue in that request's context and fail, or never settle if that was
- * canceled (workerd#2719). A part without a response in time throws, and its caller retries with
- * the same ID.
+ * further parts wait. Each waiting request polls with its own timer. A promise that another request
+ * resolves can continue in that request's context, or never settle if that request was canceled
+ * (workerd#2719). A part that gets no response in time throws, and its caller retries with the same
+ * ID.
  */
 export class CallGroups<Part, Answer> {
   readonly #lanes = new Map<string, Lane<Part, Answer>>();
@@ -68,7 +65,7 @@ export class CallGroups<Part, Answer> {
     this.#sideBySide = sideBySide;
   }
 
-  /** Throws if the call fails or times out. */
+  /** Sends a part. Throws if the call fails or times out. */
   ask(name: string, ask: Ask<Part, Answer>): Promise<Answer> {
     const lane = this.#laneOf(name);
     const { part } = ask;
@@ -168,8 +165,8 @@ function startCall({ underWay }: Busy): Call {
 }
 
 /**
- * Returns the longest-waiting parts, always with the carrier. Removes parts of canceled requests,
- * which exceeded the maximum wait.
+ * Returns the parts that have waited longest, always with the one that makes the call. Removes
+ * those of canceled requests, which have exceeded the maximum wait.
  */
 function takeGroup<Part, Answer>(
   lane: Lane<Part, Answer>,

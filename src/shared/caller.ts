@@ -20,12 +20,12 @@ export type VerifiedKey = {
   readonly shown?: PresentedSecret;
 };
 
-/** The caller of an admitted request. `keyHash` is never shown. */
+/** The caller of an admitted request. Nobody gets to see `keyHash`. */
 export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly keyHash: string;
   readonly home: Region;
   readonly shown?: PresentedSecret;
-  /** The member as which an operator views the organization, read-only. */
+  /** The member as whom an operator views the organization. Only reads are allowed. */
   readonly viewer?: Member;
   readonly isPerson?: true;
 };
@@ -43,7 +43,10 @@ export function requestCredential(
   return shown === undefined ? { keyHash } : { keyHash, shown };
 }
 
-/** Returns the presented secret's hash. Undefined for a session, which ends with its key. */
+/**
+ * Returns the hash of the presented secret. Undefined for a session, which ends together with its
+ * key.
+ */
 export function secretOf(keyHash: string, shown: PresentedSecret | undefined): string | undefined {
   return shown?.session === undefined ? (shown?.secret ?? keyHash) : undefined;
 }

@@ -1,9 +1,9 @@
-/** The variables that shift the clock in tests. They need the sandbox. */
+/** The variables that shift the clock in tests. They work only with the sandbox. */
 type ClockBindings = { readonly SANDBOX?: string; readonly CLOCK_OFFSET_MS?: string };
 
 /**
- * Returns the current time (Unix ms). CLOCK_OFFSET_MS shifts it with the sandbox. No other function
- * reads the clock.
+ * Returns the current time (Unix ms). With the sandbox, CLOCK_OFFSET_MS shifts it. No other
+ * function reads the clock.
  */
 export function now(bindings: ClockBindings): number {
   if (bindings.CLOCK_OFFSET_MS === undefined || bindings.SANDBOX !== "on") return Date.now();
@@ -16,12 +16,10 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 export const WEEK_MS = 7 * DAY_MS;
 
-/** Returns a monotonic time in ms, which is never shifted. */
 export function elapsedMs(): number {
   return Date.now();
 }
 
-/** Formats a time as ISO 8601 UTC. */
 export function timestamp(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -1,9 +1,6 @@
 import { estimateTokens } from "./tokens.ts";
 
-/**
- * Splits text as o200k does (openai/tiktoken, o200k_base), with at most one step of backtracking
- * per run.
- */
+/** Splits text as o200k does (openai/tiktoken, o200k_base), but backtracks at most one step. */
 const PIECE =
   /[^\r\n\p{L}\p{N}]?(?:[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)(?:'(?:[stmd]|re|ve|ll))?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
 const LETTER = /[\p{L}\p{M}]/u;
@@ -17,7 +14,7 @@ const WIDE = /[^ -~]/;
 const LATIN = 0x300;
 const CYRILLIC = 0x530;
 /**
- * Extra tokens of a word, `from + each * letters`, by its first non-ASCII letter. Fitted to
+ * Additional tokens of a word, `from + each * letters`, by its first non-ASCII letter. Fitted to
  * declarations of human rights, compiler messages and code (test/contract/count-tokens.test.ts).
  */
 const SCRIPTS: readonly (readonly [end: number, from: number, each: number])[] = [
@@ -39,8 +36,8 @@ const SAMPLE = 65_536;
 const SLICE = 2048;
 
 /**
- * Estimates o200k tokens for display, usually within 10%. Holds use `estimateTokens`, an upper
- * bound.
+ * Estimates o200k tokens for display, usually within 10%. Holds use `estimateTokens`, which returns
+ * an upper bound.
  */
 export function closeTokens(text: string): number {
   if (text.length <= SAMPLE) return counted(text);

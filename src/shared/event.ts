@@ -48,7 +48,10 @@ export const EVENT_TYPES = [
   "webhook.disabled",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
-/** The webhook type of the usage stream. Not an event type, because the ledger has the rows. */
+/**
+ * The webhook type of the usage stream. It isn't an event type, because the ledger already has the
+ * rows.
+ */
 export const USAGE_SETTLED = "usage.settled";
 export const WEBHOOK_TYPES = [...EVENT_TYPES, USAGE_SETTLED] as const;
 export type WebhookType = (typeof WEBHOOK_TYPES)[number];
@@ -114,12 +117,12 @@ export function mintEventId(nowMs: number): string {
   return mintId(EVENT_ID, nowMs);
 }
 
-/** Returns the event ID derived from these words, so the event is recorded once. */
+/** Returns an event ID that is derived from these values, so that the event is recorded once. */
 export function derivedEventId(...words: readonly (string | number | null)[]): string {
   return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
 }
 
-/** Removes long values if the data is too long to store, and lists them in `left_out`. */
+/** If the data is too long to store, removes long values and lists them in `left_out`. */
 export function truncateData(data: EventData): EventData {
   if (JSON.stringify(data).length <= DATA_MAX) return data;
   const leftOut: string[] = [];
@@ -141,7 +144,7 @@ function shortOf(value: unknown, path: string, leftOut: string[]): unknown {
   return undefined;
 }
 
-/** Returns `{ changes: { name: { from, to } } }`, or null. */
+/** Returns the changed fields as `{ changes: { name: { from, to } } }`, or null. */
 export function changesOf<T extends object>(before: T, after: { readonly [K in keyof T]?: T[K] }) {
   const changes: Record<string, { readonly from: unknown; readonly to: unknown }> = {};
   for (const [name, to] of Object.entries(after)) {

@@ -4,12 +4,13 @@ import type { EventData, NewEvent } from "./event.ts";
 type BookEvent = NewEvent & {
   readonly orgId: string;
   readonly createdAt: number;
-  /** Absent for a new ID. A derived ID makes repeats harmless. */
+  /** Absent for a new ID. With a derived ID, the event is recorded once. */
   readonly id?: string;
 };
 
 /**
- * Returns a statement that inserts the event if the one just before it in the batch changed a row.
+ * Returns the statement that inserts the event if the statement before it in the batch changed a
+ * row.
  */
 export function eventIfChanged(db: D1Database, event: BookEvent): D1PreparedStatement {
   return inserted(db, event, { data: "?7", from: "", where: "changes() > 0" });
@@ -25,7 +26,7 @@ type Changing = {
   readonly hiddenWhere?: string;
 };
 
-/** Returns a statement that inserts the event if the update right after it changes anything. */
+/** Returns the statement that inserts the event if the update after it changes anything. */
 export function eventOfChange(
   db: D1Database,
   event: Omit<BookEvent, "data">,

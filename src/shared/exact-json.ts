@@ -1,10 +1,10 @@
 /**
- * JavaScript rounds numbers to 53 bits and puts integer keys first. `parseJson` records such
- * differences, and `JSON.stringify` restores them.
+ * The changes that JavaScript makes to JSON: it rounds numbers to 53 bits and puts integer keys
+ * first. `parseJson` records them, and `JSON.stringify` undoes them.
  */
 
 type Losses = {
-  /** The source text of numbers that JavaScript writes differently, by key or index. */
+  /** The source text of numbers that JavaScript would write differently, by key or index. */
   readonly numbers: ReadonlyMap<PropertyKey, string>;
   readonly order: readonly string[] | null;
 };
@@ -34,7 +34,7 @@ export function parseJson(text: string): unknown {
   return losesSomething(text) ? new Reader(text).read() : value;
 }
 
-/** Gives an edited copy the recorded differences of the original. */
+/** Gives an edited copy the recorded changes of the original. */
 export function keepExact<T extends object>(original: object, copy: T): T {
   const losses = LOSSES.get(original);
   return losses === undefined ? copy : marked(copy, losses);
@@ -112,7 +112,7 @@ function isPlainNumber(text: string, start: number, end: number): boolean {
   return String(Number(source)) === source && source !== "-0";
 }
 
-/** A cheap check of a short number. If false, the number may still keep its text. */
+/** Quickly checks a short number. If false, the number may still be written unchanged. */
 function isPlainDecimal(text: string, start: number, end: number): boolean {
   let point = -1;
   for (let at = text.charCodeAt(start) === MINUS ? start + 1 : start; at < end; at++) {
@@ -145,7 +145,10 @@ export function stringEnd(text: string, open: number): number {
   return at === -1 ? text.length : at;
 }
 
-/** Takes linear time, because runs of backslashes don't overlap. */
+/**
+ * Reports whether a character is escaped. Takes linear time in total, because runs of backslashes
+ * don't overlap.
+ */
 function isEscaped(text: string, at: number): boolean {
   let first = at;
   while (text.charCodeAt(first - 1) === BACKSLASH) first--;

@@ -2,11 +2,11 @@ import * as z from "zod/mini";
 import { attemptSchema } from "./generation.ts";
 import type { FailedAttempt } from "./generation.ts";
 
-/** An error in our words. Never contains prompt or output text. */
+/** An error in our own words. Never contains text of the prompt or output. */
 export type ReportedError = {
   readonly code: string;
   readonly message: string;
-  /** 200 if a stream had started. */
+  /** 200 if a stream had already started. */
   readonly status: number;
   readonly param: string | null;
 };
@@ -24,7 +24,7 @@ export type FailedRequest = {
   readonly door: string;
   readonly streamed: boolean | null;
   readonly durationMs: number;
-  /** Ms until the client disconnected; null if it didn't. */
+  /** Ms until the client disconnected. Null if it didn't. */
   readonly clientLeftMs: number | null;
   readonly error: ReportedError;
   readonly attempts: readonly FailedAttempt[];
@@ -62,7 +62,7 @@ export type StoredFailureQuery = FailureQuery & {
   readonly by: FailureDimension;
   readonly only: Readonly<Record<FailureDimension, readonly string[] | null>>;
 };
-/** The failures of one model, last called provider or end user. A null `group` is none. */
+/** The failures of one model, last provider or end user. A null `group` means none. */
 export type FailureGroup = {
   readonly group: string | null;
   count: number;

@@ -39,8 +39,8 @@ type Kinds =
       readonly isForGood?: true;
     }
   /**
-   * `session`: the session's budget, its key's budget or the balance is too low. The amounts are
-   * the session budget's, or 0.
+   * `session`: the amounts are those of the session's budget, or 0 if its key's budget or the
+   * balance is too low.
    */
   | ({
       readonly kind: "balance_too_low";
@@ -48,7 +48,7 @@ type Kinds =
       readonly session?: true;
       readonly purchaseId?: string;
     } & Shortage)
-  /** Payments were reversed, and this debt is unpaid. Null for a session. */
+  /** Payments were refunded or disputed, and their credits are owed. Null for a session. */
   | { readonly kind: "payment_reversed"; readonly owedMicro: Micros | null }
   /** `leftMicro` includes holds. `resetsAt` is Unix ms, or null for a total budget. */
   | ({
@@ -77,7 +77,7 @@ type Kinds =
       readonly onlyHolds: boolean;
     }
   | { readonly kind: "model_not_allowed"; readonly model: string }
-  /** The only party that may do this. Absent: the key or session lacks `may_hold`. */
+  /** The only party that can do this. If absent, the key or session lacks `may_hold`. */
   | { readonly kind: "hold_not_allowed"; readonly owner?: "merchant" | "key" }
   /** The policy of `scope` allows none of the model's routes. */
   | {
@@ -184,7 +184,7 @@ type Kinds =
   | { readonly kind: "overloaded" }
   | { readonly kind: "storage_unavailable" }
   | { readonly kind: "prices_unavailable" }
-  /** The hold used another price list than the organization's (null: none). */
+  /** The hold used another price list than the organization's. Null means none. */
   | { readonly kind: "price_list_differs"; readonly list: string | null }
   /** A policy applies, but the hold has no routes. */
   | { readonly kind: "candidates_required" }
@@ -219,7 +219,7 @@ export function invalid(message: string, param: string | null = null): Refusal {
 }
 
 type Kind = Failure["kind"];
-/** The schemas of failures from another region, which never returns those with null. */
+/** The schemas of failures that another region returns. Null for those that it never returns. */
 type Shapes = {
   readonly [K in Kind]: z.ZodMiniType<Omit<Extract<Failure, { kind: K }>, "charged">> | null;
 };

@@ -20,7 +20,7 @@ export type FailedAttempt = {
 };
 
 /**
- * The stored facts of a paid request, never its prompt or output. Omits the owner, because other
+ * The stored data of a paid request, never its prompt or output. Omits the owner, because other
  * regions queue and log it.
  */
 export type Generation = {
@@ -32,23 +32,24 @@ export type Generation = {
   readonly usage: Usage;
   readonly price: Price;
   /**
-   * The price's start (Unix ms; null if from the configuration) and price list. Absent in older
-   * records.
+   * The start (Unix ms) and the list of the price. The start is null for a price from the
+   * configuration. Absent in older records.
    */
   readonly origin?: { readonly from: number | null; readonly list: string | null };
-  /** Never shown to customers. */
+  /** The price that the provider charges. Customers never see it. */
   readonly bought?: Price;
   readonly firstByteMs: number | null;
   readonly durationMs: number;
   readonly estimated: boolean;
   readonly finishReason: string | null;
   readonly failed?: readonly FailedAttempt[];
-  /** The routes that were not called, at most `SKIPPED_MAX`. */
   readonly skipped?: readonly SkippedRoute[];
   readonly tags?: Tags;
   /** The client's trace (`traceOf`). */
   readonly trace?: string;
-  /** Set if another route than the first one served the request. The wallet stores it separately. */
+  /**
+   * Set if another route than the first one served the request. The wallet stores it separately.
+   */
   readonly warm?: WarmRoute;
   /** Set for the capture of a client's hold, which calls no model. */
   readonly purpose?: StoredPurpose;
@@ -111,7 +112,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   region: z.enum(REGIONS),
   keyId: z.string().check(z.refine((id) => mintedAt(id, "key_") !== null, "must be a key's id")),
   usage: strictUsageSchema,
-  // may be negative: the clock may step back during a request, which must still be charged
+  // can be negative, because the clock may move back during a request, which must still be charged
   firstByteMs: z.nullable(z.int()),
   durationMs: z.int(),
   finishReason: z.nullable(word),
@@ -122,7 +123,10 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
 const REQUEST_ID = "req_";
 const ANSWER_ID = /^[a-z]{3,10}[-_]/;
 
-/** Returns the request ID for a request, response or hold ID; null if malformed. */
+/**
+ * Returns the request ID for the ID of a request, response or hold. Returns null if it is
+ * malformed.
+ */
 export function requestIdOf(named: string): string | null {
   const placed = readHoldName(named);
   if (placed !== null) return placed.id;

@@ -7,7 +7,10 @@ export function fnv1a(text: string, seed = 0): number {
   return hash >>> 0;
 }
 
-/** Returns a well-mixed 32-bit hash: `fnv1a`, then MurmurHash3's finalizer. Not for secrets. */
+/**
+ * Returns a 32-bit hash: `fnv1a`, then MurmurHash3's finalizer for an even distribution. Not for
+ * secrets.
+ */
 export function hash32(text: string, seed = 0): number {
   let hash = fnv1a(text, seed);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
@@ -35,7 +38,7 @@ export function hexOf(bytes: Uint8Array): string {
 }
 
 /**
- * Returns the SHA-256 (FIPS 180-4) in hex, synchronously. Only for transactions, which can't await.
+ * Returns the SHA-256 (FIPS 180-4) in hex. It is synchronous, for transactions, which can't await.
  */
 export function sha256(text: string): string {
   const message = padded(encoder.encode(text));

@@ -1,13 +1,13 @@
 import { assert } from "./assert.ts";
 
-/** Digits in ASCII order, so encoded values sort like the originals. */
+/** The digits in ASCII order, so that encoded values sort like the originals. */
 export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TIME_CHARACTERS = 8;
 const RANDOM_CHARACTERS = 16;
 
 export const ID_CHARACTERS = TIME_CHARACTERS + RANDOM_CHARACTERS;
 
-/** Random bytes, requested in bulk because each platform call is expensive. */
+/** Random bytes. They are requested in bulk, because each call of the platform is expensive. */
 const drawn = { bytes: new Uint8Array(1024), at: 1024 };
 
 function randomByte(): number {
@@ -38,7 +38,7 @@ export function base62Time(ms: number): string {
   return out;
 }
 
-/** Returns the prefix and 24 characters of time and randomness. IDs sort by time. */
+/** Returns the prefix with 24 characters of time and random bits. IDs sort by time. */
 export function mintId(prefix: string, nowMs: number): string {
   return prefix + base62Time(nowMs) + randomBase62(RANDOM_CHARACTERS);
 }

@@ -2,7 +2,7 @@ import { invalid, success } from "./failure.ts";
 import type { Result } from "./failure.ts";
 import { sha256Hex } from "./hash.ts";
 
-/** Ms that an Idempotency-Key identifies a request, from its admission. */
+/** Ms from a request's admission for which its Idempotency-Key is known. */
 export const IDEMPOTENCY_MS = 86_400_000;
 
 export type Idempotency = {
@@ -22,7 +22,7 @@ const VISIBLE = /^[\x21-\x7e]{1,255}$/;
 
 /**
  * Returns the header's value, or null. Fails with 400 unless it has 1 to 255 visible ASCII
- * characters. A space joins two headers, so they fail too.
+ * characters. A space would mean two joined headers.
  */
 export function readIdempotencyKey(header: string | undefined): Result<string | null> {
   if (header === undefined) return success(null);

@@ -1,7 +1,7 @@
 import { evictOldest } from "./evict-oldest.ts";
 import type { After } from "./timers.ts";
 
-/** The exceeded limit: the organization's share, the isolate's slots, or body bytes. */
+/** The exceeded limit: the organization's part, the isolate's slots, or the bytes of bodies. */
 export type OverloadReason = "organization" | "isolate" | "bytes";
 
 export type InFlightLimits = {
@@ -15,21 +15,21 @@ type Load = { readonly owner: string; requests: number; bytes: number };
 type Waiter = { readonly slot: Slot; readonly bytes: number; readonly grant: () => void };
 
 const KIB = 1024;
-/** Memory per open request besides its body: a stream's measured 25 KiB, plus a quarter. */
+/** Memory per open request, besides its body: 25 KiB measured for a stream, plus a quarter. */
 export const REQUEST_BYTES = 32 * KIB;
 /** Memory per body byte, because bytes, text and values exist at the same time. */
 export const BODY_COPIES = 4;
-/** Maximum of a body that needs only free memory, regardless of its organization's use. */
+/** Maximum bytes of a body that needs only free memory, however much its organization uses. */
 export const SMALL_BODY_BYTES = 64 * KIB;
 const WAITERS_MAX = 1024;
 const KEYS_MAX = 10_000;
 const UNKNOWN = "";
 
 /**
- * The memory of an isolate's open requests. An organization can use no more than stays free: alone
- * it gets half, two get a third each, and a small one always finds a slot. Paid requests above that
- * wait; freed memory goes to the smallest organization first. Keys of unknown organizations share
- * one allowance.
+ * The memory of an isolate's open requests. An organization can use at most as much as stays free:
+ * one alone gets half, two get a third each, and a small one always finds a slot. Paid requests
+ * above that wait, and freed memory goes to the smallest organization first. Keys of unknown
+ * organizations share one part.
  */
 export class InFlight {
   readonly #limits: InFlightLimits;
@@ -48,8 +48,8 @@ export class InFlight {
   }
 
   /**
-   * Takes a slot for a key hash and body size (0 if unknown), or returns why not. The caller must
-   * release it. `owner` is a caller without a key.
+   * Takes a slot for a key hash and body size (0 if unknown), or returns the reason why not. The
+   * caller must release it. `owner` is a caller without a key.
    */
   take(
     keyHash: string,
@@ -202,7 +202,10 @@ export class InFlight {
     this.#organizations.set(keyHash, orgId);
   }
 
-  /** Releases slots whose requests the platform ended silently. Reports whether there were any. */
+  /**
+   * Releases the slots of requests that the platform ended without notice. Reports whether there
+   * were any.
+   */
   #forgetLost(nowMs: number): boolean {
     const before = this.#slots.size;
     for (const slot of this.#slots) {

@@ -4,13 +4,13 @@ import { assert } from "./assert.ts";
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** Parse options that leave a message empty unless the schema sets it. */
+/** Parse options that leave a message empty unless the schema sets one. */
 export const OUR_WORDS: z.core.ParseContext<Issue> = { error: () => "" };
 
 const PARAM_SHOWN_MAX = 200;
 const ABSENCE = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
 
-/** `problem` continues the field's name; null if the field is missing. */
+/** `problem` continues the name of the field. Null if the field is missing. */
 type IssueText = { readonly param: string | null; readonly problem: string | null };
 
 export function describeError(error: z.core.$ZodError, value: unknown): IssueText {
@@ -68,7 +68,7 @@ function mustBe(expected: readonly string[], received: unknown): string {
   const choices = [...new Set(expected)];
   const list = orList(choices);
   const kind = kindOf(received);
-  // Names the received type only if the type is wrong.
+  // The received type is in the message only if it is wrong.
   const fits = choices.some((choice) => choice.endsWith(kind.slice(2)) || choice.startsWith('"'));
   return fits ? `must be ${list}` : `must be ${list}, not ${kind}`;
 }
@@ -77,7 +77,7 @@ function expectations(issue: Issue): string[] {
   if (issue.code === "invalid_type") return [NOUNS[issue.expected] ?? `a ${issue.expected}`];
   if (issue.code === "invalid_value") return issue.values.map(quoted);
   if (issue.code !== "invalid_union") return [];
-  // A discriminated union lists its options, other unions the problems of their branches.
+  // A discriminated union lists its options. Other unions list the problems of their branches.
   const options = "options" in issue ? (issue.options ?? []) : [];
   const complaints = issue.errors.flatMap(([first]) => first ?? []);
   return [...options.map(quoted), ...complaints.flatMap(expectations)];
@@ -139,7 +139,7 @@ function valueAt(value: unknown, path: Path): unknown {
   return at;
 }
 
-/** Joins words: `a`, `a or b`, `a, b or c`. */
+/** Joins words to `a`, `a or b`, or `a, b or c`. */
 export function orList(words: readonly string[]): string {
   const last = words.at(-1) ?? "";
   return words.length < 2 ? last : `${words.slice(0, -1).join(", ")} or ${last}`;

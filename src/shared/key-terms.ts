@@ -16,7 +16,7 @@ export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
 type Limits = {
-  /** The budget per `budgetPeriod`, or in total without one. */
+  /** The budget per `budgetPeriod`, or in total if there is none. */
   readonly budgetMicro: Micros;
   readonly budgetPeriod: BudgetPeriod;
   /** Prompt and output tokens in any 60 s. */
@@ -34,7 +34,7 @@ type Limits = {
 };
 export type TermName = keyof Limits;
 
-/** A key's limits, in one form for database, objects and sessions. The wallet enforces them. */
+/** A key's limits, in the same form in D1, objects and sessions. The wallet enforces them. */
 export type KeyTerms = { readonly [K in TermName]: Limits[K] | null };
 
 export const NO_TERMS: KeyTerms = {
@@ -103,7 +103,10 @@ export const timeSchema: z.ZodMiniType<string> = z
     ),
   );
 
-/** All limits of a key. Bodies, records, rows, events, OpenAPI and the CLI are derived from it. */
+/**
+ * All limits of a key. Bodies, records, rows, events, OpenAPI and the CLI are generated from this
+ * table.
+ */
 export const TERMS = {
   budgetMicro: term("budget_dollars", "budget_micro", {
     said: amount,
@@ -181,7 +184,7 @@ function byField<V extends { readonly [K in TermName]: unknown }>(
   return Object.fromEntries(entries) as { readonly [K in TermName as Rows[K]["field"]]: V[K] };
 }
 
-/** The limits in a body. Null removes a limit; absent keeps it. */
+/** The limits in a body. Null removes a limit. An absent one stays. */
 export const termFields = byField<{
   readonly [K in TermName]: Rows[K]["body"];
 }>((name) => TERMS[name].body);
@@ -231,7 +234,10 @@ type Slot = { readonly since: string; readonly spent: Micros };
 /** A key's spend in total, and in the last day, week and month with a charge. */
 export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: Micros };
 
-/** Returns the spend that counts in `period`. A past one counts 0, so no reset is needed. */
+/**
+ * Returns the spend that counts in `period`. The spend of a past period is 0, so it needn't be
+ * reset.
+ */
 export function spendInPeriod(
   { budgetPeriod, spend }: Pick<KeyTerms, "budgetPeriod"> & { readonly spend: KeySpend },
   period: Period,
@@ -275,11 +281,11 @@ export type KeyStatus = {
     readonly leftMicro: Micros;
     readonly resetsAt: number | null;
   } | null;
-  /** A session has only its own. */
+  /** A session has only its own budgets. */
   readonly budgets: readonly BudgetStatus[];
   /** Unix ms. Sessions are valid in one wallet only. */
   readonly madeAt: number;
-  /** The number of the rotation that last ended the key's sessions; 0 for none. */
+  /** The number of the last rotation that ended the key's sessions, or 0. */
   readonly sessionsCut: number;
   readonly priceList?: string;
   readonly spend?: Readonly<Record<BudgetPeriod | "total", Micros>>;

@@ -6,7 +6,7 @@ import type { KeyTerms } from "./key-terms.ts";
 
 /** Maximum active secrets per key. */
 export const LIVE_SECRETS_MAX = 5;
-/** SQL: the newest secrets of a key, including all active ones. */
+/** SQL query for the newest secrets of a key, including all active ones. */
 export const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
   (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
    ORDER BY number DESC LIMIT ${LIVE_SECRETS_MAX})) AS secrets`;

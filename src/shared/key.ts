@@ -9,7 +9,7 @@ export const keyHashSchema = z
 
 export type Scope = "regional" | "global";
 
-/** A key, in one form for database, key object and wallet. */
+/** A key, in the same form in D1, key object and wallet. */
 export type Key = {
   readonly keyId: string;
   readonly orgId: string;
@@ -17,14 +17,14 @@ export type Key = {
   readonly scope: Scope;
   /** Requests in any 60 s. */
   readonly rpmLimit: number;
-  /** Empty away from home, which enforces them. */
+  /** Empty outside the home region, which enforces the limits. */
   readonly terms: KeyTerms;
   readonly secrets: KeySecrets;
 };
 
 /**
- * The active secrets of a rotated key, newest first; null if never rotated. The first secret has
- * the key's own hash.
+ * The active secrets of a rotated key, newest first. Null if it was never rotated. The hash of the
+ * first secret is the key's own.
  */
 export type KeySecrets = readonly KeySecret[] | null;
 type KeySecret = { readonly hash: string; readonly retiresAt: number | null };

@@ -4,17 +4,20 @@ type KindRow = {
   readonly does: string;
   /** The main path. A kind can have other endpoints. */
   readonly path: `/v1/${string}`;
-  /** Whether output tokens are billed. Then requests have an output cap, and prices an `output`. */
+  /**
+   * Whether output tokens are billed. If so, requests have an output cap, and prices have an
+   * `output`.
+   */
   readonly hasOutput: boolean;
   readonly hasInput: boolean;
-  /** The units besides tokens that usage counts, so they can have a price. */
+  /** The units besides tokens that usage counts, so that they can have a price. */
   readonly units: readonly Unit[];
   readonly parameters: readonly string[];
   /** Whether a response takes minutes although its output has no tokens. */
   readonly isSlow?: true;
 };
 
-/** The kinds of calls, as named in MODELS, model lists and OpenAPI. */
+/** The kinds of calls, with their names in MODELS, model lists and OpenAPI. */
 export const KINDS = {
   chat: {
     does: "chats",
@@ -91,7 +94,6 @@ export type InputKind = {
 export type UnitOf<K extends Kind> = Extract<(typeof KINDS)[K]["units"][number], CountedUnit>;
 
 const [FIRST, ...MORE] = Object.keys(KINDS).filter(isKind);
-/** Reports whether a response of this kind takes minutes. */
 export function isSlowKind(kind: Kind | undefined): boolean {
   const row: KindRow | undefined = kind && KINDS[kind];
   return row?.isSlow === true;

@@ -21,13 +21,13 @@ export function costFields(costMicro: number) {
 }
 
 /**
- * Converts a client's dollars. Returns null if invalid, above DOLLARS_MAX, or with more than 6
- * decimals. Never truncates: 8.2 * 1e6 is 8199999.999999999.
+ * Converts a client's dollars. Returns null if they are invalid, above DOLLARS_MAX, or have more
+ * than 6 decimals. Never truncates, because 8.2 * 1e6 is 8199999.999999999.
  */
 export function microsOfDollars(dollars: number): Micros | null {
   if (!Number.isFinite(dollars) || dollars < 0 || dollars > DOLLARS_MAX) return null;
   const scaled = dollars * MICROS_PER_DOLLAR;
   const whole = Math.round(scaled);
-  // Dividing back gives the same number only for at most 6 decimals.
+  // Only a number with at most 6 decimals is the same after dividing.
   return whole / MICROS_PER_DOLLAR === dollars ? micros(whole) : null;
 }

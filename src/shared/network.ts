@@ -1,4 +1,7 @@
-/** Returns an IPv4 address, or the /64 network of an IPv6 address, because one person can use all of it. */
+/**
+ * Returns an IPv4 address, or the /64 network of an IPv6 address, because one person can use the
+ * whole network.
+ */
 export function networkOf(address: string): string {
   if (!address.includes(":")) return address;
   const [head = "", tail] = address.split("::");

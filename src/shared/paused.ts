@@ -1,6 +1,9 @@
 import type { BudgetScope } from "./budgets.ts";
 
-/** A failure: a pause stops the request. A session that a wider pause stops gets no scope and reason. */
+/**
+ * The failure of a request that a pause stops. Scope and reason are null for a session, unless the
+ * session itself is paused.
+ */
 export type Paused = {
   readonly kind: "paused";
   readonly pauseId: string;

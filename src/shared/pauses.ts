@@ -6,10 +6,10 @@ import type { Actor } from "./event.ts";
 import { timeSchema } from "./key-terms.ts";
 import { label } from "./label.ts";
 
-/** Maximum pauses of an organization by its members, and likewise by operators and by budgets. */
+/** Maximum pauses of an organization, separately for members, operators and budgets. */
 export const PAUSES_MAX = 1000;
 
-/** The party that paused. Each has its own pause of an owner. */
+/** The party that paused. Each party can have its own pause of an owner. */
 export type PauseSource = "member" | "operator" | "budget";
 
 /** A pause of all new requests of an owner. Times are Unix ms. */

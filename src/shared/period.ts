@@ -3,7 +3,7 @@ import { DAY_MS, timestamp } from "./clock.ts";
 /** A UTC day (YYYY-MM-DD), its week (Monday's date) and its month (YYYY-MM). */
 export type Period = { readonly day: string; readonly week: string; readonly month: string };
 
-/** A cache of recent days, because a wallet needs today several times per transaction. */
+/** A cache of recent days, because a wallet needs the current day several times per transaction. */
 const known = new Map<number, Period>();
 const KNOWN_MAX = 16;
 

@@ -5,7 +5,7 @@ import { REGIONS, findRegion } from "./regions.ts";
 import type { Tags } from "./tags.ts";
 import type { Region } from "./regions.ts";
 
-/** The payer of a client's hold: the balance, or only budgets and quotas. */
+/** The payment of a client's hold: from the balance, or only counted in budgets and quotas. */
 export const PAYS = ["balance", "quota"] as const;
 
 export type Purpose = {
@@ -16,7 +16,10 @@ export type Purpose = {
   readonly tags?: Tags;
 };
 
-/** A stored purpose. The amounts are for quota holds, which are 0 in the ledger. */
+/**
+ * A stored purpose. It has the amounts of a hold that counts only in quotas, which are 0 in the
+ * ledger.
+ */
 export type StoredPurpose = Purpose & { readonly held?: Micros; readonly charged?: Micros };
 
 export const purposeSchema: z.ZodMiniType<Purpose> = z.object({
@@ -53,5 +56,5 @@ export function modelOfPurpose({ merchant }: Purpose): string {
   return `charge/${merchant ?? OWN}`;
 }
 
-/** The merchant's name in charges without one. No merchant can have this name. */
+/** The merchant's name in charges that have no merchant. No merchant can have this name. */
 export const OWN = "own";

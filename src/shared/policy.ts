@@ -7,7 +7,7 @@ export type Policy = {
   /** Model IDs and `author/*`. */
   readonly allowed_models: readonly string[] | null;
   readonly allowed_providers: readonly string[] | null;
-  /** `global` means a provider without a fixed region. */
+  /** `global` allows providers without a fixed region. */
   readonly allowed_data_regions: readonly string[] | null;
 };
 
@@ -21,7 +21,10 @@ export type PolicyField = (typeof POLICY_FIELDS)[number];
 export const POLICY_SCOPES = ["operator", "organization", "member", "key", "session"] as const;
 export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
-/** A policy that applies to a request. With `hasAliases`, aliases match the name in the request. */
+/**
+ * A policy that applies to a request. If `hasAliases` is set, aliases match the name in the
+ * request.
+ */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 
 /** A route that could serve a request, with the bounds of its cost. */
@@ -33,12 +36,12 @@ export type RouteCandidate = {
   readonly least: Micros;
   readonly sure: Micros;
   readonly most: Micros;
-  /** The tokens of its model, for token limits. Absent if the request has only one model. */
+  /** The tokens for token limits. Absent if the request has only one model. */
   readonly tokens?: { readonly prompt: number; readonly least: number; readonly most: number };
 };
 
 /**
- * Maximum candidates of a request. If a policy or fallback models apply, further routes aren't
+ * Maximum candidates of a request. If a policy or fallback models apply, routes beyond these aren't
  * used.
  */
 export const CANDIDATES_MAX = 64;
@@ -106,7 +109,7 @@ export function allowsModel(
 
 export type PolicyObjection = { readonly scope: PolicyScope; readonly field: PolicyField };
 
-/** Returns the first layer, from the widest, that rejects all remaining candidates. */
+/** Returns the first policy, from the widest, that rejects all remaining candidates. */
 export function objectionTo(
   layers: readonly PolicyLayer[],
   candidates: readonly RouteCandidate[],

@@ -5,8 +5,8 @@ const HOST_CHARACTERS_MAX = 253;
 const LABEL_CHARACTERS_MAX = 63;
 
 /**
- * Returns a user's URL, or why it may not be called: it needs HTTPS on port 443, a public name and
- * no password.
+ * Returns a user's URL, or the reason why it can't be called. It must have HTTPS on port 443, a
+ * public name and no password.
  */
 export function publicAddress(text: string, base?: string): URL | string {
   const url = URL.parse(text, base);

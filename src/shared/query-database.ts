@@ -8,17 +8,18 @@ import { afterTimeout, within } from "./timers.ts";
 
 const BOOK_TIMEOUT_MS = 5000;
 const AT_ONCE = 8;
-/** Ms that a statement waits for a slot, then its polling interval. */
+/** Ms for which a statement waits for a slot, and ms between two checks. */
 const PATIENCE_MS = 5000;
 const LOOK_MS = 10;
-/** Ms after which an abandoned statement's slot is free. */
+/** Ms after which the slot of an abandoned statement is free. */
 const LEASE_MS = 30_000;
 
 const busy = new Map<string, Set<{ readonly sinceMs: number }>>();
 
 /**
  * Runs a D1 statement of an organization. If D1 is slow, busy or fails, logs it and fails with
- * `storage_unavailable` or `overloaded`. A late statement may still run, so it must be repeatable.
+ * `storage_unavailable` or `overloaded`. The statement can still run later, so it must be safe to
+ * repeat.
  */
 export async function queryDatabase<T>(
   statement: () => Promise<T>,

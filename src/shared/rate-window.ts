@@ -1,10 +1,10 @@
 import { assert } from "./assert.ts";
 
-/** The window of `requests per minute`. */
+/** Ms of a minute for rate limits. */
 export const WINDOW_MS = 60_000;
-/** Maximum limit of a key, so no longer log is needed. */
+/** Maximum rate limit of a key, so that no longer log is needed. */
 export const ADMISSIONS_MAX = 1000;
-/** Maximum lag of a clock behind the last admission that isn't a jump. */
+/** Maximum ms by which the clock can be behind the last admission. More is a jump. */
 export const CLOCK_LAG_MAX_MS = 60_000;
 
 /** A stored admission: its slot in the ring, and its time (Unix ms). */
@@ -20,18 +20,18 @@ type WindowDecision =
   | { readonly admitted: false; readonly retryAfterMs: number };
 
 /**
- * An exact log of the last 1000 admissions. Never admits more than `limit` in any 60 s;
- * approximations admit nearly double (fixed window 2.00x, sliding counter 1.97x, token bucket
+ * An exact log of the last 1000 admissions. Never admits more than `limit` in any 60 s.
+ * Approximations admit nearly double (fixed window 2.00x, sliding counter 1.97x, token bucket
  * 1.98x).
  */
 export class RateWindow {
-  /** Times by slot, in a ring that starts at the next slot. Never decreasing. */
+  /** Times by slot. They form a ring that starts at the next slot, and never decrease. */
   readonly #times: number[];
   #next: number;
 
   constructor(stored: readonly StoredAdmission[] = []) {
     this.#times = stored.toSorted((a, b) => a.slot - b.slot).map((admission) => admission.at);
-    // In a full ring, the next slot is the oldest, where times decrease.
+    // If the ring is full, the next slot is the oldest one, where times decrease.
     const step = this.#times.findIndex((at, slot) => at < (this.#times[slot - 1] ?? at));
     this.#next = this.#times.length < ADMISSIONS_MAX ? this.#times.length : Math.max(0, step);
   }
@@ -45,8 +45,8 @@ export class RateWindow {
   }
 
   /**
-   * Decides whether a request fits at `clockMs`. If the clock lags by at most 60 s, the last
-   * admission's time applies. Waits are 1 to 60000.
+   * Decides whether a request can be admitted at `clockMs`. If the clock is at most 60 s behind,
+   * the time of the last admission counts. Waits are 1 to 60000 ms.
    */
   decide(limit: number, clockMs: number): WindowDecision {
     const at = Math.max(clockMs, this.#nthLast(1) ?? clockMs);

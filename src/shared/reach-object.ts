@@ -4,7 +4,7 @@ import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout } from "./timers.ts";
 import type { After } from "./timers.ts";
 
-/** Ms of the pauses between attempts, then of the total budget. */
+/** Ms of the pauses between attempts, and of all attempts together. */
 const PAUSES_MS: readonly number[] = [50, 200, 800];
 const REACH_BUDGET_MS = 2000;
 
@@ -21,15 +21,15 @@ const USUAL: Required<ReachOptions> = {
 };
 
 /**
- * An object's response. `unanswered` means that an attempt may have run; `failure` is then
- * `storage_unavailable`, or a retry's rejection.
+ * An object's response. `unanswered`: an attempt may have run, and `failure` is
+ * `storage_unavailable` or a retry's rejection.
  */
 export type Reached<T> =
   | { readonly unanswered: false; readonly result: Result<T> }
   | { readonly unanswered: true; readonly failure: Failure };
 
 /**
- * Calls an object with retries on fresh stubs. Stops after `.overloaded`, which means that the call
+ * Calls an object, and retries on new stubs. Stops after `.overloaded`, which means that the call
  * did nothing.
  */
 export async function reachObject<T>(
@@ -96,7 +96,9 @@ function sinceLost<T>(result: Result<T>): Reached<T> {
   return result.ok ? { unanswered: false, result } : { unanswered: true, failure: result.failure };
 }
 
-/** The overloaded call did nothing, but an earlier lost attempt may have. */
+/**
+ * Returns the rejection. An overloaded call did nothing, but an earlier lost attempt may have run.
+ */
 function refusedBy(failure: Failure, wasLost: boolean): Reached<never> {
   return wasLost
     ? { unanswered: true, failure: { kind: "storage_unavailable" } }

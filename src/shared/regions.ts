@@ -6,7 +6,7 @@ type RegionRow = {
   readonly id: string;
   readonly jurisdiction: string | null;
   readonly hosts: { readonly strict: Hosts; readonly relaxed: Hosts };
-  /** The AWS regions within it: the default, a pattern, and the place for messages. */
+  /** The AWS regions in it: the default, a pattern, and a place name for messages. */
   readonly aws: { readonly usual: string; readonly pattern: RegExp; readonly place: string } | null;
   /** Anthropic's `inference_geo`; null if Anthropic has no such region. */
   readonly anthropicGeo: "us" | null;

@@ -1,5 +1,5 @@
 /**
- * The release number, as in package.json. Above every released number while the changelog has unreleased
- * changes.
+ * The release number, as in package.json. It is above all released numbers while the changelog has
+ * unreleased changes.
  */
 export const RELEASE = "1.2.0";

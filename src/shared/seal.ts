@@ -3,11 +3,11 @@ const encoder = new TextEncoder();
 
 export type SealingSecret = { readonly id: string; readonly secret: string };
 
-/** A seal's purpose, which selects its key, and its owner. */
+/** The purpose of an encrypted text, which selects its key, and its owner. */
 export type SealedFor = { readonly purpose: string; readonly owner: string };
 
 /**
- * Encrypts a text with AES-256-GCM under a key derived by HKDF. Returns `<secret ID>.<base64 of IV
+ * Encrypts a text with AES-256-GCM, with a key derived by HKDF. Returns `<secret ID>.<base64 of IV
  * and ciphertext>`.
  */
 export async function seal(text: string, what: SealedFor, by: SealingSecret): Promise<string> {
@@ -16,7 +16,7 @@ export async function seal(text: string, what: SealedFor, by: SealingSecret): Pr
   return `${by.id}.${sealed.toBase64()}`;
 }
 
-/** Decrypts a seal. Returns null if no secret matches or the owner differs. */
+/** Decrypts a text. Returns null if no secret matches or the owner differs. */
 export async function unseal(
   sealed: string,
   what: SealedFor,
@@ -34,7 +34,7 @@ export async function unseal(
   }
 }
 
-/** Encrypts a seal again under the first secret. Returns null if it can't be decrypted. */
+/** Encrypts a text again with the first secret. Returns null if it can't be decrypted. */
 export async function resealed(
   sealed: string,
   what: SealedFor,

@@ -6,9 +6,9 @@ import type { Policy } from "./policy.ts";
 export type Session = {
   /** `ses_` and 24 + 16 characters. The last 16 identify its key and organization. */
   readonly id: string;
-  /** Creation time of its wallet. Other wallets reject the session. */
+  /** Creation time of its wallet. A wallet with another time rejects the session. */
   readonly madeAt: number;
-  /** The number of the last rotation that ended the key's sessions before this one; 0 for none. */
+  /** The number of the last rotation before this session that ended the key's sessions, or 0. */
   readonly cut: number;
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -17,7 +17,7 @@ export type Session = {
   readonly budgets?: readonly Budget[];
   readonly allowedModels: readonly string[] | null;
   readonly policy?: Policy;
-  /** All regions count together. */
+  /** Counts the requests of all regions together. */
   readonly rpmLimit: number | null;
   readonly origins: readonly string[] | null;
   readonly mayHold?: true;

@@ -23,7 +23,7 @@ function callError(error: unknown): CallError {
   return typeof error === "object" && error !== null ? error : {};
 }
 
-/** Reports whether D1 or an object call threw the error. Others are bugs. */
+/** Reports whether D1 or a call to an object threw the error. Other errors are bugs. */
 export function isStorageError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const marks = ["remote", "retryable", "overloaded", "durableObjectReset"];

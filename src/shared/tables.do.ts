@@ -1,17 +1,20 @@
 import { logAlert } from "./log.ts";
 
-/** One version of an object's tables. Never change a deployed step. */
+/** A step from one version of an object's tables to the next. Never change a deployed step. */
 export type TableStep = {
   readonly sql: string;
   /**
-   * The oldest version that can use the tables after this step. An additive step keeps the previous value.
+   * The oldest version that can use the tables after this step. A step that only adds keeps the
+   * previous value.
    */
   readonly readableBy: number;
 };
 
 export type Tables = { readonly name: string; readonly steps: readonly TableStep[] };
 
-/** Migrates existing tables. Reports whether there are any. Writes nothing to an empty object. */
+/**
+ * Migrates tables if they exist, and reports whether they do. Writes nothing to an empty object.
+ */
 export function openTables(storage: DurableObjectStorage, tables: Tables): boolean {
   if (!hasTables(storage.sql)) return false;
   makeTables(storage, tables);

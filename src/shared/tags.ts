@@ -7,9 +7,9 @@ export type Tags = Readonly<Record<string, string>>;
 export const TAGS_MAX = 8;
 /** Maximum UTF-8 bytes of a tag's key, and of its value. */
 export const TAG_BYTES_MAX = 64;
-/** Maximum tag keys with daily sums per organization. */
+/** Maximum tag names with daily sums per organization. */
 export const TAG_KEYS_MAX = 4;
-/** Further tag combinations of a day count as `OTHER`. */
+/** Maximum combinations of tags per day. Further ones count as `OTHER`. */
 export const TAG_SETS_MAX = 1000;
 export const OTHER = "other";
 /** The value of a tag that was sent without one. */
@@ -24,7 +24,7 @@ export function tagValueProblem(value: string): string | null {
   return value === "." || value === ".." ? null : externalIdProblem(value);
 }
 
-/** Returns the tags with these keys as JSON, in their order; null if there are none. */
+/** Returns the tags with these names as JSON, in their order. Returns null if there are none. */
 export function declaredTags(tags: Tags | undefined, keys: readonly string[]): string | null {
   if (tags === undefined) return null;
   const pairs = keys.flatMap((key) => {

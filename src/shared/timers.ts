@@ -12,7 +12,9 @@ export const afterTimeout: After = (ms, run) => {
 const TICK_MS = 1000;
 type Due = { readonly atMs: number; readonly run: () => void };
 
-/** One request's deadlines. Most never fire, so they share one platform timer. */
+/**
+ * The deadlines of one request. Most of them never fire, so they share one timer of the platform.
+ */
 export class Timers {
   readonly #due = new Set<Due>();
   #timer: ReturnType<typeof setTimeout> | null = null;
@@ -56,7 +58,10 @@ export class Timers {
   }
 }
 
-/** Returns the result of `work`, or throws after `limitMs`. The work continues, so it must be repeatable. */
+/**
+ * Returns the result of `work`, or throws after `limitMs`. The work continues, so it must be safe
+ * to repeat.
+ */
 export function within<T>(
   work: Promise<T>,
   limitMs: number,
@@ -85,7 +90,7 @@ export type StopSignal = {
   removeEventListener(type: "abort", run: () => void): void;
 };
 
-/** A stop signal for use within an isolate, cheaper than `AbortController`. */
+/** A stop signal inside an isolate, which costs less than `AbortController`. */
 export class Stop implements StopSignal {
   readonly #listeners = new Set<() => void>();
   #aborted = false;

@@ -1,6 +1,6 @@
 /**
- * Estimates tokens in one pass without a tokenizer. Times a model's `estimateFactor`, it is an
- * upper bound for ordinary text. The strict bound is `utf8Bytes`.
+ * Estimates tokens in one pass, without a tokenizer. Multiplied by a model's `estimateFactor`, it
+ * is an upper bound for ordinary text. `utf8Bytes` is an upper bound for any text.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;
@@ -23,7 +23,7 @@ export function estimateTokens(text: string): number {
   return Math.ceil(tokens);
 }
 
-/** Returns the length in UTF-8 without encoding. A lone surrogate counts 3 (U+FFFD). */
+/** Returns the length in UTF-8 without encoding. A lone surrogate counts 3 bytes (U+FFFD). */
 export function utf8Bytes(text: string): number {
   let bytes = text.length;
   for (let at = 0; at < text.length; at++) {
@@ -94,7 +94,7 @@ function spaceTokens(text: string, start: number, end: number): number {
   return tokens;
 }
 
-/** Four CR LF pairs are one token, and each other CR is one. */
+/** Returns the tokens of line ends: one for four pairs of CR LF, and one for each other CR. */
 function newlineTokens(text: string, start: number, end: number): number {
   let tokens = 0;
   for (let at = start; at < end;) {
@@ -163,7 +163,7 @@ function runEnd(text: string, start: number, belongs: (kind: number) => boolean)
   return end;
 }
 
-/** A table, because predicates took four times as long. */
+/** Classes of ASCII characters. This is a table, because functions took four times as long. */
 const UPPER = 1;
 const LOWER = 2;
 const DIGIT = 3;

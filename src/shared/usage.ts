@@ -2,21 +2,22 @@ import * as z from "zod/mini";
 import { assert } from "./assert.ts";
 
 /**
- * A request's tokens without overlap. The prompt is `input + cacheRead + cacheWrite`; `output`
+ * A request's tokens, each counted once. The prompt is `input + cacheRead + cacheWrite`. `output`
  * includes `reasoning`. Only these are billed.
  */
 export type Usage = {
   readonly input: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
-  /** The part of `cacheWrite` cached for an hour, at twice the input price. */
+  /** The part of `cacheWrite` that is cached for an hour, at twice the input price. */
   readonly cacheWriteHour?: number;
   readonly output: number;
   readonly reasoning: number;
 } & UnitCounts;
 
 /**
- * The billable units besides tokens, as whole numbers. Seconds are rounded up; a request counts 1.
+ * The units, besides tokens, that can be billed, as whole numbers. Seconds are rounded up. A
+ * request counts 1.
  */
 export const UNITS = [
   "image",
@@ -107,7 +108,7 @@ type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
   readonly output?: number | undefined;
 };
 
-/** Converts a written price. A missing cache price is the input price. */
+/** Converts a price in configuration. A missing cache price equals the input price. */
 export function priceOfFields(written: WrittenPrice): Price {
   const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = written;
   const units = UNITS.flatMap((unit) => {
@@ -149,7 +150,10 @@ export function promptTokens(usage: Usage): number {
   return usage.input + usage.cacheRead + usage.cacheWrite;
 }
 
-/** Price of a token cached for an hour, in input tokens (platform.claude.com, prompt caching). */
+/**
+ * Price, in input tokens, of a token that is cached for an hour (platform.claude.com, prompt
+ * caching).
+ */
 export const HOUR_WRITE_INPUTS = 2;
 
 /** A bill line: a count, and its price in micro-credits per million. */

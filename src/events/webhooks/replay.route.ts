@@ -18,10 +18,13 @@ import { callObject } from "../../shared/reach-object.ts";
 import { deliveriesOf } from "./webhooks.route.ts";
 
 const REPLAY_MAX = 1000;
-/** More than the events of one millisecond: an organization has at most 1,000 active keys. */
+/** Maximum events of one millisecond, which an organization with 1,000 active keys can't exceed. */
 const MILLISECOND_MAX = 10_000;
 
-/** A start: events start at a time, the usage stream at a time or ledger row. */
+/**
+ * The start of a replay. For events, it is a time. For the usage stream, it is a time or a ledger
+ * row.
+ */
 export const replaySchema = z.object({
   since: z.optional(moment),
   usage_since: z.optional(moment),
@@ -36,8 +39,8 @@ type Steps = {
 };
 
 /**
- * Handles POST /v1/webhooks/{id}/replay. `since` resends up to 1,000 events; callers pass
- * `next_since` to continue. `after_seq` or `usage_since` restarts the usage stream.
+ * Handles POST /v1/webhooks/{id}/replay. `since` resends up to 1,000 events. To continue, callers
+ * pass `next_since`. `after_seq` or `usage_since` restarts the usage stream.
  */
 export async function replayRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, replaySchema, []);
@@ -82,7 +85,7 @@ export async function startReplay(
 
 /**
  * Queues a page of events and returns the start of the next page. Never splits the events of one
- * millisecond, even above the page size.
+ * millisecond, even if the page then exceeds its size.
  */
 export async function replay(steps: {
   readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
@@ -100,7 +103,7 @@ export async function replay(steps: {
     count = events.value.filter(isOf).length;
   }
   let sent = 0;
-  // At least one call, because only the queue knows whether the webhook exists.
+  // There is at least one call, because only the queue knows whether the webhook exists.
   for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
     // oxlint-disable-next-line no-await-in-loop -- the size of a call is limited
     const queued = await steps.queue(

@@ -7,7 +7,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { deliveriesOf } from "./webhooks.route.ts";
 
-/** Either one delivery, or all in a state. */
+/** One delivery, or all deliveries in a state. */
 export const resendSchema = z.object({
   delivery_id: z.optional(
     z.string().check(z.regex(/^dlv_[0-9A-Za-z]{24}$/, "must be a delivery's id")),
@@ -15,7 +15,6 @@ export const resendSchema = z.object({
   state: z.optional(z.enum(["failed", "pending"])),
 });
 
-/** Handles POST /v1/webhooks/{id}/resend: 202 with the number of deliveries. */
 export async function resendRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, resendSchema, []);
   if (!fields.ok) return fields;

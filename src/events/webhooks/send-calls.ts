@@ -7,12 +7,12 @@ import { meteredOf, usageFormat } from "./usage-formats.ts";
 import { openSecrets, signatures, unsealSecret } from "./webhook-secrets.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
-/** Calls of one message in progress at a time. */
+/** Maximum concurrent calls for one message. */
 const CALLS_MAX = 5;
 
 /**
- * A request to a receiver. `last` is its last row. `isTaken` reports whether an error means that it was
- * received before.
+ * A request to a receiver. `last` is its last row. `isTaken` reports whether an error means that
+ * the receiver already had it.
  */
 export type Call = {
   readonly url: string;
@@ -31,7 +31,6 @@ export function eventCall({ url }: Pick<Webhook, "url">, body: string): Call {
   return { url, contentType: "application/json", body };
 }
 
-/** Returns the calls that send these rows in a usage format. */
 export function usageCalls(webhook: Webhook, rows: readonly StreamedRow[]): readonly Call[] {
   const format = usageFormat(webhook.format);
   if (format === null) return [];
@@ -80,7 +79,7 @@ export async function openKeys(
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
 }
 
-/** The attempt of a webhook whose secret or credential can't be decrypted. */
+/** The attempt if a webhook's secret or credential can't be decrypted. */
 export const UNREADABLE: AttemptRecord = {
   attempt: {
     status: null,
@@ -92,7 +91,7 @@ export const UNREADABLE: AttemptRecord = {
   headers: null,
 };
 
-/** The attempt at rows that the receiver may have, but no longer recognizes. */
+/** The attempt for rows that the receiver may have but would count twice. */
 export const TOO_LATE: AttemptRecord = {
   attempt: { ...UNREADABLE.attempt, error: REPEAT_UNSAFE },
   headers: null,
@@ -101,7 +100,6 @@ export const TOO_LATE: AttemptRecord = {
 /** `unsure` is the last row that a failed step may have delivered. */
 export type Sending = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
 
-/** A message's calls. `onTaken` gets the number of calls accepted so far. */
 export type Message = {
   readonly eventId: string;
   readonly calls: readonly [Call, ...Call[]];
@@ -115,8 +113,8 @@ type Sender = {
 };
 
 /**
- * Sends calls in order, the first one alone, until one fails. Returns the first failed or last
- * attempt. After each step, `onTaken` gets the number of calls that were accepted without a gap.
+ * Sends calls in order until one fails, the first one alone. Returns the first failed or the last
+ * attempt. After each step, `onTaken` gets the number of calls accepted without a gap.
  */
 export async function sendCalls(
   calls: readonly [Call, ...Call[]],

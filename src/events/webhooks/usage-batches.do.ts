@@ -24,14 +24,16 @@ import { usageMessage } from "./usage-message.ts";
 /** Ledger rows per message (about 40 KiB). */
 const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
-/** Pages without streamed rows that one read can skip. */
+/** Maximum pages without rows to send that one read skips. */
 const SKIPPED_MAX = 20;
 
-/** Statuses with which a receiver rejects the rows themselves. */
+/** Statuses by which a receiver rejects the rows themselves. */
 const REJECTED: ReadonlySet<number | null> = new Set([400, 404, 413, 422]);
-/** Rejections of one row after which the next ones are sent. */
+/** Rejections after which a row is skipped. */
 const REJECTIONS_MAX = 3;
-/** Rejected rows in a row. More mean that the settings are wrong, so the stream waits. */
+/**
+ * Maximum consecutive rejected rows. More mean that the settings are wrong, so the stream waits.
+ */
 const REJECTED_ROWS_MAX = 20;
 
 /** A batch to send, with the positions before and after it. `sentMs` is the time of its last row. */
@@ -56,8 +58,8 @@ export function isStreamDue({ stream, pausedUntil }: Receiver, nowMs: number): b
 }
 
 /**
- * Returns the next batch, or null without new rows. Each attempt reads the ledger again, so this
- * object stores no rows. `before` is the delivery of a failed batch.
+ * Returns the next batch, or null if there are no new rows. Each attempt reads the ledger again, so
+ * this object stores no rows. `before` is the delivery of a failed batch.
  */
 export async function nextBatch(
   { storage, read, nowMs }: Source,
@@ -186,12 +188,12 @@ function putBatch(
   return { number, eventId, type: USAGE_SETTLED, body: summary, attempts };
 }
 
-/** The next row isn't delayed by a rejected one. */
+/** Sends the next row without a pause after a rejected one. */
 function sendNextNow(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET failures = 0, paused_until = NULL WHERE id = ?", webhookId);
 }
 
-/** Stores the position after a batch's first `taken` calls. Returns the rest of the batch. */
+/** Stores the position after the first `taken` calls of a batch. Returns the rest of the batch. */
 export function moveBatch(
   storage: DurableObjectStorage,
   webhookId: string,
@@ -227,16 +229,16 @@ function movedTo(
   };
 }
 
-/** Reports whether the receiver may have rows that it would count again. */
+/** Reports whether the receiver may have rows that it would count twice. */
 export function isTooLate({ webhook, stream }: Receiver, nowMs: number): boolean {
   const { repeatMs = Infinity } = usageFormat(webhook.format) ?? {};
   return nowMs - (stream?.unsure?.sinceMs ?? nowMs) >= repeatMs;
 }
 
 /**
- * Records an attempt. After a success, moves to the next batch, unless a replay moved the position. If the
- * receiver rejects a batch, sends its rows one by one. Skips a trace that it rejects alone, and another
- * row after `REJECTIONS_MAX` rejections.
+ * Records an attempt. After a success, moves to the next batch, unless a replay moved the position.
+ * If the receiver rejects a batch, sends its rows one by one. Skips a trace row that is rejected,
+ * and any other row after `REJECTIONS_MAX` rejections.
  */
 export function recordBatch(
   storage: DurableObjectStorage,
@@ -294,7 +296,10 @@ function rejectionOf({ webhookId, batch, sending, receiver }: Parameters<typeof 
   return { isRejected, isSkipped, isTrace, rejections, rejectedRows };
 }
 
-/** Replayed rows may have been sent as early as the time of the first one. */
+/**
+ * Returns the position after a replay. The receiver may have got the rows as early as the time of
+ * the first one.
+ */
 export function unsureAfterReplay(
   { from, sentMs = -1, unsure }: StreamState,
   first: StreamFirst | undefined,
@@ -328,7 +333,7 @@ export function refuseRepeat(
   return invalid(message, first.param);
 }
 
-/** Returns the stream, or null if it is no longer at this position. */
+/** Returns the stream, or null if its position has changed. */
 function streamAt(sql: SqlStorage, webhookId: string, from: StreamStart): StreamState | null {
   const stream = selectReceivers(sql).find(({ webhook }) => webhook.id === webhookId)?.stream;
   return JSON.stringify(stream?.from) === JSON.stringify(from) ? (stream ?? null) : null;

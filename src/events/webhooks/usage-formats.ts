@@ -4,7 +4,7 @@ import { HOUR_MS, timestamp } from "../../shared/clock.ts";
 import { sha256 } from "../../shared/hash.ts";
 import { COUNTED_UNITS, promptTokens } from "../../shared/usage.ts";
 
-/** The settings of a receiver. The credential is encrypted. `setAt` (Unix ms) is the time of its change. */
+/** The settings of a receiver. The credential is encrypted and was set at `setAt` (Unix ms). */
 export type ReceiverSettings = {
   readonly eventName?: string;
   readonly customer?: string;
@@ -17,7 +17,7 @@ export type SettingName = "credential" | "event_name" | "customer" | "header";
 /** A charged request in the usage stream. */
 export type UsageRow = StreamedRow & { readonly request: GenerationRecord };
 
-/** A request of a batch with its customer. `micro` is the charge. */
+/** A request with the customer who pays for it. `micro` is the charge. */
 type Metered = { readonly row: UsageRow; readonly customer: string; readonly micro: number };
 
 /** How a service receives usage. */
@@ -25,16 +25,19 @@ type UsageFormat = {
   /** Added to the webhook's URL. */
   readonly path: string;
   readonly contentType: string;
-  /** Requests per call. The receiver's maximum, if it has one. */
+  /** Requests per call, at most the receiver's maximum. */
   readonly perCall: number;
   readonly requires: readonly SettingName[];
   readonly accepts: readonly SettingName[];
   readonly body: (requests: readonly Metered[], settings: ReceiverSettings) => string;
   /** Reports whether this error means that the receiver already has the request. */
   readonly isRepeat?: (status: number | null, response: string) => boolean;
-  /** Age in ms after which the receiver counts a repeated request again. */
+  /** Age in ms from which the receiver would count a repeated request again. */
   readonly repeatMs?: number;
-  /** Whether to send requests without a customer, and to skip a request that gets a 400. */
+  /**
+   * Whether the format is for traces. Requests without a customer are then sent too, and a request
+   * that gets a 400 is skipped.
+   */
   readonly isTrace?: true;
 };
 
@@ -102,7 +105,6 @@ const USAGE_FORMATS: Readonly<Record<(typeof USAGE_FORMAT_NAMES)[number], UsageF
   },
 };
 
-/** Returns the format's row; null for event formats. */
 export function usageFormat(format: string | null | undefined): UsageFormat | null {
   const name = USAGE_FORMAT_NAMES.find((one) => one === format);
   return name === undefined ? null : USAGE_FORMATS[name];
@@ -144,7 +146,7 @@ function stripeEvent({ row, customer, micro }: Metered, eventName = ""): Record<
   };
 }
 
-/** Returns a whole number divided by a power of ten as exact text. */
+/** Returns a whole number divided by a power of ten, as an exact text. */
 function decimal(whole: number, digits: number): string {
   const text = String(whole).padStart(digits + 1, "0");
   return `${text.slice(0, -digits)}.${text.slice(-digits)}`;
@@ -172,7 +174,7 @@ function factsOf({ request, seq }: UsageRow, micro: number): Record<string, stri
   };
 }
 
-/** Names of providers in OpenTelemetry's conventions, if they differ from ours. */
+/** OpenTelemetry's names of providers that differ from ours. */
 const OTEL_PROVIDERS: Readonly<Record<string, string>> = {
   bedrock: "aws.bedrock",
   google: "gcp.gemini",
@@ -191,7 +193,7 @@ function tracesOf(requests: readonly Metered[]): object {
 
 const CLIENT_KIND = 3;
 
-/** Returns a span whose IDs are the same in each attempt. */
+/** Returns a span. Its IDs are the same in each attempt. */
 function spanOf({ row, micro }: Metered): object {
   const { request } = row;
   const own = sha256(row.id);
@@ -258,7 +260,7 @@ function attributesOf(
   ];
 }
 
-/** An attribute's value. Doubles are in an array of one, because a whole number is an integer. */
+/** An attribute's value. A double is a list of one number, because a plain number is an integer. */
 type Value = string | number | boolean | readonly [number];
 
 function attribute(key: string, value: Value): object {

@@ -60,18 +60,18 @@ import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 const BOOK_TIMEOUT_MS = 5000;
-/** Ms between checks of a delivery in progress, or of a webhook that couldn't be disabled. */
+/** Ms between two checks of a delivery in progress, or of a webhook to disable. */
 const WATCH_MS = 60_000;
 const TESTS_MAX = 5;
 
 /**
  * Delivers events to webhooks, at least once. Each webhook has its own queue with one message in
  * progress, so a failing one doesn't delay others. After a pause, one message tests a failing
- * webhook. `DeliveriesCalls` documents the calls.
+ * webhook. `DeliveriesCalls` describes the calls.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
   readonly #moving = new Set<string>();
-  /** Reads run one at a time, so that no older result replaces a newer one. */
+  /** Reads of D1 run one at a time, so that an older result never replaces a newer one. */
   #reloading: Promise<unknown> = Promise.resolve();
   readonly #notifications = new Notifications(this.env.DB, (work) => this.ctx.waitUntil(work));
 
@@ -317,7 +317,10 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return sendCalls(calls, { keys, eventId, clock }, onTaken);
   }
 
-  /** If the secrets or credential can't be decrypted, reads them again, because KEY_SECRETS may have changed. */
+  /**
+   * Decrypts the secrets and credential. If that fails, reads KEY_SECRETS again, because they may
+   * have changed.
+   */
   async #keysOf(webhook: Webhook): Promise<Keys | null> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return null;
@@ -384,7 +387,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     syncReceivers(this.ctx.storage, webhooks);
   }
 
-  /** Reports whether there ever was a webhook. Writes nothing. */
   #isMade(): boolean {
     return openTables(this.ctx.storage, DELIVERY_TABLES);
   }

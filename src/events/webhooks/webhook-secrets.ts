@@ -15,13 +15,13 @@ export function mintSecret(): string {
 
 const PURPOSE = "turnpike webhook secrets 1";
 
-/** Encrypts with the first of KEY_SECRETS and binds the secret to its webhook. */
+/** Encrypts a secret with the first of KEY_SECRETS, for this webhook only. */
 export function sealSecret(secret: string, webhookId: string, by: KeySecret): Promise<string> {
   return seal(secret, { purpose: PURPOSE, owner: webhookId }, by);
 }
 
 /**
- * Decrypts a secret. Returns null if the key was removed from KEY_SECRETS, or for another webhook.
+ * Decrypts a secret. Returns null if it is another webhook's or its KEY_SECRETS entry was removed.
  */
 export function unsealSecret(
   sealed: string,
@@ -31,7 +31,7 @@ export function unsealSecret(
   return unseal(sealed, { purpose: PURPOSE, owner: webhookId }, keySecrets);
 }
 
-/** Returns the valid secrets, newest first, or none if the newest can't be decrypted. */
+/** Returns the valid secrets, newest first. Returns none if the newest can't be decrypted. */
 export async function openSecrets(
   { id, secrets }: { readonly id: string; readonly secrets: readonly SealedSecret[] },
   keySecrets: readonly KeySecret[],
@@ -44,7 +44,7 @@ export async function openSecrets(
   return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
 }
 
-/** Encrypts a secret again with the first of KEY_SECRETS, or returns null. */
+/** Encrypts a secret again with the first of KEY_SECRETS. Returns null if it can't be decrypted. */
 export async function resealedSecret(
   secret: SealedSecret,
   webhookId: string,

@@ -36,7 +36,7 @@ const UNTRIED: ReceiverHealth = {
   lastError: null,
 };
 
-/** Returns webhooks. The health is null if the object is unavailable. */
+/** Returns webhooks. If their object is unavailable, the health is null. */
 export function webhooksView(
   webhooks: readonly Webhook[],
   health: Result<Readonly<Record<string, ReceiverHealth>>>,

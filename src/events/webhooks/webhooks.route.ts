@@ -68,7 +68,7 @@ export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
   return success({ webhooks: webhooksView(rows.value, await healthOf(c), now(c.env)) });
 }
 
-/** Handles POST /v1/webhooks: 201 with the webhook and, only here, its secret. */
+/** Handles POST /v1/webhooks. Returns 201 with the webhook and, only here, its secret. */
 export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, newWebhookSchema, [...READ_ONLY, "enabled"]);
   if (!fields.ok) return fields;
@@ -97,8 +97,8 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   if (!fits.ok) return fits;
   const made = flattenResult(await book(c, () => insertWebhook(c.env.DB, webhook, by)));
   if (!made.ok) return made;
-  // Ignores a failure, because only this response has the secret. The next event updates the object
-  // too.
+  // A failure is ignored, because only this response has the secret. The next event also updates
+  // the object.
   await deliveriesOf(c, (deliveries) => deliveries.refresh(webhook.orgId));
   return created({ ...webhookView(made.value, by.nowMs), secret: fresh.value.secret });
 }
@@ -110,7 +110,6 @@ export async function readWebhookRoute(c: AppContext): Promise<Answer> {
   return success(shown);
 }
 
-/** Handles PATCH /v1/webhooks/{id}. Changes take effect before the response. */
 export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
   if (!fields.ok) return fields;
@@ -138,7 +137,10 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   return changed.ok ? success(webhookView(changed.value, now(c.env))) : changed;
 }
 
-/** Handles POST /v1/webhooks/{id}/rotate. The old secret also signs until the overlap ends. */
+/**
+ * Handles POST /v1/webhooks/{id}/rotate. Until the overlap ends, the old secret also signs
+ * messages.
+ */
 export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, webhookRotationSchema, []);
   if (!fields.ok) return fields;
@@ -153,7 +155,7 @@ export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
   return success({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
 }
 
-/** Handles DELETE /v1/webhooks/{id}. Afterwards, only a message in progress can still be sent. */
+/** Handles DELETE /v1/webhooks/{id}. Afterwards, at most a message in progress is still sent. */
 export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await webhookInPath(c);
   if (!found.ok) return found;
@@ -165,7 +167,6 @@ export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   return notified.ok ? success({ id, deleted: true }) : notified;
 }
 
-/** Handles POST /v1/webhooks/{id}/test: sends `webhook.test` once. */
 export async function testWebhookRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
   const { orgId } = caller;
@@ -191,7 +192,7 @@ function each<T, N extends null | undefined>(list: readonly T[] | N): readonly T
   return list && [...new Set(list)];
 }
 
-/** Returns undefined or null if the fields are. */
+/** Returns the settings with the credential encrypted. Undefined and null stay unchanged. */
 async function sealedReceiver(
   c: AppContext,
   webhookId: string,
@@ -255,7 +256,7 @@ async function change(
   return refuse({ kind: "overloaded" });
 }
 
-/** Calls the object with retries, so `call` must be repeatable. */
+/** Calls the object and retries failures, so `call` must be safe to repeat. */
 export function deliveriesOf<T>(
   c: AppContext,
   call: (deliveries: DeliveriesCalls) => Promise<Result<T>>,

@@ -12,7 +12,7 @@ import { resealedSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** Maximum per organization. The delivering object has an open call for each. */
+/** Maximum webhooks of an organization, because each can have a call in progress. */
 const WEBHOOKS_MAX = 5;
 
 /** Formats other than JSON events. */
@@ -28,7 +28,7 @@ export type Webhook = {
   readonly secrets: readonly SealedSecret[];
   /** Absent in copies of an earlier release. */
   readonly format: WebhookFormat | null;
-  /** Of a usage format. Absent, like null, in copies of an earlier release. */
+  /** Set for a usage format. Absent in copies of an earlier release, which means null. */
   readonly receiver?: ReceiverSettings | null;
   readonly disabledReason: string | null;
   readonly createdAt: number;
@@ -48,7 +48,6 @@ type StoredWebhook = {
   changed_at: number;
 };
 
-/** Returns webhooks, oldest first. */
 export async function listWebhooks(db: D1Database, orgId: string): Promise<readonly Webhook[]> {
   const { results } = await db
     .prepare("SELECT * FROM webhooks WHERE org_id = ? ORDER BY created_at, id")
@@ -79,7 +78,7 @@ export type WebhookChangeActor = {
 
 /**
  * Inserts a webhook. Fails with `conflict` at the limit, or `invalid_api_key` if the key was
- * revoked meanwhile.
+ * revoked.
  */
 export async function insertWebhook(
   db: D1Database,
@@ -120,8 +119,8 @@ export type WebhookChange = Pick<
 >;
 
 /**
- * Updates a webhook, or returns null if it differs from `before`. A change without effect records
- * no event, and no event contains a secret.
+ * Updates a webhook. Returns null if it differs from `before`. A change without effect records no
+ * event, and no event contains a secret.
  */
 export async function updateWebhook(
   db: D1Database,
@@ -176,7 +175,7 @@ function receiverText({ receiver = null }: Pick<Webhook, "receiver">): string | 
   return receiver === null ? null : JSON.stringify(receiver);
 }
 
-/** Omits the path and query, which may be secret. */
+/** Returns the host. The path and query can be secret. */
 function hostOf(url: string): string {
   return new URL(url).host;
 }
@@ -198,8 +197,9 @@ export async function deleteWebhook(
 const RESEALED_MAX = 500;
 
 /**
- * Encrypts secrets again with the first of KEY_SECRETS. A webhook that changes meanwhile waits for
- * the next call. A webhook with an unreadable secret sends nothing until it is rotated.
+ * Encrypts secrets again with the first of KEY_SECRETS. If a webhook changes at the same time, the
+ * next call does it. A webhook with a secret that can't be decrypted sends nothing until it is
+ * rotated.
  */
 export async function resealSecrets(
   db: D1Database,
@@ -249,7 +249,7 @@ async function resealedRow(
   };
 }
 
-/** Disables a webhook and records an event, unless the webhook was changed meanwhile. */
+/** Disables a webhook and records an event, unless the webhook was changed in between. */
 export async function disableWebhook(
   db: D1Database,
   webhook: Pick<Webhook, "id" | "orgId" | "changedAt">,

@@ -18,7 +18,10 @@ type Given = {
   readonly complain: (variable: string, problem: string) => void;
 };
 
-/** Parses the Stripe variables. Returns null without STRIPE_SECRET_KEY; then credits aren't sold. */
+/**
+ * Parses the Stripe variables. Returns null if STRIPE_SECRET_KEY isn't set, and credits are then
+ * not sold.
+ */
 export function parsePayments(given: Given): PaymentsConfig | null {
   const { text, sandbox, complain } = given;
   const tax = text("STRIPE_TAX") || "off";

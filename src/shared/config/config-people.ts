@@ -5,11 +5,11 @@ const plain = z.string().check(z.regex(/^\P{Cc}{1,300}$/u, "must be 1 to 300 pla
 
 export const issuers = z.array(
   z.strictObject({
-    /** Part of the callback URL that is registered at the issuer. */
+    /** A part of the callback URL that is registered at the issuer. */
     id: z.string().check(z.regex(ID, "must be lowercase letters, digits and hyphens")),
     kind: z.enum(["oidc", "google", "entra", "github"]),
     name: z.optional(plain),
-    /** The issuer for `oidc`. For `entra`, the tenant: `organizations`, `common` or an ID. */
+    /** For `oidc`, the issuer. For `entra`, the tenant: `organizations`, `common` or an ID. */
     issuer: z.optional(plain),
     client_id: plain,
     secret: plain,
@@ -19,7 +19,10 @@ export const issuers = z.array(
 );
 export type IssuerEntry = z.infer<typeof issuers>[number];
 
-/** The roles of operators. `all` may call everything; the endpoint table lists the other roles. */
+/**
+ * The roles of operators. `all` can make every call. The endpoint table lists those of the other
+ * roles.
+ */
 export const OPERATOR_ROLES = ["read", "support", "finance", "all"] as const;
 export type OperatorRole = (typeof OPERATOR_ROLES)[number];
 
@@ -27,7 +30,10 @@ export const operatorLogins = z.array(
   z.strictObject({
     name: z.string().check(z.regex(/^[a-z0-9][a-z0-9_-]{0,39}$/, "must be of a-z, 0-9, - and _")),
     role: z.enum(OPERATOR_ROLES),
-    /** The issuer's ID in LOGIN_ISSUERS, and the operator's subject there. For Entra: `<tenant ID>/<oid>`. */
+    /**
+     * The issuer's ID in LOGIN_ISSUERS, and the operator's subject there. For Entra, the subject is
+     * `<tenant ID>/<oid>`.
+     */
     issuer: plain,
     subject: plain,
   }),
@@ -55,7 +61,7 @@ export function checkIssuers({ entries, logins, sandbox, text: of, complain }: S
   for (const { issuer, subject } of logins) {
     const entry = entries.find(({ id }) => id === issuer);
     if (entry === undefined) complain("OPERATOR_LOGINS", `names no issuer '${issuer}'`);
-    // Any tenant can create accounts, so an oid identifies a person only together with its tenant.
+    // Any tenant can create accounts, so an oid identifies a person only together with the tenant.
     if (entry?.kind === "entra" && !/^[0-9a-f-]{36}\/[0-9a-f-]{36}$/.test(subject)) {
       complain("OPERATOR_LOGINS", `needs <tenant's id>/<oid> as the subject at '${issuer}'`);
     }

@@ -3,17 +3,17 @@ import type { OperatorRole } from "./config-people.ts";
 import type { Region } from "../regions.ts";
 
 const SECRET_CHARACTERS_MIN = 32;
-/** Repeated `changeme` has 8 distinct characters; random secrets have more. */
+/** Minimum of different characters. Random secrets have more, but a repeated `changeme` has 8. */
 const DIFFERENT_CHARACTERS_MIN = 9;
 const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 
-/** The sandbox checks only a secret's length. */
+/** Returns the problem of a secret. The sandbox checks only its length. */
 function secretProblem(secret: string, sandbox: boolean): string | null {
   const isVaried = sandbox || new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
   return isVaried && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;
 }
 
-/** A secret and the character that refers to it in keys. */
+/** A secret, and the character by which keys refer to it. */
 export type KeySecret = { readonly id: string; readonly secret: string };
 
 export type OperatorToken = {
@@ -103,8 +103,8 @@ function parseOperator(entry: string, sandbox: boolean): OperatorToken | null {
 }
 
 /**
- * Parses PEERS and their secrets: PEER_OUT_<R> signs messages to R, PEER_IN_<R> verifies those from
- * R, and _NEXT variants rotate them. They must differ, or a message could be sent back to its
+ * Parses PEERS and their secrets. PEER_OUT_<R> signs messages to R, PEER_IN_<R> verifies those from
+ * R, and _NEXT variants rotate them. All must differ. Otherwise a message could be sent back to its
  * sender.
  */
 export function parsePeers(
@@ -148,7 +148,7 @@ function direction(
   return [...new Set(variables.map(text))];
 }
 
-/** Rejects paths, so that both regions sign the same path. */
+/** Returns the origin. Rejects a path, because both regions must sign the same path. */
 function originOf(text: string, { sandbox, complain }: PeerContext): string {
   const url = new URL(text);
   const isLocal = sandbox && url.protocol === "http:" && isLoopback(url.hostname);

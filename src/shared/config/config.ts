@@ -13,11 +13,11 @@ import type { Unit } from "../usage.ts";
 import { OUR_WORDS, describeError } from "../issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
-/** Even 128 choices at the maximum price keep amounts exact. */
+/** With this maximum, amounts are exact even for 128 choices at the maximum price. */
 const TOKENS_MAX = 1_000_000_000;
 
 const region = z.enum(REGIONS);
-/** The x-route header can contain it, so line breaks aren't allowed. */
+/** Line breaks aren't allowed, because the x-route header can contain it. */
 const name = z.string().check(z.regex(/^\P{Cc}{1,200}$/u, "must be 1 to 200 plain characters"));
 const micros = z.int().check(z.minimum(0), z.maximum(PRICE_MAX));
 const tokens = z.int().check(z.minimum(1), z.maximum(TOKENS_MAX));
@@ -71,7 +71,7 @@ export type { IssuerEntry, OperatorLogin, OperatorRole } from "./config-people.t
 export type { PaymentsConfig } from "./config-payments.ts";
 export type { KeySecret, PeerConfig, PeerSecret } from "./config-secrets.ts";
 
-/** The whole-number variables: default, minimum and maximum. Names end in the unit. */
+/** The whole-number variables: default, minimum and maximum. Names end with the unit. */
 export const NUMERIC_VARIABLES = {
   MARKUP_PERCENT: [0, 0, 1000],
   PRICE_LEAD_S: [3600, 300, 604_800],
@@ -111,7 +111,7 @@ export const NUMERIC_VARIABLES = {
 type NumberVar = keyof typeof NUMERIC_VARIABLES;
 export type NumberVars = { readonly [K in NumberVar]: number };
 
-/** The Workers AI binding. It returns a `Response` with `returnRawResponse`. */
+/** The Workers AI binding. With `returnRawResponse`, it returns a `Response`. */
 export type AiBinding = {
   run(model: string, inputs: object, options: object): Promise<unknown>;
 };
@@ -133,23 +133,23 @@ export type Config = {
   readonly residency: "strict" | "relaxed";
   readonly sandbox: boolean;
   readonly logRequests: "all" | "failures";
-  /** Errors link to these docs. Null for no links. */
+  /** The docs to which errors link. Null if errors have no links. */
   readonly docsUrl: string | null;
   readonly models: readonly ModelEntry[];
   readonly providers: readonly ProviderEntry[];
   readonly aliases: Readonly<Record<string, string>>;
-  /** Sold even after their announced end. */
+  /** Models that are sold even after their announced end. */
   readonly sellEnded: readonly string[];
   readonly numbers: NumberVars;
   readonly keySecrets: readonly KeySecret[];
   readonly operators: readonly OperatorToken[];
-  /** Empty if only keys open the console. */
+  /** Empty if people log in to the console only with keys. */
   readonly issuers: readonly IssuerEntry[];
   readonly operatorLogins: readonly OperatorLogin[];
-  /** Whether people can create organizations. With `approve`, an operator must activate each. */
+  /** Whether people can create organizations. With `approve`, an operator must approve each one. */
   readonly signUp: "off" | "approve" | "on";
   /**
-   * Whether people can join by company domain. With `approve`, an operator must approve each
+   * Whether people can join by a company domain. With `approve`, an operator must approve each
    * domain.
    */
   readonly companyDomains: "off" | "approve" | "on";
@@ -311,8 +311,8 @@ function isAiBinding(value: unknown): value is AiBinding {
 }
 
 /**
- * Requires an input price or, for a kind without output, a unit price. Rejects prices that the
- * kind's usage doesn't count.
+ * Requires an input price or, for a kind without output, a unit price. Rejects a price in a unit
+ * that the kind doesn't count.
  */
 function checkUnits(
   { kind, price: prices }: z.infer<typeof model>,

@@ -2,14 +2,14 @@ import type { VerifiedKey } from "../caller.ts";
 import type { RateState } from "../key-terms.ts";
 import type { Result } from "../failure.ts";
 
-/** A person's session. `memberId` is null without an organization. Times are Unix ms. */
+/** A person's session. `memberId` is null if the person has no organization. Times are Unix ms. */
 export type PersonSession = {
   readonly kind: "person";
   readonly personId: string;
   readonly memberId: string | null;
   readonly orgId: string | null;
   readonly issuer: string;
-  /** The organization whose own identity provider was used. The session is limited to it. */
+  /** The organization whose identity provider created the session, and to which it is limited. */
   readonly realm?: string;
   readonly connection?: string;
   readonly tenant?: string;
@@ -42,7 +42,7 @@ export type OperatorIdentity = (
   readonly as?: string;
 };
 
-/** A session during a call. The rate is the rest of its account's minute. */
+/** The session of a call, and the rest of its account's requests this minute. */
 export type EnteredSession = {
   readonly identity: ConsoleIdentity;
   readonly expiresAt: number;

@@ -25,16 +25,16 @@ export type DeliveryRecord = {
   readonly answer: string | null;
   readonly durationMs: number | null;
 };
-/** A past attempt. Its `answer` is null once deleted. */
+/** A past attempt. Its `answer` is null if it was deleted. */
 export type PastAttempt = Omit<Attempt, "answer" | "retryAfterMs"> & {
   readonly at: number;
   readonly answer: string | null;
 };
 export type DeliveryDetail = DeliveryRecord & {
   readonly body: string;
-  /** The headers last sent, if any. Deleted together with the end user. */
+  /** The headers that were sent last, if any. They are deleted together with the end user. */
   readonly headers: Readonly<Record<string, string>> | null;
-  /** The newest ten attempts or fewer, including those before a resend. */
+  /** At most the newest ten attempts, including those before a resend. */
   readonly newestAttempts: readonly PastAttempt[];
 };
 /** A webhook's health. Times are Unix ms. The day is the current hour and the 23 before it. */
@@ -79,8 +79,8 @@ export type DeliveriesCalls = {
   delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>>;
   health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>>;
   /**
-   * Uses a fresh schedule. Returns their number. Fails with `not_found`, or `conflict` for a
-   * disabled webhook.
+   * Resends deliveries with a fresh retry schedule. Returns their number. Fails with `not_found`,
+   * or `conflict` for a disabled webhook.
    */
   resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>>;
   /**

@@ -1,7 +1,7 @@
 import type { Micros } from "../money.ts";
 import type { Price } from "../usage.ts";
 
-/** The facts that charges are grouped by. `tags` is JSON, or "". */
+/** The fields by which charges are grouped. `tags` is JSON, or "". */
 export type ChargeFacts = {
   readonly keyId: string;
   readonly model: string;
@@ -32,6 +32,6 @@ export type ChargesPage = {
   readonly groups: readonly ChargeGroup[];
   readonly credits: readonly LedgerCredit[];
   readonly nextAfter: string | null;
-  /** The last day that later charges can't change; null if none. */
+  /** The last day that no later charge can change. Null if there is none. */
   readonly completeThrough: string | null;
 };

@@ -18,7 +18,7 @@ export type OutcomeItem =
       readonly generation: null;
     };
 
-/** A revoked key, by hash. With `root`, only this secret of the key `root` ends. */
+/** The hash of a revoked key. With `root`, only this secret of the key `root` ends. */
 export type RevocationItem = {
   readonly keyHash: string;
   readonly revokedAt: number;
@@ -35,8 +35,8 @@ export type Depth = {
 
 export type OutboxCalls = {
   /**
-   * Stores outcomes and an alarm durably, without waiting for delivery. Stores repeats once. Throws
-   * when storage fails.
+   * Stores outcomes and an alarm durably, without waiting for delivery. Stores a repeated outcome
+   * once. Throws if storage fails.
    */
   enqueue(items: readonly OutcomeItem[]): Promise<void>;
   /**
@@ -45,8 +45,8 @@ export type OutboxCalls = {
    */
   enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
   /**
-   * Delivers a receiver's messages (null: all) now, ignoring backoff, for at most `limitMs`.
-   * Returns true if none is left.
+   * Delivers a receiver's messages now, whatever their next retry, for at most `limitMs`. Null
+   * means all receivers. Returns true if none is left.
    */
   flush(limitMs: number, receiver?: string | null): Promise<boolean>;
   /** Retries each dead-lettered message once and restores a lost alarm. The sweep calls it. */

@@ -13,7 +13,6 @@ export type NewPause = {
   readonly until: number | null;
   readonly stopRunning: boolean;
   readonly actor: Actor;
-  /** Set for a session. */
   readonly session?: {
     readonly owner: { readonly memberId: string | null; readonly keyId: string | null };
     readonly isOwn: boolean;
@@ -21,7 +20,7 @@ export type NewPause = {
 };
 export type PutPause = PauseWithOwner & { readonly created: boolean };
 
-/** The member that reads pauses, and its keys. It sees the pauses that stop its own requests. */
+/** The member that reads pauses, with its keys. It gets the pauses that stop its own requests. */
 export type PauseReader = { readonly memberId: string; readonly keyIds: readonly string[] };
 
 export type PauseEnding = {
@@ -37,11 +36,11 @@ export type StoppedRun = { readonly id: string; readonly failure: Failure };
 
 export type PauseCalls = {
   /**
-   * Pauses an owner, or changes the source's pause of it. Fails with `not_found` for an unknown owner, and
-   * with `conflict` if the change would end the pause sooner.
+   * Pauses an owner, or changes the existing pause. Fails with `not_found` if the owner is unknown,
+   * and with `conflict` if the change would end the pause earlier.
    */
   putPause(pause: NewPause, by?: RequestCredential): Promise<Result<PutPause>>;
-  /** Returns pauses, oldest first; all of them without a `reader`. */
+  /** Returns pauses, oldest first. Returns all if `reader` is null. */
   pauses(reader: PauseReader | null): Promise<Result<readonly PauseWithOwner[]>>;
   /** Ends a pause. Fails with `not_found`, or with `conflict` for an operator's pause. */
   endPause(ending: PauseEnding, by?: RequestCredential): Promise<Result<PauseWithOwner>>;

@@ -5,11 +5,11 @@ import type { Micros } from "../money.ts";
 
 export const PURCHASE_ID = "pur_";
 
-/** The way to pay: Stripe's page, or the saved card, manually or automatically. */
+/** The way to pay: on Stripe's page, or with the saved card, manually or automatically. */
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
- * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: a
+ * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: Stripe's
  * response is missing. `needs_customer`: the customer must act at `url`. Money that arrives after
  * `declined` or `expired` is still credited.
  */
@@ -89,7 +89,7 @@ export type Buying = {
   readonly returnUrl: string;
   readonly idempotency: Idempotency;
   readonly actor: Actor;
-  /** Set for a person in the console. The card's daily limit doesn't apply to people. */
+  /** Set for a person in the console, because the daily limit of a card doesn't apply to people. */
   readonly isPerson: boolean;
 };
 
@@ -100,7 +100,7 @@ export type TopUpRequest = {
   readonly wantedAt: number;
 };
 
-/** A possible change at Stripe. The object is read to verify it. */
+/** A possible change at Stripe. Stripe is then queried for the object. */
 export type Hint = {
   readonly eventId: string;
   readonly orgId: string;
@@ -134,7 +134,7 @@ export type PaymentsCalls = {
   refund(request: RefundAsk): Promise<Result<PurchaseRecord>>;
   /** Returns the tax (micro-credits) of the payments whose tax is known. */
   taxes(paymentIds: readonly string[]): Promise<Result<Readonly<Record<string, Micros>>>>;
-  /** Restores a lost alarm, and sends payments to a rebuilt wallet again. */
+  /** Restores a lost alarm, and sends the payments again to a rebuilt wallet. */
   poke(): Promise<Result<null>>;
 };
 
@@ -157,7 +157,7 @@ export type PaymentRefunded = {
 
 export type PurchaseOutcome = {
   readonly event: NewEvent;
-  /** The parts of the event's ID, so that it is recorded once. */
+  /** The values from which the event's ID is derived, so that the event is recorded once. */
   readonly once: readonly string[];
   readonly topUp: { readonly id: string; readonly end: TopUpEnd } | null;
 };
@@ -174,7 +174,6 @@ export type DisabledReason =
   | "disputed"
   | "wallet_rebuilt";
 
-/** When and how much to buy automatically. */
 export type AutoTopUp = {
   readonly belowMicro: Micros;
   readonly amountMicro: Micros;

@@ -5,7 +5,7 @@ export type Difference = {
   readonly expected: number | string | null;
   readonly found: number | string | null;
 };
-/** A comparison at ledger row `seq`. `book` is null if D1 has no row or can't be read. */
+/** A comparison as of ledger row `seq`. `book` is null if D1 has no row or can't be read. */
 export type Reconciliation = {
   readonly creditsMicro: Micros;
   readonly heldMicro: Micros;
@@ -22,7 +22,7 @@ export type Reconciliation = {
 };
 /** The state between slices. `tries` counts restarts. A null `run` starts a new one. */
 export type ReconcileState = { readonly tries: number; readonly run: ReconcileRun | null };
-/** The totals so far. The next rows are those of `table` after the key `after`. */
+/** The totals so far. `table` continues after the key `after`. */
 export type ReconcileRun = {
   readonly mark: string;
   readonly revision: number;

@@ -27,14 +27,15 @@ export type PacedSession = Pick<Session, "id" | "rpmLimit">;
 
 export type RegisterCalls = {
   /**
-   * Admits one request. Fails with `invalid_api_key`, `rate_limited`, `storage_unavailable` or, at
-   * a global key's first use away from home, `home_region_unreachable`. Never throws. `secret` is a
-   * hash; away from home, only known retired secrets are rejected.
+   * Admits one request. Never throws. Fails with `invalid_api_key`, `rate_limited`,
+   * `storage_unavailable` or, when a global key is first used outside its home region,
+   * `home_region_unreachable`. `secret` is a hash. Outside the home region, only secrets known to
+   * be retired are rejected.
    */
   admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
   /**
-   * Returns the key to another region, which counts requests itself, and records the use. Fails
-   * with `conflict` for a repeated `writeId`.
+   * Returns the key for another region, which counts the request, and records the use. Fails with
+   * `conflict` for a repeated `writeId`.
    */
   identify(writeId: string | null, secret?: string): Promise<Identified>;
   whose(secret?: string): Promise<Identified>;
@@ -44,18 +45,16 @@ export type RegisterCalls = {
    */
   refresh(usedAt: number): Promise<Identified>;
   /**
-   * Revokes the key permanently, even an unknown one, and returns the first revocation time. If
-   * storage throws, the key may be revoked.
+   * Revokes the key permanently, even if it is unknown. Returns the time of the first revocation.
+   * If storage throws, the key may be revoked.
    */
   revoke(revokedAt: number): Promise<number>;
-  /**
-   * Retries until D1 has the revocation. Only for keys of this region. Throws when storage fails.
-   */
+  /** Retries until D1 has the revocation. Only for keys of this region. Throws if storage fails. */
   tellBook(): Promise<void>;
-  /** Applies a new rate limit immediately. Earlier admissions count. Throws when storage fails. */
+  /** Applies a new rate limit immediately, also to earlier admissions. Throws if storage fails. */
   setLimit(rpmLimit: number): Promise<void>;
   setTerms(terms: KeyTerms): Promise<void>;
   setSecrets(secrets: KeySecrets): Promise<void>;
-  /** Schedules the end of a secret durably, outside its home region. Throws when storage fails. */
+  /** Schedules the end of a secret durably, outside its home region. Throws if storage fails. */
   retire(secret: string, retiresAt: number): Promise<void>;
 };

@@ -18,8 +18,8 @@ type UsageGroup = UsageAmounts & {
   readonly day?: string;
 };
 /**
- * A page of groups. `after` is the last group's name, "" for null. For two dimensions, a day and a
- * comma precede it.
+ * A page of groups. `after` is the name of the last group, or "" for null. With two dimensions, it
+ * starts with a day and a comma.
  */
 export type UsagePage = { readonly limit: number; readonly after: string | null };
 /** A usage report. `total` covers all groups. */
@@ -48,7 +48,7 @@ export type RowsQuery = {
   readonly members: KeyMembers | null;
   readonly latency: boolean;
 };
-/** The sums of one group. `names` follows `by`; null is no end user. Times are ms. */
+/** The sums of one group. `names` has the order of `by`. Null means no end user. Times are ms. */
 export type RowsGroup = UsageAmounts & {
   readonly names: readonly (string | null)[];
   readonly firstByteMs?: {
@@ -74,7 +74,7 @@ export type CostQuery = {
   readonly beforeMs: number;
   readonly by: "provider" | "model";
   readonly model: string | null;
-  /** A price to compare with; the report sums how much less it would have charged. */
+  /** A price to compare with. The report has the total by which it would have charged less. */
   readonly price: Price | null;
 };
 export type CostGroup = {
@@ -86,8 +86,8 @@ export type CostGroup = {
   unknown: number;
 };
 /**
- * A cost report. It excludes requests before `completeFrom` (Unix ms). For `lessMicro`, see
- * `CostQuery.price`.
+ * A cost report. Excludes requests before `completeFrom` (Unix ms). `CostQuery.price` explains
+ * `lessMicro`.
  */
 export type CostReport = {
   readonly data: readonly CostGroup[];

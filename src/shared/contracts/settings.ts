@@ -11,7 +11,7 @@ export type SettingsRecord = {
   readonly defaultUserDailyQuotaMicro: Micros | null;
   readonly defaultAlertThreshold: number;
   readonly lowBalanceThresholdMicro: Micros | null;
-  /** Hours that /v1/responses stores responses, 0 to 720. 0 turns storage off. */
+  /** Hours for which responses of /v1/responses are stored. 0 turns storage off. */
   readonly keepResponsesHours: number;
   readonly autoTopUp: AutoTopUp | null;
   readonly tagKeys: readonly string[];

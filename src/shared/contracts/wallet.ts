@@ -40,7 +40,7 @@ import type {
   RequestRecord,
 } from "./wallet-pages.ts";
 
-/** Tokens: the prompt's estimate, and the minimum and maximum output. */
+/** The estimated tokens of the prompt, and the minimum and maximum output. */
 export type TokenRequest = {
   readonly prompt: number;
   readonly least: number;
@@ -66,24 +66,30 @@ export type HoldRequest = {
   readonly id: string;
   readonly least: Micros;
   readonly most: Micros;
-  /** The minimum at the prompt's upper bound, for budgets that must never be exceeded. */
+  /**
+   * The minimum with the upper bound of the prompt's tokens, for budgets, which must never be
+   * exceeded.
+   */
   readonly sure: Micros;
   /**
    * Whether the client set an output cap. Otherwise, at most half of the available amount is held.
    */
   readonly hasCap: boolean;
   readonly tokens: TokenRequest;
-  /** The model's name in the request and its ID. Keys with a model list reject a null. */
+  /** The model's name in the request and its ID. A key with a model list rejects null. */
   readonly model: { readonly sent: string; readonly id: string } | null;
   readonly externalId: string | null;
   readonly keyId: string;
-  /** Whether another region sent it. Its hold lives longer, and a rejection is stored for late duplicates. */
+  /**
+   * Whether another region sent the request. Its hold then lives longer, and a rejection is stored
+   * because of late duplicates.
+   */
   readonly peer: boolean;
   readonly idempotency: Idempotency | null;
   readonly priceList?: string | null;
-  /** Set if a route may have the conversation's prompt cached. */
+  /** Set if a provider may have the conversation's prompt in its cache. */
   readonly affinity?: string | null;
-  /** Set for a hold of the client, which has no model, tokens or prices. */
+  /** Set for a hold that a client places. It has no model, tokens or prices. */
   readonly placed?: Purpose & { readonly expiresInS: number };
   readonly candidates?: readonly RouteCandidate[];
 };
@@ -106,7 +112,7 @@ export type HoldGrant = {
   /** Tokens that token budgets grant to a key without a token limit. */
   readonly tokensGranted?: number;
 };
-/** An admission, which counts even if the hold fails, and the hold. */
+/** An admission and a hold. The admission counts even if the hold fails. */
 export type AdmittedHold = {
   readonly admitted: RateState;
   readonly held: Result<HoldGrant>;
@@ -114,17 +120,17 @@ export type AdmittedHold = {
 
 export type Settlement = {
   readonly id: string;
-  /** The charge is at most the hold and the available amount. */
+  /** The cost. The charge is at most the hold plus the unreserved balance. */
   readonly cost: Micros;
   readonly generation: Generation;
 };
-/** `unknown`: there is no such hold. `voided`: it was released before. Neither charges anything. */
+/** `unknown`: there is no such hold. `voided`: it was released. Both charge nothing. */
 export type SettleAnswer =
   | { readonly kind: "settled"; readonly charged: Micros; readonly shortfall: Micros }
   | { readonly kind: "unknown" }
   | { readonly kind: "voided" };
 
-/** `settled`: the void came too late. */
+/** `settled`: the hold was charged before. */
 export type VoidAnswer =
   | { readonly kind: "voided" }
   | { readonly kind: "settled"; readonly charged: Micros };
@@ -137,14 +143,13 @@ export type BalanceAnswer = {
   readonly operatorPolicy?: Policy;
 };
 
-/** A credit, by the system if `actor` is absent. */
+/** A credit. If `actor` is absent, the system made it. */
 export type CreditRequest = {
   readonly amountMicro: Micros;
   readonly reference: string;
   readonly actor?: Actor;
 };
 
-/** Changes to an end user. Absent fields keep their value. */
 export type EndUserChange = {
   readonly monthlyQuotaMicro?: Micros | null | undefined;
   readonly dailyQuotaMicro?: Micros | null | undefined;
@@ -182,7 +187,7 @@ export type Vitals = {
   readonly openHolds: number;
   readonly oldestHoldMs: number | null;
   readonly isUnpublished: boolean;
-  /** If set, D1 belongs to another wallet, and this one rejects holds. */
+  /** If set, D1's snapshot belongs to another wallet, and this one rejects holds. */
   readonly isInConflict: boolean;
   readonly bytes: number;
 };
@@ -198,7 +203,7 @@ export type UsedSession = {
   readonly spentMicro: Micros;
   readonly heldMicro: Micros;
 };
-/** A page of sessions in creation order, after the last ID or "". */
+/** A page of sessions in the order of creation, after the last ID or "". */
 export type SessionQuery = {
   readonly owner: { readonly memberId: string | null; readonly keyId: string | null };
   readonly limit: number;
@@ -221,9 +226,9 @@ export type KeyRotation = KeyEnding & { readonly sessionsCut: number | null };
 type OtherCalls = WalletPaymentCalls & PauseCalls;
 
 export type WalletCalls = OtherCalls & {
-  /** Creates the wallet. Repeats return the same epoch. */
+  /** Creates the wallet. A retry returns the same epoch. */
   create(orgId: string): Promise<{ readonly epoch: string }>;
-  /** Admits a request in the key's home region. Failures take no slot. */
+  /** Admits a request in the key's home region. A failed request doesn't count. */
   admit(keyHash: string, shown?: PresentedSecret): Promise<Result<AdmittedKey>>;
   /**
    * Runs `admit` and `hold` in one transaction. If a retry is rejected, the first attempt may have
@@ -234,7 +239,7 @@ export type WalletCalls = OtherCalls & {
     request: HoldRequest,
     shown?: PresentedSecret,
   ): Promise<Result<AdmittedHold>>;
-  /** Revokes a key permanently, even an unknown one. `by` is recorded as an event. */
+  /** Revokes a key permanently, even if it is unknown. Records an event with `by`. */
   revokeKey(keyHash: string, revokedAt: number, by?: KeyEnding): Promise<Result<null>>;
   keyOf(keyId: string): Promise<Result<UsedKey | null>>;
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
@@ -242,8 +247,9 @@ export type WalletCalls = OtherCalls & {
   setKeyTerms(keyHash: string, terms: KeyTerms): Promise<Result<null>>;
   setKeySecrets(keyHash: string, secrets: KeySecrets, by?: KeyRotation): Promise<Result<null>>;
   /**
-   * Returns a key's limits and optionally its spend, without taking a slot. Fails with
-   * `invalid_api_key`. `isCounted` counts a request of the session, and fails with `rate_limited`.
+   * Returns a key's limits and optionally its spend, without counting a request. Fails with
+   * `invalid_api_key`. With `isCounted`, counts a request of the session, and can fail with
+   * `rate_limited`.
    */
   keyStanding(
     keyHash: string,
@@ -264,19 +270,19 @@ export type WalletCalls = OtherCalls & {
   ): Promise<Result<PlacedHold>>;
   /**
    * Captures, releases or extends a client's hold. Fails with `not_found` for another party, or
-   * `conflict` if it ended differently. A null `called` is a merchant, which can end holds of a
+   * `conflict` if it ended in another way. A null `called` is a merchant, which can end holds of a
    * suspended organization.
    */
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
   placedHold(id: string): Promise<Result<PlacedHold>>;
   sessions(query: SessionQuery): Promise<Result<SessionPage>>;
   endSession(ending: SessionEnding): Promise<Result<null>>;
-  /** Settles a hold. `actor`: an operator who settles manually. */
+  /** Settles a hold. `actor` is an operator who settles it manually. */
   settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleAnswer>>;
   void(id: string): Promise<Result<VoidAnswer>>;
   /**
    * Runs calls in order in one transaction. If one throws, the others still apply. `apart`: the
-   * call needs a key lookup first.
+   * call first needs a key lookup.
    */
   together(parts: readonly WalletPart[]): Promise<readonly PartAnswer<PartResult>[]>;
   budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>>;
@@ -289,7 +295,6 @@ export type WalletCalls = OtherCalls & {
   balance(): Promise<Result<BalanceAnswer>>;
   discard(): Promise<boolean>;
   configure(change: own.ConfigurationChange): Promise<Result<own.Configuration>>;
-  /** Changes by the organization. They fail if it is suspended or the calling key was revoked. */
   putEndUser(
     externalId: string,
     change: EndUserChange,
@@ -326,13 +331,13 @@ export type WalletCalls = OtherCalls & {
   request(id: string): Promise<Result<RequestRecord>>;
   requests(query: RequestQuery): Promise<Result<RequestPage>>;
   /**
-   * Counts failed requests and stores the newest. Never repeat this call, because repeats count
+   * Counts failed requests and stores the newest. Never retry this call, because it would count
    * twice.
    */
   noteFailed(batch: FailedBatch): Promise<Result<null>>;
   failures(query: FailureQuery): Promise<Result<FailureReport>>;
   keptFailures(query: StoredFailureQuery): Promise<Result<KeptFailureReport>>;
-  /** Oldest first. Null `keyIds` means all keys. */
+  /** Returns open holds, oldest first. Null `keyIds` means all keys. */
   holds(query: {
     readonly limit: number;
     readonly after: string | null;
@@ -360,7 +365,7 @@ export type WalletCalls = OtherCalls & {
   poke(): Promise<Result<Vitals>>;
   /**
    * Compares ledger, balance, holds, usage and D1, and logs differences. Fails with `conflict` if
-   * rows are deleted faster than it reads.
+   * rows are deleted faster than it reads them.
    */
   reconcile(request?: ReconcileAsk): Promise<Result<Reconciliation>>;
   /** Restores this wallet from D1 after the old one was lost. */

@@ -1,7 +1,10 @@
 const READ_BYTES_FIRST = 16 * 1024;
 const READ_BYTES_MAX = 1024 * 1024;
 
-/** Returns the text, or null above `bytesMax` decoded bytes. Throws when the connection breaks. */
+/**
+ * Returns the text. Returns null if it has more than `bytesMax` decoded bytes. Throws if the
+ * connection breaks.
+ */
 export async function boundedText(response: Response, bytesMax: number): Promise<string | null> {
   // HTTP limits a body to its declared length, so one native read suffices unless it is compressed.
   const declared = response.headers.get("content-length");
@@ -29,7 +32,7 @@ export async function boundedText(response: Response, bytesMax: number): Promise
 
 const PART_BYTES = 256 * 1024;
 
-/** Passes the parts of a body to `take` until it returns a value, which is returned. */
+/** Passes the parts of a body to `take` until it returns a value. Returns this value. */
 export async function readParts<T>(
   body: ReadableStream<Uint8Array>,
   take: (part: Uint8Array) => T | null,
@@ -71,8 +74,8 @@ function discard(work: Promise<unknown>): void {
 const MARK = "\ufeff";
 
 /**
- * Decodes UTF-8 pieces that can split characters. Drops one byte order mark; workerd's TextDecoder
- * would drop one from every piece.
+ * Decodes UTF-8 from pieces that can split characters. Drops one byte order mark. workerd's
+ * TextDecoder would drop one from every piece.
  */
 export class Utf8Pieces {
   readonly #decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
@@ -93,7 +96,6 @@ export class Utf8Pieces {
   }
 }
 
-/** Joins pieces of total `length`. */
 export function joinBytes(pieces: readonly Uint8Array[], length: number): Uint8Array {
   const [first] = pieces;
   if (first !== undefined && first.byteLength === length) return first;

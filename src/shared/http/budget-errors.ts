@@ -99,8 +99,8 @@ function shortage(
 }
 
 /**
- * "You exceeded your current ... quota" makes clients stop, so it mustn't be used if only holds are
- * in the way.
+ * Returns the error. "You exceeded your current ... quota" makes clients stop, so it isn't used if
+ * only open holds cause the rejection.
  */
 function quotaExceeded(failure: Of<"quota_exceeded">): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;

@@ -20,7 +20,7 @@ import { isSummed, logRequest } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import type { Region } from "../regions.ts";
 
-/** A request's variables. Those that aren't optional are set before a handler uses them. */
+/** The variables of a request. Those that aren't optional are set before a handler reads them. */
 export type AppEnv = {
   Bindings: Env;
   Variables: {
@@ -29,13 +29,16 @@ export type AppEnv = {
     startedMs: number;
     config: Config;
     admission: Promise<Result<Admitted>>;
-    /** Set instead of `admission` for a key that the hold admits. Other calls use its `admit`. */
+    /**
+     * Set instead of `admission` if the call that places the hold admits the key. Other calls use
+     * its `admit`.
+     */
     presumed?: PresumedCaller;
     slot?: Slot | OverloadReason;
-    /** The slot of an unpaid request with a body, released after the response. */
+    /** The memory slot of an unpaid request with a body. It is released after the response. */
     place?: Slot;
     admitted: Admitted;
-    /** Includes a call to the home region for a global key's first use away from home. */
+    /** Includes the call to the home region when a global key is first used outside it. */
     admissionMs: number;
     member: Member;
     operator: { readonly name: string; readonly role: OperatorRole };
@@ -54,7 +57,7 @@ export type AppEnv = {
 
 type Variables = AppEnv["Variables"];
 
-/** Returns variables that may be unset on this path or after a rejection. */
+/** Returns variables that aren't set on every path or after a rejection. */
 export function optionalVariables<Name extends keyof Variables>(
   c: Context<AppEnv>,
   name: Name,
@@ -66,15 +69,15 @@ export function optionalVariables<Name extends keyof Variables>(
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admit: () => Promise<Result<Admitted>>;
-  /** Set once the function is called. Without it, the hold admits the key. */
+  /** Set once `admit` is called. Otherwise the call that places the hold admits the key. */
   admission: Promise<Result<Admitted>> | null;
 };
 
 export type AppContext = Context<AppEnv>;
 
 /**
- * The outermost middleware. Creates the request ID, rejects requests of a misconfigured deployment,
- * answers preflights, and adds headers and a log line. Never reads a body.
+ * The outermost middleware. Creates the request ID, rejects requests if the deployment is
+ * misconfigured, answers preflights, and adds headers and a log line. Never reads a body.
  */
 export async function requestContext(c: AppContext, next: Next): Promise<void> {
   c.set("startedMs", now(c.env));
@@ -96,16 +99,17 @@ export function fail(c: AppContext, failure: Failure): Response {
   });
 }
 
-/** Returns a 500 without details after a bug. */
+/** Returns a 500 without details. Called after a bug. */
 export function failUnexpectedly(error: unknown, c: AppContext): Response {
   logException(error, { request_id: c.get("requestId") });
   return fail(c, { kind: "internal" });
 }
 
-// No redirect to HTTPS: a client that followed it would keep sending its key over HTTP.
+// There is no redirect to HTTPS, because a client that follows it would keep sending its key over
+// HTTP.
 const HTTPS_ALONE =
   "This address requires https. A key that was sent over plain http may have been intercepted. Please replace it.";
-/** Workers on Cloudflare never receive requests from private networks. */
+/** Host names in private networks. Cloudflare never sends such requests to a Worker. */
 const PRIVATE_NAMES = [
   "[\\w-]+", // a name without a dot, such as localhost or a container's name
   "(?:[\\w-]+\\.)+(?:localhost|local|internal|lan|home\\.arpa)",
@@ -113,7 +117,7 @@ const PRIVATE_NAMES = [
   "(?:192\\.168|169\\.254|172\\.(?:1[6-9]|2\\d|3[01]))(?:\\.\\d{1,3}){2}",
   "\\[(?:::1|f[cd][0-9a-f:]+|fe[89ab][0-9a-f:]+)\\]",
 ];
-/** Matches the text, because a request's URL may have characters that `URL` rejects. */
+/** Matches the text of the URL, because it can have characters that `URL` rejects. */
 const PRIVATE = new RegExp(`^http://(?:${PRIVATE_NAMES.join("|")})(?::\\d+)?(?:[/?#]|$)`, "i");
 
 function isPlainHttp(url: string): boolean {
@@ -186,7 +190,10 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
   logRequest({ ...request, method: c.req.method, durationMs, keyId });
 }
 
-/** Headers from `fetch` are immutable, so the response is copied. */
+/**
+ * Returns headers that can be changed. Those of a `fetch` response can't, so the response is
+ * copied.
+ */
 function writableHeaders(c: AppContext): Headers {
   const response = c.res;
   try {
@@ -216,8 +223,8 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted):
 }
 
 /**
- * Browsers send no Authorization when they follow links, so only responses without a key need these
- * headers.
+ * Sets headers for responses without a key. When a browser follows a link, it sends no
+ * Authorization, so other responses don't need them.
  */
 function setKeylessHeaders(headers: Headers): void {
   const isPage = headers.get("content-type")?.startsWith("text/html") === true; // pages of the site have their own policy

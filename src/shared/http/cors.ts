@@ -28,7 +28,7 @@ const EXPOSED = [
 const METHODS = "GET, HEAD, POST, PATCH, DELETE, OPTIONS";
 const DAY_S = "86400";
 
-/** Reports whether a path allows cross-origin calls, as only the public API does. */
+/** Reports whether a path allows cross-origin calls. Only the public API does. */
 export function allowsOrigins(path: string): boolean {
   return path === "/v1" || path.startsWith("/v1/");
 }
@@ -50,7 +50,7 @@ export function preflight(request: Request): Response {
   });
 }
 
-/** Allows origins, but never credentials, so no page can use a visitor's key. */
+/** Allows origins, but never credentials, so that no page can use a visitor's key. */
 export function allowOrigin(
   headers: Headers,
   origin: string | undefined,

@@ -7,7 +7,10 @@ export type ErrorAnswer = {
   readonly body: object | string;
 };
 
-/** The rest of a key's minute. Includes tokens if a key with a token limit reached a hold. */
+/**
+ * The remaining requests of a key's minute. Includes tokens if the key has a token limit and a hold
+ * was tried.
+ */
 export type Limits = { readonly rate: RateState; readonly tokens?: RateState | undefined };
 
 export type Dialect = {

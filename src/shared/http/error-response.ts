@@ -1,4 +1,4 @@
-/** The HTTP form of a failure. `extra` is put in `error`, where SDKs find it. */
+/** The HTTP form of a failure. `extra` goes into `error`, where SDKs find it. */
 export type ErrorResponse = {
   readonly status: number;
   readonly type: string;

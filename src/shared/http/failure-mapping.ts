@@ -19,7 +19,9 @@ export function errorResponseOf(failure: Failure): ErrorResponse {
 
 const RETRY = / Please retry\.$/;
 
-/** Marks a charged failure as not retryable, for any status. Keeps a provider's own message. */
+/**
+ * Marks a charged failure as not retryable, whatever its status. Keeps a provider's own message.
+ */
 function wireOfCharged(wire: ErrorResponse, { costMicro, generationId }: Charged): ErrorResponse {
   const { "retry-after": _, ...headers } = wire.headers ?? {};
   const message = wire.message.replace(RETRY, "");
@@ -52,7 +54,7 @@ function wireOfKind<K extends Kind>(kind: K, failure: FailureOf[K]): ErrorRespon
 
 // SDKs follow this header rather than the status.
 const DO_NOT_RETRY = { "x-should-retry": "false" };
-/** Headers of rejections that only holds cause, which end within seconds. */
+/** Headers of rejections that only open holds cause. These end within seconds. */
 const RETRY_SOON = { "retry-after": "1", "x-should-retry": "true" };
 
 const RETRY_AFTER_TOP_UP = { "retry-after": "5", "x-should-retry": "true" };
@@ -66,8 +68,8 @@ const WIRES: Wires = {
     ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
     ...(failure.code === undefined ? {} : { code: failure.code }),
   }),
-  // Missing, malformed, unknown and revoked keys get the same response, so it doesn't help
-  // guessing. Only an expired key is identified.
+  // Missing, malformed, unknown and revoked keys get the same response, so that it doesn't help to
+  // guess keys. Only an expired key gets another one.
   invalid_api_key: ({ expiredAt, twoHeaders }) => ({
     status: 401,
     type: "invalid_api_key",
@@ -230,8 +232,8 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
 }
 
 /**
- * Returns an error with only the session's own budget, so that it doesn't show whose money is
- * short.
+ * Returns an error with only the session's own budget, so that it doesn't reveal the amounts of
+ * others.
  */
 function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;

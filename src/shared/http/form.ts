@@ -64,7 +64,10 @@ function isAt(bytes: Uint8Array, at: number, sought: Uint8Array): boolean {
   return sought.every((byte, offset) => bytes[at + offset] === byte);
 }
 
-/** Reads each byte once, because a boundary starts with CR LF and has no other CR. */
+/**
+ * Returns the position of a boundary. Reads each byte once, because a boundary starts with CR LF
+ * and has no other CR.
+ */
 function indexOf(bytes: Uint8Array, sought: Uint8Array, from: number, most: number): number {
   const end = Math.min(bytes.length, from + most);
   for (let at = from; at < end; at++) {
@@ -97,7 +100,9 @@ function textOf(bytes: Uint8Array): string | null {
   }
 }
 
-/** Returns a form's fields. `name[]` is always a list. Fails with 400 for another repeated name. */
+/**
+ * Returns a form's fields. `name[]` is always a list. Fails with 400 if another name is repeated.
+ */
 export function formObject(fields: readonly FormField[]): Result<object> {
   const values = new Map<string, unknown>();
   for (const [name, value] of fields) {

@@ -1,4 +1,7 @@
-/** The IDs of internal requests. Keyed by object identity, so clients can't set one. */
+/**
+ * The IDs of internal requests. The map's key is the request object, so that clients can't set an
+ * ID.
+ */
 const ids = new WeakMap<Request, string>();
 
 export function giveId(request: Request, requestId: string): void {

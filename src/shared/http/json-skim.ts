@@ -1,6 +1,9 @@
 const NAME_MAX = 32;
 
-/** Copies JSON text from pieces, with null for the values of some fields. Copies invalid JSON unchanged. */
+/**
+ * Copies JSON text that arrives in pieces, with null for the values of some fields. Copies invalid
+ * JSON unchanged.
+ */
 export class JsonSkim {
   readonly #left: ReadonlySet<string>;
   #isInString = false;

@@ -6,14 +6,14 @@ import { paramOf } from "../issue-text.ts";
 type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** Maximum nesting, well below the stack limit of a recursive validator. */
+/** Maximum nesting. A recursive validator has enough stack for it. */
 export const DEPTH_MAX = 64;
 /**
- * 20 MB of `{},{},...` would exceed an isolate's memory. Legitimate bodies have up to 300,000
- * values.
+ * Maximum values. 20 MB of `{},{},...` would exceed an isolate's memory. Real bodies have up to
+ * 300,000 values.
  */
 export const VALUES_MAX = 1_000_000;
-/** Maximum names, because many names cost seconds of CPU. */
+/** Maximum names, because many names take seconds of CPU time. */
 export const NAMES_MAX = 100_000;
 export const OBJECT_NAMES_MAX = 10_000;
 
@@ -26,9 +26,9 @@ const BRACE_OPEN = 123;
 const BRACE_CLOSE = 125;
 
 /**
- * Parses a JSON object. Fails with 400 where parsers could disagree (RFC 8259 sections 4, 6, 8.2):
- * duplicate keys, lone surrogates, and numbers beyond a double. `__proto__` is an ordinary key, so
- * never merge the result.
+ * Parses a JSON object. Returns 400 for JSON that parsers read differently (RFC 8259 sections 4, 6,
+ * 8.2): duplicate keys, lone surrogates, and numbers beyond a double. `__proto__` is an ordinary
+ * key, so never merge the result into another object.
  */
 export function parseJsonText(text: string): Result<JsonObject> {
   const structure = scanStructure(text);
@@ -48,7 +48,7 @@ export function parseJsonText(text: string): Result<JsonObject> {
     const param = paramOf(placeOfInfinity(value) ?? []);
     return invalid("The request body has a number that is too large.", param);
   }
-  // JSON.parse drops one of two equal keys, so the result has fewer keys than the text.
+  // JSON.parse keeps one of two equal keys, so the result then has fewer keys than the text.
   if (tree.members !== structure.members) {
     return invalid("The request body has a duplicate key in one object.");
   }
@@ -135,8 +135,8 @@ class Tree {
   }
 
   /**
-   * Strings that differ only in lone surrogates are encoded equally, so two end users could
-   * collide.
+   * Strings that differ only in lone surrogates have the same encoding, so two end users could
+   * become one.
    */
   #string(value: string): void {
     if (!value.isWellFormed()) {

@@ -33,8 +33,8 @@ async function pageFor(c: Context<AppEnv>, path: string): Promise<Response | nul
 }
 
 /**
- * Returns a 405 with `allow` for other methods of known paths. Register it after the handlers. HEAD works
- * wherever GET does.
+ * Returns a 405 with `allow` for other methods of known paths. Register it after the handlers. HEAD
+ * works for each GET.
  */
 export function refuseOtherMethods(
   app: HonoBase<AppEnv>,

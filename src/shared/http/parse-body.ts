@@ -4,8 +4,8 @@ import type { Refusal, Result } from "../failure.ts";
 import { OUR_WORDS, describeError } from "../issue-text.ts";
 
 /**
- * Parses a body by schema. Fails with 400 and the first problem's `param` (`messages[0].role`). A
- * schema's message continues the parameter's name.
+ * Parses a body by a schema. Returns 400 with the first problem's `param` (`messages[0].role`). A
+ * message in a schema continues the name of the parameter.
  */
 export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result<T> {
   const parsed = z.safeParse(schema, value, OUR_WORDS);
@@ -15,8 +15,8 @@ export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result
 export type FieldsSchema = z.core.$ZodType & { readonly shape: object };
 
 /**
- * Parses a body like `parseBody`, but rejects unknown fields. Clients can send a record back,
- * because `readOnly` fields are ignored.
+ * Parses a body like `parseBody`, but rejects unknown fields. Ignores `readOnly` fields, so that
+ * clients can send a record back.
  */
 export function parseFields<Schema extends FieldsSchema>(
   schema: Schema,
@@ -35,8 +35,8 @@ export function parseFields<Schema extends FieldsSchema>(
 const GIVEN_TWICE: readonly string[] = [];
 
 /**
- * Parses query parameters. Fails with 400 and `param`, also for a repeated parameter. Ignores
- * unknown ones.
+ * Parses query parameters. Returns 400 with `param`, also for a repeated parameter. Ignores unknown
+ * ones.
  */
 export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T> {
   const query = new Map<string, string | readonly string[]>();
@@ -46,7 +46,7 @@ export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T
   return parseBody(schema, Object.fromEntries(query));
 }
 
-/** A query parameter given once. */
+/** A query parameter that can be given only once. */
 export const once = z.string({
   error: ({ code }) => (code === "invalid_type" ? "must be given once" : undefined),
 });

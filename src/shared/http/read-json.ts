@@ -8,13 +8,13 @@ import type { FormField } from "./form.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
 
-/** Limit of paid requests. */
+/** Maximum bytes of a paid request's body. */
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
 /** Maximum declared length of a body that is read in one call. */
 export const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
-/** Limit of token-counting requests, which are free. */
+/** Maximum bytes of a request that counts tokens, which costs nothing. */
 export const COUNT_BYTES_MAX = 4 * 1024 * 1024;
-/** Limit of other unpaid requests. */
+/** Maximum bytes of other unpaid requests. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 
 /** Limits of reading a body. `timeoutMs` applies to the whole body. */
@@ -30,7 +30,7 @@ export type BodyLimits = {
   readonly takesForms?: boolean;
 };
 
-/** Limits the pattern, which takes quadratic time. */
+/** Maximum length of a content type, because the pattern takes quadratic time. */
 const TYPE_CHARACTERS_MAX = 100;
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-?8|"utf-?8")\s*)?;?\s*$/i;
 // Browsers send text/plain and forms to other origins without a preflight, so only JSON is accepted.
@@ -98,9 +98,9 @@ type Bytes = Result<Uint8Array>;
 export async function readBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   const declared = request.headers.get("content-length") ?? "";
   if (Number(declared) > limits.bytesMax) return tooLarge(limits.bytesMax);
-  // HTTP limits a body to its declared length, so a small one needs one native read, at half the
-  // cost of chunks. Other chunks count as they arrive, so declaring 20 MiB without sending them
-  // takes no capacity.
+  // HTTP limits a body to its declared length, so a small one needs one native read, which costs
+  // half as much as chunks. A larger one counts as it arrives, so that declaring 20 MiB without
+  // sending them uses no memory.
   const isDeclared = /^\d+$/.test(declared) && Number(declared) <= WHOLE_BYTES_MAX;
   return isDeclared ? readWhole(request, limits) : readChunks(request, limits);
 }

@@ -4,10 +4,13 @@ import { logEvent } from "../log.ts";
 import { Isolate } from "./isolate.ts";
 import { SummedLine } from "./summed-line.ts";
 
-/** A failure's kind, or `home_404` for an error response from home. */
+/** A failure's kind, or `home_404` for an error of the home region. */
 export type LoggedFailure = Failure["kind"] | `home_${number}`;
 
-/** The logged facts of a request: IDs and outcomes, never a key, prompt, output, path or query value. */
+/**
+ * The data in a request's log line: IDs and outcomes, never a key, prompt, output, path or query
+ * value.
+ */
 type RequestRecord = {
   readonly requestId: string;
   readonly method: string;
@@ -38,7 +41,7 @@ const SUMMED: ReadonlySet<number> = new Set([401, 404, 429]);
 
 const makeLine = (): SummedLine => new SummedLine("requests_refused");
 
-/** Counts a rejection in the summary line, or returns false if the request gets its own line. */
+/** Counts a rejection in the summary line. Returns false if the request gets its own line. */
 export function isSummed(
   config: Config | undefined,
   {

@@ -10,7 +10,7 @@ import { Isolate } from "./isolate.ts";
 import { WHOLE_BYTES_MAX } from "./read-json.ts";
 import type { BodyLimits } from "./read-json.ts";
 
-/** Ms for admission, storing an outcome, and a margin. */
+/** Ms for the admission and for storing an outcome, with a margin. */
 const LEASE_SPARE_MS = 60_000;
 const NO_KEY = "";
 
@@ -38,7 +38,7 @@ export function bodyLength(c: AppContext): number {
 
 export type BodyOwner = "operators" | "merchants" | `person:${string}`;
 
-/** An isolate's memory for unauthenticated bodies, including Stripe's. */
+/** Memory of an isolate for bodies without a key, including Stripe's. */
 const OPEN_ROOM_BYTES = 8 * 1024 * 1024;
 const OPEN_LEASE_MS = 10_000;
 
@@ -52,7 +52,7 @@ function makeOpenRooms(): Record<"anonymous" | "stripe", InFlight> {
   return { anonymous: new InFlight(limits), stripe: new InFlight(limits) };
 }
 
-/** Reads a small unauthenticated body in separate memory. Fails with 503 if it is full. */
+/** Reads a small body without a key in separate memory. Returns 503 if that is full. */
 export async function readAnonymous<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,

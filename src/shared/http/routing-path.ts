@@ -2,7 +2,7 @@ import { getPath } from "hono/utils/url";
 
 /**
  * Returns the path for matching routes: `/models` for `//models` and `/models/`, `/v1/rerank` for
- * `/v2/rerank`. Encoded slashes stay.
+ * `/v2/rerank`. Encoded slashes stay encoded.
  */
 export function routingPath(request: Request): string {
   const path = getPath(request);
@@ -11,7 +11,7 @@ export function routingPath(request: Request): string {
   return renamed(single.length > 1 && single.endsWith("/") ? single.slice(0, -1) : single);
 }
 
-/** Cohere's SDKs add `v2` to the base URL. */
+/** Replaces the path of Cohere's SDKs, which add `v2` to the base URL. */
 function renamed(path: string): string {
   return path === "/v2/rerank" ? "/v1/rerank" : path;
 }

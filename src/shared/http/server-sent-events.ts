@@ -9,12 +9,13 @@ const FOREIGN_LENGTH_MAX = 64 * 1024;
 const FIELDS: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]); // an empty field name is a comment
 
 /**
- * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes cut anywhere. A line above the maximum
- * keeps null for the fields in `left`. If an event is still too long, sets `overflowed` and stops.
+ * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes that are split anywhere. In a line
+ * above the maximum, replaces the fields in `left` by null. If the event is still too long, sets
+ * `overflowed` and stops.
  */
 export class SseDecoder {
   overflowed = false;
-  /** Lines that aren't fields. Google sends errors this way. */
+  /** Lines that aren't fields. Google sends errors in them. */
   foreign = "";
   readonly #text = new Utf8Pieces();
   readonly #lengthMax: number;
@@ -113,7 +114,10 @@ export class SseDecoder {
   }
 }
 
-/** Searches for each kind once, because a search per line would take quadratic time. */
+/**
+ * Finds line ends. Searches for each kind once, because a search per line would take quadratic
+ * time.
+ */
 class LineEnds {
   readonly #text: string;
   #lineFeed = -1;
