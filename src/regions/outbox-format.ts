@@ -36,7 +36,6 @@ export function outcomeToJson(item: OutcomeItem): object {
   };
 }
 
-/** Parses an outcome, or returns null. `sender` ran the request. */
 export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | null {
   const parsed = outcome.safeParse(value);
   if (!parsed.success) return null;

@@ -69,7 +69,6 @@ export function revocationOf({ id, body }: Message): RevocationItem | null {
   return { keyHash: id, revokedAt, ...(root !== undefined && { root }) };
 }
 
-/** Delivers an outcome, which the wallet applies at most once. */
 export async function deliverOutcome(item: OutcomeItem, wallet: OutcomeWallet): Promise<Delivery> {
   const { holdId, cost } = item;
   try {

@@ -2,7 +2,6 @@ import { fnv1a } from "../shared/hash.ts";
 import { findRegion } from "../shared/regions.ts";
 import type { Region } from "../shared/regions.ts";
 
-/** Maximum messages per alarm and per request. */
 export const DELIVER_MAX = 100;
 /** Age in ms at which a message is dead-lettered. It is never deleted. */
 export const DEAD_LETTER_AFTER_MS = 7 * 24 * 60 * 60 * 1000;

@@ -86,7 +86,6 @@ export class OutboxQueue {
     );
   }
 
-  /** Stores urgent messages. Existing ones become due immediately. */
   addAtOnce(messages: readonly Message[], nowMs: number): void {
     this.#storage.transactionSync(() => {
       this.add(messages, nowMs);
@@ -139,7 +138,6 @@ export class OutboxQueue {
     ];
   }
 
-  /** Returns up to 100 messages, even before they are due. */
   waiting(receiver: string | null): readonly Message[] {
     if (receiver !== null) return this.#of(receiver, Number.MAX_SAFE_INTEGER, DELIVER_MAX);
     return this.due(Number.MAX_SAFE_INTEGER);

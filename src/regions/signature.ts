@@ -45,7 +45,6 @@ type Verdict =
   | { readonly ok: true; readonly sender: Region; readonly contentDigest: string }
   | { readonly ok: false; readonly reason: string };
 
-/** Returns headers whose signature is valid for 30 s from `nowMs`. */
 export async function signatureHeaders(
   parts: SignedParts,
   secret: PeerSecret,
@@ -87,7 +86,6 @@ export async function verifySignature(
   return isValid ? { ok: true, sender: secret.sender, contentDigest } : refused("wrong signature");
 }
 
-/** Returns a Content-Digest (RFC 9530, section 2). */
 export async function contentDigestOf(body: Uint8Array): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
   return `sha-256=:${digest.toBase64()}:`;

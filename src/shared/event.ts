@@ -70,7 +70,6 @@ export type Actor =
   | { readonly kind: "system"; readonly id: null };
 export const SYSTEM: Actor = { kind: "system", id: null };
 
-/** An event's data: a small JSON object. */
 export type EventData = { readonly [name: string]: unknown };
 
 export type NewEvent = {

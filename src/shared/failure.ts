@@ -130,7 +130,6 @@ type Kinds =
     }
   | { readonly kind: "login_too_old" }
   | { readonly kind: "issuer_unreachable" }
-  /** The calling page is on another site, or its origin is unknown. */
   | { readonly kind: "origin_not_allowed" }
   | { readonly kind: "read_only" }
   | {
@@ -213,7 +212,6 @@ export function flattenResult<T>(result: Result<Result<T>>): Result<T> {
   return result.ok ? result.value : result;
 }
 
-/** Returns an `invalid_request` (400) with the field in `param`. */
 export function invalid(message: string, param: string | null = null): Refusal {
   return refuse({ kind: "invalid_request", message, param });
 }

@@ -45,7 +45,6 @@ export type Generation = {
   readonly failed?: readonly FailedAttempt[];
   readonly skipped?: readonly SkippedRoute[];
   readonly tags?: Tags;
-  /** The client's trace (`traceOf`). */
   readonly trace?: string;
   /**
    * Set if another route than the first one served the request. The wallet stores it separately.
@@ -55,7 +54,6 @@ export type Generation = {
   readonly purpose?: StoredPurpose;
 };
 
-/** Reasons why a request doesn't call a route. */
 export const SKIP_REASONS = [
   "preference",
   "max_price",

@@ -12,7 +12,6 @@ export async function hmacSha256(key: HmacKey, message: string | Bytes): Promise
   return new Uint8Array(await crypto.subtle.sign("HMAC", key, bytesOf(message)));
 }
 
-/** Reports whether a tag is valid, in constant time. */
 export function verifyHmac(key: HmacKey, tag: Bytes, message: string | Bytes): Promise<boolean> {
   return crypto.subtle.verify("HMAC", key, tag, bytesOf(message));
 }

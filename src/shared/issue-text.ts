@@ -139,7 +139,6 @@ function valueAt(value: unknown, path: Path): unknown {
   return at;
 }
 
-/** Joins words to `a`, `a or b`, or `a, b or c`. */
 export function orList(words: readonly string[]): string {
   const last = words.at(-1) ?? "";
   return words.length < 2 ? last : `${words.slice(0, -1).join(", ")} or ${last}`;

@@ -4,7 +4,6 @@ import { TERM_COLUMNS, termsOfRow } from "./key-term-rows.ts";
 import type { KeyTermsRow } from "./key-term-rows.ts";
 import type { KeyTerms } from "./key-terms.ts";
 
-/** Maximum active secrets per key. */
 export const LIVE_SECRETS_MAX = 5;
 /** SQL query for the newest secrets of a key, including all active ones. */
 export const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM

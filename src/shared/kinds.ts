@@ -13,7 +13,6 @@ type KindRow = {
   /** The units besides tokens that usage counts, so that they can have a price. */
   readonly units: readonly Unit[];
   readonly parameters: readonly string[];
-  /** Whether a response takes minutes although its output has no tokens. */
   readonly isSlow?: true;
 };
 

@@ -15,7 +15,6 @@ export function dollarsOf(amount: Micros): number {
   return amount / MICROS_PER_DOLLAR;
 }
 
-/** Returns the cost in dollars, as in OpenRouter's API, and in micro-credits. */
 export function costFields(costMicro: number) {
   return { cost: costMicro / MICROS_PER_DOLLAR, cost_micro: costMicro };
 }

@@ -9,6 +9,5 @@ export type Paused = {
   readonly pauseId: string;
   readonly scope: BudgetScope | null;
   readonly reason: string | null;
-  /** Unix ms; null for a pause without an end. */
   readonly until: number | null;
 };

@@ -19,9 +19,7 @@ export type Pause = BudgetOwner & {
   readonly reason: string;
   /** The end, or null until someone ends it. */
   readonly until: number | null;
-  /** Whether running requests end within 15 s. */
   readonly stopRunning?: true;
-  /** Set for a pause by a budget. */
   readonly budgetId?: string;
   readonly createdBy: Actor;
   readonly createdAt: number;

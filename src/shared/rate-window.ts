@@ -1,6 +1,5 @@
 import { assert } from "./assert.ts";
 
-/** Ms of a minute for rate limits. */
 export const WINDOW_MS = 60_000;
 /** Maximum rate limit of a key, so that no longer log is needed. */
 export const ADMISSIONS_MAX = 1000;

@@ -12,7 +12,6 @@ export const TAG_KEYS_MAX = 4;
 /** Maximum combinations of tags per day. Further ones count as `OTHER`. */
 export const TAG_SETS_MAX = 1000;
 export const OTHER = "other";
-/** The value of a tag that was sent without one. */
 export const NO_VALUE = "true";
 
 export const TAG_KEY = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$/;

@@ -30,7 +30,6 @@ export class LoginRejected extends Error {
   }
 }
 
-/** Thrown if an issuer's response is missing or invalid. */
 export class IssuerUnavailable extends Error {}
 
 const SUBJECT = /^[\x21-\x7e]{1,255}$/;

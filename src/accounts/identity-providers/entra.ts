@@ -98,7 +98,7 @@ function unverified(answer: string): Unverified {
     const { tid } = payload.parse(decoded(body));
     return { tid, kid: header.parse(decoded(head)).kid };
   } catch {
-    throw new LoginRejected("refused"); // includes an expired code, returned as { error }
+    throw new LoginRejected("refused");
   }
 }
 

@@ -7,7 +7,6 @@ const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Sending = Pick<RequestInit, "method" | "headers" | "body">;
 
-/** Calls an issuer, without following redirects. Throws `IssuerUnavailable`. */
 export async function issuerFetch(url: string, init: Sending, isKeySet = false): Promise<Response> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);

@@ -133,7 +133,6 @@ async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result
   return result;
 }
 
-/** Rejects requests that aren't admitted. Sets `admitted`. */
 export async function requireAdmission(
   c: Context<AppEnv>,
   next: Next,

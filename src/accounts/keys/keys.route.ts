@@ -167,7 +167,7 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   if (booked.value === null) return refuse({ kind: "invalid_api_key" });
   const { wallet, now: nowMs } = keyServices(c);
   const session = shown?.session ?? null;
-  const withSpend = session === null; // a session doesn't see its key's spend
+  const withSpend = session === null;
   const status = await callObject(() => wallet(orgId).keyStanding(keyHash, shown, withSpend));
   if (!status.ok) return status;
   const { name, memberId, rpmLimit } = booked.value;

@@ -70,7 +70,6 @@ export function insertKeyStatement(
     );
 }
 
-/** Returns an SQL condition that the secret is active. */
 export function hasNotRetired(keyId: string, secret: string, at: string): string {
   return `NOT EXISTS (SELECT 1 FROM key_secrets
     WHERE key_id = ${keyId} AND hash = ${secret} AND retires_at <= ${at})`;
@@ -310,7 +309,6 @@ export async function revokeKeyByHash(
     .run();
 }
 
-/** Moves `last_used_at` forward. */
 export async function touchKey(
   db: D1Database,
   hash: string,

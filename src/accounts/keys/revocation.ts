@@ -19,7 +19,6 @@ export type KeyServices = Pick<Objects, "register" | "wallet" | "outbox" | "cons
   readonly region: Region;
   readonly peers: readonly Region[];
   readonly keySecrets: readonly KeySecret[];
-  /** Unix ms. */
   readonly now: number;
   readonly actor: Actor;
 };

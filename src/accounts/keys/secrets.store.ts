@@ -11,7 +11,6 @@ import { hasNotRetired } from "./keys.store.ts";
 /** Maximum new secrets per key in 24 hours, because each keeps a row for that time. */
 export const ROTATIONS_MAX = 100;
 
-/** A row of `key_secrets`. Times are Unix ms. */
 export type SecretRow = {
   readonly number: number;
   readonly hash: string;

@@ -279,7 +279,6 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): ob
   };
 }
 
-/** Returns the calling session, without its key's budget. */
 export function ownSessionView(c: AppContext, session: Session, status: KeyStatus): View {
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
   const spend = status.session ?? nothing;

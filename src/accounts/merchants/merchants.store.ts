@@ -53,7 +53,6 @@ export async function listMerchants(db: D1Database): Promise<readonly Merchant[]
   return results.map(merchantOf);
 }
 
-/** Replaces a merchant's secret. The old one ends immediately. */
 export async function rotateMerchant(
   db: D1Database,
   rotated: { readonly name: string; readonly secret: string; readonly at: number },

@@ -6,7 +6,6 @@ import type { Region } from "../../shared/regions.ts";
 
 const SLUG = /^[a-z0-9-]{3,32}$/;
 
-/** A slug that an organization can choose. */
 export const slugSchema = z.string().check(
   z.regex(SLUG, "must be 3 to 32 lowercase letters, digits and hyphens"),
   z.refine((slug) => !isReservedSlug(slug), "is reserved: choose another"),

@@ -187,7 +187,6 @@ function isSlugTaken(error: unknown): boolean {
   );
 }
 
-/** The newest migration that this release needs. */
 export const NEWEST_MIGRATION = "0034_closing.sql";
 
 export type DatabaseState = "ready" | "behind" | "away";

@@ -121,7 +121,6 @@ export async function removeOrganization(
   if (keys === null) return success(null);
   const ended = await endKeys(services, keys);
   if (!ended.ok) return ended;
-  // This deletes webhooks and their deliveries.
   const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
   if (undelivered.unanswered) return refuse(undelivered.failure);
   if (!undelivered.result.ok) return undelivered.result;

@@ -198,7 +198,6 @@ export async function listRestorable(db: D1Database): Promise<readonly string[]>
   return results.map(({ id }) => id);
 }
 
-/** Returns closed organizations whose removal is due, oldest first. */
 export async function listDueRemovals(db: D1Database, nowMs: number): Promise<readonly string[]> {
   const { results } = await db
     .prepare(

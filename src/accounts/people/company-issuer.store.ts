@@ -21,7 +21,6 @@ export type CompanyIssuer = {
 const COLUMNS = `company_issuers.org_id AS orgId, company_issuers.id, issuer, client_id AS clientId,
   client_secret AS clientSecret, company_issuers.created_at AS createdAt, tried_at AS triedAt, required_at AS requiredAt`;
 
-/** Returns an organization's issuer, which can be a draft. */
 export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer | null> {
   return db
     .prepare(`SELECT ${COLUMNS} FROM company_issuers WHERE org_id = ?`)
@@ -125,7 +124,6 @@ export async function setIssuerRequired(
   return (changed?.results.length ?? 0) > 0;
 }
 
-/** Removes the issuer. Members can use any login again. */
 export async function removeIssuer(db: D1Database, orgId: string, change: Told): Promise<boolean> {
   const [removed] = await db.batch<{ id: string }>([
     db.prepare("DELETE FROM company_issuers WHERE org_id = ? RETURNING id").bind(orgId),

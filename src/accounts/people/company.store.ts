@@ -135,7 +135,6 @@ export async function approveDomain(
   return (approved?.results.length ?? 0) > 0;
 }
 
-/** Removes a domain. Members who joined by it stay. */
 export async function removeDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,

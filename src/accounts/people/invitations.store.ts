@@ -120,7 +120,6 @@ const SHOWN = `SELECT invitations.id, invitations.org_id AS orgId, invitations.r
   LEFT JOIN member_people ON member_people.member_id = invited_by
   LEFT JOIN people ON people.id = member_people.person_id`;
 
-/** Returns an invitation, which can have ended. */
 export function findInvitation(db: D1Database, id: string): Promise<InvitationDetails | null> {
   return db.prepare(`${SHOWN} WHERE invitations.id = ?`).bind(id).first<InvitationDetails>();
 }

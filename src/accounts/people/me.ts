@@ -87,7 +87,6 @@ function sessionRecord(one: SessionSummary, own: string): View {
   };
 }
 
-/** Handles GET /me/export. Returns the person's data in this region, once in ten minutes. */
 export async function getMyExport(call: PeopleCall): Promise<Answer> {
   const view = await meView(call);
   if (!view.ok) return view;
@@ -176,7 +175,6 @@ export async function postAct(call: PeopleCall): Promise<Answer> {
 
 export const newOrganizationBody = z.object({ name: nameSchema });
 
-/** Handles POST /organizations. A person's first organization is personal. */
 export async function postOrganization(call: PeopleCall): Promise<Answer> {
   const fields = parseFields(newOrganizationBody, [], call.body);
   if (!fields.ok) return fields;

@@ -15,7 +15,6 @@ export const notificationsBody = z.object({
   types: z.array(z.enum(NOTIFIED_TYPES)).check(z.maxLength(NOTIFIED_TYPES.length)),
 });
 
-/** Handles GET /notifications. Returns the emails that the person gets for this organization. */
 export async function getNotifications(call: MemberCall): Promise<Answer> {
   return success(notificationsView(call, await readPreferences(call.db, call.as)));
 }

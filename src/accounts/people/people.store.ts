@@ -50,7 +50,6 @@ export function findPersonId(
     .first<string>("id");
 }
 
-/** Inserts a person who will accept an invitation. */
 export async function insertLonePerson(
   db: D1Database,
   person: Person,

@@ -28,7 +28,6 @@ export type Membership = {
   readonly isCompanys: 0 | 1;
 };
 
-/** Returns the verified address, or a placeholder without one. */
 export function addressOf(person: Pick<Person, "id" | "email" | "isEmailProven">): string {
   return person.isEmailProven === 1 && person.email !== null
     ? person.email

@@ -73,7 +73,6 @@ export function insertPromotion(
     .bind(identity, orgId, amountMicro, nowMs, midnight, aDayMicro);
 }
 
-/** Returns a credit that the wallet hasn't confirmed yet. */
 export function findOwedPromotion(db: D1Database, orgId: string): Promise<Promotion | null> {
   return db
     .prepare(

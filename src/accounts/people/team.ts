@@ -31,7 +31,6 @@ export async function getTeam(call: MemberCall): Promise<Answer> {
 
 export const roleChangeBody = z.object({ role: roleSchema });
 
-/** Handles PATCH /members/{id}. The new role applies from the next request on. */
 export async function patchTeamMember(call: MemberCall): Promise<Answer> {
   const fields = parseFields(roleChangeBody, [], call.body);
   if (!fields.ok) return fields;
@@ -44,7 +43,6 @@ export async function patchTeamMember(call: MemberCall): Promise<Answer> {
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
-/** Handles DELETE /members/{id}. Anyone can remove themselves. */
 export async function deleteTeamMember(call: MemberCall): Promise<Answer> {
   const { as, params } = call;
   const member = { id: params["id"] ?? "", orgId: as.orgId };

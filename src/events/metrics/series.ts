@@ -96,7 +96,6 @@ export const METRICS = {
 export type MetricName = keyof typeof METRICS;
 export type Labels = Readonly<Record<string, string>>;
 
-/** Returns `name{a="b"}` with escaped labels. */
 export function seriesOf(name: string, labels: Labels): string {
   let pairs = "";
   for (const [label, value] of Object.entries(labels)) {

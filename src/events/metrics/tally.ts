@@ -8,7 +8,6 @@ import { within } from "../../shared/timers.ts";
 /** Maximum series, as a safeguard. Labels have limited sets of values. */
 const SERIES_MAX = 5000;
 
-/** The series of a histogram. */
 export type Histogram = {
   readonly bounds: readonly number[];
   /** One more than `bounds`, because the last bucket has no bound. */
@@ -84,7 +83,6 @@ export class Recorder {
   readonly #isolate = crypto.randomUUID();
   view: () => Series = () => ({});
   readonly #delayMs: number;
-  /** Start of the scheduled flush in ms. */
   #begunMs = -Infinity;
 
   constructor(delayMs: number) {

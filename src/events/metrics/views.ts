@@ -4,7 +4,6 @@ import type { RegionCounts, Series } from "../../shared/contracts/metrics.ts";
 /** Ms without a report after which an isolate counts as ended. */
 export const VIEW_MS = 300_000;
 
-/** Sums the gauges of active isolates. */
 export function isolateGauges({ views }: RegionCounts, nowMs: number): Series {
   const seen = Object.values(views).filter((one) => nowMs - one.atMs < VIEW_MS);
   const sum: Record<string, number> = { [METRICS.isolates.name]: seen.length };

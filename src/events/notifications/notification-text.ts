@@ -5,7 +5,6 @@ export type NotificationText = { readonly subject: string; readonly text: string
 
 type Data = EventRecord["data"];
 
-/** Event types that people can receive by email. */
 export const NOTIFIED_TYPES = [
   "balance.low",
   "key.budget_reached",
@@ -43,7 +42,6 @@ export function notificationOf(event: EventRecord): NotificationText | null {
   return type === undefined ? null : TEXTS[type](event);
 }
 
-/** Returns an event for Slack's incoming webhooks. */
 export function slackBody(event: EventRecord): string {
   const { type, subject, actor } = event;
   const by = actor.id === null ? "" : ` by ${actor.kind} ${actor.id}`;

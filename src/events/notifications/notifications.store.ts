@@ -3,7 +3,6 @@ import { storedJson } from "../../shared/stored-json.ts";
 import { NOTIFIED_TYPES } from "./notification-text.ts";
 import type { NotifiedType } from "./notification-text.ts";
 
-/** A member with a confirmed address. */
 export type Recipient = {
   readonly memberId: string;
   readonly role: Role;
@@ -85,7 +84,6 @@ export async function memberOfKey(db: D1Database, keyId: string): Promise<string
   return row?.member_id ?? null;
 }
 
-/** Returns the chosen types that the current role can receive. */
 function chosenTypes(stored: string | null, role: Role): readonly NotifiedType[] {
   const allowed = typesOfRole(role);
   if (stored === null) return allowed;

@@ -166,7 +166,6 @@ export function selectDelivery(
   };
 }
 
-/** Returns each webhook's health by ID. */
 export function selectHealth(sql: SqlStorage, nowMs: number): Record<string, ReceiverHealth> {
   const rows = sql
     .exec<{

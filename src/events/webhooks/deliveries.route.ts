@@ -16,7 +16,6 @@ export const deliveriesParameters = z.object({
   type: z.optional(z.enum(EVENT_TYPES)),
 });
 
-/** Parses a query, or returns 400 with `param`. */
 export function deliveriesQuery(url: string): Result<DeliveryQuery> {
   const query = parseQuery(deliveriesParameters, url);
   if (!query.ok) return query;

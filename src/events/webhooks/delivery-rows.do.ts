@@ -37,9 +37,7 @@ export type StreamState = {
   readonly idleMs: number;
   /** Number of rows of a rejected batch that are still to be sent one by one. */
   readonly singles?: number;
-  /** The time of the newest row that was sent. */
   readonly sentMs?: number;
-  /** The time of the newest row that was skipped. */
   readonly seenMs?: number;
   /**
    * How often the next row was rejected, and the number of rows rejected since the last accepted
@@ -72,7 +70,6 @@ export function messageBody({ format }: Pick<Webhook, "format">, event: EventRec
   return format === "slack" ? slackBody(event) : eventBody(event);
 }
 
-/** Queues events for enabled webhooks that subscribe to them. */
 export function queueEvents(
   storage: DurableObjectStorage,
   events: readonly EventRecord[],

@@ -21,7 +21,6 @@ const RETRY_AFTER_MAX_MS = 3_600_000;
 const FAILING_MAX_MS = 5 * 86_400_000;
 /** The error of rows that the receiver may have and would count twice. */
 export const REPEAT_UNSAFE = "repeat_unsafe";
-/** Maximum bytes of a response to store. */
 export const RESPONSE_BYTES_MAX = 1024;
 
 /** Returns the time of the next attempt (Unix ms), or null if there is none. */

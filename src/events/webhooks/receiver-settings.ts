@@ -56,7 +56,6 @@ type Shape = {
   readonly receiver?: ReceiverSettings | null;
 };
 
-/** Returns the settings with the credential encrypted. */
 export async function sealReceiver(
   fields: NonNullable<ReceiverFields>,
   webhookId: string,
@@ -131,7 +130,6 @@ function namesOf(receiver: ReceiverSettings | null): readonly SettingName[] {
   return values.flatMap(([name, value]) => (value === undefined ? [] : [name]));
 }
 
-/** Returns the settings without the credential. */
 export function receiverView(receiver: ReceiverSettings | null | undefined) {
   if (receiver === undefined || receiver === null) return null;
   const { eventName = null, customer = null, header = null, setAt } = receiver;

@@ -7,7 +7,6 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { deliveriesOf } from "./webhooks.route.ts";
 
-/** One delivery, or all deliveries in a state. */
 export const resendSchema = z.object({
   delivery_id: z.optional(
     z.string().check(z.regex(/^dlv_[0-9A-Za-z]{24}$/, "must be a delivery's id")),

@@ -79,7 +79,6 @@ export async function openKeys(
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
 }
 
-/** The attempt if a webhook's secret or credential can't be decrypted. */
 export const UNREADABLE: AttemptRecord = {
   attempt: {
     status: null,

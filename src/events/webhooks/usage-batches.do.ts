@@ -188,7 +188,6 @@ function putBatch(
   return { number, eventId, type: USAGE_SETTLED, body: summary, attempts };
 }
 
-/** Sends the next row without a pause after a rejected one. */
 function sendNextNow(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET failures = 0, paused_until = NULL WHERE id = ?", webhookId);
 }
@@ -229,7 +228,6 @@ function movedTo(
   };
 }
 
-/** Reports whether the receiver may have rows that it would count twice. */
 export function isTooLate({ webhook, stream }: Receiver, nowMs: number): boolean {
   const { repeatMs = Infinity } = usageFormat(webhook.format) ?? {};
   return nowMs - (stream?.unsure?.sinceMs ?? nowMs) >= repeatMs;
@@ -319,7 +317,6 @@ function unsureAfter(
   return { seq: row.seq, rowMs: row.createdAt, sinceMs: unsure?.sinceMs ?? nowMs };
 }
 
-/** Rejects a replay of requests that the receiver would count twice. */
 export function refuseRepeat(
   { format }: Receiver["webhook"],
   { sentMs = -1, unsure }: StreamState,

@@ -14,15 +14,12 @@ export type ReceiverSettings = {
 };
 export type SettingName = "credential" | "event_name" | "customer" | "header";
 
-/** A charged request in the usage stream. */
 export type UsageRow = StreamedRow & { readonly request: GenerationRecord };
 
 /** A request with the customer who pays for it. `micro` is the charge. */
 type Metered = { readonly row: UsageRow; readonly customer: string; readonly micro: number };
 
-/** How a service receives usage. */
 type UsageFormat = {
-  /** Added to the webhook's URL. */
   readonly path: string;
   readonly contentType: string;
   /** Requests per call, at most the receiver's maximum. */
@@ -152,7 +149,6 @@ function decimal(whole: number, digits: number): string {
   return `${text.slice(0, -digits)}.${text.slice(-digits)}`;
 }
 
-/** The facts of a request as flat values, without content. */
 function factsOf({ request, seq }: UsageRow, micro: number): Record<string, string | number> {
   const { usage, purpose, tags = {} } = request;
   return {

@@ -71,7 +71,6 @@ const TESTS_MAX = 5;
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
   readonly #moving = new Set<string>();
-  /** Reads of D1 run one at a time, so that an older result never replaces a newer one. */
   #reloading: Promise<unknown> = Promise.resolve();
   readonly #notifications = new Notifications(this.env.DB, (work) => this.ctx.waitUntil(work));
 

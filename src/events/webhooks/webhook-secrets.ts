@@ -60,7 +60,6 @@ type SignedMessage = {
   readonly body: string;
 };
 
-/** Returns a `v1,` signature per secret (Standard Webhooks). */
 export async function signatures(
   { id, seconds, body }: SignedMessage,
   secrets: readonly string[],

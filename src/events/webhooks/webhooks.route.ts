@@ -219,7 +219,6 @@ function book<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>>
   return queryDatabase(statement, "webhooks_unreadable", fields);
 }
 
-/** Returns the webhook of the caller's organization, or 404. */
 export async function webhookInPath(c: AppContext): Promise<Result<Webhook>> {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";

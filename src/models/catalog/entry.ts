@@ -55,7 +55,6 @@ export type RouteEntry = {
   readonly limits?: RouteLimits;
 };
 
-/** A model, with its routes in order of preference. */
 export type CatalogEntry = {
   readonly id: string;
   readonly kind: Kind;
@@ -138,7 +137,6 @@ export function embeddings(
   return inputOnlyModel("embeddings", id, { released, context, estimateFactor, abilities, routes });
 }
 
-/** Returns a function that creates models of one kind. */
 export function modelsOf(kind: InputKind, abilities: readonly Ability[] = []) {
   return (
     id: string,

@@ -32,7 +32,6 @@ export type RouteLimits = {
   readonly reasoningTokens?: number;
 };
 
-/** A route of a model in this region, at the customer's price. */
 export type Route = {
   readonly provider: string;
   readonly upstreamId: string;

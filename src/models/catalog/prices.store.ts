@@ -3,7 +3,6 @@ import type { Price } from "../../shared/usage.ts";
 import type { ListCharge, PriceRow } from "./price-lists.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** A price row for operators. Times are Unix ms. */
 export type PriceRecord = PriceRow & {
   readonly id: string;
   readonly list: string;
@@ -42,7 +41,6 @@ export async function readPriceRows(
   return results.map(rowOf);
 }
 
-/** Returns rows, sorted by list, item and date. */
 export async function listPrices(
   db: D1Database,
   query: { readonly list: string | null; readonly after: string; readonly limit: number },

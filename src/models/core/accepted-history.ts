@@ -49,7 +49,6 @@ export function acceptedArguments(text: string): string {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return text;
   } catch {
-    // Invalid JSON is wrapped below.
   }
   return JSON.stringify({ invalid_arguments: text });
 }

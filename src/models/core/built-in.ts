@@ -20,7 +20,6 @@ export type BuiltInProvider = {
   build(config: ProviderConfig): Provider;
 };
 
-/** Reports whether a base URL is a web address without credentials. */
 export function isWebAddress(address: string): boolean {
   const url = URL.parse(address);
   if (url === null || url.username !== "" || url.password !== "") return false;
@@ -51,7 +50,6 @@ export function otherPlaceProblem(variable: string, own: string): ConfigProblem 
   };
 }
 
-/** Returns an address's host without a trailing dot. */
 export function hostOf(address: string): string {
   return (URL.parse(address)?.hostname ?? "").replace(/\.$/, "");
 }

@@ -24,7 +24,6 @@ export function incompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
 }
 
-/** The fields of a message or delta that `extraFields` doesn't return. */
 export type Message = KnownFields<"tool_calls" | "content" | "refusal">;
 export type Called = KnownFields<"id" | "index" | "function" | "custom">;
 type Part = KnownFields<"text" | "thinking">;
@@ -41,7 +40,6 @@ export function answerMessage(raw: JsonObject & Message, finish: string | null):
   };
 }
 
-/** Returns the fields of messages and deltas except content, refusal and calls. */
 export function extraFields(raw: JsonObject): Delta {
   const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
   const { reasoning_details: details } = raw;

@@ -80,7 +80,6 @@ export function usesFunctions(message: ChatMessage): boolean {
   return message.role === "function" || (message.role === "assistant" && !!message.function_call);
 }
 
-/** Returns the texts of `content`, joined by newlines. */
 export function plainText(content: Content): string {
   if (typeof content === "string") return content;
   return (content ?? [])

@@ -80,7 +80,6 @@ export type ResponseWriter =
        * An exception is a bug, and the response is still charged.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
-      /** Returns the response to store, or null if the response failed. */
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
     }
   | {

@@ -115,7 +115,6 @@ async function allOf(
   const urls = [...places.keys()];
   if (urls.length === 0) return images;
   if (urls.length > DOWNLOADS_MAX) return refused(`more than ${DOWNLOADS_MAX} addresses`);
-  // All URLs are checked before the first download.
   const wrong = urls.find((url) => typeof publicAddress(url) === "string");
   if (wrong !== undefined) return refused(NO_ADDRESS, places.get(wrong));
   onDownload?.();

@@ -9,7 +9,6 @@ import type { CountedUnit } from "../../shared/usage.ts";
 import { withoutNulls } from "./core-request.ts";
 import type { Need } from "./route-needs.ts";
 
-/** A kind of request without output tokens. */
 export type InputKindOf<Body, U extends CountedUnit = never> = {
   /** Returns the request's size for the hold, with the maximum of each billed unit. */
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;

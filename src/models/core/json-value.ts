@@ -30,7 +30,6 @@ export function literalText(literal: string): string {
   return String(JSON.parse(literal));
 }
 
-/** Returns an object. Any other value becomes an empty object. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }

@@ -3,7 +3,6 @@ import type { FormField } from "../../shared/http/form.ts";
 import { toBase64 } from "./base64.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 
-/** A request body, which can contain downloaded bytes. */
 export type OutgoingBody = string | BodyInPieces;
 
 /** Downloaded bytes by the marker that stands for them in the JSON. */

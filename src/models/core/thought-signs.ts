@@ -14,7 +14,6 @@ const SEALS: ReadonlySet<string> = new Set([
   "encrypted_content",
 ]);
 
-/** Estimates the tokens of encrypted reasoning. */
 export function sealedTokens(sealed: unknown): number {
   return sealedCharacters(sealed) / SEALED_CHARACTERS_A_TOKEN;
 }

@@ -3,7 +3,6 @@ import { base62Hash } from "../../shared/hash.ts";
 const NAME_MAX = 64;
 const FITTING = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** Returns a stable tool name that every host accepts. */
 export function fittingName(name: string): string {
   if (FITTING.test(name)) return name;
   const readable = name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(-(NAME_MAX - 9));

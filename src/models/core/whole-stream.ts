@@ -2,7 +2,6 @@ import type { Completion, Delta } from "./chunk.ts";
 import { END } from "./frame-reader.ts";
 import type { ProviderResponse, StreamEvent } from "./provider.ts";
 
-/** Returns the events of a complete response, if a provider ignored `stream`. */
 export function streamOf({ body, usage }: ProviderResponse): StreamEvent[] {
   const { choices, usage: _usage, ...head } = body as Completion;
   const events = choices.flatMap(({ index, message, logprobs = null, finish_reason: reason }) => {

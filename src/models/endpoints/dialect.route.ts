@@ -23,7 +23,6 @@ export function selectDialect(c: Context<AppEnv>, next: Next): Promise<void> {
   return next();
 }
 
-/** Returns the error format of a path; null for OpenAI's own. */
 export function dialectOf(path: string, at: EndpointContext): Dialect | null {
   const endpoint = DIALECTS.find((one) => path === one.path || path.startsWith(one.below));
   const own = endpoint?.dialect(at) ?? null;

@@ -32,7 +32,6 @@ export function storedIdsIn(body: object): RecallRequest | null {
   return { previous, outputs: [...outputs], inputs: [...inputs] };
 }
 
-/** Returns the whole conversation, or 400 for IDs that are not stored. */
 export function expandStored(
   body: object,
   recalled: RecallResult | undefined,

@@ -5,7 +5,6 @@ import type { JsonObject } from "../core/json-value.ts";
 import { parseRerankRequest } from "../core/rerank.ts";
 import { inputEndpoint } from "./input-endpoint.ts";
 
-/** POST /v1/rerank, and /v2/rerank of Cohere's SDKs. */
 export const rerankEndpoint = inputEndpoint({
   name: "rerank",
   kind: "rerank",

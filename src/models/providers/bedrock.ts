@@ -97,7 +97,6 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
 const REGION = "AWS_REGION";
 const BASE_URL = "BEDROCK_BASE_URL";
 
-/** Bedrock in this region. */
 export const BEDROCK: BuiltInProvider = {
   id: "bedrock",
   variables: [BEARER_TOKEN, ACCESS_KEY_ID, SECRET_ACCESS_KEY],

@@ -11,7 +11,6 @@ import { PROFILES } from "./profile.ts";
 import type { Provider } from "../core/provider.ts";
 import { WORKERS_AI } from "./workers-ai.ts";
 
-/** Every built-in provider except the sandbox. */
 export const BUILT_IN: readonly BuiltInProvider[] = [
   ...OPENAI_COMPATIBLE,
   ANTHROPIC,

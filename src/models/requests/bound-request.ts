@@ -280,7 +280,6 @@ function nativeIfOnly(
   return able.length > 0 ? success(able) : invalid(only.message, only.param);
 }
 
-/** Reports whether a route accepts the client's own format. */
 export function speaksNatively(
   provider: Provider | undefined,
   { upstreamId }: Route,

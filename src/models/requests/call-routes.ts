@@ -28,7 +28,6 @@ type Answering =
   | { readonly ok: true; readonly route: ServingRoute; readonly answer: FailoverResult["answer"] }
   | { readonly ok: false; readonly ended: EndedResponse };
 
-/** Calls the routes of the hold in order until one responds. */
 export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Answering> {
   if (run.timer.clientGone) {
     return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };

@@ -85,7 +85,6 @@ function unknownProvider({
   return null;
 }
 
-/** Returns the reason why a request doesn't use a route. */
 export function skipReason(route: Route, choice: RouteChoice | null): SkippedRoute["why"] {
   if (choice === null) return "parameter";
   const rule = rulesOf(choice).find(({ allows }) => !allows(route));

@@ -179,7 +179,6 @@ export function receiptOf(
   };
 }
 
-/** Returns the headers that every successful paid request has. */
 export function receiptHeaders(run: Run, route: ServingRoute): Record<string, string> {
   const { provider, upstreamId } = route.route;
   const headers: Record<string, string> = {

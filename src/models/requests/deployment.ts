@@ -15,7 +15,6 @@ import { RouteHealth } from "../routing/route-health.ts";
 import { RouteTimes } from "../routing/route-times.ts";
 import { sandboxProvider } from "../providers/sandbox/sandbox.ts";
 
-/** A deployment's models and providers, built once per configuration. */
 export type Deployment = {
   /** Returns the catalog at a time (Unix ms). A request keeps the prices of its catalog. */
   readonly catalogAt: (nowMs: number) => Catalog;

@@ -119,7 +119,6 @@ type NotedRun = Pick<Run, "caller" | "progress" | "request" | "startedMs" | "tim
 
 const MODEL_NAME = /^[\w.:/@-]{1,128}$/;
 
-/** Returns a request's parameters, without prompt content. */
 export function summarizeRequest({ request, user, reply }: ParsedRequest): RequestSummary {
   const { model } = request.body;
   const streamed = reply.kind === "stream";

@@ -197,7 +197,6 @@ function worstCost(
   return Number((sum + 999_999n) / 1_000_000n);
 }
 
-/** Returns the cost of other units in millionths of a micro-credit. */
 function unitsCost({ units: prices }: Price, { units: counts = {} }: PromptSize): bigint {
   if (prices === undefined) return 0n;
   return COUNTED_UNITS.reduce(

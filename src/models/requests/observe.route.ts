@@ -44,7 +44,6 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (!isCounted) logRun(run, { route, status, failure });
 }
 
-/** Counts a finished run by the requested model and the provider. */
 export function countRun(run: Run, tally: Tally): void {
   const { outcome, charged, shortfall, isUnsaved, isBroken } = run.progress;
   if (isBroken) tally.count("bugs");

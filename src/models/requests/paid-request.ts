@@ -191,7 +191,6 @@ export type Run = {
   readonly answer: (response: Response | Failure) => void;
 };
 
-/** A route that the hold covers. */
 export type PaidRoute = Candidate & { readonly route: Route; readonly option: ModelOption };
 
 export type GrantedHold = {

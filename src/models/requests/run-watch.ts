@@ -19,7 +19,6 @@ import type { RunTimer } from "./run-timer.ts";
 const AGE_MS = 6000;
 const TICK_MS = 1000;
 
-/** Returns the requests that must end. */
 export type AskStops = (runs: readonly WatchedRun[]) => Promise<readonly StoppedRun[]>;
 
 type Watching = {
@@ -78,7 +77,6 @@ export function readWatchBody(
 
 const answer = z.object({ stops: z.array(z.object({ id: z.string(), failure: peerRefusal })) });
 
-/** Returns null for an invalid response. */
 export function readStops(body: unknown): readonly StoppedRun[] | null {
   const parsed = answer.safeParse(body);
   return parsed.success ? parsed.data.stops : null;

@@ -25,7 +25,6 @@ import { digest, endOfFile, joined } from "./stream-digest.ts";
 import { StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
-/** Sends a response, except its last byte, in the client's format. */
 export function sendResponse(
   run: Run,
   route: ServingRoute,

@@ -10,7 +10,6 @@ import type { PaidRequest, PaidRoute, Run } from "./paid-request.ts";
 
 const nameOf = ({ provider, upstreamId }: Route): string => routeName(provider, upstreamId);
 
-/** Returns the routes that a grant or a policy excludes. */
 export function skippedByGrant(
   request: PaidRequest,
   { routes: allowed, uncovered = [] }: HoldGrant,

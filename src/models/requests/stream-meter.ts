@@ -32,7 +32,6 @@ class TextCount {
 
 const THOUGHTLESS: ThinkingModel = { mayThink: false, summarizes: false, askedMs: 0 };
 
-/** The usage of a stream so far. */
 export class StreamMeter {
   readonly #choices: number;
   readonly #finished = new Set<unknown>();

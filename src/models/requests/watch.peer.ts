@@ -5,7 +5,6 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { readWatchBody } from "./run-watch.ts";
 
-/** Handles POST /internal/v1/watch in a wallet's home region. */
 export async function watchPeer(c: Context<AppEnv>): Promise<Response> {
   const asked = readWatchBody(c.var.peerBody);
   if (asked === null) return fail(c, { kind: "internal" });

@@ -166,14 +166,12 @@ export type FailoverResult = {
   readonly index: number;
   readonly attempts: number;
   readonly failed: readonly FailedAttempt[];
-  /** Indexes of candidates that weren't called because of a cooldown. */
   readonly skipped: readonly number[];
   readonly dropped: readonly string[];
   /** The response. A stream begins with the events that were already read. */
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
 
-/** The current candidate and its attempt number. */
 export type ActiveRoute = Pick<FailoverResult, "index" | "attempts" | "failed">;
 
 export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> & {

@@ -21,7 +21,6 @@ export function isInCooldown(pass: BreakerPass | CooldownReason): pass is Cooldo
   return typeof pass !== "string" && "why" in pass;
 }
 
-/** The status of a route for operators. */
 export type RouteStatus = {
   readonly route: string;
   readonly state: "disabled" | "overloaded" | Exclude<BreakerState, "closed">;

@@ -25,7 +25,6 @@ const PREFIXES: Readonly<Record<string, string>> = {
   function_call_output: "fco",
 };
 
-/** Returns the ID of an item that a request added. */
 export function inputItemId(responseId: string, type: unknown, index: number): string {
   const prefix = PREFIXES[String(type)] ?? "fc";
   return `${prefix}_${responseId.slice(RESPONSE_ID.length)}i${index}`;

@@ -20,7 +20,6 @@ export function responseIn(response: Uint8Array): StoredResponse {
   return storedJson<StoredResponse>(textOf(response));
 }
 
-/** Returns a turn's items: those of the request, then the output. */
 export function itemsOfLink({ input, response }: Link): readonly Item[] {
   return [...itemsIn(input), ...responseIn(response).response.output];
 }

@@ -49,7 +49,6 @@ export type ResponseRow = {
   readonly dataKey: number;
   readonly bytes: number;
 };
-/** The two stored texts of a response. */
 export type PartKind = "input" | "response";
 
 const PART_BYTES = 1_000_000;
@@ -142,7 +141,6 @@ export function selectAmounts(sql: SqlStorage): StoredAmounts {
     .one();
 }
 
-/** Requires a transaction. */
 export function deleteResponse(sql: SqlStorage, id: string): void {
   sql.exec("DELETE FROM parts WHERE id = ?", id);
   sql.exec("DELETE FROM answers WHERE id = ?", id);
@@ -167,19 +165,16 @@ export function selectExpired(
   return sql.exec<ResponseRow>(query, nowMs, limit).toArray();
 }
 
-/** Returns the oldest responses. IDs sort by time. */
 export function selectOldest(sql: SqlStorage, limit: number): readonly ResponseRow[] {
   return sql
     .exec<ResponseRow>(`SELECT ${COLUMNS} FROM answers ORDER BY id LIMIT ?`, limit)
     .toArray();
 }
 
-/** Returns the next expiry (Unix ms), or null. */
 export function selectNextEnd(sql: SqlStorage): number | null {
   return sql.exec<{ at: number | null }>("SELECT min(expires_at) AS at FROM answers").one().at;
 }
 
-/** Reports whether the last reported setting is off. */
 export function isStoringDisabled(sql: SqlStorage): boolean {
   const query = "SELECT hours FROM settings ORDER BY number DESC LIMIT 1";
   return sql.exec<{ hours: number }>(query).toArray()[0]?.hours === 0;
@@ -212,7 +207,6 @@ export function storeSetting(
   );
 }
 
-/** Returns the sealed keys, newest last. */
 export function selectDataKeys(
   sql: SqlStorage,
 ): readonly { readonly number: number; readonly sealed: string }[] {

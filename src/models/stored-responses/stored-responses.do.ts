@@ -317,7 +317,6 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return parsed.ok ? parsed.config.keySecrets : [];
   }
 
-  /** Encrypts the keys again after KEY_SECRETS changed. */
   async #lookAfterKeys(): Promise<void> {
     deleteUnusedKeys(this.#sql);
     this.#current = null;

@@ -47,7 +47,6 @@ export const inputItemsQuery = z.object({
   after: z.optional(z.string("must be given once")),
 });
 
-/** Handles GET /v1/responses/{id}/input_items. Returns the whole input, newest first. */
 export async function listInputItemsRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(inputItemsQuery, c.req.url);
   if (!page.ok) return page;

@@ -76,7 +76,6 @@ export const purchasesQuery = z.object({
   after: z.optional(once.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id"))),
 });
 
-/** Handles GET /v1/credits/purchases, which includes automatic top-ups. */
 export async function listPurchasesRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(purchasesQuery, c.req.url);
   if (!page.ok) return page;
@@ -96,7 +95,6 @@ export async function cancelPurchaseRoute(c: AppContext): Promise<Answer> {
   return found.ok ? accepted(purchaseView(found.value)) : found;
 }
 
-/** Handles POST /v1/credits/portal: a link to Stripe's page for cards, addresses and invoices. */
 export async function portalRoute(c: AppContext): Promise<Answer> {
   if (c.var.config.payments === null) return refuse({ kind: "payments_off" });
   const buyer = await buyerOf(c);

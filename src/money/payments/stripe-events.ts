@@ -42,7 +42,6 @@ export type SweepCursor = {
   readonly rest: { readonly beforeS: number; readonly startedS: number } | null;
 };
 
-/** The calls throw if D1 fails. */
 export type EventStore = {
   organizationOf(customerId: string): Promise<string | null>;
   isOrganization(orgId: string): Promise<boolean>;

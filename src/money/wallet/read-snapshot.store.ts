@@ -18,7 +18,6 @@ export type WalletSnapshot = {
   readonly configuration: Configuration | null;
 };
 
-/** Reads the published state in one transaction. */
 export async function readSnapshot(db: D1Database, orgId: string): Promise<WalletSnapshot | null> {
   const [head, operators, settings, debts] = await batchOf<
     [HeadRow, StoredConfiguration, StoredSettings, StoredDebts]

@@ -7,7 +7,6 @@ const SECRET_CHARACTERS_MIN = 32;
 const DIFFERENT_CHARACTERS_MIN = 9;
 const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 
-/** Returns the problem of a secret. The sandbox checks only its length. */
 function secretProblem(secret: string, sandbox: boolean): string | null {
   const isVaried = sandbox || new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
   return isVaried && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;

@@ -2,7 +2,6 @@ import type { Micros } from "../money.ts";
 import type { Purpose } from "../placed-hold.ts";
 import type { RequestState } from "./wallet-pages.ts";
 
-/** A hold that a client placed. Times are Unix ms. */
 export type PlacedHold = Purpose & {
   readonly id: string;
   readonly state: RequestState;

@@ -1,4 +1,3 @@
-/** Counts by Prometheus series (name and labels). */
 export type Series = Readonly<Record<string, number>>;
 
 export type View = { readonly isolate: string; readonly series: Series };

@@ -31,7 +31,6 @@ export type PauseEnding = {
 
 /** A running request. Its hold has the same ID. */
 export type WatchedRun = { readonly id: string; readonly called: RequestCredential };
-/** A request that must end, with the failure for its client. */
 export type StoppedRun = { readonly id: string; readonly failure: Failure };
 
 export type PauseCalls = {

@@ -44,7 +44,6 @@ export type Card = {
   readonly expYear: number;
 };
 
-/** A purchase. Times are Unix ms. */
 export type PurchaseRecord = {
   readonly id: string;
   readonly method: PurchaseMethod;
@@ -180,7 +179,6 @@ export type AutoTopUp = {
   readonly mostPerMonthMicro: Micros;
 };
 
-/** A wallet's payment state. Times are Unix ms. */
 export type PaymentsStatus = {
   readonly owedMicro: Micros;
   readonly takenMicro: Micros;

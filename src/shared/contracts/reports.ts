@@ -22,7 +22,6 @@ type UsageGroup = UsageAmounts & {
  * starts with a day and a comma.
  */
 export type UsagePage = { readonly limit: number; readonly after: string | null };
-/** A usage report. `total` covers all groups. */
 export type UsageReport = {
   readonly data: readonly UsageGroup[];
   readonly total: UsageAmounts;

@@ -3,7 +3,6 @@ import type { Micros } from "../money.ts";
 import type { Policy } from "../policy.ts";
 import type { AutoTopUp } from "./payments.ts";
 
-/** Maximum hours of storing responses (30 days). */
 export const KEEP_HOURS_MAX = 720;
 
 export type SettingsRecord = {
@@ -48,7 +47,6 @@ export const DEFAULT_SETTINGS: Settings = {
 export type Configuration = {
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
-  /** Whether the organization is closed, so that no key is admitted. */
   readonly closed: boolean;
   readonly priceList: string | null;
 };

@@ -71,7 +71,6 @@ export type RequestPage = {
   readonly nextAfter: string | null;
 };
 
-/** An open hold. Times are Unix ms. */
 export type HoldRecord = {
   readonly id: string;
   readonly keyId: string;

@@ -87,7 +87,6 @@ export type HoldRequest = {
   readonly peer: boolean;
   readonly idempotency: Idempotency | null;
   readonly priceList?: string | null;
-  /** Set if a provider may have the conversation's prompt in its cache. */
   readonly affinity?: string | null;
   /** Set for a hold that a client places. It has no model, tokens or prices. */
   readonly placed?: Purpose & { readonly expiresInS: number };
@@ -196,7 +195,6 @@ export type UsedKey = Pick<Key, "keyId" | "memberId" | "scope" | "rpmLimit"> & {
   readonly keyHash: string;
 };
 
-/** An active session that was used. */
 export type UsedSession = {
   readonly keyId: string;
   readonly session: Session;
@@ -286,7 +284,6 @@ export type WalletCalls = OtherCalls & {
    */
   together(parts: readonly WalletPart[]): Promise<readonly PartAnswer<PartResult>[]>;
   budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>>;
-  /** Replaces an owner's budgets. Budgets that keep their ID keep their count. */
   setBudgets(
     change: BudgetsChange,
     by?: RequestCredential,
@@ -337,7 +334,6 @@ export type WalletCalls = OtherCalls & {
   noteFailed(batch: FailedBatch): Promise<Result<null>>;
   failures(query: FailureQuery): Promise<Result<FailureReport>>;
   keptFailures(query: StoredFailureQuery): Promise<Result<KeptFailureReport>>;
-  /** Returns open holds, oldest first. Null `keyIds` means all keys. */
   holds(query: {
     readonly limit: number;
     readonly after: string | null;
@@ -368,6 +364,5 @@ export type WalletCalls = OtherCalls & {
    * rows are deleted faster than it reads them.
    */
   reconcile(request?: ReconcileAsk): Promise<Result<Reconciliation>>;
-  /** Restores this wallet from D1 after the old one was lost. */
   rebuild(orgId: string, actor?: Actor): Promise<Result<BalanceAnswer>>;
 };

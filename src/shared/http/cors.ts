@@ -28,7 +28,6 @@ const EXPOSED = [
 const METHODS = "GET, HEAD, POST, PATCH, DELETE, OPTIONS";
 const DAY_S = "86400";
 
-/** Reports whether a path allows cross-origin calls. Only the public API does. */
 export function allowsOrigins(path: string): boolean {
   return path === "/v1" || path.startsWith("/v1/");
 }

@@ -259,7 +259,6 @@ const LIMITED = {
   webhook_tests: "tests of this webhook",
   export: "exports of your data",
 };
-/** Exports are limited per ten minutes, everything else per minute. */
 const EXPORT_RETRY_AFTER_MAX_S = 600;
 
 function rateLimited({

@@ -17,7 +17,6 @@ export const COUNT_BYTES_MAX = 4 * 1024 * 1024;
 /** Maximum bytes of other unpaid requests. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 
-/** Limits of reading a body. `timeoutMs` applies to the whole body. */
 export type BodyLimits = {
   readonly bytesMax: number;
   readonly timeoutMs: number;

@@ -82,7 +82,7 @@ export async function readWithSlot<T>(
 ): Promise<Result<T> | Shed> {
   const caller = optionalVariables(c, "admitted")?.caller;
   const length = bodyLength(c);
-  if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // the body isn't read
+  if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits);
   const bytes = initialBodyBytes(length);
   const room = inFlightOf(c.var.config);
   const slot = room.take(caller?.keyHash ?? NO_KEY, bytes, c.var.startedMs, owner);

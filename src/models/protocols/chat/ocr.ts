@@ -8,7 +8,6 @@ const counted = shape({
   usage_info: shape({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
 });
 
-/** POST /ocr of Mistral. */
 export const READING: PlainCall<"ocr"> = {
   path: "/ocr",
   request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),

@@ -16,7 +16,6 @@ export type Profile = {
   readonly renamed?: Readonly<Record<string, string>>;
   /** For each field, the first rule with its name applies. */
   readonly rules?: readonly Rule[];
-  /** Fields to send if the client omits them. */
   readonly implied?: readonly Implied[];
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;

@@ -15,7 +15,6 @@ import { FILENAME } from "../../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { AssistantCall } from "../../core/conversation.ts";
 
-/** The body, or a failure if the host doesn't support the call. */
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
 /** Returns the chat body for a host with this profile, with our model, cap and stream flags. */

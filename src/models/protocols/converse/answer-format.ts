@@ -40,7 +40,6 @@ export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   return { kind: "told", words };
 }
 
-/** Returns the tool whose input is the output. */
 export function answerTool(call: ChatCall): string | null {
   const format = answerFormat(call);
   return format.kind === "tool" ? format.name : null;

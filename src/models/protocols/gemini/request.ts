@@ -216,7 +216,6 @@ export function thinkingConfig(
   return { thinkingBudget: budget, includeThoughts };
 }
 
-/** Reports whether a model reasons although the effort is none. */
 export function ignoresNoEffort(model: string): boolean {
   return thinkingConfig(model, "none", null)?.["thinkingBudget"] !== 0;
 }

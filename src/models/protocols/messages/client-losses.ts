@@ -1,7 +1,6 @@
 import { ToolNames } from "../../core/tool-name.ts";
 import type { CountBody } from "./client-request.ts";
 
-/** A part of a request that requires a native route. */
 type Lack = { readonly param: string; readonly message: string };
 
 /** The fields that a conversion drops, and the names that it changes. */

@@ -26,7 +26,6 @@ function ownPart({ id }: ResponseHead): string {
   return id.slice(RESPONSE_ID.length);
 }
 
-/** Converts a chat completion or a response of OpenAI to our response. */
 export function responseOf(
   answer: JsonObject,
   asking: ResponseContext,
@@ -36,7 +35,6 @@ export function responseOf(
   return closed(output.items(), asking, receipt);
 }
 
-/** Returns the response to store, or null if the response failed. */
 export function storedResponseOf(
   answer: JsonObject,
   asking: ResponseContext,
@@ -100,7 +98,6 @@ const COMMENT = ": keep-alive\n\n";
  */
 const COMMENTS_MAX = 4;
 
-/** Writes a response's events in OpenAI's documented order. */
 export function responseStream(head: ResponseHead, asking: ResponseContext): StreamWriter {
   return new ResponseStream(head, asking);
 }

@@ -268,7 +268,6 @@ function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
   return success([{ type: "text", text: textOf(output) }]);
 }
 
-/** Returns null if the text isn't a JSON list of parts. */
 export function partsInText(text: string): readonly InputPart[] | null {
   if (!text.startsWith("[")) return null;
   try {

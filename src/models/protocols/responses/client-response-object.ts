@@ -123,7 +123,6 @@ const OURS = {
   access_programs: null,
 } as const;
 
-/** The fields of a response that repeat the request. */
 export type EchoedFields = Unsaid &
   typeof OURS & {
     readonly tools: readonly JsonObject[];
@@ -137,7 +136,6 @@ export type EchoedFields = Unsaid &
  */
 const ECHO_CHARACTERS_MAX = 131_072;
 
-/** Returns the request's fields as the client wrote them. */
 export function echoedFields(body: ResponsesBody): EchoedFields {
   const keys = Object.keys(UNSAID) as (keyof Unsaid)[];
   const reported = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));

@@ -72,7 +72,6 @@ export type Origin = {
   readonly name: string;
 };
 
-/** The tools as a chat request has them, and their original names. */
 export type Flattened = {
   readonly tools: readonly CoreTool[];
   readonly own: readonly JsonObject[];

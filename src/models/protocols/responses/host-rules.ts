@@ -9,7 +9,6 @@ import type { RawItem, RawResponse } from "./raw.ts";
 /** Models that accept tools only in the Responses API. They always use it. */
 export const RESPONSES_ONLY = /^gpt-6\.1(?!\d)/;
 export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
-/** Models that don't support the effort `minimal`. */
 export const LOW_IS_LEAST = /^gpt-(?:5\.\d|[6-9])/;
 export const CAP_MIN = 16;
 
@@ -35,7 +34,6 @@ export function responseUsage(raw: unknown): Usage | null {
 const ABOUT_REQUEST =
   /^(?:invalid_|image_|empty_image|unsupported_|failed_to_download_image|cyber_|bio_|content_)/;
 
-/** Returns the failure of a response's `error` or an `error` event. */
 export function responseFailure(
   raw: JsonObject & Complained,
   secret: string | undefined,

@@ -209,7 +209,6 @@ function isPlain({ type, logprobs }: JsonObject): boolean {
   return type === DELTA && listOf(logprobs).length === 0;
 }
 
-/** Returns an event's text, including the names of calls. */
 function saidBy(type: string, event: RawEvent): string {
   if (type.endsWith(".delta")) return textOf(event.delta);
   const { item } = event;

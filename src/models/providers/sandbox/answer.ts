@@ -18,7 +18,6 @@ export type ChatAnswer = {
   readonly split: ((text: string) => readonly string[]) | null;
 };
 
-/** Common fields of a response's body and chunks. */
 export type AnswerHead = {
   readonly id: string;
   readonly created: number;
@@ -56,7 +55,6 @@ export function chatBody(answer: ChatAnswer): JsonObject {
   return { ...body, usage: usageBody(answer.usage), system_fingerprint };
 }
 
-/** Returns `logprobs` for a part of a choice's content. */
 export function choiceLogprobs(answer: ChatAnswer, content: string | null): JsonObject | null {
   if (answer.alternatives === null || content === null) return null;
   const { alternatives } = answer;

@@ -1,6 +1,5 @@
 import type { EventStream, StreamEvent } from "../../core/provider.ts";
 
-/** One step of a stream. */
 export type Step =
   | { readonly kind: "events"; readonly events: readonly StreamEvent[] }
   | { readonly kind: "wait"; readonly ms: number }

@@ -9,7 +9,6 @@ import { countTokens, cutToTokens } from "./tokens.ts";
 import { callsFor, withIds } from "./calls.ts";
 import type { CallDraft, ToolCall } from "./calls.ts";
 
-/** A choice's content and output tokens. */
 export type Reply = {
   readonly content: string | null;
   /** Reasoning, which comes first. "" if there is none. */

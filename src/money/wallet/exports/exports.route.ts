@@ -26,7 +26,6 @@ export async function exportsRoute(c: AppContext): Promise<Answer> {
   return page.ok ? success({ complete_through: page.value.completeThrough }) : page;
 }
 
-/** Handles GET /v1/exports/focus: charges, credits, refunds and taxes in FOCUS format. */
 export async function focusRoute(c: AppContext): Promise<Response> {
   const requested = daysOf(c);
   if (!requested.ok) return fail(c, requested.failure);

@@ -217,7 +217,6 @@ function adjustmentColumns(
   };
 }
 
-/** Returns the rows of a credit and its tax. */
 export function creditRows(
   at: FocusDay,
   { amountMicro, reference }: LedgerCredit,
@@ -262,7 +261,6 @@ function kindOf(reference: string, amountMicro: number): CreditKind {
   return amountMicro > 0 ? "credit" : "correction";
 }
 
-/** Returns the ID of the credited payment, if any. */
 export function paymentOf({ reference, amountMicro }: LedgerCredit): string | null {
   if (kindOf(reference, amountMicro) !== "payment") return null;
   return reference.split(":")[1] ?? null;

@@ -248,7 +248,6 @@ export function changeBy<T>(
   });
 }
 
-/** Applies a change of a key. */
 export function applyKeyChange(
   { decisions, keys }: Gate,
   tell: (keys: KeyAdmissions, tx: Tx) => void,

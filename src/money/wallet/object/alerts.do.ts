@@ -213,7 +213,6 @@ type Reached = {
   readonly left: number;
 };
 
-/** Returns the limits that a charge uses up. */
 export function reachedByCharge(
   before: {
     readonly endUser: EndUser | null;

@@ -20,7 +20,6 @@ export function modelsOf({ candidates, model }: HoldRequest): readonly string[] 
   return model === null ? null : [model.id];
 }
 
-/** Returns a request's budgets in the order of checks. */
 export function requestMeters(
   tx: Tx,
   request: HoldRequest,

@@ -49,7 +49,6 @@ function ownersOf(sql: SqlStorage, { scopes }: BudgetMemory, parties: Parties): 
 }
 const CHECKED = ["end_user", "key", "session", "member", "organization"] as const;
 
-/** Returns the budgets in the order of checks. */
 export function metersOf(sql: SqlStorage, memory: WithBudgets, parties: Parties): Meter[] {
   return ownersOf(sql, memory.budgets, parties).flatMap((owner) =>
     metersOfOwner(sql, memory, owner),
@@ -71,7 +70,6 @@ export function metersOfOwner(
   return read;
 }
 
-/** Returns a budget with its open holds. */
 export function meterOf(sql: SqlStorage, memory: WithBudgets, row: BudgetRow): Meter {
   const meter: Meter = { ...row, held: new Map() };
   for (const hold of memory.books.holds.values()) {
@@ -144,7 +142,6 @@ export function countsOf(sql: SqlStorage, memory: WithBudgets, request: CountedR
   });
 }
 
-/** Returns the amounts in the budget's unit. */
 export function amountsOf(meter: Meter, at: Moment) {
   const { budget, tally } = meter;
   const settled = settledIn(budget.window, tally, at);
@@ -168,7 +165,6 @@ export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, a
   unsaved.set(`${name}\n${before.budget.id}`, after);
 }
 
-/** Stores changed counts. */
 export function storeCounts(
   sql: SqlStorage,
   { books, budgets }: WithBudgets,

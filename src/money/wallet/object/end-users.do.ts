@@ -211,7 +211,6 @@ export function findDeletedEndUser(tx: Tx, externalId: string): NewEndUser["depa
     : selectDeletedEndUser(sql, hashOf(tx, externalId), period.month);
 }
 
-/** Stores an end user. Must run in a transaction. */
 export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
   const { memory, sql, period } = tx;
   const changed = nextRevision(tx);

@@ -205,7 +205,6 @@ function conditionsOf({ type, memberIds }: EventQuery) {
   return { ofType, ofMembers: OF_MEMBERS, members: JSON.stringify(memberIds) };
 }
 
-/** Returns events, oldest first. */
 export function selectEventsSince(
   { sql, nowMs }: Tx,
   sinceMs: number,

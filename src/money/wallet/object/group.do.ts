@@ -5,7 +5,6 @@ import { callPart } from "../grouped-wallet.ts";
 import { isKnown } from "./admission.do.ts";
 import type { Gate } from "./admission.do.ts";
 
-/** Runs all parts in one transaction. */
 export function runGroup(
   gate: Gate,
   wallet: GroupedCalls,

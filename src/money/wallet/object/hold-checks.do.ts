@@ -132,7 +132,6 @@ function refuseUser(request: HoldRequest, terms: HeldTerms): Refusal | null {
   return invalid("This session belongs to another end user.", "user");
 }
 
-/** Returns the expired request with this Idempotency-Key, if any. */
 export function findExpiredHolder(
   { sql, nowMs }: Tx,
   { idempotency }: HoldRequest,

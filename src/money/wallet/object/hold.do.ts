@@ -64,7 +64,6 @@ import type { Tx } from "./memory.do.ts";
 /** `isRepeat`: the wallet already had this hold, and `answer` is the first response. */
 type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
-/** Holds money for a request, or rejects it. */
 export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
   const { books, row, room } = tx.memory;
   const wrongId = refuseId(request.id, tx.clockMs);

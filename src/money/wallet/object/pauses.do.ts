@@ -58,7 +58,6 @@ function refusePause(
     const message = `This is already paused${end}. End that pause before you create a shorter one.`;
     return conflict(message, "until");
   }
-  // A pause of the whole organization is always possible.
   if (known !== undefined || scope === "organization") return null;
   if (!isFull(memory.pauses, source)) return null;
   const message = `An organization can't have more than ${PAUSES_MAX} pauses. End some first.`;
@@ -191,7 +190,6 @@ export function refusePaused(tx: Tx, owner: BudgetOwner): Refusal | null {
   return refuse({ kind: "conflict", message, param: null });
 }
 
-/** Ends the pauses of a deleted owner. */
 export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
   const own = ownPauses(tx, owner);
   if (own.length > 0) endAll(tx, own, { cause: "deleted", actor: SYSTEM });

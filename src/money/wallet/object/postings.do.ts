@@ -52,7 +52,6 @@ import type { Tx } from "./memory.do.ts";
 import { budgetOfSession, chargeSession } from "./sessions.do.ts";
 import { keepWarmRoute } from "./warm-routes.do.ts";
 
-/** Charges a request once. */
 export function settle(
   tx: Tx,
   settlement: Settlement,

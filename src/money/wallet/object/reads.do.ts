@@ -45,7 +45,6 @@ export function readLedger(tx: Tx, afterSeq: number, limit: number): Result<Ledg
   return success({ rows, nextAfterSeq: rows.at(-1)?.seq ?? afterSeq });
 }
 
-/** Returns ledger rows, newest first. */
 export function readNewestLedger(
   tx: Tx,
   beforeSeq: number,
@@ -139,7 +138,6 @@ function ledgerRows(
     }));
 }
 
-/** Returns open holds, oldest first. */
 export function readHolds(
   tx: Tx,
   query: {

@@ -189,7 +189,6 @@ export function ownsSession({ sql }: Tx, keyId: string, owner: SessionQuery["own
   return row?.member_id === owner.memberId;
 }
 
-/** Deletes expired sessions. Returns true if more may remain. */
 export function deleteOldSessions(
   { sql, memory, nowMs }: Tx,
   beforeMs: number,

@@ -78,7 +78,6 @@ export function topUpEnded(tx: Tx, id: string, end: TopUpEnd): void {
   store(tx, after, [pausedEvent(tx, { reason: "declined", until, declines: after.declines })]);
 }
 
-/** Disables automatic purchases until a person enables them. */
 export function disableTopUp(tx: Tx, reason: DisabledReason): void {
   const { memory } = tx;
   if (memory.row.settings.autoTopUp === null) return;

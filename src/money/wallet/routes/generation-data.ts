@@ -32,7 +32,6 @@ const UNKNOWN = {
   is_byok: false,
 };
 
-/** Returns a request in OpenRouter's format. */
 export function generationData(request: RequestRecord): View {
   const { id, createdAt, externalId, generation } = request;
   return {

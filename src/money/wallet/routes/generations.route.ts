@@ -26,7 +26,6 @@ import { day, listFilter, startOf, tagFilter } from "./usage.route.ts";
 
 type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
-/** Finds a key, also a revoked one. */
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
 /** Returns the IDs of an owner's active and revoked keys. */
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
@@ -148,7 +147,6 @@ export function generationRoute(findKey: FindKey): Handler {
 
 export const generationQuery = z.object({ id: text });
 
-/** Handles GET /v1/generation?id, in OpenRouter's format. */
 export function generationDataRoute(findKey: FindKey): Handler {
   return async (c) => {
     const query = parseQuery(generationQuery, c.req.url);

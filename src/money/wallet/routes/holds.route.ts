@@ -22,7 +22,6 @@ import { keysOf } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
-/** The lookup of the operator's merchants. */
 export type Merchants = {
   readonly isMerchant: (db: D1Database, name: string) => Promise<boolean>;
   readonly findMerchantName: (db: D1Database, secret: string) => Promise<string | null>;
@@ -69,7 +68,6 @@ export function placeHoldRoute(merchants: Merchants): (c: AppContext) => Promise
   return (c) => place(c, merchants, newHoldSchema);
 }
 
-/** Handles POST /v1/charges. Places and captures a hold in one transaction. */
 export function chargeRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
   return (c) => place(c, merchants, newChargeSchema);
 }
@@ -181,7 +179,6 @@ export async function captureHoldRoute(c: AppContext): Promise<Answer> {
   return action.ok ? change(c, action.value) : action;
 }
 
-/** Handles POST /v1/holds/{id}/release. */
 export async function releaseHoldRoute(c: AppContext): Promise<Answer> {
   return change(c, { kind: "release" });
 }

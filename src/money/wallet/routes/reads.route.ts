@@ -41,7 +41,6 @@ export async function balanceRoute(c: AppContext): Promise<Answer> {
   });
 }
 
-/** Handles GET /v1/alerts, newest first. */
 export async function alertsRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(pageQuery, c.req.url);
   if (!page.ok) return page;
@@ -50,7 +49,6 @@ export async function alertsRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
-/** Returns alerts, with amounts in micro-credits. */
 export function alertsView(
   page: AlertPage,
   query: { readonly limit: number; readonly offset: number },
@@ -76,7 +74,6 @@ export const eventsParameters = z.object({
   after: z.optional(once.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id"))),
 });
 
-/** Parses the query, or returns 400 with `param`. */
 export function eventQuery(url: string): Result<EventQuery> {
   const fields = parseQuery(eventsParameters, url);
   if (!fields.ok) return fields;
@@ -84,7 +81,6 @@ export function eventQuery(url: string): Result<EventQuery> {
   return success({ type, from, to, limit, after });
 }
 
-/** Handles GET /v1/events, newest first. */
 export async function eventsRoute(c: AppContext): Promise<Answer> {
   const query = eventQuery(c.req.url);
   if (!query.ok) return query;

@@ -23,10 +23,8 @@ import type {
 } from "../../../shared/contracts/reports.ts";
 import { askOwnWallet } from "./reads.route.ts";
 
-/** Returns the member of each active and revoked key. */
 export type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
 
-/** Handles GET /v1/usage. */
 export function usageRoute(keyMembers: ReadKeyMembers): (c: AppContext) => Promise<Answer> {
   return async (c) => {
     const { orgId } = c.var.admitted.caller;

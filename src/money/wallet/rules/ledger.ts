@@ -15,7 +15,6 @@ import type { HoldTotals, OpenHold } from "./open-holds.ts";
 import type { Purpose } from "../../../shared/placed-hold.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
 
-/** The stored state of a hold. */
 export type KnownHold = {
   readonly id: string;
   readonly state: RequestState;
@@ -83,7 +82,6 @@ export type HoldRequestFacts = {
 type Allowance = {
   readonly left: number;
   readonly held: number;
-  /** Whether a limit of zero also rejects free requests. */
   readonly blocksAtZero: boolean;
   readonly refuse: (onlyHolds: boolean) => Failure;
 };

@@ -130,7 +130,6 @@ export function closeHold(books: HoldTotals, id: string): void {
   }
 }
 
-/** Returns expired holds in the order of admission. */
 export function dueHolds(books: HoldTotals, nowMs: number): OpenHold[] {
   if (nowMs < books.nextExpiry) return [];
   const due = [...books.holds.values()].filter((hold) => hold.expiresAt <= nowMs);

@@ -26,7 +26,6 @@ export type PolicySubject = Pick<KeyTerms, "allowedModels" | "policy"> & {
 
 const BY_MODEL = { allowed_providers: null, allowed_data_regions: null };
 
-/** Returns the policies, from the widest to the narrowest. */
 export function layersOf(policies: Policies, subject: PolicySubject): readonly PolicyLayer[] {
   const { memberId, session } = subject;
   const layers: PolicyLayer[] = [];

@@ -108,7 +108,6 @@ export function endTopUp(
   return { ...after, declines, pausedUntil: nowMs + pause };
 }
 
-/** Turns top-up on again. A pause continues. */
 export function enableTopUp(state: TopUpState): TopUpState {
   if (state.disabledReason === null) return state;
   return { ...state, disabledReason: null, declines: 0 };

@@ -134,7 +134,6 @@ const NAME = "scope || char(10) || subject || char(10) || id";
 /** Excludes budgets of sessions, because a rebuild ends all sessions. */
 const PUBLISHED = "scope <> 'session'";
 
-/** Returns a page of changed budgets in D1's format. */
 export function selectBudgetPage(
   sql: SqlStorage,
   since: number,
@@ -169,7 +168,6 @@ export function selectMemberOfKey(sql: SqlStorage, keyId: string): string | null
   return row?.member_id ?? null;
 }
 
-/** An owner's usage at the newest checkpoint. */
 export type PeriodUsage = {
   readonly requests: number;
   readonly tokens: number;

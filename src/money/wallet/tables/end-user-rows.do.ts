@@ -34,7 +34,6 @@ export function selectEndUser(
   return row === undefined ? null : endUserOf(row);
 }
 
-/** Returns the number of end users, without deleted ones. */
 export function selectEndUserCount(sql: SqlStorage): number {
   return sql.exec<{ n: number }>("SELECT count(*) AS n FROM end_users WHERE departed IS NULL").one()
     .n;

@@ -59,7 +59,6 @@ export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number
   );
 }
 
-/** Replaces an end user's name with its ID. */
 export function renameFailed(
   sql: SqlStorage,
   { id, externalId }: { readonly id: string; readonly externalId: string },

@@ -28,7 +28,6 @@ type Rest = readonly [
   purpose?: StoredPurpose | undefined,
 ];
 
-/** SQL expression for a settled request's tags. */
 export const TAGS_IN_ROW = "detail -> '$[11]'";
 
 /** SQL column of a placed hold's purpose. Null for a model call. */
@@ -89,7 +88,6 @@ function countedOf({ usage, trace, skipped }: Generation): NonNullable<Rest[10]>
   return { ...units, ...(trace !== undefined && { trace }), ...(skipped && { skipped }) };
 }
 
-/** Separates the units from the other fields. */
 function splitExtra(extra: Rest[10]) {
   const { trace, skipped, ...counted } = { ...extra };
   const besides = {

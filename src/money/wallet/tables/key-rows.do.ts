@@ -66,7 +66,6 @@ export function selectKey(sql: SqlStorage, hash: string): KnownKey | null {
   };
 }
 
-/** Returns an active or revoked key. */
 export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
   const [row] = sql.exec<StoredKey & { hash: string }>(
     "SELECT * FROM keys WHERE key_id = ?",
@@ -150,7 +149,6 @@ export function markKeyRevoked(sql: SqlStorage, hash: string, revokedAt: number)
   );
 }
 
-/** Deletes the admissions of revoked keys. */
 export function deleteDeadMinutes(sql: SqlStorage, beforeMs: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM admissions WHERE key IN (SELECT number FROM keys WHERE revoked_at < ?

@@ -111,7 +111,6 @@ export function insertForgiven(sql: SqlStorage, reference: string, amount: Micro
   sql.exec("INSERT INTO forgiven (reference, amount) VALUES (?, ?)", reference, amount);
 }
 
-/** Returns a page of changed payments in D1's format. */
 export function selectPaymentsPage(
   sql: SqlStorage,
   since: number,

@@ -68,7 +68,6 @@ export function selectRemovedRules(sql: SqlStorage, after: SnapshotRow[string]):
     .toArray();
 }
 
-/** Deletes removed rules that D1 has removed too. */
 export function forgetRemovedRules(sql: SqlStorage, acknowledged: number): void {
   sql.exec("DELETE FROM rules WHERE rule IS NULL AND changed <= ?", acknowledged);
 }

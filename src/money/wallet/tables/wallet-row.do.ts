@@ -80,7 +80,6 @@ export function readWalletRow(sql: SqlStorage): WalletRow {
   };
 }
 
-/** Stores the row's fields, except the settings. */
 export function updateWalletRow(sql: SqlStorage, row: WalletRow): void {
   sql.exec(
     `UPDATE wallet SET epoch = ?, revision = ?, acknowledged = ?, credits_seq = ?, publish_all = ?,
