@@ -103,7 +103,7 @@ export class OutboxQueue {
     });
   }
 
-  /** After the clock moved back, limits all waits to the maximum. */
+  /** Limits all waits to the maximum, after the clock moved back. */
   followClock(nowMs: number): void {
     const isBack = this.#clockMs === null || nowMs < this.#clockMs;
     this.#clockMs = nowMs;

@@ -203,7 +203,7 @@ export class KeyRegister extends DurableObject<Env> {
     return success(known);
   }
 
-  /** After the clock moved back, changes the times of admissions in the future to now. */
+  /** Changes the times of admissions in the future to now, after the clock moved back. */
   #clampTo(clockMs: number, window: RateWindow, key: RegisteredKey): void {
     logAlert("clock_stepped_back", { key_id: key.keyId, lag_ms: window.lagMs(clockMs) });
     storeClamp(this.ctx.storage.sql, clockMs);

@@ -100,7 +100,7 @@ export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** After the clock moved back, changes the times of admissions in the future to now. */
+/** Changes the times of admissions in the future to now, after the clock moved back. */
 export function storeClamp(sql: SqlStorage, clockMs: number): void {
   sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }

@@ -80,7 +80,7 @@ export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames):
 const atMost = (known: number | null, given: number | null): boolean =>
   (given ?? Infinity) <= (known ?? Infinity);
 
-/** For each limit, a function that reports whether `after` allows no more than `before`. */
+/** Functions, by limit, that report whether `after` allows no more than `before`. */
 const IS_NO_WIDER: {
   readonly [K in TermName]: (before: KeyTerms, after: KeyTerms, names: ModelNames) => boolean;
 } = {

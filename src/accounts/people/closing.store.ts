@@ -98,7 +98,7 @@ export async function closeOrganization(
 }
 
 type Restored = {
-  /** False if the organization isn't closed or was already removed. */
+  /** Whether the organization was restored. False if it isn't closed or was already removed. */
   readonly isRestored: boolean;
   /**
    * The revoked keys of members who deleted their account in between. A retry returns the same
@@ -167,7 +167,10 @@ export async function restoreOrganization(
 export type Closing = {
   readonly status: "active" | "suspended";
   readonly closedAt: number | null;
-  /** Null if the organization isn't closed or was already removed. */
+  /**
+   * The end of the time for a restoration (Unix ms). Null if the organization isn't closed or was
+   * already removed.
+   */
   readonly restorableUntil: number | null;
 };
 

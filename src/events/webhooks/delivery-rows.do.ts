@@ -40,8 +40,7 @@ export type StreamState = {
   readonly sentMs?: number;
   readonly seenMs?: number;
   /**
-   * How often the next row was rejected, and the number of rows rejected since the last accepted
-   * one.
+   * Number of rejections of the next row, and number of rows rejected since the last accepted one.
    */
   readonly rejections?: number;
   readonly rejectedRows?: number;

@@ -228,8 +228,8 @@ function micros(dollars: number): number {
 
 const ONE_CHOICE: RouteLimits = { choices: 1 };
 /**
- * At xAI, the output cap doesn't limit reasoning. The hold covers the cap twice, and at least the
- * reasoning of hard questions.
+ * xAI's limits. Its output cap doesn't limit reasoning, so the hold covers the cap twice, and at
+ * least the reasoning of hard questions.
  */
 const XAI: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {

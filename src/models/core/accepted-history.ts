@@ -48,7 +48,6 @@ export function acceptedArguments(text: string): string {
   try {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return text;
-  } catch {
-  }
+  } catch {}
   return JSON.stringify({ invalid_arguments: text });
 }

@@ -2,9 +2,7 @@ import { lostMarks } from "./cache-marks.ts";
 import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
-/**
- * For each field of a chat request, the paths (with dots) that it can have in a protocol's body.
- */
+/** The paths (with dots) that each field of a chat request can have in a protocol's body. */
 export type FieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**

@@ -27,7 +27,7 @@ type Bodies = {
   readonly ocr: OcrBody;
 };
 
-/** For each kind without output tokens, the size and the needs of a request. */
+/** The size and the needs of a request, for each kind without output tokens. */
 export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], UnitOf<K>> } = {
   embeddings: EMBEDDINGS,
   rerank: RERANK,

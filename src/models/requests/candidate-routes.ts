@@ -15,7 +15,7 @@ export type RouteChoice = {
   readonly preferences: RoutePreferences;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
-  /** Also contains providers whose secret isn't set. */
+  /** Includes providers whose secret isn't set. */
   readonly providerIds: ReadonlySet<string>;
   readonly speedOf: (route: string) => RouteSpeed;
 };

@@ -227,8 +227,8 @@ export type Charge = {
 export type Outcome = Charge | { readonly kind: "void"; readonly reason: string };
 
 /**
- * Where an outcome is: `saved` in the wallet or the outbox, `refused` by both, or `unknown` after a
- * failed call.
+ * The place of an outcome: `saved` in the wallet or the outbox, `refused` by both, or `unknown`
+ * after a failed call.
  */
 export type StoredOutcome = "saved" | "refused" | "unknown";
 

@@ -46,7 +46,7 @@ export type AttemptOptions = {
    */
   readonly quietMs?: number;
   readonly after?: After;
-  /** Not called if the attempt has already been given up. */
+  /** Called unless the attempt has already been given up. */
   readonly onDispatch?: () => void;
   readonly onDropped?: (fields: readonly string[]) => void;
 };

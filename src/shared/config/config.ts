@@ -13,7 +13,7 @@ import type { Unit } from "../usage.ts";
 import { OUR_WORDS, describeError } from "../issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
-/** With this maximum, amounts are exact even for 128 choices at the maximum price. */
+/** Amounts are exact even for 128 choices of this many tokens at the maximum price. */
 const TOKENS_MAX = 1_000_000_000;
 
 const region = z.enum(REGIONS);

@@ -34,7 +34,7 @@ export type DeliveryDetail = DeliveryRecord & {
   readonly body: string;
   /** The headers that were sent last, if any. They are deleted together with the end user. */
   readonly headers: Readonly<Record<string, string>> | null;
-  /** At most the newest ten attempts, including those before a resend. */
+  /** The newest ten attempts or fewer, including those before a resend. */
   readonly newestAttempts: readonly PastAttempt[];
 };
 /** A webhook's health. Times are Unix ms. The day is the current hour and the 23 before it. */

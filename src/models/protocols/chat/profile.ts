@@ -14,7 +14,7 @@ export type Profile = {
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
   readonly renamed?: Readonly<Record<string, string>>;
-  /** For each field, the first rule with its name applies. */
+  /** The first rule with a field's name applies to the field. */
   readonly rules?: readonly Rule[];
   readonly implied?: readonly Implied[];
   readonly chatExtras?: JsonObject;

@@ -29,7 +29,7 @@ const REASONING_RULES: readonly Rule[] = [
 ];
 
 /**
- * From 5.6 on, OpenAI returns 400 for function tools unless reasoning is off (the API's own error
+ * OpenAI returns 400 for function tools from 5.6 on, unless reasoning is off (the API's own error
  * text). It is on by default.
  */
 const WITH_TOOLS: readonly Implied[] = [

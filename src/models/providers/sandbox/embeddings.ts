@@ -6,7 +6,7 @@ import { countTokens } from "./tokens.ts";
 const DIMENSIONS_DEFAULT = 256;
 const DIMENSIONS_MAX = 1024;
 const COORDINATES_PER_WORD = 8;
-/** With eight decimals, numbers are as exact as a float32 near 1, and shorter than a double. */
+/** Eight decimals are as exact as a float32 near 1, and shorter than a double. */
 const DECIMALS = 1e8;
 
 /** Returns an embedding list, or a failure if the dimensions are out of range. */

@@ -124,10 +124,7 @@ function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number 
   return sum;
 }
 
-/**
- * After the clock moved back, counts the entries of rolling windows that are later than now as of
- * now.
- */
+/** Counts later entries of rolling windows as of now, after the clock moved back. */
 export function pullBuckets(tx: Tx): void {
   const at = { period: tx.period, nowMs: tx.nowMs };
   for (const owner of storedOwners(tx)) {

@@ -321,7 +321,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** After the clock moved back, counts the admissions that are later than now as made now. */
+  /** Counts admissions later than now as made now, after the clock moved back. */
   #clamp({ storage, clockMs }: Tx, hash: string, { number, record, window }: KnownKey): void {
     const lagMs = window.lagMs(clockMs);
     logAlert("clock_stepped_back", { key_id: record?.keyId ?? null, lag_ms: lagMs });

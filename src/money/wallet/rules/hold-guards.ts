@@ -24,7 +24,10 @@ export type IdempotencyHolder = {
   readonly id: string;
   readonly body: string;
   readonly admittedAt: number;
-  /** Null if the row was deleted. Within a day, only rows of paid requests are deleted. */
+  /**
+   * The state, or null if the row was deleted. Within a day, only rows of paid requests are
+   * deleted.
+   */
   readonly state: RequestState | null;
 };
 

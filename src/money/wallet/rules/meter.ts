@@ -53,7 +53,7 @@ export function addTo(window: string, tally: Tally, { at, amount }: Counted): Ta
 }
 type Counted = { readonly at: Moment; readonly amount: number };
 
-/** After the clock moved back, moves the later buckets of a rolling window to now. */
+/** Moves later buckets of a rolling window to now, after the clock moved back. */
 export function pulledBack(window: string, tally: Tally, at: Moment): Tally {
   if (minutesOf(window) === null) return tally;
   const bucket = bucketOf(window, at);
