@@ -46,9 +46,15 @@ export type Generation = {
   readonly skipped?: readonly SkippedRoute[];
   readonly tags?: Tags;
   readonly trace?: string;
+<<<<<<< HEAD
   /**
    * Set if another route than the first one served the request. The wallet stores it separately.
    */
+=======
+  /** The kind of call (`KINDS`). Absent for chat. */
+  readonly kind?: string;
+  /** Set if another route than the first one served the request. The wallet stores it separately. */
+>>>>>>> 86ad4e19 (feat(webhooks): name the kind of call in traces)
   readonly warm?: WarmRoute;
   /** Set for the capture of a client's hold, which calls no model. */
   readonly purpose?: StoredPurpose;
@@ -93,6 +99,7 @@ const ran = {
   skipped: z.exactOptional(z.array(skippedSchema)),
   tags: z.exactOptional(z.record(z.string(), z.string())),
   trace: z.exactOptional(z.string()),
+  kind: z.exactOptional(z.string()),
   warm: z.exactOptional(warmRouteSchema),
   purpose: z.exactOptional(purposeSchema),
 };
@@ -116,6 +123,7 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   finishReason: z.nullable(word),
   tags: z.exactOptional(tagsSchema),
   trace: z.exactOptional(z.string().check(z.maxLength(49))),
+  kind: z.exactOptional(word),
 });
 
 const REQUEST_ID = "req_";

@@ -8,6 +8,7 @@ import { errorOf, openAccount, send } from "../contract/client.ts";
 import { effort } from "../effort.ts";
 import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
+import { DOOR_ROWS } from "../fixtures/doors-table.ts";
 import { brokenTraceRules } from "../fixtures/otlp-rules.ts";
 import { account, ask, deliveriesOf, made, object } from "./receivers.ts";
 import { receivers, to, useReceivers } from "./receivers.ts";
@@ -285,6 +286,25 @@ describe("a webhook in the format otlp", () => {
     const sent = to(HOST).at(-1)?.body ?? "";
     expect(spansOf(sent)).toMatchObject([{ traceId: trace, parentSpanId: parent }]);
     expect(sent).not.toContain("secret");
+  });
+
+  it("names the operation of each span after the kind of call", async () => {
+    receivers[HOST] = open().take;
+    await made(HOST, { types, format: "otlp", receiver: settings });
+    await credit(stubOf(account.orgId), 10_000_000);
+    for (const row of DOOR_ROWS) {
+      const body = row.body({ model: row.models.good, text: "Hi" });
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const response = await send(`/v1${row.path}`, { key: account.key, body });
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+    }
+    await deliver(Date.now() + HOUR_MS);
+    const names = spansOf(to(HOST).at(-1)?.body ?? "").map(({ name }) => name.split(" ")[0]);
+    const media = ["rerank", "moderation", "generate_content", "transcription", "speech", "ocr"];
+    const chats = DOOR_ROWS.length - media.length - 1;
+    expect(names.filter((name) => name === "chat")).toHaveLength(chats);
+    expect(new Set(names)).toEqual(new Set(["chat", "embeddings", ...media]));
   });
 
   it("skips a span that the receiver rejects, and reports it as failed", async () => {

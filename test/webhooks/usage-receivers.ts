@@ -17,6 +17,7 @@ type CloudEvent = { readonly id: string; readonly source: string; data: { amount
 type Attribute = { readonly key: string; readonly value: { readonly intValue?: string } };
 export type Span = {
   readonly spanId: string;
+  readonly name: string;
   readonly attributes: readonly (Attribute & { value: { stringValue?: string } })[];
 };
 

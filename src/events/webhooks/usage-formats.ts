@@ -212,10 +212,10 @@ function nanos(ms: number): string {
   return `${ms}000000`;
 }
 
-function operationOf({ purpose, usage }: GenerationRecord): string {
+/** The conventions have no names for other kinds than chat, embeddings and generated content. */
+function operationOf({ purpose, kind = "chat" }: GenerationRecord): string {
   if (purpose !== undefined) return "execute_tool";
-  if (usage.image !== undefined || usage.image_token !== undefined) return "generate_content";
-  return usage.output > 0 ? "chat" : "embeddings";
+  return kind === "image" ? "generate_content" : kind;
 }
 
 function attributesOf(

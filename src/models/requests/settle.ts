@@ -221,6 +221,7 @@ function generationOf(run: Run, outcome: Charge): Generation {
     finishReason: outcome.finishReason,
     ...(run.request.tags !== undefined && { tags: run.request.tags }),
     ...(run.request.trace !== undefined && { trace: run.request.trace }),
+    ...(run.request.model.kind !== "chat" && { kind: run.request.model.kind }),
     ...warmRouteOf(run, outcome),
     ...failedBefore(run, outcome.route.failed),
     ...skippedRoutes(run),

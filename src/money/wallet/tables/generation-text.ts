@@ -7,6 +7,7 @@ import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
 type Sold = Pick<Generation, "model" | "provider" | "region" | "price" | "origin" | "bought">;
+type Besides = Pick<Generation, "trace" | "skipped" | "kind">;
 /** The fields of a generation that the column `detail` stores as a list. */
 type Rest = readonly [
   streamed: 0 | 1,
@@ -23,7 +24,7 @@ type Rest = readonly [
    * Units other than tokens. Newer fields are in the same object, because earlier releases ignore
    * them here.
    */
-  counted?: (UnitCounts & Pick<Generation, "trace" | "skipped">) | null,
+  counted?: (UnitCounts & Besides) | null,
   tags?: Tags,
   purpose?: StoredPurpose | undefined,
 ];
@@ -81,20 +82,23 @@ export function restOf(generation: Generation): string {
   return JSON.stringify(all.slice(0, usual.length + last + 1));
 }
 
-function countedOf({ usage, trace, skipped }: Generation): NonNullable<Rest[10]> | null {
+function countedOf({ usage, trace, skipped, kind }: Generation): NonNullable<Rest[10]> | null {
   const counted = COUNTED_UNITS.filter((unit) => (usage[unit] ?? 0) > 0);
-  if (counted.length === 0 && trace === undefined && skipped === undefined) return null;
-  const units = Object.fromEntries(counted.map((unit) => [unit, usage[unit]]));
-  return { ...units, ...(trace !== undefined && { trace }), ...(skipped && { skipped }) };
+  const extra = {
+    ...Object.fromEntries(counted.map((unit) => [unit, usage[unit]])),
+    ...besidesOf({ trace, skipped, kind }),
+  };
+  return Object.keys(extra).length === 0 ? null : extra;
 }
 
 function splitExtra(extra: Rest[10]) {
-  const { trace, skipped, ...counted } = { ...extra };
-  const besides = {
-    ...(trace !== undefined && { trace }),
-    ...(skipped !== undefined && { skipped }),
-  };
-  return { counted, besides };
+  const { trace, skipped, kind, ...counted } = { ...extra };
+  return { counted, besides: besidesOf({ trace, skipped, kind }) };
+}
+
+function besidesOf(fields: { readonly [K in keyof Besides]: Besides[K] | undefined }): Besides {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given);
 }
 
 /** Returns a price with which the lines of a receipt add up to the charge. */
