@@ -40,7 +40,7 @@ const MONTH = '["month", endUser.monthlyQuota, left.monthly, held.monthly],';
 const CHARGE = "Math.min(cost, held + Math.max(0, free))";
 const LATE_FREE = "Math.min(balance, left.daily, left.monthly, ofBudget)";
 const BUDGETS = "[budget, session].filter(";
-const HOLDS_OF_KEY = "for (const hold of books.holdsByPayer.get(keyId) ?? []) {";
+const HOLDS_OF_KEY = "for (const hold of ledger.holdsByPayer.get(keyId) ?? []) {";
 const PASSED = "if (period[name] < slot.since) return slot;";
 const TOKENS_LEFT = "const remaining = limit - this.#count(nowMs);";
 const NAME_FREED = 'if (holder.state === "voided" || holder.state === "refused")';
@@ -70,7 +70,7 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   ledger(
     "a grant fits what is free",
-    "...(ask.isQuota === true ? [] : [balanceAllowance(books, ask)]),",
+    "...(ask.isQuota === true ? [] : [balanceAllowance(ledger, ask)]),",
     "",
   ),
   ledger(
@@ -92,12 +92,12 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   credit(
     "a correction never takes what is held",
-    "amount < 0 && balance < books.held",
+    "amount < 0 && balance < ledger.held",
     "amount < 0 && balance < 0",
   ),
   holds(
     "a closed hold is no longer held",
-    "books.held = micros(books.held - heldOfBalance(hold));",
+    "ledger.held = micros(ledger.held - heldOfBalance(hold));",
     "",
   ),
   holds(
@@ -273,7 +273,7 @@ export const MONEY: readonly BrokenGuard[] = [
   holds(
     "open holds of one session do not count against another",
     HOLDS_OF_KEY,
-    'for (const hold of books.holdsByPayer.get("key_limited") ?? []) {',
+    'for (const hold of ledger.holdsByPayer.get("key_limited") ?? []) {',
     /half|S6/,
   ),
   hold("a session that was ended is over", " || here.endedAt !== null;", ";", /S3/),

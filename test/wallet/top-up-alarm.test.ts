@@ -19,7 +19,7 @@ function dueAt(of: {
   const memory = {
     row: { settings: { autoTopUp: isOn ? setting : null } },
     topUp: { ...NO_TOP_UP, pausedUntil, open: isOpen ? open : null },
-    books: { balance: micros(balance) },
+    ledger: { balance: micros(balance) },
     clock: NOW,
   };
   return topUpDue(memory as unknown as Memory);

@@ -169,7 +169,7 @@ export function readKeyStatus(
     const requests = sessionRate(tx, shown?.session) ?? keys.standing(tx, keyHash, shown);
     if (!live.ok || requests === null) return live.ok ? unavailable() : live;
     const session = budgetOfSession(tx, shown?.session ?? null);
-    const { books, row } = tx.memory;
+    const { ledger, row } = tx.memory;
     const { keyId, terms } = live.value;
     followTerms(tx, { scope: "key", subject: keyId }, terms.budgets);
     return success({
@@ -185,7 +185,7 @@ export function readKeyStatus(
       ...(session !== null && {
         session: {
           spentMicro: spendInPeriod(session, tx.period),
-          heldMicro: heldOfKey(books, session, tx.period),
+          heldMicro: heldOfKey(ledger, session, tx.period),
         },
       }),
     });
@@ -225,7 +225,7 @@ function stopOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): Failur
   if (!live.ok && live.failure.kind === "invalid_api_key" && live.failure.isForGood === true) {
     return live.failure;
   }
-  const open = tx.memory.books.holds.get(id);
+  const open = tx.memory.ledger.holds.get(id);
   if (open === undefined) return null;
   // A key that expires doesn't end its running requests.
   const terms = live.ok ? termsBy(live.value, shown) : { ...NO_TERMS, session: shown?.session };

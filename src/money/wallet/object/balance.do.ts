@@ -3,7 +3,7 @@ import { OPERATOR } from "../rules/policies.ts";
 import type { Tx } from "./memory.do.ts";
 
 export function balanceOf(tx: Tx): BalanceAnswer {
-  const { balance, held, holds } = tx.memory.books;
+  const { balance, held, holds } = tx.memory.ledger;
   const { owed } = tx.memory.debts;
   const status = { creditsMicro: balance, heldMicro: held, openHolds: holds.size };
   const operatorPolicy = tx.memory.policies.get(OPERATOR);

@@ -27,7 +27,7 @@ export type BudgetMemory = {
   readonly unsaved: Map<string, Meter>;
 };
 
-export type WithBudgets = { readonly books: HoldTotals; readonly budgets: BudgetMemory };
+export type WithBudgets = { readonly ledger: HoldTotals; readonly budgets: BudgetMemory };
 
 export function loadBudgets(sql: SqlStorage): BudgetMemory {
   return { scopes: new Set(selectBudgetScopes(sql)), meters: new Map(), unsaved: new Map() };
@@ -72,7 +72,7 @@ export function metersOfOwner(
 
 export function meterOf(sql: SqlStorage, memory: WithBudgets, row: BudgetRow): Meter {
   const meter: Meter = { ...row, held: new Map() };
-  for (const hold of memory.books.holds.values()) {
+  for (const hold of memory.ledger.holds.values()) {
     const owners = ownersOf(sql, { ...memory.budgets, scopes: new Set([row.scope]) }, hold);
     if (owners.some(({ subject }) => subject === row.subject)) reserveIn(meter, hold, 1);
   }
@@ -167,12 +167,12 @@ export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, a
 
 export function storeCounts(
   sql: SqlStorage,
-  { books, budgets }: WithBudgets,
+  { ledger, budgets }: WithBudgets,
   { revision, floorId }: { readonly revision: number; readonly floorId: string },
 ): void {
   if (budgets.scopes.size === 0) return;
   for (const meter of budgets.unsaved.values()) updateTally(sql, meter, revision);
-  saveLastCountedRow(sql, { seq: books.seq, floorId });
+  saveLastCountedRow(sql, { seq: ledger.seq, floorId });
 }
 
 export function countsStored({ budgets }: WithBudgets): void {

@@ -26,13 +26,13 @@ export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[
   const after = budgets.map((budget): Meter => {
     const known = before.find((meter) => meter.budget.id === budget.id);
     if (known === undefined) return newMeter(tx, owner, budget);
-    return { ...known, budget, sinceSeq: memory.books.seq }; // the count includes all ledger rows up to here
+    return { ...known, budget, sinceSeq: memory.ledger.seq }; // the count includes all ledger rows up to here
   });
   const changed = memory.row.revision + 1;
   storage.transactionSync(() => {
     for (const { budget } of before) removeBudget(sql, { ...owner, id: budget.id }, changed);
     for (const [place, meter] of after.entries()) putBudgetRow(sql, meter, { place, changed });
-    const { floorId, seq } = { floorId: memory.floorId, seq: memory.books.seq };
+    const { floorId, seq } = { floorId: memory.floorId, seq: memory.ledger.seq };
     if (memory.budgets.scopes.size === 0) saveLastCountedRow(sql, { seq, floorId });
   });
   const { meters, scopes, unsaved } = memory.budgets;
@@ -66,7 +66,7 @@ function newMeter(tx: Tx, owner: BudgetOwner, budget: Budget): Meter {
   const row: BudgetRow = {
     ...owner,
     budget,
-    sinceSeq: memory.books.seq,
+    sinceSeq: memory.ledger.seq,
     sinceMs: usage === null ? nowMs : DAY_MS * bucketOf(budget.window, at),
     tally: usage === null ? [] : addTo(budget.window, [], { at, amount: usage }),
   };

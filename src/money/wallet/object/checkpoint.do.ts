@@ -33,8 +33,8 @@ export function takeCheckpoint(tx: Tx): void {
     sql.exec(
       `INSERT OR REPLACE INTO checkpoints (seq, balance, clock, newest, floor_id)
       VALUES (?, ?, ?, ?, ?)`,
-      memory.books.seq,
-      memory.books.balance,
+      memory.ledger.seq,
+      memory.ledger.balance,
       tx.nowMs,
       memory.newest,
       floorId,
@@ -53,7 +53,7 @@ export function takeCheckpoint(tx: Tx): void {
 /** Returns a lower bound for the request IDs of future ledger rows. */
 export function futureIdFloor(tx: Tx): string {
   let floorId = idFloor(HOLD_ID, tx.clockMs - ID_AGE_MAX_MS);
-  for (const id of tx.memory.books.holds.keys()) if (id < floorId) floorId = id;
+  for (const id of tx.memory.ledger.holds.keys()) if (id < floorId) floorId = id;
   return floorId;
 }
 

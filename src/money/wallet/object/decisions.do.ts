@@ -279,7 +279,7 @@ class Schedule {
     }
     const due = Math.min(
       this.#publishAt ?? Infinity,
-      memory.books.nextExpiry,
+      memory.ledger.nextExpiry,
       memory.pauses.until,
       this.#retainAt ?? Infinity,
       memory.departed.until,

@@ -139,7 +139,7 @@ function alter(tx: Tx, known: EndUser, change: EndUserChange): EndUserRecord {
   tx.storage.transactionSync(() => {
     updateEndUserLimits(sql, user, nextRevision(tx));
     if (change.budgets !== undefined) setBudgets(tx, ownerOf(user), change.budgets);
-    raiseAlerts(tx, crossings, memory.books.seq);
+    raiseAlerts(tx, crossings, memory.ledger.seq);
   });
   if (memory.unsaved.has(user.id)) memory.unsaved.set(user.id, user);
   markChanged(tx, user);
@@ -221,7 +221,7 @@ export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
   purgeEndUserByHash(sql, departed.user.externalId);
   const { spend } = departed.user;
   insertEndUser(sql, { ...user, spend }, { changed, account: departed.account });
-  raiseAlerts(tx, quotaCrossings(null, user, period), memory.books.seq);
+  raiseAlerts(tx, quotaCrossings(null, user, period), memory.ledger.seq);
 }
 
 export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): void {
@@ -233,7 +233,7 @@ export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): voi
   memory.departed = { ...memory.departed, count: memory.departed.count - 1 };
   if (memory.unsaved.delete(id)) memory.unsaved.set(user.id, user);
   memory.unpublished.delete(id);
-  moveHolds(memory.books, id, user.id);
+  moveHolds(memory.ledger, id, user.id);
 }
 
 /**

@@ -280,7 +280,7 @@ export function keyStatus(
   const tokens = terms.tpmLimit === null ? null : tokensOf(tx, keyId).state(terms.tpmLimit, nowMs);
   if (budget === null || budget.budgetMicro === null) return { terms, tokens, budget: null };
   const { budgetPeriod } = budget;
-  const heldMicro = heldOfKey(memory.books, budget, period);
+  const heldMicro = heldOfKey(memory.ledger, budget, period);
   return {
     terms,
     tokens,

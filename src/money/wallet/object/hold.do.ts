@@ -65,10 +65,10 @@ import type { Tx } from "./memory.do.ts";
 type Held = { readonly answer: Result<HoldGrant>; readonly isRepeat: boolean };
 
 export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
-  const { books, row, room } = tx.memory;
+  const { ledger, row, room } = tx.memory;
   const wrongId = refuseId(request.id, tx.clockMs);
   if (wrongId !== null) return anew(wrongId);
-  if (books.holds.has(request.id)) return again(tx, request, terms);
+  if (ledger.holds.has(request.id)) return again(tx, request, terms);
   // D1's snapshot belongs to another wallet, or storage is nearly full.
   if (row.conflict !== null || room.isFull) return anew(refuse({ kind: "storage_unavailable" }));
   const amounts = [request.least, request.sure, request.most];
@@ -127,7 +127,7 @@ function amountsFor(
   if (overRequests !== null) return overRequests;
   const tokens = tokensWithin(meters, tx, { request, granted: ofKey.value });
   if (!tokens.ok) return tokens;
-  const amount = decideHold(tx.memory.books, {
+  const amount = decideHold(tx.memory.ledger, {
     ...request,
     endUser: payer.value?.counted ?? null,
     budget: budgetFor(tx, request, terms),
@@ -211,7 +211,7 @@ function granted(tx: Tx, grant: GrantBy): Result<HoldGrant> | null {
   if (!storeGrant(tx, { open, request, tokens }, beside)) return null;
   memory.floorId = floorId;
   if (payer !== null && payer.made !== null) madeEndUser(tx, payer.made);
-  openHold(memory.books, open);
+  openHold(memory.ledger, open);
   reserve(tx.sql, memory, open, 1);
   if (tokens !== null && terms.tpmLimit !== null) tokensOf(tx, keyId).add(id, nowMs, tokens);
   noteRates(tx, terms, firstUse);

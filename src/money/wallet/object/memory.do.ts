@@ -58,7 +58,7 @@ export const QUIET_MS = 180_000;
 /** The wallet's memory, derived from the tables. It changes only after their transaction. */
 export type Memory = {
   row: WalletRow;
-  readonly books: HoldTotals;
+  readonly ledger: HoldTotals;
   clock: number;
   /** Newest time of the wallet so far, which decides the period of spend. */
   newest: number;
@@ -115,7 +115,7 @@ export function loadMemory(sql: SqlStorage): Memory {
   const checkpoint = readCheckpoint(sql);
   const memory: Memory = {
     row,
-    books: { ...emptyTotals(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
+    ledger: { ...emptyTotals(), seq: checkpoint.seq, balance: micros(checkpoint.balance) },
     clock: checkpoint.clock,
     newest: checkpoint.newest,
     floorId: checkpoint.floor_id,
@@ -157,7 +157,7 @@ export function loadMemory(sql: SqlStorage): Memory {
   openStoredHolds(sql, memory, checkpoint.floor_id);
   noteUnpublished(sql, memory);
   memory.hasUndelivered = hasUntold(sql);
-  memory.routine = memory.books.seq - checkpoint.seq;
+  memory.routine = memory.ledger.seq - checkpoint.seq;
   memory.changed = memory.hasUndelivered || unpublished(sql, memory);
   memory.rateLog.push(...selectRateLog(sql, row.rpmLimit, memory.clock));
   const { notedAt } = memory;
@@ -178,7 +178,7 @@ function noteUnpublished(sql: SqlStorage, { row, unpublished: ids }: Memory): vo
 
 function openStoredHolds(sql: SqlStorage, memory: Memory, floorId: string): void {
   for (const hold of selectOpenHolds(sql, floorId)) {
-    openHold(memory.books, hold);
+    openHold(memory.ledger, hold);
     reserve(sql, memory, hold, 1);
   }
 }
@@ -198,11 +198,11 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
       seq,
     )
     .toArray();
-  const { books } = memory;
+  const { ledger } = memory;
   // The balance gets the sum of these rows first, because in between it could become negative.
-  books.balance = micros(books.balance - later.reduce((sum, one) => sum + one.charged, 0));
+  ledger.balance = micros(ledger.balance - later.reduce((sum, one) => sum + one.charged, 0));
   for (const one of later) {
-    books.seq = Math.max(books.seq, one.seq);
+    ledger.seq = Math.max(ledger.seq, one.seq);
     memory.clock = Math.max(memory.clock, one.at);
   }
   for (const posted of selectPosted(sql, memory, seq)) {

@@ -52,7 +52,7 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
     ]);
   };
   if (before === null) {
-    const decided = balanceAfterCredit(memory.books, netMicro);
+    const decided = balanceAfterCredit(memory.ledger, netMicro);
     if (!decided.ok) return decided;
     postCredit(tx, request, { balance: decided.value, also });
   } else tx.storage.transactionSync(also);
@@ -101,7 +101,7 @@ export function setRefunded(tx: Tx, request: PaymentRefunded): Result<null> {
   };
   if (returned > 0) {
     const reference = `stripe:${paymentId}:back:${reading}`;
-    const decided = balanceAfterCredit(memory.books, returned);
+    const decided = balanceAfterCredit(memory.ledger, returned);
     if (!decided.ok) return decided;
     postCredit(tx, { amountMicro: returned, reference }, { balance: decided.value, also });
   } else tx.storage.transactionSync(also);
@@ -156,11 +156,11 @@ export function forgiveOwed(
  */
 export function endTransaction(tx: Tx): void {
   const { memory, sql } = tx;
-  const collected = collectDebt(memory.debts, freeOf(memory.books));
+  const collected = collectDebt(memory.debts, freeOf(memory.ledger));
   if (collected !== null) {
     const { debts, paid } = collected;
-    const reference = `owed:${memory.row.madeAt}:${memory.books.seq + 1}`;
-    const balance = micros(memory.books.balance - paid);
+    const reference = `owed:${memory.row.madeAt}:${memory.ledger.seq + 1}`;
+    const balance = micros(memory.ledger.balance - paid);
     const also = (): void => putDebts(sql, debts, nextRevision(tx));
     const request = { amountMicro: micros(0 - paid), reference };
     postCredit(tx, request, { balance, also });
@@ -222,6 +222,6 @@ export function readCredits(tx: Tx, limit: number, after: number | null): Result
     purchaseId: row.purchase_id,
   }));
   const nextAfter = rows.length > limit ? (page.at(-1)?.seq ?? null) : null;
-  const lifetime = { balanceMicro: tx.memory.books.balance, usedMicro: usedEver(tx) };
+  const lifetime = { balanceMicro: tx.memory.ledger.balance, usedMicro: usedEver(tx) };
   return success({ credits, nextAfter, standing: paymentsStatus(tx), lifetime });
 }

@@ -120,7 +120,7 @@ function extend(tx: Tx, placed: PlacedHold, expiresInS: number): Result<PlacedHo
     );
   }
   updateExpiry(tx.sql, placed.id, expiresAt);
-  extendHold(tx.memory.books, placed.id, expiresAt);
+  extendHold(tx.memory.ledger, placed.id, expiresAt);
   return success({ ...placed, expiresAt });
 }
 

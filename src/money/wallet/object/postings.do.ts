@@ -65,7 +65,7 @@ export function settle(
     counts.every((n) => Number.isSafeInteger(n) && n >= 0),
     "usage is in whole tokens",
   );
-  const known = tx.memory.books.holds.get(id) ?? selectRequest(tx.sql, id);
+  const known = tx.memory.ledger.holds.get(id) ?? selectRequest(tx.sql, id);
   if (known === null) {
     logWarning("settle_unknown", { org_id: tx.memory.row.orgId, id, cost });
     return success({ kind: "unknown" });
@@ -87,11 +87,11 @@ function post(
   const session = budgetOfSession(tx, known.session);
   const { cost } = settlement;
   const limitFree = limitFreeOf(tx, known, settlement.generation.model);
-  const posting = decideSettle(memory.books, { known, cost, endUser, budget, session, limitFree });
+  const posting = decideSettle(memory.ledger, { known, cost, endUser, budget, session, limitFree });
   const charged = spentBy(endUser, posting, known.period);
   const booked = bookedOf(settlement, posting, known);
-  const balance = micros(memory.books.balance - booked.posting.charged);
-  const seq = memory.books.seq + (booked.posting.shortfall > 0 ? 2 : 1);
+  const balance = micros(memory.ledger.balance - booked.posting.charged);
+  const seq = memory.ledger.seq + (booked.posting.shortfall > 0 ? 2 : 1);
   const crossings =
     endUser === null || charged === null ? [] : quotaCrossings(endUser, charged, known.period);
   const low = balanceCrossing(balance, memory.row.settings.lowBalance);
@@ -117,8 +117,8 @@ function post(
   else tx.storage.transactionSync(write);
   release(tx, known.id);
   applyCounts(memory, counts);
-  memory.books.balance = balance;
-  memory.books.seq = seq;
+  memory.ledger.balance = balance;
+  memory.ledger.seq = seq;
   if (charged !== null) memory.unsaved.set(charged.id, charged);
   countUsage(tx, settlement, { known, posting, inLedger: booked.posting.charged });
   if (settlement.generation.warm !== undefined) keepWarmRoute(tx, settlement.generation.warm);
@@ -167,9 +167,9 @@ function store(
     keyId,
   }: { readonly posting: Posting; readonly sold: number; readonly keyId: string },
 ): void {
-  const { books } = tx.memory;
-  const balance = micros(books.balance - posting.charged);
-  const place = { seq: books.seq + 1, balance, at: tx.nowMs };
+  const { ledger } = tx.memory;
+  const balance = micros(ledger.balance - posting.charged);
+  const place = { seq: ledger.seq + 1, balance, at: tx.nowMs };
   updateSettled(tx.sql, settlement, { posting, place, sold });
   const requestId = settlement.id;
   if (posting.late) {
@@ -196,7 +196,7 @@ function storeLateCharge(
   { keyId, posting }: { readonly keyId: string; readonly posting: Posting },
 ): void {
   const charges: Charges = new Map();
-  const one = { seq: memory.books.seq + 1, at: nowMs, keyId, generation, cost };
+  const one = { seq: memory.ledger.seq + 1, at: nowMs, keyId, generation, cost };
   addCharge(charges, memory.tagKeys, { ...one, charged: posting.charged });
   addCharges(sql, charges);
 }
@@ -214,7 +214,7 @@ function report(tx: Tx, settlement: Settlement, posting: Posting): void {
 export function voidHold(tx: Tx, id: string): Result<VoidAnswer> {
   if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
   const { memory, nowMs, sql } = tx;
-  const open = memory.books.holds.get(id);
+  const open = memory.ledger.holds.get(id);
   const known = open !== undefined ? "held" : selectRequest(sql, id);
   if (known === null) {
     const never = { granted: null, externalId: null, endUserId: null, period: tx.period };
@@ -236,19 +236,19 @@ export function voidHold(tx: Tx, id: string): Result<VoidAnswer> {
 }
 
 export function expire(tx: Tx): void {
-  const { books } = tx.memory;
-  if (tx.nowMs < books.nextExpiry) return;
-  const due = dueHolds(books, tx.nowMs);
+  const { ledger } = tx.memory;
+  if (tx.nowMs < ledger.nextExpiry) return;
+  const due = dueHolds(ledger, tx.nowMs);
   tx.storage.transactionSync(() => {
     for (const [index, one] of due.entries()) {
-      const seq = books.seq + index + 1;
-      updateExpired(tx.sql, one.id, { seq, balance: books.balance, at: tx.nowMs });
+      const seq = ledger.seq + index + 1;
+      updateExpired(tx.sql, one.id, { seq, balance: ledger.balance, at: tx.nowMs });
     }
   });
   for (const one of due) {
-    books.seq++;
+    ledger.seq++;
     release(tx, one.id);
-    applyCounts(tx.memory, countsOf(tx.sql, tx.memory, expiredBy(one, books.seq)));
+    applyCounts(tx.memory, countsOf(tx.sql, tx.memory, expiredBy(one, ledger.seq)));
   }
   if (due.length === 0) return;
   tx.memory.changed = true;
@@ -256,10 +256,10 @@ export function expire(tx: Tx): void {
 }
 
 function release({ memory, sql }: Tx, id: string): void {
-  const open = memory.books.holds.get(id);
+  const open = memory.ledger.holds.get(id);
   if (open === undefined) return;
   reserve(sql, memory, open, -1);
-  closeHold(memory.books, id);
+  closeHold(memory.ledger, id);
 }
 
 function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, model: string) {
@@ -279,7 +279,7 @@ function countedBy(
   const { promptTokens, completionTokens } = tokensOf(generation.usage);
   return {
     ...known,
-    seq: memory.books.seq + 1,
+    seq: memory.ledger.seq + 1,
     atMs: nowMs,
     models: [generation.model],
     amounts: {
@@ -310,7 +310,7 @@ export function credit(tx: Tx, request: CreditRequest): Result<BalanceAnswer> {
   }
   const before = recallCredit(tx, request);
   if (before !== null) return before;
-  const decided = balanceAfterCredit(tx.memory.books, amountMicro);
+  const decided = balanceAfterCredit(tx.memory.ledger, amountMicro);
   return decided.ok ? success(postCredit(tx, request, { balance: decided.value })) : decided;
 }
 
@@ -345,9 +345,9 @@ export function postCredit(
   { balance, also = () => undefined }: { readonly balance: Micros; readonly also?: () => void },
 ): BalanceAnswer {
   const { memory, nowMs, sql } = tx;
-  const { books } = memory;
-  const seq = books.seq + 1;
-  const answer = { creditsMicro: balance, heldMicro: books.held, openHolds: books.holds.size };
+  const { ledger } = memory;
+  const seq = ledger.seq + 1;
+  const answer = { creditsMicro: balance, heldMicro: ledger.held, openHolds: ledger.holds.size };
   const rearmedSeq = rearmedAt(tx, balance, seq);
   const row = { ...memory.row, rearmedSeq };
   const low = balanceCrossing(balance, row.settings.lowBalance);
@@ -365,8 +365,8 @@ export function postCredit(
     if (rearmedSeq !== memory.row.rearmedSeq) updateWalletRow(sql, row);
     if (low !== null) raiseAlerts(tx, [low], seq);
   });
-  books.seq = seq;
-  books.balance = balance;
+  ledger.seq = seq;
+  ledger.balance = balance;
   memory.row = row;
   memory.changed = true;
   return answer;

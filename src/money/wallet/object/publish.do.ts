@@ -67,7 +67,7 @@ async function publishNow(tx: Tx, live: () => Tx | null): Promise<PublishOutcome
   const picked = { endUsers: [...memory.unpublished], uses: pickUses(memory) };
   const publication = pick(tx, picked);
   const { settings } = memory.row;
-  const creditsSeq = memory.books.seq;
+  const creditsSeq = memory.ledger.seq;
   memory.unpublished.clear();
   memory.changed = false;
   memory.routine = 0;
@@ -161,13 +161,13 @@ function pick(
   tx: Tx,
   { endUsers, uses }: { readonly endUsers: readonly string[]; readonly uses: readonly KeyUse[] },
 ): Publication {
-  const { row, books } = tx.memory;
+  const { row, ledger } = tx.memory;
   return {
     orgId: row.orgId,
     epoch: row.epoch,
     revision: row.revision,
     base: row.publishAll ? 0 : row.acknowledged,
-    creditsMicro: books.balance,
+    creditsMicro: ledger.balance,
     updatedAt: tx.nowMs,
     pages: pagesOf(tx, endUsers),
     uses: Array.from({ length: Math.ceil(uses.length / PAGE_ROWS) }, (_, page) =>
@@ -188,7 +188,7 @@ function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage
   const { settings, publishAll } = memory.row;
   const isBooked = memory.booked.settings === settings && !publishAll;
   const since = publishAll ? -1 : memory.row.acknowledged;
-  yield* creditPages(sql, memory.row, memory.books.seq);
+  yield* creditPages(sql, memory.row, memory.ledger.seq);
   yield* paymentPages(sql, since);
   if (!isBooked) yield { table: "settings", rows: [settingsRow(settings)] };
   yield* rulePages(sql, since);

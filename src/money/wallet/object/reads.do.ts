@@ -51,7 +51,7 @@ export function readNewestLedger(
   limit: number,
 ): Result<readonly LedgerRow[]> {
   const rows: LedgerRow[] = [];
-  let before = Math.min(beforeSeq, tx.memory.books.seq + 1);
+  let before = Math.min(beforeSeq, tx.memory.ledger.seq + 1);
   while (rows.length < limit && before > 1) {
     const from = markBefore(tx.sql, before - Math.max(limit, 2));
     const to = nextMark(tx.sql, before - 1);
@@ -147,7 +147,7 @@ export function readHolds(
   },
 ): Result<HoldsPage> {
   const { limit, after, keyIds } = query;
-  const { holds } = tx.memory.books;
+  const { holds } = tx.memory.ledger;
   const found = [...holds.values()]
     .filter(({ id, keyId }) => id > (after ?? "") && (keyIds?.includes(keyId) ?? true))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));

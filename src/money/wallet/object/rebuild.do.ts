@@ -28,10 +28,10 @@ export function adoptSnapshot(
   { isNew, actor }: { readonly isNew: boolean; readonly actor: Actor },
 ): Refusal | null {
   const { memory, sql, nowMs } = tx;
-  const { books, row } = memory;
+  const { ledger, row } = memory;
   const { head } = snapshot;
   if (!isNew && ownsSnapshot(row, head)) return rejectHealthy();
-  if (head.creditsMicro < books.held) {
+  if (head.creditsMicro < ledger.held) {
     return refuse({
       kind: "conflict",
       message: "The open holds exceed the balance in the database.",
@@ -51,12 +51,12 @@ export function adoptSnapshot(
       ...snapshot.configuration,
     });
     insertEntry(sql, {
-      place: { seq: books.seq + 1, balance: micros(head.creditsMicro), at: nowMs },
+      place: { seq: ledger.seq + 1, balance: micros(head.creditsMicro), at: nowMs },
       kind: "credit",
-      amount: micros(head.creditsMicro - books.balance),
-      reference: `rebuild:${head.epoch}:${head.seq}:${books.seq}`,
-      held: books.held,
-      openHolds: books.holds.size,
+      amount: micros(head.creditsMicro - ledger.balance),
+      reference: `rebuild:${head.epoch}:${head.seq}:${ledger.seq}`,
+      held: ledger.held,
+      openHolds: ledger.holds.size,
     });
     adoptRows(sql, snapshot, changed);
     addEvent(tx, {

@@ -130,7 +130,7 @@ function begin(tx: Tx, book: SnapshotHead | null): ReconcileRun {
 }
 
 function standingOf(tx: Tx, book: SnapshotHead | null): Omit<Reconciliation, "next"> {
-  const { seq } = tx.memory.books;
+  const { seq } = tx.memory.ledger;
   return { ...balanceOf(tx), seq, book, differences: [], rowsRead: 0 };
 }
 
@@ -185,7 +185,7 @@ function readEntries({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): P
       Number(run.after[0] ?? 0),
       rowsMax,
       run.answer.seq,
-      memory.books.seq,
+      memory.ledger.seq,
       run.rolled,
     )
     .one();
@@ -217,7 +217,7 @@ function readRequests({ sql, memory }: Tx, run: ReconcileRun, rowsMax: number): 
       run.after[0] ?? "",
       rowsMax,
       run.answer.seq,
-      memory.books.seq,
+      memory.ledger.seq,
       run.rolled,
       run.floor,
     )
@@ -267,9 +267,9 @@ function differencesOf(run: ReconcileRun): Difference[] {
 
 function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
   return [
-    { what: "balance", expected: fresh.books.balance, found: memory.books.balance },
+    { what: "balance", expected: fresh.ledger.balance, found: memory.ledger.balance },
     { what: "owed", expected: fresh.debts.owed, found: memory.debts.owed },
-    { what: "held since checkpoint", expected: fresh.books.held, found: memory.books.held },
+    { what: "held since checkpoint", expected: fresh.ledger.held, found: memory.ledger.held },
     { what: "end users", expected: fresh.endUsers, found: memory.endUsers },
     { what: "end-user spend", expected: spendOf(fresh), found: spendOf(memory) },
     { what: "usage", expected: usageOf(fresh), found: usageOf(memory) },
@@ -280,17 +280,17 @@ function fromCheckpoint(memory: Memory, fresh: Memory): Difference[] {
  * Checks refunds. Each refunded amount must be owed, taken or forgiven. While money is owed, no
  * balance may be free.
  */
-function fromPayments({ sql, memory: { debts, books } }: Tx): Difference[] {
+function fromPayments({ sql, memory: { debts, ledger } }: Tx): Difference[] {
   const { owed, taken, forgiven } = debts;
   return [
     { what: "money back", expected: selectBack(sql), found: owed + taken + forgiven },
-    { what: "free beside what is owed", expected: 0, found: owed > 0 ? freeOf(books) : 0 },
+    { what: "free beside what is owed", expected: 0, found: owed > 0 ? freeOf(ledger) : 0 },
   ];
 }
 
 function fromBook(memory: Memory, book: SnapshotHead | null): Difference[] {
   if (book === null) return [];
-  const { row, books } = memory;
+  const { row, ledger } = memory;
   const differences: Difference[] = [
     { what: "book epoch", expected: row.epoch, found: book.epoch },
   ];
@@ -298,7 +298,7 @@ function fromBook(memory: Memory, book: SnapshotHead | null): Difference[] {
     differences.push({ what: "book seq", expected: row.revision, found: book.seq });
   }
   if (!memory.changed && memory.routine === 0) {
-    differences.push({ what: "book balance", expected: books.balance, found: book.creditsMicro });
+    differences.push({ what: "book balance", expected: ledger.balance, found: book.creditsMicro });
   }
   return differences;
 }
@@ -317,11 +317,11 @@ function usageOf(memory: Memory, dimension?: string): number {
 }
 
 export function vitalsOf({ memory, sql, clockMs }: Tx): Vitals {
-  const { books, row } = memory;
+  const { ledger, row } = memory;
   let oldest = Infinity;
-  for (const hold of books.holds.values()) oldest = Math.min(oldest, hold.admittedAt);
+  for (const hold of ledger.holds.values()) oldest = Math.min(oldest, hold.admittedAt);
   return {
-    openHolds: books.holds.size,
+    openHolds: ledger.holds.size,
     oldestHoldMs: oldest === Infinity ? null : Math.max(0, clockMs - oldest),
     isUnpublished: isUnpublished(memory),
     isInConflict: row.conflict !== null,

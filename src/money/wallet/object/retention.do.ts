@@ -146,7 +146,7 @@ function rollUp(tx: Tx, batch: Batch): void {
     addCharges(sql, charges);
     memory.ledgerMark = crypto.randomUUID();
     const { seq } = sql.exec<{ seq: number }>("SELECT max(seq) AS seq FROM checkpoints").one();
-    if (memory.books.seq > seq) takeCheckpoint(tx);
+    if (memory.ledger.seq > seq) takeCheckpoint(tx);
   });
 }
 

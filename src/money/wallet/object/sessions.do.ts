@@ -103,7 +103,7 @@ export function withOwnAmounts(tx: Tx, failure: Failure, session: Session | unde
     (failure.kind === "key_budget_exceeded" && failure.session !== true);
   if (!isOthers) return failure;
   const budget = budgetOfSession(tx, session);
-  const held = budget === null ? micros(0) : heldOfKey(tx.memory.books, budget, tx.period);
+  const held = budget === null ? micros(0) : heldOfKey(tx.memory.ledger, budget, tx.period);
   const left =
     session.budgetMicro === null || budget === null ? 0 : budgetLeft(budget, tx.period, micros(0));
   return {
@@ -135,8 +135,8 @@ export function listSessions(tx: Tx, { owner, limit, after }: SessionQuery): Ses
 
 function usedOf(tx: Tx, { keyId, session, spent }: SessionRow): UsedSession[] {
   if (session === null || keyId === null) return [];
-  const { books, sessions } = tx.memory;
-  const held = heldOfKey(books, { keyId: session.id, budgetPeriod: null }, tx.period);
+  const { ledger, sessions } = tx.memory;
+  const held = heldOfKey(ledger, { keyId: session.id, budgetPeriod: null }, tx.period);
   return [{ keyId, session, spentMicro: sessions.spent.get(session.id) ?? spent, heldMicro: held }];
 }
 

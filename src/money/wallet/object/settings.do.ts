@@ -71,7 +71,7 @@ export function patchSettings(
     { ...before, budgets: budgetsBefore },
     { ...after, budgets: budgets ?? budgetsBefore },
   );
-  const low = balanceCrossing(memory.books.balance, settings.lowBalance);
+  const low = balanceCrossing(memory.ledger.balance, settings.lowBalance);
   const isOn = change.autoTopUp !== undefined && change.autoTopUp !== null;
   const topUp = isOn ? enableTopUp(memory.topUp) : memory.topUp;
   tx.storage.transactionSync(() => {
@@ -79,11 +79,11 @@ export function patchSettings(
     if (change.policy !== undefined) putRule(sql, OWN_POLICY, after.policy, nextRevision(tx));
     if (budgets !== undefined) setBudgets(tx, ORGANIZATION, budgets);
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
-    if (change.tagKeys !== undefined) putTagKeys(sql, memory.books.seq + 1, change.tagKeys);
+    if (change.tagKeys !== undefined) putTagKeys(sql, memory.ledger.seq + 1, change.tagKeys);
     if (changes !== null) {
       addEvent(tx, { type: "settings.changed", actor, subject: memory.row.orgId, data: changes });
     }
-    if (low !== null) raiseAlerts(tx, [low], memory.books.seq + 1);
+    if (low !== null) raiseAlerts(tx, [low], memory.ledger.seq + 1);
   });
   memory.row = { ...memory.row, settings };
   rememberPolicy(memory.policies, OWN_POLICY, after.policy);

@@ -19,12 +19,12 @@ import type { Tx, Memory } from "./memory.do.ts";
  */
 export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
   const { memory, nowMs, period } = tx;
-  const { row, topUp: before, debts, books } = memory;
+  const { row, topUp: before, debts, ledger } = memory;
   const { autoTopUp: setting } = row.settings;
   if (setting === null) return before.open?.id ?? null;
   const { month, day } = period;
   const mostADay = mostADayOf(tx);
-  const status = { setting, balance: books.balance, owed: debts.owed, isShort, nowMs };
+  const status = { setting, balance: ledger.balance, owed: debts.owed, isShort, nowMs };
   const decided = decideTopUp(before, { ...status, month, day, mostADay });
   if (decided === "none" || row.suspended || row.conflict !== null || mostADay === 0) {
     return before.open?.id ?? null;
@@ -101,10 +101,10 @@ function switchOff(tx: Tx, state: TopUpState, reason: DisabledReason): void {
 const LOOK_AGAIN_MS = 600_000;
 
 /** Returns when a paused purchase continues (Unix ms), or Infinity. */
-export function topUpDue({ row, topUp, books, clock }: Memory): number {
+export function topUpDue({ row, topUp, ledger, clock }: Memory): number {
   const { autoTopUp: setting } = row.settings;
   if (setting === null || topUp.open !== null || topUp.pausedUntil === null) return Infinity;
-  if (books.balance >= setting.belowMicro) return Infinity;
+  if (ledger.balance >= setting.belowMicro) return Infinity;
   // Something else prevents the purchase, so this checks again later.
   return topUp.pausedUntil > clock ? topUp.pausedUntil : clock + LOOK_AGAIN_MS;
 }

@@ -5,8 +5,8 @@ import type { Micros } from "../../../shared/money.ts";
 import type { HoldTotals } from "./open-holds.ts";
 
 /** Returns the new balance. Fails if it would exceed 2^53 or be lower than the held amount. */
-export function balanceAfterCredit(books: HoldTotals, amount: Micros): Result<Micros> {
-  const balance = books.balance + amount;
+export function balanceAfterCredit(ledger: HoldTotals, amount: Micros): Result<Micros> {
+  const balance = ledger.balance + amount;
   if (!Number.isSafeInteger(balance)) {
     return refuse({
       kind: "invalid_request",
@@ -14,7 +14,7 @@ export function balanceAfterCredit(books: HoldTotals, amount: Micros): Result<Mi
       param: "amount_micro",
     });
   }
-  if (amount < 0 && balance < books.held) {
+  if (amount < 0 && balance < ledger.held) {
     return refuse({
       kind: "conflict",
       message: "The correction can't exceed the available balance.",

@@ -94,11 +94,11 @@ export type Limit = {
 };
 
 /** Grants an amount, or returns the failure of the first limit that is too low. */
-export function decideHold(books: HoldTotals, ask: HoldRequestFacts): Result<Micros> {
+export function decideHold(ledger: HoldTotals, ask: HoldRequestFacts): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
   const needed = neededOf(ask);
-  const allowances = allowancesOf(books, ask);
+  const allowances = allowancesOf(ledger, ask);
   const fits = ({ blocksAtZero }: Allowance, amount: number): boolean =>
     amount >= needed && (amount > 0 || !blocksAtZero);
   const short = allowances.find((allowance) => !fits(allowance, allowance.left - allowance.held));
@@ -109,20 +109,20 @@ export function decideHold(books: HoldTotals, ask: HoldRequestFacts): Result<Mic
   return success(micros(Math.max(needed, Math.min(most, shareOf(free, hasCap)))));
 }
 
-function allowancesOf(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
+function allowancesOf(ledger: HoldTotals, ask: HoldRequestFacts): Allowance[] {
   const { budget, session = null, limits = [] } = ask;
   const of = (scope: BudgetScope): Allowance[] =>
     limits.filter((limit) => limit.scope === scope).map((limit) => limitAllowance(limit, ask));
   return [
-    ...userAllowances(books, ask),
+    ...userAllowances(ledger, ask),
     ...of("end_user"),
-    ...budgetAllowance(books, ask, budget),
+    ...budgetAllowance(ledger, ask, budget),
     ...of("key"),
-    ...budgetAllowance(books, ask, session),
+    ...budgetAllowance(ledger, ask, session),
     ...of("session"),
     ...of("member"),
     ...of("organization"),
-    ...(ask.isQuota === true ? [] : [balanceAllowance(books, ask)]),
+    ...(ask.isQuota === true ? [] : [balanceAllowance(ledger, ask)]),
   ];
 }
 
@@ -159,11 +159,11 @@ function balanceAllowance({ balance, held }: HoldTotals, ask: HoldRequestFacts):
   };
 }
 
-function userAllowances(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
+function userAllowances(ledger: HoldTotals, ask: HoldRequestFacts): Allowance[] {
   const { endUser, period } = ask;
   if (endUser === null) return [];
   const left = quotaLeft(endUser, period, NOTHING);
-  const held = heldBy(books, endUser.id, period);
+  const held = heldBy(ledger, endUser.id, period);
   const quotas = [
     ["month", endUser.monthlyQuota, left.monthly, held.monthly],
     ["day", endUser.dailyQuota, left.daily, held.daily],
@@ -189,7 +189,7 @@ function userAllowances(books: HoldTotals, ask: HoldRequestFacts): Allowance[] {
 }
 
 function budgetAllowance(
-  books: HoldTotals,
+  ledger: HoldTotals,
   ask: HoldRequestFacts,
   budget: KeySpendLimit | null,
 ): Allowance[] {
@@ -197,7 +197,7 @@ function budgetAllowance(
   if (budget === null || budget.budgetMicro === null) return [];
   const { budgetMicro, budgetPeriod, isSession } = budget;
   const left = budgetLeft(budget, period, micros(0));
-  const held = heldOfKey(books, budget, period);
+  const held = heldOfKey(ledger, budget, period);
   return [
     {
       left,
@@ -241,7 +241,7 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
  * user's quotas for the day and month of the hold.
  */
 export function decideSettle(
-  books: HoldTotals,
+  ledger: HoldTotals,
   settled: {
     readonly known: KnownHold | OpenHold;
     readonly cost: Micros;
@@ -254,19 +254,19 @@ export function decideSettle(
   const { known, cost, endUser } = settled;
   assert(cost >= 0, "a cost is never negative");
   const { period } = known;
-  const balance = isQuota(known) ? Infinity : freeOf(books);
+  const balance = isQuota(known) ? Infinity : freeOf(ledger);
   const ofBudget = budgetsOf(settled).reduce((least, budget) => {
-    const held = heldOfKey(books, budget, period);
+    const held = heldOfKey(ledger, budget, period);
     return Math.min(least, budgetLeft(budget, period, held));
   }, settled.limitFree ?? Infinity);
-  const open = books.holds.get(known.id);
+  const open = ledger.holds.get(known.id);
   if (open !== undefined) {
     const charged = chargeOf(cost, open.granted, Math.min(balance, ofBudget));
     const overHold = cost > open.granted;
     return { charged, shortfall: micros(Math.max(0, cost - charged)), late: false, overHold };
   }
   const left =
-    endUser === null ? NO_CAP : quotaLeft(endUser, period, heldBy(books, endUser.id, period));
+    endUser === null ? NO_CAP : quotaLeft(endUser, period, heldBy(ledger, endUser.id, period));
   const free = Math.min(balance, left.daily, left.monthly, ofBudget);
   const charged = chargeOf(cost, micros(0), free);
   return { charged, shortfall: micros(Math.max(0, cost - charged)), late: true, overHold: false };

@@ -44,14 +44,14 @@ export function emptyTotals(): HoldTotals {
   };
 }
 
-export function freeOf(books: HoldTotals): Micros {
-  return micros(books.balance - books.held);
+export function freeOf(ledger: HoldTotals): Micros {
+  return micros(ledger.balance - ledger.held);
 }
 
-export function heldBy(books: HoldTotals, endUserId: string, period: Period): PerPeriod {
+export function heldBy(ledger: HoldTotals, endUserId: string, period: Period): PerPeriod {
   let daily = 0;
   let monthly = 0;
-  for (const hold of books.holdsByPayer.get(endUserId) ?? []) {
+  for (const hold of ledger.holdsByPayer.get(endUserId) ?? []) {
     if (hold.period.day === period.day) daily += hold.granted;
     if (hold.period.month === period.month) monthly += hold.granted;
   }
@@ -59,12 +59,12 @@ export function heldBy(books: HoldTotals, endUserId: string, period: Period): Pe
 }
 
 export function heldOfKey(
-  books: HoldTotals,
+  ledger: HoldTotals,
   { keyId, budgetPeriod }: Pick<KeySpendLimit, "keyId" | "budgetPeriod">,
   period: Period,
 ): Micros {
   let held = 0;
-  for (const hold of books.holdsByPayer.get(keyId) ?? []) {
+  for (const hold of ledger.holdsByPayer.get(keyId) ?? []) {
     if (budgetPeriod === null || hold.period[budgetPeriod] === period[budgetPeriod]) {
       held += hold.granted;
     }
@@ -86,54 +86,54 @@ function payersOf({ endUserId, keyId, session = null }: OpenHold): readonly stri
   return session === null ? payers : [...payers, session];
 }
 
-export function openHold(books: HoldTotals, hold: OpenHold): void {
-  assert(!books.holds.has(hold.id), "a hold opens once");
-  books.holds.set(hold.id, hold);
-  books.held = micros(books.held + heldOfBalance(hold));
-  assert(books.held <= books.balance, "holds never exceed the balance");
-  books.nextExpiry = Math.min(books.nextExpiry, hold.expiresAt);
+export function openHold(ledger: HoldTotals, hold: OpenHold): void {
+  assert(!ledger.holds.has(hold.id), "a hold opens once");
+  ledger.holds.set(hold.id, hold);
+  ledger.held = micros(ledger.held + heldOfBalance(hold));
+  assert(ledger.held <= ledger.balance, "holds never exceed the balance");
+  ledger.nextExpiry = Math.min(ledger.nextExpiry, hold.expiresAt);
   for (const payer of payersOf(hold)) {
-    const others = books.holdsByPayer.get(payer) ?? new Set();
-    books.holdsByPayer.set(payer, others.add(hold));
+    const others = ledger.holdsByPayer.get(payer) ?? new Set();
+    ledger.holdsByPayer.set(payer, others.add(hold));
   }
 }
 
-export function moveHolds(books: HoldTotals, fromId: string, toId: string): void {
-  for (const hold of books.holdsByPayer.get(fromId) ?? []) {
+export function moveHolds(ledger: HoldTotals, fromId: string, toId: string): void {
+  for (const hold of ledger.holdsByPayer.get(fromId) ?? []) {
     const moved = { ...hold, endUserId: toId };
-    books.holds.set(hold.id, moved); // the map keeps its order
-    for (const payer of payersOf(hold)) books.holdsByPayer.get(payer)?.delete(hold);
+    ledger.holds.set(hold.id, moved); // the map keeps its order
+    for (const payer of payersOf(hold)) ledger.holdsByPayer.get(payer)?.delete(hold);
     for (const payer of payersOf(moved)) {
-      const others = books.holdsByPayer.get(payer) ?? new Set();
-      books.holdsByPayer.set(payer, others.add(moved));
+      const others = ledger.holdsByPayer.get(payer) ?? new Set();
+      ledger.holdsByPayer.set(payer, others.add(moved));
     }
   }
-  books.holdsByPayer.delete(fromId);
+  ledger.holdsByPayer.delete(fromId);
 }
 
-export function extendHold(books: HoldTotals, id: string, expiresAt: number): void {
-  const hold = books.holds.get(id);
+export function extendHold(ledger: HoldTotals, id: string, expiresAt: number): void {
+  const hold = ledger.holds.get(id);
   assert(hold !== undefined, "only an open hold is extended");
-  closeHold(books, id);
-  openHold(books, { ...hold, expiresAt });
+  closeHold(ledger, id);
+  openHold(ledger, { ...hold, expiresAt });
 }
 
-export function closeHold(books: HoldTotals, id: string): void {
-  const hold = books.holds.get(id);
+export function closeHold(ledger: HoldTotals, id: string): void {
+  const hold = ledger.holds.get(id);
   if (hold === undefined) return;
-  books.holds.delete(id);
-  books.held = micros(books.held - heldOfBalance(hold));
+  ledger.holds.delete(id);
+  ledger.held = micros(ledger.held - heldOfBalance(hold));
   for (const payer of payersOf(hold)) {
-    const others = books.holdsByPayer.get(payer);
+    const others = ledger.holdsByPayer.get(payer);
     others?.delete(hold);
-    if (others?.size === 0) books.holdsByPayer.delete(payer);
+    if (others?.size === 0) ledger.holdsByPayer.delete(payer);
   }
 }
 
-export function dueHolds(books: HoldTotals, nowMs: number): OpenHold[] {
-  if (nowMs < books.nextExpiry) return [];
-  const due = [...books.holds.values()].filter((hold) => hold.expiresAt <= nowMs);
-  books.nextExpiry = [...books.holds.values()]
+export function dueHolds(ledger: HoldTotals, nowMs: number): OpenHold[] {
+  if (nowMs < ledger.nextExpiry) return [];
+  const due = [...ledger.holds.values()].filter((hold) => hold.expiresAt <= nowMs);
+  ledger.nextExpiry = [...ledger.holds.values()]
     .filter((hold) => hold.expiresAt > nowMs)
     .reduce((least, hold) => Math.min(least, hold.expiresAt), Infinity);
   return due;
