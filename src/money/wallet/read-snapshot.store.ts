@@ -13,7 +13,7 @@ import type { SnapshotHead, HeadRow } from "./snapshot.store.ts";
 export type WalletSnapshot = {
   readonly head: SnapshotHead;
   readonly settings: Settings | null;
-  readonly debts: BookDebts | null;
+  readonly debts: PublishedDebts | null;
   /** Settings made by operators, which are only in D1. */
   readonly configuration: Configuration | null;
 };
@@ -85,15 +85,15 @@ function settingsOf(row: StoredSettings | undefined): Settings | null {
   };
 }
 
-type BookDebts = Debts & { readonly forgivenBy: Readonly<Record<string, Micros>> };
+type PublishedDebts = Debts & { readonly forgivenBy: Readonly<Record<string, Micros>> };
 
-function debtsOf(row: StoredDebts | undefined): BookDebts | null {
+function debtsOf(row: StoredDebts | undefined): PublishedDebts | null {
   if (row === undefined) return null;
   return {
     owed: micros(row.owed_micro),
     taken: micros(row.taken_micro),
     forgiven: micros(row.forgiven_micro),
-    forgivenBy: storedJson<BookDebts["forgivenBy"]>(row.forgiven_by),
+    forgivenBy: storedJson<PublishedDebts["forgivenBy"]>(row.forgiven_by),
   };
 }
 

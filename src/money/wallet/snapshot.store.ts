@@ -194,7 +194,7 @@ async function publishedBy(
   // If this doesn't hold, another publish wrote to D1 in between.
   assert(
     head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
-    "the book stood still while it was written",
+    "D1 didn't change while the snapshot was written",
   );
   return { ...reported, head };
 }

@@ -29,7 +29,7 @@ import type { Tx } from "./memory.do.ts";
  */
 const DAILY_ALERTS_MAX = 32;
 const ALERTS_MAX = 10_000;
-const BOOKED_ALERTS_MAX = 1_000;
+const PUBLISHED_ALERTS_MAX = 1_000;
 const ALERT_MS = 90 * DAY_MS;
 const ALERT_ID = "alert_";
 const GONE_MAX = 5000;
@@ -161,9 +161,9 @@ export function forgetOldAlerts(tx: Tx): string | null {
     aged,
     newestAlert(sql, ALERTS_MAX) ?? "",
   );
-  const isLonger = hasUnbooked(tx);
-  const booked = isLonger ? newestAlert(sql, BOOKED_ALERTS_MAX - 1) : null;
-  if (booked !== null || rowsWritten === 0) return booked;
+  const isLonger = hasUnpublished(tx);
+  const published = isLonger ? newestAlert(sql, PUBLISHED_ALERTS_MAX - 1) : null;
+  if (published !== null || rowsWritten === 0) return published;
   const [oldest] = sql.exec<{ id: string }>("SELECT id FROM alerts ORDER BY id LIMIT 1").toArray();
   return oldest?.id ?? aged;
 }
@@ -175,7 +175,7 @@ function newestAlert(sql: SqlStorage, others: number): string | null {
   return found[0]?.id ?? null;
 }
 
-function hasUnbooked({ sql, memory: { row } }: Tx): boolean {
+function hasUnpublished({ sql, memory: { row } }: Tx): boolean {
   const since = row.publishAll ? -1 : row.acknowledged;
   return sql.exec("SELECT 1 FROM alerts WHERE changed > ? LIMIT 1", since).toArray().length > 0;
 }

@@ -88,7 +88,7 @@ export type Memory = {
   changed: boolean;
   /** Number of unpublished holds and charges. Publishing them is less urgent than other changes. */
   routine: number;
-  booked: Booked;
+  published: PublishedState;
   /** Changes when ledger rows are deleted or memory is reloaded. */
   ledgerMark: string;
   tagKeys: readonly TagKeys[];
@@ -101,7 +101,7 @@ export type Memory = {
 };
 
 /** The published settings, and the last published use (Unix ms). */
-type Booked = { readonly settings: Settings | null; readonly usedAt: number };
+type PublishedState = { readonly settings: Settings | null; readonly usedAt: number };
 
 type Room = {
   isFull: boolean;
@@ -139,7 +139,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     changed: false,
     routine: 0,
     // The first publish of an hour records that the wallet is in use.
-    booked: {
+    published: {
       settings: publishedSettings(sql, row),
       usedAt: checkpoint.clock - (checkpoint.clock % HOUR_MS),
     },

@@ -141,8 +141,8 @@ function acknowledge(
   const publishAll = row.publishAll && !publication.everything;
   const { revision: acknowledged } = publication;
   changeRow(tx, { acknowledged, creditsSeq, publishAll, conflict: null });
-  const usedAt = publication.isUse ? publication.updatedAt : tx.memory.booked.usedAt;
-  tx.memory.booked = { settings: sent.settings, usedAt };
+  const usedAt = publication.isUse ? publication.updatedAt : tx.memory.published.usedAt;
+  tx.memory.published = { settings: sent.settings, usedAt };
   return "published";
 }
 
@@ -175,7 +175,7 @@ function pick(
     ),
     alertsFrom: forgetOldAlerts(tx),
     everything: row.publishAll,
-    isUse: row.publishAll || Math.abs(tx.nowMs - tx.memory.booked.usedAt) >= USE_MS,
+    isUse: row.publishAll || Math.abs(tx.nowMs - tx.memory.published.usedAt) >= USE_MS,
   };
 }
 
@@ -186,11 +186,11 @@ function pick(
 function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
   const { sql, memory } = tx;
   const { settings, publishAll } = memory.row;
-  const isBooked = memory.booked.settings === settings && !publishAll;
+  const isPublished = memory.published.settings === settings && !publishAll;
   const since = publishAll ? -1 : memory.row.acknowledged;
   yield* creditPages(sql, memory.row, memory.ledger.seq);
   yield* paymentPages(sql, since);
-  if (!isBooked) yield { table: "settings", rows: [settingsRow(settings)] };
+  if (!isPublished) yield { table: "settings", rows: [settingsRow(settings)] };
   yield* rulePages(sql, since);
   for (const rows of rowPages((last) => selectDays(sql, since, last?.["day"] ?? ""))) {
     yield { table: "daily_usage", rows };
