@@ -25,7 +25,7 @@ import { applyCounts, countsOf, metersOf, reserve } from "./budget-memory.do.ts"
 import type { CountedRequest } from "./budget-memory.do.ts";
 import { freeForCharge } from "./budget-checks.do.ts";
 import { crossingsOf, emitCrossings } from "./budget-events.do.ts";
-import { bookedOf } from "../rules/booked-charge.ts";
+import { ledgerChargeOf } from "../rules/ledger-charge.ts";
 import { addEvent } from "./event-rows.do.ts";
 import {
   insertEntry,
@@ -89,9 +89,9 @@ function post(
   const limitFree = limitFreeOf(tx, known, settlement.generation.model);
   const posting = decideSettle(memory.ledger, { known, cost, endUser, budget, session, limitFree });
   const charged = spentBy(endUser, posting, known.period);
-  const booked = bookedOf(settlement, posting, known);
-  const balance = micros(memory.ledger.balance - booked.posting.charged);
-  const seq = memory.ledger.seq + (booked.posting.shortfall > 0 ? 2 : 1);
+  const ledgerCharge = ledgerChargeOf(settlement, posting, known);
+  const balance = micros(memory.ledger.balance - ledgerCharge.posting.charged);
+  const seq = memory.ledger.seq + (ledgerCharge.posting.shortfall > 0 ? 2 : 1);
   const crossings =
     endUser === null || charged === null ? [] : quotaCrossings(endUser, charged, known.period);
   const low = balanceCrossing(balance, memory.row.settings.lowBalance);
@@ -105,14 +105,14 @@ function post(
   const crossed = crossingsOf(counts);
   const sold = numberOf(tx.sql, memory.names, soldOf(settlement.generation));
   const write = (): void => {
-    store(tx, booked.settlement, { posting: booked.posting, sold, keyId: known.keyId });
+    store(tx, ledgerCharge.settlement, { posting: ledgerCharge.posting, sold, keyId: known.keyId });
     raiseAlerts(tx, crossings, seq);
     for (const one of reached) emitReached(tx, one);
     emitCrossings(tx, crossed, { period: known.period, nowMs: tx.nowMs });
     for (const event of byHand) addEvent(tx, event);
   };
   const tells = crossings.length + reached.length + byHand.length + crossed.length > 0;
-  const isOneRow = !posting.late && booked.posting.shortfall === 0 && !tells;
+  const isOneRow = !posting.late && ledgerCharge.posting.shortfall === 0 && !tells;
   if (isOneRow) write();
   else tx.storage.transactionSync(write);
   release(tx, known.id);
@@ -120,7 +120,7 @@ function post(
   memory.ledger.balance = balance;
   memory.ledger.seq = seq;
   if (charged !== null) memory.unsaved.set(charged.id, charged);
-  countUsage(tx, settlement, { known, posting, inLedger: booked.posting.charged });
+  countUsage(tx, settlement, { known, posting, inLedger: ledgerCharge.posting.charged });
   if (settlement.generation.warm !== undefined) keepWarmRoute(tx, settlement.generation.warm);
   memory.routine++;
   report(tx, settlement, posting);

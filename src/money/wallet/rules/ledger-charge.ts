@@ -8,7 +8,7 @@ import type { OpenHold } from "./open-holds.ts";
  * Returns the charge in the ledger. It is 0 for a hold that counts only in quotas, whose purpose
  * has the amount.
  */
-export function bookedOf(
+export function ledgerChargeOf(
   settlement: Settlement,
   posting: Posting,
   known: KnownHold | OpenHold,
