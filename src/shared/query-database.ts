@@ -6,7 +6,7 @@ import type { LogFields } from "./log.ts";
 import { storageFailure } from "./storage-failure.ts";
 import { afterTimeout, within } from "./timers.ts";
 
-const BOOK_TIMEOUT_MS = 5000;
+const DATABASE_TIMEOUT_MS = 5000;
 const AT_ONCE = 8;
 /** Ms for which a statement waits for a slot, and ms between two checks. */
 const PATIENCE_MS = 5000;
@@ -37,7 +37,7 @@ export async function queryDatabase<T>(
     .then(statement)
     .finally(() => leave(orgId, place)); // an abandoned statement keeps its slot, because D1 continues
   try {
-    return success(await within(requested, BOOK_TIMEOUT_MS));
+    return success(await within(requested, DATABASE_TIMEOUT_MS));
   } catch (error) {
     logWarning(event, { ...fields, reason: reasonOf(error) });
     return refuse(storageFailure(error));

@@ -38,7 +38,7 @@ export function keyLookup(env: Env, home: Region | null): KeyLookup {
     };
   }
   const peers = parsed.ok ? parsed.config.peers : [];
-  return homeBook(
+  return homeSource(
     peers.find((peer) => peer.region === home),
     () => now(env),
   );
@@ -62,7 +62,7 @@ const answerSchema = z.discriminatedUnion("ok", [
   }),
 ]);
 
-function homeBook(home: PeerConfig | undefined, clock: () => number): KeyLookup {
+function homeSource(home: PeerConfig | undefined, clock: () => number): KeyLookup {
   const find = async (keyHash: string): Promise<FoundKey | null> => {
     if (home === undefined) throw new HomeUnreachable("no such peer is configured");
     const answer = await callPeer(

@@ -37,7 +37,7 @@ import type { Region } from "../../shared/regions.ts";
 
 /** Minimum ms between two writes of `last_used_at`, and between two lookups of the key. */
 const TOUCH_INTERVAL_MS = 60_000;
-const BOOK_TIMEOUT_MS = 5_000;
+const DATABASE_TIMEOUT_MS = 5_000;
 const DEAD = { kind: "invalid_api_key", isForGood: true } as const;
 const BOOK_RETRY_MS = 15_000;
 
@@ -117,7 +117,7 @@ export class KeyRegister extends DurableObject<Env> {
       const { revokedAt } = this.#remember();
       const hash = unsavedRevocation(this.ctx.storage.sql);
       if (hash === null || revokedAt === null) return;
-      await within(revokeKeyByHash(this.env.DB, hash, revokedAt), BOOK_TIMEOUT_MS);
+      await within(revokeKeyByHash(this.env.DB, hash, revokedAt), DATABASE_TIMEOUT_MS);
       markRevocationSaved(this.ctx.storage.sql);
     } catch (error) {
       this.#memory = null;
@@ -175,7 +175,7 @@ export class KeyRegister extends DurableObject<Env> {
     if ((retired.get(secret) ?? Infinity) <= now(this.env)) return false;
     const keyHash = this.#hash();
     const secrets = key?.secrets ?? null;
-    if (secrets === null && secret !== keyHash) return !this.#book().isOurs;
+    if (secrets === null && secret !== keyHash) return !this.#source().isOurs;
     return isLiveSecret({ keyHash, secrets }, secret, now(this.env));
   }
 
@@ -212,16 +212,16 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   #learn(): Promise<void> {
-    this.#learning ??= this.#readBook().finally(() => {
+    this.#learning ??= this.#readKey().finally(() => {
       this.#learning = null;
     });
     return this.#learning;
   }
 
-  async #readBook(): Promise<void> {
+  async #readKey(): Promise<void> {
     const limitsSet = this.#limitsSet;
-    const book = this.#book();
-    const found = await within(book.find(this.#hash()), BOOK_TIMEOUT_MS);
+    const source = this.#source();
+    const found = await within(source.find(this.#hash()), DATABASE_TIMEOUT_MS);
     // A read that began before the revocation must not reactivate the key.
     if (found === null || this.#remember().revokedAt !== null) return;
     if (found.revokedAt !== null) {
@@ -229,11 +229,11 @@ export class KeyRegister extends DurableObject<Env> {
       return;
     }
     // A read that began before a limit change must not undo it.
-    if (limitsSet !== this.#limitsSet) return this.#readBook();
+    if (limitsSet !== this.#limitsSet) return this.#readKey();
     makeTables(this.ctx.storage, REGISTER_TABLES);
     this.#memory = null;
     // The home region records uses, so the next lookup is due in a minute.
-    storeKey(this.ctx.storage.sql, { ...found, touchedAt: book.isOurs ? 0 : now(this.env) });
+    storeKey(this.ctx.storage.sql, { ...found, touchedAt: source.isOurs ? 0 : now(this.env) });
   }
 
   #touchWhenDue(usedAt: number): void {
@@ -252,7 +252,7 @@ export class KeyRegister extends DurableObject<Env> {
 
   /** Schedules the recording of a use. Only the home region records uses. */
   #owe(usedAt: number, delayMs: number): void {
-    if (!this.#book().isOurs) return;
+    if (!this.#source().isOurs) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };
     markUsePending(this.ctx.storage.sql, owedUse);
     this.#memory = { ...this.#remember(), owedUse };
@@ -277,7 +277,7 @@ export class KeyRegister extends DurableObject<Env> {
   async #touch(usedAt: number): Promise<void> {
     const limitsSet = this.#limitsSet;
     try {
-      const answer = await this.#book().touch(this.#hash(), usedAt);
+      const answer = await this.#source().touch(this.#hash(), usedAt);
       this.#paid(usedAt);
       if (answer === null) this.#forget();
       else if (answer.revokedAt !== null) this.revoke(answer.revokedAt);
@@ -317,7 +317,7 @@ export class KeyRegister extends DurableObject<Env> {
     return this.#memory;
   }
 
-  #book(): KeyLookup {
+  #source(): KeyLookup {
     return keyLookup(this.env, this.#home);
   }
 

@@ -59,7 +59,7 @@ import type { Keys, Message, Sending } from "./send-calls.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
-const BOOK_TIMEOUT_MS = 5000;
+const DATABASE_TIMEOUT_MS = 5000;
 /** Ms between two checks of a delivery in progress, or of a webhook to disable. */
 const WATCH_MS = 60_000;
 const TESTS_MAX = 5;
@@ -337,11 +337,11 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       try {
         /* oxlint-disable no-await-in-loop -- rarely more than one */
         const off = { reason: ending ?? "", nowMs: now(this.env) };
-        await within(disableWebhook(this.env.DB, webhook, off), BOOK_TIMEOUT_MS);
+        await within(disableWebhook(this.env.DB, webhook, off), DATABASE_TIMEOUT_MS);
         await this.#reload(webhook.orgId);
         const parsed = configOf(this.env);
         if (!parsed.ok) continue;
-        await within(objectsOf(this.env).wallet(webhook.orgId).takeEvents(), BOOK_TIMEOUT_MS);
+        await within(objectsOf(this.env).wallet(webhook.orgId).takeEvents(), DATABASE_TIMEOUT_MS);
         /* oxlint-enable no-await-in-loop */
       } catch (error) {
         logWarning("webhook_not_disabled", { webhook_id: webhook.id, reason: reasonOf(error) });
@@ -380,7 +380,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
 
   async #reloadAfter(before: Promise<unknown>, orgId: string): Promise<void> {
     await before;
-    const webhooks = await within(listWebhooks(this.env.DB, orgId), BOOK_TIMEOUT_MS);
+    const webhooks = await within(listWebhooks(this.env.DB, orgId), DATABASE_TIMEOUT_MS);
     if (webhooks.length === 0 && !this.#isMade()) return;
     makeTables(this.ctx.storage, DELIVERY_TABLES);
     syncReceivers(this.ctx.storage, webhooks);

@@ -84,7 +84,7 @@ export class WebhookFeed {
 }
 
 const PAGES_MAX = 20;
-const BOOK_TIMEOUT_MS = 5000;
+const DATABASE_TIMEOUT_MS = 5000;
 
 export function flushFinishedHours(decisions: Decisions): void {
   decisions.decide((tx) => {
@@ -101,7 +101,7 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
     flushFinishedHours(decisions);
     for (let page = 0; page < PAGES_MAX; page++) {
       /* oxlint-disable no-await-in-loop -- one page at a time */
-      const waiting = await within(readWaitingEvents(db, orgId), BOOK_TIMEOUT_MS);
+      const waiting = await within(readWaitingEvents(db, orgId), DATABASE_TIMEOUT_MS);
       if (waiting.length === 0) return;
       const taken = decisions.decide((tx) => {
         tx.storage.transactionSync(() => {
@@ -110,7 +110,7 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
         return success(null);
       });
       if (!taken.ok) return;
-      await within(deleteWaitingEvents(db, waiting), BOOK_TIMEOUT_MS);
+      await within(deleteWaitingEvents(db, waiting), DATABASE_TIMEOUT_MS);
       /* oxlint-enable no-await-in-loop */
       if (waiting.length < WAITING_PAGE) return;
     }
