@@ -68,7 +68,7 @@ export async function runPaymentsSweep(env: Env): Promise<void> {
 async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> {
   const stripe = stripeOf(payments);
   const { isLive } = payments;
-  const to = { book: eventStore(env.DB), payments: objectsOf(env).payments, stripe, isLive };
+  const to = { store: eventStore(env.DB), payments: objectsOf(env).payments, stripe, isLive };
   const listed = await sweepEvents(to, now(env));
   await wakePayers(env.DB, objectsOf(env));
   if (listed === null) throw new Error("Stripe did not list its events");

@@ -143,7 +143,7 @@ export class Organization {
         tellPurchase: (told) => sent(() => wallet.tellPurchase(told)),
         disableTopUp: (reason) => sent(() => wallet.disableTopUp(reason)),
       },
-      book: {
+      store: {
         addCustomer: (id, orgId) => gated(async () => this.#world.addCustomer(id, orgId)),
         addCard: () => gated(async () => 1),
       },
@@ -297,7 +297,7 @@ export class PaymentsWorld {
           return success(null);
         },
       }),
-      book: {
+      store: {
         organizationOf: async (customer) => this.#customers.get(customer) ?? null,
         isOrganization: async (orgId) => this.organizations.some(({ id }) => id === orgId),
         cursor: async () => this.#cursor,

@@ -153,7 +153,7 @@ it("a sweep that can't read all events continues in the next one, even with a ma
         return success(null);
       },
     }),
-    book: {
+    store: {
       organizationOf: async () => "org_a",
       isOrganization: async () => true,
       cursor: async () => cursor,

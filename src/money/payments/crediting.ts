@@ -53,7 +53,7 @@ export const creditStep: RunStep = async (deps, purchase) => {
 };
 
 /** Makes the card the customer's default, and reports a card that many organizations use. */
-async function lookAtCard({ rows, stripe, book }: PaymentDeps, payment: Payment): Promise<void> {
+async function lookAtCard({ rows, stripe, store }: PaymentDeps, payment: Payment): Promise<void> {
   const { card, customer, orgId } = rows.head();
   if (card !== null && customer !== null && rows.purchase(payment.purchaseId)?.saveCard === true) {
     const path = `/v1/customers/${customer.id}`;
@@ -62,7 +62,7 @@ async function lookAtCard({ rows, stripe, book }: PaymentDeps, payment: Payment)
   }
   if (payment.fingerprint === null) return;
   try {
-    const organizations = await book.addCard(payment.fingerprint, orgId);
+    const organizations = await store.addCard(payment.fingerprint, orgId);
     if (organizations > CARD_ORGANIZATIONS_MAX) {
       logAlert("card_of_many", { org_id: orgId, organizations, payment_id: payment.id });
     }

@@ -15,7 +15,7 @@ export type PayingWallet = {
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;
 };
 
-type PayingBook = {
+type PaymentStore = {
   addCustomer(customerId: string, orgId: string): Promise<void>;
   /** Records a card. Returns the number of organizations with it, including this one. */
   addCard(fingerprint: string, orgId: string): Promise<number>;
@@ -25,7 +25,7 @@ export type PaymentDeps = {
   readonly rows: PaymentRows;
   readonly stripe: Stripe;
   readonly wallet: PayingWallet;
-  readonly book: PayingBook;
+  readonly store: PaymentStore;
   readonly now: () => number;
   readonly region: string;
   readonly isLive: boolean;

@@ -287,7 +287,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
         tellPurchase: (outcome) => within(wallet().tellPurchase(outcome), CALL_TIMEOUT_MS),
         disableTopUp: (reason) => within(wallet().disableTopUp(reason), CALL_TIMEOUT_MS),
       },
-      book: {
+      store: {
         addCustomer: (id, orgId) => within(addCustomer(env.DB, id, orgId), CALL_TIMEOUT_MS),
         addCard: (fingerprint, orgId) =>
           within(addCard(env.DB, fingerprint, orgId), CALL_TIMEOUT_MS),

@@ -95,7 +95,7 @@ function sellingOf(deps: PaymentDeps, purchase: Purchase): Selling {
 
 /** Creates the Stripe customer once, and stores it before its first use. */
 export const customerStep: RunStep = async (deps, purchase) => {
-  const { rows, book } = deps;
+  const { rows, store } = deps;
   const head = rows.head();
   if (head.customer === null) {
     return purchase.ending === null
@@ -105,7 +105,7 @@ export const customerStep: RunStep = async (deps, purchase) => {
   const { id, isBooked } = head.customer;
   if (!isBooked) {
     try {
-      await book.addCustomer(id, head.orgId);
+      await store.addCustomer(id, head.orgId);
     } catch (error) {
       logWarning("customer_not_booked", { org_id: head.orgId, reason: reasonOf(error) });
       return retryLater(deps, rows.purchase(purchase.id) ?? purchase);

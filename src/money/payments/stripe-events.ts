@@ -50,7 +50,7 @@ export type EventStore = {
 };
 
 export type Dispatching = CallsOf<"payments", "hint"> & {
-  readonly book: EventStore;
+  readonly store: EventStore;
   readonly stripe: Stripe;
   readonly isLive: boolean;
 };
@@ -67,16 +67,16 @@ export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promis
   if (kind === undefined || event.livemode !== to.isLive) return "nothing";
   const named = await namesOf(to, event, kind);
   if (typeof named === "string") return named;
-  const orgId = await to.book.organizationOf(named.customer);
+  const orgId = await to.store.organizationOf(named.customer);
   if (orgId === null) return strangers(to, event);
   const hint = { eventId: event.id, orgId, kind, object: named.object };
   const reached = await reachObject(() => to.payments(orgId).hint(hint));
   return !reached.unanswered && reached.result.ok ? "told" : "unsure";
 }
 
-async function strangers({ book }: Dispatching, { id, data }: StripeEvent): Promise<Dispatched> {
+async function strangers({ store }: Dispatching, { id, data }: StripeEvent): Promise<Dispatched> {
   const orgId = data.object.metadata?.["org_id"];
-  if (orgId !== undefined && (await book.isOrganization(orgId))) {
+  if (orgId !== undefined && (await store.isOrganization(orgId))) {
     logAlert("payment_of_unknown_customer", { org_id: orgId, event_id: id });
   }
   return "nothing";
@@ -147,7 +147,7 @@ const PAGES_MAX = 50;
  */
 export async function sweepEvents(to: Dispatching, nowMs: number): Promise<number | null> {
   const nowS = Math.floor(nowMs / 1000);
-  const { sinceS, rest } = (await to.book.cursor()) ?? { sinceS: nowS, rest: null };
+  const { sinceS, rest } = (await to.store.cursor()) ?? { sinceS: nowS, rest: null };
   const startedS = rest?.startedS ?? nowS;
   const gte = Math.max(sinceS - OVERLAP_S, nowS - KEPT_S);
   const swept = await sweepPages(to, { gte, ...(rest !== null && { lte: rest.beforeS }) });
@@ -156,7 +156,7 @@ export async function sweepEvents(to: Dispatching, nowMs: number): Promise<numbe
   if (oldestS !== null) logAlert("payments_sweep_cut", { listed });
   if (isWhole) {
     const isOver = oldestS === null;
-    await to.book.moveCursor(
+    await to.store.moveCursor(
       isOver ? { sinceS: startedS, rest: null } : { sinceS, rest: { beforeS: oldestS, startedS } },
     );
   }

@@ -37,7 +37,7 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const event = eventOf(bytes.value);
   if (event === null) return c.json({ received: true });
   const to = {
-    book: eventStore(c.env.DB),
+    store: eventStore(c.env.DB),
     payments: objectsOf(c.env).payments,
     stripe: stripeOf(payments),
     isLive: payments.isLive,
