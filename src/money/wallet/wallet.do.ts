@@ -323,8 +323,8 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     if (before !== null && head !== null && ownsSnapshot(before.memory.row, head)) {
       return rejectHealthy();
     }
-    const book = await copySnapshot(this.ctx.storage.sql, this.env.DB, orgId);
-    if (book === null) {
+    const snapshot = await copySnapshot(this.ctx.storage.sql, this.env.DB, orgId);
+    if (snapshot === null) {
       return refuse({
         kind: "not_found",
         message: "The database has no balance of this organization.",
@@ -333,9 +333,9 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     const isNew = this.#decisions.openIfMade() === null;
     try {
       return this.ctx.storage.transactionSync(() => {
-        if (isNew) this.#make(orgId, book.head.epoch);
+        if (isNew) this.#make(orgId, snapshot.head.epoch);
         return this.#decisions.decide((tx) => {
-          const refused = adoptSnapshot(tx, book, { isNew, actor });
+          const refused = adoptSnapshot(tx, snapshot, { isNew, actor });
           if (refused !== null) return refused;
           this.#gate.keys.unlearn(tx);
           this.#decisions.load();

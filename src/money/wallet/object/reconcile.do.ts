@@ -28,7 +28,7 @@ const TRIES_MAX = 8;
 
 export async function reconcile(
   decisions: Decisions,
-  book: D1Database,
+  db: D1Database,
   { from: started, withinMs = Infinity, rowsMax = SLICE_ROWS }: ReconcileAsk,
 ): Promise<Result<Reconciliation>> {
   const untilMs = now({}) + withinMs;
@@ -37,8 +37,10 @@ export async function reconcile(
     const tx = decisions.tryOpen();
     if (tx === null) return unavailable();
     const { orgId } = tx.memory.row;
-    const head = from.run === null ? await readSnapshotHead(book, orgId).catch(() => null) : null;
-    const slice = decisions.decide((later) => reconcileSlice(later, from, { book: head, rowsMax }));
+    const head = from.run === null ? await readSnapshotHead(db, orgId).catch(() => null) : null;
+    const slice = decisions.decide((later) =>
+      reconcileSlice(later, from, { snapshot: head, rowsMax }),
+    );
     if (!slice.ok || slice.value.next === undefined || now({}) >= untilMs) return slice;
     from = slice.value.next;
     await scheduler.wait(SLICE_PAUSE_MS);
@@ -54,7 +56,7 @@ export async function reconcile(
 function reconcileSlice(
   tx: Tx,
   { tries, run: before }: ReconcileState,
-  { book, rowsMax }: { readonly book: SnapshotHead | null; readonly rowsMax: number },
+  { snapshot, rowsMax }: { readonly snapshot: SnapshotHead | null; readonly rowsMax: number },
 ): Result<Reconciliation> {
   const { memory } = tx;
   if (before !== null && !isStill(memory, before)) {
@@ -62,7 +64,7 @@ function reconcileSlice(
     if (tries >= TRIES_MAX) return refuse({ kind: "conflict", message, param: null });
     return success({ ...standingOf(tx, null), next: { tries: tries + 1, run: null } });
   }
-  let run = before ?? begin(tx, book);
+  let run = before ?? begin(tx, snapshot);
   for (let left = rowsMax; left > 0 && run.table !== null;) {
     const page = READ[run.table](tx, run, left);
     left -= page.rows;
@@ -94,7 +96,7 @@ function isDifferent({ expected, found }: Difference): boolean {
   return expected !== found;
 }
 
-function begin(tx: Tx, book: SnapshotHead | null): ReconcileRun {
+function begin(tx: Tx, snapshot: SnapshotHead | null): ReconcileRun {
   const { sql, memory } = tx;
   const { floorId } = memory;
   const open = sql
@@ -107,7 +109,7 @@ function begin(tx: Tx, book: SnapshotHead | null): ReconcileRun {
   const found = [
     ...fromCheckpoint(memory, loadMemory(sql)),
     ...fromPayments(tx),
-    ...fromBook(memory, book),
+    ...fromSnapshot(memory, snapshot),
   ];
   return {
     mark: memory.ledgerMark,
@@ -125,13 +127,13 @@ function begin(tx: Tx, book: SnapshotHead | null): ReconcileRun {
     entered: 0,
     used: 0,
     charged: 0,
-    answer: { ...standingOf(tx, book), differences: found.filter(isDifferent) },
+    answer: { ...standingOf(tx, snapshot), differences: found.filter(isDifferent) },
   };
 }
 
-function standingOf(tx: Tx, book: SnapshotHead | null): Omit<Reconciliation, "next"> {
+function standingOf(tx: Tx, snapshot: SnapshotHead | null): Omit<Reconciliation, "next"> {
   const { seq } = tx.memory.ledger;
-  return { ...balanceOf(tx), seq, book, differences: [], rowsRead: 0 };
+  return { ...balanceOf(tx), seq, book: snapshot, differences: [], rowsRead: 0 };
 }
 
 /** A part of a table. `after` is its last row, or null at the end of the table. */
@@ -288,17 +290,21 @@ function fromPayments({ sql, memory: { debts, ledger } }: Tx): Difference[] {
   ];
 }
 
-function fromBook(memory: Memory, book: SnapshotHead | null): Difference[] {
-  if (book === null) return [];
+function fromSnapshot(memory: Memory, snapshot: SnapshotHead | null): Difference[] {
+  if (snapshot === null) return [];
   const { row, ledger } = memory;
   const differences: Difference[] = [
-    { what: "book epoch", expected: row.epoch, found: book.epoch },
+    { what: "book epoch", expected: row.epoch, found: snapshot.epoch },
   ];
-  if (book.seq > row.revision) {
-    differences.push({ what: "book seq", expected: row.revision, found: book.seq });
+  if (snapshot.seq > row.revision) {
+    differences.push({ what: "book seq", expected: row.revision, found: snapshot.seq });
   }
   if (!memory.changed && memory.routine === 0) {
-    differences.push({ what: "book balance", expected: ledger.balance, found: book.creditsMicro });
+    differences.push({
+      what: "book balance",
+      expected: ledger.balance,
+      found: snapshot.creditsMicro,
+    });
   }
   return differences;
 }
