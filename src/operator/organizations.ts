@@ -100,13 +100,13 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
     insertKeyStatement(call.db, booked, null),
     keyCreatedStatement(call.db, booked, actor),
   ];
-  const booking = await createOrganization(call.db, { organization, owner, epoch, also, actor });
-  if (!booking.ok && restoredId !== null) return booking;
-  if (!booking.ok) {
+  const creation = await createOrganization(call.db, { organization, owner, epoch, also, actor });
+  if (!creation.ok && restoredId !== null) return creation;
+  if (!creation.ok) {
     await wallet.discard().catch((error: unknown) => {
       logWarning("wallet_not_discarded", { org_id: organization.id, reason: reasonOf(error) });
     });
-    return booking;
+    return creation;
   }
   return created({
     organization: await withBalance(call, organization),

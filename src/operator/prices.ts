@@ -50,7 +50,7 @@ export async function getPrices(call: OperatorCall): Promise<Answer> {
 export async function postPrices(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newPrices, [], call.body);
   if (!fields.ok) return fields;
-  const rows = bookedRows(call, fields.value.rows);
+  const rows = priceRows(call, fields.value.rows);
   if (!rows.ok) return rows;
   const known = await findExistingPrices(call.db, rows.value);
   const differs = rows.value.findIndex((row) => {
@@ -105,11 +105,8 @@ function isSame(one: PriceRecord, other: PriceRecord): boolean {
 }
 const STAMP = { id: "", postedBy: "", createdAt: 0 };
 
-function bookedRows(
-  call: OperatorCall,
-  rows: readonly PostedRow[],
-): Result<readonly PriceRecord[]> {
-  const booked: PriceRecord[] = [];
+function priceRows(call: OperatorCall, rows: readonly PostedRow[]): Result<readonly PriceRecord[]> {
+  const records: PriceRecord[] = [];
   const places = new Set<string>();
   for (const [index, row] of rows.entries()) {
     const refused = refuseRow(call, row, `rows[${index}]`);
@@ -129,9 +126,9 @@ function bookedRows(
       );
     }
     places.add(priceKey(one));
-    booked.push(one);
+    records.push(one);
   }
-  return success(booked);
+  return success(records);
 }
 
 function refuseRow(call: OperatorCall, row: PostedRow, at: string): Refusal | null {

@@ -1,7 +1,7 @@
 import { mintEventId } from "./event.ts";
 import type { EventData, NewEvent } from "./event.ts";
 
-type BookEvent = NewEvent & {
+type EventRow = NewEvent & {
   readonly orgId: string;
   readonly createdAt: number;
   /** Absent for a new ID. With a derived ID, the event is recorded once. */
@@ -12,7 +12,7 @@ type BookEvent = NewEvent & {
  * Returns the statement that inserts the event if the statement before it in the batch changed a
  * row.
  */
-export function eventIfChanged(db: D1Database, event: BookEvent): D1PreparedStatement {
+export function eventIfChanged(db: D1Database, event: EventRow): D1PreparedStatement {
   return inserted(db, event, { data: "?7", from: "", where: "changes() > 0" });
 }
 
@@ -29,7 +29,7 @@ type Changing = {
 /** Returns the statement that inserts the event if the update after it changes anything. */
 export function eventOfChange(
   db: D1Database,
-  event: Omit<BookEvent, "data">,
+  event: Omit<EventRow, "data">,
   { table, where, values, columns, hidden = [], hiddenWhere = "1" }: Changing,
 ): D1PreparedStatement {
   const entries = Object.entries(columns);
@@ -54,7 +54,7 @@ export function eventOfChange(
 
 function inserted(
   db: D1Database,
-  event: BookEvent,
+  event: EventRow,
   how: {
     readonly data: string;
     readonly from: string;

@@ -162,15 +162,15 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<A
 export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
   const read = (): Promise<StoredKey | null> => findKeyByHash(c.env.DB, keyHash);
-  const booked = await queryDatabase(read, "key_unreadable", fieldsOf(c));
-  if (!booked.ok) return booked;
-  if (booked.value === null) return refuse({ kind: "invalid_api_key" });
+  const found = await queryDatabase(read, "key_unreadable", fieldsOf(c));
+  if (!found.ok) return found;
+  if (found.value === null) return refuse({ kind: "invalid_api_key" });
   const { wallet, now: nowMs } = keyServices(c);
   const session = shown?.session ?? null;
   const withSpend = session === null;
   const status = await callObject(() => wallet(orgId).keyStanding(keyHash, shown, withSpend));
   if (!status.ok) return status;
-  const { name, memberId, rpmLimit } = booked.value;
+  const { name, memberId, rpmLimit } = found.value;
   const { region } = c.var.config;
   const calling =
     session === null
@@ -180,7 +180,7 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   if (session !== null) {
     return success({ ...ownSessionView(c, session, status.value), data });
   }
-  const record = keyRecord(booked.value, region, nowMs);
+  const record = keyRecord(found.value, region, nowMs);
   return success({ ...record, ...keyStatusView(status.value), data });
 }
 
@@ -231,14 +231,14 @@ export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
     unread === undefined
       ? await queryDatabase(() => findKey(c.env.DB, id, ownerOf(c)), "key_unreadable", fieldsOf(c))
       : refuse(unread);
-  if (!found.ok) return revokeWithoutBook(c, id, found.failure);
+  if (!found.ok) return revokeWithoutDatabase(c, id, found.failure);
   if (found.value === null) return refuse({ kind: "not_found", message: "No such key." });
   const revoked = await revokeKeyEverywhere(keyServices(c), found.value);
   if (!revoked.ok) return revoked;
   return success(keyRecord(revoked.value, config.region, now(c.env)));
 }
 
-async function revokeWithoutBook(c: AppContext, id: string, failure: Failure): Promise<Answer> {
+async function revokeWithoutDatabase(c: AppContext, id: string, failure: Failure): Promise<Answer> {
   const { orgId, memberId } = c.var.admitted.caller;
   const used = await callObject(() => objectsOf(c.env).wallet(orgId).keyOf(id));
   if (!used.ok || used.value === null || used.value.memberId !== memberId) return refuse(failure);

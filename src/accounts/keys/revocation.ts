@@ -44,13 +44,13 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   // 3. D1, for lists and for key objects without stored data.
   const gone = { ...key, revokedAt: buried.value };
   const fields = { key_id: key.keyId, org_id: key.orgId };
-  const booked = await queryDatabase(
+  const revoked = await queryDatabase(
     () => revokeKey(services.db, gone),
     "revocation_not_in_book",
     fields,
   );
-  if (booked.ok) {
-    return booked.value ? success(gone) : refuse({ kind: "not_found", message: "No such key." });
+  if (revoked.ok) {
+    return revoked.value ? success(gone) : refuse({ kind: "not_found", message: "No such key." });
   }
   // 4. If D1 is unavailable, the key object keeps retrying.
   const owed = await reachObject(async () => {

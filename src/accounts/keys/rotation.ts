@@ -86,7 +86,7 @@ export async function rotateKeyEverywhere(
   rotating: Rotating,
 ): Promise<Result<Rotation>> {
   // 1. D1: all secrets and their end times.
-  const made = await secretOfBook(services, rotating);
+  const made = await secretInDatabase(services, rotating);
   if (!made.ok) return made;
   const booked = await rotating.find();
   if (booked === null) return noSuchKey();
@@ -130,7 +130,7 @@ type MadeSecret = {
   readonly key: string;
 };
 
-async function secretOfBook(
+async function secretInDatabase(
   services: KeyServices,
   { find, caller, overlapMs, endsSessions, idempotency }: Rotating,
 ): Promise<Result<MadeSecret>> {

@@ -89,21 +89,21 @@ export async function createOrganizationWithWallet(
     priceList: null,
     createdAt: nowMs,
   };
-  let booking: Result<null> = refuse({ kind: "overloaded" });
+  let creation: Result<null> = refuse({ kind: "overloaded" });
   try {
     for (const slug of slugsOf(wanted.name)) {
       const whole = { organization: { ...organization, slug }, owner, epoch, also, actor };
       // oxlint-disable-next-line no-await-in-loop -- tries the next slug
-      booking = await createOrganization(db, whole);
-      if (booking.ok) break;
+      creation = await createOrganization(db, whole);
+      if (creation.ok) break;
     }
   } catch (error) {
     if (isIdentityInUse(error)) await discard(services, orgId);
     throw error;
   }
-  if (!booking.ok) {
+  if (!creation.ok) {
     await discard(services, orgId);
-    return booking;
+    return creation;
   }
   if (wanted.isSuspended) await wallet.configure({ suspended: true, rpmLimit: null });
   services.takeEvents(orgId);

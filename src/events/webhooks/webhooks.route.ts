@@ -63,7 +63,7 @@ export const webhookRotationSchema = z.object({
 const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
 export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
   const { orgId } = c.var.admitted.caller;
-  const rows = await book(c, () => listWebhooks(c.env.DB, orgId));
+  const rows = await queryFor(c, () => listWebhooks(c.env.DB, orgId));
   if (!rows.ok) return rows;
   return success({ webhooks: webhooksView(rows.value, await healthOf(c), now(c.env)) });
 }
@@ -95,7 +95,7 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   };
   const fits = checkedFormat(webhook);
   if (!fits.ok) return fits;
-  const made = flattenResult(await book(c, () => insertWebhook(c.env.DB, webhook, by)));
+  const made = flattenResult(await queryFor(c, () => insertWebhook(c.env.DB, webhook, by)));
   if (!made.ok) return made;
   // A failure is ignored, because only this response has the secret. The next event also updates
   // the object.
@@ -160,7 +160,7 @@ export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await webhookInPath(c);
   if (!found.ok) return found;
   const { id, orgId } = found.value;
-  const gone = await book(c, () => deleteWebhook(c.env.DB, found.value, byOf(c)));
+  const gone = await queryFor(c, () => deleteWebhook(c.env.DB, found.value, byOf(c)));
   if (!gone.ok) return gone;
   if (!gone.value) return noSuchWebhook();
   const notified = await deliveriesOf(c, (deliveries) => deliveries.refresh(orgId));
@@ -214,7 +214,7 @@ function byOf(c: AppContext): WebhookChangeActor {
   return { keyId: caller.keyId, actor: actorOf(caller), nowMs: now(c.env) };
 }
 
-function book<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>> {
+function queryFor<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>> {
   const fields = { request_id: c.var.requestId, org_id: c.var.admitted.caller.orgId };
   return queryDatabase(statement, "webhooks_unreadable", fields);
 }
@@ -222,7 +222,7 @@ function book<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>>
 export async function webhookInPath(c: AppContext): Promise<Result<Webhook>> {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";
-  const found = await book(c, () => findWebhook(c.env.DB, { id, orgId }));
+  const found = await queryFor(c, () => findWebhook(c.env.DB, { id, orgId }));
   if (!found.ok) return found;
   return found.value === null ? noSuchWebhook() : success(found.value);
 }
@@ -240,10 +240,10 @@ async function change(
     const before = found.value;
     const decided = decide(before);
     if (!decided.ok) return decided;
-    const updated = await book(c, () => updateWebhook(c.env.DB, before, decided.value, by));
+    const updated = await queryFor(c, () => updateWebhook(c.env.DB, before, decided.value, by));
     if (!updated.ok) return updated;
     if (updated.value === null) {
-      const live = await book(c, () => isActive(c.env.DB, by.keyId));
+      const live = await queryFor(c, () => isActive(c.env.DB, by.keyId));
       if (!live.ok) return live;
       if (!live.value) return refuse({ kind: "invalid_api_key" });
       continue;

@@ -53,12 +53,12 @@ export async function listPrices(
     )
     .bind(query.list, query.after, query.limit)
     .all<StoredPrice>();
-  return results.map(bookedOf);
+  return results.map(priceRecordOf);
 }
 
 export async function findPrice(db: D1Database, id: string): Promise<PriceRecord | null> {
   const row = await db.prepare("SELECT * FROM prices WHERE id = ?").bind(id).first<StoredPrice>();
-  return row === null ? null : bookedOf(row);
+  return row === null ? null : priceRecordOf(row);
 }
 
 /** Returns the stored rows with the same list, item and date, by `priceKey`. */
@@ -74,7 +74,7 @@ export async function findExistingPrices(
     )
     .bind(places)
     .all<StoredPrice>();
-  return new Map(results.map(bookedOf).map((row) => [priceKey(row), row]));
+  return new Map(results.map(priceRecordOf).map((row) => [priceKey(row), row]));
 }
 
 export function priceKey({
@@ -117,7 +117,7 @@ export async function hasListRows(db: D1Database, list: string): Promise<boolean
   return row !== null;
 }
 
-function bookedOf(row: StoredPrice): PriceRecord {
+function priceRecordOf(row: StoredPrice): PriceRecord {
   const { id, list, posted_by: postedBy, created_at: createdAt } = row;
   return { id, list, postedBy, createdAt, ...rowOf(row) };
 }

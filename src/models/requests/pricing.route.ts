@@ -17,7 +17,7 @@ import type { Result } from "../../shared/failure.ts";
 export function pricingOf(c: Context<AppEnv>): PricingFor {
   const { env, executionCtx } = c;
   const config = c.get("config");
-  const book = priceListsOf(config);
+  const cache = priceListsOf(config);
   const reader = {
     now: () => now(env),
     read: (list: string, nowMs: number) => readPriceRows(env.DB, list, nowMs),
@@ -25,13 +25,13 @@ export function pricingOf(c: Context<AppEnv>): PricingFor {
     copies: Isolate.of(config).get(makeCopies),
   };
   const priced = async (list: string | null, at: number): Promise<Result<Pricing>> => {
-    const lists = await book.listsOf(list, reader);
+    const lists = await cache.listsOf(list, reader);
     return lists.ok ? success({ list, at, lists: lists.value }) : lists;
   };
   return {
-    current: (orgId, at) => priced(book.ownOf(orgId), at),
+    current: (orgId, at) => priced(cache.ownOf(orgId), at),
     corrected: (orgId, list, at) => {
-      book.heard(orgId, list);
+      cache.heard(orgId, list);
       return priced(list, at);
     },
   };
@@ -54,7 +54,7 @@ export async function soldHere(c: Context<AppEnv>): Promise<Result<CallerCatalog
 }
 
 function priceListsOf(config: Config): PriceListCache {
-  return Isolate.of(config).get(makeBook);
+  return Isolate.of(config).get(makeCache);
 }
 
 /** The lead time limits the age of cached prices, so outdated ones are never used. */
@@ -65,6 +65,6 @@ function makeCopies({ keySecrets, numbers, region }: Config): PriceCopies | null
   return cachedCopies(caches.default, { region, secret, keptS: numbers.PRICE_LEAD_S });
 }
 
-function makeBook(config: Config): PriceListCache {
+function makeCache(config: Config): PriceListCache {
   return new PriceListCache(config);
 }
