@@ -37,7 +37,7 @@ export type PlainLimits = {
 
 /** The wallet in memory: the real rules over Maps, and a record of all that happened. */
 export class PlainWallet {
-  readonly ledger = emptyTotals();
+  readonly totals = emptyTotals();
   readonly rows = new Map<string, KnownHold>();
   readonly users = new Map<string, EndUser>();
   readonly credits = new Map<string, { amount: number; balance: number }>();
@@ -93,7 +93,7 @@ export class PlainWallet {
     const ofSession = this.sessions.budget(session, this.now);
     const asked = { least, sure, most, hasCap, endUser, budget, session: ofSession, period };
     const free = this.#free(content, period);
-    const granted = decideHold(this.ledger, asked);
+    const granted = decideHold(this.totals, asked);
     mustBeSound(granted.ok ? granted.value : null, asked, free);
     if (!granted.ok) return `refused ${granted.failure.kind}`;
     this.#granted(id, content, { granted: granted.value, endUser, tokens, lapsed: lapsed.value });
@@ -120,8 +120,8 @@ export class PlainWallet {
     const budget = isLimited ? this.key.budget : null;
     const session = this.sessions.budget(placeOf(known), this.now);
     const settled = { known, cost, endUser, budget, session };
-    const posting = decideSettle(this.ledger, settled);
-    closeHold(this.ledger, id);
+    const posting = decideSettle(this.totals, settled);
+    closeHold(this.totals, id);
     this.#post(0 - posting.charged, 1);
     if (posting.shortfall > 0) this.#post(0, 1);
     if (endUser !== null) this.#spend(endUser, known, posting);
@@ -144,7 +144,7 @@ export class PlainWallet {
       return "voided";
     }
     if (known.state === "settled") return `settled ${known.charged}`;
-    closeHold(this.ledger, id);
+    closeHold(this.totals, id);
     this.rows.set(id, { ...known, state: "voided" });
     this.key.voided(id);
     return "voided";
@@ -156,7 +156,7 @@ export class PlainWallet {
     if (before !== undefined) {
       return before.amount === amount ? `balance ${before.balance}` : "refused conflict";
     }
-    const balance = balanceAfterCredit(this.ledger, micros(amount));
+    const balance = balanceAfterCredit(this.totals, micros(amount));
     if (!balance.ok) return `refused ${balance.failure.kind}`;
     this.#post(amount, 1);
     this.credits.set(reference, { amount, balance: balance.value });
@@ -181,17 +181,17 @@ export class PlainWallet {
       const { daily, monthly } = spentIn(user.spend, period);
       return `${user.externalId} ${daily} ${monthly}`;
     });
-    const { balance, held, holds, seq } = this.ledger;
+    const { balance, held, holds, seq } = this.totals;
     const [key, sessions] = [this.key.state(this.now), this.sessions.state(this.now)];
     return { balance, held, openHolds: holds.size, seq, users, key, sessions };
   }
 
   /** Throws when an invariant does not hold. */
   check(): void {
-    const { balance, held, holds, seq } = this.ledger;
+    const { balance, held, holds, seq } = this.totals;
     must(this.ledger.reduce((sum, amount) => sum + amount, 0) === balance, "I1 sum");
     must(this.ledger.length === seq, "I1 gapless");
-    must(balance >= 0 && held >= 0 && held <= balance && freeOf(this.ledger) >= 0, "I2");
+    must(balance >= 0 && held >= 0 && held <= balance && freeOf(this.totals) >= 0, "I2");
     const open = [...this.rows.values()].filter((row) => row.state === "held");
     must(open.reduce((sum, row) => sum + (row.granted ?? 0), 0) === held, "I3 held");
     must(open.length === holds.size, "I3 holds");
@@ -215,7 +215,7 @@ export class PlainWallet {
   /** After everyone had the time to come back, nothing is held. */
   quiesce(): void {
     this.tick(HOLD_TTL_MS + 1);
-    must(this.ledger.holds.size === 0 && this.ledger.held === 0, "L1");
+    must(this.totals.holds.size === 0 && this.totals.held === 0, "L1");
     this.check();
   }
 
@@ -241,7 +241,7 @@ export class PlainWallet {
     const who = { externalId: user, endUserId, keyId, session: sessionName(session) };
     const shared = { id, granted, period, ...who };
     const admittedAt = this.now;
-    openHold(this.ledger, { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS });
+    openHold(this.totals, { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS });
     const asked = { least: micros(least), most: micros(least + extra) };
     const nothing = { charged: micros(0), shortfall: micros(0), failure: null, tokens };
     this.rows.set(id, { ...shared, ...nothing, state: "held", ...asked, admittedAt });
@@ -258,8 +258,8 @@ export class PlainWallet {
   }
 
   #expire(): void {
-    for (const one of dueHolds(this.ledger, this.now)) {
-      closeHold(this.ledger, one.id);
+    for (const one of dueHolds(this.totals, this.now)) {
+      closeHold(this.totals, one.id);
       this.#post(0, 1);
       const row = this.rows.get(one.id);
       if (row !== undefined) this.rows.set(one.id, { ...row, state: "expired" });
@@ -268,8 +268,8 @@ export class PlainWallet {
 
   #post(amount: number, rows: number): void {
     this.ledger.push(amount);
-    this.ledger.seq += rows;
-    this.ledger.balance = micros(this.ledger.balance + amount);
+    this.totals.seq += rows;
+    this.totals.balance = micros(this.totals.balance + amount);
   }
 
   #user(externalId: string): EndUser {
@@ -309,7 +309,7 @@ export class PlainWallet {
   #free({ user, isLimited, session }: Content, period: Period): number {
     const ofKey = isLimited ? this.key.free(period) : Infinity;
     const ofSession = this.sessions.free(session);
-    const free = Math.min(this.ledger.balance - this.ledger.held, ofKey, ofSession);
+    const free = Math.min(this.totals.balance - this.totals.held, ofKey, ofSession);
     if (user === null) return free;
     const spent = this.#spentOf(user, period);
     const held = (name: "day" | "month"): number =>
