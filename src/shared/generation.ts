@@ -46,15 +46,9 @@ export type Generation = {
   readonly skipped?: readonly SkippedRoute[];
   readonly tags?: Tags;
   readonly trace?: string;
-<<<<<<< HEAD
-  /**
-   * Set if another route than the first one served the request. The wallet stores it separately.
-   */
-=======
   /** The kind of call (`KINDS`). Absent for chat. */
   readonly kind?: string;
   /** Set if another route than the first one served the request. The wallet stores it separately. */
->>>>>>> 86ad4e19 (feat(webhooks): name the kind of call in traces)
   readonly warm?: WarmRoute;
   /** Set for the capture of a client's hold, which calls no model. */
   readonly purpose?: StoredPurpose;
