@@ -133,6 +133,7 @@ async function askInference(org: string): Promise<void> {
   await ask("POST /v1/messages/count_tokens", { body: said });
   await ask("GET /v1/models");
   await ask("GET /v1/models/{id}", { fill: ["smart"] });
+  await ask("GET /v1/models/{id}/endpoints", { fill: ["sandbox/echo"] });
   await ask("GET /v1/balance");
   await ask("GET /v1/usage", { query: "?group_by=user" });
   await ask("GET /v1/generations/{id}", { fill: [answer["id"] as string] });

@@ -6,6 +6,7 @@ import { respond } from "./shared/http/endpoint.ts";
 import type { Answer } from "./shared/http/endpoint.ts";
 import { countTokensRoute } from "./models/requests/count-tokens.route.ts";
 import { ENDPOINTS } from "./models/endpoints/endpoints.ts";
+import { modelEndpointsRoute } from "./models/requests/model-endpoints.route.ts";
 import { soldHere } from "./models/requests/pricing.route.ts";
 import { deploymentOf } from "./models/requests/deployment.ts";
 import { handlePaidRequest } from "./models/requests/paid-path.route.ts";
@@ -141,7 +142,10 @@ export const ROUTES: readonly RouteRow[] = [
   ),
   path("POST /v1/messages/count_tokens", "here", ANY, countTokensRoute),
   path("GET /v1/models", "here", ANY, async (c) => listModelsRoute(c, await soldHere(c))),
-  path("GET /v1/models/:id{.+}", "here", ANY, async (c) => readModelRoute(c, await soldHere(c))),
+  path("GET /v1/models/:id{.+?}/endpoints", "here", ANY, async (c) =>
+    modelEndpointsRoute(c, await soldHere(c)),
+  ),
+  path("GET /v1/models/:id{.+?}", "here", ANY, async (c) => readModelRoute(c, await soldHere(c))),
 
   endpoint("GET /v1/key", "home", ANY, ownKeyRoute),
   endpoint("GET /v1/auth/key", "home", ANY, ownKeyRoute),

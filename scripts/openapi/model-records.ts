@@ -54,6 +54,52 @@ export const model = record("Model", {
   alias_of: z.string().optional().describe("Of an alias: the model that it means now."),
   aliases: z.array(z.string()).optional().describe("Of a model: the aliases that mean it now."),
 });
+const speed = z
+  .strictObject({ p50: z.number(), p75: z.number(), p90: z.number(), p99: z.number() })
+  .nullable();
+const notMeasured = z.null().describe("Not measured.");
+const { pricing, supported_parameters } = model.shape;
+export const modelEndpoints = record("ModelEndpoints", {
+  data: z
+    .strictObject({
+      id: z.string(),
+      name: z.string(),
+      created: count,
+      description: z.literal(""),
+      architecture: model.shape.architecture,
+      endpoints: z.array(
+        z.strictObject({
+          name: z.string(),
+          model_id: z.string(),
+          model_name: z.string(),
+          provider_name: z.string(),
+          tag: z.string().describe("The provider's ID in `provider.only` and `provider.order`."),
+          data_region: z.string(),
+          context_length: count,
+          max_completion_tokens: count.nullable(),
+          max_prompt_tokens: z.null(),
+          pricing,
+          quantization: z.null(),
+          supported_parameters,
+          supports_implicit_caching: z.boolean(),
+          supports_tool_choice: z.strictObject({
+            auto: z.boolean(),
+            none: z.boolean(),
+            required: z.boolean(),
+            function: z.boolean(),
+          }),
+          latency_last_30m: speed.describe(
+            "Milliseconds from the call to the first byte of a stream, of all customers in this region. Null for fewer than 20 requests or 3 organizations.",
+          ),
+          throughput_last_30m: speed.describe("Output tokens per second, by the same rules."),
+          uptime_last_5m: notMeasured,
+          uptime_last_30m: notMeasured,
+          uptime_last_1d: notMeasured,
+        }),
+      ),
+    })
+    .describe("The shape of OpenRouter's API."),
+});
 export const models = record("Models", {
   object: z.literal("list"),
   data: z.array(model),

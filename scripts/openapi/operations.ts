@@ -185,6 +185,12 @@ const OTHERS: Readonly<Record<string, Description>> = {
     headers: [LIST_VERSION],
     errors: ["model_not_allowed", "model_not_found"],
   }),
+  "GET /v1/models/{id}/endpoints": described("The providers of a model, with prices and speeds", {
+    200: listed.modelEndpoints,
+    description:
+      "In the order of preference. The region measures the speeds of real requests in the last 30 minutes.",
+    errors: ["model_not_allowed", "model_not_found"],
+  }),
   "GET /v1/balance": described("What the organization has", { 200: record.balance }),
   "GET /v1/usage": described(
     "Spend by day, model, key, end user, member or tag, or by two of these",

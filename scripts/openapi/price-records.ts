@@ -1,7 +1,7 @@
 import { KIND_NAMES } from "../../src/shared/kinds.ts";
 import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
 import * as z from "zod";
-import { record, time } from "./fields.ts";
+import { count, record, time } from "./fields.ts";
 
 const dollars = z.number().min(0);
 /** Dollars per million tokens, characters or seconds, or per other unit. */
@@ -40,6 +40,20 @@ export const deletedMerchant = record("DeletedMerchant", {
   name: z.string(),
   deleted: z.literal(true),
 });
+function measure(what: string) {
+  const value = z.number();
+  return z
+    .strictObject({
+      p50: value,
+      p75: value,
+      p90: value,
+      p99: value,
+      requests: count.describe("Measured requests, at most 10 per organization."),
+      organizations: count,
+    })
+    .nullable()
+    .describe(`${what} Of the last 30 minutes in this region; null for fewer than 3 requests.`);
+}
 const catalogRoute = z.strictObject({
   provider: z.string(),
   upstream_id: z.string(),
@@ -53,6 +67,8 @@ const catalogRoute = z.strictObject({
   until: z.string().nullable().describe("The last day that it is announced for."),
   live: z.boolean(),
   why_not: z.enum(["not_configured", "residency", "ended"]).nullable(),
+  latency_ms: measure("Time from the call to the first byte of a stream, in milliseconds."),
+  tokens_per_second: measure("Output tokens per second."),
 });
 export const catalog = record("CatalogModels", {
   models: z.array(

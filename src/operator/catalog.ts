@@ -1,6 +1,9 @@
 import { dayOf, hasEnded, priceOn } from "../models/catalog/dated-prices.ts";
 import type { CatalogEntry, RouteEntry } from "../models/catalog/entry.ts";
 import type { Model, Route } from "../models/catalog/model.ts";
+import { routeName } from "../models/routing/route-health.ts";
+import { readSpeeds } from "../events/metrics/region-speeds.ts";
+import type { RouteSpeed } from "../shared/route-speed.ts";
 import { CATALOG } from "../models/catalog/models.ts";
 import type { Answer, View } from "../shared/http/endpoint.ts";
 import { success } from "../shared/failure.ts";
@@ -9,20 +12,43 @@ import { priceInDollars } from "../shared/price-in-dollars.ts";
 import { DAY_MS } from "../shared/clock.ts";
 
 /**
- * Handles `GET /catalog`. Returns built-in and configured models, and the reason why a route isn't
- * sold.
+ * Handles `GET /catalog`. Returns built-in and configured models, the reason why a route isn't
+ * sold, and the measured speeds of the region.
  */
-export function getCatalog(call: OperatorCall): Promise<Answer> {
+export async function getCatalog(context: OperatorCall): Promise<Answer> {
+  const call = { ...context, speeds: (await readSpeeds(context.metrics())) ?? new Map() };
   const builtIn = new Set(CATALOG.map(({ id }) => id));
   const own = [...call.models.values()].filter(({ id, isConfigured }) => {
     return isConfigured === true || !builtIn.has(id);
   });
   const replaced = new Set(own.map(({ id }) => id));
   const models = [
-    ...own.map((model) => modelView(call, model, model.routes.map(ownRoute))),
+    ...own.map((model) =>
+      modelView(
+        call,
+        model,
+        model.routes.map((route) => ownRoute(call, route)),
+      ),
+    ),
     ...CATALOG.filter(({ id }) => !replaced.has(id)).map((entry) => entryView(call, entry)),
   ];
-  return Promise.resolve(success({ models }));
+  return success({ models });
+}
+
+type CatalogCall = OperatorCall & { readonly speeds: ReadonlyMap<string, RouteSpeed> };
+
+/** Null if too few requests were measured. */
+function speedView({ speeds }: CatalogCall, { provider, upstreamId }: NamedRoute): View {
+  const { latency, throughput } = speeds.get(routeName(provider, upstreamId)) ?? {};
+  return { latency_ms: measureView(latency), tokens_per_second: measureView(throughput) };
+}
+
+type NamedRoute = Pick<Route, "provider" | "upstreamId">;
+
+function measureView(measure: RouteSpeed["latency"] | undefined): View | null {
+  if (measure === undefined || measure.percentiles === null) return null;
+  const { percentiles, requests, organizations } = measure;
+  return { ...percentiles, requests, organizations };
 }
 
 function modelView(
@@ -34,7 +60,7 @@ function modelView(
   return { id, kind, aliases: named, routes };
 }
 
-function ownRoute({ provider, upstreamId, price }: Route): View {
+function ownRoute(call: CatalogCall, { provider, upstreamId, price }: Route): View {
   return {
     provider,
     upstream_id: upstreamId,
@@ -46,10 +72,11 @@ function ownRoute({ provider, upstreamId, price }: Route): View {
     until: null,
     live: true,
     why_not: null,
+    ...speedView(call, { provider, upstreamId }),
   };
 }
 
-function entryView(call: OperatorCall, entry: CatalogEntry): View {
+function entryView(call: CatalogCall, entry: CatalogEntry): View {
   const sold = call.models.get(entry.id)?.routes ?? [];
   const day = dayOf(call.now);
   const routes = entry.routes.map((route): View => {
@@ -68,6 +95,7 @@ function entryView(call: OperatorCall, entry: CatalogEntry): View {
       until: route.until ?? null,
       live: live !== undefined,
       why_not: live === undefined ? whyNot(call, route, day) : null,
+      ...speedView(call, route),
     };
   });
   return modelView(call, entry, routes);

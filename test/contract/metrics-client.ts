@@ -15,11 +15,11 @@ export function apart(
 ) {
   const stub = env.REGION_METRICS.getByName(`test-${name}`);
   let added = 0;
-  const add = (series: Series, view: View): Promise<void> => {
+  const add = (series: Series, view: View) => {
     added++;
     return stub.add(series, view);
   };
-  const methods = { add, read: () => stub.read() };
+  const methods = { add, read: () => stub.read(), speeds: () => stub.speeds() };
   const bindings = bindingsWith({ ...changes, REGION_METRICS: { getByName: () => methods } });
   const ask = async (path: string, key: string, body?: object): Promise<Response> => {
     const context = createExecutionContext();

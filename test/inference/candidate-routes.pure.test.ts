@@ -36,7 +36,7 @@ const IDS = new Set(["a", "b", "c"]);
 function chosen(routes: readonly Route[], provider: object, times = new RouteTimes()) {
   const preferences = preferencesOf(provider, null, null);
   if (preferences === null) throw new Error("no preferences");
-  const speedOf = (name: string) => times.speedOf(name);
+  const speedOf = (name: string) => times.speedOf(name, "org");
   const choice = { preferences, prompt: PROMPT, cap: CAP, providerIds: IDS, speedOf };
   return candidateRoutes(MODEL, routes, choice);
 }
@@ -95,8 +95,8 @@ describe("candidateRoutes", () => {
     const routes = [routeOf("a", 3), routeOf("b", 1), routeOf("c", 2)];
     const times = new RouteTimes();
     for (let n = 0; n < 3; n++) {
-      times.note("c:m", { latencyMs: 900, streamMs: 1000, output: 100 });
-      times.note("b:m", { latencyMs: 300, streamMs: 1000, output: 20 });
+      times.note({ route: "c:m", orgId: "org" }, { latencyMs: 900, streamMs: 1000, output: 100 });
+      times.note({ route: "b:m", orgId: "org" }, { latencyMs: 300, streamMs: 1000, output: 20 });
     }
     const orderBy = (sort: string): string => {
       const left = chosen(routes, { sort }, times);

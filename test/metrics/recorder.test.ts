@@ -9,7 +9,7 @@ it("the metrics recorder starts another transfer once the previous one has taken
     recorder.tally.count("shed", { reason: "isolate" });
     recorder.handOver(
       (work) => begun.push(work),
-      (series) => Promise.resolve(added.push(series)),
+      async (series) => void added.push(series),
     );
     await Promise.all(begun);
   };
@@ -28,7 +28,7 @@ it("the metrics recorder repeats a transfer that the platform ended, half a minu
   const handOver = (): void =>
     recorder.handOver(
       (work) => begun.push(work),
-      () => Promise.resolve(),
+      () => Promise.resolve(undefined),
     );
   recorder.tally.count("shed", { reason: "isolate" });
   handOver();

@@ -7,6 +7,8 @@ import type {
   Series,
   WatchJob,
 } from "../../shared/contracts/metrics.ts";
+import type { RouteSpeed } from "../../shared/route-speed.ts";
+import { RegionSpeeds } from "./region-speeds.ts";
 import { VIEW_MS } from "./views.ts";
 
 const SERIES_MAX = 10_000;
@@ -16,8 +18,9 @@ const EMPTY = { counters: {}, gauges: null, views: {}, jobs: {} };
 /** The counters of a region. If a batch is lost, only a few counts are missing. */
 export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
   #counted: RegionCounts | null = null;
+  readonly #speeds = new RegionSpeeds();
 
-  async add(series: Series, view?: View): Promise<void> {
+  async add(series: Series, view?: View): Promise<readonly RouteSpeed[] | undefined> {
     const { counters, views, ...rest } = this.#read();
     const atMs = now(this.env);
     const sum: Record<string, number> = { ...counters };
@@ -29,6 +32,14 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
     const seen = Object.entries(views).filter(([, one]) => atMs - one.atMs < VIEW_MS);
     if (view !== undefined) seen.push([view.isolate, { atMs, series: view.series }]);
     this.#write({ ...rest, counters: sum, views: Object.fromEntries(seen) });
+    const samples = view?.samples ?? [];
+    if (samples.length === 0) return undefined;
+    this.#speeds.add(samples, atMs);
+    return this.#speeds.all(atMs);
+  }
+
+  async speeds(): Promise<readonly RouteSpeed[]> {
+    return this.#speeds.all(now(this.env));
   }
 
   async setGauges(series: Series, job?: WatchJob): Promise<void> {

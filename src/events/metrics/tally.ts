@@ -1,6 +1,7 @@
 import { METRICS, seriesOf } from "./series.ts";
 import type { Labels, MetricName } from "./series.ts";
 import type { Series, View } from "../../shared/contracts/metrics.ts";
+import type { RouteSpeed } from "../../shared/route-speed.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
@@ -75,13 +76,15 @@ const ADD_TIMEOUT_MS = 5000;
 /** Ms after which the platform ends work in `waitUntil`. */
 const LOST_AFTER_MS = 30_000;
 
-type Add = (series: Series, view: View) => Promise<unknown>;
+type Add = (series: Series, view: View) => Promise<readonly RouteSpeed[] | undefined>;
 
 /** Flushes an isolate's counts. An idle isolate schedules nothing. */
 export class Recorder {
   readonly tally = new Tally();
   readonly #isolate = crypto.randomUUID();
-  view: () => Series = () => ({});
+  view: () => Omit<View, "isolate"> = () => ({ series: {} });
+  /** Called with the region's speeds after a flush with samples. */
+  onSpeeds: (speeds: readonly RouteSpeed[]) => void = () => undefined;
   readonly #delayMs: number;
   #begunMs = -Infinity;
 
@@ -106,7 +109,9 @@ export class Recorder {
     this.#begunMs = -Infinity;
     const series = this.tally.take();
     try {
-      await within(add(series, { isolate: this.#isolate, series: this.view() }), ADD_TIMEOUT_MS);
+      const view = { isolate: this.#isolate, ...this.view() };
+      const speeds = await within(add(series, view), ADD_TIMEOUT_MS);
+      if (speeds !== undefined) this.onSpeeds(speeds);
     } catch (error) {
       // There is no retry, because the call may have arrived and counts must never double.
       const lost = Object.keys(series).length;

@@ -158,6 +158,18 @@ export function findModel(sold: CallerCatalog, name: string): ListedModel | unde
   return listModels(sold).find((listed) => listed.id === id);
 }
 
+/** Returns a listed model or alias, with its allowed routes at the caller's prices. */
+export function findRoutes(
+  sold: CallerCatalog,
+  name: string,
+): { readonly listed: ListedModel; readonly model: Model } | undefined {
+  const listed = findModel(sold, name);
+  const model = sold.catalog.models.get(listed?.alias_of ?? listed?.id ?? "");
+  if (listed === undefined || model === undefined) return undefined;
+  const priced = pricedNow(model, listed.id, sold);
+  return priced === null ? undefined : { listed, model: priced.model };
+}
+
 /** Returns the models and aliases that the caller can use, sorted by ID. */
 export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   const { models, aliases, region } = sold.catalog;

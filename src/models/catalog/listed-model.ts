@@ -50,7 +50,7 @@ export type ListedModel = {
 
 type Modality = "text" | "image";
 
-type ListedPrice = {
+export type ListedPrice = {
   readonly prompt: string;
   readonly completion: string;
   readonly input_cache_read: string;
@@ -72,7 +72,7 @@ const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
 
 export function listedModel(id: string, { model, next }: PricedModel, region: Region): ListedModel {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
-  const { hasOutput, parameters } = KINDS[kind];
+  const { hasOutput } = KINDS[kind];
   const inputs: Modality[] = abilities.includes("vision") ? ["text", "image"] : ["text"];
   const outputTokens = hasOutput ? maxOutput : null;
   return {
@@ -97,16 +97,24 @@ export function listedModel(id: string, { model, next }: PricedModel, region: Re
     default_parameters: null,
     supported_voices: null,
     links: { details: `/v1/models/${id}` },
-    supported_parameters: [
-      ...parameters,
-      ...(kind === "chat" && routes.some(({ limits }) => limits?.choices !== 1) ? ["n"] : []),
-      ...abilities.flatMap((ability) => OF_ABILITY[ability]),
-    ],
+    supported_parameters: parametersOf(model),
     pricing: listedPrice(model),
     next_price: next === null ? null : { from: timestamp(next.from), ...listedPrice(next.model) },
     regions: [region],
     providers: [...new Set(routes.map(({ provider }) => provider))],
   };
+}
+
+export function parametersOf({
+  kind,
+  abilities,
+  routes,
+}: Pick<Model, "kind" | "abilities" | "routes">): readonly string[] {
+  return [
+    ...KINDS[kind].parameters,
+    ...(kind === "chat" && routes.some(({ limits }) => limits?.choices !== 1) ? ["n"] : []),
+    ...abilities.flatMap((ability) => OF_ABILITY[ability]),
+  ];
 }
 
 function architectureOf(inputs: readonly Modality[], output: string) {
@@ -119,7 +127,7 @@ function architectureOf(inputs: readonly Modality[], output: string) {
   } as const;
 }
 
-export function listedPrice({ routes }: Model): ListedPrice {
+export function listedPrice({ routes }: Pick<Model, "routes">): ListedPrice {
   const price: Price = routes[0]?.price ?? { input: 0, output: 0, cached: 0, cacheWrite: 0 };
   const units = Object.entries(price.units ?? {});
   return {

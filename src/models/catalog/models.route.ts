@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { parseQuery } from "../../shared/http/parse-body.ts";
-import type { Result } from "../../shared/failure.ts";
+import type { Failure, Result } from "../../shared/failure.ts";
 import { findModel, listModels } from "./catalog.ts";
 import type { CallerCatalog } from "./catalog.ts";
 import type { ListedModel } from "./listed-model.ts";
@@ -46,9 +46,12 @@ export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>):
   if (!sold.ok) return fail(c, sold.failure);
   const name = c.req.param("id") ?? "";
   const model = findModel(sold.value, name);
-  if (model === undefined) {
-    const isSold = findModel({ ...sold.value, policies: [] }, name) !== undefined;
-    return fail(c, { kind: isSold ? "model_not_allowed" : "model_not_found", model: name });
-  }
+  if (model === undefined) return fail(c, unlisted(sold.value, name));
   return c.json(isMessagesClient(c.req) ? messagesModel(model) : model);
+}
+
+/** Returns the failure for a model that the caller can't use. */
+export function unlisted(sold: CallerCatalog, name: string): Failure {
+  const isSold = findModel({ ...sold, policies: [] }, name) !== undefined;
+  return { kind: isSold ? "model_not_allowed" : "model_not_found", model: name };
 }

@@ -7,7 +7,7 @@ import type { Price } from "../../shared/usage.ts";
 import type { MaxPrice, RoutePreferences, RouteSort } from "../core/routing-preferences.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 import { routeName } from "../routing/route-health.ts";
-import type { RouteSpeed } from "../routing/route-times.ts";
+import type { KnownSpeed } from "../routing/route-times.ts";
 import { maxInputPrice } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 
@@ -17,7 +17,7 @@ export type RouteChoice = {
   readonly cap: OutputCap | null;
   /** Includes providers whose secret isn't set. */
   readonly providerIds: ReadonlySet<string>;
-  readonly speedOf: (route: string) => RouteSpeed;
+  readonly speedOf: (route: string) => KnownSpeed;
 };
 
 /** A condition on routes, with the field that sets it. */

@@ -24,8 +24,9 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
   const recorder = recorderOf(config);
   const { env } = c; // not c, which would keep the request in memory
-  const { health } = run.services;
-  recorder.view = () => routeGauges(health, now(env));
+  const { health, times } = run.services;
+  recorder.view = () => ({ series: routeGauges(health, now(env)), samples: times.take() });
+  recorder.onSpeeds = (speeds) => times.learn(speeds);
   countRun(run, recorder.tally);
   noteSpeed(run);
   const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
@@ -68,17 +69,19 @@ export function countRun(run: Run, tally: Tally): void {
 }
 
 /** Records a route's speed. A JSON response has only a total time. */
-function noteSpeed({ progress, request, services, startedMs }: Run): void {
+function noteSpeed({ caller, progress, request, services, startedMs }: Run): void {
   const { outcome, askedMs } = progress;
   if (outcome?.kind !== "settle" || outcome.estimated) return;
   const { route, usage } = outcome;
   const { provider, upstreamId } = route.route;
   const { firstByteMs } = route;
   const streamMs = services.now() - startedMs - firstByteMs;
-  const { times } = services;
-  const latencyMs = firstByteMs - askedMs;
-  const served = request.stream ? { latencyMs, streamMs } : { latencyMs: -1, streamMs: latencyMs };
-  times.note(routeName(provider, upstreamId), { ...served, output: usage.output });
+  const waitMs = firstByteMs - askedMs;
+  const served = request.stream
+    ? { latencyMs: waitMs < 0 ? null : waitMs, streamMs }
+    : { latencyMs: null, streamMs: waitMs };
+  const at = { route: routeName(provider, upstreamId), orgId: caller.orgId };
+  services.times.note(at, { ...served, output: usage.output });
 }
 
 type RunSeries = ReturnType<typeof runSeries>;

@@ -261,7 +261,7 @@ async function boundCost(
     : corrected(caller.orgId, admitted.priceList ?? null, at));
   if (!pricing.ok) return pricing;
   const defaultCap = endpoint.asksForAll === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
-  const speedOf = (route: string) => times.speedOf(route);
+  const speedOf = (route: string) => times.speedOf(route, caller.orgId);
   const here = { catalog, providers, providerIds, speedOf };
   const sold = { ...here, defaultCap, pricing: pricing.value };
   const request = boundModels(parsed, sold);

@@ -1,49 +1,86 @@
 import { evictOldest } from "../../shared/evict-oldest.ts";
+import { publicPercentiles } from "../../shared/route-speed.ts";
+import type { RouteSample, RouteSpeed } from "../../shared/route-speed.ts";
 
-/** A route's speed, as medians of recent requests. Null until there are enough requests. */
-export type RouteSpeed = {
-  /** Time from the call to the first byte, in ms. */
-  readonly latencyMs: number | null;
-  readonly tokensPerSecond: number | null;
-};
+/** The medians that decide the order of routes; null until there are enough requests. */
+export type KnownSpeed = Pick<RouteSample, "latencyMs" | "tokensPerSecond">;
 
 const ROUTES_MAX = 1_000;
 const SAMPLES_MAX = 32;
 const SAMPLES_MIN = 3;
 const OUTPUT_MIN = 16;
+const WAITING_MAX = 200;
 
 type Samples = { readonly latencies: number[]; readonly speeds: number[] };
 
-/** Route speeds that this isolate measured and doesn't share. */
+/**
+ * The speeds of routes: of the region if enough organizations used the route, else those that this
+ * isolate measured for the same organization. So an order of routes reveals no one's usage.
+ */
 export class RouteTimes {
-  readonly #routes = new Map<string, Samples>();
+  readonly #own = new Map<string, Samples>();
+  #region = new Map<string, KnownSpeed>();
+  #waiting: RouteSample[] = [];
 
   /** Records a request. Ignores the throughput of short outputs. */
   note(
-    route: string,
-    served: { readonly latencyMs: number; readonly streamMs: number; readonly output: number },
+    { route, orgId }: Pick<RouteSample, "route" | "orgId">,
+    served: {
+      readonly latencyMs: number | null;
+      readonly streamMs: number;
+      readonly output: number;
+    },
   ): void {
-    const known = this.#routes.get(route) ?? { latencies: [], speeds: [] };
-    if (!this.#routes.has(route)) evictOldest(this.#routes, ROUTES_MAX);
-    this.#routes.set(route, known);
     const { latencyMs, streamMs, output } = served;
-    if (latencyMs >= 0) push(known.latencies, latencyMs);
-    if (output >= OUTPUT_MIN && streamMs > 0) push(known.speeds, (output * 1000) / streamMs);
+    const isLong = output >= OUTPUT_MIN && streamMs > 0;
+    const tokensPerSecond = isLong ? (output * 1000) / streamMs : null;
+    if (latencyMs === null && tokensPerSecond === null) return;
+    const name = nameOf(route, orgId);
+    const known = this.#own.get(name) ?? { latencies: [], speeds: [] };
+    if (!this.#own.has(name)) evictOldest(this.#own, ROUTES_MAX);
+    this.#own.set(name, known);
+    push(known.latencies, latencyMs, SAMPLES_MAX);
+    push(known.speeds, tokensPerSecond, SAMPLES_MAX);
+    push(this.#waiting, { route, orgId, latencyMs, tokensPerSecond }, WAITING_MAX);
   }
 
-  speedOf(route: string): RouteSpeed {
-    const { latencies = [], speeds = [] } = this.#routes.get(route) ?? {};
-    return { latencyMs: median(latencies), tokensPerSecond: median(speeds) };
+  /** Returns the samples since the last call, for the region. */
+  take(): readonly RouteSample[] {
+    const taken = this.#waiting;
+    this.#waiting = [];
+    return taken;
   }
 
-  all(): readonly (RouteSpeed & { readonly route: string })[] {
-    return [...this.#routes.keys()].map((route) => Object.assign({ route }, this.speedOf(route)));
+  learn(speeds: readonly RouteSpeed[]): void {
+    this.#region = new Map(
+      speeds.map(({ route, latency, throughput }) => [
+        route,
+        {
+          latencyMs: publicPercentiles(latency)?.p50 ?? null,
+          tokensPerSecond: publicPercentiles(throughput)?.p50 ?? null,
+        },
+      ]),
+    );
+  }
+
+  speedOf(route: string, orgId: string): KnownSpeed {
+    const region = this.#region.get(route);
+    const { latencies = [], speeds = [] } = this.#own.get(nameOf(route, orgId)) ?? {};
+    return {
+      latencyMs: region?.latencyMs ?? median(latencies),
+      tokensPerSecond: region?.tokensPerSecond ?? median(speeds),
+    };
   }
 }
 
-function push(samples: number[], value: number): void {
-  samples.push(value);
-  if (samples.length > SAMPLES_MAX) samples.shift();
+function nameOf(route: string, orgId: string): string {
+  return `${orgId} ${route}`;
+}
+
+function push<T>(list: T[], value: T | null, most: number): void {
+  if (value === null) return;
+  list.push(value);
+  if (list.length > most) list.shift();
 }
 
 function median(samples: readonly number[]): number | null {

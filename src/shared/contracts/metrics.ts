@@ -1,6 +1,13 @@
+import type { RouteSample, RouteSpeed } from "../route-speed.ts";
+
 export type Series = Readonly<Record<string, number>>;
 
-export type View = { readonly isolate: string; readonly series: Series };
+/** The gauges and new samples of an isolate. */
+export type View = {
+  readonly isolate: string;
+  readonly series: Series;
+  readonly samples?: readonly RouteSample[];
+};
 
 export type WatchJob = "outboxes" | "payments";
 
@@ -16,7 +23,10 @@ export type RegionCounts = {
 type Moment = { readonly atMs: number; readonly series: Series };
 
 export type MetricsCalls = {
-  add(series: Series, view?: View): Promise<void>;
+  /** Returns the region's speeds if the view has samples. An older object returns nothing. */
+  add(series: Series, view?: View): Promise<readonly RouteSpeed[] | undefined>;
+  /** An older object doesn't have this call. */
+  speeds(): Promise<readonly RouteSpeed[]>;
   /** Replaces the gauges of a job, or without `job`, of the sweep of wallets. */
   setGauges(series: Series, job?: WatchJob): Promise<void>;
   read(): Promise<RegionCounts>;

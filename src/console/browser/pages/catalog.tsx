@@ -66,6 +66,27 @@ function money(id: "cost" | "price", title: string): Column<Row> {
   };
 }
 
+/** The median of the last 30 minutes, with the other percentiles in its title. */
+function speed(id: "latency_ms" | "tokens_per_second", title: string): Column<Row> {
+  return column(id, title, (row) => row[id]?.p50 ?? null, {
+    align: "right",
+    wide: true,
+    csv: [[`${id}_p50`, (row) => row[id]?.p50 ?? null]],
+    cell: (row) => <Speed of={row[id]} />,
+  });
+}
+
+function Speed({ of }: { of: Row["latency_ms"] }) {
+  if (of === null) return null;
+  const { p50, p75, p90, p99, requests, organizations } = of;
+  const title = `p75 ${p75}, p90 ${p90}, p99 ${p99}, of ${requests} requests by ${organizations} organizations`;
+  return (
+    <span class="number" title={title}>
+      {p50}
+    </span>
+  );
+}
+
 const dollars = (price: number): string => spent(microsOf(price));
 
 function Pair({ of }: { of: ListPrice | null }) {
@@ -118,6 +139,8 @@ const COLUMNS: readonly Column<Row>[] = [
     cell: (row) => <Seen {...row} />,
   }),
   column("until", "Until", ({ until }) => until, { wide: true }),
+  speed("latency_ms", "Latency (ms)"),
+  speed("tokens_per_second", "Tokens per second"),
   column("state", "State", ({ live, why_not }) => (live ? "sold" : why_not), {
     cell: ({ live, why_not }) =>
       live ? (

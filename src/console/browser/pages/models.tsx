@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import { summed } from "../lib/spend.ts";
 import { DAY, took, utcDay } from "../lib/time.ts";
 import { modelHint, nextPrice, perMillion, useModels } from "../state/models.ts";
@@ -8,6 +9,7 @@ import { isSenior, may, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
 import { Copy, Head, Money, Tokens } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
+import { Endpoints } from "./model-endpoints.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table, usd } from "../ui/table.tsx";
 import { column } from "../ui/columns.tsx";
@@ -20,6 +22,7 @@ export function Models() {
   const used = useUsed();
   const who = useSession();
   const mayLimit = may(who, "POST /v1/keys");
+  const [open, setOpen] = useState<string | null>(null);
   return (
     <>
       <Head
@@ -32,6 +35,7 @@ export function Models() {
             name="Models"
             columns={[
               ...NAMES,
+              providersColumn(setOpen),
               ...(isSenior(who) ? spendColumns(used) : []),
               verbs({ mayTry: may(who, "POST /v1/chat/completions"), mayLimit }),
             ]}
@@ -43,6 +47,7 @@ export function Models() {
           />
         )}
       </ReadResult>
+      {open !== null && <Endpoints id={open} onClose={() => setOpen(null)} />}
     </>
   );
 }
@@ -156,8 +161,18 @@ const NAMES: readonly Column<ListedModel>[] = [
     ],
     cell: nextPrice,
   }),
-  column("providers", "Providers", ({ providers }) => providers.join(", "), { wide: true }),
 ];
+
+function providersColumn(open: (id: string) => void): Column<ListedModel> {
+  return column("providers", "Providers", ({ providers }) => providers.join(", "), {
+    wide: true,
+    cell: ({ id, providers }) => (
+      <button type="button" class="quiet" title="Prices and speeds" onClick={() => open(id)}>
+        {providers.join(", ")}
+      </button>
+    ),
+  });
+}
 
 function verbs({ mayTry, mayLimit }: Record<"mayTry" | "mayLimit", boolean>): Column<ListedModel> {
   return column("do", "To do", () => null, {

@@ -1,0 +1,87 @@
+import type { MetricsCalls } from "../../shared/contracts/metrics.ts";
+import { evictOldest } from "../../shared/evict-oldest.ts";
+import { logWarning, reasonOf } from "../../shared/log.ts";
+import type { Percentiles, RouteSample, RouteSpeed } from "../../shared/route-speed.ts";
+import { within } from "../../shared/timers.ts";
+
+const WINDOW_MS = 1_800_000;
+const ROUTES_MAX = 500;
+const SAMPLES_MAX = 200;
+/** So that no organization determines a route's percentiles. */
+const ORG_SAMPLES_MAX = 10;
+
+type Kept = RouteSample & { readonly atMs: number };
+
+/** The speeds of a region's routes in the last 30 minutes. Only in memory, so a restart clears them. */
+export class RegionSpeeds {
+  readonly #routes = new Map<string, readonly Kept[]>();
+
+  add(samples: readonly RouteSample[], atMs: number): void {
+    for (const sample of samples) {
+      const { route, orgId } = sample;
+      const known = this.#routes.get(route) ?? [];
+      if (known.length === 0) evictOldest(this.#routes, ROUTES_MAX);
+      const own = known.filter((one) => one.orgId === orgId);
+      const surplus = own.length < ORG_SAMPLES_MAX ? undefined : own[0];
+      const left = known.filter((one) => one !== surplus && isRecent(one, atMs));
+      this.#routes.set(route, [...left.slice(1 - SAMPLES_MAX), { ...sample, atMs }]);
+    }
+  }
+
+  all(nowMs: number): readonly RouteSpeed[] {
+    return [...this.#routes].flatMap(([route, known]) => {
+      const kept = known.filter((one) => isRecent(one, nowMs));
+      if (kept.length === 0) return [];
+      return {
+        route,
+        latency: measureOf(kept, ({ latencyMs }) => latencyMs),
+        throughput: measureOf(kept, ({ tokensPerSecond }) => tokensPerSecond),
+      };
+    });
+  }
+}
+
+function isRecent({ atMs }: Kept, nowMs: number): boolean {
+  return nowMs - atMs < WINDOW_MS;
+}
+
+function measureOf(
+  kept: readonly Kept[],
+  valueOf: (sample: Kept) => number | null,
+): RouteSpeed["latency"] {
+  const measured = kept.filter((one) => valueOf(one) !== null);
+  const values = measured.flatMap((one) => valueOf(one) ?? []).toSorted((a, b) => a - b);
+  return {
+    requests: values.length,
+    organizations: new Set(measured.map(({ orgId }) => orgId)).size,
+    percentiles: values.length < REQUESTS_MIN ? null : percentilesOf(values),
+  };
+}
+
+const REQUESTS_MIN = 3;
+
+/** Nearest-rank percentiles of sorted values. */
+function percentilesOf(sorted: readonly number[]): Percentiles {
+  const at = (share: number): number =>
+    round(sorted[Math.ceil(sorted.length * share) - 1] ?? Number.NaN);
+  return { p50: at(0.5), p75: at(0.75), p90: at(0.9), p99: at(0.99) };
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+const READ_TIMEOUT_MS = 2000;
+
+/** Returns the region's speeds by route, or null without a response. */
+export async function readSpeeds(
+  metrics: Pick<MetricsCalls, "speeds">,
+): Promise<ReadonlyMap<string, RouteSpeed> | null> {
+  try {
+    const speeds = await within(metrics.speeds(), READ_TIMEOUT_MS);
+    return new Map(speeds.map((one) => [one.route, one]));
+  } catch (error) {
+    logWarning("speeds_not_read", { reason: reasonOf(error) });
+    return null;
+  }
+}

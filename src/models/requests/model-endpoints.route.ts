@@ -1,0 +1,56 @@
+import type { Context } from "hono";
+import { findRoutes } from "../catalog/catalog.ts";
+import type { CallerCatalog } from "../catalog/catalog.ts";
+import { listedEndpoint } from "../catalog/listed-endpoint.ts";
+import { unlisted } from "../catalog/models.route.ts";
+import { routeName } from "../routing/route-health.ts";
+import { readSpeeds } from "../../events/metrics/region-speeds.ts";
+import { now } from "../../shared/clock.ts";
+import { objectsOf } from "../../shared/contracts/objects.ts";
+import type { Result } from "../../shared/failure.ts";
+import { fail } from "../../shared/http/context.ts";
+import type { AppEnv } from "../../shared/http/context.ts";
+import { Isolate } from "../../shared/http/isolate.ts";
+import { publicPercentiles } from "../../shared/route-speed.ts";
+import type { RouteSpeed } from "../../shared/route-speed.ts";
+
+/**
+ * Handles GET /v1/models/{id}/endpoints: the providers of a model in this region, at the caller's
+ * prices and with their measured speeds.
+ */
+export async function modelEndpointsRoute(
+  c: Context<AppEnv>,
+  sold: Result<CallerCatalog>,
+): Promise<Response> {
+  if (!sold.ok) return fail(c, sold.failure);
+  const name = c.req.param("id") ?? "";
+  const found = findRoutes(sold.value, name);
+  if (found === undefined) return fail(c, unlisted(sold.value, name));
+  const { listed, model } = found;
+  const { id, created, architecture } = listed;
+  const speeds = await regionSpeeds(c);
+  const endpoints = model.routes.map((route) => {
+    const speed = speeds.get(routeName(route.provider, route.upstreamId));
+    return listedEndpoint(listed, model, route, {
+      latency_last_30m: publicPercentiles(speed?.latency),
+      throughput_last_30m: publicPercentiles(speed?.throughput),
+    });
+  });
+  return c.json({ data: { id, name: id, created, description: "", architecture, endpoints } });
+}
+
+type Speeds = ReadonlyMap<string, RouteSpeed>;
+type Cached = { speeds: Speeds; readMs: number };
+
+const CACHE_MS = 15_000;
+const makeCache = (): Cached => ({ speeds: new Map(), readMs: -Infinity });
+
+/** Reads the region's speeds at most once per `CACHE_MS` and isolate. None without a response. */
+async function regionSpeeds(c: Context<AppEnv>): Promise<Speeds> {
+  const cached = Isolate.of(c.var.config).get(makeCache);
+  const at = now(c.env);
+  if (Math.abs(at - cached.readMs) < CACHE_MS) return cached.speeds;
+  const read = await readSpeeds(objectsOf(c.env).metrics());
+  if (read !== null) Object.assign(cached, { speeds: read, readMs: at });
+  return cached.speeds;
+}
