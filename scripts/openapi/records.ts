@@ -29,6 +29,7 @@ const said = z.looseObject({
   refusal: z.string().nullable(),
   tool_calls: z.array(toolCall).optional(),
   reasoning_content: z.string().optional(),
+  reasoning: z.string().optional().describe("The same text, for OpenRouter's clients."),
 });
 const choice = z.looseObject({
   index: count,

@@ -20,6 +20,7 @@ const delta = z.looseObject({
   content: z.string().nullable().optional(),
   refusal: z.string().nullable().optional(),
   reasoning_content: z.string().nullable().optional(),
+  reasoning: z.string().optional().describe("The same text, for OpenRouter's clients."),
   tool_calls: z.array(z.looseObject({ index: count })).optional(),
 });
 const chunk = z
@@ -33,7 +34,26 @@ const chunk = z
     usage,
   })
   .meta({ id: "ChatCompletionChunk" });
-export const chatChunk = z.union([chunk, broken]);
+/** An error for OpenRouter's SDKs. */
+const brokenChunk = record("ChatCompletionErrorChunk", {
+  id: z.string(),
+  object: z.literal("chat.completion.chunk"),
+  created: count,
+  model: z.string(),
+  choices: z.array(
+    z.strictObject({
+      index: count,
+      delta: z.strictObject({ content: z.literal("") }),
+      finish_reason: z.literal("error"),
+    }),
+  ),
+  error: z.looseObject({
+    code: count.describe("The status that the error has without a stream."),
+    message: z.string(),
+    metadata: z.strictObject({ error_type: z.string() }),
+  }),
+});
+export const chatChunk = z.union([chunk, broken, brokenChunk]);
 
 const text = record("TextCompletionChunk", {
   id: z.string(),

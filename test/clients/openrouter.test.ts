@@ -16,6 +16,13 @@ describe("OpenRouter's SDK for TypeScript", () => {
     ReturnType<typeof client>["chat"]["send"]
   >[0]["chatRequest"]["messages"][number];
 
+  type Reasoned = {
+    readonly reasoning?: string | null | undefined;
+    readonly reasoningDetails?:
+      | readonly { readonly type: string; readonly text?: string | null | undefined }[]
+      | undefined;
+  };
+
   /** Sends a chat and returns its message and cost. */
   async function send(model: string, messages: Message[], streamed: boolean) {
     const { name, description, parameters } = new Weather();
@@ -100,6 +107,32 @@ describe("OpenRouter's SDK for TypeScript", () => {
     const ids: string[] = [];
     for await (const page of pages) ids.push(...page.result.data.map(({ id }) => id));
     expect(ids).toEqual(expect.arrayContaining(["sandbox/echo", "smart"]));
+    const { data: one } = await client().endpoints.list({ author: "sandbox", slug: "echo" });
+    expect(one.endpoints).toMatchObject([{ tag: "sandbox", latencyLast30m: null }]);
+  });
+
+  it.each([false, true])("reads reasoning and its details, streamed: %s", async (stream) => {
+    const messages: Message[] = [{ role: "user", content: "Hello" }];
+    const chatRequest = { model: "sandbox/think", messages, stream };
+    const answer = await client().chat.send({ chatRequest });
+    const parts: Reasoned[] = [];
+    if ("choices" in answer) parts.push(...answer.choices.map(({ message }) => message));
+    else for await (const { choices } of answer) parts.push(...choices.map(({ delta }) => delta));
+    const reasoning = parts.map((one) => one.reasoning ?? "").join("");
+    const details = parts.flatMap(({ reasoningDetails = [] }) => reasoningDetails);
+    expect(reasoning).not.toBe("");
+    expect(details.map(({ text = "" }) => text ?? "").join("")).toBe(reasoning);
+    expect(details.at(-1)?.type).toBe("reasoning.encrypted");
+  });
+
+  it("gets an error inside a stream with its status", async () => {
+    const messages: Message[] = [{ role: "user", content: "Hello" }];
+    const chatRequest = { model: "sandbox/error-mid", messages, stream: true as const };
+    const chunks = [];
+    const answer = await client().chat.send({ chatRequest });
+    if ("choices" in answer) throw new Error("no stream");
+    for await (const chunk of answer) chunks.push(chunk);
+    expect(chunks.at(-1)).toMatchObject({ error: { code: 502 } });
   });
 
   it("gets an error in OpenRouter's format", async () => {
@@ -160,6 +193,16 @@ describe("OpenRouter's provider of the AI SDK", () => {
       expect({ cities: weather.cities, said }).toEqual(HELD);
     },
   );
+
+  it.each([false, true])("reads reasoning and sends it back, streamed: %s", async (streamed) => {
+    const asking = { model: provider().chat("sandbox/think"), maxRetries: 0 };
+    const first = { ...asking, prompt: "Hello" };
+    const answer = streamed ? streamText(first) : await generateText(first);
+    expect(await answer.reasoningText).not.toBe("");
+    const user = { role: "user", content: "Hello" } as const;
+    const messages = [user, ...(await answer.responseMessages), user];
+    expect((await generateText({ ...asking, messages })).text).not.toBe("");
+  });
 
   it.each([false, true])("reads cost and provider, streamed: %s", async (streamed) => {
     const before = await at.balance();

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { balanceOf, eventsOf, HELLO, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
+import { mockUpstream, upstreamCompletion } from "./upstream.ts";
 
 type Json = { readonly [name: string]: unknown };
 type Client = {
@@ -158,5 +159,115 @@ describe("reasoning in OpenRouter's format", () => {
     expect(high).not.toBe(off);
     expect(await reasoningTokens({ reasoning: { enabled: false } })).toBe(off);
     expect(await reasoningTokens({ reasoning: { effort: "high" } })).toBe(high);
+  });
+
+  it("turns a maximum of reasoning tokens into the effort of that share of the output", async () => {
+    const efforts = [0, 20, 90, 200, 300, 450].map((max_tokens) => ({ max_tokens }));
+    const sent: unknown[] = [];
+    for (const reasoning of efforts) {
+      const body = { model: "mock/chat", messages: HELLO, max_tokens: 500, reasoning };
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      sent.push((await sentUpstream(body))["reasoning_effort"]);
+    }
+    expect(sent).toEqual(["none", "minimal", "low", "medium", "high", "xhigh"]);
+  });
+});
+
+/** Returns the body that a provider receives. */
+async function sentUpstream(body: Json): Promise<Json> {
+  const { calls, bindings } = mockUpstream(() => upstreamCompletion());
+  const response = await send("/v1/chat/completions", { key: account.key, body, bindings });
+  expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+  return calls[0]?.body ?? {};
+}
+
+type Reasoned = { readonly reasoning?: string; readonly reasoning_details?: readonly Json[] };
+const SDK = { "user-agent": "speakeasy-sdk/typescript 1.3.19 openrouter" };
+
+/** Returns the reasoning of a response, joined as OpenRouter's clients join it. */
+async function reasoned(asked: { readonly headers?: Record<string, string>; readonly body: Json }) {
+  const { headers = {}, body } = asked;
+  const sent = { model: "sandbox/think", messages: HELLO, max_tokens: 500, ...body };
+  const response = await send("/v1/chat/completions", { key: account.key, headers, body: sent });
+  if (body["stream"] !== true) {
+    const { choices } = await response.json<{ choices: { message: Reasoned }[] }>();
+    return choices[0]?.message ?? {};
+  }
+  const events = (await eventsOf(response)).slice(0, -1);
+  const deltas = events.flatMap((event) => {
+    const { choices } = JSON.parse(event) as { choices: { delta: Reasoned }[] };
+    return choices.map(({ delta }) => delta);
+  });
+  const details: Json[] = [];
+  for (const one of deltas.flatMap(({ reasoning_details: list = [] }) => list)) {
+    const last = details.at(-1);
+    if (one["type"] !== "reasoning.text" || last?.["type"] !== "reasoning.text") details.push(one);
+    else details.splice(-1, 1, { ...last, text: String(last["text"]) + String(one["text"]) });
+  }
+  const reasoning = deltas.map((one) => one.reasoning ?? "").join("");
+  return { reasoning, reasoning_details: details };
+}
+
+describe("reasoning for OpenRouter's clients", () => {
+  it.each<[string, { headers?: Record<string, string>; body: Json }]>([
+    ["an SDK of OpenRouter", { headers: SDK, body: {} }],
+    ["an SDK of OpenRouter, streamed", { headers: SDK, body: { stream: true } }],
+    ["the field reasoning", { body: { reasoning: { effort: "high" } } }],
+    ["the field include_reasoning", { body: { include_reasoning: true, stream: true } }],
+  ])("is in reasoning and reasoning_details with %s", async (_, asked) => {
+    const { reasoning, reasoning_details: details = [] } = await reasoned(asked);
+    expect(reasoning).not.toBe("");
+    expect(details).toMatchObject([
+      { type: "reasoning.text", text: reasoning, format: "unknown" },
+      { type: "reasoning.encrypted", data: expect.any(String) as string },
+    ]);
+  });
+
+  it("is absent from the responses of other clients", async () => {
+    expect(await reasoned({ body: {} })).not.toHaveProperty("reasoning");
+    const details = (await reasoned({ body: {} })).reasoning_details;
+    expect(details?.map(({ type }) => type)).toEqual(["sandbox.thinking"]);
+  });
+
+  it("reaches the provider unchanged if the client sends it back", async () => {
+    const own = {
+      type: "reasoning.text",
+      text: "theirs",
+      signature: "s",
+      format: "x-v1",
+      index: 0,
+    };
+    const { reasoning, reasoning_details: details = [] } = await reasoned({
+      headers: SDK,
+      body: { stream: true },
+    });
+    const plain = (await reasoned({ body: {} })).reasoning_details;
+    const assistant = { role: "assistant", content: "Hi", reasoning };
+    const messages = [...HELLO, { ...assistant, reasoning_details: [...details, own] }, ...HELLO];
+    const { messages: sent } = await sentUpstream({ model: "mock/chat", messages });
+    expect(plain).toMatchObject([{ type: "sandbox.thinking", thinking: reasoning }]);
+    expect((sent as Json[])[1]).toEqual({
+      role: "assistant",
+      content: "Hi",
+      reasoning_content: reasoning,
+      reasoning_details: [own],
+    });
+  });
+});
+
+describe("an error inside a stream", () => {
+  it("has the status as its code for OpenRouter's SDKs, in a complete chunk", async () => {
+    const body = { model: "sandbox/error-mid", messages: HELLO, stream: true };
+    const response = await send("/v1/chat/completions", {
+      key: account.key,
+      headers: SDK,
+      body,
+    });
+    const last = JSON.parse((await eventsOf(response)).at(-1) ?? "") as Json;
+    expect(last).toMatchObject({
+      object: "chat.completion.chunk",
+      choices: [{ index: 0, finish_reason: "error" }],
+      error: { code: 502, message: expect.any(String) as string },
+    });
   });
 });

@@ -6,6 +6,8 @@ export type Delta = {
   readonly content?: string | null;
   readonly refusal?: string | null;
   readonly reasoning_content?: string;
+  /** The same text for OpenRouter's clients. */
+  readonly reasoning?: string;
   readonly reasoning_details?: readonly JsonObject[];
   readonly annotations?: readonly unknown[];
   readonly tool_calls?: readonly DeltaCall[];

@@ -95,6 +95,7 @@ const chatMessage = z.discriminatedUnion("role", [
     name,
     refusal: z.nullish(z.string()),
     reasoning_content: z.nullish(z.string()),
+    reasoning: z.nullish(z.string()),
     reasoning_details: z.nullish(z.array(reasoningDetail)),
     tool_calls: z.nullish(z.array(toolCall).check(z.minLength(1))),
     function_call: z.nullish(z.object({ name: z.string(), arguments: z.string() })),

@@ -2,7 +2,7 @@ import { isObject, listOf } from "../core/json-value.ts";
 import type { JsonObject, KnownFields } from "../core/json-value.ts";
 
 const MESSAGE = fields(
-  "role content name refusal reasoning_content reasoning_details tool_calls function_call tool_call_id",
+  "role content name refusal reasoning reasoning_content reasoning_details tool_calls function_call tool_call_id",
 );
 const PART = fields("type text image_url file refusal cache_control");
 const CALL = fields("id index type function custom extra_content");

@@ -5,6 +5,12 @@ import type { JsonObject } from "../core/provider.ts";
 import type { Chunk } from "../core/chunk.ts";
 import { isOpenRouterClient } from "../core/gateway-fields.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
+import {
+  openRouterChoices,
+  openRouterChunk,
+  withOwnThoughts,
+} from "../core/openrouter-thoughts.ts";
+import { effortOfShare } from "../core/reasoning-effort.ts";
 import { withAcceptedHistory } from "../core/accepted-history.ts";
 import { isObject } from "../core/json-value.ts";
 import type { KnownFields } from "../core/json-value.ts";
@@ -38,19 +44,32 @@ export const chatEndpoint: EndpointAdapter = {
 function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const parsed = parseChatRequest(withEffort(value));
   if (!parsed.ok) return parsed;
-  const body = withAcceptedHistory(parsed.value);
+  const messages = [...withOwnThoughts(parsed.value.messages)];
+  const body = withAcceptedHistory({ ...parsed.value, messages });
   const usage = usageChunks(at.wantsUsage === true, body);
+  const isOpenRouter = isOpenRouterClient(at);
+  const hasReasoning = isOpenRouter || NAMES.some((name) => Object.hasOwn(value, name));
+  const format = { usage, isOpenRouter, hasReasoning };
   return success({
     request: { kind: "chat", body },
     user: body.user ?? null,
     dropped: unknownInside(value),
     reply:
       body.stream === true
-        ? { kind: "stream", stream: (head) => new ChatStream(head, usage) }
-        : { kind: "json", json: isOpenRouterClient(at) ? openRouterCompletion : completion },
+        ? { kind: "stream", stream: (head) => new ChatStream(head, format) }
+        : { kind: "json", json: (answer, receipt) => completion(answer, receipt, format) },
     native: null,
   });
 }
+
+/** The fields of requests in OpenRouter's format, whose clients read `reasoning`. */
+const NAMES = ["reasoning", "include_reasoning"];
+
+type ChatFormat = {
+  readonly usage: UsageChunks;
+  readonly isOpenRouter: boolean;
+  readonly hasReasoning: boolean;
+};
 
 const EFFORTS: ReadonlySet<unknown> = new Set(REASONING_EFFORTS);
 
@@ -60,15 +79,39 @@ const EFFORTS: ReadonlySet<unknown> = new Set(REASONING_EFFORTS);
 function withEffort(value: KnownFields<"reasoning" | "reasoning_effort">): object {
   const { reasoning, reasoning_effort: own = null, ...rest } = value;
   if (!isObject(reasoning) || own !== null) return value;
-  const { effort, enabled }: KnownFields<"effort" | "enabled"> = reasoning;
-  const named = enabled === false ? "none" : (effort ?? null);
+  const {
+    effort,
+    enabled,
+    max_tokens: most,
+  }: KnownFields<"effort" | "enabled" | "max_tokens"> = reasoning;
+  const asked = effort ?? (typeof most === "number" ? effortFor(most, rest) : null);
+  const named = enabled === false ? "none" : asked;
   return EFFORTS.has(named) ? { ...rest, reasoning_effort: named } : value;
 }
 
-function completion(answer: JsonObject, receipt: Receipt): JsonObject {
+/** Returns the effort for a budget of reasoning tokens, by its share of the output. */
+function effortFor(
+  budget: number,
+  { max_tokens, max_completion_tokens }: KnownFields<"max_tokens" | "max_completion_tokens">,
+): string {
+  const cap = Number(max_completion_tokens ?? max_tokens ?? Number.NaN);
+  return budget <= 0 ? "none" : effortOfShare(cap > 0 ? budget / cap : budget / USUAL_OUTPUT);
+}
+
+/** Assumed if a request limits its reasoning but not its output. */
+const USUAL_OUTPUT = 16_384;
+
+/** `isOpenRouter` adds the field that OpenRouter's SDK requires and OpenAI's schema allows only as text. */
+function completion(
+  answer: JsonObject,
+  receipt: Receipt,
+  { isOpenRouter, hasReasoning }: ChatFormat,
+): JsonObject {
   const { id, created, model, provider, usage, costMicro } = receipt;
   return {
+    ...(isOpenRouter && { system_fingerprint: null }),
     ...answer,
+    ...(hasReasoning && { choices: openRouterChoices(answer) }),
     id,
     object: "chat.completion",
     created,
@@ -78,21 +121,19 @@ function completion(answer: JsonObject, receipt: Receipt): JsonObject {
   };
 }
 
-/** Adds `system_fingerprint`. OpenRouter's SDK requires it, and it can be null only there. */
-function openRouterCompletion(answer: JsonObject, receipt: Receipt): JsonObject {
-  return { system_fingerprint: null, ...completion(answer, receipt) };
-}
-
 /** Writes a stream. A chunk that differs only in its text reuses the JSON of the last one. */
 class ChatStream extends OpenAiStream implements StreamWriter {
+  readonly #hasReasoning: boolean;
   #last: Chunk = { choices: [] };
   #around: (EventTemplate & { readonly index: number }) | null = null;
 
-  constructor(head: ResponseHead, usage: UsageChunks) {
-    super("chat.completion.chunk", head, usage);
+  constructor(head: ResponseHead, { usage, isOpenRouter, hasReasoning }: ChatFormat) {
+    super("chat.completion.chunk", head, usage, isOpenRouter);
+    this.#hasReasoning = hasReasoning;
   }
 
-  chunk(chunk: Chunk): string {
+  chunk(reported: Chunk): string {
+    const chunk = this.#hasReasoning ? openRouterChunk(reported) : reported;
     this.#last = chunk;
     this.#around = null;
     return this.event(chunk);

@@ -1,4 +1,4 @@
-import { failureObject } from "../../shared/http/failure-response.ts";
+import { failureObject, openRouterError } from "../../shared/http/failure-response.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
@@ -43,11 +43,18 @@ export class OpenAiStream {
   /** The fields that are the same in every event: id, object, created, model and usage. */
   readonly #identity: JsonObject;
   readonly #usage: UsageChunks;
+  readonly #isOpenRouter: boolean;
 
-  constructor(object: string, { id, model, created }: ResponseHead, usage: UsageChunks) {
+  constructor(
+    object: string,
+    { id, model, created }: ResponseHead,
+    usage: UsageChunks,
+    isOpenRouter = false,
+  ) {
     const identity = { id, object, created, model };
     this.#identity = usage === "all" ? { ...identity, usage: null } : identity;
     this.#usage = usage;
+    this.#isOpenRouter = isOpenRouter;
   }
 
   begin(): string {
@@ -65,7 +72,9 @@ export class OpenAiStream {
   }
 
   fail(failure: Failure): string {
-    return eventOf({ error: failureObject(failure) });
+    if (!this.#isOpenRouter) return eventOf({ error: failureObject(failure) });
+    const choices = [{ index: 0, delta: { content: "" }, finish_reason: "error" }];
+    return eventOf({ ...this.#identity, choices, error: openRouterError(failure) });
   }
 }
 

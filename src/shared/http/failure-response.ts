@@ -49,17 +49,17 @@ export function failureResponse(
  */
 export const openRouterDialect: Dialect = {
   error: (failure) => {
-    const { status, headers, ...wire } = errorResponseOf(failure);
-    const { code, ...error } = errorOf({ ...wire, status });
-    const metadata = { error_type: code ?? error.type };
-    return {
-      status,
-      headers: headers ?? {},
-      body: { error: { ...error, code: status, metadata } },
-    };
+    const { status, headers } = errorResponseOf(failure);
+    return { status, headers: headers ?? {}, body: { error: openRouterError(failure) } };
   },
   headers: () => ({}),
 };
+
+export function openRouterError(failure: Failure): object {
+  const wire = errorResponseOf(failure);
+  const { code, ...error } = errorOf(wire);
+  return { ...error, code: wire.status, metadata: { error_type: code ?? error.type } };
+}
 
 function openAiError(failure: Failure, docsUrl: string | null): ErrorAnswer {
   const wire = errorResponseOf(failure);

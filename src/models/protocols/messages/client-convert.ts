@@ -1,3 +1,4 @@
+import { effortOfShare } from "../../core/reasoning-effort.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import type { JsonObject } from "../../core/provider.ts";
@@ -296,13 +297,6 @@ function textPart(text: string): JsonObject {
   return { type: "text", text };
 }
 
-const EFFORTS: readonly (readonly [number, string])[] = [
-  [0.05, "minimal"],
-  [0.2, "low"],
-  [0.45, "medium"],
-  [0.75, "high"],
-];
-
 function effortOf(body: CountBody): JsonObject {
   const requested = body.output_config?.effort ?? undefined;
   const effort = body.thinking ? thinkingEffort(body, body.thinking, requested) : requested;
@@ -317,7 +311,7 @@ function thinkingEffort(body: CountBody, thinking: Thinking, requested?: string)
   if (thinking.type === "adaptive") return "medium";
   const cap = body["max_tokens"];
   const share = typeof cap === "number" && cap > 0 ? thinking.budget_tokens / cap : 1;
-  return EFFORTS.find(([most]) => share <= most)?.[1] ?? "xhigh";
+  return effortOfShare(share);
 }
 
 function given(name: string, value: number | null | undefined): JsonObject {
