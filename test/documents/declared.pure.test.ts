@@ -230,8 +230,8 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "money/wallet/object/alerts.do.ts DAILY_ALERTS_MAX",
     "money/wallet/object/alerts.do.ts ALERTS_MAX",
   ],
-  "Events of one type by one key": ["money/wallet/object/event-rows.do.ts HOURLY_MAX"],
-  "Stored events": ["money/wallet/object/event-rows.do.ts EVENTS_MAX"],
+  "Events of one type by one key": ["money/wallet/object/event-log.do.ts HOURLY_MAX"],
+  "Stored events": ["money/wallet/object/event-log.do.ts EVENTS_MAX"],
   "Webhooks per organization; tests of one": [
     "events/webhooks/webhooks.store.ts WEBHOOKS_MAX",
     "events/webhooks/webhook-deliveries.do.ts TESTS_MAX",

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
-import { selectEventPage } from "../../src/money/wallet/object/event-rows.do.ts";
+import { selectEventPage } from "../../src/money/wallet/object/event-log.do.ts";
 import type { Tx } from "../../src/money/wallet/object/memory.do.ts";
 import { openAccount } from "../contract/client.ts";
 

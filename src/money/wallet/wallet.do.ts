@@ -44,7 +44,7 @@ import { runGroup } from "./object/group.do.ts";
 import { notifyTopUp } from "./object/top-up-notice.do.ts";
 import { AnsweringWallet } from "./wallet-answers.do.ts";
 import { measureStorage, deleteExpired } from "./object/retention.do.ts";
-import { selectEventsSince } from "./object/event-rows.do.ts";
+import { selectEventsSince } from "./object/event-log.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
 import { makeWallet, wasUsed } from "./tables/wallet-schema.do.ts";
 import type { ReconcileAsk, Reconciliation } from "../../shared/contracts/reconciliation.ts";

@@ -17,7 +17,7 @@ import { addKeySpend } from "../rules/key-spend.ts";
 import type { KeySpendLimit } from "../rules/key-spend.ts";
 import { spentIn } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
-import { addEvent } from "./event-rows.do.ts";
+import { addEvent } from "./event-log.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
 import type { AlertRecord } from "../../../shared/contracts/reports.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";

@@ -6,7 +6,7 @@ import type { Failure } from "../../../shared/failure.ts";
 import { bucketOf } from "../rules/meter.ts";
 import type { Moment } from "../rules/meter.ts";
 import type { Count, Meter } from "./budget-memory.do.ts";
-import { addEvent } from "./event-rows.do.ts";
+import { addEvent } from "./event-log.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { pauseByBudget } from "./pauses.do.ts";
 

@@ -18,7 +18,7 @@ import {
   selectDeletedEndUser,
   markEndUserDeleted,
 } from "../tables/end-user-rows.do.ts";
-import { eraseName } from "./event-rows.do.ts";
+import { eraseName } from "./event-log.do.ts";
 import { renameFailed } from "../tables/failed-rows.do.ts";
 import type {
   EndUserChange,

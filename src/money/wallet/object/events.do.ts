@@ -11,7 +11,7 @@ import {
   takeEvent,
   updateRenamed,
   markDelivered,
-} from "./event-rows.do.ts";
+} from "./event-log.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import type { Tx } from "./memory.do.ts";
 

@@ -31,7 +31,7 @@ import {
   updateKeyTerms,
 } from "../tables/key-rows.do.ts";
 import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
-import { addEvent } from "./event-rows.do.ts";
+import { addEvent } from "./event-log.do.ts";
 import type { KeyEnding, KeyRotation } from "../../../shared/contracts/wallet.ts";
 import { budgetOf, pausedIfAny, policiesIfAny } from "./hold-checks.do.ts";
 import { refuseSession } from "./sessions.do.ts";

@@ -18,7 +18,7 @@ import type { Pauses } from "../rules/pauses.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import { putRule } from "../tables/rule-rows.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
-import { addEvent } from "./event-rows.do.ts";
+import { addEvent } from "./event-log.do.ts";
 import { findEndUser, nextRevision, touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { ownsSession } from "./sessions.do.ts";

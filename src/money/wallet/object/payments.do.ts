@@ -23,7 +23,7 @@ import {
   selectForgiven,
   selectPayment,
 } from "../tables/payment-rows.do.ts";
-import { addEvent } from "./event-rows.do.ts";
+import { addEvent } from "./event-log.do.ts";
 import { nextRevision, touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { postCredit, recallCredit } from "./postings.do.ts";

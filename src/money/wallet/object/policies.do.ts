@@ -9,7 +9,7 @@ import { OPERATOR, rememberPolicy } from "../rules/policies.ts";
 import { putRule } from "../tables/rule-rows.do.ts";
 import { budgetsOf } from "./budget-status.do.ts";
 import { setBudgets } from "./budgets.do.ts";
-import { addEvent } from "./event-rows.do.ts";
+import { addEvent } from "./event-log.do.ts";
 import { nextRevision, touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 

@@ -26,7 +26,7 @@ import type { CountedRequest } from "./budget-memory.do.ts";
 import { freeForCharge } from "./budget-checks.do.ts";
 import { crossingsOf, emitCrossings } from "./budget-events.do.ts";
 import { ledgerChargeOf } from "../rules/ledger-charge.ts";
-import { addEvent } from "./event-rows.do.ts";
+import { addEvent } from "./event-log.do.ts";
 import {
   insertEntry,
   insertRequest,

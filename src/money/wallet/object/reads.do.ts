@@ -20,7 +20,7 @@ import type {
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 import { microsOrNull } from "../rules/quota.ts";
 import { selectFailed } from "../tables/failed-rows.do.ts";
-import { selectEventPage } from "./event-rows.do.ts";
+import { selectEventPage } from "./event-log.do.ts";
 import { KEY_ID, MODEL } from "../tables/request-rows.do.ts";
 import { generationIn, TAGS_IN_ROW } from "../tables/generation-text.ts";
 import { selectAlertPage } from "./alerts.do.ts";

@@ -7,7 +7,7 @@ import { readSnapshot } from "../read-snapshot.store.ts";
 import type { WalletSnapshot } from "../read-snapshot.store.ts";
 import { PAGED_TABLES, readSnapshotHead, readSnapshotPages } from "../snapshot.store.ts";
 import type { PagedTable } from "../snapshot.store.ts";
-import { addEvent } from "./event-rows.do.ts";
+import { addEvent } from "./event-log.do.ts";
 import { insertEntry } from "../tables/request-rows.do.ts";
 import { NO_TOP_UP } from "../rules/top-up.ts";
 import { insertForgiven, putDebts, putTopUp } from "../tables/payment-rows.do.ts";

@@ -2,7 +2,7 @@ import { numberVar } from "../../../shared/config/config.ts";
 import { idFloor, mintedAt } from "../../../shared/id.ts";
 import { reasonOf } from "../../../shared/log.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
-import { forgetOldEvents } from "./event-rows.do.ts";
+import { forgetOldEvents } from "./event-log.do.ts";
 import { deleteDeadMinutes } from "../tables/key-rows.do.ts";
 import { deleteOldNames, oldestNameDue } from "../tables/request-rows.do.ts";
 import { purgeDeletedEndUsers } from "./end-users.do.ts";

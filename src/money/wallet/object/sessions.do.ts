@@ -10,7 +10,7 @@ import { budgetLeft, sessionBudget } from "../rules/key-spend.ts";
 import type { KeySpendLimit } from "../rules/key-spend.ts";
 import { rateLimitState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
 import { heldOfKey } from "../rules/open-holds.ts";
-import { addEvent } from "./event-rows.do.ts";
+import { addEvent } from "./event-log.do.ts";
 import {
   addSessionSpend,
   markUnusedEnded,

@@ -24,7 +24,7 @@ import { updateSettings } from "../tables/wallet-row.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
 import { budgetsOf } from "./budget-status.do.ts";
 import { setBudgets } from "./budgets.do.ts";
-import { addEvent } from "./event-rows.do.ts";
+import { addEvent } from "./event-log.do.ts";
 import { changeRow, nextRevision, selectRateLog, touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 

@@ -9,7 +9,7 @@ import { decideTopUp, endTopUp, wantTopUp } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
-import { addEvent } from "./event-rows.do.ts";
+import { addEvent } from "./event-log.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
