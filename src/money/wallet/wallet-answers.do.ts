@@ -28,7 +28,7 @@ import { foldCharges, readCharges } from "./object/charges.do.ts";
 import * as reads from "./object/reads.do.ts";
 import { readUsageStream } from "./object/usage-stream.do.ts";
 import { readUsage } from "./object/usage.do.ts";
-import { readUsageOfRows } from "./object/usage-rows.do.ts";
+import { readUsageOfRows } from "./object/request-usage.do.ts";
 import { budgetsOf } from "./object/budget-status.do.ts";
 import type { BudgetOwner, BudgetStatus } from "../../shared/budgets.ts";
 import type * as Contract from "../../shared/contracts/wallet.ts";
