@@ -24,7 +24,7 @@ import {
   selectEndUser,
   selectEndUserCount,
 } from "../tables/end-user-rows.do.ts";
-import { selectRules } from "../tables/rule-rows.do.ts";
+import { selectRules } from "../tables/policy-pause-rows.do.ts";
 import type { Pauses } from "../rules/pauses.ts";
 import type { Policies } from "../rules/policies.ts";
 import type { DeletedEndUsers } from "../tables/end-user-rows.do.ts";

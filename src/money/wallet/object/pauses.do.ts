@@ -16,7 +16,7 @@ import type {
 import { endsSooner, operatorsOwn, pauseName, pausesOf } from "../rules/pauses.ts";
 import type { Pauses } from "../rules/pauses.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
-import { putRule } from "../tables/rule-rows.do.ts";
+import { putRule } from "../tables/policy-pause-rows.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { findEndUser, nextRevision, touchStorage } from "./memory.do.ts";

@@ -6,7 +6,7 @@ import type { Result } from "../../../shared/failure.ts";
 import type { MemberLimits, MemberLimitsChange } from "../../../shared/contracts/limits.ts";
 import type { Policy } from "../../../shared/policy.ts";
 import { OPERATOR, rememberPolicy } from "../rules/policies.ts";
-import { putRule } from "../tables/rule-rows.do.ts";
+import { putRule } from "../tables/policy-pause-rows.do.ts";
 import { budgetsOf } from "./budget-status.do.ts";
 import { setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";

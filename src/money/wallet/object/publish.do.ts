@@ -11,7 +11,11 @@ import type {
 import type { KeyUse, TouchedKey } from "../../../shared/key-uses.store.ts";
 import { forgetOldAlerts, selectAlertsAfter } from "./alerts.do.ts";
 import { selectDebtsRow, selectPaymentsPage } from "../tables/payment-rows.do.ts";
-import { forgetRemovedRules, selectRemovedRules, selectRuleRows } from "../tables/rule-rows.do.ts";
+import {
+  forgetRemovedRules,
+  selectRemovedRules,
+  selectRuleRows,
+} from "../tables/policy-pause-rows.do.ts";
 import { selectEndUsers, selectEndUsersAfter } from "../tables/end-user-rows.do.ts";
 import {
   forgetRemovedBudgets,

@@ -18,7 +18,7 @@ import { balanceCrossing } from "../rules/alerts.ts";
 import { enableTopUp } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
 import { ORGANIZATION as OWN_POLICY, OPERATOR, rememberPolicy } from "../rules/policies.ts";
-import { putRule } from "../tables/rule-rows.do.ts";
+import { putRule } from "../tables/policy-pause-rows.do.ts";
 import { putTagKeys, selectTagKeys } from "../tables/tag-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";

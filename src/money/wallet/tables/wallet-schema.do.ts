@@ -8,7 +8,7 @@ import { FAILED_REQUESTS } from "./failed-rows.do.ts";
 import { TAG_KEYS } from "./tag-rows.do.ts";
 import { PAYMENTS } from "./payment-rows.do.ts";
 import { WARM_ROUTES } from "./warm-rows.do.ts";
-import { RULES } from "./rule-rows.do.ts";
+import { RULES } from "./policy-pause-rows.do.ts";
 
 /**
  * Amounts are in micro-credits, times in Unix ms. `changed` is the number of the publish that
