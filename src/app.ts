@@ -128,7 +128,7 @@ refuseOtherMethods(app, [
 ]);
 for (const path of ["/console/api/v1/*", "/console/api/admin/v1/*"]) {
   app.on(["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"], path, (c) =>
-    consoleDispatch(c, { dispatch: app.fetch, askingPaths: PROVIDER_ROUTES }),
+    consoleDispatch(c, { dispatch: app.fetch, askingPaths: PROVIDER_ROUTES, rows: ROUTES }),
   );
 }
 

@@ -32,6 +32,9 @@ import {
 import { findMerchantName, isMerchant } from "./accounts/merchants/merchants.store.ts";
 import { now } from "./shared/clock.ts";
 import type { Role } from "./shared/caller.ts";
+import { pathPattern } from "./shared/http/path-pattern.ts";
+import { withoutLogin } from "./shared/http/fresh-login.ts";
+import type { FreshLogin } from "./shared/http/fresh-login.ts";
 import {
   patchOrganizationRoute,
   readOrganizationRoute,
@@ -118,6 +121,7 @@ export type RouteRow = {
   readonly path: string;
   readonly reach: Reach;
   readonly who: AllowedCallers;
+  readonly freshLogin: FreshLogin;
   readonly handle: (c: AppContext) => Response | Promise<Response>;
 };
 
@@ -129,6 +133,9 @@ const MEMBERS: AllowedCallers = { roles: EVERYONE, member: "read" };
 const OWN: AllowedCallers = { ...MEMBERS, others: SENIORS };
 const ACCOUNTANTS: AllowedCallers = { roles: SENIORS, member: "read" };
 const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
+
+/** Only lowers the limits of an end user. */
+const NO_QUOTA = { monthly_quota_dollars: [0], daily_quota_dollars: [0] };
 
 const MERCHANTS = { isMerchant, findMerchantName };
 
@@ -150,12 +157,12 @@ export const ROUTES: readonly RouteRow[] = [
   endpoint("GET /v1/key", "home", ANY, ownKeyRoute),
   endpoint("GET /v1/auth/key", "home", ANY, ownKeyRoute),
   endpoint("GET /v1/responses/:id{resp_\\w+}", "home", OWN, readResponseRoute),
-  endpoint("DELETE /v1/responses/:id{resp_\\w+}", "home", OWN, deleteResponseRoute),
+  withoutLogin(endpoint("DELETE /v1/responses/:id{resp_\\w+}", "home", OWN, deleteResponseRoute)),
   endpoint("GET /v1/responses/:id{resp_\\w+}/input_items", "home", OWN, listInputItemsRoute),
   endpoint("POST /v1/keys/:id/rotate", "home", { ...MEMBERS, others: [] }, rotateKeyRoute),
   endpoint("GET /v1/sessions", "home", OWN, listSessionsRoute),
   endpoint("POST /v1/sessions", "home", MEMBERS, (c) => createSessionRoute(c, namesOf(c))),
-  endpoint("DELETE /v1/sessions/:id", "home", OWN, endSessionRoute),
+  withoutLogin(endpoint("DELETE /v1/sessions/:id", "home", OWN, endSessionRoute)),
 
   endpoint("GET /v1/holds", "home", OWN, holdsRoute(memberKeyIds)),
   endpoint("POST /v1/holds", "home", ANY, placeHoldRoute(MERCHANTS)),
@@ -187,26 +194,31 @@ export const ROUTES: readonly RouteRow[] = [
   endpoint("PATCH /v1/webhooks/:id", "managed", MANAGERS, patchWebhookRoute),
   endpoint("DELETE /v1/webhooks/:id", "managed", MANAGERS, deleteWebhookRoute),
   endpoint("POST /v1/webhooks/:id/rotate", "managed", MANAGERS, rotateWebhookRoute),
-  endpoint("POST /v1/webhooks/:id/test", "managed", MANAGERS, testWebhookRoute),
-  endpoint("POST /v1/webhooks/:id/resend", "managed", MANAGERS, resendRoute),
+  withoutLogin(endpoint("POST /v1/webhooks/:id/test", "managed", MANAGERS, testWebhookRoute)),
+  withoutLogin(endpoint("POST /v1/webhooks/:id/resend", "managed", MANAGERS, resendRoute)),
   endpoint("GET /v1/webhooks/:id/deliveries", "managed", MANAGERS, deliveriesRoute),
   endpoint("GET /v1/webhooks/:id/deliveries/:delivery_id", "managed", MANAGERS, deliveryRoute),
-  endpoint("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute),
+  withoutLogin(endpoint("POST /v1/webhooks/:id/replay", "managed", MANAGERS, replayRoute)),
   endpoint("GET /v1/keys", "managed", OWN, listKeysRoute),
   endpoint("POST /v1/keys", "managed", MEMBERS, (c) => createKeyRoute(c, namesOf(c))),
   endpoint("PATCH /v1/keys/:id", "managed", { ...MEMBERS, others: ["owner", "admin"] }, (c) =>
     patchKeyRoute(c, namesOf(c)),
   ),
-  endpoint("DELETE /v1/keys/:id", "managed", { ...OWN, member: "tried" }, revokeKeyRoute),
+  withoutLogin(
+    endpoint("DELETE /v1/keys/:id", "managed", { ...OWN, member: "tried" }, revokeKeyRoute),
+  ),
   endpoint("GET /v1/pauses", "managed", OWN, listPausesRoute),
-  endpoint("POST /v1/pauses", "managed", OWN, createPauseRoute),
+  withoutLogin(endpoint("POST /v1/pauses", "managed", OWN, createPauseRoute)),
   endpoint("DELETE /v1/pauses/:id", "managed", MANAGERS, endPauseRoute),
   endpoint("GET /v1/members/:id", "managed", MANAGERS, readMemberRoute),
   endpoint("PATCH /v1/members/:id", "managed", MANAGERS, patchMemberRoute),
   endpoint("GET /v1/users", "managed", ANY, listEndUsersRoute),
-  endpoint("POST /v1/users", "managed", ANY, putEndUserRoute),
+  withoutLogin(endpoint("POST /v1/users", "managed", ANY, putEndUserRoute), NO_QUOTA),
   endpoint("GET /v1/users/:external_id{.+}", "managed", ANY, readEndUserRoute),
-  endpoint("PATCH /v1/users/:external_id{.+}", "managed", ANY, patchEndUserRoute),
+  withoutLogin(
+    endpoint("PATCH /v1/users/:external_id{.+}", "managed", ANY, patchEndUserRoute),
+    NO_QUOTA,
+  ),
   endpoint("DELETE /v1/users/:external_id{.+}", "managed", ANY, deleteEndUserRoute),
   endpoint("GET /v1/orgs/:org_id", "managed", MEMBERS, readOrganizationRoute),
   endpoint(
@@ -216,7 +228,12 @@ export const ROUTES: readonly RouteRow[] = [
     patchOrganizationRoute,
   ),
   endpoint("GET /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, readSettingsRoute),
-  endpoint("PATCH /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, patchSettingsRoute),
+  withoutLogin(
+    endpoint("PATCH /v1/orgs/:org_id/settings", "managed", ACCOUNTANTS, patchSettingsRoute),
+    {
+      auto_top_up: [null],
+    },
+  ),
 ];
 
 /** Paths whose POST requests take one of the isolate's slots. */
@@ -231,9 +248,8 @@ export const PROVIDER_ROUTES: ReadonlySet<string> = new Set(
   ).map((row) => row.path),
 );
 
-const PEERS_OWN = ROUTES.filter(({ reach }) => reach === "paid" || reach === "here").map(
-  (row) =>
-    new RegExp(`^${row.path.replaceAll(/:\w+(?:\{(.+?)\})?/g, (_, is = "[^/]+") => String(is))}$`),
+const PEERS_OWN = ROUTES.filter(({ reach }) => reach === "paid" || reach === "here").map((row) =>
+  pathPattern(row.path),
 );
 
 /** Reports whether the key's home handles a path below `/v1`. */
@@ -249,7 +265,7 @@ function path(
   handle: RouteRow["handle"],
 ): RouteRow {
   const [method, at] = name.split(" ") as [RouteRow["method"], string];
-  return { method, path: at, reach, who, handle };
+  return { method, path: at, reach, who, freshLogin: "always", handle };
 }
 
 function endpoint(

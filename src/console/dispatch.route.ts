@@ -1,6 +1,7 @@
 import type { Context } from "hono";
 import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
+import type { FreshLogin } from "../shared/http/fresh-login.ts";
 import { giveId } from "../shared/http/given-id.ts";
 import { notFound } from "../shared/http/not-found.ts";
 import { routingPath } from "../shared/http/routing-path.ts";
@@ -15,7 +16,7 @@ import { viewerOf } from "./as-customer.route.ts";
 import { PLAYGROUND } from "./allowed-calls.ts";
 import { enterSession, failSession } from "./own-session.route.ts";
 import type { ActiveIdentity, ActivePerson, ActiveSession } from "./own-session.route.ts";
-import { dependsOnBody, hasFreshLogIn, requiresFreshLogin } from "./step-up.ts";
+import { freshLoginFor, hasFreshLogIn, needsLogin } from "./step-up.ts";
 
 type Surface = {
   readonly dispatch: (
@@ -24,6 +25,7 @@ type Surface = {
     context: ExecutionContext,
   ) => Promise<Response> | Response;
   readonly askingPaths: ReadonlySet<string>;
+  readonly rows: Parameters<typeof freshLoginFor>[0];
 };
 
 /** Headers that are passed on. Credentials and the origin never are. */
@@ -51,7 +53,11 @@ export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Pro
   if (isPaid && !PLAYGROUND.has(path)) return notFound(c);
   const entered = await enterSession(c, !isPaid);
   if (!entered.ok) return failSession(c, entered.failure);
-  const isFree = isPaid || !(await needsFreshLogin(request, path, isFreshLogin(c, entered.value)));
+  const isFresh = hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
+  const isFree =
+    isPaid ||
+    isFresh ||
+    !(await needsFreshLogin(request, freshLoginFor(surface.rows, c.req.method, path)));
   const barred = barredBy(c, entered.value, isFree);
   if (barred !== null) return fail(c, barred);
   if (!vouched(c, request, { session: entered.value, path, isPaid })) {
@@ -75,16 +81,10 @@ function innerRequest(outer: Request): Request {
   return new Request(origin + path + search, { method, headers, body, signal });
 }
 
-function isFreshLogin(c: Context<AppEnv>, session: ActiveSession): boolean {
-  return hasFreshLogIn(session, now(c.env), c.var.config.stepUp);
-}
-
-async function needsFreshLogin(request: Request, path: string, isFresh: boolean): Promise<boolean> {
-  if (isFresh) return false;
-  const { method } = request;
-  if (!dependsOnBody(method, path)) return requiresFreshLogin(method, path);
+async function needsFreshLogin(request: Request, freshLogin: FreshLogin): Promise<boolean> {
+  if (typeof freshLogin === "string") return needsLogin(freshLogin, null);
   const body = await readJson(request.clone(), LOGIN_LIMITS);
-  return requiresFreshLogin(method, path, body.ok ? body.value : null);
+  return needsLogin(freshLogin, body.ok ? body.value : null);
 }
 
 /** Rejects writes by a viewing operator, and lasting changes without a recent login. */

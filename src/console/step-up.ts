@@ -1,4 +1,7 @@
 import type { PersonSession } from "../shared/contracts/console-session.ts";
+import { pathPattern } from "../shared/http/path-pattern.ts";
+import type { FreshLogin } from "../shared/http/fresh-login.ts";
+import { OPERATOR_ENDPOINTS } from "../operator/endpoints.ts";
 import { SESSION_S } from "./session-cookie.ts";
 import type { ActiveIdentity } from "./own-session.route.ts";
 
@@ -42,56 +45,31 @@ export function freshnessOf(
   return isReauth ? null : { freshAt: nowMs, freshBy: "exchange" };
 }
 
-/** Calls that never need a fresh login, because they remove access or repeat a delivery. */
-const FREE: readonly RegExp[] = [
-  /^DELETE \/v1\/(?:keys|sessions|responses)\/[^/]+$/,
-  /^POST (?:\/admin\/v1\/orgs\/[^/]+|\/v1)\/pauses$/,
-  /^POST \/v1\/webhooks\/[^/]+\/(?:test|replay|resend)$/,
-  /^DELETE \/admin\/v1\/orgs\/[^/]+\/(?:members|keys|sessions|invitations)\/[^/]+$/,
-  /^POST \/admin\/v1\/orgs\/[^/]+\/reconcile$/,
-  /^POST \/admin\/v1\/orgs\/[^/]+\/webhooks\/[^/]+\/(?:test|replay)$/,
-];
-
-type Values = Readonly<Record<string, readonly unknown[]>>;
-
-/**
- * Changes that need no fresh login if every body field has one of these values, which only lower
- * limits.
- */
-const LOWERING: readonly (readonly [RegExp, Values])[] = [
-  [/^PATCH \/v1\/orgs\/[^/]+\/settings$/, { auto_top_up: [null] }],
-  [
-    /^(?:POST \/v1\/users|PATCH \/v1\/users\/.+)$/,
-    { monthly_quota_dollars: [0], daily_quota_dollars: [0] },
-  ],
-  [/^PATCH \/admin\/v1\/orgs\/[^/]+$/, { status: ["suspended"] }],
-];
 const NAMES: ReadonlySet<string> = new Set(["external_id"]);
 
-/**
- * Reports whether a call below `/v1` or `/admin/v1`, except provider calls, needs a fresh login.
- * `body` is null if unreadable.
- */
-export function requiresFreshLogin(
-  method: string,
-  path: string,
-  body: Readonly<Record<string, unknown>> | null = null,
+type LoginRow = {
+  readonly method: string;
+  readonly path: string;
+  readonly freshLogin: FreshLogin;
+};
+
+/** Returns whether a call of a path below `/v1` or `/admin/v1` needs a fresh login. */
+export function freshLoginFor(rows: readonly LoginRow[], method: string, path: string): FreshLogin {
+  if (method === "GET" || method === "HEAD") return "never";
+  const isAdmin = path.startsWith("/admin/v1/");
+  const [all, own] = isAdmin ? [OPERATOR_ENDPOINTS, path.slice(9)] : [rows, path];
+  const row = all.find((one) => one.method === method && pathPattern(one.path).test(own));
+  return row?.freshLogin ?? "always";
+}
+
+/** Reports whether a body needs a fresh login. It is null if unreadable. */
+export function needsLogin(
+  freshLogin: FreshLogin,
+  body: Readonly<Record<string, unknown>> | null,
 ): boolean {
-  if (method === "GET" || method === "HEAD") return false;
-  const call = `${method} ${path}`;
-  return !FREE.some((one) => one.test(call)) && !isLowering(call, body);
-}
-
-export function dependsOnBody(method: string, path: string): boolean {
-  return LOWERING.some(([one]) => one.test(`${method} ${path}`));
-}
-
-function isLowering(call: string, body: Readonly<Record<string, unknown>> | null): boolean {
-  const values = LOWERING.find(([one]) => one.test(call))?.[1];
-  if (values === undefined || body === null) return false;
+  if (typeof freshLogin === "string" || body === null) return freshLogin !== "never";
   const changes = Object.entries(body).filter(([name]) => !NAMES.has(name));
-  return (
-    changes.length > 0 &&
-    changes.every(([name, value]) => Object.hasOwn(values, name) && values[name]?.includes(value))
-  );
+  const isLower = ([name, value]: readonly [string, unknown]): boolean =>
+    Object.hasOwn(freshLogin, name) && (freshLogin[name]?.includes(value) ?? false);
+  return changes.length === 0 || !changes.every(isLower);
 }

@@ -5,6 +5,7 @@ import type { Result } from "../shared/failure.ts";
 import { logEvent, logWarning, reasonOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
 import { isClosed } from "../accounts/people/closing.store.ts";
+import { withoutLogin } from "../shared/http/fresh-login.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { getCatalog } from "./catalog.ts";
@@ -51,28 +52,32 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("GET", "/orgs", getOrganizations),
   endpoint("GET", "/orgs/:id", getOrganization),
   endpoint("GET", "/lost-organizations", getLostOrganizations),
-  endpoint("PATCH", "/orgs/:id", patchOrganization, "support", "finance"),
+  withoutLogin(endpoint("PATCH", "/orgs/:id", patchOrganization, "support", "finance"), {
+    status: ["suspended"],
+  }),
   endpoint("DELETE", "/orgs/:id", deleteOrganization),
   endpoint("POST", "/orgs/:id/restore", postRestore),
   endpoint("POST", "/orgs/:id/invitations", postInvitation, "support"),
-  endpoint("DELETE", "/orgs/:id/invitations/:invitation_id", deleteInvitation, "support"),
+  withoutLogin(
+    endpoint("DELETE", "/orgs/:id/invitations/:invitation_id", deleteInvitation, "support"),
+  ),
   endpoint("GET", "/orgs/:id/domains", getDomains),
   endpoint("POST", "/orgs/:id/domains/:domain/approve", postDomainApproval, "support"),
   endpoint("DELETE", "/orgs/:id/company-issuer", deleteCompanyIssuer, "support"),
   endpoint("GET", "/orgs/:id/members", getMembers),
   endpoint("POST", "/orgs/:id/members", postMember, "support"),
   endpoint("PATCH", "/orgs/:id/members/:member_id", patchMember, "support"),
-  endpoint("DELETE", "/orgs/:id/members/:member_id", deleteMember, "support"),
+  withoutLogin(endpoint("DELETE", "/orgs/:id/members/:member_id", deleteMember, "support")),
   endpoint("POST", "/orgs/:id/members/:member_id/keys", postMemberKey, "support"),
   endpoint("GET", "/orgs/:id/keys", getKeys),
   endpoint("GET", "/orgs/:id/keys/:key_id", getKey),
   endpoint("PATCH", "/orgs/:id/keys/:key_id", patchKey, "support"),
-  endpoint("DELETE", "/orgs/:id/keys/:key_id", deleteKey, "support"),
+  withoutLogin(endpoint("DELETE", "/orgs/:id/keys/:key_id", deleteKey, "support")),
   endpoint("POST", "/orgs/:id/keys/:key_id/rotate", postRotation, "support"),
   endpoint("GET", "/orgs/:id/sessions", getSessions),
-  endpoint("DELETE", "/orgs/:id/sessions/:session_id", deleteSession, "support"),
+  withoutLogin(endpoint("DELETE", "/orgs/:id/sessions/:session_id", deleteSession, "support")),
   endpoint("GET", "/orgs/:id/pauses", getPauses),
-  endpoint("POST", "/orgs/:id/pauses", postPause, "support"),
+  withoutLogin(endpoint("POST", "/orgs/:id/pauses", postPause, "support")),
   endpoint("DELETE", "/orgs/:id/pauses/:pause_id", deletePause, "support"),
   endpoint("POST", "/orgs/:id/credits", postCredits, "finance"),
   endpoint("GET", "/orgs/:id/credits", getCredits),
@@ -81,14 +86,14 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/orgs/:id/purchases/:purchase_id/refund", postRefund, "finance"),
   endpoint("POST", "/orgs/:id/owed", postOwed, "finance"),
   endpoint("GET", "/orgs/:id/ledger", getLedger),
-  endpoint("POST", "/orgs/:id/reconcile", postReconcile, "finance"),
+  withoutLogin(endpoint("POST", "/orgs/:id/reconcile", postReconcile, "finance")),
   endpoint("GET", "/orgs/:id/usage", getUsage),
   endpoint("GET", "/orgs/:id/alerts", getAlerts),
   endpoint("GET", "/orgs/:id/events", getEvents),
   endpoint("GET", "/orgs/:id/webhooks", getWebhooks),
   endpoint("GET", "/orgs/:id/webhooks/:webhook_id/deliveries", getDeliveries),
-  endpoint("POST", "/orgs/:id/webhooks/:webhook_id/test", postTest, "support"),
-  endpoint("POST", "/orgs/:id/webhooks/:webhook_id/replay", postReplay, "support"),
+  withoutLogin(endpoint("POST", "/orgs/:id/webhooks/:webhook_id/test", postTest, "support")),
+  withoutLogin(endpoint("POST", "/orgs/:id/webhooks/:webhook_id/replay", postReplay, "support")),
   endpoint("POST", "/orgs/:id/settle", postSettle, "finance"),
   endpoint("POST", "/orgs/:id/rebuild-wallet", postRebuildWallet),
   endpoint("GET", "/catalog", getCatalog),
@@ -115,6 +120,7 @@ function endpoint(
   return {
     method,
     path,
+    freshLogin: "always",
     roles: method === "GET" ? OPERATOR_ROLES : changers,
     handle: async (given) => {
       try {

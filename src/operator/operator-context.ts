@@ -1,3 +1,4 @@
+import type { FreshLogin } from "../shared/http/fresh-login.ts";
 import type { OperatorRole } from "../shared/config/config.ts";
 import type { Model } from "../models/catalog/model.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
@@ -48,5 +49,6 @@ export type OperatorEndpoint = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
   readonly roles: readonly OperatorRole[];
+  readonly freshLogin: FreshLogin;
   readonly handle: (call: OperatorCall) => Promise<Answer>;
 };

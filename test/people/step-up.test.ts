@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { requiresFreshLogin } from "../../src/console/step-up.ts";
+import { freshLoginFor, needsLogin } from "../../src/console/step-up.ts";
 import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import { PROVIDER_ROUTES, ROUTES } from "../../src/routes.ts";
 import { ADMIN_TOKEN, openAccount } from "../contract/client.ts";
@@ -19,6 +19,11 @@ beforeEach(() => {
   issuer = startIssuer();
 });
 
+const requiresFreshLogin = (
+  method: string,
+  path: string,
+  body: Readonly<Record<string, unknown>> | null = null,
+): boolean => needsLogin(freshLoginFor(ROUTES, method, path), body);
 const settings = (body: object): boolean =>
   requiresFreshLogin("PATCH", "/v1/orgs/x/settings", { ...body });
 const ofOperator = (body: object): boolean =>

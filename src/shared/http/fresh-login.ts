@@ -1,0 +1,13 @@
+/**
+ * Whether a call in the console requires a login within the last ten minutes. With values: except
+ * if each changed field of the body has one of them, which only lower limits.
+ */
+export type FreshLogin = "always" | "never" | Readonly<Record<string, readonly unknown[]>>;
+
+/** Returns the row of a call that needs no fresh login, or only for some bodies. */
+export function withoutLogin<Row>(
+  row: Row,
+  freshLogin: FreshLogin = "never",
+): Row & { readonly freshLogin: FreshLogin } {
+  return { ...row, freshLogin };
+}
