@@ -102,6 +102,13 @@ describe("a login with a broken token", () => {
 });
 
 describe("the signing keys of an identity provider", () => {
+  it("are read again for an unknown key, although they were read a moment ago", async () => {
+    const { account, browser } = await signUp(issuer);
+    await issuer.rotate();
+    expect(await browser.logIn(account)).toBe("/console/#/");
+    expect(await browser.logIn(account)).toBe("/console/#/");
+  });
+
   it("can be replaced during logins without failures, and are fetched rarely", async () => {
     const { account } = await signUp(issuer);
     const before = issuer.asked.get("/jwks") ?? 0;

@@ -186,7 +186,10 @@ export async function exchangeCode({
   return claims;
 }
 
-/** Verifies the signature. If the key is unknown, reads the issuer's keys once more. */
+/**
+ * Verifies the signature. If the key is unknown, reads the issuer's keys once more. Each check gets
+ * a copy of `as`, because the library would keep old keys with the object.
+ */
 async function verifySignature(
   known: CachedIssuer,
   as: oauth.AuthorizationServer,
@@ -194,17 +197,20 @@ async function verifySignature(
   at: LoginContext,
 ): Promise<void> {
   const verify = (): Promise<void> =>
-    oauth.validateApplicationLevelSignature(as, response, {
+    oauth.validateApplicationLevelSignature({ ...as }, response, {
       ...issuerHttpOptions(at),
       [oauth.jwksCache]: known.keys,
     });
+  const { keys } = known;
   try {
     await verify();
   } catch (error) {
-    const mayAsk = at.nowMs - known.keysAgainAt >= KEYS_AGAIN_MS;
-    if (!(error instanceof oauth.OperationProcessingError) || !mayAsk) throw error;
-    known.keysAgainAt = at.nowMs;
-    known.keys = {};
+    if (!(error instanceof oauth.OperationProcessingError)) throw error;
+    if (known.keys === keys) {
+      if (at.nowMs - known.keysAgainAt < KEYS_AGAIN_MS) throw error;
+      known.keysAgainAt = at.nowMs;
+      known.keys = {};
+    }
     await verify();
   }
 }
