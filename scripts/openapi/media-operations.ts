@@ -39,7 +39,7 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/audio/transcriptions": described("Transcribes audio, as JSON or as a stream", {
     200: media.transcript,
     description:
-      "As OpenAI's transcriptions. Send a form, or JSON with the file as a data URL in base64. `usage.seconds` are billed.",
+      "As OpenAI's transcriptions. Send a form, or JSON with the file as a data URL in base64. `usage.seconds` are billed. With `diarize`, the response has Mistral's format.",
     body: transcriptionBody,
     takesForms: true,
     events: media.transcriptEvent,
@@ -49,9 +49,9 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/audio/speech": described("Speaks a text, as an audio file or as a stream of events", {
     200: media.audio,
     description:
-      "As OpenAI's speech. The audio is sent while it arrives. The request is billed by the characters of `input`. GET /v1/generations/{id} returns its cost.",
+      "As OpenAI's speech. The audio is sent while it arrives. The request is billed by the characters of `input`. GET /v1/generations/{id} returns its cost. With `voice_id`, the response has Mistral's format.",
     body: speechBody,
-    files: Object.values(AUDIO_TYPES),
+    files: [...Object.values(AUDIO_TYPES), "application/json"],
     events: media.speechEvent,
     headers: PAID_HEADERS,
     errors: PAID,

@@ -9,13 +9,31 @@ const rank = z.strictObject({
   document: z.strictObject({ text: z.string() }).optional(),
 });
 const heard = z.strictObject({ type: z.literal("duration"), seconds: count, ...costs });
-export const transcript = record("Transcript", { text: z.string(), usage: heard });
+const mistralTokens = { prompt_tokens: count, completion_tokens: count, total_tokens: count };
+const mistralHeard = {
+  model: z.string(),
+  text: z.string(),
+  language: z.null(),
+  segments: z.array(z.never()),
+  usage: z.strictObject({ prompt_audio_seconds: count, ...mistralTokens, ...costs }),
+};
+export const transcript = z.union([
+  record("Transcript", { text: z.string(), usage: heard }),
+  record("MistralTranscript", mistralHeard),
+]);
 export const transcriptEvent = z.union([
   z.strictObject({ type: z.literal("transcript.text.delta"), delta: z.string() }),
   z.strictObject({ type: z.literal("transcript.text.done"), text: z.string(), usage: heard }),
+  z.strictObject({ type: z.literal("transcription.text.delta"), text: z.string() }),
+  z.strictObject({ type: z.literal("transcription.done"), ...mistralHeard }),
   z.strictObject({ error: errorObject }),
 ]);
-export const audio = z.string().meta({ format: "binary" }).describe("In `response_format`.");
+const characters = count.describe("The billed characters.");
+const mistralSpoken = z.strictObject({ ...mistralTokens, characters, ...costs });
+export const audio = z.union([
+  z.string().meta({ format: "binary" }).describe("In `response_format`."),
+  record("MistralSpeech", { audio_data: z.string(), usage: mistralSpoken }),
+]);
 export const speechEvent = z.union([
   z.strictObject({
     type: z.literal("speech.audio.delta"),
@@ -27,10 +45,12 @@ export const speechEvent = z.union([
       input_tokens: count,
       output_tokens: count,
       total_tokens: count,
-      characters: count.describe("The billed characters."),
+      characters,
       ...costs,
     }),
   }),
+  z.strictObject({ type: z.literal("speech.audio.delta"), audio_data: z.string() }),
+  z.strictObject({ type: z.literal("speech.audio.done"), usage: mistralSpoken }),
   z.strictObject({ error: errorObject }),
 ]);
 const page = z.looseObject({ markdown: z.string() });

@@ -119,6 +119,7 @@ const embedding = z.strictObject({
   embedding: z.union([z.array(z.number()), z.string()]).describe("Numbers, or base64 of floats."),
 });
 export const embeddings = record("Embeddings", {
+  id: z.string(),
   object: z.literal("list"),
   data: z.array(embedding),
   model: z.string(),

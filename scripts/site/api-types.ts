@@ -1,5 +1,6 @@
 type Json = { readonly [name: string]: unknown };
 type Content = {
+  readonly "audio/mpeg"?: unknown;
   readonly "application/json"?: { readonly schema?: Json };
   readonly "text/csv"?: { readonly schema?: Json };
 };
@@ -47,6 +48,7 @@ function callOf({ parameters = [], requestBody, responses }: Operation): string 
 }
 
 function schemaType(content: Content | undefined): string {
+  if (content?.["audio/mpeg"] !== undefined) return "unknown"; // a file, or JSON
   const schema = (content?.["application/json"] ?? content?.["text/csv"])?.schema;
   return schema === undefined ? "unknown" : typeOf(schema);
 }

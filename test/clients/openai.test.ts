@@ -238,26 +238,3 @@ describe.each(Object.entries(MAJORS))("three messages with a tool in openai %s",
     },
   );
 });
-
-it("the openai package moderates a text", async () => {
-  const { results } = await client().moderations.create({
-    model: "sandbox/moderation",
-    input: "violence",
-  });
-  expect(results[0]?.flagged).toBe(true);
-});
-
-it("the openai package transcribes a file", async () => {
-  const file = new File([new Uint8Array(20_000)], "a.mp3");
-  const { text } = await client().audio.transcriptions.create({
-    model: "sandbox/transcribe",
-    file,
-  });
-  expect(text).toContain("a.mp3");
-});
-
-it("speaks a text", async () => {
-  const given = { model: "sandbox/speech", voice: "alloy", input: "Hello" };
-  const response = await client().audio.speech.create(given);
-  expect(await response.text()).toBe("Hello");
-});

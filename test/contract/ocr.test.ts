@@ -100,7 +100,8 @@ describe("POST /v1/ocr at Mistral", () => {
     ["nothing for a document without these pages", readBy(0, []), 0],
   ])("charges %s", async (_, given, count) => {
     const { calls, bindings } = answering(given);
-    const body = { model: MISTRAL, pages: "0-2", include_image_base64: true };
+    const more = { include_image_base64: true, include_blocks: true };
+    const body = { model: MISTRAL, pages: "0-2", ...more };
     const { answer, receipt } = await charged({ body, bindings });
     expect(receipt).toMatchObject({
       held_micro: 3 * MISTRAL_PAGE_MICRO,
@@ -112,7 +113,7 @@ describe("POST /v1/ocr at Mistral", () => {
       model: "mistral-ocr-4-1",
       document: PDF,
       pages: [0, 1, 2],
-      include_image_base64: true,
+      ...more,
     });
   });
 
@@ -144,7 +145,7 @@ describe("POST /v1/ocr: refusals", () => {
     ["pages", { pages: [] }],
     ["document_annotation_format", { document_annotation_format: { type: "json_object" } }],
     ["bbox_annotation_format", { bbox_annotation_format: { type: "json_object" } }],
-    ["include_blocks", { include_blocks: true }],
+    ["include_blocks", { include_blocks: 1 }],
     ["table_format", { table_format: "html" }],
     ["id", { id: "a" }],
     ["user", { pages: "0", user: "x".repeat(257) }],

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { toBase64 } from "../../src/models/core/base64.ts";
+import { fromBase64, toBase64 } from "../../src/models/core/base64.ts";
 import { balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
 import { mockUpstream } from "./upstream.ts";
 
@@ -98,6 +98,33 @@ describe("POST /v1/audio/speech", () => {
       delta("H"),
       delta("i"),
       { type: "speech.audio.done", usage: { total_tokens: 0, characters: 2, cost_micro: 20 } },
+    ]);
+  });
+
+  it.each(["H", "He", "Hel", "Hello", TEXT])(
+    "returns Mistral's JSON if %j has a voice_id",
+    async (input) => {
+      const body = { voice: undefined, voice_id: "alloy", input };
+      const { text, type, receipt } = await charged({ body });
+      expect(type).toBe("application/json");
+      const { audio_data: data, usage } = JSON.parse(text) as { audio_data: string; usage: object };
+      expect(new TextDecoder().decode(fromBase64(data))).toBe(input);
+      expect(usage).toMatchObject({ total_tokens: 0, cost_micro: receipt.cost_micro });
+    },
+  );
+
+  it("streams Mistral's events if a request has a voice_id", async () => {
+    const body = { voice: undefined, voice_id: "alloy", input: "Hi", stream: true };
+    const { text } = await charged({ body });
+    expect(text.match(/^event: \S+$/gm)).toEqual([
+      "event: speech.audio.delta",
+      "event: speech.audio.delta",
+      "event: speech.audio.done",
+    ]);
+    expect(eventsIn(text)).toMatchObject([
+      { type: "speech.audio.delta", audio_data: base64("H") },
+      { type: "speech.audio.delta", audio_data: base64("i") },
+      { type: "speech.audio.done", usage: { prompt_tokens: 0, characters: 2, cost_micro: 20 } },
     ]);
   });
 
@@ -251,6 +278,7 @@ describe("a rejected POST /v1/audio/speech", () => {
     ["input", { input: "" }],
     ["input", { input: "x".repeat(4097) }],
     ["voice", { voice: null }],
+    ["voice_id", { voice_id: "other" }],
     ["response_format", { response_format: "mulaw" }],
     ["speed", { speed: 5 }],
     ["stream_format", { stream_format: "ndjson" }],

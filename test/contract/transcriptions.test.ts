@@ -95,6 +95,28 @@ describe("POST /v1/audio/transcriptions", () => {
     expect(receipt.cost_micro).toBe(20 * SECOND_MICRO);
   });
 
+  it("returns Mistral's format if the form has diarize", async () => {
+    const usage = expect.objectContaining({ prompt_audio_seconds: 20, cost_micro: 2000 }) as object;
+    const whole = {
+      model: "sandbox/transcribe",
+      text: "This is the audio of a.mp3.",
+      language: null,
+      segments: [],
+      usage,
+    };
+    const { text } = await charged({ fields: { diarize: "false" } });
+    expect(JSON.parse(text)).toEqual(whole);
+    const streamed = await charged({ fields: { diarize: "false", stream: "true" } });
+    expect(streamed.text.match(/^event: \S+$/gm)).toEqual([
+      "event: transcription.text.delta",
+      "event: transcription.done",
+    ]);
+    expect(eventsIn(streamed.text)).toEqual([
+      { type: "transcription.text.delta", text: whole.text },
+      { type: "transcription.done", ...whole },
+    ]);
+  });
+
   it("runs a retried form only once, even if its multipart boundary differs", async () => {
     const headers = { "idempotency-key": crypto.randomUUID() };
     await charged({ headers });
@@ -257,6 +279,7 @@ describe("a rejected POST /v1/audio/transcriptions", () => {
     ["temperature", { temperature: "warm" }],
     ["response_format", { response_format: "srt" }],
     ["stream", { stream: "yes" }],
+    ["diarize", { diarize: "true" }],
     ["timestamp_granularities", { "timestamp_granularities[]": "word" }],
     ["user", { user: "x".repeat(257) }],
   ])("returns 400 with the param for an invalid %s", async (param, fields) => {

@@ -124,6 +124,7 @@ export type Chunk = z.infer<typeof chunk>;
 
 const list = <T extends z.ZodType>(vector: T) =>
   z.strictObject({
+    id: z.string().regex(/^embd-\w+$/),
     object: z.literal("list"),
     model: z.string(),
     data: z.array(

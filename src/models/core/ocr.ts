@@ -42,6 +42,7 @@ export const ocrBody = z.strictObject({
   include_image_base64: z.optional(z.boolean()),
   image_limit: z.optional(number),
   image_min_size: z.optional(number),
+  include_blocks: z.optional(z.boolean()),
   user: z.optional(user),
 });
 

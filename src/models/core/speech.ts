@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { success } from "../../shared/failure.ts";
+import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { utf8Bytes } from "../../shared/tokens.ts";
 import type { Route } from "../catalog/model.ts";
@@ -25,7 +25,9 @@ const voice = z.string().check(z.minLength(1), z.maxLength(256));
 export const speechBody = z.strictObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
   input: text,
-  voice: z.union([voice, z.strictObject({ id: voice })]),
+  voice: z.optional(z.union([voice, z.strictObject({ id: voice })])),
+  voice_id: z.optional(voice),
+  stream: z.optional(z.boolean()),
   instructions: z.optional(text),
   response_format: z.optional(z.enum(["mp3", "opus", "aac", "flac", "wav", "pcm"])),
   speed: z.optional(z.number().check(z.minimum(0.25), z.maximum(4))),
@@ -33,15 +35,38 @@ export const speechBody = z.strictObject({
   user: z.optional(user),
 });
 
-export type SpeechBody = Omit<z.infer<typeof speechBody>, "response_format" | "user"> & {
+type Fields = z.infer<typeof speechBody>;
+export type SpeechBody = Omit<
+  Fields,
+  "response_format" | "stream" | "user" | "voice" | "voice_id"
+> & {
   readonly response_format: Format;
+  readonly voice: NonNullable<Fields["voice"]>;
 };
 
-export function parseSpeechRequest(value: object): Result<ParsedInput<SpeechBody>> {
+/** `isMistral`: the request and its response have Mistral's format, which has `voice_id`. */
+type Speech = ParsedInput<SpeechBody> & { readonly isMistral: boolean };
+
+export function parseSpeechRequest(value: object): Result<Speech> {
   const parsed = parseInput(speechBody, value);
   if (!parsed.ok) return parsed;
-  const { body, user: name } = parsed.value;
-  return success({ body: { ...body, response_format: body.response_format ?? "mp3" }, user: name });
+  const { voice: named, voice_id: id, stream, response_format, ...rest } = parsed.value.body;
+  const spoken = named ?? id;
+  if (spoken === undefined) return invalid("'voice' is missing.", "voice");
+  if (named !== undefined && id !== undefined) {
+    return invalid("Send 'voice' or 'voice_id', not both.", "voice_id");
+  }
+  const isMistral = id !== undefined;
+  if (stream !== undefined && !isMistral) {
+    return invalid("'stream' needs 'voice_id'. With 'voice', send 'stream_format'.", "stream");
+  }
+  const body = {
+    ...rest,
+    voice: spoken,
+    response_format: response_format ?? "mp3",
+    ...(stream === true && { stream_format: "sse" as const }),
+  };
+  return success({ body, user: parsed.value.user, isMistral });
 }
 
 type Family = {

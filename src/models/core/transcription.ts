@@ -39,6 +39,7 @@ export const transcriptionBody = z.strictObject({
   temperature: z.optional(temperature),
   response_format: z.optional(z.literal("json", { error: "must be 'json', the only format" })),
   stream: z.optional(flag),
+  diarize: z.optional(z.enum(["false"], { error: "must be false, because its price isn't known" })),
   user: z.optional(user),
 });
 
@@ -51,11 +52,15 @@ export type TranscriptionBody = {
   readonly stream: boolean;
 };
 
-export function parseTranscriptionRequest(value: object): Result<ParsedInput<TranscriptionBody>> {
+/** `isMistral`: the response has the format of Mistral, whose SDKs always send `diarize`. */
+type Transcription = ParsedInput<TranscriptionBody> & { readonly isMistral: boolean };
+
+export function parseTranscriptionRequest(value: object): Result<Transcription> {
   const parsed = parseInput(transcriptionBody, value);
   if (!parsed.ok) return parsed;
-  const { response_format: _format, file, stream = false, ...rest } = parsed.value.body;
-  return success({ body: { ...rest, file: fileOf(file), stream }, user: parsed.value.user });
+  const { response_format: _format, diarize, file, stream = false, ...rest } = parsed.value.body;
+  const body = { ...rest, file: fileOf(file), stream };
+  return success({ body, user: parsed.value.user, isMistral: diarize !== undefined });
 }
 
 /**

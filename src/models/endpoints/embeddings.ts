@@ -10,7 +10,7 @@ export const embeddingsEndpoint: EndpointAdapter = {
   name: "embeddings",
   path: "/v1/embeddings",
   dialect: null,
-  idPrefix: "chatcmpl-", // its answers have no id
+  idPrefix: "embd-",
   parse,
 };
 
@@ -25,7 +25,8 @@ function parse(value: object): Result<ParsedRequest> {
     dropped: [],
     reply: {
       kind: "json",
-      json: (answer, { model, usage, costMicro }) => ({
+      json: (answer, { id, model, usage, costMicro }) => ({
+        id, // for Mistral's SDKs
         object: "list",
         data: encodeEmbeddings(answer["data"], encoding),
         model,

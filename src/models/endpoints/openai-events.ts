@@ -78,6 +78,11 @@ export class OpenAiStream {
   }
 }
 
+/** Returns an event named by its type, as Mistral's SDKs require. */
+export function namedEventOf(object: JsonObject & { readonly type: string }): string {
+  return `event: ${object.type}\n${eventOf(object)}`;
+}
+
 export function eventOf(object: JsonObject): string {
   return `data: ${JSON.stringify(object)}\n\n`;
 }

@@ -1,3 +1,5 @@
+import { joinBytes } from "../../shared/http/bounded-body.ts";
+import type { Failure } from "../../shared/failure.ts";
 import { failureObject } from "../../shared/http/failure-response.ts";
 import { costFields } from "../../shared/money.ts";
 import { toBase64 } from "../core/base64.ts";
@@ -5,21 +7,23 @@ import type { Receipt, StreamWriter, Written } from "../core/endpoint-adapter.ts
 import type { JsonObject } from "../core/json-value.ts";
 import { AUDIO_TYPES, parseSpeechRequest } from "../core/speech.ts";
 import { inputEndpoint } from "./input-endpoint.ts";
-import { eventOf } from "./openai-events.ts";
+import { eventOf, namedEventOf } from "./openai-events.ts";
 
 export const speechEndpoint = inputEndpoint({
   name: "speech",
   kind: "speech",
   parse: parseSpeechRequest,
   request: ({ body }) => ({ kind: "speech", body }),
-  reply: ({ body }) =>
-    body.stream_format === "sse"
-      ? { kind: "stream", stream: eventWriter }
-      : {
-          kind: "stream",
-          contentType: AUDIO_TYPES[body.response_format],
-          stream: () => new AudioWriter(),
-        },
+  reply: ({ body, isMistral }) => {
+    if (body.stream_format === "sse") {
+      return { kind: "stream", stream: isMistral ? mistralEvents : openAiEvents };
+    }
+    return {
+      kind: "stream",
+      contentType: isMistral ? "application/json" : AUDIO_TYPES[body.response_format],
+      stream: () => (isMistral ? new JsonWriter() : new AudioWriter()),
+    };
+  },
 });
 
 const SILENT = { begin: () => "", chunk: () => "", text: () => "" } as const;
@@ -48,18 +52,68 @@ class AudioWriter implements StreamWriter {
   }
 }
 
-function eventWriter(): StreamWriter {
+/** Writes Mistral's JSON with the audio in base64. */
+class JsonWriter implements StreamWriter {
+  readonly ping = "";
+  readonly begin = SILENT.begin;
+  readonly chunk = SILENT.chunk;
+  readonly text = SILENT.text;
+  #rest = new Uint8Array();
+  #hasBegun = false;
+
+  /** Encodes multiples of 3 bytes, which need no padding. */
+  audio(bytes: Uint8Array): string {
+    const all = joinBytes([this.#rest, bytes], this.#rest.length + bytes.length);
+    const whole = all.length - (all.length % 3);
+    this.#rest = all.slice(whole);
+    const start = this.#hasBegun ? "" : '{"audio_data":"';
+    this.#hasBegun = true;
+    return start + toBase64(all.subarray(0, whole));
+  }
+
+  end(receipt: Receipt): string {
+    const usage = JSON.stringify(usageOf(receipt, MISTRAL_NAMES));
+    return `${toBase64(this.#rest)}","usage":${usage}}`;
+  }
+
+  /** Leaves started JSON incomplete, so that clients don't accept it. */
+  fail(failure: Failure): string {
+    return this.#hasBegun ? "" : JSON.stringify({ error: failureObject(failure) });
+  }
+}
+
+type Names = readonly [input: string, output: string];
+const OPENAI_NAMES: Names = ["input_tokens", "output_tokens"];
+const MISTRAL_NAMES: Names = ["prompt_tokens", "completion_tokens"];
+
+function openAiEvents(): StreamWriter {
   return {
-    ...SILENT,
-    ping: ": keep-alive\n\n",
+    ...EVENTS,
     audio: (bytes) => eventOf({ type: "speech.audio.delta", audio: toBase64(bytes) }),
-    end: (receipt) => eventOf({ type: "speech.audio.done", usage: usageOf(receipt) }),
-    fail: (failure) => eventOf({ error: failureObject(failure) }),
+    end: (receipt) => eventOf({ type: "speech.audio.done", usage: usageOf(receipt, OPENAI_NAMES) }),
   };
 }
 
-/** Returns OpenAI's token counts. They are 0 for models that are billed by the character. */
-function usageOf({ usage: { character: characters = 0 }, costMicro }: Receipt): JsonObject {
-  const tokens = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
+function mistralEvents(): StreamWriter {
+  return {
+    ...EVENTS,
+    audio: (bytes) => namedEventOf({ type: "speech.audio.delta", audio_data: toBase64(bytes) }),
+    end: (receipt) =>
+      namedEventOf({ type: "speech.audio.done", usage: usageOf(receipt, MISTRAL_NAMES) }),
+  };
+}
+
+const EVENTS = {
+  ...SILENT,
+  ping: ": keep-alive\n\n",
+  fail: (failure: Failure) => eventOf({ error: failureObject(failure) }),
+};
+
+/** Returns token counts. They are 0 for models that are billed by the character. */
+function usageOf(
+  { usage: { character: characters = 0 }, costMicro }: Receipt,
+  [input, output]: Names,
+): JsonObject {
+  const tokens = { [input]: 0, [output]: 0, total_tokens: 0 };
   return { ...tokens, characters, ...costFields(costMicro) };
 }

@@ -5,7 +5,7 @@ import type { JsonObject } from "../core/json-value.ts";
 import { parseTranscriptionRequest } from "../core/transcription.ts";
 import type { Receipt, StreamWriter } from "../core/endpoint-adapter.ts";
 import { inputEndpoint } from "./input-endpoint.ts";
-import { eventOf } from "./openai-events.ts";
+import { eventOf, namedEventOf } from "./openai-events.ts";
 
 export const transcriptionsEndpoint = inputEndpoint({
   name: "transcriptions",
@@ -14,18 +14,49 @@ export const transcriptionsEndpoint = inputEndpoint({
   takesForms: true,
   parse: parseTranscriptionRequest,
   request: ({ body }) => ({ kind: "transcription", body }),
-  reply: ({ body }) =>
-    body.stream
-      ? { kind: "stream", stream: eventWriter }
-      : { kind: "json", json: ({ text }, receipt) => ({ text, usage: usageOf(receipt) }) },
+  reply: ({ body, isMistral }) => {
+    const format = isMistral ? MISTRAL : OPENAI;
+    return body.stream
+      ? { kind: "stream", stream: () => eventWriter(format) }
+      : { kind: "json", json: ({ text }, receipt) => format.whole(textOf(text), receipt) };
+  },
 });
 
-function usageOf({ usage, costMicro }: Receipt): JsonObject {
-  return { type: "duration", seconds: usage.second ?? 0, ...costFields(costMicro) };
-}
+type Format = {
+  whole(text: string, receipt: Receipt): JsonObject;
+  delta(event: JsonObject): string;
+  done(whole: JsonObject): string;
+};
+
+const OPENAI: Format = {
+  whole: (text, { usage: { second: seconds = 0 }, costMicro }) => ({
+    text,
+    usage: { type: "duration", seconds, ...costFields(costMicro) },
+  }),
+  delta: eventOf,
+  done: (whole) => eventOf({ type: "transcript.text.done", ...whole }),
+};
+
+const MISTRAL: Format = {
+  whole: (text, { model, usage: { second: seconds = 0 }, costMicro }) => ({
+    model,
+    text,
+    language: null,
+    segments: [],
+    usage: {
+      prompt_audio_seconds: seconds,
+      prompt_tokens: 0,
+      completion_tokens: 0,
+      total_tokens: 0,
+      ...costFields(costMicro),
+    },
+  }),
+  delta: ({ delta: text }) => namedEventOf({ type: "transcription.text.delta", text }),
+  done: (whole) => namedEventOf({ type: "transcription.done", ...whole }),
+};
 
 /** Writes events. The last one, with the whole text, follows after the charge. */
-function eventWriter(): StreamWriter {
+function eventWriter(format: Format): StreamWriter {
   let text = "";
   return {
     ping: ": keep-alive\n\n",
@@ -34,11 +65,11 @@ function eventWriter(): StreamWriter {
     text: () => "",
     native: (event) => {
       const { type, text: whole } = event;
-      if (type === "transcript.text.delta") return eventOf(event);
+      if (type === "transcript.text.delta") return format.delta(event);
       text = textOf(whole);
       return "";
     },
-    end: (receipt) => eventOf({ type: "transcript.text.done", text, usage: usageOf(receipt) }),
+    end: (receipt) => format.done(format.whole(text, receipt)),
     fail: (failure) => eventOf({ error: failureObject(failure) }),
   };
 }

@@ -11,3 +11,5 @@ export const NEWEST = [
 ];
 /** The majors before, beside what the newest need. */
 export const OLDER = ["openai==2.54.0", "anthropic==1.17.0"];
+/** The packages of media_sdks.py. */
+export const MEDIA = ["openai==3.54.0", "cohere==7.3.1", "mistralai==3.7.0"];

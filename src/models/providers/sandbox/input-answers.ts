@@ -77,7 +77,8 @@ function spoken({ body: { input } }: CallOf<"speech">): ProviderResult {
 
 /** Returns the numbers of the pages as their text. */
 function readPages({ body: { pages } }: CallOf<"ocr">): ProviderResult {
-  const read = pages.map((index) => ({ index, markdown: `# Page ${index}`, images: [] }));
+  const blank = { images: [], dimensions: null };
+  const read = pages.map((index) => ({ index, markdown: `# Page ${index}`, ...blank }));
   return answered({ pages: read, doc_size_bytes: null }, { page: pages.length });
 }
 
