@@ -35,7 +35,6 @@ export class IssuerCache {
   }
 }
 
-/** Returns the random values of a login, 32 bytes each. */
 export function randomTicket(): Pick<Ticket, "state" | "nonce" | "verifier"> {
   return {
     state: oauth.generateRandomState(),

@@ -49,7 +49,6 @@ export class Oidc {
     return claimsOf(token, at.entry.kind === "google");
   }
 
-  /** Returns the issuer's metadata, at most an hour old. */
   async known(at: LoginContext): Promise<CachedIssuer> {
     const known = await this.#read(at);
     const { authorization_endpoint: page, token_endpoint: token, jwks_uri: keys } = known.as;
@@ -103,7 +102,6 @@ export function oauthClient({ entry, nowMs }: LoginContext): oauth.Client {
   };
 }
 
-/** Returns the URL of an authorization request (RFC 6749 4.1.1, RFC 7636). */
 export async function authorizationUrl(
   as: oauth.AuthorizationServer,
   { entry, redirectUri }: LoginContext,

@@ -15,7 +15,6 @@ const ROUNDS_MAX = 5;
 type KeyChanging = {
   readonly find: () => Promise<StoredKey | null>;
   readonly fields: z.infer<typeof keyChangeSchema>;
-  /** Returns a failure if the caller can't raise this key's limits. */
   readonly refuseWider: (key: StoredKey) => Promise<Refusal | null>;
 };
 

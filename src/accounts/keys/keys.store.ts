@@ -320,7 +320,6 @@ export async function touchKey(
 
 const MEMBER_KEYS_MAX = 10_000;
 
-/** Returns the member IDs of at most 10,000 keys, active ones first. */
 export async function membersByKey(
   db: D1Database,
   orgId: string,

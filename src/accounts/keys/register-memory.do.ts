@@ -40,7 +40,6 @@ export type RegisterMemory = {
   readonly key: RegisteredKey | null;
   readonly revokedAt: number | null;
   readonly owedUse: OwedUse | null;
-  /** End times (Unix ms) of retired secrets, by hash. */
   readonly retired: ReadonlyMap<string, number>;
 };
 
@@ -147,7 +146,6 @@ export function storeKey(sql: SqlStorage, key: RegisteredKey): void {
   );
 }
 
-/** Stores a key's changed columns. Returns false if none changed. */
 export function updateKey(sql: SqlStorage, was: RegisteredKey, is: RegisteredKey): boolean {
   const [before, after] = [changingColumns(was), changingColumns(is)];
   const changed = CHANGING.filter((column) => before[column] !== after[column]);

@@ -34,7 +34,6 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   key: Key,
 ): Promise<Result<Key>> {
   const revokedAt = key.revokedAt ?? services.now;
-  // 1. Key object and wallet: the next request is rejected.
   const buried = await bury(services, key, revokedAt);
   if (!buried.ok) return buried;
   // 2. Durable notices to other regions. Until then, these call the home region for each request.

@@ -85,7 +85,6 @@ export async function rotateKeyEverywhere(
   services: KeyServices,
   rotating: Rotating,
 ): Promise<Result<Rotation>> {
-  // 1. D1: all secrets and their end times.
   const made = await secretInDatabase(services, rotating);
   if (!made.ok) return made;
   const booked = await rotating.find();

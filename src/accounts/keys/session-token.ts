@@ -137,7 +137,6 @@ export async function verifySession(
   };
 }
 
-/** Returns the creation time (Unix ms) that a session's ID contains. */
 export function sessionMintedAt(id: string): number | null {
   const length = SESSION_ID.length + ID_CHARACTERS;
   if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_CHARACTERS) return null;

@@ -210,7 +210,6 @@ export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
-/** Handles DELETE /v1/sessions/{id}. Ends the session in all regions before the response. */
 export async function endSessionRoute(c: AppContext): Promise<Answer> {
   const { caller } = c.var.admitted;
   if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });

@@ -22,7 +22,6 @@ type MerchantRow = {
 
 const COLUMNS = "name, created_at, rotated_at, created_by";
 
-/** Returns a new secret, of which only the hash is stored. */
 export function mintMerchantSecret(): string {
   return MERCHANT_SECRET + randomBase62(SECRET_CHARACTERS);
 }

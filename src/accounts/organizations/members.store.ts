@@ -48,7 +48,6 @@ const MAY_CHANGE = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
   AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
   AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))`;
 
-/** Returns the member to whom an active key belongs. */
 export async function findMember(db: D1Database, keyId: string): Promise<Member | null> {
   const row = await db
     .prepare(
@@ -73,7 +72,6 @@ export function findMemberById(
     .first<StoredMember>();
 }
 
-/** Returns active members in the order in which they joined. */
 export async function listMembers(db: D1Database, orgId: string): Promise<readonly StoredMember[]> {
   const { results } = await db
     .prepare(
@@ -98,7 +96,6 @@ export async function insertMember(
   return row === undefined ? emailTaken(member.email) : success(row);
 }
 
-/** Returns a statement that adds the member unless its address is taken. */
 export function insertMemberStatement(
   db: D1Database,
   { id, orgId, email, role, createdAt }: StoredMember,
@@ -167,7 +164,6 @@ export async function updateMember(
       )
       .bind(member.id, member.orgId, email, role, by),
     ...(role === null ? [] : invitationsEnded(db, member, nowMs)),
-    // Reads the reason if nothing changed.
     db
       .prepare(
         `SELECT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)) AS isEmailTaken,

@@ -90,7 +90,6 @@ export async function endOrganization(
   return [configured, removed, ...out].find((one) => !one.ok) ?? success(null);
 }
 
-/** Makes the wallet admit keys only while D1 has an open organization. */
 export async function tellClosing(
   { db, wallet }: Pick<ClosingServices, "db" | "wallet">,
   orgId: string,

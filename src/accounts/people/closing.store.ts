@@ -190,7 +190,6 @@ export async function isClosed(db: D1Database, orgId: string): Promise<boolean> 
 
 const REMOVED_MAX = 100;
 
-/** Returns the newest 1,000 closed organizations that can be restored. */
 export async function listRestorable(db: D1Database): Promise<readonly string[]> {
   const { results } = await db
     .prepare(

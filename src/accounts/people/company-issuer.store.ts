@@ -87,7 +87,6 @@ export async function putIssuer(
   return (put?.results.length ?? 0) > 0;
 }
 
-/** Activates a draft after an owner has logged in with it. */
 export async function markIssuerTried(
   db: D1Database,
   { orgId, id, issuer }: Pick<CompanyIssuer, "orgId" | "id" | "issuer">,

@@ -159,7 +159,6 @@ export async function mailSettings(
   }
 }
 
-/** Returns the issuer as an entry of LOGIN_ISSUERS. */
 export function issuerEntryOf({
   orgId,
   issuer,

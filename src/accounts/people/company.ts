@@ -36,7 +36,6 @@ export async function getDomains(call: MemberCall): Promise<Answer> {
   return success({ domains: domains.map((one) => domainRecord(one, call.companyDomains)) });
 }
 
-/** Handles POST /company/domains. Returns 201 with the TXT record to publish. */
 export async function postDomain(call: MemberCall): Promise<Answer> {
   const fields = parseFields(domainBody, [], call.body);
   if (!fields.ok) return fields;
@@ -66,7 +65,6 @@ function mayName({ as, companyDomains }: MemberCall): Refusal | null {
   return isOff ? refuse({ kind: "conflict", message, param: null, code }) : null;
 }
 
-/** Handles POST /company/domains/{domain}/prove. Looks the TXT record up at two resolvers. */
 export async function postProof(call: MemberCall): Promise<Answer> {
   const { db, as, now: nowMs } = call;
   const own = await ownDomain(call);
@@ -136,7 +134,6 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
 
 type Company = { readonly domain: string | null; readonly tenant: string | null };
 
-/** Returns the organization that a person can join by their verified addresses. */
 export async function findCompanyToJoin(
   services: PeopleServices,
   typed: string,

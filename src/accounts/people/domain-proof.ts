@@ -15,7 +15,6 @@ const FREE_MAIL = new Set(
    hotmail.co.uk yahoo.co.uk orange.fr wanadoo.fr free.fr laposte.net libero.it`.split(/\s+/),
 );
 
-/** Normalizes a company domain, or returns the reason why it is invalid. */
 export function parseCompanyDomain(
   text: string,
 ): { readonly domain: string } | { readonly problem: string } {

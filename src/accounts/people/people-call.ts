@@ -15,7 +15,6 @@ type SignUpRules = {
   readonly creditsADayMicro: number;
 };
 
-/** The services that calls by people use. `now` is in Unix ms. */
 export type PeopleServices = KeyServices &
   Pick<Objects, "deliveries"> & {
     /** Makes the wallet read new events from D1 after the response. */

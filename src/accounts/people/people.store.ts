@@ -72,7 +72,6 @@ export function isIdentityInUse(error: unknown): boolean {
   );
 }
 
-/** Deletes a person who was inserted for an invitation, unless they joined. */
 export async function deleteLonePerson(db: D1Database, personId: string): Promise<void> {
   const isLone = "NOT EXISTS (SELECT 1 FROM member_people WHERE person_id = ?1)";
   await db.batch([
@@ -230,7 +229,6 @@ type ActingRow = Person & {
   readonly keyHash: string | null;
 };
 
-/** Returns a session's person and member, or null if either was removed. */
 export async function findActingPerson(
   db: D1Database,
   session: {

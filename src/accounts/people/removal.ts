@@ -51,7 +51,6 @@ export async function removeMemberEverywhere(
   return left.ok ? success({ email }) : left;
 }
 
-/** Revokes all keys, even if some fail. Returns the first failure. */
 export async function endKeys(
   services: KeyServices,
   keys: readonly EndedKey[],

@@ -15,7 +15,6 @@ type TeamMember = {
 const LISTED_MAX = 1000;
 const MAILED_MAX = 20;
 
-/** Returns members in the order in which they joined. */
 export async function listTeam(db: D1Database, orgId: string): Promise<readonly TeamMember[]> {
   const { results } = await db
     .prepare(

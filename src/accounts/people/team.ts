@@ -12,7 +12,6 @@ import { removeMemberEverywhere } from "./removal.ts";
 import { canGrantRole } from "./rights.ts";
 import { listTeam } from "./team.store.ts";
 
-/** Handles GET /members. Callers who can't invite see only their own address. */
 export async function getTeam(call: MemberCall): Promise<Answer> {
   const rows = await listTeam(call.db, call.as.orgId);
   const seesAll = canGrantRole(call.as.role, "member");

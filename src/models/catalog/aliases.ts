@@ -70,7 +70,6 @@ function builtIn(
   if (alias === "cheap") return cheapest(real, "chat");
   if (alias === "embeddings/cheapest") return cheapest(real, "embeddings");
   const curated = alias === "smart" ? SMART : FAST;
-  // If none of the chosen models is active, the order of MODELS decides.
   const own = config.models.filter((entry) => entry.kind === "chat").map((entry) => entry.id);
   return [...curated, ...own].find((id) => models.has(id));
 }

@@ -142,7 +142,6 @@ function claudeName(name: string): string {
     .replace(/-(\d{1,2})-(\d{1,2})$/, "-$1.$2");
 }
 
-/** Returns the functions of `ModelNames` in accounts/keys/terms.ts. */
 export function modelNames(catalog: Catalog) {
   const { models, aliases } = catalog;
   const isAlias = (name: string): boolean => aliases.has(name);

@@ -12,7 +12,6 @@ export type ListedModel = {
   readonly name: string;
   readonly canonical_slug: string;
   readonly display_name: string;
-  /** Unix seconds. */
   readonly created: number;
   readonly owned_by: string;
   readonly kind: Kind;

@@ -38,7 +38,6 @@ export type Route = {
   readonly price: Price;
   readonly dataRegion: string;
   readonly limits?: RouteLimits;
-  /** Absent if the price doesn't depend on the prompt's length. */
   readonly longPrompt?: LongPrompt;
   readonly origin?: PriceOrigin;
   readonly bought?: { readonly price: Price; readonly longPrompt?: LongPrompt };

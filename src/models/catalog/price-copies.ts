@@ -2,7 +2,6 @@ import { storedJson } from "../../shared/stored-json.ts";
 import { hmacKey, hmacSha256, verifyHmac } from "../../shared/hmac.ts";
 import type { PriceRow } from "./price-lists.ts";
 
-/** A price list, and the time at which its read started (Unix ms). */
 export type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
 
 /** Stores and reads copies of price lists that isolates share. Both functions can throw. */

@@ -8,7 +8,6 @@ import { priceListOf, REGION_LIST } from "./price-lists.ts";
 import type { PriceList, PriceLists, PriceRow } from "./price-lists.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
-/** Ms after which a used list is read again. */
 export const READ_EVERY_MS = 120_000;
 const RETRY_MS = 15_000;
 /**

@@ -61,7 +61,6 @@ export async function findPrice(db: D1Database, id: string): Promise<PriceRecord
   return row === null ? null : priceRecordOf(row);
 }
 
-/** Returns the stored rows with the same list, item and date, by `priceKey`. */
 export async function findExistingPrices(
   db: D1Database,
   rows: readonly Pick<PriceRecord, "list" | "item" | "from">[],

@@ -27,7 +27,6 @@ const MAGIC = [
 const RELEASED = "2026-01-01";
 const at = pricesSeenOn(RELEASED);
 const EVERYWHERE = { regions: ["global", ...REGIONS] } as const;
-/** The factor of the estimate. The sandbox never uses more tokens than estimated. */
 const ESTIMATE = 1;
 
 /**

@@ -73,7 +73,6 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
   return canStop ? "adaptive" : "always";
 }
 
-/** The thinking fields of `/v1/messages` and Bedrock's additionalModelRequestFields. */
 export type Reasoning = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
@@ -112,7 +111,6 @@ export function reasoningFields(
   if (rules.thinking === "adaptive" && (effort === "none" || !mayThink)) {
     return withoutThinking(rules, requested);
   }
-  // A model that can't stop thinking uses its lowest effort.
   return adaptive(rules, effort === "none" ? "low" : requested);
 }
 

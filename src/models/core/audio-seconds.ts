@@ -6,7 +6,6 @@ const OTHER_BYTES = 500;
  * bound.
  */
 const OGG_RATE = 48_000;
-/** Maximum seconds, more than any provider accepts. */
 const SECONDS_MAX = 1_000_000;
 
 /**

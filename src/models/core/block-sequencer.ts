@@ -1,4 +1,3 @@
-/** A part of a streamed response. Content that arrives before `open` waits. */
 export type Part = {
   readonly isWhole: boolean;
   readonly isOpen: boolean;

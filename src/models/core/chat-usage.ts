@@ -16,7 +16,6 @@ const counts = shape({
 type Counts = ReturnType<typeof counts>;
 const place = shape({ usage: asIs });
 
-/** The differences between a host's usage and OpenAI's. */
 export type UsageShape = {
   /**
    * Set if `completion_tokens` excludes reasoning. `prompt_tokens` then also excludes cached tokens

@@ -68,7 +68,6 @@ export class ChunkBuilder {
     return this.#said(delta);
   }
 
-  /** Starts the next call. Creates its ID if it is missing. */
   tool(id: string, name: string, more: Pick<DeltaCall, "extra_content"> = {}): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: false });

@@ -36,7 +36,6 @@ export type Part =
 /** Consecutive messages of one side. Tool results come first. */
 export type Turn = { readonly role: "user" | "assistant"; readonly parts: readonly Part[] };
 
-/** A conversation for providers with their own protocol: instructions, then alternating turns. */
 export type Conversation = {
   readonly system: readonly string[];
   /** Indexes of the instructions up to which the prompt should be cached. */

@@ -66,7 +66,6 @@ const assistantParts = z
   .check(z.minLength(1));
 const name = z.nullish(z.string().check(z.maxLength(256)));
 
-/** The name of a tool. Some hosts need it with each result. */
 export const calledName = nonempty.check(z.maxLength(256));
 
 const toolCall = z.discriminatedUnion("type", [

@@ -95,7 +95,6 @@ export type ResponseWriter =
 export type ResponseHead = {
   readonly id: string;
   readonly model: string;
-  /** Unix seconds. */
   readonly created: number;
   /** An estimate, at least 1. */
   readonly promptTokens: number;
@@ -113,7 +112,6 @@ export type Receipt = ResponseHead & {
    */
   readonly finishReason: string | null;
   readonly capLoweredByMoney: boolean;
-  /** Unix seconds. */
   readonly ended: number;
 };
 

@@ -1,4 +1,3 @@
-/** Bytes per read. After a full read, more can follow. */
 export const READ_BYTES = 4 * 1024;
 /** Bytes to buffer ahead of the reader. Then the upstream has to wait. */
 export const AHEAD_BYTES = 16 * 1024;
@@ -58,7 +57,6 @@ export class GatheringBody implements ByteSource {
     return true;
   }
 
-  /** Fills the buffer. Never rejects, because readers get the errors. */
   async #fill(drain: Drain): Promise<void> {
     this.#isDraining = true;
     try {
@@ -99,6 +97,4 @@ function bytesOf({ done, value }: Filled): Uint8Array | null {
   return done ? null : (value ?? null);
 }
 
-function ignore(): void {
-  // The end of a body has no listener.
-}
+function ignore(): void {}

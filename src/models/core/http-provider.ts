@@ -30,7 +30,6 @@ export type StreamReader = {
   readonly ended: boolean;
 };
 
-/** Handles one kind of request. Never throws because of a provider's fault. */
 export type Handler<Call extends ProviderCall> = {
   /**
    * Converts and sends the request. Returns a failure if the request isn't supported. Throws if the

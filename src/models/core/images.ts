@@ -152,7 +152,6 @@ function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family {
   return FAMILIES.find(({ models }) => models.test(upstreamId)) ?? ANY;
 }
 
-/** Image generation. Each image counts, and some models also bill its tokens. */
 export const IMAGES: InputKindOf<ImageBody, "image" | "image_token" | "text_token"> = {
   size: (body, model) => {
     const tally = new PromptTally(model);

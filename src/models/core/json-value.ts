@@ -1,7 +1,6 @@
 import { parseJson } from "../../shared/exact-json.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
-/** An object whose named fields can be read as `unknown`. */
 export type KnownFields<Name extends string> = { readonly [N in Name]?: unknown };
 
 /**

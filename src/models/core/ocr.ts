@@ -7,7 +7,6 @@ import { parseInput } from "./input-kind.ts";
 import type { InputKindOf, ParsedInput } from "./input-kind.ts";
 
 const PAGES_MAX = 1000;
-/** Maximum length of a text with page ranges. */
 const RANGES_LENGTH_MAX = 4096;
 const RANGES = /^\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*$/;
 
@@ -47,7 +46,6 @@ export const ocrBody = z.strictObject({
 });
 
 export type OcrBody = Omit<z.infer<typeof ocrBody>, "pages" | "user"> & {
-  /** Page numbers, from 0, without duplicates. */
   readonly pages: readonly number[];
 };
 

@@ -5,7 +5,6 @@ import { hexOf, sha256Hex } from "../../shared/hash.ts";
 
 export type OutgoingBody = string | BodyInPieces;
 
-/** Downloaded bytes by the marker that stands for them in the JSON. */
 export type Downloads = ReadonlyMap<string, readonly Uint8Array[]>;
 
 /** Bytes encoded per step. A multiple of 3 needs no padding. */
@@ -144,7 +143,5 @@ async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>
       await writer.write(piece);
     }
     await writer.close();
-  } catch {
-    // The request was canceled.
-  }
+  } catch {}
 }

@@ -24,7 +24,6 @@ export type OutputCall = {
   readonly more?: Pick<DeltaCall, "extra_content">;
 };
 
-/** Returns an OpenAI completion. ID, time and model are set later. */
 export function completionOf(
   choices: readonly (readonly OutputPart[])[],
   usage: Usage | null,

@@ -8,7 +8,6 @@ import { isFailure } from "./provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
 
 const REST_MAX = 1024 * 1024;
-/** Longer texts, such as encrypted reasoning, are skipped. */
 const TEXT_MAX = 16 * 1024;
 const LINE_MAX = 64;
 const PICTURE = /"(?:b64_json|data|audio_data)"\s*:\s*"$/;
@@ -40,7 +39,6 @@ export class PictureReader implements StreamReader {
   #responseCount = 0;
   ended = false;
 
-  /** `isImage`: each base64 string is an image and counts in the usage. */
   constructor(facts: ReadFacts, isImage = true) {
     this.#facts = facts;
     this.#isImage = isImage;
@@ -54,7 +52,6 @@ export class PictureReader implements StreamReader {
     return this.#read(this.#decoder.decode(bytes, { stream: true }));
   }
 
-  /** Returns a failure if the response ended early. */
   flush(): StreamEvent[] {
     return [];
   }

@@ -37,7 +37,6 @@ export type PromptSize = {
   readonly likely: number;
   /** Set if the request can cache parts for an hour, at twice the input price. */
   readonly hourCache?: true;
-  /** Absent for kinds of requests that count only tokens. */
   readonly units?: UnitCounts;
 };
 
@@ -49,7 +48,6 @@ export type Weight =
   /** A tool whose definition the host adds to the prompt. */
   | "known_tool";
 
-/** The parts of a native body that have such a size. */
 export type Weights = ReadonlyMap<object, Weight>;
 
 export const NO_WEIGHTS: Weights = new Map();
@@ -257,7 +255,6 @@ export class PromptTally {
     }
     this.any(tool);
     if (!isObject(tool) || tool["type"] !== "namespace") return;
-    // Some models get the tools of a namespace under names without it.
     for (const { name } of listOf(tool["tools"]).filter(isObject)) {
       this.text(flatName(textOf(tool["name"]), textOf(name)));
     }
@@ -305,7 +302,6 @@ function tokensOf(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN_MOST);
 }
 
-/** Numbers that become longer when they are written again: `1e20` has 21 digits. */
 const GROWING_NUMBER = /\de\+?\d/i;
 const NUMBER_GROWS = 5;
 

@@ -127,7 +127,6 @@ export type ProviderFailure = {
 
 export type FailedUsage = {
   readonly usage: Usage | null;
-  /** Estimated output tokens. 0 if `usage` is known. */
   readonly output: number;
 };
 
@@ -139,7 +138,6 @@ export function isRequestCaused({ kind, fault }: ProviderFailure): boolean {
   return kind === "refused" || fault === "request";
 }
 
-/** `usage` is null if the provider reported none. */
 export type ProviderResponse = { readonly body: JsonObject; readonly usage: Usage | null };
 
 export type ProviderResult =

@@ -30,7 +30,6 @@ export const rerankBody = z.strictObject({
   user: z.optional(user),
 });
 
-/** A rerank request. A document longer than `max_tokens_per_doc` is cut. */
 export type RerankBody = {
   readonly model: string;
   readonly query: string;

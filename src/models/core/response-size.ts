@@ -18,7 +18,6 @@ export function tooLarge(call: ProviderCall): ProviderFailure {
     return { ...refused, message: TOO_LARGE + advice, param, spent: { usage: null, output: 0 } };
   }
   const { n = 1, logprobs } = call.body;
-  // No single text is that long, so the host is broken.
   if (n === 1 && logprobs !== true) return { kind: "retry", reason: "body_too_large" };
   const output = Math.floor(JSON_BYTES_MAX / tokenBytes(call.body));
   const message = `${TOO_LARGE}Request less, or use a stream.`;

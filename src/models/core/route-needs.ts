@@ -2,7 +2,6 @@ import type { Ability, Model, Route } from "../catalog/model.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 
-/** An ability that a request needs, with the field and the error. */
 export type Need = {
   readonly param: string;
   readonly lack: string;

@@ -15,7 +15,6 @@ export type MaxPrice = {
   readonly request: number | null;
 };
 
-/** The route preferences of a request. Providers are listed by ID. */
 export type RoutePreferences = {
   readonly field: "provider" | "providerOptions.gateway";
   readonly order: readonly string[];
@@ -113,7 +112,6 @@ export const gatewayOptions = z.strictObject({
 });
 type Gateway = z.infer<typeof gatewayOptions>;
 
-/** Returns a request's preferences, or null. `provider` replaces `gateway`. */
 export function preferencesOf(
   provider: Provider | null | undefined,
   gateway: Gateway | null | undefined,

@@ -11,7 +11,6 @@ import type { JsonObject } from "./provider.ts";
 export type StoredThoughts = {
   readonly details: readonly JsonObject[];
   readonly extras: Readonly<Record<string, JsonObject>>;
-  /** The `reasoning_content`. It is sent back if there are no details. */
   readonly text: string;
 };
 

@@ -58,14 +58,12 @@ export function textOf(payload: string, template: TextTemplate): string | null {
   const { before, after } = template;
   if (!payload.startsWith(before) || !payload.endsWith(after)) return null;
   const end = payload.length - after.length;
-  // Otherwise a quote in the text would end the JSON string before `after`.
   if (literalEnd(payload, before.length) !== end) return null;
   return payload.slice(before.length, end);
 }
 
 /* oxlint-disable no-control-regex -- JSON forbids control characters in a string */
 const SPECIAL = /\\|[\u0000-\u001f]/;
-/** A JSON string (RFC 8259 section 7). */
 const LITERAL = /^"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/;
 /* oxlint-enable no-control-regex */
 

@@ -32,7 +32,6 @@ function sealedCharacters(value: unknown, depth = DEPTH_MAX): number {
   return characters;
 }
 
-/** The reasoning that an event of the Messages or Responses protocol contains. */
 export type ThoughtSign = {
   readonly isThought: boolean;
   readonly sealed: number;

@@ -6,7 +6,6 @@ import type { JsonObject, ProviderFailure } from "./provider.ts";
 export type Tool = {
   readonly name: string;
   readonly description: string;
-  /** The JSON schema. An empty object if the tool has no parameters. */
   readonly parameters: JsonObject;
   readonly strict: boolean;
   readonly isMarked?: true;

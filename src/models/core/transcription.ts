@@ -16,7 +16,6 @@ export const SECONDS_MIN = 10;
 const SECONDS_MAX = 1_000_000_000;
 const DATA_URL = /^data:((?:audio|video)\/[\w.+-]{1,64});base64,([A-Za-z0-9+/]{2,}(={0,2}))$/;
 
-/** An audio file in a form, or as a data URL in JSON. */
 export const audioFile = z.custom<FormFile | string>((value: unknown) => {
   if (value instanceof FormFile) return value.bytes.length > 0;
   return typeof value === "string" && isDataUrl(value);

@@ -24,7 +24,6 @@ import {
 } from "./openai-events.ts";
 import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 
-/** POST /v1/completions: OpenAI's legacy text completions, served by chat models. */
 export const completionsEndpoint: EndpointAdapter = {
   name: "completions",
   path: "/v1/completions",

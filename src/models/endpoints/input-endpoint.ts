@@ -9,7 +9,6 @@ type Parsed = { readonly user: string | null };
 
 type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
   readonly kind: InputKind;
-  /** The prefix of IDs. Absent if the responses have no ID. */
   readonly idPrefix?: string;
   readonly parse: (body: object) => Result<P>;
   readonly request: (parsed: P) => InputRequest;

@@ -37,7 +37,6 @@ type Streamed = {
   readonly stream_options?: { readonly include_usage?: boolean | null | undefined } | undefined;
 };
 
-/** An OpenAI stream as server-sent events with our ID and model. */
 export class OpenAiStream {
   readonly ping = ": keep-alive\n\n";
   /** The fields that are the same in every event: id, object, created, model and usage. */

@@ -28,7 +28,6 @@ export const speechEndpoint = inputEndpoint({
 
 const SILENT = { begin: () => "", chunk: () => "", text: () => "" } as const;
 
-/** Writes an audio file. Its last bytes wait for the charge. */
 class AudioWriter implements StreamWriter {
   readonly ping = "";
   readonly begin = SILENT.begin;

@@ -5,7 +5,6 @@ import type { ProviderConfig } from "../core/built-in.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
 
-/** A Bedrock API key, or an access key for signatures. */
 export type Credentials =
   | { readonly kind: "bearer"; readonly token: string }
   | {

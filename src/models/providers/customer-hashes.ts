@@ -24,7 +24,6 @@ export class CustomerHashes {
     return this.#hash(["user", orgId, user ?? ""]);
   }
 
-  /** Returns the hash of the cache key that the client sent. */
   cacheKey({ orgId }: Customer, cacheKey: string): Promise<string> {
     return this.#hash(["cache", cacheKey, orgId]);
   }

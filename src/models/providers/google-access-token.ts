@@ -7,7 +7,6 @@ import type { ProviderFailure } from "../core/provider.ts";
 
 type ServiceAccount = {
   readonly email: string;
-  /** PKCS 8 in PEM. */
   readonly privateKey: string;
   readonly project: string;
 };
@@ -146,7 +145,6 @@ export class AccessTokens {
   }
 }
 
-/** Returns a signed JSON Web Token (RFC 7515, RFC 7518 3.3). */
 async function signed(account: ServiceAccount, nowS: number): Promise<string> {
   const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
   const line = account.privateKey.replaceAll(LINE_ENDS, " ").trim();

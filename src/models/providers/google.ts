@@ -25,11 +25,9 @@ type Credential = Readonly<Record<string, string>>;
 
 type Service = {
   readonly id: string;
-  /** The address of models, without a trailing slash. */
   readonly models: string;
   readonly embeddings: EmbeddingMethod;
   credential(): Promise<Credential | ProviderFailure>;
-  /** Returns true if another credential can work. */
   renew?(refused: Credential): boolean;
   secrets(): readonly string[];
 };

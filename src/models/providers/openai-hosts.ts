@@ -48,7 +48,6 @@ const HOSTS: readonly Host[] = [
     baseUrls: anywhere("https://api.fireworks.ai/inference/v1"),
   },
   { id: "xai", profile: "xai", baseUrls: anywhere("https://api.x.ai/v1") },
-  // This host has only some models, so it is a separate provider.
   { id: "xai-us", profile: "xai", baseUrls: { us: "https://us.api.x.ai/v1" } },
   { id: "cerebras", profile: "cerebras", baseUrls: anywhere("https://api.cerebras.ai/v1") },
   {

@@ -21,7 +21,6 @@ import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 export type AuthorizeRequest = RequestCredential & {
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
-/** The granted hold. `granted` is 0 if none was requested. */
 export type Authorized = HoldGrant;
 
 const amount = z.int().check(z.minimum(0));

@@ -20,7 +20,6 @@ export type RouteChoice = {
   readonly speedOf: (route: string) => KnownSpeed;
 };
 
-/** A condition on routes, with the field that sets it. */
 export type RouteRule = {
   readonly param: string;
   readonly problem: string;

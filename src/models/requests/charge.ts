@@ -142,7 +142,6 @@ export function markOpen({ progress }: Run, open: UnfinishedCall): void {
 
 export function withCharge({ id, progress }: Run, failure: Failure, outcome: Outcome): Failure {
   if (outcome.kind === "void") return failure;
-  // A charge that wasn't stored is retried later.
   const costMicro = progress.stored === "refused" ? outcome.cost : progress.charged;
   return costMicro === 0 ? failure : { ...failure, charged: { costMicro, generationId: id } };
 }

@@ -70,7 +70,6 @@ class FailedRequests {
     waiting.counts.set(name, { hour, keyId, code, status, count: before + 1, lastAt, lastId });
   }
 
-  /** Schedules the report. `waitUntil` keeps the isolate alive until then. */
   tellLater(waitUntil: (work: Promise<unknown>) => void, tell: Tell): void {
     if (this.#waiting.size === 0) return;
     if (Math.abs(elapsedMs() - this.#begunMs) <= this.#delayMs + LOST_AFTER_MS) return;
@@ -108,7 +107,6 @@ async function toldOnce({ to, requests, counts }: Waiting, tell: Tell): Promise<
 const makeFailedRequests = ({ numbers }: Config): FailedRequests =>
   new FailedRequests(numbers.METRICS_DELAY_MS);
 
-/** The parameters of a request that were parsed before it failed. */
 export type RequestSummary = {
   readonly model: string | null;
   readonly externalId: string | null;

@@ -16,7 +16,6 @@ export function hiddenTokens(ms: number): number {
   return (Math.max(0, ms) * HIDDEN_TOKENS_A_SECOND) / 1000;
 }
 
-/** Measures the time in which a model may have reasoned without output. */
 export class HiddenThought {
   readonly #model: ThinkingModel;
   #nowMs: number;

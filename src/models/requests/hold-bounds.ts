@@ -15,7 +15,6 @@ import type { PromptSize } from "../core/prompt-size.ts";
 /** Minimum useful output in tokens. If less can be granted, the request is rejected. */
 const LEAST_OUTPUT_TOKENS = 64;
 
-/** The output bounds of a request, in tokens per choice. */
 export type OutputCap = {
   /** The requested output, or the default, at most the model's maximum. */
   readonly whole: number;

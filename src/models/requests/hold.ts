@@ -192,7 +192,6 @@ function paidRoutes(
   }: Pick<PaidRequest, "native" | "routes"> & Pick<RunServices, "providers">,
 ): PaidRoute[] {
   const { prompt, cap } = option;
-  // Tokens for each choice after the prompt.
   const grantedTokens = tokens?.granted ?? tokensGranted ?? Infinity;
   const tokensLeft = Math.floor((grantedTokens - prompt.estimate) / choicesOf(cap));
   return routes.flatMap((route) => {

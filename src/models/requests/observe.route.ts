@@ -68,7 +68,6 @@ export function countRun(run: Run, tally: Tally): void {
   if (isUnsaved) tally.count("unsaved");
 }
 
-/** Records a route's speed. A JSON response has only a total time. */
 function noteSpeed({ caller, progress, request, services, startedMs }: Run): void {
   const { outcome, askedMs } = progress;
   if (outcome?.kind !== "settle" || outcome.estimated) return;

@@ -80,7 +80,6 @@ export type PaidRequest = Mutable<ModelOption> & {
   keep: ConversationAddition | null;
 };
 
-/** The other region, in which the caller's wallet is. */
 export type Home = {
   /** Authorizes and places a hold in one call. Retries once with the same ID. */
   authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<Reached<HoldGrant>>;
@@ -124,7 +123,6 @@ export type RunServices = MoneyPlace & {
 type Progress = {
   admitted: Admitted | null;
   open: UnfinishedCall | null;
-  /** Set by the first attempt to store the outcome. */
   outcome: Outcome | null;
   /** A second outcome is stored only after `refused`. */
   stored: StoredOutcome | null;
@@ -183,7 +181,6 @@ export type Run = {
   readonly idempotency: Idempotency | null;
   readonly progress: Progress;
   readonly timers: Timers;
-  /** Ends the run at its deadline or after a disconnect. */
   readonly timer: RunTimer;
   readonly services: RunServices;
   readonly slot: Pick<Slot, "grow" | "dropBody"> | undefined;
@@ -205,7 +202,6 @@ export type ServingRoute = {
   readonly dropped: readonly string[];
   readonly attempts: number;
   readonly failed?: readonly FailedAttempt[];
-  /** Absent if the request has only one model. */
   readonly option?: ModelOption;
   readonly isFallback?: boolean;
   readonly firstByteMs: number;

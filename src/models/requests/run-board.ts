@@ -6,7 +6,6 @@ import type { Failure } from "../../shared/failure.ts";
 const INTERVAL_MS = 4000;
 /** Ms after which a query counts as lost, for example because its own request has ended. */
 export const ANSWER_MS = 2000;
-/** Ms without a tick after which a request has ended. */
 const ENDED_MS = 3000;
 const ASKED_MAX = 1000;
 const ORGANIZATIONS_MAX = 1000;

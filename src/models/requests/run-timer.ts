@@ -73,7 +73,6 @@ export class RunTimer {
     this.#stop.abort();
   }
 
-  /** Stops reading the provider's response immediately. */
   halt(failure: Failure): void {
     if (this.#reason === null) this.#halted = failure;
     this.#end("halted");

@@ -178,7 +178,6 @@ export async function sendStream(
   return endOf(streaming, ending);
 }
 
-/** Returns the meter. It includes reasoning before the first events. */
 function meterOf({ request, progress, services }: Run, route: ServingRoute, beganMs: number) {
   const provider = services.providers.get(route.route.provider);
   return new StreamMeter(request.cap?.choices ?? 1, {

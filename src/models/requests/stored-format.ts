@@ -78,7 +78,6 @@ const answerSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(false), failure: peerRefusal }),
 ]);
 
-/** Returns the response's JSON. `recalled` is null after storing. */
 export function storedAnswerBody(result: Result<RecallResult | null>): object {
   if (!result.ok) return { ok: false, failure: result.failure };
   if (result.value === null) return { ok: true, recalled: null };

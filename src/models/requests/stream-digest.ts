@@ -64,7 +64,6 @@ export function endOfFile(meter: StreamMeter, otherwise: StreamEnding): StreamEn
 
 const encoder = new TextEncoder();
 
-/** Joins two parts of a response, which are both text or both bytes. */
 export function joined(one: Written, next: Written): Written {
   if (typeof one === "string" && typeof next === "string") return one + next;
   if (one.length === 0) return next;

@@ -62,7 +62,6 @@ export class StreamMeter {
     return Math.ceil(this.#text.tokens + Math.max(this.#thoughts.tokens, this.#sealed));
   }
 
-  /** Returns the reasoning tokens, including an estimate of hidden ones by time. */
   thoughtUntil(nowMs: number): number {
     const unseen = this.#sealed + this.#hidden.tokensUntil(nowMs) * this.#choices;
     return Math.ceil(Math.max(this.#thoughts.tokens, unseen));

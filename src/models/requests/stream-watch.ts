@@ -108,7 +108,6 @@ export class StreamWatch {
   readonly #watched: Watched;
   readonly #tick: ReturnType<typeof setInterval>;
   readonly #tickMs: number;
-  /** Time that counts. A check counts at most its interval. */
   #ranMs = 0;
   #countedMs: number;
   #heardMs = 0;

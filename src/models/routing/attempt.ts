@@ -46,7 +46,6 @@ export type AttemptOptions = {
    */
   readonly quietMs?: number;
   readonly after?: After;
-  /** Called unless the attempt has already been given up. */
   readonly onDispatch?: () => void;
   readonly onDropped?: (fields: readonly string[]) => void;
 };

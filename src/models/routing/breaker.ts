@@ -75,7 +75,6 @@ export class Breaker {
     if (this.#isTooMuch()) this.#open(nowMs);
   }
 
-  /** Releases a pass whose result doesn't show whether the route works. */
   released(pass: BreakerPass): void {
     if (pass === this.#probe) this.#probe = null;
   }

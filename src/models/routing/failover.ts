@@ -179,7 +179,6 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
   readonly now: () => number;
   /** Called with the route that received the request, and with null before each attempt. */
   readonly onAsked?: (route: ActiveRoute | null) => void;
-  /** Called for each failed attempt, also if the run's end interrupted it. */
   readonly onFailed?: (route: ActiveRoute, failure: ProviderFailure) => void;
   /**
    * Called for attempts that failed because of the request. Their usage is charged if no route

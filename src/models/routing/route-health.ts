@@ -16,7 +16,6 @@ export function routeName(provider: string, upstreamId: string): string {
   return `${provider}:${upstreamId}`;
 }
 
-/** Reports whether a result of `pass` is a rejection. */
 export function isInCooldown(pass: BreakerPass | CooldownReason): pass is CooldownReason {
   return typeof pass !== "string" && "why" in pass;
 }

@@ -22,7 +22,6 @@ export class RouteTimes {
   #region = new Map<string, KnownSpeed>();
   #waiting: RouteSample[] = [];
 
-  /** Records a request. Ignores the throughput of short outputs. */
   note(
     { route, orgId }: Pick<RouteSample, "route" | "orgId">,
     served: {

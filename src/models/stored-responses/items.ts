@@ -11,7 +11,6 @@ export type StoredResponse = {
   readonly hidden: boolean;
 };
 
-/** Parses items. They were validated when they arrived. */
 export function itemsIn(input: Uint8Array): readonly Item[] {
   return storedJson<Item[]>(textOf(input));
 }
@@ -24,7 +23,6 @@ export function itemsOfLink({ input, response }: Link): readonly Item[] {
   return [...itemsIn(input), ...responseIn(response).response.output];
 }
 
-/** Returns the response to show. `isWhole` includes hidden reasoning. */
 export function responseView({ response, hidden }: StoredResponse, isWhole: boolean): Item {
   if (!hidden || isWhole) return response;
   return { ...response, output: response.output.map(withoutThoughts) };

@@ -118,7 +118,6 @@ export async function replayPayments(deps: PaymentDeps, madeAt: number): Promise
   return true;
 }
 
-/** Calls the wallet. Returns null if it didn't respond. */
 export async function callWallet<T>(call: () => Promise<T>): Promise<T | null> {
   try {
     return await call();

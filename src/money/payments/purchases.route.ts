@@ -89,7 +89,6 @@ export async function readPurchaseRoute(c: AppContext): Promise<Answer> {
   return found.ok ? success(purchaseView(found.value)) : found;
 }
 
-/** Handles POST /v1/credits/purchases/{id}/cancel. A payment made meanwhile is credited. */
 export async function cancelPurchaseRoute(c: AppContext): Promise<Answer> {
   const found = await ofOwnId(c, (payments, id) => payments.cancel(id));
   return found.ok ? accepted(purchaseView(found.value)) : found;

@@ -11,7 +11,6 @@ function centsOf(amount: Micros): number {
   return Math.round(amount / CENT_MICROS);
 }
 
-/** Reports whether an invoice's amount before tax equals the purchase's amount. */
 export function isOfAmount(
   { amountMicro }: { readonly amountMicro: Micros },
   { subtotal }: { readonly subtotal: number },

@@ -70,7 +70,6 @@ export type StripeAnswer =
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 export type Stripe = { readonly ask: (call: StripeCall) => Promise<StripeAnswer> };
 
-/** Returns a client that sends each call once and never throws. */
 export function stripeOf(
   { secretKey, baseUrl }: Pick<PaymentsConfig, "secretKey" | "baseUrl">,
   send: Fetch = (url, init) => fetch(url, init),
@@ -107,7 +106,6 @@ function requestOf({ method, body, key }: StripeCall, secretKey: string): Reques
   };
 }
 
-/** Returns a response's body if it matches the schema, else null. */
 export function bodyOf<T>(answer: StripeAnswer, schema: z.core.$ZodType<T>): T | null {
   if (answer.kind !== "done") return null;
   const parsed = z.safeParse(schema, answer.body);

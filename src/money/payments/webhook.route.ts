@@ -16,7 +16,6 @@ import { isSigned, signatureHeader, stripeOf } from "./stripe.ts";
 const EVENT_BYTES_MAX = 512 * 1024;
 /** Small limits, because anyone can send a signature header. */
 const EVENT_LIMITS = { bytesMax: EVENT_BYTES_MAX, timeoutMs: 5000 };
-/** Maximum ms until the response. Stripe retries after a timeout. */
 const ANSWER_MS = 8000;
 
 /**

@@ -28,7 +28,6 @@ export type Publication = {
   /** Whether this includes all end users and budgets, so that D1 deletes any others. */
   readonly everything: boolean;
   readonly isUse: boolean;
-  /** Last uses of keys, which are stored whatever the revision. */
   readonly uses: readonly (readonly KeyUse[])[];
 };
 
@@ -121,7 +120,6 @@ const APPENDED = {
   credits: ["reference", "amount_micro", "balance_micro", "held_micro", "open_holds", "created_at"],
 } as const;
 
-/** The tables and key columns from which rows are removed. */
 const REMOVED = {
   deleted_end_users: ["end_users", "id"],
   removed_budgets: ["budgets", "name"],

@@ -18,7 +18,6 @@ const THINKING_FLOOR = 1_024;
 type More = {
   readonly profiles?: readonly Region[];
   readonly longPrompt?: LongPromptRule;
-  /** Set for models before 4.7, which have the older tokenizer. */
   readonly old?: boolean;
 };
 

@@ -17,7 +17,6 @@ import type { CatalogEntry } from "../entry.ts";
 const july = pricesSeenOn("2026-07-02");
 const US = { regions: ["us"] } as const;
 
-/** Groq stopped serving Llama on 2026-08-16. */
 const META_MODELS: readonly CatalogEntry[] = [
   chat(
     "meta/llama-3.3-70b",

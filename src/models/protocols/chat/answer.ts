@@ -50,7 +50,6 @@ export function chatAnswer(
 
 type RawChoice = JsonObject & KnownFields<"index" | "message" | "finish_reason">;
 
-/** Returns the embeddings in order, or null if a vector is missing. */
 export function embeddingsAnswer(
   raw: KnownFields<"data" | "usage" | "model">,
   call: EmbeddingsCall,

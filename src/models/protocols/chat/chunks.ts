@@ -31,7 +31,6 @@ import { streamFailure } from "../../core/upstream-failure.ts";
 
 type ChoiceState = {
   readonly tools: Tool[];
-  /** Our index of the current call, by the upstream's index. */
   readonly current: Map<number, number>;
   finished: boolean;
 };
@@ -55,7 +54,6 @@ export class ChunkReader extends FrameReader {
    */
   #broken: ProviderFailure | null = null;
   #head: Omit<Chunk, "choices"> | null = null;
-  /** The last usage, and the last usage in a chunk without choices. */
   #report: Report | null = null;
   #reportAlone: Report | null = null;
   #isReportStale = false;
@@ -120,7 +118,6 @@ export class ChunkReader extends FrameReader {
     return { kind: "usage", usage, ...(!this.isFinished && { partial: true }) };
   }
 
-  /** Adds up usage, because servers such as llama.cpp report it for each choice. */
   #added(usage: Usage, finished: number): Usage {
     const before = this.#reportAlone;
     if (before === null || before.finished === 0 || before.finished === finished) return usage;

@@ -16,7 +16,6 @@ export const DRAWING: PlainCall<"image"> = {
     new PictureReader((raw) => (hasError(raw) ? streamFailure(raw, secret) : factsOf(raw))),
 };
 
-/** POST /images/generations of xAI, whose sizes are aspect ratios. */
 export const XAI_DRAWING: PlainCall<"image"> = {
   ...DRAWING,
   request: ({ body, upstreamId }) => {
@@ -37,7 +36,6 @@ const answer = shape({
   usage: shape({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
 
-/** All output is billed as image tokens. */
 function factsOf(raw: JsonObject) {
   const { input_tokens: input, output_tokens: output } = answer(raw).usage;
   const isCounted = (input ?? 0) + (output ?? 0) > 0;

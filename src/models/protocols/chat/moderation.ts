@@ -4,7 +4,6 @@ import { moderatedInputs } from "../../core/moderation.ts";
 import type { ModerationBody } from "../../core/moderation.ts";
 import type { PlainCall } from "./profile.ts";
 
-/** POST /moderations of OpenAI and Mistral. Mistral's results have no `flagged`. */
 export const MODERATIONS: PlainCall<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: plainInput(input) }),

@@ -5,7 +5,6 @@ import type { OutgoingForm } from "../../core/outgoing-body.ts";
 import type { CallOf, JsonObject, ProviderResponse, StreamEvent } from "../../core/provider.ts";
 import type { IdShape } from "../../core/tool-call-id.ts";
 
-/** The differences between an OpenAI-compatible host and OpenAI. */
 export type Profile = {
   /**
    * Fields that are forwarded unchanged. Others are dropped. If the set is empty, the host doesn't
@@ -14,7 +13,6 @@ export type Profile = {
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
   readonly renamed?: Readonly<Record<string, string>>;
-  /** The first rule with a field's name applies to the field. */
   readonly rules?: readonly Rule[];
   readonly implied?: readonly Implied[];
   readonly chatExtras?: JsonObject;
@@ -54,7 +52,6 @@ export type PlainCall<K extends InputKind> = {
   request(call: CallOf<K>): JsonObject | OutgoingForm;
   answer(raw: JsonObject, call: CallOf<K>): ProviderResponse | null;
   pieces?(secret: string | undefined, headers: Headers): StreamReader;
-  /** Returns the events of a complete response, for a kind with streams. */
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(secret: string | undefined): StreamReader;
 };
@@ -63,7 +60,6 @@ export type Rule = {
   readonly fields: readonly string[];
   /** The upstream names of models to which the rule applies. If absent, it applies to all. */
   readonly models?: RegExp;
-  /** The rule doesn't apply if this field has this value. */
   readonly unless?: readonly [field: string, value: string];
   /**
    * Replaces a value of the field by another value, by other fields or by nothing (null). If
@@ -79,7 +75,6 @@ export type Implied = {
   readonly fields: JsonObject;
 };
 
-/** A field that hosts add to an assistant's message or tool call. */
 export type ReturnedField =
   | "reasoning_content"
   | "reasoning"
@@ -95,7 +90,6 @@ export type PlainStyle = {
     readonly as: "reasoning_content" | "reasoning" | "thinking";
     readonly models?: RegExp;
     readonly always?: boolean;
-    /** Whether existing `reasoning_details` are sent instead. */
     readonly details?: boolean;
   };
   /**

@@ -78,7 +78,6 @@ function streamFlags({ streamOptions }: Profile): JsonObject {
     : { stream: true, stream_options: streamOptions };
 }
 
-/** Reports whether a host lets a model reason although the effort is none. */
 export function ignoresNone(profile: Profile, upstreamId: string): boolean {
   const body = { reasoning_effort: "none" };
   const sent = ruled("reasoning_effort", "none", rulesFor(upstreamId, body, profile));

@@ -11,7 +11,6 @@ import { sseReader } from "../../core/sse-reader.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
 
-/** POST /audio/speech of OpenAI and similar servers, which return an audio file. */
 export const SPEAKING: PlainCall<"speech"> = {
   path: "/audio/speech",
   request: ({ body: { stream_format: _format, ...body }, upstreamId }) => {
@@ -26,7 +25,6 @@ export const SPEAKING: PlainCall<"speech"> = {
   },
 };
 
-/** POST /audio/speech of Mistral, which returns base64 in JSON or in events. */
 export const MISTRAL_SPEAKING: PlainCall<"speech"> = {
   ...SPEAKING,
   request: ({ body, upstreamId }) => ({
@@ -54,7 +52,6 @@ class AudioFile implements StreamReader {
   }
 }
 
-/** Reads base64 in JSON, which is decoded as it arrives. */
 class AudioInJson implements StreamReader {
   readonly #json: PictureReader;
   #text = "";
@@ -90,7 +87,6 @@ class AudioInJson implements StreamReader {
     return this.#hasAudio ? [...last, event] : failureEvents(NO_AUDIO);
   }
 
-  /** Decodes a multiple of `unit` characters and keeps the rest for later. */
   #decoded(text: string, unit: number): StreamEvent[] {
     const whole = text.length - (text.length % unit);
     this.#text = text.slice(whole);

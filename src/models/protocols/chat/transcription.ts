@@ -12,7 +12,6 @@ import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
 
 type Dialect = {
-  /** The response format that includes the seconds. */
   readonly format?: "json" | "verbose_json";
   readonly streams?: true;
   readonly least?: number;

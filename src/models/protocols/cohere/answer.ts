@@ -26,7 +26,6 @@ export const part = shape({ text: textOf, thinking: textOf });
 const message = shape({ tool_plan: textOf, content: list(part), tool_calls: list(call) });
 const answer = shape({ message: optional(message), finish_reason: asIs, usage: asIs });
 
-/** Converts the response of POST /v2/chat. Returns null if it is invalid. */
 export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { message: sent, finish_reason: why, usage: reported } = answer(raw);
   if (sent === null) return null;

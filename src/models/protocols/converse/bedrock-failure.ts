@@ -15,7 +15,6 @@ const STATUS: ReadonlyMap<string, number> = new Map([
   ["accessdeniedexception", 403],
   ["resourcenotfoundexception", 404],
 ]);
-/** Exceptions about our credentials, which AWS returns with 400 or 403. */
 const CREDENTIALS = /signature|token|credential|unrecognizedclient|optin|clock|requestexpired/;
 /**
  * Messages of a 400 about our model name or account. They must start with these words, because AWS

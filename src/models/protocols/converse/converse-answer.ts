@@ -13,7 +13,6 @@ export function finishOf(stopReason: unknown): FinishReason | null {
   return finishMeaning(textOf(stopReason));
 }
 
-/** The failure of an incomplete response, which the request may have caused. */
 export const INCOMPLETE_FAILURE: ProviderFailure = {
   kind: "retry",
   reason: "broken_off",

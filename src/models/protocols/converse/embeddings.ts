@@ -34,7 +34,6 @@ const TITAN: Maker = {
   },
 };
 
-/** Returns the format and the limits of Cohere's or Amazon's requests. */
 export function embeddingMaker(model: string): Maker {
   return model.includes("cohere.") ? COHERE : TITAN;
 }

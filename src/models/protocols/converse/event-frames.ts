@@ -91,7 +91,6 @@ function frameOf(bytes: Uint8Array): Frame | null {
   return headers && { headers, payload: bytes.subarray(payloadAt, end) };
 }
 
-/** Parses `u8 length | name | u8 type | value` repeatedly. */
 function headersOf(bytes: Uint8Array): ReadonlyMap<string, string> | null {
   const headers = new Map<string, string>();
   const view = viewOf(bytes);

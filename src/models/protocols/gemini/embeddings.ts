@@ -5,7 +5,6 @@ import type { ProviderResponse, JsonObject, EmbeddingsCall } from "../../core/pr
 import { embeddingUsage } from "./usage.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-/** The API call that creates embeddings at one of Google's services. */
 export type EmbeddingMethod = {
   readonly method: string;
   readonly size: (model: string) => number;

@@ -59,7 +59,6 @@ export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly 
   return refused(NO_PICTURE, usageOf(withZeros(counted), true));
 }
 
-/** Adds the counts of 0, which Google omits. */
 function withZeros(counted: Counted): Counted {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };

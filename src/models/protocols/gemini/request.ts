@@ -198,7 +198,6 @@ const BUDGETS: Readonly<Record<string, number>> = {
 };
 const THOUGHT_SHARE = 0.75;
 
-/** Returns `thinkingConfig` for a `reasoning_effort`. `none` becomes the model's lowest level. */
 export function thinkingConfig(
   model: string,
   effort: unknown,

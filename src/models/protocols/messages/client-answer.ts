@@ -9,7 +9,6 @@ import { claudeBlock } from "./client-thoughts.ts";
 
 type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
-/** A message without usage. Its blocks are thoughts, then text, then calls. */
 export type ClientMessage = {
   readonly content: readonly JsonObject[];
   readonly stop_reason: StopReason;

@@ -3,7 +3,6 @@ import type { CountBody } from "./client-request.ts";
 
 type Lack = { readonly param: string; readonly message: string };
 
-/** The fields that a conversion drops, and the names that it changes. */
 export class ConversionLosses {
   readonly dropped = new Set<string>();
   readonly names: ToolNames;

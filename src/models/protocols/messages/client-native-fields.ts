@@ -15,7 +15,6 @@ export type Rule =
   | { readonly types: Readonly<Record<string, Fields>> }
   | { readonly beta: string; readonly rule: Rule };
 
-/** The fields of an object that are sent, in addition to its `type`. */
 export type Fields = Readonly<Record<string, Rule>>;
 
 const CACHE: Fields = { cache_control: { object: { ttl: "word" } } };
@@ -182,7 +181,6 @@ export const REQUEST: Fields = {
   ...CACHE,
 };
 
-/** Fields of the Messages API without an equivalent in a chat request. */
 export const UNCONVERTED: ReadonlySet<string> = new Set([
   "text.citations",
   "image.transformations",

@@ -281,7 +281,6 @@ export function parseMessages(value: object, version: Version): Result<MessagesB
   return problem ?? parsed;
 }
 
-/** Parses a body of count_tokens. Ignores fields for generation. */
 export function parseCount(value: object): Result<CountBody> {
   return threadProblem(value) ?? parseBody(countBody, value);
 }

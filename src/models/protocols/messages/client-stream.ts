@@ -210,7 +210,6 @@ export class BlockWriter {
     const [text, thought] = this.#thought();
     thought.details.push(detail);
     thought.isSigned = block !== null;
-    // The text of a thought without pieces comes together with its signature.
     const isWhole = block !== null && thought !== last;
     return isWhole ? text + thought.append(textOf(block["thinking"])) : text;
   }

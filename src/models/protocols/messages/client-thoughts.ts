@@ -23,7 +23,6 @@ export function claudeBlock(detail: JsonObject): JsonObject | null {
   return { type: "thinking", thinking: textOf(detail["thinking"]), signature };
 }
 
-/** Reads thinking blocks. Ignores invalid ones. */
 export function recallThoughts(blocks: readonly JsonObject[]): RecalledThoughts {
   const details: JsonObject[] = [];
   const extras = new Map<string, JsonObject>();

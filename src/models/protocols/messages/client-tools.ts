@@ -13,7 +13,6 @@ import type { CountBody, Tool } from "./client-request.ts";
 type ToolKind = "custom" | "client" | "server" | "search";
 
 const CLIENT = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
-/** Tools that search in the tools of the request. They cost only tokens. */
 const SEARCH = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
 
 /**

@@ -42,7 +42,6 @@ type Open =
    */
   | { readonly kind: "tool"; readonly tool: number | null; input: string };
 
-/** Reads the stream of one message. Skips unknown events and blocks. */
 export class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
   /**

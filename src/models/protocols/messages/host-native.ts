@@ -112,7 +112,6 @@ function saidIn({
   return text + thinking + json + name + (input === "{}" ? "" : input);
 }
 
-/** Passes the events of one message on unchanged (platform.claude.com, streaming messages). */
 export class NativeReader extends FrameReader {
   #usage: JsonObject = {};
   /**

@@ -12,7 +12,6 @@ import type {
 import { customInput } from "./client-tools.ts";
 import type { Origin } from "./client-tools.ts";
 
-/** Returns one numbered event, or "" if only the items are needed. */
 export type EventWriter = (type: string, fields: object) => string;
 export type DraftPosition = {
   readonly id: string;

@@ -125,7 +125,6 @@ function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): bool
 
 const CALLS: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call"]);
 
-/** Returns the items without IDs, because OpenAI stores nothing. */
 function itemsOf(item: InputItem): JsonObject[] {
   // oxlint-disable-next-line switch-exhaustiveness-check -- other items are dropped
   switch (item.type) {

@@ -73,7 +73,6 @@ const item = z.discriminatedUnion("type", [
   }),
   z.object({ type: z.literal("additional_tools"), tools }),
   z.looseObject({ type: z.literal("agent_message") }),
-  // The call of a provider's own tool, which is followed by its output.
   z.object({
     type: z.enum([
       "web_search_call",

@@ -174,7 +174,6 @@ function echoedTool(raw: JsonObject): JsonObject {
     : raw;
 }
 
-/** Returns the response of the event `response.created`, without long fields. */
 export function openResponse(head: ResponseHead, echo: EchoedFields): JsonObject {
   const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
   const rest = { ...echo, ...SHORT, store: head.keeps, usage: null };
@@ -234,7 +233,6 @@ function tokenOf({ token, logprob, bytes }: JsonObject): TopLogprob {
   };
 }
 
-/** Converts `annotations` of a chat completion. Keeps only web citations. */
 export function annotationsOf(raw: unknown): UrlCitation[] {
   return listOf(raw)
     .filter(isObject)

@@ -287,7 +287,6 @@ function isInside(origin: Origin | undefined): boolean {
   return origin !== undefined && origin.namespace !== null;
 }
 
-/** Returns `tool_choice` with the names that OpenAI gets. */
 export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
   const ownName = (one: JsonObject & KnownFields<"type">): JsonObject[] => {

@@ -30,7 +30,6 @@ export function echoTooLarge(request: JsonObject): ProviderFailure | null {
   };
 }
 
-/** Returns the bytes of indented JSON, which OpenAI writes. */
 function writtenBytes(value: unknown, indent: number): number {
   if (typeof value === "string") return utf8Bytes(JSON.stringify(value));
   const isList = Array.isArray(value);

@@ -41,7 +41,6 @@ export function responseFailure(
   const inner = objectOf(raw.error);
   const error: Complained = Object.keys(inner).length > 0 ? inner : raw;
   const code = textOf(error.code);
-  // An event's own `type` is "error".
   const text = textOf(error.type) === "error" ? "" : textOf(error.type);
   const type = ABOUT_REQUEST.test(code) ? "invalid_request_error" : text;
   const { message, param } = error;

@@ -167,7 +167,6 @@ const BEGINNINGS: ReadonlySet<string> = new Set([
 const NUMBER = /"sequence_number":\s?\d+/;
 const DELTA = "response.output_text.delta";
 
-/** Passes the events of one response on unchanged. */
 export class NativeReader extends ResponseReader {
   #held: StreamEvent[] = [];
   readonly #texts = new RepeatedText(/"delta":\s?/);

@@ -23,7 +23,6 @@ export class WorkersAiStream extends FrameReader {
   readonly #calls = new Map<number, { readonly id: string; readonly at: number }>();
   #callCount = 0;
   #usage: Usage | null = null;
-  /** Whether the last usage covers the whole response and is final. */
   #isWhole = false;
   #isStale = false;
   #hasSpoken = false;

@@ -15,9 +15,7 @@ export const CORE = [
 ];
 export const PENALTIES = ["frequency_penalty", "presence_penalty"];
 export const LOGPROBS = ["logprobs", "top_logprobs"];
-/** Extra fields of open models. */
 export const SAMPLERS = ["min_p", "repetition_penalty", "top_k"];
-/** Fields that nearly every host supports. */
 export const USUAL = [...CORE, ...PENALTIES, ...LOGPROBS, "parallel_tool_calls", "seed"];
 export const ALL_FIELDS = [...USUAL, "function_call", "functions", "logit_bias", "n"];
 export const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([

@@ -38,7 +38,6 @@ const WITH_TOOLS: readonly Implied[] = [
 
 const TRANSCRIPTIONS = transcribing({ format: "json", streams: true, prompts: true });
 
-/** OpenAI itself. Azure has the same API with another header. */
 export const OPENAI: Profile = {
   ...COMMON,
   chatFields: new Set([
@@ -60,7 +59,6 @@ export const OPENAI: Profile = {
   calls: { moderation: MODERATIONS, image: DRAWING, transcription: TRANSCRIPTIONS },
 };
 
-/** The common fields of Ollama, vLLM, llama.cpp and proxies. */
 export const GENERIC: Profile = {
   ...COMMON,
   chatFields: new Set([...ALL_FIELDS, ...SAMPLERS]),

@@ -8,7 +8,6 @@ import { repliesTo } from "./reply.ts";
 import type { Mode, Reply } from "./reply.ts";
 import { countTokens, tokensOf } from "./tokens.ts";
 
-/** A complete chat response, before it becomes a body or chunks. */
 export type ChatAnswer = {
   readonly head: AnswerHead;
   readonly replies: readonly Reply[];

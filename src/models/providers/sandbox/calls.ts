@@ -9,7 +9,6 @@ import { instanceOf } from "./schema-instance.ts";
 
 /** A call as in OpenAI's API; `arguments` is the JSON of an object. */
 export type ToolCall = { readonly id: string; readonly name: string; readonly arguments: string };
-/** A call without its ID, which is different in each choice and turn. */
 export type CallDraft = Omit<ToolCall, "id">;
 
 const ID_CHARACTERS = 24;
@@ -51,7 +50,6 @@ function functionsIn({ tools = [] }: ChatBody): NonNullable<ChatBody["tools"]> {
   return tools.filter(({ type }) => type === "function");
 }
 
-/** Adds IDs, which depend only on `seed` and position. */
 export function withIds(calls: readonly CallDraft[], seed: string): readonly ToolCall[] {
   return calls.map(({ name, arguments: args }, index) => {
     const id = `call_${base62Hash(`${seed} ${index} ${name}`, ID_CHARACTERS)}`;

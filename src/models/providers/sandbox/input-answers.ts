@@ -75,7 +75,6 @@ function spoken({ body: { input } }: CallOf<"speech">): ProviderResult {
   return { kind: "stream", events: oneBatch(events) };
 }
 
-/** Returns the numbers of the pages as their text. */
 function readPages({ body: { pages } }: CallOf<"ocr">): ProviderResult {
   const blank = { images: [], dimensions: null };
   const read = pages.map((index) => ({ index, markdown: `# Page ${index}`, ...blank }));

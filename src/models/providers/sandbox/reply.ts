@@ -11,7 +11,6 @@ import type { CallDraft, ToolCall } from "./calls.ts";
 
 export type Reply = {
   readonly content: string | null;
-  /** Reasoning, which comes first. "" if there is none. */
   readonly thought: string;
   readonly calls: readonly ToolCall[];
   readonly finish: "stop" | "length" | "tool_calls";

@@ -18,7 +18,6 @@ import { pauseFor, playStream } from "./play.ts";
 
 type SandboxOptions = {
   readonly delays?: Partial<SandboxDelays>;
-  /** Unix milliseconds, for `created`. */
   readonly clock?: () => number;
 };
 

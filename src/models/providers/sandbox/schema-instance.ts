@@ -183,7 +183,6 @@ function stringFor(schema: JsonObject, { name, variant }: PropertyPlace): string
   const most = Math.min(numberOf(schema["maxLength"]) ?? CHARACTERS_MAX, CHARACTERS_MAX);
   const characters = Array.from(variant === 0 ? name : `${name} ${variant + 1}`);
   if (characters.length < least) return characters.join("").padEnd(least, "x");
-  // Cut text keeps its end, in which variants differ.
   return most === 0 ? "" : characters.slice(-most).join("");
 }
 

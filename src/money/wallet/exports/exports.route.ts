@@ -19,7 +19,6 @@ const month = once.check(
 );
 export const focusQuery = z.object({ month: z.optional(month), day: z.optional(day) });
 
-/** Handles GET /v1/exports. Returns the newest day whose export is final. */
 export async function exportsRoute(c: AppContext): Promise<Answer> {
   const query = { day: periodOf(now(c.env)).day, after: null, limit: 1 };
   const page = await askOwnWallet(c, (wallet) => wallet.chargesOfDay(query));

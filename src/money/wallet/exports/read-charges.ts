@@ -9,14 +9,12 @@ import type { FocusRow } from "./focus.ts";
 
 const GROUPS_PER_PAGE = 500;
 
-/** The objects to read. Each function returns a new stub. */
 export type ExportSources = {
   readonly orgId: string;
   readonly wallet: () => Pick<WalletCalls, "chargesOfDay">;
   readonly payments: () => Pick<PaymentsCalls, "taxes">;
 };
 
-/** Yields the CSV lines of one page at a time. */
 export async function* focusPages(
   { orgId, wallet, payments }: ExportSources,
   days: readonly string[],

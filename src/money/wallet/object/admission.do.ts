@@ -259,7 +259,6 @@ export function applyKeyChange(
   return success(null);
 }
 
-/** Reports whether a decision needs no call to the key object. */
 export function isKnown({ decisions, keys }: Gate, keyHash: string | null): boolean {
   const tx = decisions.tryOpen();
   return keyHash === null || tx === null || keys.knows(tx, keyHash);

@@ -14,7 +14,6 @@ import { followTerms } from "./budgets.do.ts";
 import type { HeldTerms } from "./hold-checks.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Returns the models that may serve a request, or null if unknown. */
 export function modelsOf({ candidates, model }: HoldRequest): readonly string[] | null {
   if (candidates !== undefined) return [...new Set(candidates.map((one) => one.model))];
   return model === null ? null : [model.id];

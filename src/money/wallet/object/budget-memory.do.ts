@@ -149,7 +149,6 @@ export function amountsOf(meter: Meter, at: Moment) {
   return { settled, held, left: budget.amount - settled, free: budget.amount - settled - held };
 }
 
-/** Adds the counts in memory. The next checkpoint stores them. */
 export function applyCounts({ budgets }: WithBudgets, counts: readonly Count[]): void {
   for (const { meter, counted } of counts) replaceMeter(budgets, meter, counted);
 }

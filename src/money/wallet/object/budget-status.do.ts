@@ -18,7 +18,6 @@ export function budgetsOf(tx: Tx, owner: BudgetOwner): readonly BudgetStatus[] {
   return metersOfOwner(tx.sql, tx.memory, owner).map((meter) => statusOf(tx, meter));
 }
 
-/** Returns the budgets of a key, or only those of a session. */
 export function budgetsOfKey(
   tx: Tx,
   keyId: string,

@@ -29,7 +29,6 @@ import type { TagKeys } from "../tables/tag-rows.do.ts";
 import { futureIdFloor } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Requests per transaction (about 20 ms). */
 const BATCH_ROWS = 2000;
 const LAST_ID = "~";
 

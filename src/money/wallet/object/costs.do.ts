@@ -20,7 +20,6 @@ type CostSum = {
   sold: string;
 };
 
-/** Returns costs from the newest `ROWS_MAX` settled requests. */
 export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const fromMs = Math.max(query.fromMs, keptMs);

@@ -16,7 +16,6 @@ type CountedRow = {
   seq: number;
   at: number;
   requests: number;
-  /** 1 if this model served the request. */
   served: number;
   charged: number;
   tokens: number;

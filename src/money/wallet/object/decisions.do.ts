@@ -112,7 +112,6 @@ export class Decisions {
     }
   }
 
-  /** Returns null if the wallet can't be read. */
   tryOpen(): Tx | null {
     try {
       return this.openIfMade();
@@ -270,7 +269,6 @@ class Schedule {
     return nowMs + this.#delayMs;
   }
 
-  /** Sets an earlier alarm if needed, in the decision's transaction. */
   arm(tx: Tx): void {
     const { storage, nowMs } = tx;
     const { memory } = tx;

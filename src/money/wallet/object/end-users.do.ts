@@ -35,7 +35,6 @@ import { refuseLimits } from "./settings.do.ts";
 import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Creates an end user with default quotas, or changes the given fields. */
 export function putEndUser(
   tx: Tx,
   externalId: string,

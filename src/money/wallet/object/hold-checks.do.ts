@@ -164,7 +164,6 @@ function refuseRate({ memory, nowMs }: Tx): Refusal | null {
   return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
 }
 
-/** Returns the granted tokens, or null without a token limit. */
 export function tokensFor(tx: Tx, request: HoldRequest, terms: KeyTerms): Result<number | null> {
   const { tpmLimit: limit } = terms;
   if (limit === null || request.placed !== undefined) return success(null);

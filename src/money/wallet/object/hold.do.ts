@@ -140,7 +140,6 @@ function amountsFor(
   return success({ payer: payer.value, granted: amount.value, tokens: tokens.value });
 }
 
-/** Returns the first response, or null for a new request. */
 export function replay(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<HoldGrant> | null {
   const known = selectRequest(tx.sql, request.id);
   if (known === null) return null;

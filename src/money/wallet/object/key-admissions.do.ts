@@ -79,7 +79,6 @@ export class KeyAdmissions {
     this.#keeping = keeping;
   }
 
-  /** Clears memory, because it may differ from the tables. */
   forget(): void {
     this.#known.clear();
   }

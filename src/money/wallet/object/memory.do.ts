@@ -100,7 +100,6 @@ export type Memory = {
   room: Room;
 };
 
-/** The published settings, and the last published use (Unix ms). */
 type PublishedState = { readonly settings: Settings | null; readonly usedAt: number };
 
 type Room = {

@@ -30,7 +30,6 @@ import { postCredit, recallCredit } from "./postings.do.ts";
 import { usedEver } from "./usage.do.ts";
 import { disableTopUp, topUpEnded, topUpIfDue } from "./top-up.do.ts";
 
-/** Credits a payment once and ends its automatic purchase. */
 export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly madeAt: number }> {
   const { paymentId, purchaseId, netMicro, method, actor } = credit;
   const { memory, sql } = tx;

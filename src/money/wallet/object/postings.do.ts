@@ -338,7 +338,6 @@ export function recallCredit(tx: Tx, request: CreditRequest): Result<BalanceAnsw
   });
 }
 
-/** Posts a credit, and runs `also` in the same transaction. */
 export function postCredit(
   tx: Tx,
   request: CreditRequest,

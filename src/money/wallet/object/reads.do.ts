@@ -171,7 +171,6 @@ export function readEvents(tx: Tx, query: EventQuery): Result<EventPage> {
     : success(page);
 }
 
-/** Maximum rows read per response (about 10 ms). */
 const SCANNED_MAX = 10_000;
 
 type StoredGeneration = {

@@ -134,7 +134,6 @@ function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): 
   );
 }
 
-/** Restores budgets. They count only ledger rows after the rebuild. */
 function adoptBudgets(sql: SqlStorage, changed: number): void {
   sql.exec("DELETE FROM budgets");
   sql.exec(

@@ -16,7 +16,6 @@ import { TAGS_IN_ROW } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
-/** Maximum rows read per response (some tens of ms). */
 const ROWS_MAX = 50_000;
 const GROUPS_MAX = 10_000;
 
@@ -42,7 +41,6 @@ type UsageSum = TokenCounts & {
   speaking: number;
 };
 
-/** Returns usage from the newest `ROWS_MAX` settled requests. */
 export function readUsageOfRows(tx: Tx, query: RowsQuery): RowsReport {
   const from = beginning(tx, query);
   const rows = groupsOf(tx.sql, { ...query, ...from });

@@ -24,7 +24,6 @@ const YOUNG_MS = 15 * 60_000;
 
 const PASS_MS = 5 * 60_000;
 
-/** Deletes one batch of each kind. Returns true if more may remain. */
 export function deleteExpired(tx: Tx): boolean {
   const room = isStorageLow(tx) && freeStorage(tx); // This runs first, because the later steps write.
   const unpaid = sweepUnpaid(tx);

@@ -58,7 +58,6 @@ export function refuseSessionRate(
   return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
 }
 
-/** Returns the state of the session's rate limit, if any. */
 export function sessionRate({ memory, nowMs }: Tx, session: Session | undefined): RateState | null {
   if (session === undefined || session.rpmLimit === null) return null;
   return rateLimitState(memory.sessions.rates.get(session.id) ?? [], session.rpmLimit, nowMs);
@@ -69,7 +68,6 @@ export function countSessionRequest({ memory, nowMs }: Tx, session: Session | un
   noteSessionRate(memory.sessions, session.id, nowMs);
 }
 
-/** Rejects a new session if the wallet has too many. */
 export function refuseAnotherSession(
   { sql, memory }: Tx,
   session: Session | undefined,

@@ -10,7 +10,6 @@ import { DaySets } from "../rules/tag-sets.ts";
 import type { UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** A query for the usage of UTC days, both included. */
 export type TagQuery = {
   readonly from: string;
   readonly to: string;

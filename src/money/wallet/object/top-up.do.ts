@@ -65,7 +65,6 @@ function store(tx: Tx, state: TopUpState, events: readonly NewEvent[]): void {
   tx.memory.changed = true;
 }
 
-/** Ends a purchase that wasn't paid. Ignores other IDs. */
 export function topUpEnded(tx: Tx, id: string, end: TopUpEnd): void {
   const { memory, nowMs } = tx;
   const after = endTopUp(memory.topUp, id, { end, nowMs });

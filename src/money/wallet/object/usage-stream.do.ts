@@ -17,7 +17,6 @@ import { generationsOf, readLedger, readNewestLedger } from "./reads.do.ts";
 const ROWS_MAX = 500;
 const FROM_ZERO = { seq: 0, balanceMicro: micros(0) };
 
-/** Returns ledger rows with their requests. Writes nothing. */
 export function readUsageStream(
   tx: Tx,
   { from, limit, resumeMs }: StreamQuery,

@@ -49,7 +49,6 @@ export function readUsage(
     : usageByDay(tx, { ...days, groupBy: dimension }, page);
 }
 
-/** Returns usage by day. Reads only as many rows as it returns. */
 function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Result<UsageReport> {
   const [afterDay, afterName] = after === null ? ["", ""] : [after.slice(0, 10), after.slice(11)];
   const rows = new Map<string, Sums & { readonly day: string; readonly name: string }>();

@@ -96,7 +96,6 @@ export async function readEndUserRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(endUserView(answer.value)) : answer;
 }
 
-/** Handles PATCH /v1/users/{external_id}. Changes apply to the next request. */
 export async function patchEndUserRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY]);
   if (!fields.ok) return fields;
@@ -115,7 +114,6 @@ export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
     attempts++;
     return wallet.deleteEndUser(externalId, callOf(c));
   });
-  // An earlier attempt of this call may have deleted the end user.
   const isGone = attempts > 1 && !answer.ok && answer.failure.kind === "not_found";
   if (!answer.ok && !isGone) return answer;
   return success({ external_id: externalId, deleted: true });

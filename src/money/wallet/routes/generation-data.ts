@@ -4,7 +4,6 @@ import type { GenerationRecord, RequestRecord } from "../../../shared/contracts/
 import { dollarsOf } from "../../../shared/money.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 
-/** Fields of OpenRouter's format for which the gateway has no value. */
 const UNKNOWN = {
   upstream_id: null,
   origin: "",

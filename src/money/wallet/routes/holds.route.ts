@@ -173,7 +173,6 @@ export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promis
   };
 }
 
-/** Handles POST /v1/holds/{id}/capture. Charges the hold, or a part of it, once. */
 export async function captureHoldRoute(c: AppContext): Promise<Answer> {
   const action = await captureOf(c);
   return action.ok ? change(c, action.value) : action;
@@ -194,7 +193,6 @@ export async function extendHoldRoute(c: AppContext): Promise<Answer> {
 
 type Capture = Extract<HoldAction, { kind: "capture" }>;
 
-/** Parses a capture. An empty body captures the whole hold. */
 export async function captureOf(c: AppContext, owner?: "merchants"): Promise<Result<Capture>> {
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
   if (isEmpty) return success({ kind: "capture", amountMicro: null });

@@ -45,7 +45,6 @@ type UsageSources = {
   readonly members: () => Promise<Result<KeyMembers>>;
 };
 
-/** Responds to a usage query, from daily totals or from individual requests. */
 export async function answerUsage(
   url: string,
   nowMs: number,

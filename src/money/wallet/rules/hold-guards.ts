@@ -77,7 +77,6 @@ export function rateWait(log: RateLog, limit: number, nowMs: number): number {
   return oldest === undefined ? 0 : oldest + WINDOW_MS - nowMs;
 }
 
-/** Returns the number of remaining requests, and the ms until it grows. */
 export function rateLimitState(log: RateLog, limit: number, nowMs: number): RateState {
   forget(log, nowMs);
   const oldest = log[Math.max(0, log.length - limit)];

@@ -272,7 +272,6 @@ export function decideSettle(
   return { charged, shortfall: micros(Math.max(0, cost - charged)), late: true, overHold: false };
 }
 
-/** Returns the earlier outcome, if any. */
 export function recallSettle(known: KnownHold): Recalled | null {
   switch (known.state) {
     case "settled":

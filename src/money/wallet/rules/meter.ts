@@ -62,7 +62,6 @@ export function pulledBack(window: string, tally: Tally, at: Moment): Tally {
   return later === 0 ? before : [...before, [bucket, later]];
 }
 
-/** Reports whether a calendar window is already in a later period. */
 export function hasPassed(window: string, tally: Tally, at: Moment): boolean {
   const bucket = bucketOf(window, at);
   return minutesOf(window) === null && tally.some(([one]) => one > bucket);

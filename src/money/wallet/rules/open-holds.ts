@@ -72,7 +72,6 @@ export function heldOfKey(
   return micros(held);
 }
 
-/** Reports whether a hold counts only in budgets and quotas. */
 export function isQuota({ purpose = null }: Pick<OpenHold, "purpose">): boolean {
   return purpose?.pays === "quota";
 }

@@ -84,7 +84,6 @@ export function wantTopUp(
   };
 }
 
-/** Records a paid purchase. The next one can follow immediately. */
 export function creditTopUp(state: TopUpState, id: string): TopUpState {
   if (state.open?.id !== id) return state;
   return { ...state, open: null, pausedUntil: null, declines: 0 };

@@ -4,7 +4,6 @@ import { PAGE_ROWS } from "../snapshot.store.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import type { Tally } from "../rules/meter.ts";
 
-/** A budget and its counts at the newest checkpoint. */
 export type BudgetRow = BudgetOwner & {
   readonly budget: Budget;
   /** The count starts after this ledger row and time (Unix ms). */
@@ -119,7 +118,6 @@ export function removeBudget(
   );
 }
 
-/** Deletes the rows of budgets that D1 has removed too. */
 export function forgetRemovedBudgets(sql: SqlStorage, acknowledged: number): void {
   sql.exec("DELETE FROM budgets WHERE budget IS NULL AND changed <= ?", acknowledged);
 }

@@ -156,7 +156,6 @@ export function endOfMonth(month: string): number {
   return endOf(periodOfDay(`${month}-01`), "month");
 }
 
-/** Returns the deleted end user whose name has this hash. */
 export function selectDeletedEndUser(
   sql: SqlStorage,
   hash: string,

@@ -171,7 +171,6 @@ export function updateKeySecrets(sql: SqlStorage, hash: string, secrets: KeySecr
   sql.exec("UPDATE keys SET secrets = ? WHERE hash = ?", formatSecrets(secrets), hash);
 }
 
-/** Ends all sessions created before this rotation. */
 export function cutSessions(sql: SqlStorage, hash: string, rotation: number): void {
   sql.exec(
     `INSERT INTO keys (hash, sessions_cut) VALUES (?, ?)
@@ -231,7 +230,6 @@ type BudgetRow = {
   total: number;
 };
 
-/** Returns the budgets of keys, with the spend at the checkpoint. */
 export function selectBudgets(sql: SqlStorage): Map<string, KeySpendLimit> {
   const rows = sql.exec<BudgetRow>(
     `SELECT key_id, budget, period, day, daily, week, weekly, month, monthly, total
@@ -300,7 +298,6 @@ export function updateBudget(
   );
 }
 
-/** Returns the token count of each key in the minute before `clock`. */
 export function selectTokens(sql: SqlStorage, clock: number): Map<string, TokenWindow> {
   const floor = rateFloor(clock);
   const rows = sql

@@ -38,7 +38,6 @@ type StoredRequest = {
   models: string | null;
 };
 
-/** SQL columns of a request's key and end user. */
 export const KEY_ID = "(SELECT text FROM names WHERE number = key) AS key_id";
 export const END_USER_ID = `coalesce((SELECT end_users.id FROM end_users WHERE account = end_user),
     (SELECT end_users.id FROM end_users WHERE number = end_user)) AS end_user_id`;
@@ -345,7 +344,6 @@ export function selectIdempotencyHolder(
   return { id: row.request_id, body: row.body, admittedAt: row.admitted_at, state: row.state };
 }
 
-/** Assigns an Idempotency-Key to a request, even if another request had it. */
 export function insertName(
   sql: SqlStorage,
   { name, body }: Idempotency,

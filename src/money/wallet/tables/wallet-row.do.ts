@@ -16,7 +16,6 @@ export type WalletRow = {
   readonly conflict: string | null;
   readonly rpmLimit: number | null;
   readonly suspended: boolean;
-  /** Whether the organization is closed. No key is then admitted. */
   readonly closed: boolean;
   readonly priceList: string | null;
   /** Low-balance alerts up to this ledger row don't prevent new ones. */

@@ -306,7 +306,6 @@ export function makeWallet(
   });
 }
 
-/** Reports whether a deletion would lose data. */
 export function wasUsed(sql: SqlStorage): boolean {
   const { n } = sql
     .exec<{ n: number }>(
