@@ -18,6 +18,19 @@ export const DELETE_BATCH = 100;
 
 export const DELIVERY_ID = "dlv_";
 
+/**
+ * The `next_at` of every pending batch (the year 2200). Release 1.1.0 would send the stored text, which has
+ * no rows. The stream and the pause decide when a batch is sent.
+ */
+export const BATCH_AT = 7_258_118_400_000;
+const FIRST_DUE = `${firstOf("<= ?2", "next_at")}
+  UNION ALL ${firstOf(`= ${BATCH_AT}`, "coalesce(last_at, created_at)")} ORDER BY at, number LIMIT 1`;
+
+function firstOf(nextAt: string, at: string): string {
+  return `SELECT * FROM (SELECT number, event_id, type, body, attempts, ${at} AS at FROM deliveries
+    WHERE webhook_id = ?1 AND state = 'pending' AND next_at ${nextAt} ORDER BY next_at, number LIMIT 1)`;
+}
+
 /** The state of a webhook. Times are Unix ms. */
 export type Receiver = {
   readonly webhook: Webhook;
@@ -129,7 +142,8 @@ export function resendDeliveries(
   return storage.transactionSync(() => {
     const resent = storage.sql
       .exec(
-        `UPDATE deliveries SET state = 'pending', attempts = 0, next_at = ?2, last_at = NULL, status = NULL,
+        `UPDATE deliveries SET state = 'pending', attempts = 0,
+          next_at = iif(type = '${USAGE_SETTLED}', ${BATCH_AT}, ?2), last_at = NULL, status = NULL,
           error = NULL, answer = NULL, duration_ms = NULL
         WHERE webhook_id = ?1 AND ${where} AND (state = 'pending' OR type <> '${USAGE_SETTLED}') RETURNING number`,
         webhookId,
@@ -234,8 +248,7 @@ export function selectDue(
   if (pausedUntil !== null && pausedUntil > nowMs) return null;
   const [row] = sql
     .exec<{ number: number; event_id: string; type: string; body: string; attempts: number }>(
-      `SELECT number, event_id, type, body, attempts FROM deliveries
-      WHERE webhook_id = ? AND state = 'pending' AND next_at <= ? ORDER BY next_at, number LIMIT 1`,
+      FIRST_DUE,
       webhook.id,
       nowMs,
     )
@@ -250,7 +263,8 @@ export function nextDue(sql: SqlStorage, receiver: Receiver): number | null {
   const { webhook, pausedUntil, stream } = receiver;
   const { at } = sql
     .exec<{ at: number | null }>(
-      "SELECT min(next_at) AS at FROM deliveries WHERE webhook_id = ? AND state = 'pending'",
+      `SELECT min(next_at) AS at FROM deliveries
+      WHERE webhook_id = ? AND state = 'pending' AND next_at < ${BATCH_AT}`,
       webhook.id,
     )
     .one();
@@ -336,7 +350,7 @@ export function deliveryOf(row: DeliveryRow): DeliveryRecord {
     state: row.state,
     attempts: row.attempts,
     createdAt: row.created_at,
-    nextAt: row.next_at,
+    nextAt: row.next_at === BATCH_AT ? (row.last_at ?? row.created_at) : row.next_at,
     lastAt: row.last_at,
     status: row.status,
     error: row.error,

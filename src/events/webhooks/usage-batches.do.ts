@@ -13,7 +13,7 @@ import type {
 } from "../../shared/contracts/usage-stream.ts";
 import { recordAttempt } from "./attempt-rows.do.ts";
 import { REPEAT_UNSAFE } from "./delivery-rules.ts";
-import { DELIVERY_ID } from "./delivery-rows.do.ts";
+import { BATCH_AT, DELIVERY_ID } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
 import { selectReceivers, writeStream } from "./receiver-rows.do.ts";
 import { eventCall, usageCalls } from "./send-calls.ts";
@@ -175,9 +175,9 @@ function putBatch(
   const { number, attempts } = sql
     .exec<{ number: number; attempts: number }>(
       `INSERT INTO deliveries (id, webhook_id, event_id, type, body, state, created_at, next_at)
-      VALUES (?1, ?2, ?3, '${USAGE_SETTLED}', ?4, 'pending', ?5, ?5)
-      ON CONFLICT (webhook_id, event_id) DO UPDATE SET state = 'pending',
-        next_at = coalesce(next_at, excluded.next_at) RETURNING number, attempts`,
+      VALUES (?1, ?2, ?3, '${USAGE_SETTLED}', ?4, 'pending', ?5, ${BATCH_AT})
+      ON CONFLICT (webhook_id, event_id) DO UPDATE SET state = 'pending', next_at = excluded.next_at
+      RETURNING number, attempts`,
       mintId(DELIVERY_ID, nowMs),
       webhookId,
       eventId,
@@ -254,7 +254,7 @@ export function recordBatch(
   storage.transactionSync(() => {
     recordAttempt(storage, attempt, {
       ...then,
-      nextAt: isSkipped || error === REPEAT_UNSAFE ? null : nowMs,
+      nextAt: isSkipped || error === REPEAT_UNSAFE ? null : BATCH_AT,
     }); // the pause delays the next attempt
     if (isSkipped && !isTrace) sendNextNow(storage.sql, webhookId);
     const stream = streamAt(storage.sql, webhookId, batch.from);
