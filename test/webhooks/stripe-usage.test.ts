@@ -4,7 +4,8 @@ import { DAY_MS, HOUR_MS } from "../../src/shared/clock.ts";
 import { selectReceivers, writeStream } from "../../src/events/webhooks/receiver-rows.do.ts";
 import type { Micros } from "../../src/shared/money.ts";
 import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
-import { account, ask, deliveriesOf, made, object, receivers, useReceivers } from "./receivers.ts";
+import { account, alarm, ask, deliveriesOf, made, object } from "./receivers.ts";
+import { receivers, useReceivers } from "./receivers.ts";
 import type { Sent } from "./receivers.ts";
 import { charge, deliver } from "./stream-desk.ts";
 
@@ -101,6 +102,62 @@ describe("a Stripe meter that is down for more than a day", () => {
     await ask("PATCH", `/${id}`, { enabled: true });
     await deliver((at += HOUR_MS));
     expect([...meter.billed.keys()]).toEqual(ids);
+  });
+});
+
+describe("a Stripe meter whose calls are in progress when the gateway's object ends", () => {
+  it.each([
+    ["the first step", 1, 1],
+    ["a later step", 8, 6],
+  ])("is billed once if they were in %s and Stripe forgets them", async (_, count, accepted) => {
+    const meter = new Meter();
+    let at = Date.now();
+    setClock(at);
+    const ends = Promise.withResolvers<Response>();
+    let isEnding = true;
+    let isDown = false;
+    receivers[HOST] = (sent) => {
+      const answer = isDown ? new Response("", { status: 401 }) : meter.take(sent, at);
+      return isEnding && meter.billed.size >= accepted ? ends.promise : answer;
+    };
+    const { id } = await made(HOST, HOOK);
+    await credit(stubOf(account.orgId), 1000);
+    const ids = await charges(count);
+    setClock((at += HOUR_MS));
+    void alarm().catch(() => undefined);
+    await vi.waitFor(() => expect(meter.billed.size).toBeGreaterThanOrEqual(accepted));
+    await runInDurableObject(object(), (__, state) => state.abort("killed")).catch(() => undefined);
+    [isEnding, isDown] = [false, true];
+    const before = meter.billed.size;
+    await deliver((at += 2 * HOUR_MS));
+    await deliver((at += 25 * HOUR_MS));
+    isDown = false;
+    await deliver((at += HOUR_MS));
+    expect(meter.billed).toEqual(once(ids.slice(0, before)));
+    expect(await (await ask("GET", `/${id}`)).json()).toMatchObject({ enabled: false });
+  });
+
+  it("gets the rest if it still knows them", async () => {
+    const meter = new Meter();
+    let at = Date.now();
+    setClock(at);
+    const ends = Promise.withResolvers<Response>();
+    let isEnding = true;
+    receivers[HOST] = (sent) => {
+      const answer = meter.take(sent, at);
+      return isEnding && meter.billed.size >= 6 ? ends.promise : answer;
+    };
+    await made(HOST, HOOK);
+    await credit(stubOf(account.orgId), 1000);
+    const ids = await charges(30);
+    setClock((at += HOUR_MS));
+    void alarm().catch(() => undefined);
+    await vi.waitFor(() => expect(meter.billed.size).toBeGreaterThanOrEqual(6));
+    await runInDurableObject(object(), (_, state) => state.abort("killed")).catch(() => undefined);
+    isEnding = false;
+    await deliver((at += HOUR_MS));
+    await deliver((at += 30 * HOUR_MS));
+    expect(meter.billed).toEqual(once(ids));
   });
 });
 

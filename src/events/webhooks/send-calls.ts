@@ -99,10 +99,12 @@ export const TOO_LATE: AttemptRecord = {
 /** `unsure` is the last row that a failed step may have delivered. */
 export type Sending = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
 
+/** Gets the number of calls accepted without a gap, and the last row of the calls that follow now. */
+type OnStep = (taken: number, sending?: StreamedRow) => void;
 export type Message = {
   readonly eventId: string;
   readonly calls: readonly [Call, ...Call[]];
-  readonly onTaken?: ((taken: number) => void) | undefined;
+  readonly onStep?: OnStep | undefined;
 };
 
 type Sender = {
@@ -112,28 +114,29 @@ type Sender = {
 };
 
 /**
- * Sends calls in order until one fails, the first one alone. Returns the first failed or the last
- * attempt. After each step, `onTaken` gets the number of calls accepted without a gap.
+ * Sends calls in order, the first one alone, until one fails. Returns the first failed or last
+ * attempt. Calls `onStep` before each step and after a failed one.
  */
 export async function sendCalls(
   calls: readonly [Call, ...Call[]],
   sender: Sender,
-  onTaken: (taken: number) => void = () => undefined,
+  onStep: OnStep = () => undefined,
 ): Promise<Sending> {
+  onStep(0, calls[0].last);
   let last = await sendCall(calls[0], sender);
   if (last.attempt.error !== null) {
     return { ...last, unsure: mayBeTaken(last) ? calls[0].last : undefined };
   }
   for (let taken = 1; taken < calls.length;) {
-    onTaken(taken);
     const part = calls.slice(taken, taken + CALLS_MAX);
+    onStep(taken, part.at(-1)?.last);
     // oxlint-disable-next-line no-await-in-loop -- a few at a time
     const sent = await Promise.all(part.map((call) => sendCall(call, sender)));
     const failed = sent.findIndex(({ attempt }) => attempt.error !== null);
     taken += failed === -1 ? part.length : failed;
     last = sent.at(failed) ?? last;
     if (failed === -1) continue;
-    onTaken(taken);
+    onStep(taken);
     return { ...last, unsure: sent.slice(failed).some(mayBeTaken) ? part.at(-1)?.last : undefined };
   }
   return last;

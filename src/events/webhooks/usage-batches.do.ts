@@ -6,6 +6,7 @@ import { mintId } from "../../shared/id.ts";
 import { logWarning } from "../../shared/log.ts";
 import type {
   StreamCursor,
+  StreamedRow,
   StreamFirst,
   StreamPage,
   StreamQuery,
@@ -36,7 +37,10 @@ const REJECTIONS_MAX = 3;
  */
 const REJECTED_ROWS_MAX = 20;
 
-/** A batch to send, with the positions before and after it. `sentMs` is the time of its last row. */
+/**
+ * A batch to send, with the positions before and after it. `sentMs` is the time of its last row, and
+ * `unsure` the stream's without the calls in progress.
+ */
 export type Batch = {
   readonly due: DueDelivery;
   readonly calls: readonly [Call, ...Call[]];
@@ -45,6 +49,7 @@ export type Batch = {
   readonly sentMs: number;
   readonly from: StreamStart;
   readonly next: StreamCursor;
+  readonly unsure: StreamState["unsure"];
 };
 
 type Source = {
@@ -92,7 +97,8 @@ export async function nextBatch(
       const due = storage.transactionSync(() =>
         putBatch(storage.sql, id, { ...message, nowMs, before }),
       );
-      const position = { from: stream.from, next, sentMs: last.createdAt };
+      const { from: at, unsure } = stream;
+      const position = { from: at, next, sentMs: last.createdAt, unsure };
       return { due, calls: [first, ...more], rows: rows.length, singles, ...position };
     }
     isEnd = next.seq === page.value.from.seq;
@@ -192,22 +198,38 @@ function sendNextNow(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET failures = 0, paused_until = NULL WHERE id = ?", webhookId);
 }
 
-/** Stores the position after the first `taken` calls of a batch. Returns the rest of the batch. */
-export function moveBatch(
+/**
+ * Stores the position after a batch's first `taken` calls. If the receiver counts old repeats again, also
+ * stores that it may have the rows up to `sending`, because this object can end during the calls.
+ * Returns the rest of the batch.
+ */
+export function recordStep(
   storage: DurableObjectStorage,
-  webhookId: string,
-  { batch, taken }: { readonly batch: Batch; readonly taken: number },
+  { id, format }: Receiver["webhook"],
+  step: {
+    readonly batch: Batch;
+    readonly taken: number;
+    readonly sending: StreamedRow | undefined;
+    readonly nowMs: number;
+  },
 ): Batch {
+  const { batch, taken, nowMs } = step;
   const row = batch.calls[taken - 1]?.last;
-  if (row === undefined || taken === batch.calls.length) return batch;
-  const { seq, balanceMicro, createdAt } = row;
-  const from = { ...batch.next, seq, balanceMicro };
+  const sending = usageFormat(format)?.repeatMs === undefined ? undefined : step.sending;
+  if (row === undefined && sending === undefined) return batch;
   return storage.transactionSync(() => {
-    const stream = streamAt(storage.sql, webhookId, batch.from);
+    const stream = streamAt(storage.sql, id, batch.from);
     if (stream === null) return batch;
-    writeStream(storage.sql, webhookId, movedTo(stream, { from, sentMs: createdAt }));
-    return { ...batch, from };
+    const before = { ...stream, unsure: batch.unsure };
+    const moved = row === undefined ? before : movedTo(before, positionAfter(row, batch));
+    writeStream(storage.sql, id, { ...moved, unsure: unsureAfter(moved, sending, nowMs) });
+    const { from, unsure } = moved;
+    return { ...batch, from, unsure };
   });
+}
+
+function positionAfter({ seq, balanceMicro, createdAt }: StreamedRow, { next }: Batch) {
+  return { from: { ...next, seq, balanceMicro }, sentMs: createdAt };
 }
 
 function movedTo(
@@ -250,7 +272,8 @@ export function recordBatch(
   const { webhookId, batch, sending } = attempt;
   const { nowMs } = then;
   const { error } = sending.attempt;
-  const { isRejected, isSkipped, isTrace, ...counts } = rejectionOf(attempt);
+  const rejection = rejectionOf(attempt);
+  const { isSkipped, isTrace } = rejection;
   storage.transactionSync(() => {
     recordAttempt(storage, attempt, {
       ...then,
@@ -259,22 +282,33 @@ export function recordBatch(
     if (isSkipped && !isTrace) sendNextNow(storage.sql, webhookId);
     const stream = streamAt(storage.sql, webhookId, batch.from);
     if (stream === null) return;
-    if (error === null || isSkipped) {
-      const singles = Math.max(0, batch.singles - 1);
-      const moved = movedTo(stream, { from: batch.next, sentMs: batch.sentMs });
-      const { sentMs = 0 } = stream;
-      const skipped = { ...moved, ...counts, rejections: 0, sentMs, seenMs: batch.sentMs };
-      const after = isSkipped ? skipped : moved;
-      writeStream(storage.sql, webhookId, { ...after, singles, nextAt: nowMs, idleMs: 0 });
-      return;
-    }
-    const unsure = unsureAfter(stream, sending, nowMs);
-    const isSplit = isRejected && batch.rows > 1;
-    const next = isSplit
-      ? { nextAt: nowMs, singles: batch.rows }
-      : { rejections: counts.rejections };
-    writeStream(storage.sql, webhookId, { ...stream, unsure, ...next });
+    const after = streamAfter(stream, { batch, sending, rejection, nowMs });
+    writeStream(storage.sql, webhookId, after);
   });
+}
+
+function streamAfter(
+  stream: StreamState,
+  attempt: {
+    readonly batch: Batch;
+    readonly sending: Sending;
+    readonly rejection: ReturnType<typeof rejectionOf>;
+    readonly nowMs: number;
+  },
+): StreamState {
+  const { batch, sending, nowMs } = attempt;
+  const { isRejected, isSkipped, rejections, rejectedRows } = attempt.rejection;
+  const isTaken = sending.attempt.error === null;
+  if (isTaken || isSkipped) {
+    const singles = Math.max(0, batch.singles - 1);
+    const moved = movedTo(stream, { from: batch.next, sentMs: batch.sentMs });
+    const skipped = { rejectedRows, sentMs: stream.sentMs ?? 0, seenMs: batch.sentMs };
+    return { ...moved, ...(isSkipped && skipped), singles, nextAt: nowMs, idleMs: 0 };
+  }
+  const unsure = unsureAfter(batch, sending.unsure, nowMs);
+  return isRejected && batch.rows > 1
+    ? { ...stream, unsure, nextAt: nowMs, singles: batch.rows }
+    : { ...stream, unsure, rejections };
 }
 
 function rejectionOf({ webhookId, batch, sending, receiver }: Parameters<typeof recordBatch>[1]) {
@@ -309,8 +343,8 @@ export function unsureAfterReplay(
 }
 
 function unsureAfter(
-  { unsure }: StreamState,
-  { unsure: row }: Sending,
+  { unsure }: Pick<StreamState, "unsure">,
+  row: StreamedRow | undefined,
   nowMs: number,
 ): StreamState["unsure"] {
   if (row === undefined || row.seq <= (unsure?.seq ?? 0)) return unsure;

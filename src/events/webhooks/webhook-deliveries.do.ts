@@ -47,9 +47,9 @@ import { usageFormat } from "./usage-formats.ts";
 import {
   isStreamDue,
   isTooLate,
-  moveBatch,
   nextBatch,
   recordBatch,
+  recordStep,
   refuseRepeat,
   unsureAfterReplay,
 } from "./usage-batches.do.ts";
@@ -259,12 +259,13 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const due = batch?.due ?? queued;
     if (due === null || (due.type === USAGE_SETTLED && batch === null)) return false;
     const calls = batch?.calls ?? ([eventCall(receiver.webhook, due.body)] as const);
-    const onTaken = (taken: number): void => {
-      if (batch !== null) batch = moveBatch(storage, webhookId, { batch, taken });
+    const onStep: Message["onStep"] = (taken, sending) => {
+      const nowMs = now(this.env);
+      batch &&= recordStep(storage, receiver.webhook, { batch, taken, sending, nowMs });
     };
     const sending = isTooLate(receiver, now(this.env))
       ? TOO_LATE
-      : await this.#send(receiver.webhook, { eventId: due.eventId, calls, onTaken });
+      : await this.#send(receiver.webhook, { eventId: due.eventId, calls, onStep });
     const ending = this.#record(receiver, { due, sending, batch });
     if (ending !== null) await this.#endAll();
     return true;
@@ -305,7 +306,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return nextBatch({ storage: this.ctx.storage, read, nowMs }, { ...receiver, stream }, queued);
   }
 
-  async #send(webhook: Webhook, { eventId, calls, onTaken }: Message): Promise<Sending> {
+  async #send(webhook: Webhook, { eventId, calls, onStep }: Message): Promise<Sending> {
     const keys = await this.#keysOf(webhook);
     if (keys === null) {
       logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });
@@ -313,7 +314,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     }
     const timeoutMs = numberVar(this.env, "WEBHOOK_TIMEOUT_MS");
     const clock = { timeoutMs, elapsed: elapsedMs, nowMs: now(this.env) };
-    return sendCalls(calls, { keys, eventId, clock }, onTaken);
+    return sendCalls(calls, { keys, eventId, clock }, onStep);
   }
 
   /**
