@@ -183,6 +183,33 @@ describe("a Stripe meter that rejects every request", () => {
   });
 });
 
+describe("a Stripe meter that rejects one customer", () => {
+  it("gets the requests of others behind more rejected ones than the limit, each once", async () => {
+    const meter = new Meter();
+    let at = Date.now();
+    setClock(at);
+    receivers[HOST] = (sent) =>
+      sent.body.includes("cus_bad")
+        ? new Response("No such customer", { status: 400 })
+        : meter.take(sent, at);
+    const { id } = await made(HOST, HOOK);
+    const stub = stubOf(account.orgId);
+    await credit(stub, 1000);
+    const bad = { externalId: "cus_bad" };
+    for (let n = 0; n < 25; n++) await charge(stub, 1, {}, bad); // oxlint-disable-line no-await-in-loop -- one after the other
+    const ids = await charges(3);
+    for (let n = 0; n < 200 && meter.billed.size < 3; n++) await deliver((at += 15 * 60_000)); // oxlint-disable-line no-await-in-loop -- time passes
+    expect(meter.billed).toEqual(once(ids));
+    const { deliveries } = await (
+      await ask("GET", `/${id}/deliveries?limit=100&state=failed`)
+    ).json<{ deliveries: unknown[] }>();
+    expect(deliveries).toHaveLength(25);
+    const later = await charges(2);
+    await deliver((at += 15 * 60_000));
+    expect(meter.billed).toEqual(once([...ids, ...later]));
+  });
+});
+
 describe("a Stripe meter of an organization whose requests mostly have no customer", () => {
   it("gets a request behind more skipped pages than one read has, without a wait", async () => {
     const meter = new Meter();

@@ -20,6 +20,7 @@ import { selectReceivers, writeStream } from "./receiver-rows.do.ts";
 import { eventCall, usageCalls } from "./send-calls.ts";
 import type { Call, Sending } from "./send-calls.ts";
 import { usageFormat } from "./usage-formats.ts";
+import { findProbe } from "./usage-probe.ts";
 import { usageMessage } from "./usage-message.ts";
 
 /** Ledger rows per message (about 40 KiB). */
@@ -50,6 +51,8 @@ export type Batch = {
   readonly from: StreamStart;
   readonly next: StreamCursor;
   readonly unsure: StreamState["unsure"];
+  /** Set for a later row that only tests the receiver's settings. The position stays. */
+  readonly isProbe?: true;
 };
 
 type Source = {
@@ -73,6 +76,8 @@ export async function nextBatch(
 ): Promise<Batch | null> {
   const { id, orgId } = webhook;
   const isMeter = usageFormat(webhook.format) !== null;
+  const probe = await probeBatch({ storage, read, nowMs }, { webhook, stream }, before);
+  if (probe !== null) return probe;
   let { from, singles = 0, seenMs = webhook.createdAt } = stream;
   let isEnd = false;
   for (let pages = 0; pages < SKIPPED_MAX; pages++) {
@@ -110,6 +115,27 @@ export async function nextBatch(
   const idleMs = isEnd ? Math.min(Math.max(MINUTE_MS, 2 * stream.idleMs), IDLE_MAX_MS) : 0;
   wait(storage, { id, stream, to: { from, singles, seenMs } }, { nowMs, idleMs, before });
   return null;
+}
+
+/** While the stream waits at a rejected row, every second attempt tests a later row. */
+async function probeBatch(
+  { storage, read, nowMs }: Source,
+  { webhook, stream }: Pick<Receiver, "webhook"> & { readonly stream: StreamState },
+  before: DueDelivery | null,
+): Promise<Batch | null> {
+  const { rejections = 0, rejectedRows = 0, from, unsure } = stream;
+  const turn = rejections - REJECTIONS_MAX;
+  const isTurn = turn >= 0 && turn % 2 === 0 && rejectedRows >= REJECTED_ROWS_MAX;
+  if (!isTurn || !("seq" in from)) return null;
+  const row = await findProbe(read, { webhook, start: from, turn: turn / 2 });
+  const [call] = row === null ? [] : usageCalls(webhook, [row]);
+  if (row === null || call === undefined) return null;
+  const message = usageMessage(webhook.orgId, { from, rows: [row], next: from });
+  const due = storage.transactionSync(() =>
+    putBatch(storage.sql, webhook.id, { ...message, nowMs, before }),
+  );
+  const position = { from, next: from, sentMs: row.createdAt, unsure };
+  return { due, calls: [call], rows: 1, singles: stream.singles ?? 0, ...position, isProbe: true };
 }
 
 /** Returns the time (Unix ms) of the first row to send after the wallet was rebuilt. */
@@ -299,6 +325,10 @@ function streamAfter(
   const { batch, sending, nowMs } = attempt;
   const { isRejected, isSkipped, rejections, rejectedRows } = attempt.rejection;
   const isTaken = sending.attempt.error === null;
+  if (isTaken && batch.isProbe === true) {
+    const unsure = unsureAfter(batch, batch.calls[0].last, nowMs);
+    return { ...stream, unsure, rejectedRows: 0, nextAt: nowMs };
+  }
   if (isTaken || isSkipped) {
     const singles = Math.max(0, batch.singles - 1);
     const moved = movedTo(stream, { from: batch.next, sentMs: batch.sentMs });

@@ -1,0 +1,40 @@
+import type {
+  StreamedRow,
+  StreamPage,
+  StreamQuery,
+  StreamStart,
+} from "../../shared/contracts/usage-stream.ts";
+import type { Result } from "../../shared/failure.ts";
+import { meteredOf, usageFormat } from "./usage-formats.ts";
+import type { Webhook } from "./webhooks.store.ts";
+
+/** Pages to search for another customer. */
+const PAGES_MAX = 20;
+const PAGE_ROWS = 100;
+
+/**
+ * Returns a later row of another customer than the next row's, or null. If the receiver accepts it, its
+ * settings work, and the rejected rows are at fault. `turn` selects another customer each time.
+ */
+export async function findProbe(
+  read: (query: StreamQuery) => Promise<Result<StreamPage>>,
+  { webhook, start, turn }: { webhook: Webhook; start: StreamStart; turn: number },
+): Promise<StreamedRow | null> {
+  const format = usageFormat(webhook.format);
+  if (format === null) return null;
+  let from = start;
+  let blocked: string | undefined;
+  for (let pages = 0; pages < PAGES_MAX; pages++) {
+    // oxlint-disable-next-line no-await-in-loop -- one page at a time
+    const page = await read({ from, limit: PAGE_ROWS });
+    if (!page.ok || page.value.next.seq === page.value.from.seq) return null;
+    const requests = meteredOf(page.value.rows, format, webhook.receiver ?? {});
+    blocked ??= requests[0]?.customer;
+    const others = new Map(
+      requests.flatMap(({ row, customer }) => (customer === blocked ? [] : [[customer, row]])),
+    );
+    if (others.size > 0) return [...others.values()][turn % others.size] ?? null;
+    from = page.value.next;
+  }
+  return null;
+}
