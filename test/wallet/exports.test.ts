@@ -248,6 +248,9 @@ describe("the FOCUS export", () => {
         const usage = valueOf(await stub.usage("2031-01-01", "2031-12-31", "day")).total;
         const used = rows.filter(({ SubAccountId: key }) => key !== undefined);
         expect(sumOf(used, "EffectiveCost")).toBe(BigInt(usage.costMicro) * 1_000_000n);
+        valueOf(await stub.patchSettings({ tagKeys: ["team"] }));
+        const byTeam = valueOf(await stub.usage("2031-01-01", "2031-12-31", "tag:team")).data;
+        expect(byTeam.reduce((sum, one) => sum + one.costMicro, 0)).toBe(usage.costMicro);
         await month.receive();
         const fresh = new ReceivedLedger();
         await streamTo(fresh, stub, { afterSeq: 0 });

@@ -1,0 +1,89 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
+import { describe, expect, it, vi } from "vitest";
+import { HOUR_MS } from "../../src/shared/clock.ts";
+import { Wallet } from "../../src/money/wallet/wallet.do.ts";
+import { openAccount } from "../contract/client.ts";
+import { countWrites, credit, setClock, stubOf } from "../wallet/wallet-desk.ts";
+import { account, made, object, receivers, to, useReceivers } from "./receivers.ts";
+import { ReceivedLedger } from "./received-ledger.ts";
+import type { UsageMessage } from "./received-ledger.ts";
+import { charge, deliver } from "./stream-desk.ts";
+
+useReceivers();
+
+const types = ["usage.settled"];
+const [GOOD, STALLED] = ["good.turnpike.dev", "stalled.turnpike.dev"];
+const HOURS = 24;
+
+/** The cost of a day with a charge per hour, for everyone except the stalled receiver. */
+type Day = {
+  /** Rows that the wallet writes for the charges. */
+  readonly rows: number;
+  /** Calls to the good receiver, and the hours after which each arrives. */
+  readonly arrivals: readonly number[];
+  /** Pages of the ledger that the wallet reads for all webhooks. */
+  readonly reads: number;
+  /** Rows that the object of the webhooks stores at the end. */
+  readonly deliveries: number;
+};
+
+async function dayOf(hosts: readonly string[]): Promise<Day> {
+  Object.assign(account, await openAccount({ credits: 0 }));
+  const stub = stubOf(account.orgId);
+  const start = Date.now();
+  setClock(start);
+  // oxlint-disable-next-line no-await-in-loop -- in this order
+  for (const host of hosts) await made(host, { types });
+  await credit(stub, 10_000);
+  await deliver(start + HOUR_MS);
+  const before = to(GOOD).length;
+  const reads = vi.spyOn(Wallet.prototype, "usageStream");
+  const arrivals: number[] = [];
+  let rows = 0;
+  for (let hour = 2; hour < HOURS + 2; hour++) {
+    /* oxlint-disable no-await-in-loop -- time passes */
+    await runInDurableObject(stub, async (wallet: Wallet, { storage }) => {
+      rows += await countWrites(storage, async () => void (await charge(wallet, 1)));
+    });
+    await deliver(start + hour * HOUR_MS);
+    arrivals.push(to(GOOD).length - before);
+    /* oxlint-enable no-await-in-loop */
+  }
+  const deliveries = await runInDurableObject(object(), (_, { storage }) =>
+    Number(storage.sql.exec("SELECT count(*) AS n FROM deliveries").one()["n"]),
+  );
+  const counted = reads.mock.calls.length;
+  reads.mockRestore();
+  return { rows, arrivals, reads: counted, deliveries };
+}
+
+describe("a receiver of usage.settled that stalls for a day", () => {
+  it.each([
+    ["answers 503", () => new Response("", { status: 503 })],
+    ["never answers", () => new Promise<Response>(() => undefined)],
+  ])(
+    "costs others no row and no delay if it %s, and each attempt reads one page",
+    async (_, stall) => {
+      (env as { WEBHOOK_TIMEOUT_MS?: string }).WEBHOOK_TIMEOUT_MS = "20";
+      let isStalled = true;
+      receivers[GOOD] = () => new Response("ok");
+      receivers[STALLED] = () => (isStalled ? stall() : new Response("ok"));
+      const alone = await dayOf([GOOD]);
+      const together = await dayOf([GOOD, STALLED]);
+      expect(together.rows).toBe(alone.rows);
+      expect(together.arrivals).toEqual(alone.arrivals);
+      expect(together.arrivals).toEqual(Array.from({ length: HOURS }, (__, n) => n + 1));
+      const attempts = to(STALLED).length;
+      expect(attempts).toBeLessThanOrEqual(HOURS + 2);
+      expect(together.reads - alone.reads).toBeLessThanOrEqual(attempts);
+      expect(together.deliveries - alone.deliveries).toBe(1);
+      isStalled = false;
+      await deliver(Date.now() + (HOURS + 4) * HOUR_MS);
+      const received = new ReceivedLedger();
+      received.add(JSON.parse(to(STALLED).at(-1)?.body ?? "") as UsageMessage);
+      expect(received.sum()).toBe(10_000 - HOURS);
+      delete (env as { WEBHOOK_TIMEOUT_MS?: string }).WEBHOOK_TIMEOUT_MS;
+    },
+  );
+});
