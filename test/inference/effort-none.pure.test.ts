@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
+import { anthropic } from "../../src/models/providers/anthropic.ts";
+import { bedrock } from "../../src/models/providers/bedrock.ts";
 import { google } from "../../src/models/providers/google.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
+import { workersAi } from "../../src/models/providers/workers-ai.ts";
 import { OPENAI } from "../../src/models/providers/profiles/openai.ts";
 import { XAI } from "../../src/models/providers/profiles/authors.ts";
 import { CEREBRAS, GROQ, TOGETHER } from "../../src/models/providers/profiles/resellers.ts";
@@ -12,6 +15,14 @@ import { MODEL } from "./run-fixture.ts";
 
 const hostOf = (profile: typeof GROQ): Provider =>
   openAiCompatible({ id: "host", baseUrl: "https://host.test/v1", profile });
+const CLAUDE = anthropic({ baseUrl: "https://claude.test/v1", secret: "", geo: null });
+const BEDROCK = bedrock({
+  tag: "eu",
+  awsRegion: "eu-central-1",
+  baseUrl: "https://bedrock.test",
+  credentials: { kind: "bearer", token: "" },
+});
+const WORKERS_AI = workersAi({ run: () => Promise.reject(new Error("nothing is sent")) });
 const GEMINI = google({
   id: "google-ai-studio",
   models: "https://gemini.test/v1beta/models",
@@ -20,11 +31,13 @@ const GEMINI = google({
   secrets: () => [],
 });
 
-/** Whether hidden reasoning is expected of a request with this effort. */
-function mayThink(provider: Provider, upstreamId: string, effort: string): boolean {
+function boundAt(provider: Provider, upstreamId: string, effort: string) {
   const [route] = MODEL.routes;
   const model = {
     ...MODEL,
+    context: 100_000,
+    maxOutput: 8000,
+    thinkingFloor: 1024,
     abilities: ["reasoning" as const],
     routes: [{ ...route, provider: "host", upstreamId }],
   };
@@ -37,7 +50,7 @@ function mayThink(provider: Provider, upstreamId: string, effort: string): boole
   const sold = { catalog, providers: new Map([["host", provider]]), defaultCap: 100 };
   const bound = boundRequest(parsed.value, sold as unknown as Parameters<typeof boundRequest>[1]);
   if (!bound.ok) throw new Error(JSON.stringify(bound.failure));
-  return bound.value.mayThink;
+  return bound.value;
 }
 
 describe("a request with the effort none", () => {
@@ -47,16 +60,25 @@ describe("a request with the effort none", () => {
     ["a Grok that gets no effort", hostOf(XAI), "grok-4.20-reasoning"],
     ["a Gemini that gets its lowest level", GEMINI, "gemini-3-pro"],
     ["a Gemini that gets its lowest budget", GEMINI, "gemini-2.5-pro"],
+    ["a Claude that always thinks", CLAUDE, "claude-fable-5-1"],
+    ["a Claude that always thinks, at Bedrock", BEDROCK, "anthropic.claude-opus-5-5"],
+    ["gpt-oss at Bedrock, which gets low", BEDROCK, "openai.gpt-oss-120b-1:0"],
+    ["gpt-oss at Workers AI, which gets low", WORKERS_AI, "@cf/openai/gpt-oss-120b"],
   ])("may still think hidden on %s", (_, provider, upstreamId) => {
-    expect(mayThink(provider, upstreamId, "none")).toBe(true);
+    const { mayThink, cap } = boundAt(provider, upstreamId, "none");
+    expect({ mayThink, least: cap?.least }).toEqual({ mayThink: true, least: 1025 });
   });
 
   it.each([
     ["a GPT that can stop", hostOf(OPENAI), "gpt-6.1-sol"],
     ["a model that Together can stop", hostOf(TOGETHER), "deepseek-ai/DeepSeek-V4"],
     ["a Gemini that can stop", GEMINI, "gemini-2.5-flash"],
+    ["a Claude that can stop", CLAUDE, "claude-sonnet-5"],
+    ["a Nova that can stop", BEDROCK, "amazon.nova-2-lite-v1:0"],
+    ["a Kimi at Workers AI that can stop", WORKERS_AI, "@cf/moonshotai/kimi-k2.6"],
   ])("doesn't think on %s", (_, provider, upstreamId) => {
-    expect(mayThink(provider, upstreamId, "none")).toBe(false);
-    expect(mayThink(provider, upstreamId, "low")).toBe(true);
+    const { mayThink, cap } = boundAt(provider, upstreamId, "none");
+    expect({ mayThink, least: cap?.least }).toEqual({ mayThink: false, least: 64 });
+    expect(boundAt(provider, upstreamId, "low").mayThink).toBe(true);
   });
 });

@@ -28,6 +28,11 @@ type Case = {
 /** Every wire with a code of its own, and those that a door speaks too. */
 const WIRES = ["anthropic", "bedrock", "google", "cohere", "workers-ai, its own form"];
 const CONVERTED = [...WIRES, "workers-ai, OpenAI's form", "openai, Responses", "openai", "generic"];
+/** Models that don't reason with the effort none, unlike those of the table. */
+const STOPPABLE = new Map([
+  ["google", "gemini-2.5-flash"],
+  ["workers-ai", "@cf/deepseek-ai/deepseek-v4"],
+]);
 const CASES: readonly Case[] = [
   ...CONVERTED.map((name) => ["/v1/chat/completions", name, name] as const),
   ["/v1/messages", "anthropic", "anthropic, native"] as const,
@@ -35,8 +40,7 @@ const CASES: readonly Case[] = [
 ].flatMap(([door, id, name]) => {
   const found = PROVIDERS.find((one) => one.name === id);
   if (found === undefined) throw new Error(`no provider ${id}`);
-  // Most Gemini models also reason with the effort none.
-  const provider = id === "google" ? { ...found, upstreamId: "gemini-2.5-flash" } : found;
+  const provider = { ...found, upstreamId: STOPPABLE.get(found.id) ?? found.upstreamId };
   return [true, false].map((stream) => ({ name, door, provider, stream }));
 });
 

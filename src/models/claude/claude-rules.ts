@@ -60,6 +60,11 @@ export function thinksByDefault(model: string): boolean {
   return !model.includes("claude-") || claudeRules(model).thinksByDefault;
 }
 
+/** Reports whether a Claude model thinks although the effort is none. */
+export function thinksAlways(model: string): boolean {
+  return model.includes("claude-") && claudeRules(model).thinking === "always";
+}
+
 function effortsOf(version: number): readonly string[] {
   if (version < 406) return [];
   return version === 406 ? FOUR_EFFORTS : ALL_EFFORTS;

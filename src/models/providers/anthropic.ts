@@ -9,7 +9,7 @@ import type { ChatCall, NativeBody, Provider } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { tokenCount } from "../core/token-count.ts";
 import { messagesAnswer } from "../protocols/messages/host-answer.ts";
-import { claudeRules, thinksByDefault } from "../claude/claude-rules.ts";
+import { claudeRules, thinksAlways, thinksByDefault } from "../claude/claude-rules.ts";
 import { eventFailure, messagesFailure } from "../protocols/messages/host-failure.ts";
 import { jsonAnswerOf } from "../protocols/messages/host-json-answer.ts";
 import { MessagesReader } from "../protocols/messages/host-messages-reader.ts";
@@ -55,6 +55,7 @@ export function anthropic(host: AnthropicHost): Provider {
     readsFiles: true,
     summarizesThoughts: true,
     thinksByDefault,
+    ignoresNone: thinksAlways,
     countTokens: (upstreamId, native, signal) => countTokens(host, { upstreamId, native, signal }),
   };
 }

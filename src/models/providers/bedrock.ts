@@ -26,6 +26,7 @@ import {
   embeddingsAnswer,
   embeddingsRequest,
 } from "../protocols/converse/embeddings.ts";
+import { ignoresNone } from "../protocols/converse/model-fields.ts";
 import { isWithinRegion } from "../protocols/converse/models.ts";
 import type { ConfigProblem } from "../../shared/config/config.ts";
 import { rowOf } from "../../shared/regions.ts";
@@ -44,7 +45,8 @@ type BedrockHost = {
 };
 
 export function bedrock(host: BedrockHost): Provider {
-  return { ...httpProvider(wireOf(host)), summarizesThoughts: true, thinksByDefault };
+  const thinking = { summarizesThoughts: true, thinksByDefault, ignoresNone };
+  return { ...httpProvider(wireOf(host)), ...thinking };
 }
 
 function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): ProviderProtocol {

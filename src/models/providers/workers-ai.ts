@@ -21,7 +21,7 @@ import { sseReader } from "../core/sse-reader.ts";
 import { chatAnswer } from "../protocols/workers-ai/answer.ts";
 import { answerFailure, failureInside, thrownFailure } from "../protocols/workers-ai/failure.ts";
 import { familyOf } from "../protocols/workers-ai/models.ts";
-import { chatInputs } from "../protocols/workers-ai/request.ts";
+import { chatInputs, ignoresNone } from "../protocols/workers-ai/request.ts";
 import { WorkersAiStream } from "../protocols/workers-ai/stream.ts";
 
 const ID = "workers-ai";
@@ -38,7 +38,7 @@ export const WORKERS_AI: BuiltInProvider = {
 };
 
 export function workersAi(ai: AiBinding): Provider {
-  return httpProvider(wireOf(ai));
+  return { ...httpProvider(wireOf(ai)), ignoresNone };
 }
 
 function wireOf(ai: AiBinding): ProviderProtocol {

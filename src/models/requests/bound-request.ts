@@ -71,7 +71,9 @@ function boundChat(body: ChatBody, parsed: ParsedRequest, sold: Sold): Result<Pa
   const prompt = isApart(parsed)
     ? separatePromptSize(body, model)
     : promptSize(body, native, { model, providers: sold.providers });
-  const wanted = { ...wantedOutput(body, parsed, native), defaultCap: sold.defaultCap };
+  const mayThink = isThinking(model, body, sold);
+  const thinks = mayThink && body.reasoning_effort !== undefined;
+  const wanted = { ...wantedOutput(body, parsed, native), thinks, defaultCap: sold.defaultCap };
   const fitting = capThatFits(outputCap(model, prompt, wanted), body, parsed);
   if (!fitting.ok) return fitting;
   const cap = fitting.value;
@@ -85,7 +87,6 @@ function boundChat(body: ChatBody, parsed: ParsedRequest, sold: Sold): Result<Pa
   const tooLong = isApart(parsed) ? refuseLong(routes.value, prompt) : null;
   if (tooLong !== null) return tooLong;
   const bounds = costBounds(routes.value, prompt, cap);
-  const mayThink = isThinking(model, body, sold);
   const affinity = affinityOf(body, parsed, {
     model: model.id,
     region: sold.catalog.region,
@@ -131,11 +132,10 @@ function isApart({ request }: ParsedRequest): boolean {
 }
 
 function wantedOutput(body: ChatBody, parsed: ParsedRequest, native: NativeRequest | null) {
-  const { reasoning_effort: effort, n = 1, messages } = body;
+  const { n = 1, messages } = body;
   return {
     cap: requestedCap(body),
     choices: isApart(parsed) ? n * messages.length : n,
-    thinks: effort !== undefined && effort !== "none",
     least: native?.outputLeast ?? 0,
   };
 }

@@ -1,4 +1,4 @@
-import { claudeRules, reasoningFields } from "../../claude/claude-rules.ts";
+import { claudeRules, reasoningFields, thinksAlways } from "../../claude/claude-rules.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { AnswerFormat } from "./answer-format.ts";
@@ -67,6 +67,12 @@ function reasoning(family: string, model: string, effort: unknown): JsonObject {
   // With the effort "high", Nova rejects an output cap, which every request has.
   const maxReasoningEffort = level === "low" ? "low" : "medium";
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
+}
+
+/** Reports whether a model may reason although the effort is none. */
+export function ignoresNone(model: string): boolean {
+  const family = familyOf(model);
+  return family === "claude" ? thinksAlways(model) : family !== "gpt" && family !== "nova";
 }
 
 function sampling({ temperature, top_p: topP }: ChatBody): {

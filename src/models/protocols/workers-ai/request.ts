@@ -154,3 +154,8 @@ function reasoning(requested: ChatBody["reasoning_effort"], model: string): Json
   const effort = nearestEffort(requested, efforts);
   return effort === null ? {} : { reasoning_effort: effort };
 }
+
+/** Reports whether a model reasons although the effort is none. */
+export function ignoresNone(model: string): boolean {
+  return familyOf(model).efforts?.includes("none") === false;
+}
