@@ -277,6 +277,7 @@ async function askPrices(): Promise<void> {
   await ask("POST /admin/v1/costs", {
     body: { rows: [{ provider: "openai", day: today, dollars: 12.5 }] },
   });
+  await ask("GET /admin/v1/providers");
   await ask("GET /admin/v1/margin", { query: `?from=${today}&to=${today}` });
   const price = { input: 0.5, output: 1 };
   const dry = { id: "slip-1", model: "sandbox/echo", from: today, to: from, price };

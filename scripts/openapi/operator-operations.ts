@@ -9,6 +9,7 @@ import { organizationChange } from "../../src/operator/change-organization.ts";
 import { newMerchant } from "../../src/operator/merchants.ts";
 import { memberChange, newMember } from "../../src/operator/members.ts";
 import { newOrganization, organizationsQuery } from "../../src/operator/organizations.ts";
+import { providersQuery } from "../../src/operator/providers.ts";
 import { marginQuery, newBills } from "../../src/operator/margin.ts";
 import { rerateFields } from "../../src/operator/rerate.ts";
 import { newPrices } from "../../src/operator/price-fields.ts";
@@ -295,4 +296,10 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     { 200: priced.rerated, body: rerateFields },
   ),
   "GET /health": described("Whether the region is well", { 200: record.health }),
+  "GET /providers": described("List providers with error rates and affected organizations", {
+    200: priced.providers,
+    description:
+      "Counts the calls of the last `minutes`, for at most 200 organizations, the most recently used first. Failures that a request caused don't count.",
+    query: providersQuery,
+  }),
 });

@@ -119,3 +119,23 @@ export const rerated = record("Rerated", {
   total_micro: z.int(),
   next_after: z.string().optional(),
 });
+const count = z.int().min(0);
+export const providers = record("Providers", {
+  complete_from: time.describe("Earlier calls may be missing."),
+  data: z.array(
+    z.strictObject({
+      provider: z.string(),
+      calls: count,
+      failed: count,
+      error_rate: z.number().min(0).max(1).describe("Failed calls divided by all calls."),
+      reasons: z.record(z.string(), z.int()).describe("Failed calls by reason."),
+      affected_organizations: count,
+      most_affected: z
+        .array(z.strictObject({ id: z.string(), slug: z.string(), failed: count }))
+        .describe("At most 10 organizations with the most failed calls."),
+    }),
+  ),
+  active_organizations: count.describe("Organizations in use during this time."),
+  asked_organizations: count.describe("Organizations whose calls are counted, at most 200."),
+  missing: z.array(z.string()).describe("Slugs of organizations whose wallets can't be read."),
+});

@@ -46,3 +46,26 @@ export async function organizationIds(
     .all<{ id: string; slug: string }>();
   return results;
 }
+
+/** Returns organizations used since then (Unix ms), the most recently used first. */
+export async function listUsedSince(
+  db: D1Database,
+  sinceMs: number,
+  limit: number,
+): Promise<readonly { readonly id: string; readonly slug: string }[]> {
+  const { results } = await db
+    .prepare(
+      "SELECT id, slug FROM organizations WHERE used_at >= ? ORDER BY used_at DESC, id LIMIT ?",
+    )
+    .bind(sinceMs, limit)
+    .all<{ id: string; slug: string }>();
+  return results;
+}
+
+export async function countUsedSince(db: D1Database, sinceMs: number): Promise<number> {
+  const count = await db
+    .prepare("SELECT count(*) AS active FROM organizations WHERE used_at >= ?")
+    .bind(sinceMs)
+    .first<number>("active");
+  return count ?? 0;
+}

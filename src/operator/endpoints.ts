@@ -34,6 +34,7 @@ import {
 import { getCredits, getPurchase, getPurchases, postOwed, postRefund } from "./purchases.ts";
 import { getMerchants, postMerchant, postMerchantRotation, removeMerchant } from "./merchants.ts";
 import { getMargin, postCosts } from "./margin.ts";
+import { getProviders } from "./providers.ts";
 import { postRerate } from "./rerate.ts";
 import { deletePause, getPauses, postPause } from "./pauses.ts";
 import { getPrices, postPrices, removePrice } from "./prices.ts";
@@ -108,6 +109,7 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("POST", "/costs", postCosts, "finance"),
   endpoint("POST", "/rerate", postRerate, "finance"),
   endpoint("GET", "/health", getHealth),
+  endpoint("GET", "/providers", getProviders),
 ];
 
 function endpoint(

@@ -23,6 +23,7 @@ import type { Result } from "../../shared/failure.ts";
 import type { Decisions } from "./object/decisions.do.ts";
 import { touchStorage } from "./object/memory.do.ts";
 import type { Tx } from "./object/memory.do.ts";
+import { readProviderCalls } from "./object/provider-calls.do.ts";
 import { readCosts } from "./object/costs.do.ts";
 import { foldCharges, readCharges } from "./object/charges.do.ts";
 import * as reads from "./object/reads.do.ts";
@@ -135,6 +136,10 @@ export abstract class AnsweringWallet
 
   async costs(query: Reports.CostQuery): Promise<Result<Reports.CostReport>> {
     return this.deciding().decide((tx) => success(readCosts(tx, query)));
+  }
+
+  async providerCalls(fromMs: number): Promise<Result<Reports.ProviderCallsReport>> {
+    return this.deciding().decide((tx) => success(readProviderCalls(tx, fromMs)));
   }
 
   async usageOfRows(query: Reports.RowsQuery): Promise<Result<Reports.RowsReport>> {

@@ -106,3 +106,15 @@ export type AlertRecord = {
   readonly createdAt: number;
 };
 export type AlertPage = { readonly alerts: readonly AlertRecord[]; readonly total: number };
+
+/** A provider's calls for one organization: those that served a request, and failures by reason. */
+export type ProviderCalls = {
+  readonly provider: string;
+  served: number;
+  readonly failed: Record<string, number>;
+};
+/** Excludes requests before `completeFrom` (Unix ms). */
+export type ProviderCallsReport = {
+  readonly data: readonly ProviderCalls[];
+  readonly completeFrom: number;
+};

@@ -341,6 +341,8 @@ export type WalletCalls = OtherCalls & {
   }): Promise<Result<HoldsPage>>;
   usageOfRows(query: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
   usageByMember(query: reports.RowsQuery): Promise<Result<reports.RowsReport>>;
+  /** Returns the calls of each provider since `fromMs`. Objects of 1.1.0 lack it. */
+  providerCalls(fromMs: number): Promise<Result<reports.ProviderCallsReport>>;
   costs(query: reports.CostQuery): Promise<Result<reports.CostReport>>;
   /** Returns usage of UTC days (YYYY-MM-DD), by default the first 10,000 groups. */
   usage(

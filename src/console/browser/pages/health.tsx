@@ -1,16 +1,18 @@
-import type { Health as HealthAnswer } from "../api/types.ts";
+import type { Health as HealthAnswer, Providers as ProvidersAnswer } from "../api/types.ts";
 import { counted } from "../lib/money.ts";
 import { duration } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
+import { hrefOf } from "../state/route.ts";
 import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
-import { column, timeColumn } from "../ui/columns.tsx";
+import { column, countColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 type Outbox = HealthAnswer["outboxes"][number];
 type Problem = HealthAnswer["problems"][number];
 type Breaker = HealthAnswer["breakers"][number];
+type Provider = ProvidersAnswer["data"][number];
 type Peer = HealthAnswer["peers"][number];
 
 export function Health() {
@@ -67,6 +69,7 @@ export function Health() {
             <Panel title="Outboxes">
               <Outboxes all={outboxes} />
             </Panel>
+            <Providers />
             <Troubles
               title="Providers in cooldown"
               none="All provider routes are in use"
@@ -80,6 +83,71 @@ export function Health() {
       </ReadResult>
     </>
   );
+}
+
+/** Failed calls of providers for all customers. Failures that a request caused don't count. */
+function Providers() {
+  const read = useRead("GET /admin/v1/providers", {}, { every: 60_000 });
+  return (
+    <Panel title="Providers, last 60 minutes">
+      <ReadResult read={read} height={108}>
+        {({ data, active_organizations: active, asked_organizations: asked, missing }) => (
+          <>
+            {data.length === 0 ? (
+              <p class="muted">No calls of providers in this time.</p>
+            ) : (
+              <Grid
+                name="Providers"
+                columns={PROVIDERS}
+                rows={data}
+                keyOf={({ provider }) => provider}
+                isSorted={false}
+              />
+            )}
+            {asked - missing.length < active && (
+              <p class="small muted">
+                From {asked - missing.length} of {counted(active, "active customer")}.
+              </p>
+            )}
+          </>
+        )}
+      </ReadResult>
+    </Panel>
+  );
+}
+
+const PROVIDERS: readonly Column<Provider>[] = [
+  column("provider", "Provider", ({ provider }) => provider),
+  column("rate", "Error rate", ({ error_rate }) => error_rate, {
+    align: "right",
+    cell: ({ error_rate: rate }) => <Badge tone={toneOf(rate)}>{(100 * rate).toFixed(2)}%</Badge>,
+  }),
+  countColumn("calls", "Calls", ({ calls }) => calls),
+  countColumn("failed", "Failed", ({ failed }) => failed),
+  column("affected", "Customers affected", ({ affected_organizations: count }) => count, {
+    cell: ({ affected_organizations: count, most_affected: most }) => (
+      <>
+        {count}{" "}
+        {most.map(({ id, slug }) => (
+          <a key={id} href={hrefOf(["organizations", id])}>
+            {slug}{" "}
+          </a>
+        ))}
+      </>
+    ),
+  }),
+  column("why", "Reasons", ({ reasons }) => reasonsOf(reasons), { wide: true }),
+];
+
+function toneOf(rate: number): "good" | "warn" | "bad" {
+  if (rate === 0) return "good";
+  return rate < 0.05 ? "warn" : "bad";
+}
+
+function reasonsOf(reasons: Provider["reasons"]): string {
+  return Object.entries(reasons)
+    .map(([why, count]) => `${why} ${count}`)
+    .join(", ");
 }
 
 function Sweep({ sweep }: { sweep: NonNullable<HealthAnswer["sweep"]> }) {

@@ -94,6 +94,20 @@ export function selectFailed(sql: SqlStorage, id: string): FailedRequest | null 
   return row === undefined ? null : storedJson<FailedRequest>(row.detail);
 }
 
+/** Returns the time (Unix ms) from which every failed request is stored, or 0. */
+export function keptSince(sql: SqlStorage): number {
+  const { at } = sql
+    .exec<{ at: number | null }>(
+      `SELECT max(oldest) AS at FROM (
+        SELECT min(at) AS oldest FROM failed_requests GROUP BY key_id HAVING count(*) >= ?1
+        UNION ALL SELECT min(at) FROM failed_requests HAVING count(*) >= ?2)`,
+      OF_KEY_MAX,
+      REQUESTS_MAX,
+    )
+    .one();
+  return at ?? 0;
+}
+
 export function selectKept(sql: SqlStorage, fromMs: number, beforeMs: number): FailedRequest[] {
   return sql
     .exec<{ detail: string }>(

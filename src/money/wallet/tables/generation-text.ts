@@ -31,6 +31,10 @@ type Rest = readonly [
 
 export const TAGS_IN_ROW = "detail -> '$[11]'";
 
+/** SQL expressions for a settled request's failed attempts, and for the purpose of a captured hold. */
+export const ATTEMPTS_IN_ROW = "(detail -> '$[9]')";
+export const PURPOSE_IN_ROW = "(detail -> '$[12]')";
+
 /** SQL column of a placed hold's purpose. Null for a model call. */
 export const PURPOSE = `CASE state WHEN 'settled' THEN detail ->> '$[12]' WHEN 'refused' THEN NULL
   ELSE detail END AS purpose`;

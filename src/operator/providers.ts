@@ -1,0 +1,85 @@
+import * as z from "zod/mini";
+import type { Answer, View } from "../shared/http/endpoint.ts";
+import { parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
+import { timestamp } from "../shared/clock.ts";
+import { success } from "../shared/failure.ts";
+import type { Result } from "../shared/failure.ts";
+import { mapConcurrently } from "../shared/map-concurrently.ts";
+import { callObject } from "../shared/reach-object.ts";
+import type { ProviderCallsReport } from "../shared/contracts/reports.ts";
+import { countUsedSince, listUsedSince } from "./bills.store.ts";
+import type { OperatorCall } from "./operator-context.ts";
+
+const ORGANIZATIONS_MAX = 200;
+const AT_ONCE = 6;
+const NAMED_MAX = 10;
+const MINUTE_MS = 60_000;
+/** Maximum delay of an organization's stored last use. */
+const USED_DELAY_MS = 60 * MINUTE_MS;
+
+export const providersQuery = z.object({ minutes: wholeNumber(1, 1440, 60) });
+
+type Organization = { readonly id: string; readonly slug: string };
+type Answered = readonly [Organization, Result<ProviderCallsReport>];
+
+/**
+ * Handles `GET /providers`: each provider's calls, failures and affected customers, from the wallets of the
+ * most recently used organizations. Failures that a request caused don't count.
+ */
+export async function getProviders(call: OperatorCall): Promise<Answer> {
+  const fields = parseQuery(providersQuery, call.url);
+  if (!fields.ok) return fields;
+  const fromMs = call.now - fields.value.minutes * MINUTE_MS;
+  const [organizations, active] = await Promise.all([
+    listUsedSince(call.db, fromMs - USED_DELAY_MS, ORGANIZATIONS_MAX),
+    countUsedSince(call.db, fromMs - USED_DELAY_MS),
+  ]);
+  const answered = await mapConcurrently(AT_ONCE, organizations, async (one): Promise<Answered> => {
+    const read = () => call.wallet(one.id).providerCalls(fromMs);
+    return [one, await callObject(read, { attemptsMax: 1 })];
+  });
+  const reports = answered.flatMap(([one, { ok, ...result }]) =>
+    ok && "value" in result ? [[one, result.value] as const] : [],
+  );
+  const starts = reports.map(([, { completeFrom }]) => completeFrom);
+  return success({
+    complete_from: timestamp(Math.max(fromMs, ...starts)),
+    data: summed(reports).toSorted((a, b) => b.failed - a.failed || b.calls - a.calls),
+    active_organizations: active,
+    asked_organizations: organizations.length,
+    missing: answered.flatMap(([{ slug }, { ok }]) => (ok ? [] : [slug])),
+  });
+}
+
+type Summed = View & { readonly calls: number; readonly failed: number };
+
+function summed(
+  reports: readonly (readonly [Organization, ProviderCallsReport])[],
+): readonly Summed[] {
+  const rows = reports.flatMap(([one, { data }]) => data.map((calls) => ({ ...one, ...calls })));
+  return [...Map.groupBy(rows, ({ provider }) => provider)].map(([provider, own]) => {
+    const reasons: Record<string, number> = {};
+    for (const [why, count] of own.flatMap(({ failed }) => Object.entries(failed))) {
+      reasons[why] = (reasons[why] ?? 0) + count;
+    }
+    const affected = own
+      .map(({ id, slug, failed }) => ({ id, slug, failed: total(failed) }))
+      .filter((one) => one.failed > 0)
+      .toSorted((a, b) => b.failed - a.failed);
+    const failed = total(reasons);
+    const calls = failed + own.reduce((sum, { served }) => sum + served, 0);
+    return {
+      provider,
+      calls,
+      failed,
+      error_rate: Number((failed / calls).toFixed(4)),
+      reasons,
+      affected_organizations: affected.length,
+      most_affected: affected.slice(0, NAMED_MAX),
+    };
+  });
+}
+
+function total(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0);
+}
