@@ -18,7 +18,7 @@ CREATE INDEX organizations_by_price_list ON organizations (price_list) WHERE pri
 CREATE TABLE closed_organizations ( -- suspended for good, without members; the ledger stays
   org_id TEXT PRIMARY KEY NOT NULL REFERENCES organizations (id),
   closed_at INTEGER NOT NULL
-, restorable_until INTEGER, status TEXT) STRICT, WITHOUT ROWID;
+, restorable_until INTEGER, status TEXT, closed_by TEXT) STRICT, WITHOUT ROWID;
 CREATE INDEX closed_organizations_by_removal ON closed_organizations (restorable_until)
   WHERE restorable_until IS NOT NULL;
 

@@ -57,6 +57,10 @@ const DESCRIBED = within(
       body: newOrganizationBody,
       errors: ["conflict", "login_refused"],
     }),
+    "POST /organizations/{id}/restore": described(
+      "Restore an organization within 7 days after its owner closed it, and switch to it",
+      { 200: record.restored, errors: ["conflict", "not_found"] },
+    ),
     "POST /invitation/accept": described("Accept an invitation as who is logged in", {
       200: record.accepted,
       body: invitationTokenBody,
@@ -132,12 +136,15 @@ const DESCRIBED = within(
     "GET /organization/export": described("What the region's database has of the organization", {
       200: record.organizationExport,
     }),
-    "DELETE /organization": described("Close the organization for good", {
-      200: deleted,
-      body: closeOrganizationBody,
-      isBodyOptional: true,
-      errors: ["conflict"],
-    }),
+    "DELETE /organization": described(
+      "Close the organization. Its owner can restore it for 7 days",
+      {
+        200: deleted,
+        body: closeOrganizationBody,
+        isBodyOptional: true,
+        errors: ["conflict"],
+      },
+    ),
   },
   { headers: [SHOWN_ORGANIZATION] },
 );

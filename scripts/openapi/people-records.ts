@@ -103,6 +103,9 @@ const meFields = {
     }),
   ),
   organizations: z.array(membership),
+  closed_organizations: z
+    .array(z.strictObject({ id: z.string(), name: z.string(), restorable_until: time }))
+    .describe("Organizations that an owner closed, and that this person can restore."),
   sessions: z.array(
     z.strictObject({
       id: z.string(),
@@ -116,6 +119,10 @@ const meFields = {
     }),
   ),
 };
+export const restored = record("RestoredOrganization", {
+  id: z.string(),
+  restored: z.literal(true),
+});
 export const me = record("Me", meFields);
 export const myExport = record("MyExport", {
   ...meFields,

@@ -2,6 +2,7 @@ import type { Role } from "../shared/caller.ts";
 import {
   deleteOrganization,
   getOrganizationExport,
+  postOwnRestore,
 } from "../accounts/people/close-organization.ts";
 import { deleteDomain, getDomains, postDomain, postProof } from "../accounts/people/company.ts";
 import {
@@ -56,6 +57,7 @@ export const PEOPLE_ENDPOINTS: readonly PeopleEndpoint[] = [
   own("POST /me/unlink", postUnlink, "lasting"),
   own("DELETE /me/sessions/:id", deleteMySession),
   own("POST /organizations", postOrganization),
+  own("POST /organizations/:id/restore", postOwnRestore, "lasting"),
   own("POST /invitation/accept", acceptRoute),
   of(MANAGERS, "GET /invitations", getInvitations),
   of(MANAGERS, "POST /invitations", postInvitation, "lasting"),

@@ -3,12 +3,10 @@ import { created } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { refuse, success } from "../shared/failure.ts";
-import { endOrganization, tellClosing } from "../accounts/people/close-organization.ts";
-import { isClosed, restoreOrganization } from "../accounts/people/closing.store.ts";
+import { endOrganization, reopenOrganization } from "../accounts/people/close-organization.ts";
 import { domainRecord, notifyOwners } from "../accounts/people/company.ts";
 import { mailSettings } from "../accounts/people/company-issuer.ts";
 import { findIssuer, removeIssuer } from "../accounts/people/company-issuer.store.ts";
-import { endKeys } from "../accounts/people/removal.ts";
 import { approveDomain, listDomains } from "../accounts/people/company.store.ts";
 import { endInvitation } from "../accounts/people/invitations.store.ts";
 import {
@@ -109,18 +107,9 @@ export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
 }
 
 export async function postRestore(call: OperatorCall): Promise<Answer> {
-  const { actor, db, now: nowMs } = call;
   const found = await organizationOf(call);
   if (!found.ok) return found;
-  const { id } = found.value;
-  const { isRestored, keys } = await restoreOrganization(db, id, { actor, nowMs });
-  const ended = await endKeys(call, keys); // before the wallet admits keys again
-  if (!ended.ok) return ended;
-  const followed = await tellClosing(call, id);
-  if (!followed.ok) return followed;
-  if (!isRestored && (await isClosed(db, id))) {
-    const message = "This organization was removed permanently, so it can't be restored.";
-    return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
-  }
+  const restored = await reopenOrganization(call, found.value.id, call.actor);
+  if (!restored.ok) return restored;
   return getOrganization(call);
 }

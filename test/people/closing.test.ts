@@ -59,6 +59,13 @@ async function joined(owner: Browser) {
   return { browser, account, id: (await browser.session())?.member.id ?? "" };
 }
 
+const restoreAs = (browser: Browser, orgId: string): Promise<Response> =>
+  browser.people("POST", `/organizations/${orgId}/restore`);
+async function closedOf(browser: Browser): Promise<unknown> {
+  const me = await (await browser.people("GET", "/me")).json<{ closed_organizations: unknown }>();
+  return me.closed_organizations;
+}
+
 async function organizationAfterLogin(
   person: Awaited<ReturnType<typeof joined>>,
 ): Promise<unknown> {
@@ -105,6 +112,55 @@ describe("a closed organization", () => {
     expect((await restore(orgId)).status).toBe(200);
     expect(await organizationAfterLogin(stays)).toMatchObject({ id: orgId });
     expect(await organizationAfterLogin(left)).toBeNull();
+  });
+
+  it("can be restored by an owner if an owner closed it, even again after a failure", async () => {
+    const ann = await signUp(issuer);
+    await ann.browser.people("POST", "/organization/team");
+    const { id: orgId } = ann.view.organization;
+    const [admins, left] = [await joined(ann.browser), await joined(ann.browser)];
+    await ann.browser.people("DELETE", `/members/${left.id}`);
+    expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
+    for (const { browser, account } of [admins, left]) {
+      await browser.logIn(account);
+      expect(await closedOf(browser)).toEqual([]);
+      expect((await restoreAs(browser, orgId)).status).toBe(404);
+    }
+    await ann.browser.logIn(ann.account);
+    expect(await closedOf(ann.browser)).toMatchObject([{ id: orgId }]);
+    expect((await restoreAs(ann.browser, orgId)).status).toBe(200);
+    expect(await ann.browser.session()).toMatchObject({ organization: { id: orgId } });
+    expect(await closedOf(ann.browser)).toEqual([]);
+    expect((await restoreAs(ann.browser, orgId)).status).toBe(200);
+    expect(await organizationAfterLogin(admins)).toMatchObject({ id: orgId });
+    expect(await organizationAfterLogin(left)).toBeNull();
+  });
+
+  it("can't be restored by an owner if an operator closed it, even afterwards", async () => {
+    const ann = await signUp(issuer);
+    const { id: orgId } = ann.view.organization;
+    for (const closers of [["operator"], ["owner", "operator"]]) {
+      for (const by of closers) {
+        const closed = await (by === "owner"
+          ? ann.browser.people("DELETE", "/organization")
+          : close(orgId));
+        expect(closed.status).toBe(200);
+      }
+      await ann.browser.logIn(ann.account);
+      expect(await closedOf(ann.browser)).toEqual([]);
+      expect((await restoreAs(ann.browser, orgId)).status).toBe(404);
+      expect((await restore(orgId)).status).toBe(200);
+      await ann.browser.logIn(ann.account);
+    }
+  });
+
+  it("can't be restored by its owner after 7 days", async () => {
+    const ann = await signUp(issuer);
+    expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
+    await sweep();
+    await ann.browser.logIn(ann.account);
+    expect(await closedOf(ann.browser)).toEqual([]);
+    expect((await restoreAs(ann.browser, ann.view.organization.id)).status).toBe(409);
   });
 
   it("keeps the logins of members who didn't log in for 90 days", async () => {

@@ -187,7 +187,7 @@ function isSlugTaken(error: unknown): boolean {
   );
 }
 
-export const NEWEST_MIGRATION = "0034_closing.sql";
+export const NEWEST_MIGRATION = "0038_closed_by.sql";
 
 export type DatabaseState = "ready" | "behind" | "away";
 

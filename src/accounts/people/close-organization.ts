@@ -12,12 +12,16 @@ import {
   closeOrganization,
   eraseOrganization,
   findClosing,
+  findRestoringOwner,
+  isClosed,
   recordRemoval,
+  restoreOrganization,
 } from "./closing.store.ts";
 import { exportOrganization } from "./erasure.store.ts";
 import { memberActor } from "./people-call.ts";
-import type { MemberCall, PeopleServices } from "./people-call.ts";
+import type { MemberCall, PeopleCall, PeopleServices } from "./people-call.ts";
 import { endKeys, endSessionsOfMember } from "./removal.ts";
+import { canCreateOrganization, tooManyOrganizations } from "./sign-up.store.ts";
 
 const AT_ONCE = 6;
 
@@ -102,6 +106,41 @@ export async function tellClosing(
     reread: () => findClosing(db, orgId),
     isSame: (one, other) => one.status === other.status && one.closedAt === other.closedAt,
   });
+}
+
+/** Reopens an organization that was closed in the last 7 days. After a 503, a retry completes the work. */
+export async function reopenOrganization(
+  services: KeyServices,
+  orgId: string,
+  actor: Actor,
+): Promise<Result<null>> {
+  const { db, now: nowMs } = services;
+  const { isRestored, keys } = await restoreOrganization(db, orgId, { actor, nowMs });
+  const ended = await endKeys(services, keys); // before the wallet admits keys again
+  if (!ended.ok) return ended;
+  const followed = await tellClosing(services, orgId);
+  if (!followed.ok) return followed;
+  if (isRestored || !(await isClosed(db, orgId))) return success(null);
+  const message = "This organization was removed permanently, so it can't be restored.";
+  return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
+}
+
+/** Handles POST /organizations/{id}/restore: an owner reopens an organization that an owner closed. */
+export async function postOwnRestore(call: PeopleCall): Promise<Answer> {
+  const { db, person, sessions } = call;
+  const own = await findRestoringOwner(db, call.params["id"] ?? "", person.id);
+  if (own === null) {
+    const message = "You can't restore this organization. Ask the operator.";
+    return refuse({ kind: "not_found", message });
+  }
+  if ((await isClosed(db, own.orgId)) && !(await canCreateOrganization(db, person.id))) {
+    return tooManyOrganizations();
+  }
+  const restored = await reopenOrganization(call, own.orgId, memberActor(own.memberId));
+  if (!restored.ok) return restored;
+  call.takeEvents(own.orgId);
+  const acting = await sessions.act(own);
+  return acting.ok ? success({ id: own.orgId, restored: true }) : acting;
 }
 
 /** Maximum calls in one removal that delete end users, 200 per call. The next sweep continues. */

@@ -56,15 +56,18 @@ export async function closeOrganization(
     db
       .prepare(
         // This time is later than all earlier removals of members. A restoration therefore finds
-        // exactly the members that the closing removed.
-        `INSERT INTO closed_organizations (org_id, closed_at, restorable_until, status)
+        // exactly the members that the closing removed. If an operator closes an organization that
+        // its owner closed, only operators can restore it.
+        `INSERT INTO closed_organizations (org_id, closed_at, restorable_until, status, closed_by)
          SELECT id, max(?3, (SELECT coalesce(max(removed_at), 0) FROM members WHERE org_id = ?1) + 1,
-           (SELECT coalesce(max(ended_at), 0) FROM invitations WHERE org_id = ?1) + 1), ?5, status
+           (SELECT coalesce(max(ended_at), 0) FROM invitations WHERE org_id = ?1) + 1), ?5, status, ?2
          FROM organizations
          WHERE id = ?1 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM members WHERE id = ?2 AND org_id = ?1
            AND role = 'owner' AND removed_at IS NULL))
            AND (?4 = 0 OR NOT EXISTS (SELECT 1 FROM members WHERE org_id = ?1 AND id <> ?2 AND removed_at IS NULL))
-         ON CONFLICT DO NOTHING`,
+         ON CONFLICT DO UPDATE SET closed_by = NULL, restorable_until = excluded.restorable_until
+           WHERE excluded.closed_by IS NULL AND closed_organizations.closed_by IS NOT NULL
+             AND closed_organizations.restorable_until > ?3`,
       )
       .bind(orgId, memberId, nowMs, isAlone ? 1 : 0, until),
     closingEvent(db, orgId, { actor, nowMs, data: { closed: true, ...restorable } }),
@@ -186,6 +189,55 @@ export function findClosing(db: D1Database, orgId: string): Promise<Closing | nu
 
 export async function isClosed(db: D1Database, orgId: string): Promise<boolean> {
   return ((await findClosing(db, orgId))?.closedAt ?? null) !== null;
+}
+
+/** `restorableUntil` is in Unix ms. */
+type OwnRestorable = {
+  readonly orgId: string;
+  readonly name: string;
+  readonly restorableUntil: number;
+};
+
+/** A person as an owner, of an open organization or of one that an owner closed. */
+const OWN_CLOSED = `FROM member_people
+  JOIN members ON members.id = member_id AND role = 'owner'
+  JOIN organizations ON organizations.id = members.org_id
+  LEFT JOIN closed_organizations AS closed ON closed.org_id = members.org_id
+  WHERE person_id = ?1`;
+const BY_OWNER = "closed_by IS NOT NULL AND members.removed_at = closed_at";
+
+/** Returns the organizations that a person can restore. */
+export async function listOwnRestorable(
+  db: D1Database,
+  personId: string,
+  nowMs: number,
+): Promise<readonly OwnRestorable[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT organizations.id AS orgId, name, restorable_until AS restorableUntil ${OWN_CLOSED}
+       AND ${BY_OWNER} AND restorable_until > ?2 ORDER BY closed_at DESC LIMIT 100`,
+    )
+    .bind(personId, nowMs)
+    .all<OwnRestorable>();
+  return results;
+}
+
+/**
+ * Returns the member that may restore an organization: an owner when an owner closed it, or an owner now, so
+ * that a retry can complete the restoration. Otherwise null.
+ */
+export function findRestoringOwner(
+  db: D1Database,
+  orgId: string,
+  personId: string,
+): Promise<{ readonly memberId: string; readonly orgId: string } | null> {
+  return db
+    .prepare(
+      `SELECT members.id AS memberId, members.org_id AS orgId ${OWN_CLOSED}
+       AND members.org_id = ?2 AND (members.removed_at IS NULL OR (${BY_OWNER}))`,
+    )
+    .bind(personId, orgId)
+    .first();
 }
 
 const REMOVED_MAX = 100;

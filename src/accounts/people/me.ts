@@ -14,6 +14,7 @@ import {
   closeOrganizationBody,
   checkBalanceGivenUp,
 } from "./close-organization.ts";
+import { listOwnRestorable } from "./closing.store.ts";
 import { erasePerson, exportPerson, takeExport } from "./erasure.store.ts";
 import { loginMethodsMail } from "./mail.ts";
 import { createOrganizationWithWallet } from "./new-organization.ts";
@@ -31,7 +32,12 @@ import {
 import type { Membership, Person } from "./person.ts";
 import { removeMemberEverywhere } from "./removal.ts";
 import { takeSignUpSlots } from "./sign-up.ts";
-import { hasPersonalOrganization, convertToTeam, canCreateOrganization } from "./sign-up.store.ts";
+import {
+  canCreateOrganization,
+  convertToTeam,
+  hasPersonalOrganization,
+  tooManyOrganizations,
+} from "./sign-up.store.ts";
 import type { Objects } from "../../shared/contracts/objects.ts";
 import type { EventRecord } from "../../shared/event.ts";
 
@@ -40,10 +46,12 @@ export async function getMe(call: PeopleCall): Promise<Answer> {
   return view.ok ? success(view.value) : view;
 }
 
-async function meView({ db, person, sessions, realm }: PeopleCall): Promise<Result<View>> {
-  const [known, places] = await Promise.all([
+async function meView(call: PeopleCall): Promise<Result<View>> {
+  const { db, person, sessions, realm } = call;
+  const [known, places, closed] = await Promise.all([
     listIdentities(db, person.id),
     membershipsOf(db, person.id),
+    realm === "" ? listOwnRestorable(db, person.id, call.now) : [],
   ]);
   const identities = known.filter((one) => realm === "" || one.realm === realm);
   const memberships = places.filter(({ orgId }) => realm === "" || orgId === realm);
@@ -58,6 +66,11 @@ async function meView({ db, person, sessions, realm }: PeopleCall): Promise<Resu
       last_used_at: timestamp(usedAt),
     })),
     organizations: memberships.map(membershipRecord),
+    closed_organizations: closed.map(({ orgId, name, restorableUntil }) => ({
+      id: orgId,
+      name,
+      restorable_until: timestamp(restorableUntil),
+    })),
     sessions: listed.value.map((one) => sessionRecord(one, sessions.id)),
   });
 }
@@ -180,10 +193,7 @@ export async function postOrganization(call: PeopleCall): Promise<Answer> {
   if (!fields.ok) return fields;
   const { db, person, signUp, sessions } = call;
   if (signUp.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
-  if (!(await canCreateOrganization(db, person.id))) {
-    const message = "You own the maximum number of organizations.";
-    return refuse({ kind: "conflict", message, param: null, code: "too_many_organizations" });
-  }
+  if (!(await canCreateOrganization(db, person.id))) return tooManyOrganizations();
   const paced = await takeSignUpSlots(call, "person", person.id);
   if (!paced.ok) return paced;
   const { name } = fields.value;

@@ -1,4 +1,6 @@
 import { DAY_MS, HOUR_MS } from "../../shared/clock.ts";
+import { refuse } from "../../shared/failure.ts";
+import type { Refusal } from "../../shared/failure.ts";
 
 type Pace = { readonly anHour: number; readonly aDayAnAddress: number };
 
@@ -134,4 +136,9 @@ export async function canCreateOrganization(db: D1Database, personId: string): P
     .bind(personId)
     .first<{ owned: number }>();
   return (row?.owned ?? 0) < OWNED_MAX;
+}
+
+export function tooManyOrganizations(): Refusal {
+  const message = "You own the maximum number of organizations.";
+  return refuse({ kind: "conflict", message, param: null, code: "too_many_organizations" });
 }

@@ -5,9 +5,9 @@ import { readAside, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Head, Money, Panel } from "../ui/basics.tsx";
-import { useChange } from "../ui/dialog.tsx";
+import { Action } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
-import { Empty, Failed, ReadResult } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -93,18 +93,13 @@ function useIsSold(): boolean {
 
 function Portal() {
   const isSold = useIsSold();
-  const { busy, failure, start } = useChange(
-    () => change("POST /v1/credits/portal", {}, []),
-    ({ url }) => location.assign(url),
-  );
   if (!isSold) return null;
   return (
-    <>
-      <button type="button" disabled={busy} onClick={start}>
-        Card and receipts
-      </button>
-      {failure && <Failed failure={failure} />}
-    </>
+    <Action
+      verb="Card and receipts"
+      run={() => change("POST /v1/credits/portal", {}, [])}
+      onDone={({ url }) => location.assign(url)}
+    />
   );
 }
 

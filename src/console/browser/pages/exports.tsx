@@ -6,10 +6,10 @@ import { hrefOf } from "../state/route.ts";
 import { useNow } from "../state/now.ts";
 import { isManager, useSession } from "../state/session.ts";
 import { Head, Panel } from "../ui/basics.tsx";
+import { Action } from "../ui/dialog.tsx";
 import { column } from "../ui/columns.tsx";
-import { useChange } from "../ui/dialog.tsx";
 import { save } from "../ui/export.tsx";
-import { Failed, ReadResult } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 import { Grid } from "../ui/table.tsx";
 
 const MONTHS_MAX = 24;
@@ -91,16 +91,12 @@ function DayExport({ today }: { today: string }) {
 }
 
 function Download({ name, query }: { name: string; query: { month: string } | { day: string } }) {
-  const { busy, failure, start } = useChange(
-    () => readFile(FOCUS, { query }),
-    (file) => save(`focus-${name}.csv`, file),
-  );
   return (
-    <>
-      <button type="button" class="quiet" disabled={busy} onClick={start}>
-        {busy ? "Working…" : `Download ${name}`}
-      </button>
-      {failure && <Failed failure={failure} />}
-    </>
+    <Action
+      tone="quiet"
+      verb={`Download ${name}`}
+      run={() => readFile(FOCUS, { query })}
+      onDone={(file) => save(`focus-${name}.csv`, file)}
+    />
   );
 }

@@ -5,10 +5,10 @@ import { readAside, change, useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Panel, Time } from "../ui/basics.tsx";
-import { Confirm, Dialog, FormDialog, Input, useChange } from "../ui/dialog.tsx";
+import { Action, Confirm, Dialog, FormDialog, Input } from "../ui/dialog.tsx";
 import { RoleField } from "../ui/role-field.tsx";
 import type { Role } from "../ui/role-field.tsx";
-import { Empty, Failed, ReadResult } from "../ui/states.tsx";
+import { Empty, ReadResult } from "../ui/states.tsx";
 import { Grid, Table } from "../ui/table.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -194,22 +194,13 @@ const DOMAINS: readonly Column<CompanyDomain>[] = [
 ];
 
 function Approve({ id, domain }: Of & { domain: string }) {
-  const { busy, failure, start } = useChange(
-    () =>
-      change(
-        "POST /admin/v1/orgs/{id}/domains/{domain}/approve",
-        { path: { id, domain } },
-        TOUCHES,
-      ),
-    () => undefined,
-  );
+  const name = "POST /admin/v1/orgs/{id}/domains/{domain}/approve";
   return (
-    <>
-      <button type="button" class="quiet" disabled={busy} onClick={start}>
-        Approve
-      </button>
-      {failure && <Failed failure={failure} />}
-    </>
+    <Action
+      tone="quiet"
+      verb="Approve"
+      run={() => change(name, { path: { id, domain } }, TOUCHES)}
+    />
   );
 }
 

@@ -3,8 +3,9 @@ import { useCell } from "../state/cell.ts";
 import { change, readAside, useRead } from "../state/reads.ts";
 import { goTo, route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Money, Panel, Time } from "../ui/basics.tsx";
-import { Confirm, FormDialog, Input } from "../ui/dialog.tsx";
+import { Panel, Time } from "../ui/basics.tsx";
+import { CloseOrganization } from "../ui/close-organization.tsx";
+import { Confirm } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
 const TOUCHES = ["/admin/v1/orgs"];
@@ -102,50 +103,19 @@ function Restore({ id, slug, onClose }: Props) {
   );
 }
 
-const NOT_IT = {
-  ok: false,
-  failure: {
-    status: 0,
-    code: "not_typed",
-    message: "This isn't the organization's slug.",
-    param: "slug",
-    requestId: null,
-    docsUrl: null,
-  },
-} as const;
-
-/** Asks for the slug, because closing stops all requests. */
 function Close({ id, slug, onClose }: Props) {
-  const [typed, setTyped] = useState("");
-  const [isGivenUp, setGivenUp] = useState(false);
   const credits = readAside(useRead("GET /admin/v1/orgs/{id}", { path: { id } }));
-  const balance = credits?.credits_micro ?? undefined;
   return (
-    <FormDialog
-      title={`Close ${slug}?`}
-      verb="Close customer"
-      run={async () => {
-        if (typed.trim() !== slug) return NOT_IT;
-        const query = { give_up_balance: isGivenUp };
+    <CloseOrganization
+      noun="customer"
+      slug={slug}
+      credits={credits?.credits_micro ?? undefined}
+      run={(givesUp) => {
+        const query = { give_up_balance: givesUp };
         return change("DELETE /admin/v1/orgs/{id}", { path: { id }, query }, TOUCHES);
       }}
       onDone={() => goTo(["organizations"])}
       onClose={onClose}
-    >
-      <Input label={`Type ${slug}`} param="slug" required value={typed} onText={setTyped} />
-      <p>
-        Keys and sessions stop working, members lose access, and{" "}
-        {balance === undefined ? "its credits" : <Money micros={balance} kind="left" />} are given
-        up. You can restore the customer for 7 days.
-      </p>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={isGivenUp}
-          onInput={(event) => setGivenUp(event.currentTarget.checked)}
-        />{" "}
-        Give up the remaining credits
-      </label>
-    </FormDialog>
+    />
   );
 }

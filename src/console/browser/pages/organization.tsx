@@ -6,7 +6,7 @@ import { readAside, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { viewAs, useMay, useSession } from "../state/session.ts";
 import { Badge, Facts, Head, Money, Tabs, Time } from "../ui/basics.tsx";
-import { Confirm, FormDialog, Input, useChange } from "../ui/dialog.tsx";
+import { Action, Confirm, FormDialog, Input } from "../ui/dialog.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { Part } from "../ui/lazy.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -118,15 +118,7 @@ function Verbs({
 }
 
 function SeeAs({ id }: { id: string }) {
-  const { busy, failure, start } = useChange(
-    () => viewAs(id),
-    () => goTo([]),
-  );
-  return (
-    <button type="button" disabled={busy} onClick={start} title={failure?.message}>
-      View as customer
-    </button>
-  );
+  return <Action verb="View as customer" run={() => viewAs(id)} onDone={() => goTo([])} />;
 }
 
 function OrganizationFacts({ one }: { one: OrganizationAndMoney }) {

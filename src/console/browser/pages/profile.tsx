@@ -7,7 +7,7 @@ import { withFreshLogin } from "../state/confirming.ts";
 import { change, noteFailure, readAside, readOnce, useRead } from "../state/reads.ts";
 import { endSession, recallSession, session } from "../state/session.ts";
 import { Badge, Facts, Head, Money, Panel, Time } from "../ui/basics.tsx";
-import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { Action, Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 import { Notifications } from "./notifications.tsx";
 
@@ -102,13 +102,10 @@ async function exportMe(): Promise<void> {
   URL.revokeObjectURL(url);
 }
 
-/** Switches the organization, and shows nothing of one to the next. */
-export async function actIn(organizationId: string): Promise<void> {
-  const body = { organization_id: organizationId };
-  const done = await change("POST /console/api/people/me/act", { body }, []);
-  if (!done.ok) return;
+/** Shows another organization of the session, and nothing of the one before. */
+function showOther(): void {
   session.set(undefined);
-  await recallSession();
+  void recallSession();
 }
 
 function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
@@ -131,10 +128,28 @@ function Organizations({ me, onNew }: { me: Me; onNew: () => void }) {
           {one.id === current ? (
             <span class="muted">shown now</span>
           ) : (
-            <button type="button" class="quiet" onClick={() => void actIn(one.id)}>
-              Switch to {one.name}
-            </button>
+            <Action
+              tone="quiet"
+              verb={`Switch to ${one.name}`}
+              run={() =>
+                change("POST /console/api/people/me/act", { body: { organization_id: one.id } }, [])
+              }
+              onDone={showOther}
+            />
           )}
+        </p>
+      ))}
+      {me.closed_organizations.map(({ id, name, restorable_until: until }) => (
+        <p key={id}>
+          <strong>{name}</strong> <Badge tone="warn">closed</Badge> can be restored until{" "}
+          <Time at={until} />{" "}
+          <Action
+            verb={`Restore ${name}`}
+            run={() =>
+              change("POST /console/api/people/organizations/{id}/restore", { path: { id } }, [])
+            }
+            onDone={showOther}
+          />
         </p>
       ))}
       {ways?.regions.map(({ region, console: href }) => (
@@ -178,19 +193,17 @@ function Sessions({ me }: { me: Me }) {
           {one.is_this ? (
             <Badge tone="good">this one</Badge>
           ) : (
-            <button
-              type="button"
-              class="quiet"
-              onClick={() =>
-                void change(
+            <Action
+              tone="quiet"
+              verb="End"
+              run={() =>
+                change(
                   "DELETE /console/api/people/me/sessions/{id}",
                   { path: { id: one.id } },
                   TOUCHES,
                 )
               }
-            >
-              End
-            </button>
+            />
           )}
         </p>
       ))}
@@ -205,10 +218,7 @@ function NewOrganization({ onClose }: { onClose: () => void }) {
       title="New organization"
       verb="Create organization"
       run={() => change("POST /console/api/people/organizations", { body: { name } }, TOUCHES)}
-      onDone={() => {
-        session.set(undefined);
-        void recallSession();
-      }}
+      onDone={showOther}
       onClose={onClose}
     >
       <Field label="Name" param="name">

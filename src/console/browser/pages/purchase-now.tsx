@@ -1,11 +1,11 @@
+import { Action } from "../ui/dialog.tsx";
 import { useEffect } from "preact/hooks";
 import { left } from "../lib/money.ts";
 import { isFinal, remedyOf } from "../lib/purchases.ts";
 import type { Purchase } from "../lib/purchases.ts";
 import { readAside, change, refreshPaths, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
-import { useChange } from "../ui/dialog.tsx";
-import { Failed, ReadResult } from "../ui/states.tsx";
+import { ReadResult } from "../ui/states.tsx";
 import { TOUCHES } from "./buy.tsx";
 
 const EVERY_MS = 1500;
@@ -70,21 +70,8 @@ function Told({ purchase, onClose }: { purchase: Purchase; onClose: () => void }
 }
 
 function Cancel({ id }: { id: string }) {
-  const mayCancel = useMay()(CANCEL);
-  const { busy, failure, start } = useChange(
-    () => change(CANCEL, { path: { id } }, TOUCHES),
-    () => undefined,
-  );
-  return (
-    mayCancel && (
-      <>
-        <button type="button" disabled={busy} onClick={start}>
-          Cancel purchase
-        </button>
-        {failure && <Failed failure={failure} />}
-      </>
-    )
-  );
+  const run = () => change(CANCEL, { path: { id } }, TOUCHES);
+  return useMay()(CANCEL) && <Action verb="Cancel purchase" run={run} />;
 }
 
 const CANCEL = "POST /v1/credits/purchases/{id}/cancel";

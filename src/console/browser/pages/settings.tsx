@@ -1,13 +1,15 @@
 import { useState } from "preact/hooks";
 import type { BudgetEntries } from "../lib/budgets.ts";
 import type { Organization, Settings as OrgSettings } from "../api/types.ts";
-import { change, useRead } from "../state/reads.ts";
-import { session, useMay, useSession } from "../state/session.ts";
+import { change, readAside, useRead } from "../state/reads.ts";
+import { endSession, session, useMay, useSession } from "../state/session.ts";
 import { Budgets } from "../ui/budgets.tsx";
 import { Facts, Head, Panel } from "../ui/basics.tsx";
+import { CloseOrganization } from "../ui/close-organization.tsx";
 import { Form, Input, useNumbers } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
+const CLOSE = "DELETE /console/api/people/organization";
 const CHANGE = "PATCH /v1/orgs/{org_id}/settings";
 
 export function Settings() {
@@ -42,7 +44,39 @@ export function Settings() {
           {(known) => <Limits key={fieldsKey(known)} path={path} settings={known} />}
         </ReadResult>
       </Panel>
+      {may(CLOSE) && <Closing />}
     </>
+  );
+}
+
+function Closing() {
+  const { organization } = useSession();
+  const [isClosing, setClosing] = useState(false);
+  const balance = readAside(useRead("GET /v1/balance", {}));
+  return (
+    <Panel title="Close organization">
+      <p>
+        Closing stops all keys, sessions and logins of the organization. You can restore it for 7
+        days. Then members, keys and names are deleted permanently.
+      </p>
+      <button type="button" class="danger" onClick={() => setClosing(true)}>
+        Close organization…
+      </button>
+      {isClosing && organization && (
+        <CloseOrganization
+          noun="organization"
+          slug={organization.slug}
+          credits={balance?.credits_micro}
+          run={(givesUp) => change(CLOSE, { body: { give_up_balance: givesUp } }, [])}
+          onDone={() =>
+            endSession(
+              `${organization.name} is closed. To restore it within 7 days, log in and open Profile.`,
+            )
+          }
+          onClose={() => setClosing(false)}
+        />
+      )}
+    </Panel>
   );
 }
 

@@ -6,8 +6,7 @@ import { change } from "../state/reads.ts";
 import { useMay, useSession } from "../state/session.ts";
 import { Badge, Bar, Panel, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
-import { Form, useChange, useNumbers } from "../ui/dialog.tsx";
-import { Failed } from "../ui/states.tsx";
+import { Action, Form, useNumbers } from "../ui/dialog.tsx";
 import { TOUCHES } from "./buy.tsx";
 
 const FIELDS = [
@@ -87,18 +86,7 @@ function useSetTerms() {
 
 function Off() {
   const set = useSetTerms();
-  const { busy, failure, start } = useChange(
-    () => set(null),
-    () => undefined,
-  );
-  return (
-    <>
-      <button type="button" disabled={busy} onClick={start}>
-        Turn off
-      </button>
-      {failure && <Failed failure={failure} />}
-    </>
-  );
+  return <Action verb="Turn off" run={() => set(null)} />;
 }
 
 function Choose({ before, onClose }: { before: Chosen; onClose: () => void }) {

@@ -87,6 +87,29 @@ export function useChange<T>(
   return { busy, failure, start: () => void start() };
 }
 
+/** A button that makes a change at once, and shows why it failed. */
+export function Action<T>({
+  verb,
+  run,
+  onDone = () => undefined,
+  tone = "",
+}: {
+  verb: string;
+  run: () => Promise<Outcome<T>>;
+  onDone?: (value: T) => void;
+  tone?: "" | "quiet" | "primary" | "danger";
+}) {
+  const { busy, failure, start } = useChange(run, onDone);
+  return (
+    <>
+      <button type="button" class={tone} disabled={busy} onClick={start}>
+        {busy ? "Working…" : verb}
+      </button>
+      {failure && <Failed failure={failure} />}
+    </>
+  );
+}
+
 /** A confirmation of an irreversible action. The safe button has the focus. */
 export function Confirm<T>({
   title,

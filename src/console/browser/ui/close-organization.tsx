@@ -1,0 +1,60 @@
+import { useState } from "preact/hooks";
+import type { Outcome } from "../api/client.ts";
+import { Money } from "./basics.tsx";
+import { FormDialog, Input } from "./dialog.tsx";
+
+const NOT_IT = {
+  ok: false,
+  failure: {
+    status: 0,
+    code: "not_typed",
+    message: "This isn't the organization's slug.",
+    param: "slug",
+    requestId: null,
+    docsUrl: null,
+  },
+} as const;
+
+/** Asks for the slug, because closing stops all requests. `credits` are in micro-credits. */
+export function CloseOrganization({
+  noun,
+  slug,
+  credits,
+  run,
+  onDone,
+  onClose,
+}: {
+  noun: "customer" | "organization";
+  slug: string;
+  credits: number | undefined;
+  run: (givesUp: boolean) => Promise<Outcome<unknown>>;
+  onDone: () => void;
+  onClose: () => void;
+}) {
+  const [typed, setTyped] = useState("");
+  const [isGivenUp, setGivenUp] = useState(false);
+  return (
+    <FormDialog
+      title={`Close ${slug}?`}
+      verb={`Close ${noun}`}
+      run={async () => (typed.trim() === slug ? run(isGivenUp) : NOT_IT)}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <Input label={`Type ${slug}`} param="slug" required value={typed} onText={setTyped} />
+      <p>
+        Keys and sessions stop working, members lose access, and{" "}
+        {credits === undefined ? "its credits" : <Money micros={credits} kind="left" />} are given
+        up. You can restore the {noun} for 7 days.
+      </p>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isGivenUp}
+          onInput={(event) => setGivenUp(event.currentTarget.checked)}
+        />{" "}
+        Give up the remaining credits
+      </label>
+    </FormDialog>
+  );
+}
