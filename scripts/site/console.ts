@@ -14,12 +14,12 @@ const KIB = 1024;
 /** The allowed gzipped size of the console's scripts: docs/internals/decisions/speed.md. */
 export const SCRIPT_BYTES_MAX = {
   /** The frame, and what the first page loads before it is whole, its chart too. */
-  first: 36 * KIB,
+  first: 35 * KIB,
   /** A page by itself, on its click. */
   page: 14.5 * KIB,
   /** The pages that only operators load. */
   operators: 24 * KIB,
-  all: 116 * KIB,
+  all: 119 * KIB,
 };
 /** Bytes of scripts, gzipped one by one; `pages`: of what each loads beyond the frame. */
 export type ScriptSizes = {

@@ -1,9 +1,10 @@
 /**
- * The gateway at a later time: POST /v1/__test/later?minutes=11 moves the clock of its routes, not the clock of its objects.
- * So a test in a browser has sessions that are too old for a sensitive change.
+ * The gateway at a later time: POST /v1/__test/later?minutes=11 moves the clock of its routes and console
+ * sessions, not the clock of its other objects. So a test in a browser has sessions that are too old for a
+ * sensitive change, or over.
  */
-import worker from "../../src/index.ts";
-import { envs } from "./around.ts";
+import worker, { ConsoleSession as Sessions } from "../../src/index.ts";
+import { around, envs } from "./around.ts";
 
 const clock = { offsetMs: 0 };
 const laterEnv = envs((env) =>
@@ -15,6 +16,8 @@ const laterEnv = envs((env) =>
 
 // oxlint-disable-next-line no-barrel-file -- its objects are the gateway's
 export * from "../../src/index.ts";
+
+export const ConsoleSession = around(Sessions, (_ctx, env) => laterEnv(env));
 
 export default {
   ...worker,

@@ -87,10 +87,8 @@ async function waitMinutes(count: number): Promise<void> {
   }
 }
 
-async function open(at = "/console/"): Promise<Page> {
-  const { page } = await openPage(browser, new URL(at, origin).href);
-  return page;
-}
+const open = async (at = "/console/"): Promise<Page> =>
+  (await openPage(browser, new URL(at, origin).href)).page;
 
 const press = (page: Page, name: string): Promise<void> =>
   page.getByRole("button", { name, exact: true }).click();
@@ -103,13 +101,23 @@ async function openOldSession(name: string): Promise<Page> {
   return page;
 }
 
-/** Confirms the login in the tab that the dialog opens, as this account. */
+/** Confirms the login in the dialog's new tab. */
 async function confirmAs(page: Page, name: string): Promise<void> {
   const opened = page.context().waitForEvent("page");
   await press(page, "Continue with this machine");
   const tab = await opened;
   await tab.getByRole("link", { name: `Continue as ${name}`, exact: true }).click();
 }
+
+/** Fills the form of a new key. */
+async function startKey(page: Page, name: string): Promise<void> {
+  await goTo(page, "Keys");
+  await page.getByRole("button", { name: "Create key" }).first().click();
+  await page.getByLabel("Name").fill(name);
+}
+
+const finishKey = (page: Page): Promise<void> =>
+  page.getByRole("dialog").first().getByRole("button", { name: "Create key" }).click();
 
 const current = (page: Page, name: string) =>
   page.locator("a[aria-current=page]", { hasText: new RegExp(`^${name}$`) });
@@ -131,10 +139,8 @@ it("a login after a sign-up works, and each login ends the earlier session", asy
 
 it("an interrupted change completes after the login is confirmed, and the form keeps its values", async () => {
   const page = await openOldSession("Ann");
-  await goTo(page, "Keys");
-  await page.getByRole("button", { name: "Create key" }).first().click();
-  await page.getByLabel("Name").fill("after a while");
-  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+  await startKey(page, "after a while");
+  await finishKey(page);
   await page.getByText("creating a key needs a login from the last ten minutes").waitFor();
   await confirmAs(page, "Eve");
   await page.getByText("belongs to another account").waitFor();
@@ -146,10 +152,8 @@ it("an interrupted change completes after the login is confirmed, and the form k
 
 it("a form keeps its values if the confirmation is canceled", async () => {
   const page = await openOldSession("Ann");
-  await goTo(page, "Keys");
-  await page.getByRole("button", { name: "Create key" }).first().click();
-  await page.getByLabel("Name").fill("never made");
-  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+  await startKey(page, "never made");
+  await finishKey(page);
   await page.getByText("Confirm it's you:").waitFor();
   await page.keyboard.press("Escape");
   await page.getByText("This change requires a login within the last ten minutes").waitFor();
@@ -190,10 +194,7 @@ it("a member can invite from an old session, and the invited person can accept",
   const ben = await open(link);
   await ben.getByText("invites you to").waitFor();
   await continueAs(ben, "Ben");
-  await ben
-    .getByRole("status")
-    .getByText(/^● You joined .+ as member\.$/)
-    .waitFor();
+  await ben.getByText(/^● You joined .+ as member\.$/).waitFor();
   await ben.reload();
   await rail(ben).waitFor();
   await goTo(ben, "Keys");
@@ -204,10 +205,7 @@ it("a member can invite from an old session, and the invited person can accept",
 
 it("the console returns to the requested address after a login, even after a declined one", async () => {
   const page = await open("/console/#/keys?tab=sessions&why=denied");
-  await page
-    .getByRole("status")
-    .getByText(/was declined/)
-    .waitFor();
+  await page.getByText(/was declined/).waitFor();
   await continueAs(page, "Ann");
   await current(page, "Sessions").waitFor();
   expect(page.url()).toMatch(/#\/keys\?tab=sessions$/);
@@ -244,7 +242,7 @@ it("two tabs of the console stay the same: a new key appears in both, and a logo
   await rail(other).waitFor();
   await page.getByRole("button", { name: "Create key" }).first().click();
   await page.getByLabel("Name").fill("of the first tab");
-  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+  await finishKey(page);
   await page.locator(".secret code").waitFor();
   await other.getByText("of the first tab").waitFor();
   await press(other, "Log out");
@@ -322,4 +320,79 @@ it("an invitation is rejected after a week", async () => {
   await waitMinutes(8 * 24 * 60);
   const eve = await open(link);
   await eve.getByText("was used, canceled or has expired").waitFor();
+});
+
+it("a change after the session's end asks for a login, and completes for the same account only", async () => {
+  await signUp(await open(), "Eve");
+  const page = await open();
+  await signUp(page, "Ann");
+  await startKey(page, "after the end");
+  await page.context().clearCookies();
+  await finishKey(page);
+  await page.getByText("because you logged out or your access was revoked").waitFor();
+  await confirmAs(page, "Ann");
+  await page.locator(".secret code").waitFor();
+  await page.context().clearCookies();
+  await page.goto(`${origin}/console/#/requests`);
+  await page.getByRole("dialog", { name: "Log in again" }).waitFor();
+  await confirmAs(page, "Eve");
+  await page.getByText("Eve, owner").waitFor(); // loaded again
+});
+
+it("a change in a tab of another organization asks which one, and completes there", async () => {
+  const page = await open();
+  await signUp(page, "Eve");
+  await startKey(page, "of the first organization");
+  const other = await page.context().newPage();
+  await other.goto(`${origin}/console/#/profile`);
+  await press(other, "New organization");
+  await other.getByLabel("Name").fill("Second");
+  await press(other, "Create organization");
+  await other.getByText("Second", { exact: true }).first().waitFor();
+  await page.bringToFront();
+  const choice = page.getByRole("dialog", { name: "Another organization is open" });
+  await finishKey(page);
+  await choice.getByRole("button", { name: /^Continue with / }).click();
+  await page.locator(".secret code").waitFor();
+  await page.reload();
+  await page.getByText("of the first organization").first().waitFor();
+});
+
+it("an owner can close the organization, which names the lost credits, and restore it", async () => {
+  const page = await open();
+  await signUp(page, "Eve");
+  await goTo(page, "Settings");
+  await press(page, "Close organization…");
+  const slug = await page.getByLabel("Slug").inputValue();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText(/\$\d\.00 are given up/).waitFor();
+  await dialog.getByLabel(/^Type /).fill(slug);
+  await dialog.getByLabel("Give up the remaining credits").check();
+  await press(page, "Close organization");
+  await page.getByRole("status").getByText("To restore it within 7 days").waitFor();
+  await signUp(page, "Eve");
+  await page.goto(`${origin}/console/#/profile`);
+  await page.getByRole("button", { name: /^Restore / }).click();
+  await rail(page).getByRole("link", { name: "Settings" }).waitFor();
+  await goTo(page, "Settings");
+  expect(await page.getByLabel("Slug").inputValue()).toBe(slug);
+});
+
+it("a session of 12 hours ends with its reason, hides the page, and completes the interrupted change", async () => {
+  const page = await open();
+  await signUp(page, "Ann");
+  await goTo(page, "Settings");
+  await page.getByRole("button", { name: "Create budget" }).click();
+  await page
+    .getByRole("dialog")
+    .getByLabel(/^Limit/)
+    .fill("7");
+  await waitMinutes(12 * 60);
+  await page.clock.setSystemTime(Date.now() + minutes * 60_000);
+  const again = page.getByRole("dialog", { name: "Log in again" });
+  await again.getByText("This session has ended, because 12 hours have passed.").waitFor();
+  expect(await page.locator("main").isVisible()).toBe(false);
+  await confirmAs(page, "Ann");
+  await page.getByRole("button", { name: "Create budget" }).last().click();
+  await page.locator(".budget").filter({ hasText: "of $7.00" }).waitFor();
 });

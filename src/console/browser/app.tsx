@@ -2,10 +2,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { BAR_PATHS, PAGES } from "./pages.ts";
 import type { Page } from "./pages.ts";
 import type { Box } from "./pages/command-palette.tsx";
-import { Login } from "./pages/login.tsx";
-import { Invitation, WHY } from "./pages/login-methods.tsx";
 import { useCell } from "./state/cell.ts";
 import { login } from "./api/client.ts";
+import { confirming } from "./state/confirming.ts";
 import { foundConnection, lostConnection, onRetry } from "./state/connection.ts";
 import { useRead } from "./state/reads.ts";
 import { linkedKey, organizationOf } from "./state/link.ts";
@@ -22,11 +21,21 @@ import {
   useSession,
 } from "./state/session.ts";
 import { Badge, Facts, Head, Money } from "./ui/basics.tsx";
-import { Confirmed, ConfirmLogin } from "./ui/confirm-login.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
 import { LazyPage, fetchAhead, fetchWhenIdle } from "./ui/lazy.tsx";
 import { ConnectionBar, Inline } from "./ui/states.tsx";
+
+const loginPart = (
+  name: "Login" | "Invitation" | "ConfirmLogin" | "Confirmed" | "FailedLogin",
+) => ({
+  load: async () => (await import("./pages/login.tsx"))[name],
+});
+const LOGIN = loginPart("Login");
+const INVITATION = loginPart("Invitation");
+const CONFIRM = loginPart("ConfirmLogin");
+const CONFIRMED = loginPart("Confirmed");
+const FAILED = loginPart("FailedLogin");
 
 export function App() {
   const who = useCell(session);
@@ -40,13 +49,15 @@ export function App() {
     return onRetry(ask);
   }, []);
   const brought = useCell(linkedKey);
+  const asked = useCell(confirming);
   const { path } = useCell(route);
-  if (path[0] === "invitation" && who !== undefined) return <Invitation token={path[1] ?? ""} />;
-  if (path[0] === "confirmed") return <Confirmed />;
+  if (path[0] === "invitation" && who !== undefined) return <LazyPage page={INVITATION} />;
+  if (path[0] === "confirmed") return <LazyPage page={CONFIRMED} />;
   if (who === undefined) return <ConnectionBar />;
   return (
     <>
-      {who === null ? <Login /> : <Shell />}
+      {who === null ? <LazyPage page={LOGIN} /> : <Shell isHidden={asked?.why === "ended"} />}
+      {who && asked && <LazyPage page={CONFIRM} height={0} />}
       {brought !== null && <Offer key={brought} brought={brought} />}
     </>
   );
@@ -86,7 +97,8 @@ function Offer({ brought }: { brought: string }) {
   );
 }
 
-function Shell() {
+/** A hidden page keeps its forms while the user logs in again. */
+function Shell({ isHidden }: { isHidden: boolean }) {
   const who = useSession();
   const { path, query } = useCell(route);
   const why = query["why"];
@@ -106,7 +118,7 @@ function Shell() {
     scrollTo(0, 0);
   }, [page]);
   return (
-    <div class="shell">
+    <div class="shell" hidden={isHidden}>
       <Rail
         pages={pages}
         current={page}
@@ -118,11 +130,7 @@ function Shell() {
         {isViewing(who) && <ViewingBar />}
         <TopLine onFind={find} />
         <main ref={content} tabIndex={-1} key={page?.path}>
-          {why !== undefined && (
-            <p class="notice" role="alert">
-              {WHY[why] ?? "That did not work. Try again."}
-            </p>
-          )}
+          {why !== undefined && <LazyPage page={FAILED} height={0} />}
           {query["joined"] !== undefined && why === undefined && (
             <p class="notice calm" role="status">
               ● You joined {who.organization?.name ?? ""} as {who.role}.
@@ -133,7 +141,6 @@ function Shell() {
       </div>
       {Found && <Found.Box pages={pages} onClose={() => setFound(null)} />}
       {more && <More pages={pages} onClose={() => setMore(false)} />}
-      <ConfirmLogin />
       {help && <Help pages={pages} onClose={() => setHelp(false)} />}
     </div>
   );

@@ -42,6 +42,15 @@ export async function startLogIn(
   return started;
 }
 
+/** Switches the session's organization, whichever the page shows. */
+export async function actIn(organizationId: string): Promise<Outcome<unknown>> {
+  return send("/console/api/people/me/act", {
+    method: "POST",
+    body: JSON.stringify({ organization_id: organizationId }),
+    headers: { "content-type": "application/json" },
+  });
+}
+
 export type Invited = {
   readonly organization: string;
   readonly role: string;

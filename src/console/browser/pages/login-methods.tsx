@@ -121,7 +121,18 @@ function CompanyName({
   );
 }
 
-export function Invitation({ token }: { token: string }) {
+/** Why the login that the address names failed. */
+export function FailedLogin() {
+  const { why = "" } = useCell(route).query;
+  return (
+    <p class="notice" role="alert">
+      {WHY[why] ?? "That did not work. Try again."}
+    </p>
+  );
+}
+
+export function Invitation() {
+  const [, token = ""] = useCell(route).path;
   const [invited, setInvited] = useState<Invited>();
   const [failure, setFailure] = useState<CallFailure>();
   useEffect(() => {

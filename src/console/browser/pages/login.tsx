@@ -6,6 +6,9 @@ import { LoginMethods } from "./login-methods.tsx";
 import { Facts } from "../ui/basics.tsx";
 import { Form, Input } from "../ui/dialog.tsx";
 
+export { FailedLogin, Invitation } from "./login-methods.tsx";
+export { Confirmed, ConfirmLogin } from "../ui/confirm-login.tsx";
+
 const ROLES = [
   ["Owner, admin", "balance, spend by model, key and end user, all keys, settings"],
   ["Billing", "the same, to read"],

@@ -1,7 +1,10 @@
-import type { Outcome } from "../api/client.ts";
+import type { CallFailure, Outcome } from "../api/client.ts";
 import { cell } from "./cell.ts";
+import { session } from "./session.ts";
 
 export type Confirming = {
+  /** The login is too old, the session has ended, or another tab switched the organization. */
+  readonly why: "old" | "ended" | "switched";
   readonly change: string;
   readonly finish: (isConfirmed: boolean) => void;
 };
@@ -23,19 +26,31 @@ const CHANGES: Readonly<Record<string, string>> = {
   link: "connecting an account",
 };
 
-/** Runs a call. If the login is too old, lets the user confirm it and runs the call again. */
+/** Runs a call. If the session doesn't permit it, lets the user correct that and runs the call again. */
 export async function withFreshLogin<T>(
   name: string,
   run: () => Promise<Outcome<T>>,
 ): Promise<Outcome<T>> {
   const outcome = await run();
-  if (outcome.ok || outcome.failure.code !== "login_too_old") return outcome;
-  return (await askToConfirm(CHANGES[name] ?? "this change")) ? run() : outcome;
+  if (outcome.ok) return outcome;
+  return (await askToConfirm(outcome.failure, CHANGES[name] ?? "this change")) ? run() : outcome;
 }
 
-function askToConfirm(change: string): Promise<boolean> {
+function whyOf({ status, code }: CallFailure): Confirming["why"] | null {
+  if (code === "login_too_old") return "old";
+  if (code === "other_organization") return "switched";
+  return status === 401 ? "ended" : null;
+}
+
+/** Asks the user to log in again if the failure requires it. Returns true once the session is right. */
+export async function askToConfirm(failure: CallFailure, change: string): Promise<boolean> {
+  const why = whyOf(failure);
+  if (why === null || !session.get()) return false;
+  const pending = confirming.get();
+  if (pending !== null && why === "ended") confirming.set({ ...pending, why });
   waiting ??= new Promise<boolean>((resolve) => {
     confirming.set({
+      why,
       change,
       finish: (isConfirmed) => {
         waiting = null;
@@ -46,6 +61,10 @@ function askToConfirm(change: string): Promise<boolean> {
   });
   return waiting;
 }
+
+session.watch(() => {
+  if (!session.get()) confirming.get()?.finish(false);
+});
 
 type Confirmed = { readonly flow: string; readonly why: string | null };
 const CHANNEL = "turnpike-confirmed";

@@ -2,9 +2,9 @@ import { useEffect, useState } from "preact/hooks";
 import { call, urlOf } from "../api/client.ts";
 import type { Call, CallFailure, Filling, Outcome, ReadCall } from "../api/client.ts";
 import type { Calls } from "../api/types.ts";
-import { withFreshLogin } from "./confirming.ts";
+import { askToConfirm, confirming, withFreshLogin } from "./confirming.ts";
 import { foundConnection, lostConnection, onRetry } from "./connection.ts";
-import { endSession, session } from "./session.ts";
+import { endSession, ended, session } from "./session.ts";
 
 /**
  * The last response of a URL. Only `ReadResult` and `Inline` of `ui/states.tsx` use `latest`, to
@@ -113,12 +113,17 @@ export async function readOnce<C extends ReadCall>(
   return outcome;
 }
 
-export function noteFailure({ status, code }: CallFailure): void {
+/** Handles a failure that concerns the whole page. A read also lets the user log in again. */
+export function noteFailure(failure: CallFailure): void {
+  const { status, code } = failure;
   if (code === "other_organization") location.reload();
   if (status === 0) lostConnection();
-  if (status === 401) {
-    endSession("This session has ended, because its key was revoked or 12 hours have passed.");
-  }
+  if (status === 401) endSession(ended());
+}
+
+async function noteFailedRead(failure: CallFailure): Promise<void> {
+  if (await askToConfirm(failure, "")) refreshPaths([""]);
+  else noteFailure(failure);
 }
 
 function entryOf(url: string, load: Entry["load"]): Entry {
@@ -142,6 +147,7 @@ function entryOf(url: string, load: Entry["load"]): Entry {
 }
 
 async function refresh(entry: Entry): Promise<void> {
+  if (confirming.get()?.why === "ended") return; // a late 401 would delete the new session's cookie
   if (entry.pending) {
     entry.stale = true; // a read in progress may be from before the change
     return;
@@ -158,7 +164,7 @@ async function refresh(entry: Entry): Promise<void> {
   } else {
     entry.failure = outcome.failure;
     if (outcome.failure.status !== 0) foundConnection();
-    noteFailure(outcome.failure);
+    void noteFailedRead(outcome.failure);
   }
   for (const watcher of entry.watchers) watcher();
   if (entry.stale && outcome.ok) void refresh(entry);

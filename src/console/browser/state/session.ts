@@ -26,6 +26,16 @@ export async function recallSession(): Promise<boolean> {
   return outcome.ok || outcome.failure.status === 401;
 }
 
+/** Returns why the session ended. The region doesn't tell. */
+export function ended(): string {
+  const until = session.get()?.expires_at ?? "";
+  return `This session has ended, because ${
+    Date.now() < Date.parse(until)
+      ? "you logged out or your access was revoked"
+      : "12 hours have passed"
+  }.`;
+}
+
 /** Ends the session in this tab, after its key was revoked or its 12 hours passed. */
 export function endSession(why: string): void {
   if (!session.get()) return;

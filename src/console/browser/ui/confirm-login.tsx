@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
-import { login, readSession } from "../api/client.ts";
-import type { CallFailure } from "../api/client.ts";
-import { lastIssuer, readLogIns, startLogIn } from "../api/people.ts";
+import { login, readSession, viewOrganization } from "../api/client.ts";
+import type { CallFailure, Outcome } from "../api/client.ts";
+import { actIn, lastIssuer, readLogIns, startLogIn } from "../api/people.ts";
 import type { LogIns } from "../api/people.ts";
 import type { Session } from "../api/session.ts";
 import { WHY } from "../pages/login-methods.tsx";
@@ -9,43 +9,96 @@ import { useCell } from "../state/cell.ts";
 import { confirming, tellConfirmed, watchConfirmed } from "../state/confirming.ts";
 import type { Confirming } from "../state/confirming.ts";
 import { route } from "../state/route.ts";
-import { session, useSession } from "../state/session.ts";
-import { Dialog, Form, Input } from "./dialog.tsx";
+import { ended, session, useSession } from "../state/session.ts";
+import { Dialog, Form, Input, useChange } from "./dialog.tsx";
 import { Failed } from "./states.tsx";
 
-/** The dialog for a fresh login that a change needs. */
+/** The dialog for a login, or an organization, that a call needs. */
 export function ConfirmLogin() {
   const asked = useCell(confirming);
-  return asked && <ConfirmDialog {...asked} />;
+  if (asked === null) return null;
+  return asked.why === "switched" ? <Switched {...asked} /> : <ConfirmDialog {...asked} />;
 }
 
-function isSame(one: Session, other: Session): boolean {
-  return idsOf(one) === idsOf(other);
+function idsOf({ kind, operator, person, key }: Session): string {
+  return JSON.stringify([kind, operator, person?.id, key?.id]);
 }
 
-function idsOf({ kind, operator, organization, person, key }: Session): string {
-  return JSON.stringify([kind, operator, organization?.id, person?.id, key?.id]);
+/** Reads the session, and returns to the page's organization. A page of another account is loaded again. */
+async function resume(before: Session): Promise<Outcome<Session>> {
+  const found = await readSession();
+  if (!found.ok) return found;
+  const now = found.value;
+  const id = before.organization?.id ?? null;
+  if (now === null || idsOf(now) !== idsOf(before)) {
+    location.reload();
+    return new Promise(() => undefined); // so that nothing runs as another account
+  }
+  if ((now.organization?.id ?? null) === id) return found;
+  const back = before.kind === "operator" ? await viewOrganization(id) : await actIn(id ?? "");
+  return back.ok ? readSession() : back;
 }
 
-function ConfirmDialog({ change, finish }: Confirming) {
+/** Another tab switched the organization, and this page still shows the earlier one. */
+function Switched({ change, finish }: Confirming) {
   const before = useSession();
-  const take = (now: Session): void => {
-    const isConfirmed = isSame(before, now);
-    if (!isConfirmed) session.set(null); // show nothing of the first account to the second
-    session.set(now);
-    finish(isConfirmed);
-  };
+  const name = before.organization?.name ?? "no organization";
+  const { busy, failure, start } = useChange(
+    () => resume(before),
+    (now) => {
+      session.set(now);
+      finish(true);
+    },
+  );
   return (
-    <Dialog title="Confirm it's you" onClose={() => finish(false)} asks={false}>
-      <p>Confirm it's you: {change} needs a login from the last ten minutes.</p>
-      {before.kind !== "key" && <Providers onDone={take} />}
-      {before.kind !== "person" && <Paste onDone={take} />}
+    <Dialog title="Another organization is open" onClose={() => finish(false)} asks={false}>
+      <p>
+        You switched the organization in another tab. This page shows <strong>{name}</strong>.
+        {change !== "" && ` Continuing completes ${change} there.`}
+      </p>
+      {failure && <Failed failure={failure} />}
+      <div class="actions end">
+        <button type="button" onClick={() => finish(false)}>
+          Open the other organization
+        </button>
+        <button type="button" class="primary" disabled={busy} onClick={start}>
+          Continue with {name}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function ConfirmDialog({ why, change, finish }: Confirming) {
+  const before = useSession();
+  const [failure, setFailure] = useState<CallFailure>();
+  const take = async (): Promise<void> => {
+    const now = await resume(before);
+    if (!now.ok) return setFailure(now.failure);
+    session.set(now.value);
+    finish(true);
+  };
+  const isOver = why === "ended";
+  return (
+    <Dialog
+      title={isOver ? "Log in again" : "Confirm it's you"}
+      onClose={() => finish(false)}
+      asks={false}
+    >
+      <p>
+        {isOver
+          ? `${ended()} Log in to ${change === "" ? "continue" : `complete ${change}`}.`
+          : `Confirm it's you: ${change} needs a login from the last ten minutes.`}
+      </p>
+      {failure && <Failed failure={failure} />}
+      {before.kind !== "key" && <Providers isOver={isOver} onDone={() => void take()} />}
+      {before.kind !== "person" && <Paste onDone={() => void take()} />}
     </Dialog>
   );
 }
 
 /** Logs in at an identity provider in a new tab, so this page keeps its forms. */
-function Providers({ onDone }: { onDone: (now: Session) => void }) {
+function Providers({ isOver, onDone }: { isOver: boolean; onDone: () => void }) {
   const [ways, setWays] = useState<LogIns>();
   const [why, setWhy] = useState<string>();
   const [failure, setFailure] = useState<CallFailure>();
@@ -54,22 +107,22 @@ function Providers({ onDone }: { onDone: (now: Session) => void }) {
   useEffect(
     () =>
       watchConfirmed(flow, (failed) => {
-        if (failed !== null) return setWhy(WHY[failed] ?? "That did not work. Try again.");
-        void readSession().then((read) =>
-          read.ok ? onDone(read.value) : setFailure(read.failure),
-        );
+        if (failed === null) onDone();
+        else setWhy(WHY[failed] ?? "That did not work. Try again.");
       }),
     [flow],
   );
   const go = async (issuer: string): Promise<void> => {
     const tab = open("", "_blank"); // the browser allows opening a tab only during the click
     if (tab === null) return setWhy("The browser blocked the new tab. Allow it and try again.");
-    const started = await startLogIn("step_up", { issuer, go: `#/confirmed?flow=${flow}` }, tab);
+    const purpose = isOver ? "log_in" : "step_up";
+    const started = await startLogIn(purpose, { issuer, go: `#/confirmed?flow=${flow}` }, tab);
     if (started.ok) return;
     tab.close();
     setFailure(started.failure);
   };
-  const ofCompany = lastIssuer() === "company" ? [{ id: "company", name: "your company" }] : [];
+  const ofCompany =
+    !isOver && lastIssuer() === "company" ? [{ id: "company", name: "your company" }] : [];
   return (
     <>
       {why !== undefined && (
@@ -90,7 +143,7 @@ function Providers({ onDone }: { onDone: (now: Session) => void }) {
   );
 }
 
-function Paste({ onDone }: { onDone: (now: Session) => void }) {
+function Paste({ onDone }: { onDone: () => void }) {
   const [key, setKey] = useState("");
   return (
     <Form verb="Confirm" run={() => login(key)} onDone={onDone}>
