@@ -51,6 +51,11 @@ export const model = record("Model", {
     .array(z.string())
     .min(1)
     .describe("Who may be asked for it, in the order of preference."),
+  status: z
+    .enum(["operational", "degraded", "unavailable"])
+    .describe(
+      "`degraded` if some of its providers are in cooldown after errors, `unavailable` if all are.",
+    ),
   alias_of: z.string().optional().describe("Of an alias: the model that it means now."),
   aliases: z.array(z.string()).optional().describe("Of a model: the aliases that mean it now."),
 });

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { KINDS } from "../../src/shared/kinds.ts";
 import { DOOR_ROWS } from "../fixtures/doors-table.ts";
-import { errorOf, openAccount, send } from "./client.ts";
+import { chat, errorOf, openAccount, send } from "./client.ts";
 import { upstreamBindings } from "./upstream.ts";
 import { model, modelList } from "./wire-schemas.ts";
 
@@ -19,6 +19,9 @@ const ids = async (bindings?: Env): Promise<string[]> => {
   const response = await send("/v1/models", { key, ...(bindings && { bindings }) });
   return modelList.parse(await response.json()).data.map((entry) => entry.id);
 };
+
+const statusOf = async (id: string): Promise<string> =>
+  model.parse(await (await read(`/v1/models/${id}`)).json()).status;
 
 describe("GET /v1/models", () => {
   it("returns OpenAI's list with created and owned_by, every ID once", async () => {
@@ -105,6 +108,7 @@ describe("GET /v1/models", () => {
       next_price: null,
       regions: ["eu"],
       providers: ["openai"],
+      status: "operational",
       aliases: expect.any(Array) as string[],
     });
   });
@@ -150,6 +154,13 @@ describe("GET /v1/models", () => {
     const { data } = modelList.parse(await (await send("/v1/models", { key, bindings })).json());
     const blind = data.find((entry) => entry.id === "mock/blind");
     expect(data.find((entry) => entry.id === "smart")?.created).toBe(blind?.created);
+  });
+
+  it("shows a model as unavailable while its only provider is in cooldown", async () => {
+    expect(await statusOf("sandbox/echo-key-401")).toBe("operational");
+    expect((await chat(key, { model: "sandbox/echo-key-401" })).status).toBe(502);
+    expect(await statusOf("sandbox/echo-key-401")).toBe("unavailable");
+    expect(await statusOf("sandbox/echo")).toBe("operational");
   });
 
   it("returns no body for HEAD", async () => {

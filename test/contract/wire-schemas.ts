@@ -178,6 +178,7 @@ export const model = z.strictObject({
   next_price: z.nullable(z.strictObject({ from: z.string(), ...tokenPrices })),
   regions: z.array(z.enum(["eu", "us"])).min(1),
   providers: z.array(z.string()).min(1),
+  status: z.enum(["operational", "degraded", "unavailable"]),
   alias_of: z.string().optional(),
   aliases: z.array(z.string()).optional(),
 });

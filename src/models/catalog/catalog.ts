@@ -10,7 +10,7 @@ import type { Span } from "./dated-prices.ts";
 import type { HostTag } from "./entry.ts";
 import { builtInModel, operatorModel } from "./live-model.ts";
 import { listedModel, listedPrice } from "./listed-model.ts";
-import type { ListedModel, PricedModel } from "./listed-model.ts";
+import type { IsInCooldown, ListedModel, PricedModel } from "./listed-model.ts";
 import { upcomingChanges, pricedModel } from "./price-lists.ts";
 import type { Pricing } from "./price-lists.ts";
 import type { Hosts } from "./live-model.ts";
@@ -45,6 +45,7 @@ export type CallerCatalog = {
   readonly pricing: Pricing;
   readonly later: readonly UpcomingCatalog[];
   readonly policies?: readonly PolicyLayer[];
+  readonly isInCooldown?: IsInCooldown;
 };
 export type UpcomingCatalog = { readonly from: number; readonly catalog: Catalog };
 
@@ -172,19 +173,20 @@ export function findRoutes(
 /** Returns the models and aliases that the caller can use, sorted by ID. */
 export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   const { models, aliases, region } = sold.catalog;
+  const { isInCooldown = () => false } = sold;
   const listed: ListedModel[] = [];
   const named = Map.groupBy(aliases.keys(), (name) => aliases.get(name));
   for (const model of models.values()) {
     const priced = pricedNow(model, model.id, sold);
     if (priced === null) continue;
-    const shown = listedModel(model.id, priced, region);
+    const shown = listedModel(model.id, priced, { region, isInCooldown });
     listed.push({ ...shown, aliases: named.get(model.id) ?? [] });
   }
   for (const [alias, id] of aliases) {
     const model = models.get(id);
     const priced = model === undefined ? null : pricedNow(model, alias, sold);
     if (priced === null) continue;
-    const shown = listedModel(alias, priced, region);
+    const shown = listedModel(alias, priced, { region, isInCooldown });
     listed.push({ ...shown, owned_by: "turnpike", alias_of: id });
   }
   return listed.toSorted((a, b) => (a.id < b.id ? -1 : 1));

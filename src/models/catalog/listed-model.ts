@@ -1,6 +1,6 @@
 import { timestamp } from "../../shared/clock.ts";
 import type { Price, Unit } from "../../shared/usage.ts";
-import type { Ability, Model } from "./model.ts";
+import type { Ability, Model, Route } from "./model.ts";
 import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -43,6 +43,8 @@ export type ListedModel = {
   /** The region of this list. Other regions can have the model too. */
   readonly regions: readonly Region[];
   readonly providers: readonly string[];
+  /** `degraded` if some routes are in cooldown, `unavailable` if all are, as this isolate knows. */
+  readonly status: "operational" | "degraded" | "unavailable";
   readonly alias_of?: string;
   readonly aliases?: readonly string[];
 };
@@ -69,7 +71,14 @@ const OF_ABILITY: Readonly<Record<Ability, readonly string[]>> = {
   dimensions: ["dimensions"],
 };
 
-export function listedModel(id: string, { model, next }: PricedModel, region: Region): ListedModel {
+/** Reports whether requests skip a route for a time, because it failed. */
+export type IsInCooldown = (route: Pick<Route, "provider" | "upstreamId">) => boolean;
+
+export function listedModel(
+  id: string,
+  { model, next }: PricedModel,
+  { region, isInCooldown }: { readonly region: Region; readonly isInCooldown: IsInCooldown },
+): ListedModel {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
   const { hasOutput } = KINDS[kind];
   const inputs: Modality[] = abilities.includes("vision") ? ["text", "image"] : ["text"];
@@ -101,6 +110,7 @@ export function listedModel(id: string, { model, next }: PricedModel, region: Re
     next_price: next === null ? null : { from: timestamp(next.from), ...listedPrice(next.model) },
     regions: [region],
     providers: [...new Set(routes.map(({ provider }) => provider))],
+    status: statusOf(routes.map(isInCooldown)),
   };
 }
 
@@ -114,6 +124,11 @@ export function parametersOf({
     ...(kind === "chat" && routes.some(({ limits }) => limits?.choices !== 1) ? ["n"] : []),
     ...abilities.flatMap((ability) => OF_ABILITY[ability]),
   ];
+}
+
+function statusOf(inCooldown: readonly boolean[]): ListedModel["status"] {
+  if (!inCooldown.includes(true)) return "operational";
+  return inCooldown.includes(false) ? "degraded" : "unavailable";
 }
 
 function architectureOf(inputs: readonly Modality[], output: string) {

@@ -9,6 +9,7 @@ import type { Config } from "../../shared/config/config.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
 import { deploymentOf } from "./deployment.ts";
+import { routeName } from "../routing/route-health.ts";
 import { now } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -43,12 +44,15 @@ export async function soldHere(c: Context<AppEnv>): Promise<Result<CallerCatalog
   const list = admitted.priceList ?? null;
   const pricing = await pricingOf(c).corrected(admitted.caller.orgId, list, at);
   if (!pricing.ok) return pricing;
-  const { catalogAt, catalogsAfter } = deploymentOf(config);
+  const { catalogAt, catalogsAfter, health } = deploymentOf(config);
   const { policies } = admitted;
+  const cooldowns = health.standings(at).filter(({ untilMs }) => untilMs > at);
+  const resting = new Set(cooldowns.map(({ route }) => route));
   return success({
     catalog: catalogAt(at),
     pricing: pricing.value,
     later: catalogsAfter(at),
+    isInCooldown: ({ provider, upstreamId }) => resting.has(routeName(provider, upstreamId)),
     ...(policies !== undefined && { policies }),
   });
 }

@@ -7,7 +7,7 @@ import { readAside, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { isSenior, may, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
-import { Copy, Head, Money, Tokens } from "../ui/basics.tsx";
+import { Badge, Copy, Head, Money, Tokens } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Endpoints } from "./model-endpoints.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -124,6 +124,7 @@ function spendColumns(used: (id: string) => Used | undefined): readonly Column<L
   ];
 }
 
+const TONES = { operational: "good", degraded: "warn", unavailable: "bad" } as const;
 const NAMES: readonly Column<ListedModel>[] = [
   column("id", "Model", ({ id }) => id, {
     csv: [["model", ({ id }) => id]],
@@ -135,6 +136,9 @@ const NAMES: readonly Column<ListedModel>[] = [
         <Copy text={model.id} label="Copy ID" />
       </>
     ),
+  }),
+  column("status", "Status", ({ status }) => status, {
+    cell: ({ status }) => <Badge tone={TONES[status]}>{status}</Badge>,
   }),
   column("alias", "Aliases", ({ alias_of, aliases }) => alias_of ?? aliases?.join(", ") ?? "", {
     wide: true,

@@ -22,12 +22,13 @@ export type ListedModel = {
     readonly completion: string;
   } | null;
   readonly providers: readonly string[];
+  readonly status: Model["status"];
   readonly alias_of?: string;
   readonly aliases?: readonly string[];
 };
 
 export function useModels(isRead = true): Read<{ readonly data: readonly ListedModel[] }> {
-  return useRead(isRead ? "GET /v1/models" : null) as Read<{
+  return useRead(isRead ? "GET /v1/models" : null, {}, { every: 30_000 }) as Read<{
     readonly data: readonly ListedModel[];
   }>;
 }
