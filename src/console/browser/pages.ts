@@ -161,20 +161,20 @@ export const PAGES: readonly Page[] = [
     load: async () => (await import("./pages/profile.tsx")).Profile,
   },
   {
-    path: "organizations",
-    title: "Customers",
-    icon: "operator",
-    key: "k",
-    forWhom: isOperator,
-    load: async () => (await import("./pages/organizations.tsx")).Organizations,
-  },
-  {
     path: "health",
     title: "Health",
     icon: "health",
     key: "h",
     forWhom: isOperator,
     load: async () => (await import("./pages/health.tsx")).Health,
+  },
+  {
+    path: "organizations",
+    title: "Customers",
+    icon: "operator",
+    key: "k",
+    forWhom: isOperator,
+    load: async () => (await import("./pages/organizations.tsx")).Organizations,
   },
   {
     path: "catalog",
