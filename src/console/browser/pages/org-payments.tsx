@@ -5,7 +5,7 @@ import { cardName, stateOf, wayOf } from "../lib/purchases.ts";
 import { readAside, change, useRead } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Money, Panel } from "../ui/basics.tsx";
-import { Confirm, Dialog, FormDialog, Input, Select } from "../ui/dialog.tsx";
+import { Dialog, FormDialog, Input, Select } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
@@ -126,69 +126,46 @@ function Refund({ orgId, purchase, onClose }: Opened) {
   const paid = microsOf(purchase.amount_dollars) - purchase.returned_micro;
   const [dollars, setDollars] = useState((paid / 1_000_000).toFixed(2));
   const [reason, setReason] = useState<Reason>("requested_by_customer");
-  const [isChecked, setChecked] = useState(false);
-  const cents = Math.round(Number(dollars.replaceAll(/[$,\s]/g, "")) * 100);
+  const cents = Math.round(Number(dollars.replaceAll(/[$,\s]/g, "")) * 100) || 0;
   const amount = spent(cents * 10_000);
   const idempotencyKey = useMemo(() => crypto.randomUUID(), [cents, reason]);
   const path = { id: orgId, purchase_id: purchase.id };
   const body = { amount_cents: cents, reason };
-  if (isChecked) {
-    return (
-      <Confirm
-        title={`Refund ${amount}?`}
-        verb={`Refund ${amount}`}
-        run={() =>
-          change(
-            "POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund",
-            { path, body, idempotencyKey },
-            TOUCHES,
-          )
-        }
-        onClose={onClose}
-      >
-        <p>
-          {amount} of {spent(microsOf(purchase.amount_dollars))} return to the card. The customer
-          loses that amount of credits, and owes what is already spent. You can't undo this.
-        </p>
-        <Facts facts={[["Reason", REASONS[reason]]]} />
-      </Confirm>
-    );
-  }
   return (
-    <Dialog title="Refund" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          setChecked(cents > 0);
-        }}
-      >
-        <Input
-          label="Amount [$]"
-          param="amount_cents"
-          hint={`At most ${spent(paid)}, plus tax`}
-          required
-          inputMode="decimal"
-          pattern="\$?[\d,]+(\.\d{1,2})?"
-          value={dollars}
-          onText={setDollars}
-        />
-        <Select
-          label="Reason"
-          param="reason"
-          value={reason}
-          options={Object.entries(REASONS) as [Reason, string][]}
-          onPick={setReason}
-        />
-        <div class="actions end">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="primary">
-            Continue
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={`Refund ${amount}?`}
+      verb={`Refund ${amount}`}
+      run={() =>
+        change(
+          "POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund",
+          { path, body, idempotencyKey },
+          TOUCHES,
+        )
+      }
+      onClose={onClose}
+    >
+      <p>
+        {amount} of {spent(microsOf(purchase.amount_dollars))} return to the card. The customer
+        loses that amount of credits, and owes what is already spent. You can't undo this.
+      </p>
+      <Input
+        label="Amount [$]"
+        param="amount_cents"
+        hint={`At most ${spent(paid)}, plus tax`}
+        required
+        inputMode="decimal"
+        pattern="\$?[\d,]+(\.\d{1,2})?"
+        value={dollars}
+        onText={setDollars}
+      />
+      <Select
+        label="Reason"
+        param="reason"
+        value={reason}
+        options={Object.entries(REASONS) as [Reason, string][]}
+        onPick={setReason}
+      />
+    </FormDialog>
   );
 }
 
