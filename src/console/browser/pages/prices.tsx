@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { PriceRow, Rerated } from "../api/types.ts";
 import type { Outcome } from "../api/client.ts";
 import { left, microsOf, spent } from "../lib/money.ts";
+import { DAY, localMinute } from "../lib/time.ts";
 import { change } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Head, Money } from "../ui/basics.tsx";
@@ -131,7 +132,7 @@ export function SchedulePrice({
   const [typed, line] = useTyped({
     list: own ?? "default",
     item: "",
-    from: "",
+    from: localMinute(Date.now() + DAY),
     input: "",
     output: "",
     percent: "",
