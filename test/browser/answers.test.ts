@@ -1,0 +1,213 @@
+import type { Page } from "playwright-core";
+import { beforeAll, describe, expect, it } from "vitest";
+import { readDemo } from "../../scripts/dev-demo.ts";
+import { goTo, rail, settled } from "./browser.ts";
+import { openStarted, signUp } from "./started.ts";
+
+/** The questions of the console's users. Each is answered within a number of actions. */
+const started = openStarted();
+let ann: Page;
+let operator: Page;
+let slug = "";
+
+const press = (page: Page, name: string | RegExp): Promise<void> =>
+  page.getByRole("button", { name, exact: true }).first().click();
+
+const adminToken = (): string => readDemo(started.directory)?.admin_token ?? "";
+
+async function enterAsOperator(): Promise<Page> {
+  const page = await started.open("/console/");
+  await page.getByLabel("API key or operator's token").fill(adminToken());
+  await page.keyboard.press("Enter");
+  await rail(page).waitFor();
+  return page;
+}
+
+/** Calls the region as the page's session. */
+const call = (page: Page, method: string, at: string, body?: object): Promise<unknown> =>
+  page.evaluate(
+    async ([how, where, what]) => {
+      const headers = { "content-type": "application/json" };
+      const init = { method: how, headers, ...(what !== null && { body: what }) };
+      return (await fetch(`/console/api${where}`, init)).json() as Promise<unknown>;
+    },
+    [method, at, body === undefined ? null : JSON.stringify(body)] as const,
+  );
+
+/** Runs the actions from the page's start, and returns their number. */
+async function act(page: Page, ...actions: readonly (() => Promise<unknown>)[]): Promise<number> {
+  await page.goto(`${started.origins.eu}/console/`);
+  await rail(page).waitFor();
+  await settled(page);
+  // oxlint-disable-next-line no-await-in-loop -- one after another
+  for (const one of actions) await one();
+  await settled(page);
+  return actions.length;
+}
+
+/** Types into the search and takes the first result that matches. */
+function search(page: Page, text: string, result: RegExp) {
+  return [
+    () => page.keyboard.press("Control+k"),
+    async () => {
+      await page.getByRole("combobox", { name: "Search" }).fill(text);
+      await page.getByRole("option", { name: result }).first().waitFor();
+    },
+    () => page.keyboard.press("Enter"),
+  ] as const;
+}
+
+beforeAll(async () => {
+  ann = await started.open("/console/");
+  await signUp(ann, "Ann");
+  const session = (await call(ann, "GET", "/session")) as { organization: { slug: string } };
+  slug = session.organization.slug;
+  await goTo(ann, "Credits");
+  await press(ann, "Pay 10 dollars");
+  await press(ann, "Pay");
+  await ann.locator(".notice", { hasText: "$10.00 were added" }).waitFor();
+  const made = (await call(ann, "POST", "/v1/keys", { name: "Server" })) as { key: string };
+  await call(ann, "POST", "/v1/users", { external_id: "blocked", daily_quota_dollars: 0 });
+  for (const user of ["blocked", "ann"]) {
+    // oxlint-disable-next-line no-await-in-loop -- a few
+    await fetch(`${started.origins.eu}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${made.key}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        model: "sandbox/echo",
+        user,
+        messages: [{ role: "user", content: "Hello" }],
+      }),
+    });
+  }
+  operator = await enterAsOperator();
+});
+
+describe("a new developer", () => {
+  it("gets a first request with a key in 3 actions", async () => {
+    const ben = await started.open("/console/");
+    await signUp(ben, "Ben");
+    await ben.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await act(
+      ben,
+      () => ben.getByRole("link", { name: "Connect your client" }).click(),
+      () => press(ben, "Create a key"),
+      () => press(ben, "Copy"),
+    );
+    const copied = await ben.evaluate(() => navigator.clipboard.readText());
+    expect(copied).toMatch(/KEY=svc_sk_eu_live_\w{30,}/);
+    expect(copied).toContain(`${started.origins.eu}/v1`);
+  });
+
+  it("sees what a request will cost at most in 1 action", async () => {
+    await act(ann, () => goTo(ann, "Playground"));
+    await ann.getByText(/at most about \$\d/).waitFor();
+  });
+});
+
+describe("a billing member", () => {
+  it("sees the payments in 1 action, and the way to their receipts in 2", async () => {
+    await act(ann, () => goTo(ann, "Credits"));
+    await ann.getByRole("row", { name: /payment page.*added.*\$10\.00/ }).waitFor();
+    await press(ann, "Card and receipts");
+    await ann.waitForURL((url) => url.origin !== started.origins.eu);
+  });
+
+  it("downloads each key's cost of last month in 4 actions", async () => {
+    const downloaded = ann.waitForEvent("download");
+    await act(
+      ann,
+      () => goTo(ann, "Activity"),
+      () => ann.getByLabel("Range").selectOption("this month"),
+      () => ann.getByLabel("Split", { exact: true }).selectOption("by key"),
+      () => press(ann, "CSV"),
+    );
+    expect((await downloaded).suggestedFilename()).toMatch(/\.csv$/);
+  });
+});
+
+describe("customer support", () => {
+  it("sees why an end user is blocked in 3 actions", async () => {
+    await act(ann, ...search(ann, "blocked", /^End user blocked/));
+    const dialog = ann.getByRole("dialog");
+    await dialog
+      .getByText(/of \$0\.00 a day|quota.*used up/i)
+      .first()
+      .waitFor();
+  });
+
+  it("sees whether a model's providers are down in 1 action", async () => {
+    await act(ann, () => goTo(ann, "Models"));
+    await ann.getByRole("row", { name: /^sandbox\/echo .*operational/ }).waitFor();
+  });
+});
+
+describe("an operator", () => {
+  it("sees the region's health without an action", async () => {
+    await act(operator);
+    await operator.getByText("All systems operational").waitFor();
+    await operator.getByRole("row", { name: /^sandbox .*%/ }).waitFor();
+  });
+
+  it("sees what a customer sees in 4 actions", async () => {
+    await act(operator, ...search(operator, slug, /^Customer/), () =>
+      press(operator, "View as customer"),
+    );
+    await operator.getByText(/You see .* as its owner sees it/).waitFor();
+    await press(operator, "Leave");
+    await operator.getByRole("heading", { level: 1, name: "Ann" }).waitFor();
+  });
+
+  it("sees the margin in 1 action", async () => {
+    await act(operator, () => goTo(operator, "Business"));
+    await operator
+      .getByRole("row", { name: /sandbox/ })
+      .first()
+      .waitFor();
+  });
+
+  it("sets a customer's price in 8 actions", async () => {
+    const dialog = operator.getByRole("dialog");
+    await act(
+      operator,
+      () => goTo(operator, "Customers"),
+      () => operator.getByRole("cell", { name: slug, exact: true }).click(),
+      () => operator.getByRole("link", { name: "Prices" }).click(),
+      () => press(operator, "Schedule price"),
+      () => dialog.getByLabel("Model, author/* or *").fill("sandbox/echo"),
+      () => dialog.getByLabel(/^Input/).fill("1.25"),
+      () => dialog.getByLabel(/^Output/).fill("2.5"),
+      () => operator.keyboard.press("Enter"),
+    );
+    await operator.getByRole("row", { name: /sandbox\/echo.*\$1\.25 in, \$2\.50 out/ }).waitFor();
+  });
+
+  it("refunds a purchase in 5 actions", async () => {
+    await act(
+      operator,
+      () => goTo(operator, "Customers"),
+      () => operator.getByRole("cell", { name: slug, exact: true }).click(),
+      () => operator.getByRole("row", { name: /payment page/ }).click(),
+      () => press(operator, "Refund…"),
+      () => press(operator, "Refund $10.00"),
+    );
+    await operator
+      .getByRole("row", { name: /payment page.*\$10\.00.*\$10\.00.*\$10\.00/ })
+      .waitFor();
+  });
+
+  it("suspends a customer in 4 actions", async () => {
+    await act(
+      operator,
+      () => goTo(operator, "Customers"),
+      () => operator.getByRole("cell", { name: slug, exact: true }).click(),
+      () => press(operator, "Suspend…"),
+      () =>
+        operator
+          .getByRole("button", { name: /^Suspend / })
+          .last()
+          .click(),
+    );
+    await operator.getByText("■ suspended").waitFor();
+  });
+});
