@@ -10,7 +10,11 @@ import { SCRIPT_BYTES_MAX, buildConsole } from "./site/console.ts";
 import { removeDirectory } from "./tmpfs.ts";
 
 /** docs/internals/decisions/speed.md lists its parts. */
+<<<<<<< HEAD
 const BUDGET_KIB = 1169.5;
+=======
+const BUDGET_KIB = 1165.4;
+>>>>>>> c7351c80 (chore(build): raise the budgets of the bundle and the console's scripts)
 const ROOT = path.join(import.meta.dirname, "..");
 
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-bundle-"));
