@@ -119,7 +119,6 @@ export const rerated = record("Rerated", {
   total_micro: z.int(),
   next_after: z.string().optional(),
 });
-const count = z.int().min(0);
 export const providers = record("Providers", {
   complete_from: time.describe("Earlier calls may be missing."),
   data: z.array(
