@@ -134,7 +134,7 @@ const OWN: AllowedCallers = { ...MEMBERS, others: SENIORS };
 const ACCOUNTANTS: AllowedCallers = { roles: SENIORS, member: "read" };
 const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
 
-/** Only lowers the limits of an end user. */
+/** Values that can only lower the limits of an end user. */
 const NO_QUOTA = { monthly_quota_dollars: [0], daily_quota_dollars: [0] };
 
 const MERCHANTS = { isMerchant, findMerchantName };

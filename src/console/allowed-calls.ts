@@ -9,7 +9,7 @@ export type RightsRow = {
   readonly reach: "paid" | "here" | "home" | "managed";
   readonly who: { readonly roles: readonly Role[]; readonly others?: readonly Role[] };
 };
-/** A session's identity. A `role` of null means a person without an organization. */
+/** A session's identity. A null `role` means a person without an organization. */
 export type SessionIdentity =
   | { readonly kind: "key"; readonly role: Role; readonly isLimited: boolean }
   | { readonly kind: "person"; readonly role: Role | null }

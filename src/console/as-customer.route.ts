@@ -25,8 +25,8 @@ const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });
 
 /**
- * Handles POST /console/api/as { org }: gives the operator's session read-only access to `/v1` as
- * an owner of the organization. Its event log records it once an hour.
+ * Handles POST /console/api/as { org }. Gives the operator's session read-only access to `/v1` as
+ * an owner of the organization. The organization's event log records it once an hour.
  */
 export async function viewAsRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LIMITS);
@@ -100,7 +100,7 @@ async function become(
 
 const NO_KEY = { keyId: "operator", keyHash: "0".repeat(64), memberId: "operator" };
 
-/** Returns the caller of an operator's view: an owner with read access and no key. */
+/** Returns the caller of an operator who views a customer: an owner with read access and no key. */
 export function viewerOf(
   orgId: string,
   rate: RateState,

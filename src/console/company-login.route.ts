@@ -14,11 +14,11 @@ import { limitFailedLogins } from "./session.route.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** Replaces an issuer's ID for a company's own issuer. */
+/** The text that replaces an issuer's ID for a company's own issuer. */
 export const COMPANY = "company";
 
 /**
- * The issuer of a login. `connection` is the company's own issuer, or null for an operator issuer.
+ * The issuer of a login. `connection` is the company's own issuer. Null for an operator's issuer.
  */
 export type StartedLogin = { readonly at: LoginContext; readonly connection: CompanyIssuer | null };
 

@@ -14,7 +14,7 @@ import type {
 } from "../shared/contracts/console-session.ts";
 import { storedJson } from "../shared/stored-json.ts";
 
-/** Maximum calls per 60 s of all of an account's sessions, then its maximum logins and sessions. */
+/** Maximum calls per 60 s of all sessions of an account, and its maximum logins and sessions. */
 const CALLS_MAX = 300;
 const LOGINS_MAX = 20;
 const SESSIONS_MAX = 20;
@@ -37,13 +37,15 @@ type Memory = {
 };
 
 /**
- * The console sessions of one key, operator or person, named by `consoleAccount`, and all calls of
- * the last minute. An alarm deletes expired sessions.
+ * The console sessions of one key, operator or person, and all calls of the last minute.
+ * `consoleAccount` returns the object's name. An alarm deletes expired sessions.
  */
 export class ConsoleSession extends DurableObject<Env> {
   #memory: Memory | null = null;
 
-  /** Returns `rate_limited` after too many logins. At the maximum of sessions, the oldest ends. */
+  /**
+   * Returns `rate_limited` after too many logins. If there are too many sessions, ends the oldest.
+   */
   async open(name: string, identity: ConsoleIdentity, expiresAt: number): Promise<Result<null>> {
     const { sql } = this.ctx.storage;
     makeTables(this.ctx.storage, SESSION_TABLES);
@@ -130,7 +132,7 @@ export class ConsoleSession extends DurableObject<Env> {
     return this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, expiresAt - now(this.env)));
   }
 
-  /** The slot is stored before the response. */
+  /** Stores the slot before the response. */
   #take(log: Log, limit: number): Result<RateState> {
     const window = this.#remember().windows[log];
     const clockMs = now(this.env);

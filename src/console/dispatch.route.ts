@@ -28,7 +28,7 @@ type Surface = {
   readonly rows: Parameters<typeof freshLoginFor>[0];
 };
 
-/** Headers that are passed on. Credentials and the origin never are. */
+/** Headers that are forwarded. Credentials and the origin never are. */
 const REQUEST_HEADERS = [
   "accept",
   "anthropic-beta",
@@ -44,7 +44,8 @@ const EVERYONE = ["owner", "admin", "billing", "member"];
 
 /**
  * Handles /console/api/v1/* as `/v1/*` with the session's key, and /console/api/admin/v1/* as
- * `/admin/v1/*` for operators. Only playground requests are paid and count in the key's limits.
+ * `/admin/v1/*` for operators. Only requests of the playground are paid and count in the key's
+ * limits.
  */
 export async function consoleDispatch(c: Context<AppEnv>, surface: Surface): Promise<Response> {
   const request = innerRequest(c.req.raw);
@@ -87,7 +88,9 @@ async function needsFreshLogin(request: Request, freshLogin: FreshLogin): Promis
   return needsLogin(freshLogin, body.ok ? body.value : null);
 }
 
-/** Rejects writes by a viewing operator, and lasting changes without a recent login. */
+/**
+ * Rejects writes of an operator who views a customer, and lasting changes without a recent login.
+ */
 function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): Failure | null {
   const { identity } = session;
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
@@ -97,7 +100,7 @@ function barredBy(c: Context<AppEnv>, session: ActiveSession, isFree: boolean): 
 
 type Called = { readonly session: ActiveSession; readonly path: string; readonly isPaid: boolean };
 
-/** Returns false if the session may not make this call. */
+/** Returns false if the session can't make this call. */
 function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean {
   const { identity, rate } = called.session;
   const isAdmin = /^\/admin\/v1(?:\/|$)/.test(called.path);

@@ -108,8 +108,8 @@ async function ofPerson(
 }
 
 /**
- * Emails a known person about a login from a new browser, and returns the cookie that identifies
- * the browser.
+ * Emails a known person after a login in a new browser. Returns the cookie that identifies the
+ * browser.
  */
 async function tellNewBrowser(
   c: AppContext,

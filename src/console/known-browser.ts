@@ -4,7 +4,7 @@ import type { Region } from "../shared/regions.ts";
 
 const nameOf = (region: Region): string => `__Host-turnpike-${region}-known`;
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/; Max-Age=31536000";
-/** Maximum people remembered in one browser's cookie; the newest come first. */
+/** Maximum people in the cookie of one browser. The newest come first. */
 const KNOWN_MAX = 5;
 
 /**

@@ -41,7 +41,6 @@ const NAMES: Readonly<Record<IssuerEntry["kind"], string>> = {
   github: "GitHub",
 };
 
-/** Handles GET /console/api/login: returns the login methods and the other regions. */
 export function issuersRoute(c: AppContext): Response {
   const { issuers, signUp, region, peers, companyDomains } = c.var.config;
   return c.json({
@@ -53,7 +52,7 @@ export function issuersRoute(c: AppContext): Response {
   });
 }
 
-/** A console route, which can't lead to another site. */
+/** The pattern of a console route, which can't lead to another site. */
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 const startSchema = z.object({
   issuer: z.string().check(z.maxLength(20)),
@@ -64,7 +63,7 @@ const startSchema = z.object({
 });
 
 /**
- * Handles POST /console/api/login/start: returns the issuer's URL and sets a cookie that the
+ * Handles POST /console/api/login/start. Returns the issuer's URL and sets a cookie that the
  * callback must match. Stores nothing.
  */
 export async function startRoute(c: AppContext): Promise<Response> {
@@ -133,7 +132,8 @@ async function personOf(
   if (!canStartLogin(identity, purpose, connection)) {
     return refuse({ kind: "role_required", roles: ["person"] });
   }
-  // A linked login gives permanent access, so a stolen session must not create one.
+  // Reports whether the login is recent. A linked login gives permanent access, so a stolen session
+  // must not create one.
   const isGood =
     purpose !== "link" || hasFreshLogIn(entered.value, now(c.env), c.var.config.stepUp);
   return isGood ? success(identity.session.personId) : refuse({ kind: "login_too_old" });
@@ -141,7 +141,7 @@ async function personOf(
 
 /**
  * Handles GET /console/api/login/callback/{issuer}. Redirects (303) to the console with a session
- * or an error. Must come before `requireOwnPage`, because the navigation starts at another site.
+ * or an error. Must come before `requireOwnPage`, because the browser comes from another site.
  */
 export async function callbackRoute(c: AppContext): Promise<Response> {
   const { region } = c.var.config;

@@ -29,7 +29,7 @@ import type { SessionPlace } from "./session-cookie.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** An active person with the console key of their current member, if any. */
+/** An active person, with the console key of their current member, if any. */
 export type ActivePerson = {
   readonly kind: "person";
   readonly session: PersonSession;
@@ -55,8 +55,8 @@ export type ActiveSession = Omit<EnteredSession, "identity"> & {
 };
 
 /**
- * Allows only this console's own pages. Cross-site requests, and changes without `Origin`, get 403
- * before the cookie is read.
+ * Allows only calls of this console's own pages. Cross-site requests, and changes without `Origin`,
+ * get 403 before the cookie is read.
  */
 export async function requireOwnPage(c: AppContext, next: Next): Promise<Response | undefined> {
   const site = c.req.header("sec-fetch-site") ?? "same-origin";
@@ -70,7 +70,7 @@ export async function requireOwnPage(c: AppContext, next: Next): Promise<Respons
   return undefined;
 }
 
-/** Creates a session of 12 hours, and ends the browser's previous session. */
+/** Creates a session of 12 hours and ends the browser's previous one. */
 export async function openSession(
   c: AppContext,
   identity: ConsoleIdentity,

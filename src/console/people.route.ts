@@ -111,7 +111,10 @@ async function callOf(
   });
 }
 
-/** Company issuers' sessions can't access a person's own data. */
+/**
+ * Reports whether a session can make the call. A session of a company's issuer can't access the
+ * person's own data.
+ */
 function mayAsk({ session }: ActivePerson, { roles, method, path }: PeopleEndpoint): boolean {
   const isOwn = roles === null && !(method === "GET" && path === "/me");
   return session.realm === undefined || !isOwn;

@@ -6,18 +6,21 @@ import { randomBase62 } from "../shared/id.ts";
 import { sha256Hex } from "../shared/hash.ts";
 
 /**
- * `__Host-` restricts the cookie to this host and HTTPS. The region is included because ports of a
- * host share cookies.
+ * Returns the cookie's name. `__Host-` restricts it to this host and HTTPS. It includes the region,
+ * because all ports of a host share cookies.
  */
 const nameOf = (region: Region): string => `__Host-turnpike-${region}`;
-/** Seconds that a session lives. Calls don't extend it. */
+/** Lifetime of a session in seconds. Calls don't extend it. */
 export const SESSION_S = 12 * 60 * 60;
 /**
- * `Strict` would withhold the cookie after a redirect from an identity provider. `requireOwnPage`
- * rejects other cross-site requests.
+ * The cookie's attributes. A browser wouldn't send a `Strict` cookie after a redirect from an
+ * identity provider. `requireOwnPage` rejects other cross-site requests.
  */
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax; Path=/";
-/** The secret's ID, 256 random bits, the account's hash, and the tag in hex. */
+/**
+ * The format of the cookie: the ID of the signing secret, 256 random bits, the account's hash, and
+ * the tag in hex.
+ */
 const VALUE = /^(([0-9A-Za-z])[0-9A-Za-z]{43}([0-9a-f]{64}))([0-9a-f]{64})$/;
 
 type CookieConfig = { readonly keySecrets: readonly KeySecret[]; readonly region: Region };
@@ -48,7 +51,10 @@ export function hasSessionCookie(region: Region, cookies = ""): boolean {
   return cookies.includes(`${nameOf(region)}=`);
 }
 
-/** Returns the location of a cookie's session; null for none, two or a forged one. Needs no I/O. */
+/**
+ * Returns the account and session of a cookie. Returns null if there is none, more than one or a
+ * forged one. Needs no I/O.
+ */
 export async function readSessionCookie(
   cookies = "",
   { keySecrets: secrets, region }: CookieConfig,
@@ -63,7 +69,7 @@ export async function readSessionCookie(
   return { account, session: await sha256Hex(value) };
 }
 
-/** Uses its own label, so a tag signed here is never valid as a key's tag or hash. */
+/** Returns the tag. Its label is different, so it can never be valid as a key's tag or hash. */
 async function tagOf(secret: KeySecret, region: Region, untagged: string): Promise<string> {
   return (await sign(await hmacOf(secret), `console ${region}`, untagged)).toHex();
 }

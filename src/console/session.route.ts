@@ -31,8 +31,7 @@ const FAILURES_MAX = 20;
 const ADDRESSES_MAX = 1000;
 
 /**
- * This isolate's failed logins by address. They only limit the work of guessing, which can't
- * succeed.
+ * Failed logins of this isolate by address. They limit the load of guessing, which can't succeed.
  */
 class LoginPace {
   readonly #failures = new Map<string, { readonly sinceMs: number; readonly count: number }>();
@@ -56,13 +55,13 @@ class LoginPace {
 type AppContext = Context<AppEnv>;
 
 const KEY_CHARACTERS_MAX = 512;
-/** Limits for bodies of unauthenticated requests, which don't take a slot. */
+/** Limits for bodies of requests without a session, which don't take a slot. */
 export const LOGIN_LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 
 const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_MAX)) });
 
 /**
- * Handles POST /console/api/login { key }: exchanges an active key of this region or an operator
+ * Handles POST /console/api/login { key }. Exchanges an active key of this region or an operator
  * token for a session cookie. Fails with 400 for another region's key, or 429 after too many
  * failures. Detects forged keys without I/O.
  */
@@ -79,7 +78,7 @@ export async function loginRoute(c: AppContext, rows: readonly RightsRow[]): Pro
 
 type Login = Result<{ readonly view: object; readonly cookie: string }>;
 
-/** Runs a login unless the address has failed too often recently. */
+/** Runs a login, unless the address has failed too often recently. */
 export async function limitFailedLogins<T>(
   c: AppContext,
   ask: () => Promise<Result<T>>,
@@ -116,7 +115,7 @@ async function logIn(c: AppContext, rows: readonly RightsRow[], text: string): P
 }
 
 /**
- * Handles GET /console/api/session. Fails with 401 for an ended session, but returns 204 without a
+ * Handles GET /console/api/session. Returns 401 if the session has ended, but 204 if there is no
  * cookie, because opening the page is no error.
  */
 export async function sessionRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {

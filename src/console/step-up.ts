@@ -11,12 +11,15 @@ const SKEW_MS = 5000;
 type StepUp = "any" | "auth_time";
 type Freshness = Pick<PersonSession, "freshAt" | "freshBy">;
 
-/** Reports whether a time is within the last ten minutes, not in the future. */
+/** Reports whether a time is within the last ten minutes and not in the future. */
 export function isFresh(freshAt: number, nowMs: number): boolean {
   return freshAt <= nowMs + SKEW_MS && nowMs - freshAt <= FRESH_MS;
 }
 
-/** Reports whether the caller has a fresh login. A pasted key or token uses the session's start. */
+/**
+ * Reports whether the caller has logged in recently. For a pasted key or token, the start of the
+ * session counts.
+ */
 export function hasFreshLogIn(
   { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
   nowMs: number,
@@ -30,8 +33,9 @@ export function hasFreshLogIn(
 }
 
 /**
- * Returns the time and proof of a login, or null. Uses the issuer's `auth_time` if recent, or if
- * the issuer can force a login (`reauth`). Otherwise the code exchange counts, a weaker proof.
+ * Returns the time of a login and its kind of proof, or null. Uses the issuer's `auth_time` if it
+ * is recent or the issuer can force a login (`reauth`). Otherwise uses the time of the code
+ * exchange, which is a weaker proof.
  */
 export function freshnessOf(
   authenticatedAt: number | null,
@@ -53,7 +57,10 @@ type LoginRow = {
   readonly freshLogin: FreshLogin;
 };
 
-/** Returns whether a call of a path below `/v1` or `/admin/v1` needs a fresh login. */
+/**
+ * Returns whether a call of a path below `/v1` or `/admin/v1` always, never or sometimes needs a
+ * recent login.
+ */
 export function freshLoginFor(rows: readonly LoginRow[], method: string, path: string): FreshLogin {
   if (method === "GET" || method === "HEAD") return "never";
   const isAdmin = path.startsWith("/admin/v1/");
@@ -62,7 +69,7 @@ export function freshLoginFor(rows: readonly LoginRow[], method: string, path: s
   return row?.freshLogin ?? "always";
 }
 
-/** Reports whether a body needs a fresh login. It is null if unreadable. */
+/** Reports whether a body needs a recent login. `body` is null if it can't be read. */
 export function needsLogin(
   freshLogin: FreshLogin,
   body: Readonly<Record<string, unknown>> | null,

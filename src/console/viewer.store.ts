@@ -12,7 +12,7 @@ type Viewer = {
   };
 };
 
-/** Returns an active key with its member and organization, or null. Throws when D1 fails. */
+/** Returns an active key with its member and organization, or null. Throws if D1 fails. */
 export async function findViewer(db: D1Database, keyId: string): Promise<Viewer | null> {
   const viewer = await db
     .prepare(

@@ -37,7 +37,7 @@ export async function getCatalog(context: OperatorCall): Promise<Answer> {
 
 type CatalogCall = OperatorCall & { readonly speeds: ReadonlyMap<string, RouteSpeed> };
 
-/** Null if too few requests were measured. */
+/** The measured speed, or null if there are too few requests. */
 function speedView({ speeds }: CatalogCall, { provider, upstreamId }: NamedRoute): View {
   const { latency, throughput } = speeds.get(routeName(provider, upstreamId)) ?? {};
   return { latency_ms: measureView(latency), tokens_per_second: measureView(throughput) };

@@ -25,7 +25,7 @@ import { outboxSeries } from "./depths.ts";
 import { sweepHourly } from "./hourly.store.ts";
 import { continueRound } from "./sweep.store.ts";
 
-/** Runs a cron's job. Unlisted crons run the hourly job. */
+/** Runs the job of a cron. A cron that isn't listed runs the hourly job. */
 export function runCron(cron: string, env: Env): Promise<void> {
   if (cron === CRONS.round) return runRound(env);
   return cron === CRONS.watch ? runWatch(env) : runScheduled(env);
@@ -52,7 +52,7 @@ async function measureOutboxes(env: Env): Promise<void> {
 
 /**
  * Sends Stripe's new events to organizations, and wakes payments with due work. Succeeds if Stripe
- * listed its events or payments are off.
+ * listed its events, or if payments are off.
  */
 export async function runPaymentsSweep(env: Env): Promise<void> {
   const parsed = configOf(env);
@@ -74,7 +74,6 @@ async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> 
   if (listed === null) throw new Error("Stripe did not list its events");
 }
 
-/** Runs the hourly job. */
 export async function runScheduled(env: Env): Promise<void> {
   const parsed = configOf(env);
   if (!parsed.ok) {
@@ -107,7 +106,9 @@ export async function runScheduled(env: Env): Promise<void> {
   if (found !== null) await setGauges(env, found.series());
 }
 
-/** Repeats each closing in its wallet, and removes organizations that were closed more than 7 days ago. */
+/**
+ * Repeats each closing in its wallet. Removes organizations that were closed more than 7 days ago.
+ */
 async function removeClosed(env: Env, config: Config): Promise<void> {
   const { peers, region, keySecrets } = config;
   const objects = objectsOf(env);
@@ -132,7 +133,7 @@ async function removeClosed(env: Env, config: Config): Promise<void> {
   );
 }
 
-/** One failure doesn't stop the others. */
+/** Runs the work for each organization. If one fails, the others still run. */
 async function forEachOrganization(
   ids: readonly string[],
   warning: string,
@@ -149,7 +150,7 @@ async function forEachOrganization(
   }
 }
 
-/** Continues the round. The gauges change once it is complete. */
+/** Continues a sweep of all wallets. The gauges change once it is complete. */
 async function runRound(env: Env): Promise<void> {
   const depths = await continueRound(env.DB, () => now(env), objectsOf(env));
   if (depths !== null) await setGauges(env, depths.series());

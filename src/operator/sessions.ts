@@ -6,7 +6,6 @@ import { organizationOf } from "./organizations.ts";
 
 const ANYONES = { keyId: null, memberId: null };
 
-/** Handles `GET /orgs/{id}/sessions`: like `GET /v1/sessions`, for all keys. */
 export async function getSessions(call: OperatorCall): Promise<Answer> {
   const query = sessionsQuery(call.url);
   if (!query.ok) return query;
@@ -18,8 +17,8 @@ export async function getSessions(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `DELETE /orgs/{id}/sessions/{session_id}`, even for an unused session. It ends everywhere
- * before the response.
+ * Handles `DELETE /orgs/{id}/sessions/{session_id}`, also for an unused session. Ends it in all
+ * regions before the response.
  */
 export async function deleteSession(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);

@@ -10,7 +10,8 @@ const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE = 500;
 const AT_ONCE = 6;
 /**
- * Timeout of one call in ms. The lease is longer than a page whose calls all time out (14 minutes).
+ * Timeout of one call in ms. Even if all calls of a page time out (14 minutes), the lease is
+ * longer.
  */
 const POKE_TIMEOUT_MS = 5000;
 const LEASE_MS = 15 * 60_000;
@@ -21,19 +22,19 @@ const ROUND = "round";
 export type SweepTargets = CallsOf<"wallet" | "deliveries", "poke">;
 
 /**
- * A round over the organizations, stored in `cursors`. Only the invocation with the lease continues
+ * A sweep of all organizations, stored in `cursors`. Only the invocation with the lease continues
  * it.
  */
 const roundSchema = z.object({
   after: z.string(),
-  /** End of the lease (Unix ms); 0 without one. */
+  /** End of the lease (Unix ms), or 0 if there is none. */
   leaseMs: z.number(),
   found: foundSchema,
   closed: z.array(z.string()),
 });
 type Round = z.infer<typeof roundSchema>;
 
-/** Starts a round, unless the previous one is incomplete. */
+/** Starts a sweep, unless the previous one is incomplete. */
 export async function beginRound(db: D1Database): Promise<void> {
   const round: Round = { after: "", leaseMs: 0, found: new Depths().found(), closed: [] };
   await db
@@ -43,9 +44,9 @@ export async function beginRound(db: D1Database): Promise<void> {
 }
 
 /**
- * Continues the round. Returns its totals once it is complete. A round recovers lost alarms: it
+ * Continues the sweep. Returns its totals once it is complete. A sweep restores lost alarms: it
  * wakes wallets that were used in the last two days or have waiting events, and the deliveries of
- * organizations with a webhook. One failure doesn't stop the others.
+ * organizations with a webhook. If one fails, the others still run.
  */
 export async function continueRound(
   db: D1Database,
@@ -121,7 +122,7 @@ class Sweep {
     }
   }
 
-  /** Returns false if another invocation took over the round. */
+  /** Returns false if another invocation has taken over the sweep. */
   async #keep(after: string, leaseMs = this.#clock() + LEASE_MS): Promise<boolean> {
     const kept = { after, leaseMs, found: this.#depths.found(), closed: this.#closed };
     const { meta } = await this.#db
@@ -152,7 +153,7 @@ async function takeRound(db: D1Database, nowMs: number): Promise<Round | null> {
   return row === null ? null : z.parse(roundSchema, JSON.parse(row.after));
 }
 
-/** An organization. 1 marks an object that is due. */
+/** An organization to visit. 1 marks an object that is due. */
 type Due = { readonly id: string; readonly wallet: 0 | 1; readonly deliveries: 0 | 1 };
 
 /** D1 reports the database size with each result. */

@@ -28,8 +28,8 @@ export async function listUnavailable(db: D1Database): Promise<readonly string[]
 }
 
 /**
- * Tests wallets that didn't open in the last sweep, and a sample of recently used ones. `asked` is
- * 0 if D1 fails.
+ * Tests the wallets that couldn't be read in the last sweep, and some of those used recently.
+ * `asked` is 0 if D1 fails.
  */
 export async function queryWallets(
   db: D1Database,

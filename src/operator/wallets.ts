@@ -55,7 +55,7 @@ export const ledgerQuery = z.object({
   limit: wholeNumber(1, 1000, 100),
 });
 
-/** Handles `POST /orgs/{id}/credits`: changes the balance once per `reference`. */
+/** Handles `POST /orgs/{id}/credits`. Changes the balance once per `reference`. */
 export async function postCredits(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(credit, [], call.body);
   if (!fields.ok) return fields;
@@ -69,7 +69,8 @@ export async function postCredits(call: OperatorCall): Promise<Answer> {
 }
 
 /**
- * Handles `GET /orgs/{id}/ledger`. `order=desc` returns the newest first; `before_seq` continues.
+ * Handles `GET /orgs/{id}/ledger`. `order=desc` returns the newest rows first, and `before_seq`
+ * continues.
  */
 export async function getLedger(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(ledgerQuery, call.url);
@@ -102,8 +103,8 @@ function ledgerView(row: LedgerRow): object {
 }
 
 /**
- * Handles `POST /orgs/{id}/reconcile`: compares the wallet with its ledger, its holds and D1. With
- * `within_ms`, it may return `next_after` to continue.
+ * Handles `POST /orgs/{id}/reconcile`. Compares the wallet with its ledger, its holds and D1. With
+ * `within_ms`, can return `next_after`, with which the next call continues.
  */
 export async function postReconcile(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(reconcileAsk, [], call.body ?? {});

@@ -9,7 +9,6 @@ import { findWebhook, listWebhooks, noSuchWebhook } from "../events/webhooks/web
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-/** Handles `GET /orgs/{id}/webhooks`: like `GET /v1/webhooks`. */
 export async function getWebhooks(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -19,7 +18,6 @@ export async function getWebhooks(call: OperatorCall): Promise<Answer> {
   return success({ webhooks: webhooksView(rows, health, call.now) });
 }
 
-/** Handles `GET /orgs/{id}/webhooks/{webhook_id}/deliveries`, newest first. */
 export async function getDeliveries(call: OperatorCall): Promise<Answer> {
   const query = deliveriesQuery(call.url);
   if (!query.ok) return query;
@@ -29,14 +27,12 @@ export async function getDeliveries(call: OperatorCall): Promise<Answer> {
   return found.ok ? success(deliveriesView(found.value)) : found;
 }
 
-/** Handles `POST /orgs/{id}/webhooks/{webhook_id}/test`: sends `webhook.test` once. */
 export async function postTest(call: OperatorCall): Promise<Answer> {
   const { id, orgId } = namesOf(call);
   const attempt = await call.deliveries(orgId).sendTest(orgId, id, call.actor);
   return attempt.ok ? success(testView(attempt.value)) : attempt;
 }
 
-/** Handles `POST /orgs/{id}/webhooks/{webhook_id}/replay`: like `POST /v1/webhooks/{id}/replay`. */
 export async function postReplay(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(replaySchema, [], call.body);
   if (!fields.ok) return fields;

@@ -18,7 +18,7 @@ export type RouteSpeed = {
 export type SpeedMeasure = {
   readonly requests: number;
   readonly organizations: number;
-  /** Null if there are too few requests. */
+  /** The measured speed, or null if there are too few requests. */
   readonly percentiles: Percentiles | null;
 };
 

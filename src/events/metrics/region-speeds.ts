@@ -7,7 +7,7 @@ import { within } from "../../shared/timers.ts";
 const WINDOW_MS = 1_800_000;
 const ROUTES_MAX = 500;
 const SAMPLES_MAX = 200;
-/** So that no organization determines a route's percentiles. */
+/** Maximum samples of an organization, so that none determines a route's percentiles. */
 const ORG_SAMPLES_MAX = 10;
 
 type Kept = RouteSample & { readonly atMs: number };

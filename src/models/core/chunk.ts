@@ -6,7 +6,7 @@ export type Delta = {
   readonly content?: string | null;
   readonly refusal?: string | null;
   readonly reasoning_content?: string;
-  /** The same text for OpenRouter's clients. */
+  /** A copy of `reasoning_content` for OpenRouter's clients. */
   readonly reasoning?: string;
   readonly reasoning_details?: readonly JsonObject[];
   readonly annotations?: readonly unknown[];

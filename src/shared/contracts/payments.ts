@@ -213,7 +213,7 @@ export type CreditPage = {
 export type WalletPaymentCalls = {
   /** Credits a payment once. Fails with `conflict` if it was credited with another amount. */
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
-  /** Does nothing if a later reading has set the amount. */
+  /** Sets the refunded amount of a payment. Does nothing if a later reading has set it. */
   setBack(back: PaymentRefunded): Promise<Result<null>>;
   tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;

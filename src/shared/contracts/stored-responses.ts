@@ -10,7 +10,10 @@ type KeptBy = {
 /** A filter on stored responses by owner. Null matches any. */
 export type VisibilityFilter = { readonly [K in keyof KeptBy]: string | null };
 
-/** A response to store, as JSON in UTF-8. `input` is a list of items, `response` a `StoredResponse`. */
+/**
+ * A response to store, as JSON in UTF-8. `input` is a list of items, and `response` a
+ * `StoredResponse`.
+ */
 export type ResponseToStore = {
   readonly id: string;
   readonly previous: string | null;
@@ -32,12 +35,12 @@ export type Link = {
 /** The stored data that a request refers to: its previous response, and items by ID. */
 export type RecallRequest = {
   readonly previous: string | null;
-  /** IDs of responses whose output or input items are referenced. */
+  /** IDs of the responses whose output or input items the request refers to. */
   readonly outputs: readonly string[];
   readonly inputs: readonly string[];
 };
 
-/** The stored data of a request. `links` are oldest first, or null if a response is missing. */
+/** The stored data for a request. `links` are oldest first. Null if a response is missing. */
 export type RecallResult = {
   readonly links: readonly Link[] | null;
   readonly outputs: Readonly<Record<string, Uint8Array>>;
@@ -50,17 +53,17 @@ export function textsOf({ links, outputs, inputs }: RecallResult): readonly Uint
 }
 
 /**
- * The calls of an organization's stored-responses object. Missing, expired and inaccessible responses look
- * the same.
+ * The calls of an organization's object of stored responses. Missing, expired and inaccessible
+ * responses have the same result.
  */
 export type StoredResponsesCalls = {
-  /** Sets the hours to store responses, also for stored and late ones. */
+  /** Sets the hours for which responses are stored, also for those already stored. */
   keepFor(hours: number): Promise<Result<null>>;
   /** Stores a response durably. Above the maximum, the oldest are deleted. */
   keep(answer: ResponseToStore): Promise<Result<null>>;
   /**
-   * Waits for a write in progress. Fails with 413 if the data exceeds a body, or 400 for too many
-   * values.
+   * Returns the stored data. Waits for a write in progress. Fails with 413 if it exceeds the limit
+   * of a body, or 400 if it has too many values.
    */
   recall(request: RecallRequest, seenBy: VisibilityFilter): Promise<Result<RecallResult>>;
   forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>>;
@@ -69,11 +72,11 @@ export type StoredResponsesCalls = {
 /** The prefix of a response ID. The request ID follows it. */
 export const RESPONSE_ID = "resp_";
 
-/** Maximum of a response with its new input. */
+/** Maximum bytes of a response with its new input. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
-/** Maximum turns of a conversation, from the maximum items of a request. */
+/** Maximum turns of a conversation. */
 export const LINKS_MAX = 5000;
-/** Maximum of a request whose response is stored. */
+/** Maximum bytes of a request whose response is stored. */
 export const STORED_BODY_BYTES_MAX = 8 * 1024 * 1024;
 
 export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): KeptBy {
@@ -81,7 +84,8 @@ export function responseOwner({ memberId, keyId, shown }: Admitted["caller"]): K
 }
 
 /**
- * Returns the responses that a caller can continue: its own for a session or limited key, else its member's.
+ * Returns a filter for the responses that a caller can continue: its own for a session or limited
+ * key, else its member's.
  */
 export function continuedBy({
   caller,
@@ -93,8 +97,8 @@ export function continuedBy({
 }
 
 /**
- * Returns the responses that a caller can read: as for generations, but a limited key's are its
- * own.
+ * Returns a filter for the responses that a caller can read. It is the same as for generations, but
+ * a limited key can read only its own.
  */
 export function visibleTo(admitted: Admitted, { role }: Pick<Member, "role">): VisibilityFilter {
   const own = continuedBy(admitted);

@@ -12,7 +12,10 @@ export type StreamStart =
   | StreamCursor
   | { readonly afterSeq: number }
   | { readonly sinceMs: number };
-/** `resumeMs` is the time at which to continue if the wallet was rebuilt; by default, at row 0. */
+/**
+ * `resumeMs` is the time from which to continue if the wallet was rebuilt. If absent, the stream
+ * starts at row 0.
+ */
 export type StreamQuery = {
   readonly from: StreamStart;
   readonly limit: number;
@@ -24,7 +27,7 @@ export type StreamFirst = { readonly atMs: number; readonly param: string };
 
 /** A streamed ledger row. A `rollup` replaces the deleted rows `firstSeq` to `seq`. */
 export type StreamedRow = {
-  /** The request's ID for `usage`. It is the same in each read. */
+  /** The ID of the request for `usage`. It is the same in each read. */
   readonly id: string;
   readonly kind: "usage" | "credit" | "rollup";
   readonly firstSeq: number;
@@ -35,7 +38,10 @@ export type StreamedRow = {
   readonly reference: string | null;
   readonly request?: GenerationRecord | null;
 };
-/** A page of the stream. `next` is after its last row, and skips rows that aren't streamed. */
+/**
+ * A page of the stream. `next` is the position after its last row and after rows that aren't
+ * streamed.
+ */
 export type StreamPage = {
   readonly from: StreamCursor;
   readonly rows: readonly StreamedRow[];

@@ -12,7 +12,7 @@ export type LedgerRow = {
   readonly kind: "usage" | "credit" | "expire" | "shortfall" | "rollup";
   readonly amountMicro: Micros;
   readonly balanceMicro: Micros;
-  /** The amount of a `shortfall`, which we absorbed. It isn't part of the balance. */
+  /** The amount of a `shortfall`, which the operator paid. It isn't part of the balance. */
   readonly absorbedMicro: Micros;
   readonly createdAt: number;
   readonly reference: string | null;
@@ -33,7 +33,7 @@ export type GenerationRecord = Generation & {
 /** The state of a request. All but `held` are final, but `expired` can still be settled. */
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
 
-/** A request that reached a hold. `generation` is set once settled. */
+/** A request that placed a hold. `generation` is set once it is settled. */
 export type RequestRecord = {
   readonly id: string;
   readonly state: RequestState;
@@ -42,7 +42,7 @@ export type RequestRecord = {
   readonly createdAt: number;
   readonly heldMicro: Micros | null;
   readonly generation: GenerationRecord | null;
-  /** `failure` is the rejection of another region's request. */
+  /** `failure` is the failure of a request that another region sent and this wallet rejected. */
   readonly failed?: FailedRequest | null;
   readonly failure?: Failure | null;
 };
@@ -65,7 +65,9 @@ export type RequestQuery = {
   readonly codes?: readonly string[] | undefined;
   readonly tag?: TagFilter | undefined;
 };
-/** A page of requests, which can be short. `nextAfter` is null only at the end. */
+/**
+ * A page of requests. It can have fewer rows than the limit. `nextAfter` is null only at the end.
+ */
 export type RequestPage = {
   readonly requests: readonly RequestRecord[];
   readonly nextAfter: string | null;
@@ -97,7 +99,8 @@ export type EventQuery = {
   readonly memberIds?: readonly string[];
 };
 /**
- * A page of events, newest first. `dropped` counts events deleted from the full log until `until`.
+ * A page of events, newest first. `dropped` is the number of events that were deleted, until
+ * `until`, because the log was full.
  */
 export type EventPage = {
   readonly events: readonly EventRecord[];

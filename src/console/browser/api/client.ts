@@ -30,7 +30,6 @@ const NOTHING = { status: 0, code: "no_answer", param: null, requestId: null, do
 /** The page's organization. The region rejects calls for another one. */
 export const shown: { organization: string | null } = { organization: null };
 
-/** Returns a call's URL, which also identifies its cached state. */
 export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Filling<C> = {}): string {
   const [, template = ""] = name.split(" ");
   const filled = template.replaceAll(/\{(\w+)\}/g, (_, part: string) =>
@@ -63,7 +62,6 @@ export async function call<C extends Call>(
   return outcome;
 }
 
-/** Reads a file of this page's organization, without a time limit. */
 export async function readFile<C extends ReadCall>(
   name: C,
   filling: Filling<C>,

@@ -37,7 +37,6 @@ type Piece = {
   readonly error?: { readonly message?: string };
 };
 
-/** Requests a completion and yields its progress. Throws when `signal` aborts. */
 export async function* streamCompletion(
   body: object,
   signal: AbortSignal,

@@ -25,7 +25,6 @@ export type Axis = {
 const TICKS_MAX = 6;
 /** Values above this multiple of the 95th percentile don't scale the axis. */
 const OUTLIER = 5;
-/** A percentile of fewer values means nothing. */
 const OUTLIER_VALUES_MIN = 5;
 const STEP_MIN: Readonly<Record<Unit, number>> = {
   spend: 1,
@@ -36,7 +35,6 @@ const STEP_MIN: Readonly<Record<Unit, number>> = {
   rate: 1,
 };
 
-/** Returns an axis that includes zero, with at most six ticks. */
 export function axisOf(values: readonly number[], unit: Unit): Axis {
   const known = values.filter((value) => value !== 0).toSorted((a, b) => a - b);
   const usual = known[Math.floor(0.95 * (known.length - 1))] ?? 0;

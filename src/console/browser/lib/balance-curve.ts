@@ -3,7 +3,6 @@ import { DAY, utcDay } from "./time.ts";
 /** A change of the balance on a UTC day. Spend is negative. */
 export type BalanceMovement = { readonly day: string; readonly micros: number };
 
-/** Returns the balance at the end of each day, computed backward from now. */
 export function balanceCurve(
   nowMicros: number,
   moved: readonly BalanceMovement[],

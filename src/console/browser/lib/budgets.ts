@@ -4,7 +4,6 @@ import { counted, left, microsOf, spent } from "./money.ts";
 export type ListedBudget = Budget | BudgetStatus;
 export type BudgetUnit = "dollars" | "tokens" | "requests";
 
-/** Formats a budget's window: `in any 60 minutes`, `per month`, `in total`. */
 export function spanOf(window: string): string {
   if (window === "total") return "in total";
   if (!window.endsWith("m")) return `per ${window}`;
@@ -22,7 +21,6 @@ export function inUnit(unit: BudgetUnit, amount: number, money: typeof left = sp
   return unit === "dollars" ? money(microsOf(amount)) : counted(amount, unit.slice(0, -1));
 }
 
-/** Formats `$12.50 of $20.00 in any 60 minutes`, or only the limit if the use is unknown. */
 export function budgetText(budget: ListedBudget): string {
   const [unit, limit] = limitOf(budget);
   const whole = `${inUnit(unit, limit, left)} ${spanOf(budget.window)}`;

@@ -3,9 +3,7 @@ export type ClientBlocks = {
   readonly parts: readonly { readonly kind: "text" | "code"; readonly text: string }[];
 };
 
-/** The placeholder for the region's address in code blocks. */
 export const ORIGIN = "https://this-region.invalid";
-/** The placeholder for the reader's key in code blocks. */
 export const YOUR_KEY = "YOUR_KEY";
 
 const OF_MAKERS: Readonly<Record<string, readonly [large: RegExp, small: RegExp]>> = {

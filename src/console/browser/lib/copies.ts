@@ -20,7 +20,6 @@ export function copiesOf(body: object, origin: string): readonly Copied[] {
         "from openai import OpenAI",
         "",
         `client = OpenAI(base_url="${base}", api_key=os.environ["KEY"])`,
-        // A JSON string is also a valid Python string.
         `body = json.loads(${JSON.stringify(JSON.stringify(body))})`,
         ...(isStream
           ? [

@@ -47,7 +47,6 @@ function personOf(id: string, nameOf: NameOf): string {
 
 const CLOSINGS: Readonly<Record<string, string>> = { true: "closed", false: "restored" };
 
-/** The sentence of each event type. The type check ensures that none is missing. */
 export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "balance.credited": ({ who, text, money, left: rest }) => {
     const isTaken = text("amount_micro").startsWith("-");

@@ -34,7 +34,6 @@ export function exact(micros: number): string {
   return `$${whole}.${decimals.replace(/0{1,2}$/, "")}`;
 }
 
-/** Formats the exact micro-credits. */
 export function inMicros(micros: number): string {
   return `${grouped(micros)} micro-credits ($${(micros / MICROS).toFixed(6)})`;
 }
@@ -47,7 +46,6 @@ export function grouped(count: number): string {
   return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** Formats a count with its noun: `1 token`, `2 tokens`. */
 export function counted(count: number, noun: string): string {
   return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
@@ -65,7 +63,6 @@ export function short(count: number): string {
   return `${value >= 100 ? Math.floor(value) : value}${letter}`;
 }
 
-/** Formats a fraction: `12%`, `<1%`, `>99%`. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.01) return "<1%";
   if (share < 1 && share > 0.99) return ">99%";

@@ -19,7 +19,6 @@ const ADD_CREDITS = ["Add credits", [["credits"]]] as const;
 const KEYS = ["Manage keys", [["keys"]]] as const;
 const AT_PAYMENT_PAGE = ["Go to Credits", [["credits"]]] as const;
 
-/** The remedy of each error code, with the page for it. */
 export const REMEDIES: Readonly<Record<string, Remedy>> = {
   insufficient_balance: ["The balance doesn't cover this request.", ADD_CREDITS],
   insufficient_quota: ["The balance doesn't cover this request.", ADD_CREDITS],

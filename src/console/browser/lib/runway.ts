@@ -6,7 +6,6 @@ export type Totals = {
   readonly today: number;
   readonly month: number;
   readonly lastMonthToDate: number;
-  /** The last 7 whole days. */
   readonly week: number;
 };
 

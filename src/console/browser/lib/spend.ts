@@ -73,7 +73,6 @@ export function quantile(values: readonly number[], share: number): number | nul
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;
 }
 
-/** Returns the cached fraction of each day's prompt tokens. */
 export function cacheShares(
   rows: readonly DayRow[],
   days: readonly string[],

@@ -19,7 +19,6 @@ export function when(time: string | number, now: number, withClock = false): str
   });
 }
 
-/** Formats a duration in one unit: `35 s`, `12 min`, `3 h`, `4 days`. */
 export function duration(ms: number): string {
   if (ms < MINUTE) return `${Math.max(1, Math.floor(ms / SECOND))} s`;
   if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`;
@@ -28,7 +27,6 @@ export function duration(ms: number): string {
   return days === 1 ? "1 day" : `${days} days`;
 }
 
-/** Formats a request's duration: `85 ms`, `1.2 s`, `2 min`. */
 export function took(ms: number): string {
   if (ms < SECOND) return `${Math.round(ms)} ms`;
   if (ms < MINUTE) return `${(ms / SECOND).toFixed(ms < 10 * SECOND ? 2 : 1)} s`;
@@ -43,7 +41,6 @@ export function exactly(time: string | number): string {
   return zone === "UTC" ? utc : `${local} ${zone}\n${utc}`;
 }
 
-/** Formats a local time for a date field: `2026-11-22T18:05`. */
 export function localMinute(time: string | number): string {
   return new Date(time).toLocaleString("sv-SE").slice(0, 16).replace(" ", "T");
 }
@@ -75,7 +72,6 @@ export function hourStart(text: string): number {
   return Date.parse(text.includes("T") ? `${text}:00Z` : text);
 }
 
-/** Formats a UTC day or hour for a chart: `22 Nov`, `14:00`. */
 export function dayName(day: string): string {
   if (day.includes("T")) return `${day.slice(11)}:00`;
   return new Date(day).toLocaleDateString("en-GB", {

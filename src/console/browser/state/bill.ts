@@ -3,7 +3,6 @@ import { readOnce } from "./reads.ts";
 import { session } from "./session.ts";
 
 const EVERY_MS = 1000;
-/** Polls longer than a region works for a disconnected client. */
 const TRIES = 60;
 const TRIES_OF_NOTHING = 4;
 

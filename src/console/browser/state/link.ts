@@ -13,7 +13,6 @@ export function takeKeyOfAddress(): void {
   linkedKey.set(key);
 }
 
-/** Returns the name or ID of a key's organization; null for a key that isn't active. */
 export async function organizationOf(key: string): Promise<string | null> {
   const headers = { authorization: `Bearer ${key}` };
   const id = await fetch("/v1/key", { headers }).then(

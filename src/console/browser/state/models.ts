@@ -37,7 +37,6 @@ export function perMillion(dollars: string): string {
   return spent(Math.round(Number(dollars) * 1e12));
 }
 
-/** Returns the next price of a model and its day, or "". */
 export function nextPrice({ next_price: next }: ListedModel): string {
   if (next === null) return "";
   const { from, prompt, completion } = next;

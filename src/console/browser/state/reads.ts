@@ -12,7 +12,6 @@ import { endSession, ended, session } from "./session.ts";
  */
 export type Read<T> = {
   readonly latest: T | undefined;
-  /** Unix ms. */
   readonly at: number;
   readonly failure: CallFailure | undefined;
   readonly again: () => void;
@@ -79,7 +78,6 @@ export function useLoaded<T>(
       entry.watchers.delete(watcher);
       clearInterval(timer);
     };
-    // The URL identifies the call.
   }, [url, every]);
   const entry = url === null ? undefined : entries.get(url);
   return {
@@ -170,7 +168,6 @@ async function refresh(entry: Entry): Promise<void> {
   if (entry.stale && outcome.ok) void refresh(entry);
 }
 
-/** Reads again what these paths show, after a change outside this tab. */
 export function refreshPaths(paths: readonly string[]): void {
   for (const [url, entry] of entries) {
     if (!paths.some((path) => url.startsWith(`/console/api${path}`))) continue;

@@ -29,7 +29,6 @@ function decoded(part: string): string {
   }
 }
 
-/** Returns the address of a page: `hrefOf(["keys", id], { tab: "sessions" })`. */
 export function hrefOf(path: readonly string[], query: Query = {}): string {
   const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
   const text = search.toString();

@@ -18,7 +18,6 @@ export function useSession(): Session {
   return who;
 }
 
-/** Reads the session from the region. Returns false without a response. */
 export async function recallSession(): Promise<boolean> {
   const outcome = await readSession();
   if (outcome.ok) session.set(outcome.value);

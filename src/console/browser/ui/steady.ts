@@ -1,6 +1,5 @@
 import { useRef, useState } from "preact/hooks";
 
-/** A list whose rows don't move while the user is in it. */
 export type Steady<T> = {
   readonly shown: readonly T[];
   readonly waiting: number;

@@ -27,8 +27,8 @@ const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 const MISTRAL_IMAGE = 4_160;
 
 /**
- * Not published: embeddings at Mistral's regional hosts, and image input and the output limit of
- * Large 4, which gets Large 3's limit.
+ * Mistral doesn't publish whether its regional hosts have embeddings, or image input and the output
+ * limit of Large 4, which gets Large 3's limit.
  */
 const MISTRAL_MODELS: readonly CatalogEntry[] = [
   chat(
