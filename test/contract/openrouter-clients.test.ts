@@ -214,7 +214,7 @@ describe("reasoning for OpenRouter's clients", () => {
     ["an SDK of OpenRouter, streamed", { headers: SDK, body: { stream: true } }],
     ["the field reasoning", { body: { reasoning: { effort: "high" } } }],
     ["the field include_reasoning", { body: { include_reasoning: true, stream: true } }],
-  ])("is in reasoning and reasoning_details with %s", async (_, asked) => {
+  ])("appears in reasoning and reasoning_details with %s", async (_, asked) => {
     const { reasoning, reasoning_details: details = [] } = await reasoned(asked);
     expect(reasoning).not.toBe("");
     expect(details).toMatchObject([
@@ -223,7 +223,7 @@ describe("reasoning for OpenRouter's clients", () => {
     ]);
   });
 
-  it("is absent from the responses of other clients", async () => {
+  it("stays out of the responses of other clients", async () => {
     expect(await reasoned({ body: {} })).not.toHaveProperty("reasoning");
     const details = (await reasoned({ body: {} })).reasoning_details;
     expect(details?.map(({ type }) => type)).toEqual(["sandbox.thinking"]);
@@ -256,7 +256,7 @@ describe("reasoning for OpenRouter's clients", () => {
 });
 
 describe("an error inside a stream", () => {
-  it("has the status as its code for OpenRouter's SDKs, in a complete chunk", async () => {
+  it("carries the status as code for OpenRouter's SDKs, in a complete chunk", async () => {
     const body = { model: "sandbox/error-mid", messages: HELLO, stream: true };
     const response = await send("/v1/chat/completions", {
       key: account.key,

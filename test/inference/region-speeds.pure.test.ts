@@ -22,7 +22,7 @@ const requests = fc.array(
 );
 
 describe("a region's speeds", () => {
-  it("are public only for 20 requests of 3 organizations, with 10 of each organization at most", () => {
+  it("become public with 20 requests of 3 organizations, counting at most 10 of each", () => {
     let shown = 0;
     const property = fc.property(requests, (asked) => {
       const measure = latencyOf(asked.map(({ org, ms }) => sampleOf(String(org), ms)));
