@@ -266,10 +266,16 @@ describe("the deletion of a closed organization after 7 days", () => {
   it("erases names, keys and end users, and can't be undone", { timeout: 60_000 }, async () => {
     const { account, name } = await withUsers(250);
     const { orgId, key } = account;
+    await send("/v1/keys", { key, body: { name: `key of ${name}` } });
+    const events = async (): Promise<string> =>
+      JSON.stringify(await objectsOf(env).wallet(orgId).eventsSince(0, 1000));
+    expect(await events()).toContain(`key of ${name}`);
     await close(orgId);
-    const stays = [await rowsOf("end_users", orgId), await rowsOf("keys", orgId)];
     await runScheduled(env); // not due
-    expect([await rowsOf("end_users", orgId), await rowsOf("keys", orgId)]).toEqual(stays);
+    expect(await objectsOf(env).wallet(orgId).listEndUsers(10, 0)).toMatchObject({
+      value: { total: 251 },
+    });
+    expect(await rowsOf("keys", orgId)).toContain(`key of ${name}`);
     await sweep();
     expect(await read(orgId)).toMatchObject({ name: "Closed", restorable_until: null });
     expect((await restore(orgId)).status).toBe(409);
@@ -287,6 +293,8 @@ describe("the deletion of a closed organization after 7 days", () => {
       .wallet(orgId)
       .keptFailures({ ...asked, only });
     expect(JSON.stringify(failures)).not.toContain(name);
+    expect(await events()).not.toContain(name);
+    expect(await events()).toContain("key.created");
     await sweep(); // a repeat changes nothing
     expect(await read(orgId)).toMatchObject({ name: "Closed" });
   });

@@ -18,7 +18,7 @@ import {
   selectDeletedEndUser,
   markEndUserDeleted,
 } from "../tables/end-user-rows.do.ts";
-import { eraseName } from "./event-log.do.ts";
+import { eraseEvents, eraseName } from "./event-log.do.ts";
 import { renameFailed } from "../tables/failed-rows.do.ts";
 import type {
   EndUserChange,
@@ -98,11 +98,16 @@ export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: 
 
 const ERASED_MAX = 200;
 
-/** Deletes end users, at most 200 in one call. Reports whether there are more. */
+/**
+ * Deletes end users, at most 200 in one call, then the names in events. Reports whether there are
+ * more.
+ */
 export function eraseEndUsers(tx: Tx): Result<{ readonly more: boolean }> {
   const found = selectEndUserPage(tx.sql, { limit: ERASED_MAX, offset: 0, after: null }) ?? [];
   for (const user of found) depart(tx, tx.memory.unsaved.get(user.id) ?? user);
-  return success({ more: tx.memory.endUsers > 0 });
+  const more = tx.memory.endUsers > 0;
+  if (!more) eraseEvents(tx);
+  return success({ more });
 }
 
 function refuseChange(change: EndUserChange): Refusal | null {

@@ -263,6 +263,17 @@ export function eraseName(
   memory.changed = true;
 }
 
+/** The names and addresses that events can contain. */
+const ERASED = ["name", "slug", "host", "company_domain", "end_user"]
+  .flatMap((field) => [`'$.${field}'`, `'$.changes.${field}'`])
+  .join();
+
+/** Erases names and addresses from the events of a removed organization. */
+export function eraseEvents({ sql }: Tx): void {
+  sql.exec(`UPDATE events SET data = json_remove(data, ${ERASED})
+    WHERE data <> json_remove(data, ${ERASED})`);
+}
+
 export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRecord[] {
   return sql
     .exec<LoggedEvent>(
