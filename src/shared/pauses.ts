@@ -19,6 +19,8 @@ export type Pause = BudgetOwner & {
   readonly reason: string;
   /** The end, or null until someone ends it. */
   readonly until: number | null;
+  /** The latest end of the session that is paused. Its pause ends with it. */
+  readonly sessionEndsAt?: number;
   readonly stopRunning?: true;
   readonly budgetId?: string;
   readonly createdBy: Actor;

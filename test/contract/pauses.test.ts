@@ -128,6 +128,31 @@ describe("POST /v1/pauses", () => {
   });
 });
 
+it("pauses of a removed member, revoked key or ended session end, and new ones are 404", async () => {
+  const account = await openAccount();
+  const left = await addMember(account.orgId, "member");
+  const { keyId, key } = await addKey(account.orgId, account.memberId);
+  const { id: session } = await mint(account.key);
+  const bodies = [
+    { scope: "member", id: left.memberId },
+    { scope: "key", id: left.keyId },
+    { scope: "key", id: keyId },
+    { scope: "session", id: session },
+  ];
+  for (const body of bodies) await paused(account, body);
+  expect((await admin("DELETE", `/orgs/${account.orgId}/members/${left.memberId}`)).status).toBe(
+    200,
+  );
+  expect((await send(`/v1/keys/${keyId}`, { key, method: "DELETE" })).status).toBe(200);
+  expect(
+    (await send(`/v1/sessions/${session}`, { key: account.key, method: "DELETE" })).status,
+  ).toBe(200);
+  expect(await listed(account)).toEqual([]);
+  for (const body of bodies) {
+    expect([body, (await pause(account, body)).status]).toEqual([body, 404]);
+  }
+});
+
 describe("an operator's pause", () => {
   it("stops the organization, and only an operator can end it", async () => {
     const account = await openAccount();

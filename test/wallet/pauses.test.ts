@@ -68,6 +68,24 @@ async function pause(key: GatedKey, scope: BudgetScope, more: Partial<NewPause> 
   return valueOf(await key.stub.putPause(pauseOf(key, scope, more)));
 }
 
+type EndOwner = (key: GatedKey) => Promise<unknown>;
+
+const endKey: EndOwner = ({ stub, hash, booked: { keyId } }) =>
+  stub.revokeKey(hash, Date.now(), { keyId, actor: SYSTEM });
+
+const endSession: EndOwner = ({ stub }) => {
+  const owner = { keyId: null, memberId: null };
+  return stub.endSession({ id: SESSION_ID, expiresAt: 0, owner, isOwn: false, actor: SYSTEM });
+};
+
+const rotate: EndOwner = ({ stub, hash, booked: { keyId } }) =>
+  stub.setKeySecrets(hash, null, { keyId, actor: SYSTEM, sessionsCut: 1 });
+
+const expireSession: EndOwner = async ({ stub }) => {
+  setClock(Date.now() + 3_600_000 + 60_001);
+  await runAlarm(stub);
+};
+
 const events = async ({ stub }: GatedKey) =>
   (await rowsOf(stub, "SELECT type, data FROM events WHERE type LIKE 'pause.%' ORDER BY seq")).map(
     ({ type, data }) => [type, JSON.parse(String(data))],
@@ -207,6 +225,39 @@ describe("a pause", () => {
     expect(failureOf(await ask(key, false))).toMatchObject({ kind: "paused" });
     valueOf(await key.stub.eraseEndUsers());
     expect((await events(key)).at(-1)?.[1]).toMatchObject({ cause: "deleted" });
+  });
+
+  const ends: readonly (readonly [string, readonly BudgetScope[], EndOwner])[] = [
+    ["the key is revoked", ["key", "session"], endKey],
+    ["the session ends", ["session"], endSession],
+    ["a rotation ends the session", ["session"], rotate],
+    ["the session expires", ["session"], expireSession],
+    ["the member is removed", ["member"], ({ stub, booked }) => stub.forgetMember(booked.memberId)],
+  ];
+  it.each(ends)("ends with its owner, and can't begin again: %s", async (_, scopes, end) => {
+    const key = await openKey();
+    valueOf(await ask(key));
+    for (const scope of SCOPES) await pause(key, scope);
+    await end(key);
+    const left = valueOf(await key.stub.pauses(null)).map(({ pause: { scope } }) => scope);
+    expect(left.toSorted()).toEqual(SCOPES.filter((one) => !scopes.includes(one)).toSorted());
+    const ended = (await events(key)).filter(([type]) => type === "pause.ended");
+    expect(ended.map(([, { scope, cause }]) => [scope, cause])).toEqual(
+      scopes.map((scope) => [scope, "deleted"]),
+    );
+    if (!scopes.includes("session") || end === expireSession) return;
+    const again = await key.stub.putPause(pauseOf(key, "session"));
+    expect(failureOf(again)).toMatchObject({ kind: "not_found" });
+  });
+
+  it("ends with a session that was never used", async () => {
+    const key = await openKey();
+    const expiresAt = Date.now() + 60_000;
+    const owner = { keyId: null, memberId: null };
+    await pause(key, "session", { session: { owner, isOwn: true, expiresAt } });
+    setClock(expiresAt + 60_001);
+    await runAlarm(key.stub);
+    expect(valueOf(await key.stub.pauses(null))).toEqual([]);
   });
 
   it("is possible for operators and the organization when members have 1,000", async () => {

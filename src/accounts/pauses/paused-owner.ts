@@ -42,9 +42,12 @@ async function ownerPause(party: PausingParty, pause: NewPause): Promise<Result<
     const isOperator = party.source === "operator";
     return isOperator ? invalid("scope can't be end_user for operators.", "scope") : success(pause);
   }
-  const found =
-    scope === "key" ? await findKey(db, id, party) : await findMemberById(db, { id, orgId });
-  return found === null ? missing(scope) : success(pause);
+  if (scope === "key") {
+    const key = await findKey(db, id, party);
+    return key === null || key.revokedAt !== null ? missing(scope) : success(pause);
+  }
+  const member = await findMemberById(db, { id, orgId });
+  return member === null ? missing(scope) : success(pause);
 }
 
 async function sessionPause(party: PausingParty, pause: NewPause): Promise<Result<NewPause>> {
@@ -52,8 +55,8 @@ async function sessionPause(party: PausingParty, pause: NewPause): Promise<Resul
   const owner = { keyId: null, memberId };
   const ending = await sessionEnding(pause.id, { ...party, of: { orgId }, owner });
   if (!ending.ok) return ending;
-  const { isOwn } = ending.value;
-  return success({ ...pause, session: { owner, isOwn: isOwn && memberId === null } });
+  const { isOwn, expiresAt } = ending.value;
+  return success({ ...pause, session: { owner, isOwn: isOwn && memberId === null, expiresAt } });
 }
 
 function seniorsOnly(): Refusal {

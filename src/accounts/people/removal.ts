@@ -4,7 +4,7 @@ import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { consoleAccount } from "../../shared/console-account.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { reachObject } from "../../shared/reach-object.ts";
+import { callObject, reachObject } from "../../shared/reach-object.ts";
 import { removeMember } from "../organizations/members.store.ts";
 import type { EndedKey, MemberName, RemovedMember } from "../organizations/members.store.ts";
 
@@ -47,6 +47,8 @@ export async function removeMemberEverywhere(
   const { keys, personId, email } = removed.value;
   const ended = await endKeys(services, keys);
   if (!ended.ok) return ended;
+  const forgotten = await callObject(() => services.wallet(member.orgId).forgetMember(member.id));
+  if (!forgotten.ok) return forgotten;
   const left = personId === null ? ended : await endSessionsOfMember(services, personId, member);
   return left.ok ? success({ email }) : left;
 }

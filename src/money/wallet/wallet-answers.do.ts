@@ -188,6 +188,10 @@ export abstract class AnsweringWallet
     return changeBy(this.gating(), by, (tx) => policies.setMemberLimits(tx, memberId, change));
   }
 
+  async forgetMember(memberId: string): Promise<Result<null>> {
+    return this.deciding().decide((tx) => pauses.forgetMember(tx, memberId));
+  }
+
   async setOperatorPolicy(policy: Policy | null, actor: Actor): Promise<Result<Policy | null>> {
     return this.deciding().decide((tx) => policies.setOperatorPolicy(tx, policy, actor));
   }

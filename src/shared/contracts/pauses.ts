@@ -16,6 +16,8 @@ export type NewPause = {
   readonly session?: {
     readonly owner: { readonly memberId: string | null; readonly keyId: string | null };
     readonly isOwn: boolean;
+    /** The latest end of a session that was never used. */
+    readonly expiresAt?: number;
   };
 };
 export type PutPause = PauseWithOwner & { readonly created: boolean };

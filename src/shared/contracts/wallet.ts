@@ -317,6 +317,8 @@ export type WalletCalls = OtherCalls & {
     change: MemberLimitsChange & { readonly actor: Actor },
     by?: RequestCredential,
   ): Promise<Result<MemberLimits>>;
+  /** Ends the pauses and budgets of a removed member. */
+  forgetMember(memberId: string): Promise<Result<null>>;
   setOperatorPolicy(policy: Policy | null, actor: Actor): Promise<Result<Policy | null>>;
   patchSettings(
     change: own.SettingsChange,

@@ -34,6 +34,7 @@ import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import type { KeyEnding, KeyRotation } from "../../../shared/contracts/wallet.ts";
 import { budgetOf, pausedIfAny, policiesIfAny } from "./hold-checks.do.ts";
+import { endPausesOf } from "./pauses.do.ts";
 import { refuseSession } from "./sessions.do.ts";
 import { addUse } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -201,6 +202,7 @@ export class KeyAdmissions {
       markKeyRevoked(tx.sql, hash, revokedAt);
       if (by === undefined) return;
       const { keyId, actor } = by;
+      endPausesOf(tx, { scope: "key", subject: keyId });
       const data = { revoked_at: timestamp(revokedAt) };
       addEvent(tx, { type: "key.revoked", actor, subject: keyId, data }, [keyId]);
     });
@@ -234,6 +236,7 @@ export class KeyAdmissions {
       if (by !== undefined && by.sessionsCut !== null) {
         cutSessions(tx.sql, hash, by.sessionsCut);
         this.#known.delete(hash);
+        endPausesOf(tx, { scope: "key", subject: "" }); // only those of its sessions
       }
       if (newest === undefined || second === undefined || by === undefined) return;
       const { retiresAt } = second;

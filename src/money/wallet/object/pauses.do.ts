@@ -5,6 +5,7 @@ import type { Actor } from "../../../shared/event.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { mintId } from "../../../shared/id.ts";
+import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import { PAUSES_MAX } from "../../../shared/pauses.ts";
 import type { PauseWithOwner, Pause } from "../../../shared/pauses.ts";
 import type {
@@ -13,15 +14,16 @@ import type {
   PauseReader,
   PutPause,
 } from "../../../shared/contracts/pauses.ts";
-import { endsSooner, operatorsOwn, pauseName, pausesOf } from "../rules/pauses.ts";
+import { endOf, endsSooner, operatorsOwn, pauseName, pausesOf } from "../rules/pauses.ts";
 import type { Pauses } from "../rules/pauses.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
+import { selectEndedKeys } from "../tables/key-rows.do.ts";
 import { putRule } from "../tables/policy-pause-rows.do.ts";
-import { selectSession } from "../tables/session-rows.do.ts";
+import { ownsSession, selectSession } from "../tables/session-rows.do.ts";
+import { setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { findEndUser, nextRevision, touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { ownsSession } from "./sessions.do.ts";
 
 export function putPause(tx: Tx, wish: NewPause): Result<PutPause> {
   const { scope, source, reason, until, actor: createdBy } = wish;
@@ -35,7 +37,8 @@ export function putPause(tx: Tx, wish: NewPause): Result<PutPause> {
   const { id, createdAt } = known ?? { id: mintId("pau_", nowMs), createdAt: nowMs };
   const stopRunning = wish.stopRunning || known?.stopRunning === true;
   const stops = stopRunning ? { stopRunning } : {};
-  const pause: Pause = { ...owner, id, source, reason, until, ...stops, createdBy, createdAt };
+  const made = { id, source, reason, until, ...stops, createdBy, createdAt };
+  const pause: Pause = { ...owner, ...made, ...sessionEnd(tx, owner, wish.session) };
   const isSame =
     known?.reason === reason &&
     known.until === until &&
@@ -83,12 +86,36 @@ function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
     const keyId = known?.keyId ?? null;
     const isOwned =
       session !== undefined &&
-      (keyId === null ? session.isOwn : ownsSession(tx, keyId, session.owner));
-    return isOwned ? success(id) : missing("session");
+      (keyId === null ? session.isOwn : ownsSession(tx.sql, keyId, session.owner));
+    return isOwned && !isGone(tx, { scope, subject: id }) ? success(id) : missing("session");
   }
   if (scope !== "end_user") return success(id);
   const user = findEndUser(tx, "external_id", id);
   return user === null ? missing("end user") : success(user.id);
+}
+
+/** A session's clock may lag, so its pause ends a little later. */
+function sessionEnd(
+  { sql }: Tx,
+  { scope, subject }: BudgetOwner,
+  unused?: NewPause["session"],
+): Pick<Pause, "sessionEndsAt"> {
+  if (scope !== "session") return {};
+  const endsAt = selectSession(sql, subject)?.expiresAt ?? unused?.expiresAt;
+  return endsAt === undefined ? {} : { sessionEndsAt: endsAt + CLOCK_LAG_MAX_MS };
+}
+
+/** Reports whether a key is revoked or a session ended. The wallet doesn't know of removed members. */
+function isGone(
+  { sql }: Tx,
+  { scope, subject }: BudgetOwner,
+  ended = selectEndedKeys(sql),
+): boolean {
+  if (scope === "key") return ended.get(subject) === Infinity;
+  const session = scope === "session" ? selectSession(sql, subject) : null;
+  if (session === null) return false;
+  const cut = session.session?.cut ?? Infinity;
+  return session.endedAt !== null || cut < (ended.get(session.keyId ?? "") ?? 0);
 }
 
 function missing(noun: string): Refusal {
@@ -102,11 +129,11 @@ export function pauseByBudget(tx: Tx, { scope, subject, budget }: BudgetOwner & 
   const owner = { scope, subject, source: "budget" } as const;
   if (budget.onExceeded !== "pause") return;
   if (scope !== "organization" && isFull(memory.pauses, "budget")) return;
-  if (byName.has(pauseName(owner))) return;
+  if (byName.has(pauseName(owner)) || isGone(tx, owner)) return;
   const id = mintId("pau_", createdAt);
   const reason = "A budget is used up";
   const made = { until: null, createdBy: SYSTEM, createdAt, budgetId: budget.id };
-  store(tx, { ...owner, id, reason, ...made });
+  store(tx, { ...owner, id, reason, ...made, ...sessionEnd(tx, owner) });
 }
 
 type BudgetPart = { readonly budget: Budget };
@@ -174,34 +201,44 @@ export function endPause(tx: Tx, { id, source, actor }: PauseEnding): Result<Pau
   return success(ended);
 }
 
-function ownPauses({ memory }: Tx, { scope, subject }: BudgetOwner): readonly Pause[] {
-  return [...memory.pauses.byName.values()].filter(
-    (pause) => pause.scope === scope && pause.subject === subject,
-  );
-}
+const isOf = ({ scope, subject }: BudgetOwner, pause: Pause): boolean =>
+  pause.scope === scope && pause.subject === subject;
 
 /**
  * Rejects the deletion of a paused owner. Otherwise its owner could create it again without the
  * pause.
  */
 export function refusePaused(tx: Tx, owner: BudgetOwner): Refusal | null {
-  if (ownPauses(tx, owner).length === 0) return null;
+  if (![...tx.memory.pauses.byName.values()].some((pause) => isOf(owner, pause))) return null;
   const message = "This end user is paused. End the pause before you delete the end user.";
   return refuse({ kind: "conflict", message, param: null });
 }
 
+/** Ends the pauses of an owner that is gone, and of all revoked keys and ended sessions. */
 export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
-  const own = ownPauses(tx, owner);
+  const all = [...tx.memory.pauses.byName.values()];
+  if (all.length === 0) return;
+  const ended = selectEndedKeys(tx.sql);
+  const own = all.filter((pause) => isOf(owner, pause) || isGone(tx, pause, ended));
   if (own.length > 0) endAll(tx, own, { cause: "deleted", actor: SYSTEM });
+}
+
+/** Ends the pauses and budgets of a removed member. */
+export function forgetMember(tx: Tx, memberId: string): Result<null> {
+  const owner = { scope: "member", subject: memberId } as const;
+  setBudgets(tx, owner, []);
+  endPausesOf(tx, owner);
+  return success(null);
 }
 
 export function endDuePauses(tx: Tx): void {
   const { memory, nowMs } = tx;
   if (nowMs < memory.pauses.until) return;
-  const due = [...memory.pauses.byName.values()].filter(
-    ({ until }) => (until ?? Infinity) <= nowMs,
-  );
-  endAll(tx, due, { cause: "expired", actor: SYSTEM });
+  const due = [...memory.pauses.byName.values()].filter((pause) => endOf(pause) <= nowMs);
+  const isExpired = ({ until }: Pause): boolean => (until ?? Infinity) <= nowMs;
+  endAll(tx, due.filter(isExpired), { cause: "expired", actor: SYSTEM });
+  const others = due.filter((pause) => !isExpired(pause));
+  endAll(tx, others, { cause: "deleted", actor: SYSTEM });
 }
 
 function endAll(

@@ -19,6 +19,7 @@ import {
   endSession,
   noteSessionRate,
   selectLiveSessions,
+  ownsSession,
   selectSession,
 } from "../tables/session-rows.do.ts";
 import type { SessionRow } from "../tables/session-rows.do.ts";
@@ -29,6 +30,7 @@ import type {
   UsedSession,
 } from "../../../shared/contracts/wallet.ts";
 import type { Tx } from "./memory.do.ts";
+import { endPausesOf } from "./pauses.do.ts";
 
 const SESSIONS_MAX = 50_000;
 const UNUSED_MAX = 1000;
@@ -143,9 +145,10 @@ export function endSessionBy(tx: Tx, ending: SessionEnding): Result<null> {
   const { id, owner, actor } = ending;
   const known = selectSession(sql, id);
   const isUsed = known !== null && known.keyId !== null;
-  if (!(isUsed ? ownsSession(tx, known.keyId, owner) : ending.isOwn)) {
+  if (!(isUsed ? ownsSession(sql, known.keyId, owner) : ending.isOwn)) {
     return refuse({ kind: "not_found", message: "No such session." });
   }
+  endPausesOf(tx, { scope: "session", subject: id });
   if (known === null) return endUnused(tx, ending);
   if (!isUsed) return success(null);
   tx.storage.transactionSync(() => {
@@ -174,17 +177,6 @@ function endUnused(
   markUnusedEnded(sql, { id, endedAt, expiresAt, by });
   memory.sessions.rows++;
   return success(null);
-}
-
-/** Reports whether a key, and with it its sessions, belongs to an owner. */
-export function ownsSession({ sql }: Tx, keyId: string, owner: SessionQuery["owner"]): boolean {
-  if (owner.keyId !== null) return owner.keyId === keyId;
-  if (owner.memberId === null) return true;
-  const [row] = sql.exec<{ member_id: string }>(
-    "SELECT member_id FROM keys WHERE key_id = ?",
-    keyId,
-  );
-  return row?.member_id === owner.memberId;
 }
 
 export function deleteOldSessions(

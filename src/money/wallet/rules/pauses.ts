@@ -20,8 +20,13 @@ export function pauseName({
 
 export function pausesOf(pauses: Iterable<Pause>): Pauses {
   const byName = new Map([...pauses].map((pause) => [pauseName(pause), pause]));
-  const until = Math.min(...[...byName.values()].map((pause) => pause.until ?? Infinity));
+  const until = Math.min(...[...byName.values()].map(endOf));
   return { byName, until };
+}
+
+/** Returns when a pause ends on its own (Unix ms). */
+export function endOf({ until, sessionEndsAt }: Pause): number {
+  return Math.min(until ?? Infinity, sessionEndsAt ?? Infinity);
 }
 
 /**

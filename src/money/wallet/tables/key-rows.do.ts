@@ -77,6 +77,18 @@ export function selectUsedKey(sql: SqlStorage, keyId: string): UsedKey | null {
   return { keyId, keyHash: row.hash, memberId, scope, rpmLimit };
 }
 
+/**
+ * Returns, per key that ended sessions, the rotation that ended them, or Infinity for a revoked
+ * key.
+ */
+export function selectEndedKeys(sql: SqlStorage): ReadonlyMap<string, number> {
+  const rows = sql.exec<{ id: string; cut: number | null }>(
+    `SELECT key_id AS id, iif(revoked_at IS NULL, sessions_cut, NULL) AS cut FROM keys
+    WHERE key_id IS NOT NULL AND (revoked_at IS NOT NULL OR sessions_cut > 0)`,
+  );
+  return new Map([...rows].map(({ id, cut }) => [id, cut ?? Infinity]));
+}
+
 function recordOf(row: StoredKey): ActiveKey | null {
   const { key_id: keyId, member_id: memberId, scope, rpm_limit: rpmLimit } = row;
   if (keyId === null || memberId === null || scope === null || rpmLimit === null) return null;

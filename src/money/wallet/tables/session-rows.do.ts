@@ -127,6 +127,17 @@ type SessionOwner = {
   readonly keyId: string | null;
 };
 
+/** Reports whether a key, and with it its sessions, belongs to an owner. */
+export function ownsSession(sql: SqlStorage, keyId: string, owner: SessionOwner): boolean {
+  if (owner.keyId !== null) return owner.keyId === keyId;
+  if (owner.memberId === null) return true;
+  const [row] = sql.exec<{ member_id: string }>(
+    "SELECT member_id FROM keys WHERE key_id = ?",
+    keyId,
+  );
+  return row?.member_id === owner.memberId;
+}
+
 /** Returns the active sessions of active keys, oldest first. Unused sessions have no row. */
 export function selectLiveSessions(
   sql: SqlStorage,
