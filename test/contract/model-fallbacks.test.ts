@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it, vi } from "vitest";
 import { effort } from "../effort.ts";
 import { addKey, chat, errorOf, HELLO, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
+import { FreshAccounts } from "./fresh-accounts.ts";
 import { upstreamBindings, upstreamCompletion, UPSTREAM_VARS } from "./upstream.ts";
 
 const PROVIDER_IDS = ["alpha", "beta", "gamma", "delta", "epsilon"] as const;
@@ -284,10 +285,12 @@ describe("a request with several models", () => {
       failing: some,
       status: fc.constantFrom(400, 500, 503),
     });
+    const accounts = new FreshAccounts();
     const sizes = new Set<number>();
     let dropped = 0;
     const property = fc.asyncProperty(asked, async ({ models, only, ignore, prompt, ...rest }) => {
       const { budget } = rest;
+      account = await accounts.next();
       const key = budget === null ? account.key : await keyWithBudget(budget);
       const { calls, bindings } = world(
         Object.fromEntries(rest.failing.map((id) => [id, rest.status])),

@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { effort } from "../effort.ts";
 import { chat, errorOf, HELLO, openAccount, send } from "./client.ts";
+import { FreshAccounts } from "./fresh-accounts.ts";
 import { upstreamBindings, upstreamCompletion, UPSTREAM_VARS } from "./upstream.ts";
 
 const IDS = ["alpha", "beta", "gamma", "delta"] as const;
@@ -91,9 +92,10 @@ describe("provider preferences", () => {
       ignore: fc.option(some),
       allow_fallbacks: fc.option(fc.boolean()),
     });
+    const accounts = new FreshAccounts();
     const property = fc.asyncProperty(asked, some, async (provider, failing) => {
       const { calls, bindings } = world(failing);
-      const response = await chat(key, { ...SAY, provider }, { bindings });
+      const response = await chat((await accounts.next()).key, { ...SAY, provider }, { bindings });
       await response.text();
       const order = provider.order ?? [];
       const allowed = IDS.filter(

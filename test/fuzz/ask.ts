@@ -2,8 +2,8 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
 import { app } from "../../src/app.ts";
-import { openAccount } from "../contract/client.ts";
 import type { Account } from "../contract/client.ts";
+import { FreshAccounts } from "../contract/fresh-accounts.ts";
 import { counted } from "../measured.ts";
 import { faultOf, isErrorBody } from "./error-table.ts";
 
@@ -137,22 +137,14 @@ function isJson(text: string): boolean {
   }
 }
 
-/** A key may be used 1,000 times a minute: an account is used so often, then there is another. */
-const USES_MAX = 900;
-
-/** Accounts for as many requests as are sent. */
+/** Accounts for any number of requests. */
 export class Accounts {
-  #account: Account | null = null;
-  #uses = 0;
+  readonly #fresh = new FreshAccounts({ keyScope: "global" });
 
-  /** The account for requests that use its key so many times. */
+  /** Returns the account for a number of requests with its key. */
   async next(uses = 1): Promise<Account> {
-    this.#uses += uses;
-    if (this.#account === null || this.#uses > USES_MAX) {
-      this.#account = await openAccount({ keyScope: "global" });
-      ours.add(this.#account.orgId);
-      this.#uses = uses;
-    }
-    return this.#account;
+    const account = await this.#fresh.next(uses);
+    ours.add(account.orgId);
+    return account;
   }
 }

@@ -45,7 +45,10 @@ export const ERRORS: Readonly<Record<number, readonly Row[]>> = {
   405: [{ ...invalid(null), headers: { allow: /^[A-Z]+(, [A-Z]+)*$/ } }],
   408: [invalid(null)],
   409: [
-    { ...invalid(null, "last_owner", "too_many_keys", "balance_too_low"), headers: stop },
+    {
+      ...invalid(null, "last_owner", "too_many_keys", "balance_too_low", "has_balance"),
+      headers: stop,
+    },
     { ...invalid("idempotency_replay"), headers: stop, extra: ["generation_id"] },
     { ...invalid("idempotency_replay"), headers: stop, extra: ["key_id"] },
     { ...invalid("idempotency_in_progress"), headers: { "retry-after": soon } },

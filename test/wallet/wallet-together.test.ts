@@ -54,6 +54,7 @@ it("a grouped call to a wallet separates the part of an unknown key, so that the
 
 it("100 concurrent holds and outcomes are grouped into fewer wallet calls, each with its own result", async () => {
   const { stub, orgId } = await newWallet(1_000);
+  vi.spyOn(Date, "now").mockReturnValue(Date.now()); // no part waits too long on a busy machine
   const groups = new WalletGroups();
   const calls = vi.fn<(parts: number) => void>();
   const counted = {
@@ -88,7 +89,7 @@ it("100 concurrent holds and outcomes are grouped into fewer wallet calls, each 
   const sizes = calls.mock.calls.map(([parts]) => parts);
   expect(sizes.reduce((total, one) => total + one, 0)).toBe(200);
   expect(Math.max(...sizes)).toBeLessThanOrEqual(PARTS_MAX);
-  expect(sizes.length).toBeLessThan(150); // an object beside it answers faster than anybody looks
+  expect(sizes.length).toBeLessThan(150);
   expect(await differences(stub)).toEqual([]);
 });
 
