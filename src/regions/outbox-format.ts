@@ -16,14 +16,20 @@ const hold = {
   hold_id: z.string().check(z.refine((id) => mintedAt(id, "req_") !== null)),
   org_id: z.string().check(z.regex(UUID)),
 };
+const peerGeneration = fromWire(peerGenerationSchema);
 const outcome = z.discriminatedUnion("kind", [
   z.object({
     ...hold,
     kind: z.literal("settle"),
     cost_micro: count,
-    generation: fromWire(peerGenerationSchema),
+    is_capped: z.exactOptional(z.boolean()),
+    generation: peerGeneration,
   }),
-  z.object({ ...hold, kind: z.literal("void") }),
+  z.object({
+    ...hold,
+    kind: z.literal("void"),
+    generation: z.optional(z.unknown()),
+  }),
 ]);
 
 export function outcomeToJson(item: OutcomeItem): object {
@@ -32,6 +38,7 @@ export function outcomeToJson(item: OutcomeItem): object {
     org_id: item.orgId,
     kind: item.kind,
     cost_micro: item.cost,
+    ...(item.kind === "settle" && { is_capped: item.isCapped }),
     generation: toWire(item.generation),
   };
 }
@@ -42,11 +49,21 @@ export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | n
   const { data } = parsed;
   const { hold_id: holdId, org_id: orgId } = data;
   if (data.kind === "void") {
-    return { holdId, orgId, kind: "void", cost: micros(0), generation: null };
+    // A hold must end even if its absorbed call is unreadable.
+    const absorbed = peerGeneration.safeParse(data.generation).data;
+    const generation = absorbed === undefined ? null : { ...absorbed, region: sender };
+    return { holdId, orgId, kind: "void", cost: micros(0), generation };
   }
   const cost = micros(data.cost_micro);
-  const generation = { ...data.generation, region: sender };
-  return { holdId, orgId, kind: "settle", cost, generation };
+  const isCapped = data.is_capped === true;
+  return {
+    holdId,
+    orgId,
+    kind: "settle",
+    cost,
+    generation: { ...data.generation, region: sender },
+    isCapped,
+  };
 }
 
 const revocation = z.object({

@@ -4,6 +4,7 @@ import type { Generation } from "../shared/generation.ts";
 import { micros } from "../shared/money.ts";
 import { reasonOf } from "../shared/log.ts";
 import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
+import type { Settlement } from "../shared/contracts/wallet.ts";
 import type { CallsOf } from "../shared/contracts/objects.ts";
 
 /** A queued message. While a `receiver` fails, only messages to it wait. */
@@ -32,9 +33,8 @@ export type OutcomeWallet = CallsOf<"wallet", "settle" | "void">["wallet"];
 
 /** Returns the message of an outcome. The same outcome always gets the same ID and kind. */
 export function outcomeMessage(item: OutcomeItem): Message {
-  const { orgId, cost, generation } = item;
-  const body = JSON.stringify({ orgId, cost, generation });
-  return { id: item.holdId, kind: item.kind, receiver: orgId, body };
+  const { holdId: id, kind, ...body } = item;
+  return { id, kind, receiver: item.orgId, body: JSON.stringify(body) };
 }
 
 export function revocationMessage({ keyHash, revokedAt, root }: RevocationItem): Message {
@@ -46,15 +46,16 @@ const outcomeBody = z.object({
   orgId: z.string().check(z.minLength(1)),
   cost: z.int().check(z.minimum(0)),
   generation: z.custom<Generation | null>((value) => typeof value === "object"),
+  isCapped: z._default(z.boolean(), false),
 });
 
 export function outcomeOf({ id, kind, body }: Message): OutcomeItem | null {
   const parsed = outcomeBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;
-  const { orgId, cost, generation } = parsed.data;
-  if (kind === "void") return { holdId: id, orgId, kind, cost: micros(0), generation: null };
+  const { orgId, cost, generation, isCapped } = parsed.data;
+  if (kind === "void") return { holdId: id, orgId, kind, cost: micros(0), generation };
   if (kind !== "settle" || generation === null) return null;
-  return { holdId: id, orgId, kind, cost: micros(cost), generation };
+  return { holdId: id, orgId, kind, cost: micros(cost), generation, isCapped };
 }
 
 const revocationBody = z.object({
@@ -70,17 +71,22 @@ export function revocationOf({ id, body }: Message): RevocationItem | null {
 }
 
 export async function deliverOutcome(item: OutcomeItem, wallet: OutcomeWallet): Promise<Delivery> {
-  const { holdId, cost } = item;
+  const { holdId } = item;
   try {
     const stub = wallet(item.orgId);
     const answer =
       item.kind === "settle"
-        ? await stub.settle({ id: holdId, cost, generation: item.generation })
-        : await stub.void(holdId);
+        ? await stub.settle(settlementOf(item))
+        : await stub.void(holdId, item.generation);
     return deliveryOf(answer);
   } catch (error) {
     return { kind: "failed", reason: reasonOf(error) };
   }
+}
+
+function settlementOf(item: Extract<OutcomeItem, { kind: "settle" }>): Settlement {
+  const { holdId: id, cost, generation, isCapped } = item;
+  return { id, cost, generation, ...(isCapped === true && { isCapped }) };
 }
 
 function deliveryOf(answer: Result<unknown>): Delivery {

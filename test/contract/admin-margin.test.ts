@@ -65,7 +65,7 @@ describe("GET /admin/v1/margin", () => {
   it("compares the charges to customers with the providers' costs for JSON, embeddings, streams and estimates", async () => {
     const account = await openAccount();
     await admin("PATCH", `/orgs/${account.orgId}`, { price_list: await listAt(50) });
-    const models = ["sandbox/echo", "sandbox/no-usage", "sandbox/cut", "sandbox/think"];
+    const models = ["sandbox/echo", "sandbox/no-usage", "sandbox/think"];
     for (const model of models) {
       // oxlint-disable-next-line no-await-in-loop -- a few
       await (await chat(account.key, { model, stream: model !== "sandbox/echo" })).text();
@@ -96,6 +96,17 @@ describe("GET /admin/v1/margin", () => {
     expect(byModel).toEqual(expect.arrayContaining(["sandbox/echo", "sandbox/embed"]));
     const text = await (await send("/v1/generations", { key: account.key })).text();
     expect(text).not.toContain("bought"); // no customer is shown it
+  });
+
+  it("includes the cost of a stream that its provider broke off, which nobody is charged for", async () => {
+    const account = await openAccount();
+    const stream = await (await chat(account.key, { model: "sandbox/cut", stream: true })).text();
+    expect(stream).toContain('"error"');
+    const [sum] = await marginBy("model", account.orgId);
+    expect(sum).toMatchObject({ group: "sandbox/cut", requests: 1, charged_micro: 0 });
+    expect(sum?.bought_micro).toBeGreaterThan(0);
+    expect(sum?.margin_micro).toBe(0 - (sum?.bought_micro ?? 0));
+    expect(await receiptsOf(account)).toEqual([]);
   });
 
   it("adds up all readable wallets, and names the organization whose wallet is lost", async () => {

@@ -55,8 +55,9 @@ describe("the charge for a response", () => {
     });
   });
 
-  it("equals 0 if the provider breaks off without reporting usage", () => {
-    expect(charged({}, "failed", false)).toMatchObject({ kind: "void" });
+  it("equals 0 if the provider breaks off without reporting usage, and we absorb the estimate", () => {
+    const lost = { usage: estimate, estimated: true };
+    expect(charged({}, "failed", false)).toMatchObject({ kind: "void", lost });
   });
 
   it.each([
@@ -75,7 +76,8 @@ describe("the charge for a response", () => {
   );
 
   it("equals 0 for a usage report before the end if the provider breaks off", () => {
-    expect(charged({ partial: USAGE }, "failed", false)).toMatchObject({ kind: "void" });
+    const lost = { usage: USAGE };
+    expect(charged({ partial: USAGE }, "failed", false)).toMatchObject({ kind: "void", lost });
     expect(charged({ partial: USAGE }, "failed", true)).toMatchObject({ kind: "settle" });
   });
 

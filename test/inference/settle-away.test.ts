@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { EventStream, JsonObject, StreamEvent } from "../../src/models/core/provider.ts";
 import { sendJson, sendStream } from "../../src/models/requests/send-response.ts";
+import { micros } from "../../src/shared/money.ts";
 import { settle } from "../../src/models/requests/settle.ts";
 import type { Run, RunServices } from "../../src/models/requests/paid-request.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
@@ -25,12 +26,14 @@ let nowMs: number;
 let logged: string[];
 let kept: Map<string, OutcomeItem>;
 let calls: number;
+let costs: (string | null)[];
 
 beforeEach(() => {
   nowMs = 0;
   logged = [];
   kept = new Map();
   calls = 0;
+  costs = [];
   vi.spyOn(console, "log").mockImplementation((line: string) => void logged.push(line));
   vi.spyOn(scheduler, "wait").mockImplementation(async (ms) => void (nowMs += ms));
 });
@@ -49,7 +52,10 @@ function outboxWith(faults: readonly Fault[]): RunServices["outbox"] {
 }
 
 /** What the client got: "answer", or the kind of its failure. */
-async function answered(faults: readonly Fault[], user: string | null = null): Promise<string[]> {
+async function answered(
+  faults: readonly Fault[],
+  { user = null, granted = null }: { user?: string | null; granted?: number | null } = {},
+): Promise<string[]> {
   const got: string[] = [];
   const { request, ...rest } = runOf({
     wallet: null,
@@ -60,8 +66,12 @@ async function answered(faults: readonly Fault[], user: string | null = null): P
   const run: Run = {
     ...rest,
     request: { ...request, user },
-    answer: (told) => void got.push(told instanceof Response ? "answer" : told.kind),
+    answer: (told) => {
+      costs.push(told instanceof Response ? told.headers.get("x-cost-micro") : null);
+      got.push(told instanceof Response ? "answer" : told.kind);
+    },
   };
+  if (granted !== null) run.progress.granted = micros(granted);
   const answer = { body: BODY, usage: USAGE };
   await settle(run, sendJson(run, SERVING, { given: answer, reply: JSON_REPLY }));
   run.timers.close();
@@ -130,8 +140,17 @@ describe("the charge of a JSON response in another region", () => {
     },
   );
 
+  it("is at most the hold, in the header and in the outbox", async () => {
+    await answered(["ok"], { granted: 1_000_000 });
+    await answered(["ok"], { granted: 5 });
+    const [item] = kept.values();
+    expect(item).toMatchObject({ kind: "settle", isCapped: true });
+    expect(costs).toEqual([String(item?.cost), "5"]);
+    expect(item?.cost).toBeGreaterThan(5);
+  });
+
   it.each(["ok", "lost", "down"] as const)("contains no end user: %s", async (fault) => {
-    await answered([fault], "ann@example.com");
+    await answered([fault], { user: "ann@example.com" });
     expect(JSON.stringify([...kept.values(), logged])).toContain("req_test");
     expect(JSON.stringify([...kept.values(), logged])).not.toContain("ann@");
   });

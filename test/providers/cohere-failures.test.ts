@@ -60,11 +60,11 @@ const kindsOf = async (reply: WireReply) => {
 const unnamed = (body: string) => ({ headers: { "content-type": "text/event-stream" }, body });
 
 it("the Cohere adapter reports a failed stream once, without the provider's text", async () => {
-  expect(await kindsOf(COHERE_FAILURES.errorFirst)).toEqual(["error"]);
-  expect(await kindsOf(COHERE_FAILURES.errorMid)).toEqual(["chunk", "text", "error"]);
+  expect(await kindsOf(COHERE_FAILURES.errorFirst)).toEqual(["usage", "error"]);
+  expect(await kindsOf(COHERE_FAILURES.errorMid)).toEqual(["chunk", "text", "usage", "error"]);
   expect(await kindsOf(COHERE_FAILURES.cut)).toEqual(["chunk", "text", "text"]);
-  expect(await kindsOf(cut(gaveUp("COMPLETE")))).toEqual(["error"]);
-  expect(await kindsOf(cut(gaveUp("TIMEOUT")))).toEqual(["error"]);
+  expect(await kindsOf(cut(gaveUp("COMPLETE")))).toEqual(["usage", "error"]);
+  expect(await kindsOf(cut(gaveUp("TIMEOUT")))).toEqual(["usage", "error"]);
   expect(await kindsOf(unnamed('data: {"id":"x","message":"canary"}\n\n'))).toEqual(["error"]);
   expect(await kindsOf(unnamed("data: [DONE]\n\n"))).toEqual([]);
   expect(await kindsOf(unnamed("data: canary\n\n"))).toEqual(["error"]);

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import { outcomeFromJson, outcomeToJson } from "../../src/regions/outbox-format.ts";
+import { outcomeMessage, outcomeOf } from "../../src/regions/outbox-message.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import { mintId } from "../../src/shared/id.ts";
 
@@ -37,5 +38,18 @@ it.each([
 ])("an outcome stays unchanged in a message between regions: %j", (more) => {
   const sent = item(more);
   const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(sent)));
-  expect(outcomeFromJson(wire, "us")).toEqual(sent);
+  expect(outcomeFromJson(wire, "us")).toEqual({ ...sent, isCapped: false });
+});
+
+it("a message between regions keeps the cap of a charge and the absorbed call of a release", () => {
+  const charge = { ...item({}), isCapped: true };
+  const { kind: _, ...rest } = item({});
+  const release = { ...rest, kind: "void", cost: micros(0) } as OutcomeItem;
+  for (const sent of [charge, release]) {
+    const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(sent)));
+    expect(outcomeFromJson(wire, "us")).toEqual(sent);
+    expect(outcomeOf(outcomeMessage(sent))).toMatchObject(sent);
+  }
+  const broken = { ...outcomeToJson(release), generation: { model: 7 } };
+  expect(outcomeFromJson(broken, "us")).toMatchObject({ kind: "void", generation: null });
 });

@@ -1,9 +1,12 @@
-import { evictDurableObject } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
+import { micros } from "../../src/shared/money.ts";
+import { NO_USAGE } from "../../src/shared/usage.ts";
 import {
   credit,
   differences,
   failureOf,
+  GENERATION,
   holdOf,
   newWallet,
   pay,
@@ -45,6 +48,53 @@ describe("the outcome of a hold", () => {
       [3, "shortfall", 0, 40],
     ]);
     expect(valueOf(await settle(stub, one.id, 90))).toMatchObject({ charged: 50, shortfall: 40 });
+  });
+
+  it("charges at most the hold for an outcome of another region, and records the shortfall", async () => {
+    const { stub } = await newWallet(100);
+    const [one, late] = [holdOf(20), holdOf(30)];
+    valueOf(await stub.hold(one));
+    const settlement = { id: one.id, cost: micros(90), generation: GENERATION, isCapped: true };
+    expect(valueOf(await stub.settle(settlement))).toMatchObject({ charged: 20, shortfall: 70 });
+    valueOf(await stub.hold(late));
+    setClock(Date.now() + 60 * MINUTE);
+    expect(valueOf(await stub.balance())).toMatchObject({ openHolds: 0 });
+    const afterwards = { ...settlement, id: late.id };
+    expect(valueOf(await stub.settle(afterwards))).toMatchObject({ charged: 30, shortfall: 60 });
+    expect(await differences(stub)).toEqual([]);
+  });
+
+  it("keeps the cost that we absorb in the margin, until its day is deleted", async () => {
+    const { stub } = await newWallet(100);
+    const [one, twice] = [holdOf(20), holdOf(20)];
+    const absorbed = {
+      ...GENERATION,
+      usage: { ...NO_USAGE, input: 10, output: 5 },
+      bought: { input: 2_000_000, cached: 0, cacheWrite: 0, output: 4_000_000 },
+    };
+    for (const { id } of [one, twice]) {
+      // oxlint-disable-next-line no-await-in-loop -- two
+      valueOf(await stub.hold({ ...(id === one.id ? one : twice) }));
+      // oxlint-disable-next-line no-await-in-loop
+      expect(valueOf(await stub.void(id, absorbed))).toEqual({ kind: "voided" });
+    }
+    valueOf(await stub.void(one.id, absorbed));
+    setClock(Date.now() + 5 * 24 * 60 * MINUTE);
+    await runDurableObjectAlarm(stub);
+    const report = valueOf(
+      await stub.costs({
+        fromMs: 0,
+        beforeMs: Date.now() + 1,
+        by: "model",
+        model: null,
+        price: null,
+      }),
+    );
+    expect(report.data).toMatchObject([
+      { requests: 2, chargedMicro: 0, boughtMicro: 80, unknown: 0 },
+    ]);
+    expect(await differences(stub)).toEqual([]);
+    expect(valueOf(await stub.balance())).toMatchObject({ creditsMicro: 100, openHolds: 0 });
   });
 
   it("writes one ledger row if it is delivered five times, even after an eviction", async () => {

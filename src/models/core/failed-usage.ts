@@ -17,12 +17,14 @@ export function withUsage(
 }
 
 /**
- * Returns the last events of a failed stream. They include usage if the request may have caused the
- * failure.
+ * Returns the final events of a failed stream. Its usage is only partial, so that nobody is charged
+ * for it, unless the request may have caused the failure.
  */
 export function failureEvents(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
   const error: StreamEvent = { kind: "error", failure };
-  return usage === null || !isRequestCaused(failure) ? [error] : [{ kind: "usage", usage }, error];
+  if (usage === null) return [error];
+  const partial = !isRequestCaused(failure);
+  return [{ kind: "usage", usage, ...(partial && { partial }) }, error];
 }
 
 /**

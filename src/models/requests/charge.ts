@@ -35,7 +35,7 @@ type Seen = {
 /**
  * Returns the charge: the reported usage. Without usage, an estimate if the response finished, was
  * stopped, failed because of the request or lost its client. Otherwise a provider's failure costs
- * nothing.
+ * nothing, and we absorb the provider's bill.
  */
 export function chargeFor(
   run: Run,
@@ -51,11 +51,10 @@ export function chargeFor(
   if (reported !== null) {
     return priced(run, { route, usage: reported, estimated: false, finishReason });
   }
-  if (end.ending === "failed" && !end.readerAway) {
-    return { kind: "void", reason: "upstream failed without usage: absorbed" };
-  }
   const usage = estimatedUsage(run, route, seen);
-  return priced(run, { route, usage, estimated: true, finishReason });
+  const estimate = priced(run, { route, usage, estimated: true, finishReason });
+  if (end.ending !== "failed" || end.readerAway) return estimate;
+  return { kind: "void", reason: "upstream failed without usage: absorbed", lost: estimate };
 }
 
 function priced(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">): Charge {

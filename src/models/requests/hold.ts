@@ -41,6 +41,7 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
     if (progress.admitted !== null && tokens !== undefined) {
       progress.admitted = { ...progress.admitted, tokens };
     }
+    progress.granted = result.value.granted;
     decideStoring(run, result.value);
     const routes = paidFor(run, result.value);
     progress.skipped = skippedByGrant(run.request, result.value, routes);

@@ -122,6 +122,8 @@ export type RunServices = MoneyPlace & {
 
 type Progress = {
   admitted: Admitted | null;
+  /** The held amount. */
+  granted: Micros | null;
   open: UnfinishedCall | null;
   outcome: Outcome | null;
   /** A second outcome is stored only after `refused`. */
@@ -155,6 +157,7 @@ export type UnfinishedCall = {
 
 export const NO_OPEN_CALL: Readonly<Progress> = {
   admitted: null,
+  granted: null,
   open: null,
   outcome: null,
   stored: null,
@@ -220,7 +223,10 @@ export type Charge = {
   readonly finishReason: string | null;
 };
 
-export type Outcome = Charge | { readonly kind: "void"; readonly reason: string };
+/** `lost`: an estimate of the provider's bill, which nobody pays. */
+export type Release = { readonly kind: "void"; readonly reason: string; readonly lost?: Charge };
+
+export type Outcome = Charge | Release;
 
 /**
  * The place of an outcome: `saved` in the wallet or the outbox, `refused` by both, or `unknown`

@@ -13,6 +13,7 @@ import type {
   Charge,
   EndedResponse,
   Outcome,
+  Release,
   Run,
   SettledRun,
   StoredOutcome,
@@ -76,7 +77,7 @@ async function settleRun(run: Run, outcome: Outcome): Promise<SettledRun> {
   const { progress } = run;
   progress.outcome = outcome;
   const settled =
-    outcome.kind === "void" ? await voidRun(run, outcome.reason) : await storeCharge(run, outcome);
+    outcome.kind === "void" ? await voidRun(run, outcome) : await storeCharge(run, outcome);
   progress.stored = settled.stored;
   progress.charged = settled.stored === "refused" ? micros(0) : settled.charged;
   return settled;
@@ -98,9 +99,12 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
     }
     isLost = reached.unanswered;
   }
-  const item: OutcomeItem = { holdId: run.id, orgId, kind: "settle", cost, generation };
+  // The wallet charges it later, so the client is told the amount now: at most the hold.
+  const isCapped = run.progress.granted !== null;
+  const item = { holdId: run.id, orgId, kind: "settle", cost, generation, isCapped } as const;
   const stored = await enqueue(run, item);
-  return { stored: isLost && stored === "refused" ? "unknown" : stored, charged: cost };
+  const charged = micros(Math.min(cost, run.progress.granted ?? cost));
+  return { stored: isLost && stored === "refused" ? "unknown" : stored, charged };
 }
 
 /**
@@ -126,24 +130,28 @@ async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   });
 }
 
-async function voidRun(run: Run, reason: string): Promise<SettledRun> {
-  const stored = (await voidInWallet(run)) ? "saved" : await releaseHold(run);
+async function voidRun(run: Run, { reason, lost }: Release): Promise<SettledRun> {
+  const absorbed = lost === undefined ? null : generationOf(run, lost);
+  const stored = (await voidInWallet(run, absorbed)) ? "saved" : await releaseHold(run, absorbed);
   logEvent("hold_voided", { request_id: run.id, reason });
   return { stored, charged: micros(0) };
 }
 
-export function releaseHold(run: Run): Promise<StoredOutcome> {
+/** Voids a hold through the outbox. `absorbed`: the call whose bill we pay. */
+export function releaseHold(run: Run, absorbed: Generation | null = null): Promise<StoredOutcome> {
   const { orgId } = run.caller;
-  const nothing = { kind: "void", cost: micros(0), generation: null } as const;
+  const nothing = { kind: "void", cost: micros(0), generation: absorbed } as const;
   return enqueue(run, { holdId: run.id, orgId, ...nothing });
 }
 
-async function voidInWallet(run: Run): Promise<boolean> {
+async function voidInWallet(run: Run, absorbed: Generation | null): Promise<boolean> {
   const { wallet } = run.services;
   if (wallet === null) return false;
   const { after } = run.timers;
   const { orgId } = run.caller;
-  const reached = await reachObject((attempt) => wallet(orgId, attempt).void(run.id), { after });
+  const reached = await reachObject((attempt) => wallet(orgId, attempt).void(run.id, absorbed), {
+    after,
+  });
   return !reached.unanswered && reached.result.ok;
 }
 

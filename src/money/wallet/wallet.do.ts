@@ -6,6 +6,7 @@ import { now } from "../../shared/clock.ts";
 import { SYSTEM } from "../../shared/event.ts";
 import type { Actor, EventRecord } from "../../shared/event.ts";
 import type { FailedBatch, FailureQuery, FailureReport } from "../../shared/failed-request.ts";
+import type { Generation } from "../../shared/generation.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { KeySecrets } from "../../shared/key.ts";
@@ -174,8 +175,8 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return this.#decisions.decide((tx) => settle(tx, settlement, actor));
   }
 
-  async void(id: string): Promise<Result<Contract.VoidAnswer>> {
-    return this.#decisions.decide((tx) => voidHold(tx, id));
+  async void(id: string, absorbed: Generation | null = null): Promise<Result<Contract.VoidAnswer>> {
+    return this.#decisions.decide((tx) => voidHold(tx, id, absorbed));
   }
 
   together(parts: readonly Contract.WalletPart[]): ReturnType<Contract.WalletCalls["together"]> {

@@ -9,13 +9,16 @@ export type OutcomeItem =
       readonly kind: "settle";
       readonly cost: Micros;
       readonly generation: Generation;
+      /** Whether the charge is at most the hold, as the client was told. */
+      readonly isCapped?: boolean;
     }
   | {
       readonly holdId: string;
       readonly orgId: string;
       readonly kind: "void";
       readonly cost: Micros;
-      readonly generation: null;
+      /** The call whose bill we absorb, if any. */
+      readonly generation: Generation | null;
     };
 
 /** The hash of a revoked key. With `root`, only this secret of the key `root` ends. */

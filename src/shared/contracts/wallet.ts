@@ -122,6 +122,8 @@ export type Settlement = {
   /** The cost. The charge is at most the hold plus the unreserved balance. */
   readonly cost: Micros;
   readonly generation: Generation;
+  /** Whether the charge is at most the hold, even if more is available. Unknown before 1.2.0. */
+  readonly isCapped?: boolean;
 };
 /** `unknown`: there is no such hold. `voided`: it was released. Both charge nothing. */
 export type SettleAnswer =
@@ -277,7 +279,8 @@ export type WalletCalls = OtherCalls & {
   endSession(ending: SessionEnding): Promise<Result<null>>;
   /** Settles a hold. `actor` is an operator who settles it manually. */
   settle(settlement: Settlement, actor?: Actor): Promise<Result<SettleAnswer>>;
-  void(id: string): Promise<Result<VoidAnswer>>;
+  /** `absorbed`: the call whose bill we pay. Releases before 1.2.0 ignore it. */
+  void(id: string, absorbed?: Generation | null): Promise<Result<VoidAnswer>>;
   /**
    * Runs calls in order in one transaction. If one throws, the others still apply. `apart`: the
    * call first needs a key lookup.

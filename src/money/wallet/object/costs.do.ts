@@ -2,10 +2,11 @@ import { numberVar } from "../../../shared/config/config.ts";
 import type { CostGroup, CostQuery, CostReport } from "../../../shared/contracts/reports.ts";
 import { costOf } from "../../../shared/cost.ts";
 import { idFloor } from "../../../shared/id.ts";
+import { NO_USAGE } from "../../../shared/usage.ts";
 import { micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import { generationIn } from "../tables/generation-text.ts";
+import { generationIn, soldIn } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
@@ -13,21 +14,27 @@ const ROWS_MAX = 50_000;
 
 type CostSum = {
   admitted_at: number;
+  state: "settled" | "voided";
+  shortfall: number;
   charged: number;
   prompt_tokens: number;
   completion_tokens: number;
-  detail: string;
+  detail: string | null;
   sold: string;
 };
 
+/**
+ * Returns costs from the newest `ROWS_MAX` requests that a provider billed: settled ones, and
+ * voided ones whose cost we absorb.
+ */
 export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const fromMs = Math.max(query.fromMs, keptMs);
   const rows = sql
     .exec<CostSum>(
-      `SELECT admitted_at, charged, prompt_tokens, completion_tokens, detail, names.text AS sold
+      `SELECT admitted_at, state, shortfall, charged, prompt_tokens, completion_tokens, detail, names.text AS sold
       FROM requests JOIN names ON names.number = requests.sold
-      WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state = 'settled'
+      WHERE id >= ?1 AND id < ?2 AND admitted_at >= ?3 AND admitted_at < ?4 AND state IN ('settled', 'voided')
         AND (?5 IS NULL OR names.text ->> '$.model' = ?5) ORDER BY id DESC LIMIT ?6`,
       idFloor(HOLD_ID, fromMs - ID_AGE_MAX_MS),
       idFloor(HOLD_ID, query.beforeMs + ID_AGE_MAX_MS),
@@ -41,13 +48,15 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   let lessMicro = 0;
   let requests = 0;
   for (const row of rows) {
-    const { bought, usage, ...generation } = generationIn(row);
+    const isAbsorbed = row.state === "voided";
+    const { bought, ...sold } = soldIn(row);
+    const usage = isAbsorbed ? NO_USAGE : generationIn(row).usage;
     const { day } = periodOf(row.admitted_at);
-    const group = groupOf(groups, { day, group: generation[query.by] });
+    const group = groupOf(groups, { day, group: sold[query.by] });
     group.requests += 1;
     group.chargedMicro += row.charged;
     if (bought === undefined) group.unknown += 1;
-    else group.boughtMicro += costOf(bought, usage);
+    else group.boughtMicro += isAbsorbed ? row.shortfall : costOf(bought, usage);
     const less = query.price === null ? 0 : row.charged - costOf(query.price, usage);
     if (less <= 0) continue;
     lessMicro += less;

@@ -15,13 +15,8 @@ import type { OpenHold } from "../rules/open-holds.ts";
 import { decideByModels } from "../rules/fallbacks.ts";
 import { recalledBounds, recalledRoutes } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
-import {
-  insertName,
-  insertRequest,
-  numberOf,
-  selectRequest,
-  updateVoided,
-} from "../tables/request-rows.do.ts";
+import { insertName, insertRequest, numberOf, selectRequest } from "../tables/request-rows.do.ts";
+import { updateVoided } from "../tables/voided-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
 import {
   checkRequestBudgets,
@@ -303,7 +298,7 @@ function storeGrant(
       followTerms(tx, { scope: "session", subject: firstUse.id }, firstUse.budgets);
     }
     if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
-    if (lapsed !== null) updateVoided(sql, lapsed, nowMs);
+    if (lapsed !== null) updateVoided(sql, lapsed, { at: nowMs, names: memory.names });
     if (floorId !== memory.floorId) lowerFloor(sql, floorId);
     return true;
   };

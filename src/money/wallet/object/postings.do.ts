@@ -7,6 +7,7 @@ import { mintedAt } from "../../../shared/id.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
+import type { Generation } from "../../../shared/generation.ts";
 import { declaredTags } from "../../../shared/tags.ts";
 import { tokensOf } from "../../../shared/usage-sums.ts";
 import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
@@ -34,9 +35,9 @@ import {
   selectRequest,
   updateExpired,
   updateSettled,
-  updateVoided,
 } from "../tables/request-rows.do.ts";
 import { soldOf } from "../tables/generation-text.ts";
+import { updateVoided } from "../tables/voided-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type {
   BalanceAnswer,
@@ -85,9 +86,9 @@ function post(
   const endUser = known.endUserId === null ? null : findEndUser(tx, "id", known.endUserId);
   const budget = memory.keyBudgets.get(known.keyId) ?? null;
   const session = budgetOfSession(tx, known.session);
-  const { cost } = settlement;
   const limitFree = limitFreeOf(tx, known, settlement.generation.model);
-  const posting = decideSettle(memory.ledger, { known, cost, endUser, budget, session, limitFree });
+  const limits = { endUser, budget, session, limitFree };
+  const posting = decideSettle(memory.ledger, { ...settlement, known, ...limits });
   const charged = spentBy(endUser, posting, known.period);
   const ledgerCharge = ledgerChargeOf(settlement, posting, known);
   const balance = micros(memory.ledger.balance - ledgerCharge.posting.charged);
@@ -210,8 +211,15 @@ function report(tx: Tx, settlement: Settlement, posting: Posting): void {
   if (shortfall > 0) logWarning("shortfall", { ...fields, shortfall });
 }
 
-/** Releases a hold. If the ID is unknown, stores it, so that its hold can't arrive later. */
-export function voidHold(tx: Tx, id: string): Result<VoidAnswer> {
+/**
+ * Releases a hold. If the ID is unknown, stores it, so that its hold can't arrive later. The row
+ * keeps the cost of an `absorbed` call for the margin.
+ */
+export function voidHold(
+  tx: Tx,
+  id: string,
+  absorbed: Generation | null = null,
+): Result<VoidAnswer> {
   if (mintedAt(id, HOLD_ID) === null) return refuse({ kind: "internal" });
   const { memory, nowMs, sql } = tx;
   const open = memory.ledger.holds.get(id);
@@ -229,7 +237,9 @@ export function voidHold(tx: Tx, id: string): Result<VoidAnswer> {
   if (known !== "held" && known.state === "settled") {
     return success({ kind: "settled", charged: known.charged });
   }
-  if (known === "held" || known.state === "expired") updateVoided(sql, id, nowMs);
+  if (known === "held" || known.state === "expired") {
+    updateVoided(sql, id, { at: nowMs, absorbed, names: memory.names });
+  }
   release(tx, id);
   if (open !== undefined) memory.tokens.get(open.keyId)?.correct(id, 0);
   return success({ kind: "voided" });

@@ -118,7 +118,8 @@ function sweepUnpaid(tx: Tx): boolean {
   if (beforeId <= sweptId) return false;
   const [endId, more] = batchEnd(tx.sql, sweptId, beforeId);
   tx.sql.exec(
-    `DELETE FROM requests WHERE id >= ? AND id < ? AND seq IS NULL AND state IN ('voided', 'refused')`,
+    `DELETE FROM requests WHERE id >= ? AND id < ? AND seq IS NULL AND sold IS NULL
+      AND state IN ('voided', 'refused')`,
     sweptId,
     endId,
   );

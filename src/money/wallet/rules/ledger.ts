@@ -238,13 +238,14 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
 /**
  * Decides the charge. It is at most the hold plus the balance that no hold reserves, and never exceeds
  * the key's budget. After its hold expired, a charge can use only unreserved balance, within the end
- * user's quotas for the day and month of the hold.
+ * user's quotas for the day and month of the hold. `isCapped`: at most the hold.
  */
 export function decideSettle(
   ledger: HoldTotals,
   settled: {
     readonly known: KnownHold | OpenHold;
     readonly cost: Micros;
+    readonly isCapped?: boolean;
     readonly endUser: EndUser | null;
     readonly budget: KeySpendLimit | null;
     readonly session?: KeySpendLimit | null;
@@ -254,6 +255,7 @@ export function decideSettle(
   const { known, cost, endUser } = settled;
   assert(cost >= 0, "a cost is never negative");
   const { period } = known;
+  const most = micros(settled.isCapped === true ? Math.min(cost, known.granted ?? cost) : cost);
   const balance = isQuota(known) ? Infinity : freeOf(ledger);
   const ofBudget = budgetsOf(settled).reduce((least, budget) => {
     const held = heldOfKey(ledger, budget, period);
@@ -261,14 +263,14 @@ export function decideSettle(
   }, settled.limitFree ?? Infinity);
   const open = ledger.holds.get(known.id);
   if (open !== undefined) {
-    const charged = chargeOf(cost, open.granted, Math.min(balance, ofBudget));
+    const charged = chargeOf(most, open.granted, Math.min(balance, ofBudget));
     const overHold = cost > open.granted;
     return { charged, shortfall: micros(Math.max(0, cost - charged)), late: false, overHold };
   }
   const left =
     endUser === null ? NO_CAP : quotaLeft(endUser, period, heldBy(ledger, endUser.id, period));
   const free = Math.min(balance, left.daily, left.monthly, ofBudget);
-  const charged = chargeOf(cost, micros(0), free);
+  const charged = chargeOf(most, micros(0), free);
   return { charged, shortfall: micros(Math.max(0, cost - charged)), late: true, overHold: false };
 }
 

@@ -59,6 +59,10 @@ export function soldOf({ model, provider, region, price, origin, bought }: Gener
   return JSON.stringify(sold);
 }
 
+export function soldIn({ sold }: { readonly sold: string | null }): Sold {
+  return storedJson<Sold>(sold ?? "");
+}
+
 function inOrder({ input, cached, cacheWrite, output, units }: Price): Price {
   const tokens = { input, cached, cacheWrite, output };
   if (units === undefined) return tokens;
@@ -125,7 +129,7 @@ export function generationIn(row: {
   const input = row.prompt_tokens - cacheRead - cacheWrite;
   const output = row.completion_tokens;
   const usage = { input, cacheRead, cacheWrite, output, reasoning, ...counted };
-  const sold = storedJson<Sold>(row.sold ?? "");
+  const sold = soldIn(row);
   return {
     ...sold,
     ...(purpose !== undefined && { price: priceOfCharge(sold.price, row.charged) }),

@@ -278,16 +278,6 @@ export function updateExpired(sql: SqlStorage, id: string, place: LedgerPlace): 
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
-export function updateVoided(sql: SqlStorage, id: string, at: number): void {
-  const cursor = sql.exec(
-    `UPDATE requests SET state = 'voided', settled_at = ?
-    WHERE id = ? AND state IN ('held', 'expired')`,
-    at,
-    id,
-  );
-  assert(cursor.rowsWritten === 1, `request ${id} was not open`);
-}
-
 /** A ledger row that doesn't belong to a request. `absorbed` doesn't change the balance. */
 type Entry = {
   readonly place: LedgerPlace;
