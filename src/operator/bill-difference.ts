@@ -1,6 +1,5 @@
 const DIFFERENCE_PERCENT = 2;
 
-/** Reports whether the difference is too large, compared with the larger amount. */
 export function isFarOff(billedMicro: number, countedMicro: number): boolean {
   const apart = Math.abs(billedMicro - countedMicro);
   return apart * 100 > Math.max(billedMicro, countedMicro) * DIFFERENCE_PERCENT;

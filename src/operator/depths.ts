@@ -10,7 +10,6 @@ import type { Vitals } from "../shared/contracts/wallet.ts";
 export const BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 
-/** The totals of an hourly sweep so far. Ages are in ms. */
 export const foundSchema = z.object({
   openHolds: z.number(),
   oldestHoldMs: z.number(),
@@ -32,7 +31,6 @@ const NOTHING: Found = {
   bookBytes: 0,
 };
 
-/** Adds up the wallets of an hourly sweep. `found` has the totals of earlier invocations. */
 export class Depths {
   #found: Found;
 

@@ -162,7 +162,6 @@ function isOfLiving(method: OperatorEndpoint["method"], path: string): boolean {
   );
 }
 
-/** Finds an organization by its slug if the text can't be an ID. */
 async function byId(call: OperatorCall): Promise<Result<OperatorCall>> {
   const { id: slug = "" } = call.params;
   if (!isSlug(slug)) return success(call);

@@ -18,10 +18,6 @@ import {
 import type { OperatorCall } from "./operator-context.ts";
 import { getOrganization, organizationOf } from "./organizations.ts";
 
-/**
- * Handles `POST /orgs/{id}/invitations`. Returns 201 with the link. `member_id` is a member without
- * a login, who gets one.
- */
 export async function postInvitation(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -36,7 +32,6 @@ export async function postInvitation(call: OperatorCall): Promise<Answer> {
   return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
 }
 
-/** Reports whether the invitation is for an existing member. An invalid body is rejected later. */
 function isForMember(body: unknown): boolean {
   const fields = parseFields(newInvitationBody, [], body);
   return !fields.ok || (fields.value.member_id ?? null) !== null;

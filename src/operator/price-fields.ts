@@ -49,13 +49,11 @@ export const newPrices = z.object({
   rows: z.array(row).check(z.minLength(1), z.maxLength(ROWS_MAX)),
 });
 
-/** Reports whether a price has an input price or, for a kind without output, a unit price. */
 export function pricesInput(fields: PriceFields, kind: Kind): boolean {
   if (fields.input !== undefined) return true;
   return !KINDS[kind].hasOutput && UNITS.some((unit) => fields[unit] !== undefined);
 }
 
-/** Returns a unit with a price, or `input`, that this kind of model never counts. */
 export function uncountedUnit(fields: PriceFields, kind: Kind): Unit | "input" | null {
   const counted: readonly Unit[] = KINDS[kind].units;
   if (!KINDS[kind].hasInput && fields.input !== undefined) return "input";

@@ -29,7 +29,6 @@ export const pricesQuery = z.object({
   after: z.optional(once),
 });
 
-/** Handles `GET /prices`. Returns rows by list, item and date, including past ones. */
 export async function getPrices(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(pricesQuery, call.url);
   if (!fields.ok) return fields;
@@ -197,7 +196,6 @@ function refusePrice(
   return refuseUnits({ item, kind, price }, `${at}.price`);
 }
 
-/** Rejects a price without input, or for a unit that its kind never counts. */
 export function refuseUnits(
   {
     item,

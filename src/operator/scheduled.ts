@@ -25,7 +25,6 @@ import { outboxSeries } from "./depths.ts";
 import { sweepHourly } from "./hourly.store.ts";
 import { continueRound } from "./sweep.store.ts";
 
-/** Runs the job of a cron. A cron that isn't listed runs the hourly job. */
 export function runCron(cron: string, env: Env): Promise<void> {
   if (cron === CRONS.round) return runRound(env);
   return cron === CRONS.watch ? runWatch(env) : runScheduled(env);
@@ -133,7 +132,6 @@ async function removeClosed(env: Env, config: Config): Promise<void> {
   );
 }
 
-/** Runs the work for each organization. If one fails, the others still run. */
 async function forEachOrganization(
   ids: readonly string[],
   warning: string,
@@ -150,7 +148,6 @@ async function forEachOrganization(
   }
 }
 
-/** Continues a sweep of all wallets. The gauges change once it is complete. */
 async function runRound(env: Env): Promise<void> {
   const depths = await continueRound(env.DB, () => now(env), objectsOf(env));
   if (depths !== null) await setGauges(env, depths.series());

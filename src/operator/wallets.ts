@@ -68,10 +68,6 @@ export async function postCredits(call: OperatorCall): Promise<Answer> {
   return answer.ok ? success({ credits_micro: answer.value.creditsMicro }) : answer;
 }
 
-/**
- * Handles `GET /orgs/{id}/ledger`. `order=desc` returns the newest rows first, and `before_seq`
- * continues.
- */
 export async function getLedger(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(ledgerQuery, call.url);
   if (!fields.ok) return fields;

@@ -93,7 +93,6 @@ export function itemsIn(body: unknown): Result<readonly unknown[]> {
 
 export type IdName = "hold_id" | "key_hash";
 
-/** Returns the result for an item. Its ID is null if the item has none. */
 export function resultToJson(idName: IdName, item: unknown, delivery: Delivery): object {
   const id = z.object({ [idName]: z.string() }).safeParse(item).data?.[idName] ?? null;
   if (delivery.kind === "unreachable") return { [idName]: id, result: "failed" };

@@ -43,7 +43,6 @@ export function peerShard(peer: Region, owner: Owner): string {
   return `${peer}/${shardOf(owner)}`;
 }
 
-/** Returns the names of the outboxes that can have outcomes of this organization. */
 export function peerShards(peer: Region, orgId: string): readonly string[] {
   const first = fnv1a(orgId);
   return Array.from({ length: SPREAD }, (_, i) => `${peer}/${(first + i) % SHARDS}`);

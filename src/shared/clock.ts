@@ -1,4 +1,3 @@
-/** The variables that shift the clock in tests. They work only with the sandbox. */
 type ClockBindings = { readonly SANDBOX?: string; readonly CLOCK_OFFSET_MS?: string };
 
 /**

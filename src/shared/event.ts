@@ -143,7 +143,6 @@ function shortOf(value: unknown, path: string, leftOut: string[]): unknown {
   return undefined;
 }
 
-/** Returns the changed fields as `{ changes: { name: { from, to } } }`, or null. */
 export function changesOf<T extends object>(before: T, after: { readonly [K in keyof T]?: T[K] }) {
   const changes: Record<string, { readonly from: unknown; readonly to: unknown }> = {};
   for (const [name, to] of Object.entries(after)) {

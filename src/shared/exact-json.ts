@@ -112,7 +112,6 @@ function isPlainNumber(text: string, start: number, end: number): boolean {
   return String(Number(source)) === source && source !== "-0";
 }
 
-/** Quickly checks a short number. If false, the number may still be written unchanged. */
 function isPlainDecimal(text: string, start: number, end: number): boolean {
   let point = -1;
   for (let at = text.charCodeAt(start) === MINUS ? start + 1 : start; at < end; at++) {

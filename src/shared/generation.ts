@@ -50,7 +50,6 @@ export type Generation = {
   readonly kind?: string;
   /** Set if another route than the first one served the request. The wallet stores it separately. */
   readonly warm?: WarmRoute;
-  /** Set for the capture of a client's hold, which calls no model. */
   readonly purpose?: StoredPurpose;
 };
 

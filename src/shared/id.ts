@@ -43,7 +43,6 @@ export function mintId(prefix: string, nowMs: number): string {
   return prefix + base62Time(nowMs) + randomBase62(RANDOM_CHARACTERS);
 }
 
-/** Returns the time of an ID (Unix ms), or null if it is malformed. */
 export function mintedAt(id: string, prefix: string): number | null {
   if (!id.startsWith(prefix) || id.length !== prefix.length + ID_CHARACTERS) return null;
   if (!/^[0-9A-Za-z]+$/.test(id.slice(prefix.length))) return null;

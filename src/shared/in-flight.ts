@@ -65,7 +65,6 @@ export class InFlight {
     return slot;
   }
 
-  /** Takes a slot after its organization's waiting requests, and waits for memory. */
   takeOrWait(
     keyHash: string,
     bytes: number,

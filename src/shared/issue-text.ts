@@ -68,7 +68,6 @@ function mustBe(expected: readonly string[], received: unknown): string {
   const choices = [...new Set(expected)];
   const list = orList(choices);
   const kind = kindOf(received);
-  // The received type is in the message only if it is wrong.
   const fits = choices.some((choice) => choice.endsWith(kind.slice(2)) || choice.startsWith('"'));
   return fits ? `must be ${list}` : `must be ${list}, not ${kind}`;
 }

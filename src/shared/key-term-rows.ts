@@ -13,7 +13,6 @@ export const TERM_COLUMNS = [
 ] as const;
 type TermColumn = (typeof TERM_COLUMNS)[number];
 
-/** A row of `key_terms`. All columns are null for a key without limits. */
 export type KeyTermsRow = Readonly<Record<TermColumn, string | number | null>> & {
   readonly more: string | null;
 };

@@ -5,7 +5,6 @@ import type { KeyTermsRow } from "./key-term-rows.ts";
 import type { KeyTerms } from "./key-terms.ts";
 
 export const LIVE_SECRETS_MAX = 5;
-/** SQL query for the newest secrets of a key, including all active ones. */
 export const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
   (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
    ORDER BY number DESC LIMIT ${LIVE_SECRETS_MAX})) AS secrets`;

@@ -9,7 +9,6 @@ export const keyHashSchema = z
 
 export type Scope = "regional" | "global";
 
-/** A key, in the same form in D1, key object and wallet. */
 export type Key = {
   readonly keyId: string;
   readonly orgId: string;

@@ -1,6 +1,5 @@
 const NAME_MAX = 60;
 
-/** Returns a name for an email's subject: only letters, digits and spaces. */
 export function plainName(name: string): string {
   const plain = name.replaceAll(/[^\p{L}\p{N} ._-]/gu, "").trim();
   return plain.slice(0, NAME_MAX) || "an organization";

@@ -27,7 +27,6 @@ export type PolicyScope = (typeof POLICY_SCOPES)[number];
  */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 
-/** A route that could serve a request, with the bounds of its cost. */
 export type RouteCandidate = {
   readonly sent: string;
   readonly model: string;
@@ -55,7 +54,6 @@ const listOf = (entry: z.ZodMiniType<string>): z.ZodMiniType<readonly string[]> 
   z.array(entry).check(z.maxLength(ENTRIES_MAX));
 const orNull = (entry: z.ZodMiniType<string>) => z._default(z.nullable(listOf(entry)), null);
 
-/** The schema of a policy in a body, which replaces the whole policy. */
 export const policySchema: z.ZodMiniType<Policy> = z.strictObject({
   allowed_models: orNull(
     z

@@ -10,7 +10,6 @@ export type Claims = {
   readonly account: string;
   /** Account creation (Unix ms). */
   readonly madeAt: number | null;
-  /** The company of the account: a Google domain or an Entra tenant. */
   readonly company: { readonly domain: string | null; readonly tenant: string | null };
   readonly name: string | null;
   readonly email: string | null;

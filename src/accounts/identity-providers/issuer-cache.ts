@@ -70,7 +70,6 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
   }
 }
 
-/** Reports whether a response, such as HTML, can't come from an issuer. */
 function isAway(error: unknown): boolean {
   const codes: readonly string[] = [oauth.PARSE_ERROR, oauth.RESPONSE_IS_NOT_JSON];
   return error instanceof oauth.OperationProcessingError && codes.includes(error.code ?? "");

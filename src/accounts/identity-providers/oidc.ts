@@ -27,7 +27,6 @@ export type LoginContext = {
   readonly nowMs: number;
   /** Whether the issuer may use plain HTTP, as the sandbox does. */
   readonly isInsecure: boolean;
-  /** Returns the reason why a customer's issuer can't use an address, or null. */
   readonly problemOf?: (address: string) => string | null;
 };
 

@@ -238,7 +238,6 @@ export class KnownCallers {
     return caller;
   }
 
-  /** Records a rejection, so that a permanently revoked key is never looked up again. */
   refused({ hash, shown }: KeyName, failure: Failure): void {
     if (failure.kind !== "invalid_api_key") return;
     const session = shown?.session?.id;

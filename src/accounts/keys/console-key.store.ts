@@ -54,7 +54,6 @@ export function insertConsoleKey(
     );
 }
 
-/** Creates a new console key if the member's last one was revoked. */
 export async function ensureConsoleKey(
   { db, ...mint }: Parameters<typeof mintConsoleKey>[0] & { readonly db: D1Database },
   memberId: string,

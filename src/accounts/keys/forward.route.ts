@@ -15,9 +15,6 @@ import { homeBudgetMs } from "../../regions/home-budget.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-format.ts";
 
-/**
- * Maximum ms for the delivery of an organization's pending charges before a request is forwarded.
- */
 const FLUSH_MS = 1000;
 
 /**

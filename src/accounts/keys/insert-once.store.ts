@@ -92,7 +92,6 @@ async function repeated(
 
 const SWEPT_ROWS_MAX = 5000;
 
-/** Deletes a batch of Idempotency-Keys older than 24 hours. Returns their number. */
 export async function deleteOldIdempotencyKeys(db: D1Database, nowMs: number): Promise<number> {
   const { meta } = await db
     .prepare(

@@ -50,7 +50,6 @@ export class KeyRegister extends DurableObject<Env> {
   /** The key's data in memory. If null, storage must be read first. */
   #memory: RegisterMemory | null = null;
   #learning: Promise<void> | null = null;
-  /** Number of changed limits. With it, a read of D1 that began before a change is detected. */
   #limitsSet = 0;
   #home: Region | null = null;
   readonly #sessions = new SessionRateWindows();
@@ -250,7 +249,6 @@ export class KeyRegister extends DurableObject<Env> {
     this.#owe(usedAt, key.touchedAt + TOUCH_INTERVAL_MS - usedAt);
   }
 
-  /** Schedules the recording of a use. Only the home region records uses. */
   #owe(usedAt: number, delayMs: number): void {
     if (!this.#source().isOurs) return;
     const owedUse = { hash: this.#hash(), used_at: usedAt };

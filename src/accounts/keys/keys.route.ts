@@ -158,7 +158,6 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<A
   return success(keyRecord(changed.value, c.var.config.region, services.now));
 }
 
-/** Handles GET /v1/key and /v1/auth/key. `data` in the response has OpenRouter's format. */
 export async function ownKeyRoute(c: AppContext): Promise<Answer> {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
   const read = (): Promise<StoredKey | null> => findKeyByHash(c.env.DB, keyHash);

@@ -40,7 +40,6 @@ type Mint = {
 
 type FreshKey = { readonly booked: StoredKey; readonly key: string };
 
-/** Creates a member's key in its own region. Fails with 400 and `param`. */
 export async function mintKeyOf(
   mint: Mint,
   member: Pick<Key, "memberId" | "orgId">,

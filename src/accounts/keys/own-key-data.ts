@@ -10,7 +10,6 @@ const RESETS: Readonly<Record<string, string>> = {
   week: "weekly",
   month: "monthly",
 };
-/** Returns OpenRouter's name of a window. Rolling windows, such as `60m`, keep our name. */
 const resetOf = (window: string): string => RESETS[window] ?? window;
 
 type Calling = {
@@ -91,10 +90,6 @@ function budgetOf({ terms, budget, session: spend }: KeyStatus, session: Session
 /** OpenRouter's names of scopes. Other scopes keep our name. */
 const SCOPES: Readonly<Record<string, string>> = { key: "api_key", organization: "workspace" };
 
-/**
- * Returns the dollar budgets, with open holds counted as spend, and the budget with the fewest
- * dollars left.
- */
 function budgetsOf(
   { budget, budgets }: KeyStatus,
   { limitMicro, leftMicro, period }: Budget,

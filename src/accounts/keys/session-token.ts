@@ -143,7 +143,6 @@ export function sessionMintedAt(id: string): number | null {
   return mintedAt(id.slice(0, length), SESSION_ID);
 }
 
-/** Reports whether a session belongs to this organization or key, even if it was never used. */
 export async function isSessionOf(
   id: string,
   of: { readonly orgId: string } | { readonly keyHash: string },

@@ -26,7 +26,6 @@ export type ModelNames = {
 
 export type TermsContext = { readonly now: number; readonly names: ModelNames };
 
-/** Returns `before` with the changes of `fields`. Fails with 400 and `param`. */
 export function changedTerms(
   before: KeyTerms,
   fields: TermFields,
@@ -80,7 +79,6 @@ export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames):
 const atMost = (known: number | null, given: number | null): boolean =>
   (given ?? Infinity) <= (known ?? Infinity);
 
-/** Functions, by limit, that report whether `after` allows no more than `before`. */
 const IS_NO_WIDER: {
   readonly [K in TermName]: (before: KeyTerms, after: KeyTerms, names: ModelNames) => boolean;
 } = {

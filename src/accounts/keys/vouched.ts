@@ -26,7 +26,6 @@ export function vouchForKey(request: Request, key: VerifiedKey): void {
   callers.set(request, { key });
 }
 
-/** Returns the caller of an internal request. Undefined if the request comes from a client. */
 export function vouchedCaller(request: Request): Vouched | undefined {
   return callers.get(request);
 }

@@ -22,7 +22,6 @@ export async function holdsPeer(c: Context<AppEnv>): Promise<Response> {
   return c.json(merchantAnswer(answer));
 }
 
-/** Runs an action on a hold of this region. A merchant can access only its own holds. */
 export async function actAtHome(
   c: Context<AppEnv>,
   { merchant, orgId, id, action }: MerchantRequest,

@@ -16,7 +16,6 @@ type MemberChange = {
   readonly role?: Role | undefined;
 };
 
-/** The key of a removed member, which is revoked in D1 but not yet in its object. */
 export type EndedKey = Pick<Key, "keyId" | "orgId" | "scope"> & {
   readonly keyHash: string;
   readonly revokedAt: number;

@@ -8,7 +8,6 @@ import { findKey } from "../keys/keys.store.ts";
 import { sessionEnding } from "../keys/sessions.route.ts";
 import { findMemberById } from "../organizations/members.store.ts";
 
-/** The caller that pauses. With a `memberId`, it can pause only that member's keys and sessions. */
 export type PausingParty = {
   readonly db: D1Database;
   readonly orgId: string;

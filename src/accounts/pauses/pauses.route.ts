@@ -40,7 +40,6 @@ export async function createPauseRoute(c: AppContext): Promise<Answer> {
   return put.value.created ? created(pauseView(put.value)) : success(pauseView(put.value));
 }
 
-/** Handles GET /v1/pauses. A `member` sees the pauses that stop their own requests. */
 export async function listPausesRoute(c: AppContext): Promise<Answer> {
   const { orgId } = c.var.admitted.caller;
   const memberId = ownMember(c);

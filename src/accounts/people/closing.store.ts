@@ -11,7 +11,6 @@ const RESTORABLE_MS = 7 * DAY_MS;
 export type ClosedPerson = { readonly memberId: string; readonly personId: string };
 
 const CLOSED = "SELECT closed_at FROM closed_organizations WHERE org_id = ?1";
-/** SQL query for members of an organization whose person deleted their account. */
 const ERASED_MEMBERS = `SELECT member_id FROM member_people JOIN people ON people.id = person_id
   WHERE member_people.org_id = ?1 AND erased_at IS NOT NULL`;
 const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
@@ -103,10 +102,6 @@ export async function closeOrganization(
 type Restored = {
   /** Whether the organization was restored. False if it isn't closed or was already removed. */
   readonly isRestored: boolean;
-  /**
-   * The revoked keys of members who deleted their account in between. A retry returns the same
-   * keys.
-   */
   readonly keys: readonly EndedKey[];
 };
 

@@ -51,7 +51,6 @@ function isPublicIssuer(address: string): boolean {
   );
 }
 
-/** Returns the reason why an address can't be a company's issuer, or null. */
 export function issuerProblem(address: string, isInsecure: boolean): string | null {
   const url = publicAddress(address);
   if (typeof url !== "string") return null;
@@ -80,9 +79,6 @@ function stateOf(row: CompanyIssuer | null): "none" | "draft" | "on" {
   return row.triedAt === null ? "draft" : "on";
 }
 
-/**
- * Handles POST /company/issuer. Stores a draft, which becomes active when an owner logs in with it.
- */
 export async function postIssuer(call: MemberCall): Promise<Answer> {
   const fields = parseFields(newIssuerBody, [], call.body);
   if (!fields.ok) return fields;

@@ -162,9 +162,6 @@ export async function findOwnJoinableDomain(
   return null;
 }
 
-/**
- * Adds a person to their company's organization. Also succeeds if the person is already a member.
- */
 export async function joinOrganization(
   services: PeopleServices,
   company: CompanyDomain,
@@ -180,7 +177,6 @@ export async function joinOrganization(
   return own.find(({ orgId }) => orgId === company.orgId) ?? null;
 }
 
-/** Checks each verified domain daily, and notifies owners if its record is missing. */
 export async function checkDomains(
   db: D1Database,
   nowMs: number,

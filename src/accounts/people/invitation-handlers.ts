@@ -31,9 +31,6 @@ const OPEN_DAYS = 3;
 
 export const newInvitationBody = z.object({
   role: z.optional(roleSchema),
-  /**
-   * The verified address that the person must have. Anyone with the link can join if it is absent.
-   */
   email: z.nullish(emailSchema),
   member_id: z.nullish(z.string().check(z.maxLength(100))),
 });
@@ -113,7 +110,6 @@ function refuseAddress({
   memberId,
 }: Pick<Invitation, "role" | "email" | "memberId">): Refusal | null {
   if (email !== null && memberId !== null) {
-    // With another address, another person would get access to the member's keys.
     const message =
       "'email' can't be combined with 'member_id'. The member's own address is invited.";
     return refuse({ kind: "invalid_request", message, param: "email" });

@@ -45,7 +45,6 @@ export type OwnSessions = {
   act(as: { readonly memberId: string; readonly orgId: string } | null): Promise<Result<null>>;
 };
 
-/** A call by a person. `as` is the member as whom the person acts, if any. */
 export type PeopleCall = PeopleServices &
   ActingPerson & {
     readonly sessions: OwnSessions;

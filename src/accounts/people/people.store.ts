@@ -64,7 +64,6 @@ export async function insertLonePerson(
   }
 }
 
-/** Reports whether a D1 error means that the identity or the personal organization exists. */
 export function isIdentityInUse(error: unknown): boolean {
   return (
     error instanceof Error &&

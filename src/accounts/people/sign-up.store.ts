@@ -14,7 +14,6 @@ type SignUpPlace = {
   readonly nowMs: number;
 };
 
-/** Counts one of the hour's sign-ups. Returns false if there are none left. */
 export async function takeSignUpSlot(
   db: D1Database,
   { id, address, identity, nowMs }: SignUpPlace,
@@ -96,7 +95,6 @@ export async function recordPromotionCredited(
     .run();
 }
 
-/** Returns the statement that inserts the personal organization. It fails if the person has one. */
 export function insertPersonalOrganization(
   db: D1Database,
   personId: string,

@@ -68,7 +68,6 @@ export async function signUp(
   }
 }
 
-/** Counts a sign-up for the hour, for the address or person, and for the identity. */
 export async function takeSignUpSlots(
   services: PeopleServices,
   label: "address" | "person",

@@ -1,6 +1,5 @@
 import { DAY_MS } from "../../shared/clock.ts";
 
-/** Ms for which an invited address is stored after its invitation has ended. */
 const INVITED_MS = 30 * DAY_MS;
 /** Ms without a login after which a person without organizations is erased. */
 const LONE_MS = 90 * DAY_MS;

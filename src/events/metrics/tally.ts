@@ -92,7 +92,6 @@ export class Recorder {
     this.#delayMs = delayMs;
   }
 
-  /** Reports whether counts wait and no flush is scheduled. The platform may have ended one. */
   get isWaiting(): boolean {
     if (this.tally.isEmpty) return false;
     return Math.abs(elapsedMs() - this.#begunMs) > this.#delayMs + LOST_AFTER_MS;

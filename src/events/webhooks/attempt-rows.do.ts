@@ -28,7 +28,6 @@ export type AttemptRecord = {
 /** Accepted and failed attempts by hour since 1970. */
 type Hours = Readonly<Record<string, readonly [taken: number, missed: number]>>;
 
-/** Records an attempt, the receiver's health and the time of the next attempt. */
 export function recordAttempt(
   storage: DurableObjectStorage,
   {

@@ -52,9 +52,6 @@ export type StreamState = {
   readonly singles?: number;
   readonly sentMs?: number;
   readonly seenMs?: number;
-  /**
-   * Number of rejections of the next row, and number of rows rejected since the last accepted one.
-   */
   readonly rejections?: number;
   readonly rejectedRows?: number;
   /**
@@ -258,7 +255,6 @@ export function selectDue(
   return { number, eventId, type, body, attempts };
 }
 
-/** Returns the time (Unix ms), after any pause, at which the next delivery is due. */
 export function nextDue(sql: SqlStorage, receiver: Receiver): number | null {
   const { webhook, pausedUntil, stream } = receiver;
   const { at } = sql

@@ -23,7 +23,6 @@ const FAILING_MAX_MS = 5 * 86_400_000;
 export const REPEAT_UNSAFE = "repeat_unsafe";
 export const RESPONSE_BYTES_MAX = 1024;
 
-/** Returns the time of the next attempt (Unix ms), or null if there is none. */
 export function retryAt(attempts: number, nowMs: number): number | null {
   const wait = RETRIES_MS[attempts - 1];
   return wait === undefined ? null : nowMs + wait;

@@ -61,7 +61,6 @@ function addressOf(base: string, path: string): string {
   return url.href;
 }
 
-/** Returns null if the newest secret or the credential can't be decrypted. */
 export async function openKeys(
   webhook: Webhook,
   keySecrets: readonly KeySecret[],

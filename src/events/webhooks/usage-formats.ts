@@ -16,7 +16,6 @@ export type SettingName = "credential" | "event_name" | "customer" | "header";
 
 export type UsageRow = StreamedRow & { readonly request: GenerationRecord };
 
-/** A request with the customer who pays for it. `micro` is the charge. */
 type Metered = { readonly row: UsageRow; readonly customer: string; readonly micro: number };
 
 type UsageFormat = {
@@ -27,7 +26,6 @@ type UsageFormat = {
   readonly requires: readonly SettingName[];
   readonly accepts: readonly SettingName[];
   readonly body: (requests: readonly Metered[], settings: ReceiverSettings) => string;
-  /** Reports whether this error means that the receiver already has the request. */
   readonly isRepeat?: (status: number | null, response: string) => boolean;
   /** Age in ms from which the receiver would count a repeated request again. */
   readonly repeatMs?: number;
@@ -107,7 +105,6 @@ export function usageFormat(format: string | null | undefined): UsageFormat | nu
   return name === undefined ? null : USAGE_FORMATS[name];
 }
 
-/** Returns the requests that a receiver gets: those with a customer, or all for traces. */
 export function meteredOf(
   rows: readonly StreamedRow[],
   format: UsageFormat,
@@ -143,7 +140,6 @@ function stripeEvent({ row, customer, micro }: Metered, eventName = ""): Record<
   };
 }
 
-/** Returns a whole number divided by a power of ten, as an exact text. */
 function decimal(whole: number, digits: number): string {
   const text = String(whole).padStart(digits + 1, "0");
   return `${text.slice(0, -digits)}.${text.slice(-digits)}`;

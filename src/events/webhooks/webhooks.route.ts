@@ -192,7 +192,6 @@ function each<T, N extends null | undefined>(list: readonly T[] | N): readonly T
   return list && [...new Set(list)];
 }
 
-/** Returns the settings with the credential encrypted. Undefined and null stay unchanged. */
 async function sealedReceiver(
   c: AppContext,
   webhookId: string,

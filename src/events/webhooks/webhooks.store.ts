@@ -12,7 +12,6 @@ import { resealedSecret } from "./webhook-secrets.ts";
 import type { SealedSecret } from "./webhook-secrets.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** Maximum webhooks of an organization, because each can have a call in progress. */
 const WEBHOOKS_MAX = 5;
 
 /** Formats other than JSON events. */

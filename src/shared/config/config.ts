@@ -246,7 +246,6 @@ export function configOf(bindings: object): ParsedConfig {
   return fresh;
 }
 
-/** Returns a whole-number variable, or its default if it is unset or invalid. */
 export function numberVar(bindings: object, variable: NumberVar): number {
   const [fallback, least, most] = NUMERIC_VARIABLES[variable];
   const raw: unknown = Reflect.get(bindings, variable);

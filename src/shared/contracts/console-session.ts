@@ -42,7 +42,6 @@ export type OperatorIdentity = (
   readonly as?: string;
 };
 
-/** The session of a call, and the rest of its account's requests this minute. */
 export type EnteredSession = {
   readonly identity: ConsoleIdentity;
   readonly expiresAt: number;

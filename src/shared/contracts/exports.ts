@@ -10,7 +10,6 @@ export type ChargeFacts = {
   readonly price: Price;
   readonly tags: string;
 };
-/** A day's charges with the same facts. `lines` has the quantity of each bill line. */
 export type ChargeGroup = ChargeFacts & {
   readonly requests: number;
   readonly costMicro: Micros;

@@ -27,7 +27,6 @@ export type MetricsCalls = {
   add(series: Series, view?: View): Promise<readonly RouteSpeed[] | undefined>;
   /** An older object doesn't have this call. */
   speeds(): Promise<readonly RouteSpeed[]>;
-  /** Replaces the gauges of a job, or without `job`, of the sweep of wallets. */
   setGauges(series: Series, job?: WatchJob): Promise<void>;
   read(): Promise<RegionCounts>;
 };

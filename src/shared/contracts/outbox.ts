@@ -28,7 +28,6 @@ export type RevocationItem = {
   readonly root?: string;
 };
 
-/** The size of a queue. `oldestMs` is the age of its oldest message. */
 export type Depth = {
   readonly waiting: number;
   readonly dead: number;

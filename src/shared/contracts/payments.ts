@@ -5,7 +5,6 @@ import type { Micros } from "../money.ts";
 
 export const PURCHASE_ID = "pur_";
 
-/** The way to pay: on Stripe's page, or with the saved card, manually or automatically. */
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**

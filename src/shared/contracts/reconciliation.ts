@@ -35,7 +35,6 @@ export type ReconcileRun = {
   readonly newest: number;
   readonly rolled: number;
   readonly later: number;
-  /** The sums of entries, of the charges among them, and of other requests. */
   readonly entered: number;
   readonly used: number;
   readonly charged: number;

@@ -27,7 +27,6 @@ export type StreamFirst = { readonly atMs: number; readonly param: string };
 
 /** A streamed ledger row. A `rollup` replaces the deleted rows `firstSeq` to `seq`. */
 export type StreamedRow = {
-  /** The ID of the request for `usage`. It is the same in each read. */
   readonly id: string;
   readonly kind: "usage" | "credit" | "rollup";
   readonly firstSeq: number;

@@ -40,7 +40,6 @@ import type {
   RequestRecord,
 } from "./wallet-pages.ts";
 
-/** The estimated tokens of the prompt, and the minimum and maximum output. */
 export type TokenRequest = {
   readonly prompt: number;
   readonly least: number;
@@ -108,7 +107,6 @@ export type HoldGrant = {
   readonly routes?: readonly number[];
   readonly uncovered?: readonly number[];
   readonly tokens?: RateState & { readonly granted: number };
-  /** Tokens that token budgets grant to a key without a token limit. */
   readonly tokensGranted?: number;
 };
 /** An admission and a hold. The admission counts even if the hold fails. */

@@ -65,7 +65,6 @@ export function optionalVariables<Name extends keyof Variables>(
   return c.get(name);
 }
 
-/** A caller that isn't admitted yet, with a function to admit it. */
 export type PresumedCaller = {
   readonly caller: Caller;
   readonly admit: () => Promise<Result<Admitted>>;

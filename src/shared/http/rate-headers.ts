@@ -13,7 +13,6 @@ const NAMES = {
   },
 } as const;
 
-/** Returns OpenAI's rate limit headers. Resets have the format `12s` or `1m0s`. */
 export function rateHeaders(
   { limit, remaining, resetMs }: RateState,
   what: "requests" | "tokens" = "requests",

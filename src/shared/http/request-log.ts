@@ -4,7 +4,6 @@ import { logEvent } from "../log.ts";
 import { Isolate } from "./isolate.ts";
 import { SummedLine } from "./summed-line.ts";
 
-/** A failure's kind, or `home_404` for an error of the home region. */
 export type LoggedFailure = Failure["kind"] | `home_${number}`;
 
 /**
