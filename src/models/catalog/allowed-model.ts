@@ -4,7 +4,6 @@ import { allowedRoutes } from "../../shared/policy.ts";
 import type { PolicyLayer } from "../../shared/policy.ts";
 import type { Model } from "./model.ts";
 
-/** Returns the model with the routes that policies allow. Returns 403 if they allow none. */
 export function allowedModel(
   model: Model,
   sent: string,

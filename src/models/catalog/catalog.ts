@@ -170,7 +170,6 @@ export function findRoutes(
   return priced === null ? undefined : { listed, model: priced.model };
 }
 
-/** Returns the models and aliases that the caller can use, sorted by ID. */
 export function listModels(sold: CallerCatalog): readonly ListedModel[] {
   const { models, aliases, region } = sold.catalog;
   const { isInCooldown = () => false } = sold;

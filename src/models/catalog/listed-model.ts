@@ -35,7 +35,6 @@ export type ListedModel = {
   readonly default_parameters: null;
   readonly supported_voices: null;
   readonly links: { readonly details: string };
-  /** Request fields, besides the input, that are sure to have an effect. */
   readonly supported_parameters: readonly string[];
   /** The caller's price at the first route for a prompt of usual length, in OpenRouter's format. */
   readonly pricing: ListedPrice;

@@ -71,7 +71,6 @@ export function operatorModel(
     return { ...routeOfOperator(route, price, { kind: entry.kind, like }), dataRegion };
   });
   if (routes.length === 0) return null;
-  // Most chat models can call tools. Any other ability must be configured.
   const abilities = entry.abilities ?? (entry.kind === "chat" ? ["tools"] : []);
   return {
     id: entry.id,

@@ -18,7 +18,6 @@ export type PriceOrigin = { readonly from: number | null; readonly list: string 
  */
 export type RouteLimits = {
   readonly context?: number;
-  /** Maximum output tokens of one choice. A larger cap is lowered to this value. */
   readonly maxOutput?: number;
   readonly choices?: number;
   readonly inputs?: number;
@@ -51,7 +50,6 @@ export type Model = {
   readonly isConfigured?: true;
   readonly created: number;
   readonly context: number;
-  /** Maximum output tokens of one choice. 0 for a kind without output tokens. */
   readonly maxOutput: number;
   /** Minimum output cap that the provider accepts. 1 if there is no minimum. */
   readonly minOutput: number;

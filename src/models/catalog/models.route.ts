@@ -8,10 +8,6 @@ import type { CallerCatalog } from "./catalog.ts";
 import type { ListedModel } from "./listed-model.ts";
 import { messagesList, messagesListQuery, messagesModel } from "./messages-list.ts";
 
-/**
- * Handles GET /v1/models. Returns the active models and aliases that policies allow, at the
- * caller's prices.
- */
 export function listModelsRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);
   const models = listModels(sold.value);
@@ -38,10 +34,6 @@ export function isMessagesClient(request: Asking): boolean {
 
 type Asking = { header(name: string): string | undefined };
 
-/**
- * Handles GET /v1/models/{id}. The slash can be encoded or not. Returns 404 model_not_found or 403
- * model_not_allowed.
- */
 export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>): Response {
   if (!sold.ok) return fail(c, sold.failure);
   const name = c.req.param("id") ?? "";

@@ -4,7 +4,6 @@ import type { PriceRow } from "./price-lists.ts";
 
 export type PriceCopy = { readonly readAt: number; readonly rows: readonly PriceRow[] };
 
-/** Stores and reads copies of price lists that isolates share. Both functions can throw. */
 export type PriceCopies = {
   readonly keep: (list: string, copy: PriceCopy) => Promise<void>;
   readonly find: (list: string) => Promise<PriceCopy | null>;

@@ -138,7 +138,6 @@ function leaveCopy(name: string, copy: PriceCopy, { copies, waitUntil }: Reader)
   if (copies !== null) waitUntil(copies.keep(name, copy).catch(() => undefined));
 }
 
-/** Stores a list, and evicts the oldest one, but never the region's own. */
 function keep<T>(known: Map<string, T>, name: string, value: T): void {
   known.delete(name);
   const oldest =

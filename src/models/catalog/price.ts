@@ -8,7 +8,6 @@ export function priceAt(route: Pick<Route, "price" | "longPrompt">, promptTokens
   return long !== undefined && promptTokens > long.aboveTokens ? long.price : route.price;
 }
 
-/** Raises each price by a percentage, rounded up to whole micro-credits per million tokens. */
 export function withMarkup(price: Price, percent: number): Price {
   return {
     input: raised(price.input, 100 + percent),

@@ -84,7 +84,6 @@ export function priceKey({
   return `${list}\n${item}\n${from}`;
 }
 
-/** Inserts all rows or none. Throws if one exists or D1 fails. */
 export async function insertPrices(db: D1Database, rows: readonly PriceRecord[]): Promise<void> {
   const insert = db.prepare(
     `INSERT INTO prices (id, list, item, from_at, price, percent, posted_by, created_at)

@@ -86,7 +86,6 @@ function texts<Name extends string>(
   return read;
 }
 
-/** Returns the text of `content`. When Mistral reasons, it sends a list of parts. */
 export function contentText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return text(raw);
   return raw.map((part) => textOf(partOf(part).text)).join("");

@@ -1,6 +1,5 @@
 import type { JsonObject } from "./json-value.ts";
 
-/** A model's output in OpenAI's format. Protocols write it, and endpoints read it. */
 export type Delta = {
   readonly role?: "assistant";
   readonly content?: string | null;

@@ -38,7 +38,6 @@ export type Turn = { readonly role: "user" | "assistant"; readonly parts: readon
 
 export type Conversation = {
   readonly system: readonly string[];
-  /** Indexes of the instructions up to which the prompt should be cached. */
   readonly markedSystem?: ReadonlySet<number>;
   readonly turns: readonly Turn[];
 };

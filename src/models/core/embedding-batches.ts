@@ -97,7 +97,6 @@ function withDone(failure: ProviderFailure, answers: readonly ProviderResult[]):
   return withUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), text: "" });
 }
 
-/** Returns the number of values in all vectors. 16 characters of base64 are three values. */
 function valuesIn(body: JsonObject): number {
   let values = 0;
   for (const { embedding } of body["data"] as readonly JsonObject[]) {
@@ -112,7 +111,6 @@ function isWorthAgain(answer: ProviderResult, { signal }: EmbeddingsCall): boole
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }
 
-/** Returns an embedding list in the order of the input. Missing usage is estimated. */
 export function embeddingList(
   vectors: readonly unknown[],
   reported: Usage | null,

@@ -37,7 +37,6 @@ export type EndpointAdapter = {
 export type EndpointContext = {
   header(name: string): string | undefined;
   query(name: string): string | undefined;
-  /** Whether the last chunk of a stream has usage even without `stream_options`. */
   readonly wantsUsage?: boolean;
 };
 
@@ -121,7 +120,6 @@ export type Written = string | Uint8Array;
 export type StreamWriter = {
   /** The event to send after KEEP_ALIVE_MS without output. It can change during the stream. */
   readonly ping: string;
-  /** Returns the first events. `usage` is the usage so far, without output. */
   begin(usage: Usage | null): string;
   chunk(chunk: Chunk): string;
   native?(event: JsonObject): string;
@@ -147,7 +145,6 @@ export type NativeRequest = NativeBody & {
   readonly wire: NativeProtocol;
   readonly dropped: readonly string[];
   readonly reply: ResponseWriter;
-  /** The sizes of images, documents and known tools, which don't depend on their text. */
   readonly weights: Weights;
   /** Minimum output tokens that the host accepts. 0 if there is no minimum. */
   readonly outputLeast: number;

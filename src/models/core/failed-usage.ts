@@ -40,7 +40,6 @@ export function eventTooLarge(bytesMax: number): ProviderFailure {
   };
 }
 
-/** If a stream's first events contain a failure, adds their usage to it. */
 export function withUsageIn(
   failure: ProviderFailure,
   events: readonly StreamEvent[],

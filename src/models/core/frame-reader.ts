@@ -38,7 +38,6 @@ export abstract class FrameReader {
     return this.#accept(events, wasFinished);
   }
 
-  /** Returns the last events of a body. `foreign` is its text outside of frames. */
   endOfFile(foreign = ""): StreamEvent[] {
     if (this.#ended) return [];
     const events = this.#accept(this.atEnd(foreign), this.isFinished);

@@ -31,7 +31,6 @@ type Fields = z.infer<typeof gatewayFields>;
 
 export type GatewayFields = {
   readonly wantsUsage: boolean;
-  /** OpenRouter's session. Requests of one session use the same route if possible. */
   readonly session: string | null;
   readonly preferences: RoutePreferences | null;
   readonly fallbacks: readonly ModelFallback[];

@@ -26,7 +26,6 @@ import type {
 export type StreamReader = {
   push(bytes: Uint8Array): StreamEvent[];
   flush(): StreamEvent[];
-  /** Whether there was an `end` or `error` event. Nothing is read after it. */
   readonly ended: boolean;
 };
 
@@ -36,7 +35,6 @@ export type Handler<Call extends ProviderCall> = {
    * signal fires, or because of a bug.
    */
   ask(call: Call): Promise<Response | ProviderFailure>;
-  /** Converts the JSON of a 2xx response. Returns null if it is invalid. */
   answer(raw: JsonObject, call: Call, headers: Headers): ProviderResponse | ProviderFailure | null;
   /** Returns a reader that passes each response on as it arrives, also JSON. */
   pieces?(call: Call, headers: Headers): StreamReader;

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 
-/** An image as bytes or a URL, or a PDF if the provider supports it. */
 export type Image =
   | { readonly mediaType: string; readonly base64: string }
   | { readonly url: string };

@@ -61,7 +61,6 @@ type Family = {
   readonly models: RegExp;
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: Pixels) => boolean;
-  /** Maximum output tokens of an image. If absent, GEMINI_OUTPUT_MAX applies to each request. */
   readonly tokens?: Tokens;
 };
 

@@ -16,7 +16,6 @@ export type InlinePart =
   | { readonly kind: "image"; readonly image: InlineImage };
 type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly InlinePart[] };
 
-/** A conversation in which all images are bytes of one of four types. */
 export type InlineConversation = {
   readonly system: readonly string[];
   readonly turns: readonly InlineTurn[];

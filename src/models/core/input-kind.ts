@@ -10,10 +10,8 @@ import { withoutNulls } from "./core-request.ts";
 import type { Need } from "./route-needs.ts";
 
 export type InputKindOf<Body, U extends CountedUnit = never> = {
-  /** Returns the request's size for the hold, with the maximum of each billed unit. */
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;
   needs(body: Body, model: Model): readonly Need[];
-  /** The advice and the field for the error that a response is too large. */
   readonly smaller: { readonly advice: string; readonly param: string };
 };
 

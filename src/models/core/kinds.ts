@@ -38,7 +38,6 @@ export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], Un
   ocr: OCR,
 };
 
-/** A validated request in OpenAI's format, with extra fields for other formats. */
 export type CoreRequest = ChatRequest | InputRequest;
 /**
  * A chat request. `apart`: each message is a separate prompt with the same settings. Never

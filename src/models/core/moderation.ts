@@ -19,7 +19,6 @@ export const moderationBody = z.strictObject({
   user: z.optional(user),
 });
 
-/** A moderation request: one text, several texts, or one input with text and image parts. */
 export type ModerationBody = Omit<z.infer<typeof moderationBody>, "user">;
 
 export function parseModerationRequest(value: object): Result<ParsedInput<ModerationBody>> {
@@ -46,7 +45,6 @@ function hasImages(input: ModerationBody["input"]): boolean {
   return [input].flat().some((one) => typeof one !== "string" && one.type === "image_url");
 }
 
-/** Returns the number of results: one for each text, or one for all parts. */
 export function moderatedInputs({ input }: ModerationBody): number {
   return Array.isArray(input) && typeof input[0] === "string" ? input.length : 1;
 }

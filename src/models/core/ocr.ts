@@ -63,7 +63,6 @@ export function parseOcrRequest(value: object): Result<ParsedInput<OcrBody>> {
   return success({ body: { ...rest, pages }, user: parsed.value.user });
 }
 
-/** Returns the distinct page numbers, at most one more than a request can have. */
 function numbersIn(pages: number | readonly number[] | string): readonly number[] {
   if (typeof pages !== "string") return [...new Set([pages].flat())];
   const numbers = new Set<number>();

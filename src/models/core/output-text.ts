@@ -1,6 +1,5 @@
 import type { Delta } from "./chunk.ts";
 
-/** Returns all text of a message or delta, including the names and arguments of calls. */
 export function outputText({ content, ...spoken }: Delta): string {
   const { reasoning_content: thought = "", refusal, function_call: legacy } = spoken;
   let all = (content ?? "") + thought + (refusal ?? "") + callText(legacy);

@@ -14,7 +14,6 @@ const PICTURE = /"(?:b64_json|data|audio_data)"\s*:\s*"$/;
 const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
 
 type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
-/** Reads the fields of a response other than its images. `pictures` is the number of images. */
 export type ReadFacts = (raw: JsonObject, pictures: number) => PictureFacts | ProviderFailure;
 
 /**
@@ -68,7 +67,6 @@ export class PictureReader implements StreamReader {
     return events;
   }
 
-  /** Skips to the start of a response. Other lines of a stream can have any content. */
   #between(text: string, from: number): number {
     for (let at = from; at < text.length; at += 1) {
       const one = text[at] ?? "";

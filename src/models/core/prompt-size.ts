@@ -10,7 +10,6 @@ import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { pagesIn } from "./pdf-pages.ts";
 
 const MESSAGE_OVERHEAD = 8;
-/** Maximum bytes that a format adds around a tool result and its call's name. */
 const RESULT_OVERHEAD = 48;
 /** Bytes around an instruction after the first user message. Some protocols send it as text. */
 const LATER_OVERHEAD = 24;
@@ -52,7 +51,6 @@ export type Weights = ReadonlyMap<object, Weight>;
 
 export const NO_WEIGHTS: Weights = new Map();
 
-/** Returns the maximum size of a chat in the formats of all protocols. */
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   const tally = new PromptTally(model);
   for (const message of body.messages) tally.message(message);
@@ -162,7 +160,6 @@ export class PromptTally {
     else if (typeof value === "object" && value !== null) this.text(JSON.stringify(value));
   }
 
-  /** Counts the fields that forbid additional properties in a schema. Some hosts require them. */
   closed(value: unknown): void {
     this.#syntax += openObjects(value) * CLOSED_BYTES;
   }

@@ -10,12 +10,8 @@ export type { JsonObject } from "./json-value.ts";
  * with usage. They never throw because of a provider's fault.
  */
 
-/** The protocols, besides OpenAI's chat, that both clients and providers can use. */
 export type NativeProtocol = "responses" | "messages";
 
-/**
- * A validated request in the provider's protocol. The adapter sets model, stream, cap and headers.
- */
 export type NativeBody = {
   readonly body: JsonObject;
   readonly headers: Readonly<Record<string, string>>;

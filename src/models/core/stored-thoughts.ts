@@ -31,9 +31,6 @@ export function joined(one: StoredThoughts, next: StoredThoughts): StoredThought
   };
 }
 
-/**
- * Joins the pieces of streamed details to the details that the provider returns without a stream.
- */
 function wholeDetails(details: readonly JsonObject[]): readonly JsonObject[] {
   const whole: JsonObject[] = [];
   for (const detail of details) {

@@ -39,7 +39,6 @@ export class RepeatedText {
   }
 }
 
-/** Returns the template of a chunk. Returns null unless it has one choice with only `content`. */
 export function textTemplate(
   payload: string,
   index: number,

@@ -2,7 +2,6 @@ import { END } from "./frame-reader.ts";
 import { textOf } from "./json-value.ts";
 import type { ProviderResponse, StreamEvent } from "./provider.ts";
 
-/** Returns the events of a complete transcript: one delta, the usage and the end. */
 export function transcriptEvents({ body, usage }: ProviderResponse): StreamEvent[] {
   const { text: whole } = body;
   const text = textOf(whole);

@@ -5,7 +5,6 @@ import type { PromptSize } from "../core/prompt-size.ts";
 
 /** Minimum tokens of a prompt that providers cache. A few Claude models cache shorter ones. */
 const CACHED_TOKENS_MIN = 1024;
-/** Number of characters at the start of a prompt by which a conversation is recognized. */
 const START_CHARACTERS = 8192;
 
 /**
@@ -54,7 +53,6 @@ function startOf({ messages, tools = [] }: ChatBody): readonly unknown[] {
   return parts.map((part) => shortened(part));
 }
 
-/** Returns a value with its texts shortened. A shortened text includes its original length. */
 function shortened(value: unknown, left = { characters: START_CHARACTERS }): unknown {
   if (left.characters <= 0) return 0;
   if (typeof value === "string") {

@@ -17,7 +17,6 @@ import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 
-/** A request to a key's home region for the key's owner and possibly a hold. */
 export type AuthorizeRequest = RequestCredential & {
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
@@ -178,7 +177,6 @@ export async function authorizeAtHome(
 
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } } as const;
 
-/** Reports whether the response matches the request. Otherwise it isn't a hold. */
 function isFor({ hold }: AuthorizeRequest, { granted }: Authorized): boolean {
   if (hold === null) return true;
   const least = Math.min(hold.least, ...(hold.candidates ?? []).map((one) => one.least));

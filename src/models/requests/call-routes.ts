@@ -266,7 +266,6 @@ function noteAttempt(
   progress.attempts = [...progress.attempts, reported];
 }
 
-/** Returns metric labels, of which each has a limited set of values. */
 function wordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
   readonly status: string;
   readonly reason: string;

@@ -153,7 +153,6 @@ function inOrder(routes: readonly Route[], choice: RouteChoice): readonly Route[
   return allowsFallbacks || order.length > 0 ? ordered : ordered.slice(0, 1);
 }
 
-/** Returns the sorted routes. Those without measurements come last, in their usual order. */
 function sortedBy(
   sort: RouteSort,
   routes: readonly Route[],

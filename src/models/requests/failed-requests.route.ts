@@ -123,7 +123,6 @@ export function summarizeRequest({ request, user, reply }: ParsedRequest): Reque
   return { model: MODEL_NAME.test(model) ? model : null, externalId: user, streamed };
 }
 
-/** Records a failed or disconnected request of a known key, including errors within streams. */
 export function recordFailedRequest(
   c: Context<AppEnv>,
   summary: RequestSummary | null,

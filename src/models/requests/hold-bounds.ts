@@ -38,7 +38,6 @@ type AskedOutput = {
   readonly least?: number;
 };
 
-/** Returns the requested output cap, or the default within the context window. */
 export function outputCap(model: Model, prompt: PromptSize, requested: AskedOutput): OutputCap {
   const thought = requested.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
   const floor = Math.max(model.minOutput, thought, requested.least ?? 0);
@@ -73,7 +72,6 @@ export function capThatFits(
     : invalid(`${message}, fewer choices, or a stream.`, "n");
 }
 
-/** Returns the maximum of buffered bytes, or null if the response is streamed. */
 function heldBytesMax({ logprobs }: ChatBody, { reply, native }: ParsedRequest): number | null {
   if (reply.kind === "json") return JSON_BYTES_MAX;
   const isRepeated = logprobs === true && native?.wire === "responses";

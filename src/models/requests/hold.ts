@@ -96,7 +96,6 @@ function candidatesOf(request: PaidRequest): RouteCandidate[] {
     .slice(0, CANDIDATES_MAX);
 }
 
-/** Returns the tokens that a request uses of one model, with all its choices. */
 function tokensOf({ prompt: { estimate }, cap }: ModelOption): HoldRequest["tokens"] {
   const outputs = (each: number): number => estimate + each * choicesOf(cap);
   return { prompt: estimate, least: outputs(cap?.least ?? 0), most: outputs(cap?.whole ?? 0) };

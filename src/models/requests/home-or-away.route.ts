@@ -26,7 +26,6 @@ import { CallGroups } from "../../shared/call-groups.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { WalletGroups } from "../../money/wallet/grouped-wallet.ts";
 
-/** Returns the region that has the caller's wallet, or null for this region. */
 export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home | null {
   const config = c.get("config");
   if (caller.home === config.region) return null;
@@ -135,7 +134,6 @@ const makeGroups = () => ({
   outboxes: new CallGroups<readonly OutcomeItem[], null>(),
 });
 
-/** Returns this region's wallets for one request, to which `env` and `after` belong. */
 export function walletsOf(config: Config, env: Env, after: After): WalletAt {
   const { wallets } = Isolate.of(config).get(makeGroups);
   return (orgId, attempt) => {

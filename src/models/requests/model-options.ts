@@ -37,7 +37,6 @@ export function boundModels(parsed: ParsedRequest, sold: Sold): Result<PaidReque
     const { name, param } = unknown;
     return invalid(`${param} is not a known chat model: '${name}'.`, param);
   }
-  // Without this, a name that is given twice would count the whole prompt again.
   const names = fallbacks.map(({ name }) => name);
   const distinct = fallbacks.filter(({ name }, at) => names.indexOf(name) === at);
   const others = distinct.map(({ name, preferences }) => {

@@ -187,7 +187,6 @@ export type Run = {
   readonly timer: RunTimer;
   readonly services: RunServices;
   readonly slot: Pick<Slot, "grow" | "dropBody"> | undefined;
-  /** Sends and logs the response or failure. Only the first call counts. */
   readonly answer: (response: Response | Failure) => void;
 };
 

@@ -14,7 +14,6 @@ import { now } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 
-/** Returns the pricing of this region. It doesn't hold the request in memory. */
 export function pricingOf(c: Context<AppEnv>): PricingFor {
   const { env, executionCtx } = c;
   const config = c.get("config");

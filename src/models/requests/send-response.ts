@@ -261,7 +261,6 @@ function isNotWorthReading(streaming: Streaming): boolean {
 
 const PACE_KNOWN_MS = 1000;
 
-/** Reports whether the output, at its current pace, can't reach its cap in the remaining time. */
 function isEndFar({ run, route, meter, beganMs }: Streaming): boolean {
   const ranMs = elapsedMs() - beganMs;
   if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_MS) return false;
@@ -319,7 +318,6 @@ function opening(streaming: Streaming, batch: readonly StreamEvent[]): string {
   return writer.begin(meter.usage ?? meter.partial);
 }
 
-/** Reports whether the client has disconnected, or the provider ignores the output cap. */
 function isToStop(streaming: Streaming): boolean {
   const { run, route, meter } = streaming;
   if (run.timer.clientGone && isNotWorthReading(streaming)) return true;

@@ -60,7 +60,6 @@ export function decideStoring(
   progress.keepHours = keepHours;
 }
 
-/** Starts to store a response. The run keeps its slot until that is done. */
 export function storeResponse(run: Run, ended: EndedResponse): void {
   if (run.request.keep !== null) run.progress.keeping = kept(run, ended);
 }

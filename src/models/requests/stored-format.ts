@@ -127,9 +127,6 @@ function bytesOf(text: string): Uint8Array {
 /** Timeout of both attempts in ms. The home region can wait for a response that is being stored. */
 const HOME_MS = 5000;
 
-/**
- * Requests stored responses from a key's home region. Returns `home_region_unreachable` on failure.
- */
 export async function storedAtHome(
   home: PeerConfig | undefined,
   request: StoredResponsesRequest,

@@ -10,10 +10,6 @@ import { callObject } from "../../shared/reach-object.ts";
 import { storedAnswerBody, readStoredBody } from "./stored-format.ts";
 import type { StoredResponsesRequest } from "./stored-format.ts";
 
-/**
- * Handles POST /internal/v1/kept in a key's home region. Reads or stores responses for another
- * region.
- */
 export async function storedResponsesPeer(c: Context<AppEnv>): Promise<Response> {
   const request = readStoredBody(c.var.peerBody);
   const answer =

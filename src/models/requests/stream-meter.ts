@@ -24,7 +24,6 @@ class TextCount {
     return this.#counted;
   }
 
-  /** Reports whether the text has more tokens. The result can be late by COUNT_EVERY characters. */
   isPast(tokens: number): boolean {
     return (this.#uncounted.length < COUNT_EVERY ? this.#counted : this.tokens) > tokens;
   }

@@ -29,7 +29,6 @@ export class StreamClient {
     });
   }
 
-  /** The ms for which a write had waited for the client at the last check. */
   get pendingMs(): number {
     return this.#pendingMs;
   }

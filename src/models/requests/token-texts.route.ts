@@ -9,7 +9,6 @@ import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { EmbeddingsBody } from "../core/embeddings.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
-/** The address of the table that scripts/site/tokens.ts writes to the static assets. */
 const URL_OF_TABLE = "https://assets.invalid/tokens/cl100k_base.bin";
 
 class KeptTable {

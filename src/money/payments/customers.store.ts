@@ -25,7 +25,6 @@ export async function readBuyer(
     .first<{ name: string; createdAt: number }>();
 }
 
-/** Records an organization's card. Returns the number of organizations with this card. */
 export async function addCard(db: D1Database, fingerprint: string, orgId: string): Promise<number> {
   await db
     .prepare(

@@ -9,9 +9,6 @@ const AT_ONCE = 6;
 const POKE_TIMEOUT_MS = 5000;
 const CURSOR = "payers";
 
-/**
- * Wakes the payment objects of paying organizations, to recover lost alarms and rebuilt wallets.
- */
 export async function wakePayers(
   db: D1Database,
   objects: CallsOf<"payments", "poke">,

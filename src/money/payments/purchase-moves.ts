@@ -111,7 +111,6 @@ export function declineAsMisconfigured(
   return endPurchase(deps, purchase, { state: "declined", error: "misconfigured", isHard: false });
 }
 
-/** Queues a purchase's outcome for the wallet, stored together with the purchase. */
 export function notifyWallet(
   deps: PaymentDeps,
   purchase: Purchase,
