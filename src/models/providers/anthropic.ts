@@ -116,7 +116,6 @@ type Count = {
   readonly signal: AbortSignal;
 };
 
-/** Counts tokens with Anthropic's free counter. Returns null after the timeout. */
 async function countTokens(
   { baseUrl, secret }: AnthropicHost,
   { upstreamId, native, signal }: Count,

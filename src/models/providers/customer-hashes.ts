@@ -19,7 +19,6 @@ export class CustomerHashes {
     this.#secret = secret ?? "";
   }
 
-  /** Returns the hash of an end user, or of the organization if there is none. */
   user({ orgId, user }: Customer): Promise<string> {
     return this.#hash(["user", orgId, user ?? ""]);
   }

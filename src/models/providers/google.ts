@@ -138,7 +138,6 @@ const VERTEX: BuiltInProvider = {
 
 export const GOOGLE: readonly BuiltInProvider[] = [GEMINI, VERTEX];
 
-/** Returns Vertex as configured. Throws for invalid credentials. `nowMs` is the real time. */
 export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
   const account = serviceAccountOf(config.secret(CREDENTIALS) ?? "");
   if (!("project" in account)) throw new Error("credentials with problems");

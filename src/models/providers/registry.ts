@@ -90,7 +90,6 @@ function providerOfEntry(entry: ProviderEntry, config: ProviderConfig): Provider
   });
 }
 
-/** Reports whether all secrets that an entry names, also in headers, are set. */
 function isConfigured(entry: ProviderEntry, config: ProviderConfig): boolean {
   if (!PROFILES.has(entry.profile)) return false;
   const named = entry.secret === undefined ? [] : [entry.secret];

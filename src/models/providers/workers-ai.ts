@@ -104,7 +104,6 @@ function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
   return { text: body.input, ...(pooling !== undefined && { pooling }) };
 }
 
-/** Returns null if a vector is missing or was made with another pooling. */
 function embeddingAnswer(
   raw: JsonObject,
   call: EmbeddingsCall,

@@ -108,7 +108,6 @@ export class ChunkReader extends FrameReader {
     return events;
   }
 
-  /** Returns the usage event. It is partial until all requested choices have finished. */
   #reported(reported: Usage, isAlone: boolean): StreamEvent {
     const finished = this.#finished;
     const usage = isAlone ? this.#added(reported, finished) : reported;

@@ -23,7 +23,6 @@ const TEXT: AnswerFormat = { kind: "text" };
  */
 export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   const format = formatOf(body);
-  // If the client requires a tool, it is called whatever the format.
   if (format === "text" || isNamed(body.tool_choice)) return TEXT;
   if (format === "json") {
     return { kind: "told", words: "Answer with one JSON object and nothing else." };

@@ -43,9 +43,6 @@ type Exception = {
   readonly headers?: Headers;
 };
 
-/**
- * Returns the failure of a response outside 2xx. Its text can contain `secrets`, which are removed.
- */
 export function bedrockFailure(
   status: number,
   headers: Headers,

@@ -48,7 +48,6 @@ export class ConverseReader extends FrameReader {
   readonly #secrets: readonly string[];
   #tools = 0;
   #isAnswered = false;
-  /** Text that is output only if the answer tool isn't called. */
   #held = "";
   #stop: Event | null = null;
   #metadata: Event | null = null;

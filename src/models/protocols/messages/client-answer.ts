@@ -115,7 +115,6 @@ const SERVED: JsonObject = {
   speed: null,
 };
 
-/** Returns `usage` of a message. `input_tokens` excludes cache reads and writes. */
 export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
   return {
     input_tokens: usage.input,

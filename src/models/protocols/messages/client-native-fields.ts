@@ -7,7 +7,6 @@ export type Rule =
   /** The ID of a call, in characters that Claude accepts. */
   | "id"
   | "json"
-  /** A text, a block, or a list of blocks, each with its type's fields. */
   | "content"
   | { readonly list: Rule }
   | { readonly object: Fields }

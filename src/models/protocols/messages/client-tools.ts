@@ -81,7 +81,6 @@ function customProblem({ name, input_schema: schema }: Tool, at: number): Result
   return null;
 }
 
-/** Returns the tool fields of a chat request. It can't have tools that Anthropic defines. */
 export function toolsForCore(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const kept = withoutServerTools(body, losses.dropped);
   if (!kept.ok) return kept;

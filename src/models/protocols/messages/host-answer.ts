@@ -21,7 +21,6 @@ export const block = shape({
 });
 export type Block = ReturnType<typeof block>;
 
-/** The end of a message. In a stream, the second to last event has it. */
 export const ending = shape({ stop_reason: asIs, stop_details: shape({ explanation: textOf }) });
 type Ending = ReturnType<typeof ending>;
 

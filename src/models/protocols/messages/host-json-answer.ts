@@ -9,7 +9,6 @@ export type JsonAnswer =
   | { readonly by: "schema"; readonly schema: JsonObject }
   | { readonly by: "tool"; readonly schema: JsonObject; readonly name: string };
 
-/** Returns the way to get JSON. A retry gets the same tool name. */
 export function jsonAnswerOf(body: ChatBody, rules: ClaudeRules): JsonAnswer | null {
   const format = formatOf(body);
   if (format === "text") return null;

@@ -20,7 +20,6 @@ export type DraftPosition = {
 };
 type Status = OutputItem["status"];
 
-/** An output item in progress. A tool call that is cut off gets no last event. */
 export type Draft = Part & {
   item(): OutputItem;
   kept(): OutputItem;

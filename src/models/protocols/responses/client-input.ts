@@ -327,7 +327,6 @@ const TEXT_URL =
   /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(?:;[^;,]{1,100})*;base64,/i;
 const HEAD_MAX = 512;
 
-/** Returns a file part: a PDF unchanged, and a text file as text with its name. */
 export function filePart(
   part: Extract<InputPart, { type: "input_file" }>,
   at: string,

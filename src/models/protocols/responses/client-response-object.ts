@@ -180,7 +180,6 @@ export function openResponse(head: ResponseHead, echo: EchoedFields): JsonObject
   return { ...identity(head), completed_at: null, ...state, ...rest };
 }
 
-/** Returns the final response. `receipt` is null if nothing was charged. */
 export function closedResponse(
   head: ResponseHead,
   echo: EchoedFields,

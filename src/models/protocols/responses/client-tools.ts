@@ -276,7 +276,6 @@ export function resolveToolChoice(
   return success({ tools: all, tool_choice: one, ...free });
 }
 
-/** Reports whether `tool_choice` names a tool in a namespace, for which OpenAI has no form. */
 export function choosesNamespaced(flat: Flattened, choice: ToolChoice | undefined): boolean {
   if (choice === undefined || typeof choice === "string") return false;
   const some = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];

@@ -47,7 +47,6 @@ export function responseFailure(
   return streamFailure({ error: { message, param, code, type } }, secret);
 }
 
-/** Returns chat's finish reason. Returns null if the response didn't end successfully. */
 export function finishOf(response: RawResponse): "stop" | "length" | "content_filter" | null {
   if (response.status === "completed") return "stop";
   if (response.status !== "incomplete") return null;

@@ -13,7 +13,6 @@ type Piece = {
   /** The finish reason, or null. "error" and "abort" mean that the model gave up. */
   readonly finish: FinishReason | "error" | "abort" | null;
 };
-/** A tool call or a part of one. Missing fields are "". */
 export type WireCall = {
   readonly index: number | null;
   readonly id: string;

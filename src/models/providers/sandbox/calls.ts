@@ -12,7 +12,6 @@ export type ToolCall = { readonly id: string; readonly name: string; readonly ar
 export type CallDraft = Omit<ToolCall, "id">;
 
 const ID_CHARACTERS = 24;
-/** Maximum braces to try, so that a text of braces is parsed quickly. */
 const BRACES_MAX = 64;
 
 /**

@@ -75,7 +75,6 @@ function event(head: AnswerHead, choice: ChunkChoice): StreamEvent {
   };
 }
 
-/** Reports whether an event is the last chunk of a choice, or follows the choices. */
 export function isFinish(made: StreamEvent): boolean {
   if (made.kind !== "chunk") return true;
   return made.chunk.choices.some((one) => one.finish_reason !== null);

@@ -9,7 +9,6 @@ const COORDINATES_PER_WORD = 8;
 /** Eight decimals are as exact as a float32 near 1, and shorter than a double. */
 const DECIMALS = 1e8;
 
-/** Returns an embedding list, or a failure if the dimensions are out of range. */
 export function embeddingsAnswer({ upstreamId, body }: EmbeddingsCall): ProviderResult {
   const { input, dimensions = DIMENSIONS_DEFAULT } = body;
   if (dimensions > DIMENSIONS_MAX) {

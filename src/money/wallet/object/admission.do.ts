@@ -143,7 +143,6 @@ export function placeHoldFor(
   });
 }
 
-/** Returns an active key. `isCounted` counts a request of its session. */
 function activeKey(
   { keys }: Gate,
   tx: Tx,
@@ -203,7 +202,6 @@ function spendIn(spend: KeySpend, period: Period): NonNullable<KeyStatus["spend"
   };
 }
 
-/** Returns the running requests that a pause, a revoked key or an ended session stops. */
 export function findStops(
   { decisions, keys }: Gate,
   runs: readonly WatchedRun[],

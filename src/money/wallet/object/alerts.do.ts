@@ -297,7 +297,6 @@ export function reachedByRefusal(
   return { type: "session.budget_reached", subject, period, since, limit, left };
 }
 
-/** Emits the event of a reached limit, once per limit and period. */
 export function emitReached(tx: Tx, reached: Reached): void {
   const { type, subject, period, since, limit, left } = reached;
   const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";

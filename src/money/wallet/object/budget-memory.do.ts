@@ -129,7 +129,6 @@ export type Count = {
   readonly counted: Meter;
 };
 
-/** Returns the counts that a request would add, without applying them. */
 export function countsOf(sql: SqlStorage, memory: WithBudgets, request: CountedRequest): Count[] {
   const at = { period: request.period, nowMs: request.atMs };
   return metersOf(sql, memory, request).flatMap((meter) => {

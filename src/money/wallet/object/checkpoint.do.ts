@@ -50,7 +50,6 @@ export function takeCheckpoint(tx: Tx): void {
   countsStored(memory);
 }
 
-/** Returns a lower bound for the request IDs of future ledger rows. */
 export function futureIdFloor(tx: Tx): string {
   let floorId = idFloor(HOLD_ID, tx.clockMs - ID_AGE_MAX_MS);
   for (const id of tx.memory.ledger.holds.keys()) if (id < floorId) floorId = id;

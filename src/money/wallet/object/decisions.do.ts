@@ -60,7 +60,6 @@ export class Decisions {
     this.#schedule = new Schedule(null);
   }
 
-  /** Runs a decision. Returns `storage_unavailable` if the wallet can't be read. */
   decide<T>(decision: (tx: Tx) => Result<T>): Result<T> {
     return this.turn((tx) => {
       const answer = decision(tx);

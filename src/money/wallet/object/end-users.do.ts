@@ -207,7 +207,6 @@ export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
   return { user, departed };
 }
 
-/** Returns an end user with this name that was deleted this month, or null. */
 export function findDeletedEndUser(tx: Tx, externalId: string): NewEndUser["departed"] {
   const { memory, sql, period } = tx;
   return memory.departed.count === 0

@@ -80,7 +80,6 @@ function withinPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<A
 
 type Pausable = Pick<HoldRequest, "keyId" | "externalId"> & { readonly isRunning?: boolean };
 
-/** Returns the failure of a paused organization, member, key, session or end user. */
 export function pausedFor(
   tx: Tx,
   { memberId, session }: HeldTerms,

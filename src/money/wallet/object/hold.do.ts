@@ -193,7 +193,6 @@ function grantOf(
   return { ...grant, tokens: { ...state, granted: tokens } };
 }
 
-/** Stores the hold. Returns null, without changes, if the ID is known. */
 function granted(tx: Tx, grant: GrantBy): Result<HoldGrant> | null {
   const { request, payer, tokens, lapsed, terms } = grant;
   const { memory, nowMs } = tx;
@@ -376,7 +375,6 @@ const CORRECTED: ReadonlySet<Failure["kind"]> = new Set([
   "candidates_required",
 ]);
 
-/** Stores a rejected request. Returns null if the ID is known. */
 function remember(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(tx.sql, request.id) !== null) return null;
   // Rejections are stored for requests that the other region sent, unless it retries them with the

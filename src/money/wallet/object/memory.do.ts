@@ -357,7 +357,6 @@ export function addUse({ uses }: Memory, hash: string, usedAt: number): void {
   uses.set(hash, Math.max(usedAt, uses.get(hash) ?? 0));
 }
 
-/** Returns the number of the publish that will contain a change made now. */
 export function nextRevision(tx: Tx): number {
   return tx.memory.row.revision + 1;
 }

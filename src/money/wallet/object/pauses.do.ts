@@ -79,7 +79,6 @@ function conflict(message: string, param: string): Refusal {
   return refuse({ kind: "conflict", message, param });
 }
 
-/** Returns the subject to store. The route has already checked members and keys. */
 function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
   if (scope === "session") {
     const known = selectSession(tx.sql, id);

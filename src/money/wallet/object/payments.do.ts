@@ -77,7 +77,6 @@ function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   return isGivenUp.length === 0 ? reference : `${reference}:${memory.row.madeAt}`;
 }
 
-/** Sets a payment's refunded amount. Ignores a reading older than the stored one. */
 export function setRefunded(tx: Tx, request: PaymentRefunded): Result<null> {
   const { memory, sql } = tx;
   const { paymentId, purchaseId, backMicro: back, reading, isDisputed } = request;
