@@ -26,7 +26,6 @@ import { usageMessage } from "./usage-message.ts";
 /** Ledger rows per message (about 40 KiB). */
 const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
-/** Maximum pages without rows to send that one read skips. */
 const SKIPPED_MAX = 20;
 
 /** Statuses by which a receiver rejects the rows themselves. */
@@ -394,7 +393,6 @@ export function refuseRepeat(
   return invalid(message, first.param);
 }
 
-/** Returns the stream, or null if its position has changed. */
 function streamAt(sql: SqlStorage, webhookId: string, from: StreamStart): StreamState | null {
   const stream = selectReceivers(sql).find(({ webhook }) => webhook.id === webhookId)?.stream;
   return JSON.stringify(stream?.from) === JSON.stringify(from) ? (stream ?? null) : null;

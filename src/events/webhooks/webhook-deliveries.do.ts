@@ -60,7 +60,6 @@ import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 const DATABASE_TIMEOUT_MS = 5000;
-/** Ms between two checks of a delivery in progress, or of a webhook to disable. */
 const WATCH_MS = 60_000;
 const TESTS_MAX = 5;
 

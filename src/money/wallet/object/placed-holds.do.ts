@@ -35,7 +35,6 @@ export function placeHold(
   });
 }
 
-/** Finds an existing hold with the same ID, or with the same Idempotency-Key and body. */
 function firstOf(tx: Tx, { id, idempotency }: HoldRequest): PlacedHold | null {
   const same = knownHold(tx, id);
   if (same !== null || idempotency === null) return same;

@@ -76,7 +76,6 @@ export function settle(
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
 
-/** Posts a charge. If an operator (`actor`) made it, also emits an event. */
 function post(
   tx: Tx,
   settlement: Settlement,

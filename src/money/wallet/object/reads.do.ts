@@ -194,7 +194,6 @@ const COLUMNS = `requests.id AS id, state, admitted_at, granted, charged, shortf
   (SELECT text FROM names WHERE number = sold) AS sold, requests.detail AS detail, failed.detail AS failed`;
 const WITH_FAILED = "requests LEFT JOIN failed_requests AS failed ON failed.id = requests.id";
 
-/** Returns a request from its hold or, if it was rejected, from its stored failure. */
 export function readRequest({ sql }: Tx, id: string): Result<RequestRecord> {
   const [row] = sql
     .exec<StoredGeneration>(`SELECT ${COLUMNS} FROM ${WITH_FAILED} WHERE requests.id = ?`, id)

@@ -77,7 +77,6 @@ export function freeStorageNow(tx: Tx): boolean {
   return tx.sql.databaseSize < before;
 }
 
-/** Returns the time of the next deletion (Unix ms), at least an hour ahead, or null. */
 export function retentionDue(tx: Tx): number | null {
   const due = [
     firstMinted(tx, "", paidAge(tx)),

@@ -80,7 +80,6 @@ export function refuseAnotherSession(
   return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
 }
 
-/** Returns a session's budget with its spend. The budget of a deleted session is 0. */
 export function budgetOfSession(
   tx: Tx,
   session: Session | string | null | undefined,
@@ -94,7 +93,6 @@ export function budgetOfSession(
   return sessionBudget({ id, budgetMicro }, total, tx.period);
 }
 
-/** Replaces the amounts of the key or organization in a failure with the session's own. */
 export function withOwnAmounts(tx: Tx, failure: Failure, session: Session | undefined): Failure {
   if (session === undefined) return failure;
   const isOthers =

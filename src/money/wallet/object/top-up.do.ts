@@ -44,7 +44,6 @@ export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
   return id;
 }
 
-/** Returns the maximum purchases of a day in micro-credits, or 0 if credits aren't sold. */
 function mostADayOf({ env, memory, nowMs }: Tx): number {
   const parsed = configOf(env);
   if (!parsed.ok || parsed.config.payments === null) return 0;

@@ -31,7 +31,6 @@ const SUMS = `coalesce(sum(requests), 0) AS requests, coalesce(sum(cost), 0) AS 
 /** Maximum rows read per response. A year of 100,000 end users has 36 million rows. */
 const ROWS_MAX = 300_000;
 
-/** Returns usage of UTC days by one dimension, or by day and one dimension. */
 export function readUsage(
   tx: Tx,
   { groupBy, ...days }: Days & { readonly groupBy: UsageGroupBy },

@@ -64,7 +64,6 @@ const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "create
 export const changeBody = z.object(limits);
 export const putBody = z.object({ external_id: z.string(), ...limits });
 
-/** Handles POST /v1/users. Returns 201 for a new end user, or 200 for a changed one. */
 export async function putEndUserRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, putBody, READ_ONLY);
   if (!fields.ok) return fields;
@@ -230,7 +229,6 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   return notified.ok ? success(settingsView(answer.value)) : notified;
 }
 
-/** Rejects a top-up that exceeds the purchase limits, or if credits aren't sold. */
 function refuseTopUp(c: AppContext, wanted: AutoTopUp | null): Refusal | null {
   if (wanted === null) return null;
   const { payments, numbers } = c.var.config;

@@ -118,7 +118,6 @@ function only<T>(values: readonly T[] | undefined): T | null {
   return values?.length === 1 ? (values[0] ?? null) : null;
 }
 
-/** Returns the keys that the caller can see, or null for all. */
 export async function keysOf(
   c: AppContext,
   memberKeys: MemberKeys,

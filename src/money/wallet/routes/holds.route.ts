@@ -182,7 +182,6 @@ export async function releaseHoldRoute(c: AppContext): Promise<Answer> {
   return change(c, { kind: "release" });
 }
 
-/** Handles POST /v1/holds/{id}/extend. Moves the deadline to `expires_in` seconds from now. */
 export async function extendHoldRoute(c: AppContext): Promise<Answer> {
   const body = await readBody(c);
   if (!body.ok) return body;

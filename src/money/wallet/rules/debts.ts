@@ -56,7 +56,6 @@ export function applyRefund(
   };
 }
 
-/** Pays the debt from the free balance. Returns null if nothing changes. */
 export function collectDebt(
   debts: Debts,
   free: Micros,

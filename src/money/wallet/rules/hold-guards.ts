@@ -51,7 +51,6 @@ export function decideIdempotency(
     : refuse({ kind: "idempotency_replay", made: "generation", id: holder.id });
 }
 
-/** Rejects a session that expired, was ended or belongs to another wallet. */
 export function refuseDeadSession(
   { madeAt, cut, expiresAt }: Pick<Session, "madeAt" | "cut" | "expiresAt">,
   here: {

@@ -93,7 +93,6 @@ export type Limit = {
   readonly refuse: (short: { readonly required: Micros; readonly onlyHolds: boolean }) => Failure;
 };
 
-/** Grants an amount, or returns the failure of the first limit that is too low. */
 export function decideHold(ledger: HoldTotals, ask: HoldRequestFacts): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");

@@ -47,7 +47,6 @@ type Standing = {
   readonly nowMs: number;
 };
 
-/** Decides whether a purchase is due. Returns `capped` if only the monthly limit prevents it. */
 export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" | "wanted" {
   const { setting, balance, owed, isShort, month, nowMs } = at;
   if (setting === null || state.open !== null || owed > 0) return "none";

@@ -7,7 +7,6 @@ import type { TokenCounts } from "../../../shared/usage-sums.ts";
 /** Maximum groups per response (about 3 MB of JSON). */
 export const USAGE_GROUPS_MAX = 10_000;
 
-/** A settled request's usage, which is added to the totals of its day. */
 export type PostedUsage = TokenCounts & {
   readonly admittedAt: number;
   /** The period of the end user's spend. The usage counts on the day of `admittedAt`. */

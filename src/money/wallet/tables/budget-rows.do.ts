@@ -195,7 +195,6 @@ export type UsageOf = {
   readonly days: readonly string[];
 };
 
-/** Returns a member's keys, even those that the wallet no longer caches. */
 export function selectKeysOfMember(sql: SqlStorage, memberId: string): string[] {
   return sql
     .exec<{ key_id: string }>("SELECT key_id FROM key_members WHERE member_id = ?", memberId)

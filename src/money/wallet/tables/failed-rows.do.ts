@@ -26,7 +26,6 @@ const OF_KEY_MAX = 100;
 const REQUESTS_MAX = 1000;
 const COUNTS_MAX = 20_000;
 
-/** Stores a batch. Deletes rows from before `fromMs`, and the oldest rows above the maximum. */
 export function insertFailed(sql: SqlStorage, batch: FailedBatch, fromMs: number): void {
   for (const one of batch.requests) {
     sql.exec(
