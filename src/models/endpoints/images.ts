@@ -25,7 +25,6 @@ export const imagesEndpoint = inputEndpoint({
 
 type Piece = Extract<StreamEvent, { kind: "piece" }>;
 
-/** Writes images. The fields after the images wait for the charge. */
 abstract class ImageWriter implements StreamWriter {
   /** Empty, because a comment would break an image. */
   readonly ping: string = "";

@@ -15,7 +15,6 @@ type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
   readonly reply: (parsed: P) => ResponseWriter;
 };
 
-/** Returns the endpoint of a kind without output tokens. Its path is in `KINDS`. */
 export function inputEndpoint<P extends Parsed>(given: InputEndpoint<P>): EndpointAdapter {
   const { name, kind, takesForms, idPrefix = "chatcmpl-", parse, request, reply } = given;
   return {

@@ -98,7 +98,6 @@ const PARAMS: Readonly<Record<string, string>> = {
   stop: "stop_sequences",
 };
 
-/** Returns the Messages field for a core field. Omits its position, which differs. */
 function paramOf(param: string): string | null {
   const field = /^[a-z_]+/.exec(param)?.[0] ?? null;
   return field === null ? null : (PARAMS[field] ?? field);

@@ -75,7 +75,6 @@ class JsonWriter implements StreamWriter {
     return `${toBase64(this.#rest)}","usage":${usage}}`;
   }
 
-  /** Leaves started JSON incomplete, so that clients don't accept it. */
   fail(failure: Failure): string {
     return this.#hasBegun ? "" : JSON.stringify({ error: failureObject(failure) });
   }

@@ -55,7 +55,6 @@ const MISTRAL: Format = {
   done: (whole) => namedEventOf({ type: "transcription.done", ...whole }),
 };
 
-/** Writes events. The last one, with the whole text, follows after the charge. */
 function eventWriter(format: Format): StreamWriter {
   let text = "";
   return {

@@ -14,7 +14,6 @@ import { sendPromptsSeparately } from "../core/separate-prompts.ts";
 import { withUsageIn } from "../core/failed-usage.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 
-/** A route for a request. `cap` is in tokens per choice. */
 export type Candidate = {
   readonly provider: Provider;
   readonly upstreamId: string;
@@ -177,7 +176,6 @@ function failed(reason: string): ProviderResult {
 
 type Ends = { readonly signal: StopSignal; readonly after?: After };
 
-/** A time limit for one operation. After a pause, the full limit starts again. */
 class TimeLimit {
   readonly #ms: number;
   readonly #ends: Ends;

@@ -53,7 +53,6 @@ export class Breaker {
     return this.#probe;
   }
 
-  /** Records a success. Ignores requests from before the breaker opened. */
   served(pass: BreakerPass, nowMs: number): void {
     if (this.#openUntilMs === null) {
       this.#turn(nowMs);

@@ -89,7 +89,6 @@ class AskingOrder {
     this.#health.released(this.#route, this.#pass);
   }
 
-  /** Returns the candidates in cooldown, except the one that was called nevertheless. */
   skippedBut(called: number): readonly number[] {
     return this.#skipped.map(({ index }) => index).filter((index) => index !== called);
   }
@@ -168,7 +167,6 @@ export type FailoverResult = {
   readonly failed: readonly FailedAttempt[];
   readonly skipped: readonly number[];
   readonly dropped: readonly string[];
-  /** The response. A stream begins with the events that were already read. */
   readonly answer: Exclude<ProviderResult, { kind: "failure" }>;
 };
 

@@ -2,7 +2,7 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 import { publicPercentiles } from "../../shared/route-speed.ts";
 import type { RouteSample, RouteSpeed } from "../../shared/route-speed.ts";
 
-/** The medians that decide the order of routes; null until there are enough requests. */
+/** The medians that decide the order of routes. Null until there are enough requests. */
 export type KnownSpeed = Pick<RouteSample, "latencyMs" | "tokensPerSecond">;
 
 const ROUTES_MAX = 1_000;

@@ -12,7 +12,6 @@ export async function makeDataKey(owner: string, by: SealingSecret): Promise<Dat
   return { key: await imported(raw), sealed: await seal(raw.toBase64(), sealedFor(owner), by) };
 }
 
-/** Decrypts a key. Returns null if none of KEY_SECRETS can. */
 export async function openDataKey(
   sealed: string,
   owner: string,

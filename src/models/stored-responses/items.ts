@@ -5,7 +5,6 @@ import type { Link } from "../../shared/contracts/stored-responses.ts";
 /** An item of a conversation (openai npm, ResponseInputItem, ResponseOutputItem). */
 export type Item = Readonly<Record<string, unknown>>;
 
-/** A response as the client received it, and hidden reasoning. */
 export type StoredResponse = {
   readonly response: Item & { readonly output: readonly Item[] };
   readonly hidden: boolean;
@@ -28,7 +27,6 @@ export function responseView({ response, hidden }: StoredResponse, isWhole: bool
   return { ...response, output: response.output.map(withoutThoughts) };
 }
 
-/** Returns the input of the newest link, each item with its ID. */
 export function inputItems(links: readonly Link[]): readonly (Item & { readonly id: string })[] {
   return links.flatMap((link, at) => {
     const given = itemsIn(link.input).map((item, index) =>

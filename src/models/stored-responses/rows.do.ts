@@ -79,7 +79,6 @@ export function hasResponse(sql: SqlStorage, id: string): boolean {
   return sql.exec("SELECT 1 FROM answers WHERE id = ?", id).toArray().length > 0;
 }
 
-/** Inserts a response with its encrypted texts. Requires a transaction. */
 export function insertResponse(
   sql: SqlStorage,
   answer: ResponseToStore,

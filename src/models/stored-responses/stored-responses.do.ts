@@ -298,7 +298,6 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return this.#current;
   }
 
-  /** Returns the newest key. Creates one if it can't be decrypted. */
   async #findCurrent(): Promise<Current> {
     const newest = selectDataKeys(this.#sql).at(-1);
     const known = newest === undefined ? null : await this.#keyOf(newest.number);

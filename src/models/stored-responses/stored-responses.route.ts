@@ -86,7 +86,6 @@ function idOf(c: AppContext): string {
   return c.req.param("id") ?? "";
 }
 
-/** Returns the 404. It is the same for unknown and expired responses and those of others. */
 function missing(id: string): Refusal {
   const message = `Response with id '${id.slice(0, 64)}' not found.`;
   return refuse({ kind: "not_found", message });

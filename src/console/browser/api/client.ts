@@ -27,7 +27,6 @@ const BASE = "/console/api";
 const TIMEOUT_MS = 30_000;
 const NOTHING = { status: 0, code: "no_answer", param: null, requestId: null, docsUrl: null };
 
-/** The page's organization. The region rejects calls for another one. */
 export const shown: { organization: string | null } = { organization: null };
 
 export function urlOf<C extends Call>(name: C, { path = {}, query = {} }: Filling<C> = {}): string {

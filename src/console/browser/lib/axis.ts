@@ -18,7 +18,6 @@ export type Axis = {
   readonly labels: readonly string[];
   readonly low: number;
   readonly high: number;
-  /** Reports whether a value is too large for the axis, so its bar is broken. */
   readonly isBeyond: (value: number) => boolean;
 };
 

@@ -16,7 +16,6 @@ export function limitOf(budget: Partial<Budget>): readonly [unit: BudgetUnit, li
   return requests === undefined ? ["dollars", dollars ?? 0] : ["requests", requests];
 }
 
-/** Formats an amount in its unit. Rounds dollars up by default, as for spend. */
 export function inUnit(unit: BudgetUnit, amount: number, money: typeof left = spent): string {
   return unit === "dollars" ? money(microsOf(amount)) : counted(amount, unit.slice(0, -1));
 }
@@ -49,7 +48,6 @@ export function typedOf(budget: ListedBudget | undefined): TypedBudget {
   };
 }
 
-/** Accepts `$1,000.50`; the API rejects invalid numbers. */
 function entryOf({ unit, amount, window, models, alert }: TypedBudget) {
   const chosen = models.split(/[,\s]+/).filter(Boolean);
   return {

@@ -1,6 +1,5 @@
 import { DAY, hourStart, monthStart, utcDay } from "./time.ts";
 
-/** UTC days or hours (`2026-11-22T14`), both ends inclusive. */
 export type Range = { readonly from: string; readonly to: string };
 type Query = Readonly<Record<string, string>>;
 

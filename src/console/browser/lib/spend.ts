@@ -7,7 +7,6 @@ const METRICS = [
 ] as const;
 export type Metric = (typeof METRICS)[number];
 type Amounts = Readonly<Record<Metric, number>>;
-/** Sums on a UTC day. A null group is none. */
 export type DayRow = Amounts & {
   readonly day: string;
   readonly group: string | null;

@@ -49,7 +49,6 @@ export function utcDay(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-/** Returns the UTC days from `from` to `to`, inclusive, at most 400. */
 export function daysBetween(from: string, to: string): string[] {
   const days: string[] = [];
   for (let at = Date.parse(from); at <= Date.parse(to) && days.length < 400; at += DAY) {

@@ -49,7 +49,6 @@ export type ActivityQuery = {
 const HOURLY_DAYS = 3;
 export const LATENCY = { with: "latency" } as const;
 
-/** Reports whether a measure is a latency, which only request records have. */
 export function isTimed(metric: ActivityQuery["metric"]): metric is "first_byte" | "tokens_per_s" {
   return metric === "first_byte" || metric === "tokens_per_s";
 }
@@ -95,7 +94,6 @@ function onlyOf(query: Query): Only {
   );
 }
 
-/** Returns the API's combination of two groupings, or null. */
 export function pairOf(by: Splits, second: Splits): Pair | null {
   const [one, two] = rankOf(by) < rankOf(second) ? [by, second] : [second, by];
   const isNone = two === "member" ? one === "key" : one === "member"; // the API has no sums of keys or tags by member

@@ -1,6 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** A shared value. Components that use it are rendered again when it changes. */
 export type Cell<T> = {
   readonly get: () => T;
   readonly set: (value: T) => void;

@@ -2,7 +2,6 @@ import { send } from "../api/client.ts";
 import { cell } from "./cell.ts";
 import { hrefOf, route } from "./route.ts";
 
-/** The key from a link, until it is used or declined. The address no longer contains it. */
 export const linkedKey = cell<string | null>(null);
 
 export function takeKeyOfAddress(): void {

@@ -25,7 +25,7 @@ export async function recallSession(): Promise<boolean> {
   return outcome.ok || outcome.failure.status === 401;
 }
 
-/** Returns why the session ended. The region doesn't tell. */
+/** Returns the reason why the session ended, as far as this tab knows it. */
 export function ended(): string {
   const until = session.get()?.expires_at ?? "";
   return `This session has ended, because ${

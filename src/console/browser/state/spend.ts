@@ -25,7 +25,6 @@ export function useSpend(by: SplitBy | null, range: Range): Read<Rows> {
   return useSums(by === null ? null : `day,${by}`, range);
 }
 
-/** Returns sums over the whole range. Each row has the range's first day. */
 export function useShares(by: SplitBy | null, range: Range): Read<Rows> {
   return useSums(by, range);
 }
