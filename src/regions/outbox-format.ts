@@ -49,7 +49,7 @@ export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | n
   const { data } = parsed;
   const { hold_id: holdId, org_id: orgId } = data;
   if (data.kind === "void") {
-    // A hold must end even if its absorbed call is unreadable.
+    // The hold must end even if the data of the provider call, whose cost we pay, can't be parsed.
     const absorbed = peerGeneration.safeParse(data.generation).data;
     const generation = absorbed === undefined ? null : { ...absorbed, region: sender };
     return { holdId, orgId, kind: "void", cost: micros(0), generation };

@@ -39,8 +39,8 @@ type Kinds =
       readonly isForGood?: true;
     }
   /**
-   * `session`: the amounts are those of the session's budget, or 0 if its key's budget or the
-   * balance is too low.
+   * With `session`, the amounts are those of the session's budget. They are 0 if its key's budget or
+   * the balance is too low.
    */
   | ({
       readonly kind: "balance_too_low";

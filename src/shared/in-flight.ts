@@ -19,7 +19,7 @@ const KIB = 1024;
 export const REQUEST_BYTES = 32 * KIB;
 /** Memory per body byte, because bytes, text and values exist at the same time. */
 export const BODY_COPIES = 4;
-/** Maximum bytes of a body that needs only free memory, however much its organization uses. */
+/** Maximum bytes of a body that gets free memory whatever its organization already uses. */
 export const SMALL_BODY_BYTES = 64 * KIB;
 const WAITERS_MAX = 1024;
 const KEYS_MAX = 10_000;

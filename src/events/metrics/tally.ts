@@ -83,7 +83,7 @@ export class Recorder {
   readonly tally = new Tally();
   readonly #isolate = crypto.randomUUID();
   view: () => Omit<View, "isolate"> = () => ({ series: {} });
-  /** Called with the region's speeds after a flush with samples. */
+  /** Called with the region's speeds after a flush that had samples of speeds. */
   onSpeeds: (speeds: readonly RouteSpeed[]) => void = () => undefined;
   readonly #delayMs: number;
   #begunMs = -Infinity;

@@ -44,7 +44,7 @@ export type Weight =
   /** The field with an image as base64. Null for the URL of an image, which also counts as text. */
   | { readonly image: string | null }
   | { readonly pdf: string }
-  /** A tool whose definition the host adds to the prompt. */
+  /** A tool that the provider defines. Its definition counts as tokens too. */
   | "known_tool";
 
 export type Weights = ReadonlyMap<object, Weight>;

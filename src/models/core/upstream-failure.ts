@@ -162,7 +162,7 @@ function refusal(
     const reported = { reason, message: cleaned || NOT_SAID, param, code };
     return { kind: "refused", ...reported, ...(tooLarge && { tooLarge }) };
   }
-  // Clients recognize a prompt that is too long by these words.
+  // Clients recognize the error of a prompt that is too long by these words.
   const message = cleaned.includes(CONTEXT_WORDS)
     ? cleaned
     : `This model's ${CONTEXT_WORDS} is exceeded. ${cleaned}`.trim();

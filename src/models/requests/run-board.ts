@@ -17,7 +17,7 @@ type Running = {
   isWaiting: boolean;
 };
 
-/** `due`: the caller must send the query about these requests now. */
+/** The result of a tick. `due` are the requests about which the caller must send a query now. */
 type Tick = { readonly stop: Failure | null; readonly due: readonly WatchedRun[] | null };
 
 /**

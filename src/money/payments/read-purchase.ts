@@ -149,7 +149,7 @@ function openInvoice(
   const isUnderWay = intents.some(({ status }) => status === "processing");
   if (isUnderWay) return storePurchase(deps, purchase, { nextAt: deps.now() + WAIT_MS });
   const wasAsked = purchase.state === "needs_customer" || purchase.url !== null;
-  // A charge that the customer must confirm looks declined at first.
+  // Until the customer has confirmed a charge, Stripe reports it as declined.
   const mayWait = wasAsked ? ending === null : ending?.state !== "expired";
   if (mayWait && (wasAsked || intents.some(isAsked))) {
     const url = invoice.hosted_invoice_url ?? null;

@@ -9,7 +9,7 @@ export type OutcomeItem =
       readonly kind: "settle";
       readonly cost: Micros;
       readonly generation: Generation;
-      /** Whether the charge is at most the hold, as the client was told. */
+      /** Whether to charge at most the hold, because the client has already got this cost. */
       readonly isCapped?: boolean;
     }
   | {

@@ -7,7 +7,7 @@ export type StreamCursor = {
   readonly seq: number;
   readonly balanceMicro: Micros;
 };
-/** A position or time to start at. Times are Unix ms. */
+/** The position or the time (Unix ms) at which to start reading. */
 export type StreamStart =
   | StreamCursor
   | { readonly afterSeq: number }

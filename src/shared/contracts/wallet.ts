@@ -211,7 +211,7 @@ export type SessionPage = {
   readonly sessions: readonly UsedSession[];
   readonly nextAfter: string | null;
 };
-/** `isOwn` allows ending an unused session. `expiresAt` is its latest possible end. */
+/** The session to end. `isOwn` also permits an unused one. `expiresAt` is its latest possible expiry. */
 export type SessionEnding = Pick<SessionQuery, "owner"> & {
   readonly id: string;
   readonly expiresAt: number;

@@ -14,7 +14,7 @@ export const BODY_BYTES_MAX = 20 * 1024 * 1024;
 export const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
 /** Maximum bytes of a request that counts tokens, which costs nothing. */
 export const COUNT_BYTES_MAX = 4 * 1024 * 1024;
-/** Maximum bytes of other unpaid requests. */
+/** Maximum bytes of the body of any other unpaid request. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 
 export type BodyLimits = {
