@@ -90,7 +90,7 @@ function seedOf(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budget): n
   return stored + laterUsage(tx.memory.usage, { ...of, days }, unit);
 }
 
-/** Returns the owner's earlier usage. Null for a session, which has no daily totals. */
+/** Returns the query for an owner's earlier usage. Null for a session, which has no daily totals. */
 function usageOf({ sql }: Tx, { scope, subject }: BudgetOwner): Omit<UsageOf, "days"> | null {
   switch (scope) {
     case "organization":
