@@ -20,12 +20,12 @@ export type DraftPosition = {
 };
 type Status = OutputItem["status"];
 
-export type Draft = Part & {
+export type ItemDraft = Part & {
   item(): OutputItem;
   kept(): OutputItem;
 };
 
-export abstract class BaseDraft implements Draft {
+export abstract class BaseDraft implements ItemDraft {
   protected readonly place: DraftPosition;
   protected status: Status = "in_progress";
   isOpen = false;

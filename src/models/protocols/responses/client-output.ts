@@ -6,7 +6,13 @@ import { BlockSequencer } from "../../core/block-sequencer.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Delta, DeltaCall } from "../../core/chunk.ts";
 import { CallDraft, MessageDraft } from "./client-drafts.ts";
-import type { TextExtras, Draft, OpenText, DraftPosition, EventWriter } from "./client-drafts.ts";
+import type {
+  TextExtras,
+  ItemDraft,
+  OpenText,
+  DraftPosition,
+  EventWriter,
+} from "./client-drafts.ts";
 import { ReasoningDraft } from "./client-reasoning.ts";
 import type { VisibleOutput } from "./client-request.ts";
 import { annotationsOf, logprobsOf } from "./client-response-object.ts";
@@ -27,7 +33,7 @@ const NOTHING: TextExtras = { logprobs: [], annotations: [] };
  * waits until the call is complete.
  */
 export class Output {
-  readonly #drafts = new BlockSequencer<Draft>();
+  readonly #drafts = new BlockSequencer<ItemDraft>();
   readonly #calls = new Map<number, CallDraft>();
   readonly #unnamed = new Map<number, { id: string; args: string }>();
   readonly #wanted: OutputOptions;
@@ -92,7 +98,7 @@ export class Output {
     return this.#drafts.advance();
   }
 
-  goesOnIn(draft: Draft | undefined): boolean {
+  goesOnIn(draft: ItemDraft | undefined): boolean {
     return draft === this.#drafts.last && this.openText !== null;
   }
 
@@ -206,13 +212,13 @@ export class Output {
     return kept;
   }
 
-  #begin<D extends Draft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
+  #begin<D extends ItemDraft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
     const before = this.#beginKept();
     const { text, draft } = this.#add(prefix, made);
     return { text: before + text, draft };
   }
 
-  #add<D extends Draft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
+  #add<D extends ItemDraft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
     const index = this.#drafts.parts.length;
     const draft = made({ id: `${prefix}_${this.#own}${index}`, index, write: this.#write });
     return { text: this.#drafts.add(draft), draft };
