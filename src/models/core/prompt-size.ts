@@ -40,14 +40,14 @@ export type PromptSize = {
 };
 
 /** A part of a native body whose size doesn't depend on its text. */
-export type Weight =
+export type PartWeight =
   /** The field with an image as base64. Null for the URL of an image, which also counts as text. */
   | { readonly image: string | null }
   | { readonly pdf: string }
   /** A tool that the provider defines. Its definition counts as tokens too. */
   | "known_tool";
 
-export type Weights = ReadonlyMap<object, Weight>;
+export type Weights = ReadonlyMap<object, PartWeight>;
 
 export const NO_WEIGHTS: Weights = new Map();
 
@@ -258,7 +258,7 @@ export class PromptTally {
   }
 
   /** Counts an image or PDF by its own rule. Returns its field, which doesn't count as text. */
-  #weigh(weight: Weight, value: JsonObject): string | null {
+  #weigh(weight: PartWeight, value: JsonObject): string | null {
     if (weight === "known_tool") return null;
     if ("image" in weight) {
       this.tokens += this.#model.imageTokens;

@@ -4,7 +4,7 @@ import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { CallPairs } from "../../core/call-pairs.ts";
 import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
-import type { Weight, Weights } from "../../core/prompt-size.ts";
+import type { PartWeight, Weights } from "../../core/prompt-size.ts";
 import { BLOCKS, isPassingBeta, MESSAGE, REQUEST, UNCONVERTED } from "./client-native-fields.ts";
 import type { Fields, Rule } from "./client-native-fields.ts";
 import type { CountBody, Message, MessagesBody } from "./client-request.ts";
@@ -106,7 +106,7 @@ class Picker {
   readonly dropped = new Set<string>();
   readonly unconverted = new Set<string>();
   marksCache = false;
-  readonly weights = new Map<object, Weight>();
+  readonly weights = new Map<object, PartWeight>();
   readonly #betas: ReadonlySet<string>;
   readonly #ids = new ToolCallIds(WORD_64);
   readonly #pairs = new CallPairs();

@@ -6,7 +6,7 @@ import { reasoningItem, reasoningDetail } from "./host-rules.ts";
 import { itemsIn, partsIn } from "./raw.ts";
 import type { RawEvent, RawItem } from "./raw.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { Weight, Weights } from "../../core/prompt-size.ts";
+import type { PartWeight, Weights } from "../../core/prompt-size.ts";
 import { CallDraft, MessageDraft } from "./client-drafts.ts";
 import type { TextExtras } from "./client-drafts.ts";
 import { agentText, filePart, partsInText } from "./client-input.ts";
@@ -93,7 +93,7 @@ type Input = {
 };
 
 function inputOf({ input }: ResponsesBody): Input {
-  const weights = new Map<object, Weight>();
+  const weights = new Map<object, PartWeight>();
   if (typeof input === "string") return { input, left: [], weights };
   const left = new Set<string>();
   const items = input.flatMap((item) => {
