@@ -7,7 +7,7 @@ import type { JsonObject, NativeBody, NativeProtocol, StreamEvent } from "./prov
 import type { ModelFallback, RoutePreferences } from "./routing-preferences.ts";
 import type { Chunk } from "./chunk.ts";
 import type { CoreRequest } from "./kinds.ts";
-import type { Weights } from "./prompt-size.ts";
+import type { PartWeights } from "./prompt-size.ts";
 
 /**
  * Converts between a client format and a core request, which has OpenAI's format.
@@ -145,7 +145,7 @@ export type NativeRequest = NativeBody & {
   readonly wire: NativeProtocol;
   readonly dropped: readonly string[];
   readonly reply: ResponseWriter;
-  readonly weights: Weights;
+  readonly weights: PartWeights;
   /** Minimum output tokens that the host accepts. 0 if there is no minimum. */
   readonly outputLeast: number;
   /** Whether the request can cache the prompt for an hour, at another price. */

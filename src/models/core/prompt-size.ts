@@ -47,9 +47,9 @@ export type PartWeight =
   /** A tool that the provider defines. Its definition counts as tokens too. */
   | "known_tool";
 
-export type Weights = ReadonlyMap<object, PartWeight>;
+export type PartWeights = ReadonlyMap<object, PartWeight>;
 
-export const NO_WEIGHTS: Weights = new Map();
+export const NO_WEIGHTS: PartWeights = new Map();
 
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
   const tally = new PromptTally(model);
@@ -88,7 +88,7 @@ const TUNING = [
 ];
 
 /** Returns the size of a native request. Counts every string and every key. */
-export function nativePromptSize(body: JsonObject, weights: Weights, model: Model): PromptSize {
+export function nativePromptSize(body: JsonObject, weights: PartWeights, model: Model): PromptSize {
   const tally = new PromptTally(model, weights);
   for (const [field, value] of Object.entries(body)) {
     if (CONVERSATION.has(field)) tally.walk(value);
@@ -137,7 +137,7 @@ export class PromptTally {
   overhead = 0;
   tokens = 0;
   readonly #model: Model;
-  readonly #weights: Weights;
+  readonly #weights: PartWeights;
   #bytes = 0;
   #estimate = 0;
   #syntax = 0;
@@ -145,7 +145,7 @@ export class PromptTally {
   readonly #called = new Map<string, string>();
   #isBegun = false;
 
-  constructor(model: Model, weights: Weights = NO_WEIGHTS) {
+  constructor(model: Model, weights: PartWeights = NO_WEIGHTS) {
     this.#model = model;
     this.#weights = weights;
   }

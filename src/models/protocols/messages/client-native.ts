@@ -4,7 +4,7 @@ import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { CallPairs } from "../../core/call-pairs.ts";
 import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
-import type { PartWeight, Weights } from "../../core/prompt-size.ts";
+import type { PartWeight, PartWeights } from "../../core/prompt-size.ts";
 import { BLOCKS, isPassingBeta, MESSAGE, REQUEST, UNCONVERTED } from "./client-native-fields.ts";
 import type { Fields, Rule } from "./client-native-fields.ts";
 import type { CountBody, Message, MessagesBody } from "./client-request.ts";
@@ -21,7 +21,7 @@ type NativeRequest = {
   readonly dropped: ReadonlySet<string>;
   readonly unconverted: ReadonlySet<string>;
   readonly marksCache: boolean;
-  readonly weights: Weights;
+  readonly weights: PartWeights;
   readonly outputLeast: number;
 };
 

@@ -6,7 +6,7 @@ import { reasoningItem, reasoningDetail } from "./host-rules.ts";
 import { itemsIn, partsIn } from "./raw.ts";
 import type { RawEvent, RawItem } from "./raw.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { PartWeight, Weights } from "../../core/prompt-size.ts";
+import type { PartWeight, PartWeights } from "../../core/prompt-size.ts";
 import { CallDraft, MessageDraft } from "./client-drafts.ts";
 import type { TextExtras } from "./client-drafts.ts";
 import { agentText, filePart, partsInText } from "./client-input.ts";
@@ -27,7 +27,7 @@ import type { Flattened } from "./client-tools.ts";
 type NativeRequest = {
   readonly body: JsonObject;
   readonly dropped: readonly string[];
-  readonly weights: Weights;
+  readonly weights: PartWeights;
 };
 
 const PASSES = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
@@ -89,7 +89,7 @@ function given(fields: JsonObject): JsonObject {
 type Input = {
   readonly input: string | readonly JsonObject[];
   readonly left: readonly string[];
-  readonly weights: Weights;
+  readonly weights: PartWeights;
 };
 
 function inputOf({ input }: ResponsesBody): Input {
