@@ -78,7 +78,7 @@ export async function openKeys(
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
 }
 
-export const UNREADABLE: AttemptRecord = {
+export const UNREADABLE_ATTEMPT: AttemptRecord = {
   attempt: {
     status: null,
     error: "secret_unreadable",
@@ -91,7 +91,7 @@ export const UNREADABLE: AttemptRecord = {
 
 /** The attempt for rows that the receiver may have but would count twice. */
 export const TOO_LATE: AttemptRecord = {
-  attempt: { ...UNREADABLE.attempt, error: REPEAT_UNSAFE },
+  attempt: { ...UNREADABLE_ATTEMPT.attempt, error: REPEAT_UNSAFE },
   headers: null,
 };
 

@@ -54,7 +54,7 @@ import {
   unsureAfterReplay,
 } from "./usage-batches.do.ts";
 import type { Batch } from "./usage-batches.do.ts";
-import { eventCall, openKeys, sendCalls, TOO_LATE, UNREADABLE } from "./send-calls.ts";
+import { eventCall, openKeys, sendCalls, TOO_LATE, UNREADABLE_ATTEMPT } from "./send-calls.ts";
 import type { Keys, Message, Sending } from "./send-calls.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
@@ -309,7 +309,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const keys = await this.#keysOf(webhook);
     if (keys === null) {
       logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });
-      return UNREADABLE;
+      return UNREADABLE_ATTEMPT;
     }
     const timeoutMs = numberVar(this.env, "WEBHOOK_TIMEOUT_MS");
     const clock = { timeoutMs, elapsed: elapsedMs, nowMs: now(this.env) };
