@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { limitsOfProvider } from "../../src/models/catalog/entry.ts";
 import { embeddingMaker } from "../../src/models/protocols/converse/embeddings.ts";
-import { embeddingList, inBatches, textsIn } from "../../src/models/core/embedding-batches.ts";
+import { embeddingList, embedInBatches, textsIn } from "../../src/models/core/embedding-batches.ts";
 import { PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
 import type { ProviderResult, ProviderFailure } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
@@ -21,7 +21,7 @@ async function sliced(
 ) {
   const seen = { sent: 0, most: 0 };
   let open = 0;
-  const answer = await inBatches(call, size, async (part) => {
+  const answer = await embedInBatches(call, size, async (part) => {
     const failure = failures[seen.sent++] ?? null;
     seen.most = Math.max(seen.most, ++open);
     await new Promise((resolve) => queueMicrotask(() => resolve(null)));
@@ -77,7 +77,7 @@ it("a batch of embeddings does not retry a single request, or after the call has
 it("a batch of embeddings treats a response without vectors as a failure", async () => {
   const events = { next: () => Promise.resolve(null), cancel: () => undefined };
   const answers: ProviderResult[] = [FINE, { kind: "stream", events }];
-  const answer = await inBatches(callFor(2), 1, () => Promise.resolve(answers.pop() ?? FINE));
+  const answer = await embedInBatches(callFor(2), 1, () => Promise.resolve(answers.pop() ?? FINE));
   expect(answer).toMatchObject({ kind: "failure", failure: { reason: "bad_answer" } });
 });
 
@@ -101,7 +101,7 @@ it("a batch of embeddings rejects responses of more than 20 MB with their cost, 
   const vector = Array.from({ length: 1_000_000 }, () => 1);
   const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   let sent = 0;
-  const answer = await inBatches(callFor(20), 1, () => {
+  const answer = await embedInBatches(callFor(20), 1, () => {
     sent++;
     return Promise.resolve({ kind: "json", ...embeddingList([vector], usage) });
   });
@@ -122,7 +122,7 @@ it("a batch of embeddings charges the other requests if one is rejected for its 
   const refused: ProviderFailure = { kind: "refused", reason: "400", param: "input" };
   const usage = { input: 7, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
   let sent = 0;
-  const answer = await inBatches(callFor(3), 1, () =>
+  const answer = await embedInBatches(callFor(3), 1, () =>
     Promise.resolve(
       ++sent === 3
         ? { kind: "failure", failure: refused }

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ChunkBuilder } from "../../src/models/core/chunk-builder.ts";
 import { completionOf } from "../../src/models/core/output-part.ts";
-import { inBatches, embeddingList, textsIn } from "../../src/models/core/embedding-batches.ts";
+import { embedInBatches, embeddingList, textsIn } from "../../src/models/core/embedding-batches.ts";
 import type { EmbeddingsCall, ProviderResult } from "../../src/models/core/provider.ts";
 import { NINE, ToolCallIds, WORD_64 } from "../../src/models/core/tool-call-id.ts";
 import { callOf, messageOf } from "./adapter-kit.ts";
@@ -100,7 +100,11 @@ it("parts of an embeddings batch are merged completely, in order, with summed us
         const vectors = texts.map((text) => [Number(text.slice(5))]);
         return Promise.resolve({ kind: "json", ...embeddingList(vectors, used(texts.length)) });
       };
-      const answer = await inBatches(callOf({ kind: "embeddings", body: { input } }), size, send);
+      const answer = await embedInBatches(
+        callOf({ kind: "embeddings", body: { input } }),
+        size,
+        send,
+      );
       const data = input.map((_, index) => ({ object: "embedding", index, embedding: [index] }));
       expect(answer).toMatchObject({ kind: "json", body: { data }, usage: used(count + 1) });
       expect(Math.max(...sizes)).toBeLessThanOrEqual(size);
@@ -111,14 +115,14 @@ it("parts of an embeddings batch are merged completely, in order, with summed us
 it("an embeddings batch fails if a part fails, has no usage if a part has none, and rejects token IDs", async () => {
   const call = callOf({ kind: "embeddings", body: { input: ["a", "b"] } });
   const ok: ProviderResult = { kind: "json", ...embeddingList([[1]], null) };
-  expect(await inBatches(call, 1, () => Promise.resolve(ok))).toMatchObject({ usage: null });
+  expect(await embedInBatches(call, 1, () => Promise.resolve(ok))).toMatchObject({ usage: null });
   const failure = { kind: "overloaded", reason: "429" } as const;
   let asked = 0;
   const second = (): Promise<ProviderResult> =>
     Promise.resolve(asked++ === 0 ? ok : { kind: "failure", failure });
-  expect(await inBatches(call, 1, second)).toEqual({ kind: "failure", failure });
+  expect(await embedInBatches(call, 1, second)).toEqual({ kind: "failure", failure });
   const tokens = callOf({ kind: "embeddings", body: { input: [1, 2] } });
-  expect(await inBatches(tokens, 1, second)).toMatchObject({
+  expect(await embedInBatches(tokens, 1, second)).toMatchObject({
     kind: "failure",
     failure: { kind: "refused", param: "input" },
   });

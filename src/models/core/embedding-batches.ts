@@ -42,7 +42,7 @@ type Slices = {
  * Splits an embeddings call into requests of `size` texts, sends a few at a time, and joins the
  * results. Usage is null if that of any request is missing.
  */
-export async function inBatches(
+export async function embedInBatches(
   call: EmbeddingsCall,
   size: number,
   send: Slices["send"],
@@ -61,7 +61,7 @@ export async function inBatches(
 
 export function inBatchesOf(size: number) {
   return (call: EmbeddingsCall, send: Slices["send"]): Promise<ProviderResult> =>
-    inBatches(call, size, send);
+    embedInBatches(call, size, send);
 }
 
 async function answersOf(

@@ -1,6 +1,6 @@
 import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.ts";
 import { thinksByDefault } from "../claude/claude-rules.ts";
-import { inBatches } from "../core/embedding-batches.ts";
+import { embedInBatches } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { textOf } from "../core/json-value.ts";
@@ -79,7 +79,7 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
     },
     embeddings: {
       inParts: (call, sendPart) =>
-        inBatches(call, embeddingMaker(call.upstreamId).textsMax, sendPart),
+        embedInBatches(call, embeddingMaker(call.upstreamId).textsMax, sendPart),
       async ask(call) {
         const body = await at(call, () => Promise.resolve(embeddingsRequest(call)));
         if (isFailure(body)) return body;

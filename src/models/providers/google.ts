@@ -1,5 +1,5 @@
 import { discardBody } from "../../shared/http/bounded-body.ts";
-import { inBatches } from "../core/embedding-batches.ts";
+import { embedInBatches } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
@@ -55,7 +55,7 @@ function wireOf(service: Service): ProviderProtocol {
       answer: chatAnswer,
     },
     embeddings: {
-      inParts: (call, send) => inBatches(call, embeddings.size(call.upstreamId), send),
+      inParts: (call, send) => embedInBatches(call, embeddings.size(call.upstreamId), send),
       ask: (call) =>
         callService(service, call, {
           method: embeddings.method,
