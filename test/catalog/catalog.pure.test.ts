@@ -1,4 +1,4 @@
-import { NO_LISTS } from "../../src/models/catalog/price-lists.ts";
+import { NO_PRICE_LISTS } from "../../src/models/catalog/price-lists.ts";
 import { dollarsPerToken } from "../../src/models/catalog/listed-model.ts";
 import { expect, it } from "vitest";
 import { catalogProblems } from "../../src/models/catalog/catalog-problems.ts";
@@ -156,7 +156,7 @@ it.each([
 
 it("the catalog lists every available model and alias once, sorted, with creation time and owner", () => {
   const catalog = catalogOf({ SANDBOX: "on" }, [SANDBOX]);
-  const listed = listModels({ catalog, pricing: NO_LISTS, later: [] });
+  const listed = listModels({ catalog, pricing: NO_PRICE_LISTS, later: [] });
   const ids = listed.map((model) => model.id);
   expect(ids).toEqual([...new Set(ids)].toSorted());
   expect(ids).toHaveLength(SANDBOX_MODELS.length + 4);

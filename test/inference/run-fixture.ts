@@ -4,7 +4,7 @@ import type { Usage } from "../../src/shared/usage.ts";
 import { Timers } from "../../src/shared/timers.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Model, Route } from "../../src/models/catalog/model.ts";
-import { NO_LISTS } from "../../src/models/catalog/price-lists.ts";
+import { NO_PRICE_LISTS } from "../../src/models/catalog/price-lists.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import type { ResponseWriter } from "../../src/models/core/endpoint-adapter.ts";
 import type { NumberVars } from "../../src/shared/config/config.ts";
@@ -118,7 +118,7 @@ export function runOf(
       sent: "m",
       core: { kind: "chat", body: { model: "m", messages: [] } },
       model: MODEL,
-      pricing: NO_LISTS,
+      pricing: NO_PRICE_LISTS,
       routes: MODEL.routes,
       stream: true,
       user: null,

@@ -49,7 +49,7 @@ export type PricingFor = {
   readonly corrected: (orgId: string, list: string | null, at: number) => Promise<Result<Pricing>>;
 };
 
-export const NO_LISTS: Pricing = { list: null, at: 0, lists: [] };
+export const NO_PRICE_LISTS: Pricing = { list: null, at: 0, lists: [] };
 
 type Rule = { readonly list: string; readonly row: PriceRow };
 

@@ -1,7 +1,7 @@
 import { resolveModel } from "../catalog/catalog.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Model, Route } from "../catalog/model.ts";
-import { NO_LISTS, pricedModel } from "../catalog/price-lists.ts";
+import { NO_PRICE_LISTS, pricedModel } from "../catalog/price-lists.ts";
 import type { Pricing } from "../catalog/price-lists.ts";
 import { priceAt } from "../catalog/price.ts";
 import { invalid, success } from "../../shared/failure.ts";
@@ -210,7 +210,7 @@ function boundInput<K extends InputKind>(
   });
 }
 
-function common(parsed: ParsedRequest, model: Model, { pricing = NO_LISTS }: Sold) {
+function common(parsed: ParsedRequest, model: Model, { pricing = NO_PRICE_LISTS }: Sold) {
   const {
     request: core,
     user,
