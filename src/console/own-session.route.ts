@@ -25,7 +25,7 @@ import type {
   PersonSession,
 } from "../shared/contracts/console-session.ts";
 import { expiredCookie, mintCookie, SESSION_S, readSessionCookie } from "./session-cookie.ts";
-import type { SessionPlace } from "./session-cookie.ts";
+import type { SessionLocation } from "./session-cookie.ts";
 
 type AppContext = Context<AppEnv>;
 
@@ -51,7 +51,7 @@ export type ActiveIdentity =
   | ActivePerson;
 export type ActiveSession = Omit<EnteredSession, "identity"> & {
   readonly identity: ActiveIdentity;
-  readonly place: SessionPlace;
+  readonly place: SessionLocation;
 };
 
 /**
@@ -74,7 +74,7 @@ export async function requireOwnPage(c: AppContext, next: Next): Promise<Respons
 export async function openSession(
   c: AppContext,
   identity: ConsoleIdentity,
-): Promise<Result<{ readonly cookie: string; readonly expiresAt: number } & SessionPlace>> {
+): Promise<Result<{ readonly cookie: string; readonly expiresAt: number } & SessionLocation>> {
   const expiresAt = now(c.env) + SESSION_S * 1000;
   const cookie = await mintCookie(c.var.config, accountOf(identity), SESSION_S);
   const opened = await callSessions(c, cookie, (own) =>
@@ -174,17 +174,17 @@ function keyOf(c: AppContext, key: VerifiedKey): Promise<Result<Key>> {
   return callObject(() => objectsOf(c.env).register(key.hash).whose(secretOf(key.hash, key.shown)));
 }
 
-export function findOwnSession(c: AppContext): Promise<SessionPlace | null> {
+export function findOwnSession(c: AppContext): Promise<SessionLocation | null> {
   return readSessionCookie(c.req.header("cookie"), c.var.config);
 }
 
-export function closeSession(c: AppContext, place: SessionPlace): Promise<Result<null>> {
+export function closeSession(c: AppContext, place: SessionLocation): Promise<Result<null>> {
   return callSessions(c, place, (own) => own.close(place.session));
 }
 
 export function callSessions<T>(
   c: AppContext,
-  { account }: Pick<SessionPlace, "account">,
+  { account }: Pick<SessionLocation, "account">,
   call: (sessions: ConsoleSessionCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
   return callObject(() => call(objectsOf(c.env).consoles(account)));

@@ -25,7 +25,7 @@ import type {
 } from "../accounts/people/people-call.ts";
 import { listIdentities } from "../accounts/people/people.store.ts";
 import { personAccount } from "../accounts/people/removal.ts";
-import type { SessionPlace } from "./session-cookie.ts";
+import type { SessionLocation } from "./session-cookie.ts";
 import { callSessions, enterSession, failSession } from "./own-session.route.ts";
 import type { ActivePerson, ActiveSession } from "./own-session.route.ts";
 import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
@@ -148,7 +148,7 @@ function sessionsOf(
   { session }: ActivePerson,
 ): OwnSessions {
   const { personId, realm } = session;
-  const places = async (): Promise<readonly Pick<SessionPlace, "account">[]> => {
+  const places = async (): Promise<readonly Pick<SessionLocation, "account">[]> => {
     const known = realm === undefined ? await listIdentities(c.env.DB, personId) : [];
     const realms = new Set(known.map((one) => one.realm).filter((one) => one !== ""));
     return [place, ...[...realms].map((one) => ({ account: personAccount(personId, one) }))];

@@ -25,13 +25,13 @@ const VALUE = /^(([0-9A-Za-z])[0-9A-Za-z]{43}([0-9a-f]{64}))([0-9a-f]{64})$/;
 
 type CookieConfig = { readonly keySecrets: readonly KeySecret[]; readonly region: Region };
 
-export type SessionPlace = { readonly account: string; readonly session: string };
+export type SessionLocation = { readonly account: string; readonly session: string };
 
 export async function mintCookie(
   { keySecrets: secrets, region }: CookieConfig,
   account: string,
   ageS: number,
-): Promise<{ readonly header: string } & SessionPlace> {
+): Promise<{ readonly header: string } & SessionLocation> {
   const [secret] = secrets;
   assert(secret !== undefined, "a cookie needs a secret");
   const untagged = secret.id + randomBase62(43) + account;
@@ -58,7 +58,7 @@ export function hasSessionCookie(region: Region, cookies = ""): boolean {
 export async function readSessionCookie(
   cookies = "",
   { keySecrets: secrets, region }: CookieConfig,
-): Promise<SessionPlace | null> {
+): Promise<SessionLocation | null> {
   const ours = new RegExp(`(?:^|;)\\s*${nameOf(region)}=([^;\\s]*)`, "g");
   const [first, second] = cookies.matchAll(ours);
   const value = first?.[1] ?? "";
