@@ -46,13 +46,13 @@ export function nativeAnswer(
 ): (ProviderResponse & { readonly native: NativeOutput }) | ProviderFailure | null {
   if (!Array.isArray(raw.output)) return null;
   const usage = responseUsage(raw.usage);
-  const text = itemsIn(raw.output).map(outputIn).join("");
+  const text = itemsIn(raw.output).map(itemText).join("");
   const finish = finishOf(raw);
   if (finish === null) return failedWith(raw, { usage, text }, secret);
   return { body: raw, usage, native: { text, finish } };
 }
 
-export function outputIn(item: RawItem): string {
+export function itemText(item: RawItem): string {
   const parts = [...partsIn(item.content), ...partsIn(item.summary)];
   const texts = parts.map((part) => textOf(part.text) + textOf(part.refusal));
   return [item.name, item.arguments, item.input].map(textOf).join("") + texts.join("");

@@ -3,7 +3,7 @@ import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-va
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
-import { annotationOf, outputIn } from "./host-answer.ts";
+import { annotationOf, itemText } from "./host-answer.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import type { RawEvent, RawItem, RawResponse } from "./raw.ts";
 import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
@@ -211,5 +211,5 @@ function isPlain({ type, logprobs }: JsonObject): boolean {
 function saidBy(type: string, event: RawEvent): string {
   if (type.endsWith(".delta")) return textOf(event.delta);
   const { item } = event;
-  return type === "response.output_item.added" && isObject(item) ? outputIn(item) : "";
+  return type === "response.output_item.added" && isObject(item) ? itemText(item) : "";
 }
