@@ -84,6 +84,8 @@ const OWNERS = [
 ];
 const OPERATORS = ["organizations", "business?range=1", "business?tab=Prices", "catalog", "health"];
 
+const TABS = ["Money and people", "Prices", "Access", "Webhooks", "Recovery"];
+
 describe("amounts and times in the console", () => {
   it.each(OWNERS)("match the API's responses for an owner: %s", async (at) => {
     const [page, responses] = await opened(owner.key, at);
@@ -98,9 +100,47 @@ describe("amounts and times in the console", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("match the API's responses for an operator on a customer's page", async () => {
-    const [page, responses] = await opened(ADMIN_TOKEN, `organizations/${owner.orgId}`);
+  it.each(TABS)("match the API's responses on a customer's tab %s", async (tab) => {
+    const at = `organizations/${owner.orgId}?tab=${tab}`;
+    const [page, responses] = await opened(ADMIN_TOKEN, at);
+    expect(responses.size).toBeGreaterThan(0);
     expect(await untrue(page, responses)).toEqual([]);
+    expect(page.faults).toEqual([]);
+  });
+
+  it.each(["requests", "keys", "end-users", "events"])(
+    "match the API's responses for one row of the page %s",
+    async (list) => {
+      const [page, responses] = await opened(owner.key, list);
+      await page.getByRole("row").nth(1).click();
+      await page.getByRole("dialog").waitFor();
+      await drawn(page);
+      expect(await untrue(page, responses)).toEqual([]);
+      expect(page.faults).toEqual([]);
+    },
+  );
+
+  it("match the API's responses for webhooks, one webhook and its deliveries", async () => {
+    const url = "https://hooks.example.com/turnpike";
+    const made = await post("webhooks", { url });
+    expect(made.status).toBe(201);
+    const { id } = (await made.json()) as { id: string };
+    for (const at of ["events?tab=Webhooks", `events/${id}?tab=Webhooks`]) {
+      // oxlint-disable-next-line no-await-in-loop -- two pages
+      const [page, responses] = await opened(owner.key, at);
+      // oxlint-disable-next-line no-await-in-loop -- two pages
+      expect(await untrue(page, responses)).toEqual([]);
+      // oxlint-disable-next-line no-await-in-loop -- two pages
+      expect(await page.locator("main").innerText()).toContain(url);
+    }
+  });
+
+  it("match the API's responses for a limited key", async () => {
+    const made = await post("keys", { name: "Limited", budget_dollars: 0.5, budget_period: "day" });
+    const [page, responses] = await opened(((await made.json()) as { key: string }).key, "");
+    expect(responses.size).toBeGreaterThan(0);
+    expect(await untrue(page, responses)).toEqual([]);
+    expect(await page.locator("main").innerText()).toContain("$0.50");
   });
 });
 
@@ -193,6 +233,50 @@ describe("objects and amounts that the API returns", () => {
       "$0.00001",
     );
     expect(await page.locator("main").innerText()).not.toContain(">99%");
+  });
+
+  it("appear in the console as models with prices and status", async () => {
+    const [page, responses] = await opened(owner.key, "models");
+    const lines = (await page.locator("main table").innerText()).split("\n");
+    const models = rowsOf(responses, "data").filter(({ object }) => object === "model");
+    expect(models.length).toBeGreaterThan(0);
+    for (const { id, status } of models) {
+      expect(lines.find((line) => line.startsWith(`${String(id)} `))).toContain(String(status));
+    }
+  });
+
+  it("appear in the console as providers with calls, failures and affected customers", async () => {
+    const data = [
+      {
+        provider: "openai",
+        calls: 12_345,
+        failed: 1234,
+        error_rate: 0.1,
+        reasons: { "500": 1200, timeout: 34 },
+        affected_organizations: 1,
+        most_affected: [{ id: owner.orgId, slug: "the-slug", failed: 1234 }],
+      },
+    ];
+    const page = await logIn(browser, ADMIN_TOKEN);
+    await page.route("**/admin/v1/providers", (route) =>
+      route.fulfill({
+        json: {
+          complete_from: "2026-01-01T00:00:00.000Z",
+          data,
+          active_organizations: 7,
+          asked_organizations: 5,
+          missing: ["lost"],
+        },
+      }),
+    );
+    await page.goto("/console/#/health");
+    await page.reload();
+    const row = page.getByRole("row", { name: /^openai/ });
+    await row.waitFor();
+    expect(await row.innerText()).toMatch(
+      /10\.00%\s+12,345\s+1,234\s+1 the-slug\s+500 1200, timeout 34/,
+    );
+    await page.getByText("From 4 of 7 active customers.").waitFor();
   });
 
   it("appear in the console as organizations, with balances and names and without members", async () => {

@@ -58,7 +58,7 @@ const COLUMNS: readonly Column<Endpoint>[] = [
   column("data", "Data region", ({ data_region }) => data_region.toUpperCase(), { wide: true }),
   column("input", "Input", ({ pricing }) => perMillion(pricing.prompt), { align: "right" }),
   column("output", "Output", ({ pricing }) => perMillion(pricing.completion), { align: "right" }),
-  speed("latency", "First byte", ({ latency_last_30m: one }) => one, took),
+  speed("latency", "TTFT", ({ latency_last_30m: one }) => one, took),
   speed(
     "throughput",
     "Tokens per second",
