@@ -78,8 +78,9 @@ export function watchRunning(
   run: Pick<Run, "id" | "caller" | "timers" | "timer">,
 ): void {
   const board = Isolate.of(c.get("config")).get(makeBoard);
-  const { id, caller, timers, timer } = run;
-  watchRun({ id, caller, timers, timer, board, ask: askStops(c, caller, timers) });
+  const { executionCtx } = c;
+  const ask = askStops(c, run.caller, run.timers);
+  watchRun({ ...run, board, ask, waitUntil: (work) => executionCtx.waitUntil(work) });
 }
 
 function askStops(c: Context<AppEnv>, { home, orgId }: Caller, { after }: Timers): AskStops {

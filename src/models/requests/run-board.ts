@@ -4,7 +4,7 @@ import type { Failure } from "../../shared/failure.ts";
 
 /** Ms between two queries about all running requests of an organization. */
 const INTERVAL_MS = 4000;
-/** Ms after which a query counts as lost, for example because its own request has ended. */
+/** Ms after which a query counts as lost, for example because home is slow. */
 export const ANSWER_MS = 2000;
 const ENDED_MS = 3000;
 const ASKED_MAX = 1000;

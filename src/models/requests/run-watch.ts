@@ -28,13 +28,15 @@ type Watching = {
   readonly timer: RunTimer;
   readonly board: RunBoard;
   readonly ask: AskStops;
+  /** Keeps a question alive if its own request ends first. */
+  readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
 /**
  * Ends a running request within 15 s of a pause with `stop_running`, or of the end of its key or
  * session: at most 6 s until it is watched, 4 s between queries, 2 s for the result and two ticks.
  */
-export function watchRun({ id, caller, timers, timer, board, ask }: Watching): void {
+export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: Watching): void {
   const { orgId } = caller;
   const run = { id, called: requestCredential(caller.keyHash, caller.shown) };
   const failed = (error: unknown): void => {
@@ -44,7 +46,8 @@ export function watchRun({ id, caller, timers, timer, board, ask }: Watching): v
     const { stop, due } = board.tick(orgId, run, elapsedMs());
     if (stop !== null) return timer.halt(stop);
     timers.after(TICK_MS, tick);
-    if (due !== null) void ask(due).then((stops) => board.answered(orgId, stops), failed);
+    if (due === null) return;
+    waitUntil(ask(due).then((stops) => board.answered(orgId, stops), failed));
   };
   timers.after(AGE_MS, tick);
 }
