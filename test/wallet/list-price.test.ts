@@ -4,6 +4,7 @@ import type { Use } from "../../scripts/list-price.ts";
 import { countedD1 } from "../../scripts/workers/counters.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
 import type { Counts } from "../../scripts/workers/counts.ts";
+import { readBudgets } from "../../src/shared/budgets.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { HoldRequest } from "../../src/shared/contracts/wallet.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
@@ -34,9 +35,10 @@ type Life = {
 };
 
 /** The rows of one of `REQUESTS` requests until its own is gone; those that went are among its objects'. */
-async function lifeOf(more: (i: number) => Partial<HoldRequest>): Promise<Life> {
+async function lifeOf({ more, budgets = [] }: Case): Promise<Life> {
   setClock(START);
   const key = await gatedKey({ rpmLimit: 1000, balance: 1_000_000 });
+  valueOf(await key.stub.patchSettings({ budgets: readBudgets(budgets) }));
   const [lived, gone] = await inside(key, async (wallet, _sql, { storage }) => {
     const counts = noCounts();
     countBook(wallet, counts);
@@ -112,16 +114,28 @@ function benched(name: string): number {
   return Number(value);
 }
 
-const CASES: Readonly<Record<string, (i: number) => Partial<HoldRequest>>> = {
-  "without an end user": () => ({}),
-  "for one end user": () => ({ externalId: "bob" }),
-  "with an `Idempotency-Key`": (i) => ({ idempotency: { name: `n${i}`, body: "b" } }),
-  "for a new end user each": (i) => ({ externalId: `user-${i}` }),
+type Case = {
+  readonly more: (i: number) => Partial<HoldRequest>;
+  readonly budgets?: Parameters<typeof readBudgets>[0];
 };
+/** A brake in any 60 minutes, a budget per month, and a budget of one model's requests. */
+const THREE_BUDGETS = [
+  { limit_dollars: 100, window: "60m" },
+  { limit_dollars: 1000, window: "month" },
+  { limit_requests: 100_000, window: "day", models: ["acme/*"] },
+];
+const CASES: Readonly<Record<string, Case>> = {
+  "without an end user": { more: () => ({}) },
+  "with three budgets": { more: () => ({}), budgets: THREE_BUDGETS },
+  "for one end user": { more: () => ({ externalId: "bob" }) },
+  "with an `Idempotency-Key`": { more: (i) => ({ idempotency: { name: `n${i}`, body: "b" } }) },
+  "for a new end user each": { more: (i) => ({ externalId: `user-${i}` }) },
+};
+const WITH_BUDGETS_MAX_DOLLARS = 5;
 
 const lives = new Map<string, Life>();
 beforeAll(async () => {
-  for (const [name, more] of Object.entries(CASES)) lives.set(name, await lifeOf(more));
+  for (const [name, one] of Object.entries(CASES)) lives.set(name, await lifeOf(one));
 });
 
 it.each(Object.keys(CASES))(
@@ -143,6 +157,12 @@ it.each(Object.keys(CASES))(
     ).toBeLessThan(ROWS_OFF);
   },
 );
+
+it(`a million completions with three budgets cost at most $${WITH_BUDGETS_MAX_DOLLARS}`, () => {
+  const { objects = NaN, book = NaN, read = NaN } = lives.get("with three budgets") ?? {};
+  const price = priceOf({ rowsWritten: objects + book, rowsRead: read });
+  expect(price).toBeLessThanOrEqual(WITH_BUDGETS_MAX_DOLLARS);
+});
 
 it("the rows and price in docs/figures.md match the benchmark, plus the deleted row", () => {
   const { deleted = NaN, book = NaN, objects = NaN } = lives.get("without an end user") ?? {};
