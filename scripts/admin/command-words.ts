@@ -32,6 +32,7 @@ export const HELP: Readonly<Record<string, string>> = {
   role: "what it may do",
   rpm_limit: "requests per minute",
   tpm_limit: "tokens per minute",
+  max_concurrent: "requests that run at the same time",
   budget_dollars: "what it may spend",
   budget_period: "the period, in UTC, that the budget is for",
   allowed_models: "the models that it may ask for",

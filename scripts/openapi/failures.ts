@@ -110,6 +110,7 @@ const SAMPLES: Samples = {
     { kind: "rate_limited", scope: "organization", ...minute },
     { kind: "rate_limited", scope: "key", ...minute, orgId: "o" },
   ],
+  concurrency_limited: [{ kind: "concurrency_limited", scope: "key", limit: 1 }],
   tokens_limited: [{ kind: "tokens_limited", ...tokens }],
   tokens_over_limit: [{ kind: "tokens_over_limit", limit: 1, prompt: 2, required: 3 }],
   quota_exceeded: [
@@ -143,6 +144,7 @@ export const PAID = [
   "context_length_exceeded",
   "content_filter",
   "end_user_quota_exceeded",
+  "concurrency_limit_exceeded",
   "tokens",
   "too_many_end_users",
   "idempotency_replay",

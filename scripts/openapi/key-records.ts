@@ -8,6 +8,7 @@ import { dollars, policy, record, time, uuid } from "./fields.ts";
 const SAID: Readonly<Record<string, z.ZodType>> = {
   budget_dollars: dollars.nullable().describe("What it may spend; null for no budget."),
   tpm_limit: z.int().nullable().describe("Tokens in any 60 s."),
+  max_concurrent: z.int().nullable().describe("Requests that run at the same time."),
   allowed_models: z.array(z.string()).nullable(),
   policy,
   expires_at: time.nullable(),
@@ -41,6 +42,16 @@ export const key = record("Key", keyFields);
 const limits = z.strictObject({
   requests: minute,
   tokens: minute.nullable(),
+  concurrent: z
+    .array(
+      z.strictObject({
+        scope: z.enum(["key", "organization"]),
+        limit: z.int(),
+        running: z.int(),
+      }),
+    )
+    .optional()
+    .describe("Limits of requests that run at the same time. Sessions don't see them."),
   budget: z
     .strictObject({
       period: z.enum(["day", "week", "month"]).nullable(),

@@ -177,6 +177,10 @@ export const settings = record("Settings", {
   budgets: z.array(budgetStatus).describe("Budgets of the organization."),
   policy,
   operator_policy: policy.describe("The operator's policy. Both must allow a route."),
+  max_concurrent: z
+    .int()
+    .nullable()
+    .describe("Requests of all keys together that run at the same time; null for any number."),
 });
 
 const alert = record("Alert", {
@@ -191,7 +195,7 @@ const alert = record("Alert", {
 });
 export const alerts = record("Alerts", { alerts: z.array(alert), ...paged });
 
-const actor = z.union([
+export const actor = z.union([
   z.strictObject({ kind: z.enum(["key", "session", "member", "operator"]), id: z.string() }),
   z.strictObject({ kind: z.literal("system"), id: z.null() }),
 ]);

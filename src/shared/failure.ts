@@ -147,6 +147,12 @@ type Kinds =
       /** Every response to a known key includes it. */
       readonly orgId?: string;
     }
+  /** `limit` is null for a session. */
+  | {
+      readonly kind: "concurrency_limited";
+      readonly scope: "key" | "organization";
+      readonly limit: number | null;
+    }
   | {
       readonly kind: "tokens_limited";
       readonly limit: number;
@@ -292,6 +298,10 @@ const SHAPES = {
     scope: z.enum(["organization", "session"]),
     limit: whole,
     retryAfterMs: whole,
+  }),
+  concurrency_limited: of("concurrency_limited", {
+    scope: z.enum(["key", "organization"]),
+    limit: z.nullable(whole),
   }),
   tokens_limited: of("tokens_limited", {
     limit: whole,

@@ -21,6 +21,8 @@ type Limits = {
   readonly budgetPeriod: BudgetPeriod;
   /** Prompt and output tokens in any 60 s. */
   readonly tpmLimit: number;
+  /** Maximum requests that run at the same time. */
+  readonly maxConcurrent: number;
   /** Model IDs, aliases and `author/*`. An alias matches only the name in the request. */
   readonly allowedModels: readonly string[];
   /** Models are IDs and `author/*`, not aliases. */
@@ -41,6 +43,7 @@ export const NO_TERMS: KeyTerms = {
   budgetMicro: null,
   budgetPeriod: null,
   tpmLimit: null,
+  maxConcurrent: null,
   allowedModels: null,
   policy: null,
   endUser: null,
@@ -78,6 +81,7 @@ function term<const Field extends string, const Name extends string, Kept, Said>
 }
 
 const MODELS_MAX = 100;
+const CONCURRENT_MAX = 10_000;
 const AMOUNT = `must be null, or from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/;
 
@@ -102,6 +106,10 @@ export const timeSchema: z.ZodMiniType<string> = z
       "must be a time with a time zone, such as 2027-01-31T00:00:00Z",
     ),
   );
+
+export const concurrencySchema: z.ZodMiniType<number> = z
+  .int()
+  .check(z.minimum(1), z.maximum(CONCURRENT_MAX));
 
 /**
  * All limits of a key. Bodies, records, rows, events, OpenAPI and the CLI are generated from this
@@ -128,6 +136,7 @@ export const TERMS = {
     "tpm_limit",
     alike<number>(z.int().check(z.minimum(1), z.maximum(1_000_000_000)), Number),
   ),
+  maxConcurrent: term("max_concurrent", "max_concurrent", alike<number>(concurrencySchema, Number)),
   allowedModels: term("allowed_models", "allowed_models", {
     said: models,
     read: same<readonly string[]>,
@@ -270,6 +279,13 @@ export type RateState = {
   readonly resetMs: number;
 };
 
+/** A limit of requests that run at the same time, and the running ones. */
+export type ConcurrencyState = {
+  readonly scope: "key" | "organization";
+  readonly limit: number;
+  readonly running: number;
+};
+
 export type KeyStatus = {
   readonly terms: KeyTerms;
   readonly requests: RateState;
@@ -283,6 +299,8 @@ export type KeyStatus = {
   } | null;
   /** A session has only its own budgets. */
   readonly budgets: readonly BudgetStatus[];
+  /** Absent for a session, and without such limits. */
+  readonly concurrency?: readonly ConcurrencyState[];
   /** Unix ms. Sessions are valid in one wallet only. */
   readonly madeAt: number;
   /** The number of the last rotation that ended the key's sessions, or 0. */

@@ -9,6 +9,7 @@ import type { CreatedKey, KeyBody } from "./key-client.ts";
 const TERMS = {
   budget_dollars: 1,
   tpm_limit: 1000,
+  max_concurrent: 5,
   allowed_models: ["sandbox/echo"],
   end_user: "ann",
   expires_at: "2099-01-01T00:00:00.000Z",
@@ -21,6 +22,7 @@ const LIFTS: readonly object[] = [
   {
     budget_dollars: null,
     tpm_limit: null,
+    max_concurrent: null,
     allowed_models: null,
     end_user: null,
     expires_at: null,

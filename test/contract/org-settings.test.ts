@@ -22,6 +22,7 @@ const AT_FIRST = {
   budgets: [],
   policy: null,
   operator_policy: null,
+  max_concurrent: null,
 };
 /** The settings that are dollars, and their columns. */
 const MONEY = [
@@ -86,6 +87,7 @@ describe("PATCH /v1/orgs/{org_id}/settings", () => {
         allowed_providers: [],
         allowed_data_regions: ["eu", "global"],
       },
+      max_concurrent: 50,
     };
     const shown = { ...all, operator_policy: null };
     expect(await (await patch(own, all)).json()).toEqual(shown);

@@ -143,6 +143,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "shared/budgets.ts SESSION_BUDGETS_MAX",
     "shared/budgets.ts MODELS_MAX",
   ],
+  "`max_concurrent`": ["shared/key-terms.ts CONCURRENT_MAX"],
   "Pauses of an organization": ["shared/pauses.ts PAUSES_MAX"],
   "Window of a budget; tokens or requests in one": [
     "shared/budgets.ts MINUTES_MAX",

@@ -1,7 +1,33 @@
 import type { Cases } from "./failure-cases.ts";
 
-/** Policies and pauses. */
+const soon = { "retry-after": "1", "x-should-retry": "true" };
+
+/** Policies, pauses and concurrent requests. */
 export const POLICY_CASES = {
+  concurrency_limited: [
+    [
+      { kind: "concurrency_limited", scope: "key", limit: 5 },
+      429,
+      {
+        type: "rate_limit_exceeded",
+        code: "concurrency_limit_exceeded",
+        param: null,
+        message: "Limit of 5 concurrent requests for this API key reached. Please retry after 1s.",
+      },
+      soon,
+    ],
+    [
+      { kind: "concurrency_limited", scope: "organization", limit: null },
+      429,
+      {
+        type: "rate_limit_exceeded",
+        code: "concurrency_limit_exceeded",
+        param: null,
+        message: "Too many requests of this session's payer are running. Please retry after 1s.",
+      },
+      soon,
+    ],
+  ],
   route_not_allowed: [
     [
       {

@@ -9,6 +9,7 @@ const FULL: KeyTerms = {
   budgetMicro: micros(0),
   budgetPeriod: "week",
   tpmLimit: 1,
+  maxConcurrent: 3,
   allowedModels: [],
   policy: { allowed_models: ["a/*"], allowed_providers: [], allowed_data_regions: null },
   endUser: "u",
@@ -40,6 +41,7 @@ describe("a key's limits", () => {
     const one = {
       budgetMicro: micros(0),
       tpmLimit: 1,
+      maxConcurrent: 1,
       allowedModels: [],
       policy: { allowed_models: [], allowed_providers: null, allowed_data_regions: null },
       endUser: "u",

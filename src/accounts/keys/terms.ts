@@ -86,6 +86,7 @@ const IS_NO_WIDER: {
   budgetPeriod: (before, after) =>
     before.budgetMicro === null || after.budgetPeriod === before.budgetPeriod,
   tpmLimit: (before, after) => atMost(before.tpmLimit, after.tpmLimit),
+  maxConcurrent: (before, after) => atMost(before.maxConcurrent, after.maxConcurrent),
   allowedModels: (before, after, names) =>
     hasFewerModels(before.allowedModels, after.allowedModels, names),
   endUser: (before, after) => before.endUser === null || after.endUser === before.endUser,
@@ -114,7 +115,7 @@ export function isWithin(
 }
 
 export function keyStatusView(
-  { terms, requests, tokens, budget, budgets }: KeyStatus,
+  { terms, requests, tokens, budget, budgets, concurrency = [] }: KeyStatus,
   scope: "key" | "session" = "key",
 ) {
   return {
@@ -123,6 +124,7 @@ export function keyStatusView(
     limits: {
       requests: minuteView(requests),
       tokens: orNull(tokens, minuteView),
+      ...(scope === "key" && { concurrent: [...concurrency] }),
       budget: orNull(budget, ({ spentMicro, heldMicro, leftMicro, resetsAt }) => ({
         period: terms.budgetPeriod,
         spent_dollars: dollarsOf(spentMicro),

@@ -152,6 +152,16 @@ const WIRES: Wires = {
     invalidRequest(413, `The request body can't exceed ${bytesMax} bytes.`),
   unsupported_media_type: ({ message }) => invalidRequest(415, message),
   rate_limited: rateLimited,
+  concurrency_limited: ({ scope, limit }) => ({
+    status: 429,
+    type: "rate_limit_exceeded",
+    code: "concurrency_limit_exceeded",
+    message:
+      limit === null
+        ? "Too many requests of this session's payer are running. Please retry after 1s."
+        : `Limit of ${limit} concurrent requests for ${LIMITED[scope]} reached. Please retry after 1s.`,
+    headers: RETRY_SOON,
+  }),
   tokens_limited: tokensLimited,
   tokens_over_limit: ({ limit, prompt, required }) => ({
     ...invalidRequest(

@@ -185,6 +185,7 @@ describe("a failure within a Responses stream", () => {
       { kind: "tokens_limited", limit: 9, remaining: 1, required: 5, retryAfterMs: 4000 },
       "rate_limit_exceeded",
     ],
+    [{ kind: "concurrency_limited", scope: "key", limit: 5 }, "rate_limit_exceeded"],
     [{ kind: "too_many_end_users" }, "invalid_prompt"],
     [{ kind: "invalid_request", message: "No.", param: null }, "invalid_prompt"],
     [

@@ -17,6 +17,7 @@ type Cause = {
 
 const ADD_CREDITS = ["Add credits", [["credits"]]] as const;
 const KEYS = ["Manage keys", [["keys"]]] as const;
+const END_PAUSE = "DELETE /v1/pauses/{id}";
 const AT_PAYMENT_PAGE = ["Go to Credits", [["credits"]]] as const;
 
 export const REMEDIES: Readonly<Record<string, Remedy>> = {
@@ -27,8 +28,8 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   payment_reversed: ["A returned payment is due first.", ADD_CREDITS],
   role_required: ["Your role doesn't allow this. Ask an owner of the organization."],
   organization_suspended: ["The organization is suspended. Contact the operator."],
-  paused: ["An owner or admin can end the pause."],
-  operator_pause: ["Contact the operator, who created this pause."],
+  paused: ["An owner or admin can end the pause.", ["View pauses", [["settings"]]], END_PAUSE],
+  operator_pause: ["Contact the operator."],
   too_many_pauses: ["End some pauses first."],
   organization_closed: ["Operators can restore it for 7 days."],
   model_not_allowed: ["Add the model to the key's models.", KEYS],
@@ -51,7 +52,7 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   replay_in_progress: ["The first attempt is in progress. Retry in a few seconds."],
   hold_not_allowed: ["Allow the key to place holds.", KEYS],
   hold_ended: ["This hold was captured, released or has expired."],
-  merchant_exists: ["Choose another name for the merchant."],
+  merchant_exists: ["Choose another name."],
   no_saved_card: ["Pay on the payment page and save the card there.", AT_PAYMENT_PAGE],
   no_purchases: ["Pay once on the payment page.", AT_PAYMENT_PAGE],
   purchase_in_progress: ["Finish or cancel the open purchase.", ["View purchase", [["credits"]]]],
@@ -78,12 +79,13 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   domain_taken: ["Another organization has this domain. Contact the operator."],
   company_domains_off: ["Company domains are off. Contact the operator."],
   no_proven_domain: ["Add a domain and confirm it first."],
-  not_by_company: ["Log in with your company first."],
+  not_by_company: ["Log in with your company."],
   company_log_in_required: ["Log in with your company."],
   has_balance: ["Check the box to give up the remaining credits, or use them first."],
   last_owner: ["Make another member owner first.", ["Team", [["team"]]]],
   rate_limit_exceeded: ["Wait a minute and try again."],
   tokens: ["Wait a minute and try again."],
+  concurrency_limit_exceeded: ["Retry in a few seconds."],
   end_user_quota_exceeded: [
     "Raise the end user's quota, or wait for its reset.",
     ["Set quota", [["end-users"]]],

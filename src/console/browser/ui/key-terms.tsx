@@ -6,6 +6,7 @@ import { ModelsField } from "./model-picker.tsx";
 export type Terms = {
   readonly rpm_limit: string;
   readonly tpm_limit: string;
+  readonly max_concurrent: string;
   readonly budget_dollars: string;
   readonly budget_period: string;
   readonly allowed_models: string;
@@ -18,6 +19,7 @@ export function termsOf(key: Partial<Key>): Terms {
   return {
     rpm_limit: String(rpm_limit ?? ""),
     tpm_limit: String(tpm_limit ?? ""),
+    max_concurrent: String(key.max_concurrent ?? ""),
     budget_dollars: String(budget_dollars ?? ""),
     budget_period: budget_period ?? "",
     allowed_models: allowed_models?.join(", ") ?? "",
@@ -33,6 +35,7 @@ export function bodyOf(terms: Terms) {
   return {
     ...(terms.rpm_limit.trim() !== "" && { rpm_limit: Number(terms.rpm_limit) }),
     tpm_limit: numberOf(terms.tpm_limit),
+    max_concurrent: numberOf(terms.max_concurrent),
     budget_dollars: numberOf(terms.budget_dollars),
     budget_period: hasBudget ? periodOf(terms.budget_period) : null,
     allowed_models: models.length === 0 ? null : models,
@@ -98,6 +101,9 @@ export function TermFields({
       </Field>
       <Field label="Token limit, per 60 s" param="tpm_limit" hint="Empty: no limit">
         {input("tpm_limit", number)}
+      </Field>
+      <Field label="Concurrent requests" param="max_concurrent" hint="Empty: no limit">
+        {input("max_concurrent", number)}
       </Field>
       <Field
         label="Models"

@@ -236,12 +236,18 @@ function errorOf(failure: Failure): ErrorOfResponse {
   const isFinal = kind === "too_many_end_users" || failure.charged !== undefined;
   if (isFinal) return { ...reported, code: FINAL };
   if (SPENT.has(kind) && !isOnlyHeld(failure)) return { ...reported, code: INSUFFICIENT };
-  if (SPENT.has(kind) || kind === "rate_limited" || kind === "tokens_limited") {
+  if (SPENT.has(kind) || RATE.has(kind)) {
     const again = `${message} Please try again in ${wait ?? 1}s.`;
     return { ...reported, code: "rate_limit_exceeded", message: again };
   }
   return { ...reported, code: SERVER_ERROR };
 }
+
+const RATE: ReadonlySet<Failure["kind"]> = new Set([
+  "rate_limited",
+  "tokens_limited",
+  "concurrency_limited",
+]);
 
 /** Failures that last, unless only open requests cause them. */
 const SPENT: ReadonlySet<Failure["kind"]> = new Set([

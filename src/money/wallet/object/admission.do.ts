@@ -16,7 +16,14 @@ import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
 import type { HeldTerms } from "./hold-checks.do.ts";
-import { keyStatus, pausedFor, pausedIfAny, policiesIfAny, spendOfKey } from "./hold-checks.do.ts";
+import {
+  concurrencyOf,
+  keyStatus,
+  pausedFor,
+  pausedIfAny,
+  policiesIfAny,
+  spendOfKey,
+} from "./hold-checks.do.ts";
 import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
 import type { AdmissionPlace } from "./key-admissions.do.ts";
 import { touchStorage } from "./memory.do.ts";
@@ -179,6 +186,7 @@ export function readKeyStatus(
       sessionsCut: keys.sessionsCut(tx, keyHash),
       ...(row.priceList !== null && { priceList: row.priceList }),
       ...(withSpend && { spend: spendIn(spendOfKey(tx, live.value.keyId), tx.period) }),
+      concurrency: concurrencyOf(tx, keyId, terms),
       ...policiesIfAny(tx, termsBy(live.value, shown)),
       ...pausedIfAny(tx, keyId, termsBy(live.value, shown)),
       ...(session !== null && {

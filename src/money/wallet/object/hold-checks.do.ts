@@ -3,12 +3,12 @@ import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import type { Paused } from "../../../shared/paused.ts";
 import { spendInPeriod } from "../../../shared/key-terms.ts";
-import type { KeySpend, KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
+import type { ConcurrencyState, KeySpend, KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { decideIdempotency, rateWait } from "../rules/hold-guards.ts";
 import { shareOf } from "../rules/ledger.ts";
-import { heldOfKey } from "../rules/open-holds.ts";
+import { countRunning, heldOfKey } from "../rules/open-holds.ts";
 import { findPaused } from "../rules/pauses.ts";
 import { layersOf, withinPolicies } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
@@ -150,9 +150,10 @@ export function checkDebts({ memory }: Tx, session: Session | undefined): Refusa
   return refuse({ kind: "payment_reversed", owedMicro: session === undefined ? owed : null });
 }
 
-export function checkRates(tx: Tx, { session, isPlaced }: HeldTerms): Refusal | null {
+export function checkRates(tx: Tx, request: HoldRequest, terms: HeldTerms): Refusal | null {
+  const { session, isPlaced } = terms;
   const ofSession = isPlaced === true ? null : refuseSessionRate(tx, session);
-  return ofSession ?? refuseRate(tx);
+  return ofSession ?? refuseRate(tx) ?? checkConcurrency(tx, request, terms);
 }
 
 function refuseRate({ memory, nowMs }: Tx): Refusal | null {
@@ -161,6 +162,36 @@ function refuseRate({ memory, nowMs }: Tx): Refusal | null {
   const retryAfterMs = rateWait(memory.rateLog, limit, nowMs);
   if (retryAfterMs <= 0) return null;
   return refuse({ kind: "rate_limited", scope: "organization", limit, retryAfterMs });
+}
+
+export function concurrencyOf(
+  { memory }: Tx,
+  keyId: string,
+  { maxConcurrent: ofKey }: KeyTerms,
+): readonly ConcurrencyState[] {
+  const { ledger, maxConcurrent: ofAll } = memory;
+  const states: ConcurrencyState[] = [];
+  if ((ofKey ?? null) !== null) {
+    states.push({ scope: "key", limit: Number(ofKey), running: countRunning(ledger, keyId) });
+  }
+  if (ofAll !== null) {
+    states.push({ scope: "organization", limit: ofAll, running: countRunning(ledger, null) });
+  }
+  return states;
+}
+
+/** Rejects a request above a limit of concurrent requests. A session's error omits the limit. */
+function checkConcurrency(
+  tx: Tx,
+  { keyId, placed }: HoldRequest,
+  terms: HeldTerms,
+): Refusal | null {
+  if (placed !== undefined) return null;
+  const full = concurrencyOf(tx, keyId, terms).find(({ limit, running }) => running >= limit);
+  if (full === undefined) return null;
+  const { scope, limit } = full;
+  const isHidden = terms.session !== undefined;
+  return refuse({ kind: "concurrency_limited", scope, limit: isHidden ? null : limit });
 }
 
 export function tokensFor(tx: Tx, request: HoldRequest, terms: KeyTerms): Result<number | null> {

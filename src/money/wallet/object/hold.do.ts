@@ -101,7 +101,7 @@ function guarded(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant
   const lapsed = findExpiredHolder(tx, request);
   if (!lapsed.ok) return lapsed;
   const limited =
-    checkDebts(tx, session) ?? refuseAnotherSession(tx, session) ?? checkRates(tx, terms);
+    checkDebts(tx, session) ?? refuseAnotherSession(tx, session) ?? checkRates(tx, request, terms);
   if (limited !== null) return limited;
   const fitting = decideByModels(allowed.value, (part) => amountsFor(tx, part, terms));
   if (!fitting.ok) return fitting;

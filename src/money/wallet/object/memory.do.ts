@@ -76,6 +76,8 @@ export type Memory = {
   readonly sessions: SessionMemory;
   readonly policies: Policies;
   pauses: Pauses;
+  /** Maximum concurrent requests of the organization; null for any number. */
+  maxConcurrent: number | null;
   readonly names: NameNumbers;
   endUsers: number;
   departed: DeletedEndUsers;

@@ -18,7 +18,7 @@ import { balanceCrossing } from "../rules/alerts.ts";
 import { enableTopUp } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
 import { ORGANIZATION as OWN_POLICY, OPERATOR, rememberPolicy } from "../rules/policies.ts";
-import { putRule } from "../tables/policy-pause-rows.do.ts";
+import { MAX_CONCURRENT, putRule } from "../tables/policy-pause-rows.do.ts";
 import { putTagKeys, selectTagKeys } from "../tables/tag-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
@@ -77,6 +77,9 @@ export function patchSettings(
   tx.storage.transactionSync(() => {
     updateSettings(sql, settings, nextRevision(tx));
     if (change.policy !== undefined) putRule(sql, OWN_POLICY, after.policy, nextRevision(tx));
+    if (change.maxConcurrent !== undefined) {
+      putRule(sql, MAX_CONCURRENT, after.maxConcurrent, nextRevision(tx));
+    }
     if (budgets !== undefined) setBudgets(tx, ORGANIZATION, budgets);
     if (topUp !== memory.topUp) putTopUp(sql, topUp);
     if (change.tagKeys !== undefined) putTagKeys(sql, memory.ledger.seq + 1, change.tagKeys);
@@ -87,6 +90,7 @@ export function patchSettings(
   });
   memory.row = { ...memory.row, settings };
   rememberPolicy(memory.policies, OWN_POLICY, after.policy);
+  memory.maxConcurrent = after.maxConcurrent;
   memory.topUp = topUp;
   if (change.tagKeys !== undefined) memory.tagKeys = selectTagKeys(sql);
   memory.changed = true;
@@ -114,6 +118,7 @@ function settingsRecordOf({ memory }: Tx): SettingsRecord {
   return {
     policy: memory.policies.get(OWN_POLICY) ?? null,
     operatorPolicy: memory.policies.get(OPERATOR) ?? null,
+    maxConcurrent: memory.maxConcurrent,
     defaultUserMonthlyQuotaMicro: settings.monthlyQuota,
     defaultUserDailyQuotaMicro: settings.dailyQuota,
     defaultAlertThreshold: settings.alertThreshold,

@@ -26,6 +26,7 @@ import {
 import type { Micros } from "../../../shared/money.ts";
 import { callObject } from "../../../shared/reach-object.ts";
 import { policySchema } from "../../../shared/policy.ts";
+import { concurrencySchema } from "../../../shared/key-terms.ts";
 import { KEEP_HOURS_MAX } from "../../../shared/contracts/settings.ts";
 import { autoTopUpView } from "../../../shared/contracts/top-up-view.ts";
 import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
@@ -186,6 +187,7 @@ export const settingsBody = z.object({
   tag_keys: z.optional(tagKeysSchema),
   budgets: z.optional(budgetsSchema(BUDGETS_MAX)),
   policy: z.optional(z.nullable(policySchema)),
+  max_concurrent: z.optional(z.nullable(concurrencySchema)),
 });
 
 export const SETTINGS_READ_ONLY: readonly string[] = ["operator_policy"];
@@ -214,6 +216,7 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
   const change = {
     autoTopUp: given.auto_top_up,
     policy: given.policy,
+    maxConcurrent: given.max_concurrent,
     defaultUserMonthlyQuotaMicro: given.default_user_monthly_quota_dollars,
     defaultUserDailyQuotaMicro: given.default_user_daily_quota_dollars,
     defaultAlertThreshold: given.default_alert_threshold,
@@ -272,5 +275,6 @@ function settingsView(settings: SettingsAnswer): View {
     budgets: settings.budgets.map(budgetStatusView),
     policy: settings.policy,
     operator_policy: settings.operatorPolicy,
+    max_concurrent: settings.maxConcurrent,
   };
 }

@@ -72,6 +72,14 @@ export function heldOfKey(
   return micros(held);
 }
 
+/** Returns the running requests of all keys or one. A hold that a client placed is no request. */
+export function countRunning(ledger: HoldTotals, keyId: string | null): number {
+  const holds = keyId === null ? ledger.holds.values() : (ledger.holdsByPayer.get(keyId) ?? []);
+  let running = 0;
+  for (const { purpose = null } of holds) if (purpose === null) running++;
+  return running;
+}
+
 export function isQuota({ purpose = null }: Pick<OpenHold, "purpose">): boolean {
   return purpose?.pays === "quota";
 }

@@ -7,24 +7,35 @@ import type { Policies } from "../rules/policies.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 
-/** Policies and pauses. The row of a removed one stays until the next publish. */
+/** Policies, pauses and the limit of concurrent requests. A removed one stays until the next publish. */
 export const RULES =
   "CREATE TABLE rules (" +
-  "name TEXT PRIMARY KEY NOT NULL," + // owner of a policy, or a pause; see rules/pauses.ts
+  "name TEXT PRIMARY KEY NOT NULL," + // owner of a policy, a pause (rules/pauses.ts) or MAX_CONCURRENT
   "rule TEXT CHECK (json_valid(rule))," + // null: removed
   "changed INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;";
+
+/** The name of the limit of concurrent requests. A previous release reads it as an unused policy. */
+export const MAX_CONCURRENT = "max_concurrent";
 
 function isPause({ name }: { readonly name: string }): boolean {
   return name.startsWith(PAUSE_RULE);
 }
 
-export function selectRules(sql: SqlStorage): { policies: Policies; pauses: Pauses } {
+type Rules = {
+  readonly policies: Policies;
+  readonly pauses: Pauses;
+  readonly maxConcurrent: number | null;
+};
+
+export function selectRules(sql: SqlStorage): Rules {
   const rows = sql
     .exec<{ name: string; rule: string }>("SELECT name, rule FROM rules WHERE rule IS NOT NULL")
     .toArray();
-  const policies = rows.filter((row) => !isPause(row));
+  const policies = rows.filter((row) => !isPause(row) && row.name !== MAX_CONCURRENT);
+  const limit = rows.find(({ name }) => name === MAX_CONCURRENT);
   return {
+    maxConcurrent: limit === undefined ? null : Number(limit.rule),
     policies: new Map(policies.map(({ name, rule }) => [name, storedJson<Policy>(rule)])),
     pauses: pausesOf(rows.filter(isPause).map(({ rule }) => storedJson<Pause>(rule))),
   };
@@ -33,7 +44,7 @@ export function selectRules(sql: SqlStorage): { policies: Policies; pauses: Paus
 export function putRule(
   sql: SqlStorage,
   name: string,
-  rule: Policy | Pause | null,
+  rule: Policy | Pause | number | null,
   changed: number,
 ): void {
   sql.exec(
