@@ -6,7 +6,7 @@ import { budgetStatus } from "./budget-records.ts";
 import { policy, record, time } from "./fields.ts";
 import { described } from "./operation.ts";
 import { ended } from "./people-records.ts";
-import { member } from "./records.ts";
+import { actor, member } from "./records.ts";
 
 const limitedMember = record("MemberWithLimits", {
   ...member.shape,
@@ -23,7 +23,7 @@ const pause = record("Pause", {
   stop_running: z.boolean().describe("Whether running requests end within 15 s."),
   source: z.enum(["member", "operator", "budget"]),
   budget_id: z.string().optional().describe("Set for a pause by a budget."),
-  created_by: z.strictObject({ kind: z.string(), id: z.string().nullable() }),
+  created_by: actor,
   created_at: time,
 });
 const PUT = {

@@ -7,6 +7,7 @@ import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
 import { Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
 import { Budgets } from "../ui/budgets.tsx";
+import { Pauses } from "../ui/pauses.tsx";
 import { Confirm, Dialog, FormDialog, Input, useNumbers } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
@@ -213,6 +214,7 @@ function EndUserFacts({ user, mayChange }: { user: EndUser; mayChange: boolean }
           })
         }
       />
+      <Pauses scope="end_user" id={external_id} name={external_id} isOwn={false} />
       <p class="actions">
         <a href={hrefOf(["requests"], { external_id })}>View requests</a>
         <a href={hrefOf(["activity"], { split: "user", user: external_id })}>View activity</a>

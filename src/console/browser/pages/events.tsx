@@ -5,8 +5,8 @@ import type { NameOf } from "../lib/event-sentence.ts";
 import { EVENT_TYPES } from "../lib/event-types.ts";
 import { useCell } from "../state/cell.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
+import { useNames } from "../state/names.ts";
 import { isManager, useSession } from "../state/session.ts";
-import { useGroupNames } from "../state/spend.ts";
 import { Facts, Head, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Choice, ClearFilters, Day } from "../ui/filters.tsx";
@@ -93,16 +93,6 @@ function EventList() {
       )}
     </>
   );
-}
-
-function useNames(): NameOf {
-  const { organization } = useSession();
-  const nameOf = useGroupNames();
-  return (id) => {
-    if (id === organization?.id) return organization.name;
-    const member = nameOf("member", id);
-    return member === id ? nameOf("key", id) : member;
-  };
 }
 
 function pageOf({ type, subject }: Event): string | null {

@@ -11,6 +11,7 @@ import { useShares } from "../state/spend.ts";
 import { Facts, Money, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Budgets } from "../ui/budgets.tsx";
+import { Pauses } from "../ui/pauses.tsx";
 import { Confirm, Dialog, FormDialog, Input } from "../ui/dialog.tsx";
 import { RotateKey } from "./rotate-key.tsx";
 import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
@@ -78,6 +79,7 @@ function KeyFacts({
   const now = useNow();
   const live = stateOf(apiKey, now) === "live";
   const isOwn = useSession().key?.id === apiKey.id;
+  const isMine = useIsOwn(apiKey);
   const facts = [
     ["State", stateOf(apiKey, now)],
     ["Prefix", <code key="prefix">{apiKey.prefix}…</code>],
@@ -86,6 +88,7 @@ function KeyFacts({
     ["Budget", <Budget key="budget" apiKey={apiKey} />],
     ["Rate limit, per 60 s", grouped(apiKey.rpm_limit)],
     ["Token limit, per 60 s", apiKey.tpm_limit ? grouped(apiKey.tpm_limit) : "no limit"],
+    ["Concurrent requests", apiKey.max_concurrent ?? "no limit"],
     ["Models", apiKey.allowed_models?.join(", ") ?? "all"],
     ["End user", apiKey.end_user ?? "as each request says"],
     ["Created", <Time key="made" at={apiKey.created_at} />],
@@ -106,6 +109,7 @@ function KeyFacts({
       <Facts facts={facts} />
       <h3>Budgets</h3>
       <KeyBudgets apiKey={apiKey} isLive={live} />
+      {live && <Pauses scope="key" id={apiKey.id} name={apiKey.name} isOwn={isMine} />}
       {isOwn && live && (
         <p class="small muted">This console session uses this key. Revoking it logs you out.</p>
       )}

@@ -4,6 +4,7 @@ import type { Organization, Settings as OrgSettings } from "../api/types.ts";
 import { change, readAside, useRead } from "../state/reads.ts";
 import { endSession, session, useMay, useSession } from "../state/session.ts";
 import { Budgets } from "../ui/budgets.tsx";
+import { Pauses } from "../ui/pauses.tsx";
 import { Facts, Head, Panel } from "../ui/basics.tsx";
 import { CloseOrganization } from "../ui/close-organization.tsx";
 import { Form, Input, useNumbers } from "../ui/dialog.tsx";
@@ -38,6 +39,11 @@ export function Settings() {
         <ReadResult read={settings} height={120}>
           {({ budgets }) => <Budgets budgets={budgets} save={may(CHANGE) && save} />}
         </ReadResult>
+      </Panel>
+      <Panel title="Pauses">
+        {organization && (
+          <Pauses scope="organization" id={organization.id} name={organization.name} isAll />
+        )}
       </Panel>
       <Panel title="Money">
         <ReadResult read={settings} height={320}>
@@ -124,6 +130,7 @@ const FIELDS = [
   ["default_user_monthly_quota_dollars", "Dollars a month for a new end user", "Empty: no quota"],
   ["default_alert_threshold", "Alert threshold [% of a quota]", "80: an alert at 80% of a quota"],
   ["low_balance_threshold_dollars", "Alert when the balance falls below, dollars", "Empty: never"],
+  ["max_concurrent", "Concurrent requests of all keys", "Empty: any number"],
   [
     "keep_responses_hours",
     "Keep answers of /v1/responses, hours",

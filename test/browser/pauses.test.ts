@@ -1,0 +1,90 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { createKey, postMember } from "../../scripts/admin-client.ts";
+import { makeOrganization } from "../node/support/organization.ts";
+import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
+import { PHONE, expectAccessible, goTo, logIn, openWindow } from "./browser.ts";
+
+const browser = openWindow();
+let owner: { readonly orgId: string; readonly key: string };
+let memberKey = "";
+
+beforeAll(async () => {
+  const admin = { url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN };
+  owner = await makeOrganization(admin.url, ADMIN_TOKEN, { rpmLimit: 1000 });
+  const { orgId } = owner;
+  const person = { email: "member@example.com", role: "member" } as const;
+  const { id: memberId } = await postMember(admin, orgId, person);
+  const terms = { orgId, memberId, scope: "regional", rpmLimit: 100, name: "Member" } as const;
+  memberKey = await createKey(admin, terms);
+});
+
+function call(method: string, at: string, body?: object, key = owner.key): Promise<Response> {
+  return fetch(`${browser.origin}/v1/${at}`, {
+    method,
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+function ask(key = owner.key): Promise<Response> {
+  const messages = [{ role: "user", content: "Hello" }];
+  return call("POST", "chat/completions", { model: "sandbox/echo", messages }, key);
+}
+
+async function newKey(): Promise<{ id: string; key: string }> {
+  return (await call("POST", "keys", { name: "Nightly" })).json() as Promise<{
+    id: string;
+    key: string;
+  }>;
+}
+
+describe("pauses in the console", () => {
+  it("stop the requests of a key and of the organization until someone resumes them", async () => {
+    const { id, key } = await newKey();
+    const page = await logIn(browser, owner.key, PHONE);
+    await page.goto(`/console/#/keys/${id}`);
+    await page.getByRole("button", { name: "Pause requests" }).click();
+    const form = page.getByRole("dialog", { name: "Pause Nightly" });
+    await form.getByLabel("Reason").fill("Costs under review");
+    await form.getByLabel("End running requests too").check();
+    await expectAccessible(page);
+    await form.getByRole("button", { name: "Pause requests" }).click();
+    await page.getByText("New requests of Nightly are paused: Costs under review.").waitFor();
+    expect((await ask(key)).status).toBe(403);
+    expect((await ask()).status).toBe(200);
+    const { pauses } = (await (await call("GET", "pauses")).json()) as { pauses: object[] };
+    expect(pauses).toMatchObject([{ scope: "key", subject: id, stop_running: true }]);
+    await page.keyboard.press("Escape"); // nothing was typed in the dialog of the key
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await goTo(page, "Settings");
+    await page.getByText("New requests of Nightly are paused").waitFor();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Resume requests" }).click();
+    await page.getByText("New requests of Nightly are paused").waitFor({ state: "detached" });
+    expect((await ask(key)).status).toBe(200);
+    await expectAccessible(page);
+  });
+
+  it("appear with a link for a request that they rejected, only for those who can end them", async () => {
+    const pause = { scope: "organization", reason: "Audit" };
+    expect((await call("POST", "pauses", pause)).status).toBe(201);
+    const rejected = await ask();
+    expect(rejected.status).toBe(403);
+    const page = await logIn(browser, owner.key);
+    await page.goto(`/console/#/requests/${rejected.headers.get("x-request-id") ?? ""}`);
+    await page.getByText("An owner or admin can end the pause.").waitFor();
+    await page.getByRole("link", { name: "View pauses" }).click();
+    const notice = page.locator(".notice").filter({ hasText: "are paused: Audit." });
+    await notice.waitFor();
+    expect(await page.getByRole("button", { name: "Pause requests" }).count()).toBe(0);
+    const ofMember = await ask(memberKey);
+    const other = await logIn(browser, memberKey);
+    await other.goto(`/console/#/requests/${ofMember.headers.get("x-request-id") ?? ""}`);
+    await other.getByText("An owner or admin can end the pause.").waitFor();
+    expect(await other.getByRole("link", { name: "View pauses" }).count()).toBe(0);
+    await notice.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Resume requests" }).click();
+    await notice.waitFor({ state: "detached" });
+    expect((await ask(memberKey)).status).toBe(200);
+  });
+});
