@@ -39,8 +39,8 @@ type Kinds =
       readonly isForGood?: true;
     }
   /**
-   * With `session`, the amounts are those of the session's budget. They are 0 if its key's budget or
-   * the balance is too low.
+   * The amounts of a `session` are those of its own budget. They are 0 if its key's budget or the
+   * balance is too low.
    */
   | ({
       readonly kind: "balance_too_low";
