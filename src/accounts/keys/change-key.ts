@@ -35,11 +35,11 @@ export async function changeKeyEverywhere(
     const { name = before.name, rpm_limit: rpmLimit = before.rpmLimit } = fields;
     const isWider =
       rpmLimit > before.rpmLimit || !isTighter(before.terms, terms.value, services.names);
-    // oxlint-disable-next-line no-await-in-loop -- likewise
+    // oxlint-disable-next-line no-await-in-loop -- retries after a concurrent change
     const wider = isWider ? await refuseWider(before) : null;
     if (wider !== null) return wider;
     const change = { name, rpmLimit, terms: terms.value };
-    // oxlint-disable-next-line no-await-in-loop -- likewise
+    // oxlint-disable-next-line no-await-in-loop -- retries after a concurrent change
     const changed = await changeKey(services.db, before, change, {
       nowMs: services.now,
       actor: services.actor,

@@ -180,7 +180,7 @@ export async function resealIssuers(
     const what = { purpose: PURPOSE, owner: ownerOf(row) };
     // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
     const anew = await resealed(row.clientSecret, what, keySecrets);
-    // oxlint-disable-next-line no-await-in-loop -- likewise
+    // oxlint-disable-next-line no-await-in-loop -- one issuer at a time
     if (anew !== null) await storeResealed(db, row, anew);
     else logAlert("company_secret_unreadable", { org_id: row.orgId });
   }

@@ -216,7 +216,7 @@ export async function resealSecrets(
     // oxlint-disable-next-line no-await-in-loop -- few, and rarely
     const kept = await resealedRow(row, keySecrets);
     if (kept.secrets === row.secrets && kept.receiver === row.receiver) continue;
-    // oxlint-disable-next-line no-await-in-loop -- likewise
+    // oxlint-disable-next-line no-await-in-loop -- one webhook at a time
     await db
       .prepare(
         "UPDATE webhooks SET secrets = ?3, receiver = ?5 WHERE id = ?1 AND secrets = ?2 AND receiver IS ?4",

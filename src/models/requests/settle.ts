@@ -99,7 +99,7 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
     }
     isLost = reached.unanswered;
   }
-  // The wallet charges it later, so the client is told the amount now: at most the hold.
+  // The client gets this cost before the wallet charges it, so the charge is at most the hold.
   const isCapped = run.progress.granted !== null;
   const item = { holdId: run.id, orgId, kind: "settle", cost, generation, isCapped } as const;
   const stored = await enqueue(run, item);

@@ -207,7 +207,7 @@ export async function failover(
     const candidate = turn === null ? undefined : candidates[turn.index];
     if (turn === null || candidate === undefined) return noRouteLeft(order, options);
     options.onAsked?.(null);
-    // oxlint-disable-next-line no-await-in-loop -- the pause is the point
+    // oxlint-disable-next-line no-await-in-loop -- waits before the next attempt
     if (turn.pauseMs > 0 && !(await paused(turn.pauseMs, options))) {
       order.released();
       return noRouteLeft(order, options);

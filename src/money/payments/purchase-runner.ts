@@ -98,7 +98,7 @@ export class PurchaseRunner {
     rows.put(newPurchase({ ...auto, actor: SYSTEM }, now()));
   }
 
-  /** Cancels a purchase, so that it can no longer be paid. A payment made meanwhile is credited. */
+  /** Cancels a purchase, so that it can no longer be paid. A payment made in between is credited. */
   cancel(id: string): void {
     const { rows, now } = this.#deps;
     const purchase = rows.purchase(id);

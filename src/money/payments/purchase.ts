@@ -62,7 +62,7 @@ export type Purchase = {
   readonly error: PurchaseError | null;
   readonly card: Card | null;
   readonly requestId: string | null;
-  /** Outcomes that the wallet hasn't received. `tellAt` is the time of the next try. */
+  /** Outcomes that the wallet hasn't received. `tellAt` is when to send them again (Unix ms). */
   readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };

@@ -26,7 +26,7 @@ export function playStream(steps: Iterator<Step>, signal: AbortSignal): EventStr
       }
       const pause = startPause(step.value.ms, signal);
       endPause = pause.end;
-      // oxlint-disable-next-line no-await-in-loop -- steps come one after the other
+      // oxlint-disable-next-line no-await-in-loop -- plays the steps in order
       await pause.over;
     }
   };

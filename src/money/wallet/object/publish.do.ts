@@ -184,7 +184,7 @@ function pick(
 }
 
 /**
- * Yields the rows to publish. The next publish sends rows that change meanwhile. Credits come
+ * Yields the rows to publish. The next publish sends rows that change in between. Credits come
  * first, so that up to 2,500 are in the same transaction as their balance.
  */
 function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
