@@ -26,7 +26,6 @@ const dollars = z.pipe(
   ),
   z.transform((value) => microsOfDollars(value) ?? micros(0)),
 );
-/** Dollars per million tokens, characters or seconds, or per piece of other units. */
 export const priceFields = z.object({
   input: z.optional(dollars),
   cached: z.optional(dollars),

@@ -188,7 +188,6 @@ export async function listRevokedKeys(
   return results.map(keyFromRow);
 }
 
-/** Parameters: ?1 and ?2 are the owner, ?3 is the limit, ?4 and ?5 are the page's position. */
 function revokedOf({ memberId }: KeyOwner): string {
   const index = memberId === null ? "revoked_keys_by_organization" : "revoked_keys_by_member";
   const owner = memberId === null ? "org_id = ?1 AND ?2 IS NULL" : "member_id = ?2 AND org_id = ?1";

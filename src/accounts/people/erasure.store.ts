@@ -90,7 +90,6 @@ export async function takeExport(db: D1Database, personId: string, nowMs: number
 
 type Rows = readonly unknown[];
 
-/** Returns all rows about a person. `places` are the person's current and former memberships. */
 export async function exportPerson(
   db: D1Database,
   personId: string,

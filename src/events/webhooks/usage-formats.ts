@@ -4,7 +4,6 @@ import { HOUR_MS, timestamp } from "../../shared/clock.ts";
 import { sha256 } from "../../shared/hash.ts";
 import { COUNTED_UNITS, promptTokens } from "../../shared/usage.ts";
 
-/** The settings of a receiver. The credential is encrypted and was set at `setAt` (Unix ms). */
 export type ReceiverSettings = {
   readonly eventName?: string;
   readonly customer?: string;

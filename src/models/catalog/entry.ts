@@ -64,7 +64,6 @@ export type CatalogEntry = {
    */
   readonly released: string;
   readonly context: number;
-  /** Maximum output tokens of one choice. 0 for a kind without output tokens. */
   readonly maxOutput: number;
   readonly minOutput: number;
   readonly abilities: readonly Ability[];

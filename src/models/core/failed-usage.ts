@@ -6,7 +6,6 @@ import { isRequestCaused } from "./provider.ts";
 import type { ProviderFailure, StreamEvent } from "./provider.ts";
 import type { Chunk, Completion } from "./chunk.ts";
 
-/** Adds the usage so far to a failure, if the request may have caused the failure. */
 export function withUsage(
   failure: ProviderFailure,
   { usage, text }: { readonly usage: Usage | null; readonly text: string },

@@ -168,7 +168,6 @@ function unitsOf(body: ImageBody, { routes }: Model) {
   return { image: body.n, image_token: tokens, text_token: isUnsplit ? GEMINI_OUTPUT_MAX : 0 };
 }
 
-/** Returns the maximum tokens of a request. `auto` counts as the most expensive quality or size. */
 function tokensOf(body: ImageBody, { tokens }: Family): number {
   if (tokens === undefined) return GEMINI_OUTPUT_MAX;
   const { n, quality = "auto", partial_images: partials = 0 } = body;

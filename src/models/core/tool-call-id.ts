@@ -4,7 +4,6 @@ export type IdShape = { readonly pattern: RegExp; readonly length: number };
 
 /** Mistral's tool call IDs, also on Bedrock: nine letters and digits. */
 export const NINE: IdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
-/** Tool call IDs of Anthropic and Bedrock: at most 64 letters, digits, _ and -. */
 export const WORD_64: IdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**

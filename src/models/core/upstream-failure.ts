@@ -298,7 +298,6 @@ const DURATION =
   /^(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?) ?(?:s|seconds?))?(?:(\d+(?:\.\d+)?) ?ms)?$/;
 const SECONDS_MAX = 86_400;
 
-/** Parses "1s", "6m0s", "1h2m", "20ms", "6 seconds" or "11.5", else returns null. */
 function durationMs(raw: string): number | null {
   const text = raw.trim().toLowerCase().replace(/\.$/, "");
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text) > SECONDS_MAX ? null : Number(text) * 1000;

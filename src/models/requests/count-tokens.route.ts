@@ -81,7 +81,6 @@ function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<nu
   return success(Math.max(1, Math.ceil(likely * RAISED)));
 }
 
-/** Returns an estimate with o200k, the known encoding that is closest to those of other models. */
 function closely({ messages, tools, response_format: format }: ChatBody, model: Model): number {
   const texts = [tools, format].flatMap((field) => (field ? JSON.stringify(field) : []));
   let images = 0;

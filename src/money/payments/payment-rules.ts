@@ -152,7 +152,6 @@ export function fingerprintOf(intent: Intent): string | null {
 const PAUSE_MS = 5000;
 const PAUSE_MAX_MS = 600_000;
 
-/** Returns the pause before a retry in ms: 5 s, doubling up to 10 minutes. */
 export function pauseMs(tries: number): number {
   return Math.min(PAUSE_MAX_MS, PAUSE_MS * 2 ** Math.min(20, Math.max(0, tries - 1)));
 }

@@ -32,7 +32,6 @@ export async function boundedText(response: Response, bytesMax: number): Promise
 
 const PART_BYTES = 256 * 1024;
 
-/** Passes the parts of a body to `take` until it returns a value. Returns this value. */
 export async function readParts<T>(
   body: ReadableStream<Uint8Array>,
   take: (part: Uint8Array) => T | null,

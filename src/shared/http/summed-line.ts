@@ -3,7 +3,6 @@ import type { LogFields } from "../log.ts";
 
 const LINE_EVERY_MS = 1000;
 
-/** A log line for frequent events: the first immediately, then one per second with counts. */
 export class SummedLine {
   readonly #event: string;
   #lineMs = -Infinity;

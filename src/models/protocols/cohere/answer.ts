@@ -87,7 +87,6 @@ const embedded = shape({
   meta: asIs,
 });
 
-/** Converts the response of POST /v2/embed. Returns null if a vector is missing. */
 export function embedAnswer(
   raw: JsonObject,
   embeddingsCall: EmbeddingsCall,

@@ -141,7 +141,6 @@ export function messageEnvelope({
   return { id, type: "message", role: "assistant", model, container: null, diagnostics: null };
 }
 
-/** Returns the usage in `message_start` for a counted prompt, with one output token. */
 export function initialUsage(usage: Usage): JsonObject {
   return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
 }

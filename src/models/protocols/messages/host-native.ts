@@ -114,10 +114,6 @@ function saidIn({
 
 export class NativeReader extends FrameReader {
   #usage: JsonObject = {};
-  /**
-   * Whether there was a report of output tokens after `message_start`, which counts at most the
-   * first one.
-   */
   #isCounted = false;
   #isFinished = false;
   #start: StreamEvent[] = [];
@@ -184,7 +180,6 @@ export class NativeReader extends FrameReader {
     return [...this.#begun(passed(raw, "", reason)), ...this.#reported()];
   }
 
-  /** Returns the usage. It is final if there is a stop reason and an output count. */
   #reported(): StreamEvent[] {
     const usage = messagesUsage(this.#usage, this.#asksHour);
     if (usage === null) return [];

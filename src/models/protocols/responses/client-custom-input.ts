@@ -85,10 +85,6 @@ function nextSpecial(text: string, from: number): number {
   return text.length;
 }
 
-/**
- * Returns the character of an escape. Returns null if it is incomplete. An invalid one stays
- * unchanged.
- */
 function escapeAt(text: string, at: number): { character: string; length: number } | null {
   const letter = text.charAt(at + 1);
   if (letter === "") return null;

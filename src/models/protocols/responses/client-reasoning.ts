@@ -4,7 +4,6 @@ import { BaseDraft } from "./client-drafts.ts";
 import type { DraftPosition } from "./client-drafts.ts";
 import type { OutputItem, SummaryPart } from "./client-response-object.ts";
 
-/** The model's visible reasoning, and data that the model needs in its next turn. */
 export class ReasoningDraft extends BaseDraft {
   readonly isWhole = true;
   #summary = "";

@@ -28,7 +28,6 @@ const MULTIBYTE = "Grüße, 世界 🌍 ";
 const STREAM_ERROR: ProviderFailure = { kind: "retry", reason: "500" };
 const CONNECTION_ERROR: ProviderFailure = { kind: "retry", reason: "connection" };
 
-/** Models that respond, by upstream ID. Those that never respond are in sandbox.ts. */
 export const BEHAVIORS: ReadonlyMap<string, SandboxBehavior> = new Map<string, SandboxBehavior>([
   ["echo", { stream: atOnce }],
   ["think", { stream: atOnce, mode: { thinks: true } }],

@@ -62,7 +62,6 @@ function transcribed({ body: { file }, stream }: CallOf<"transcription">): Provi
   return { kind: "stream", events: oneBatch(transcriptEvents({ body, usage })) };
 }
 
-/** Returns the text as the bytes of an audio file, in two pieces. Counts its code points. */
 function spoken({ body: { input } }: CallOf<"speech">): ProviderResult {
   const bytes = new TextEncoder().encode(input);
   const half = Math.ceil(bytes.length / 2);

@@ -51,7 +51,6 @@ export function addSpend(spend: Spend, period: Period, charged: Micros): Spend {
   };
 }
 
-/** The remaining quotas: negative if overdrawn, or Infinity if there is no quota. */
 type Left = { readonly daily: number; readonly monthly: number };
 
 export const NO_CAP: Left = { daily: Infinity, monthly: Infinity };

@@ -150,7 +150,6 @@ type Opened = Omit<OpenHold, "id" | "granted" | "keyId" | "purpose"> & {
   readonly purpose?: StoredPurpose | null;
 };
 
-/** The numbers of texts in the table `names`. They never change. */
 export type NameNumbers = Map<string, number>;
 
 const NAMES_MAX = 2_000;
