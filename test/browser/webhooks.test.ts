@@ -142,6 +142,62 @@ it("a webhook can be created, delivered, listed, replayed, rotated, disabled and
   expect(page.faults).toEqual([expect.stringContaining("400")]);
 });
 
+it.each([
+  ["Usage for Stripe meters", "stripe_meter_events", "Authorization"],
+  ["Usage for OpenMeter", "openmeter", "Authorization"],
+  ["Usage for Lago", "lago", "Authorization"],
+  ["Usage as OpenTelemetry traces", "otlp", "x-team"],
+] as const)(
+  "a webhook with the format %s can be created and changed, and keeps its credential",
+  async (label, format, header) => {
+    const page = await openWebhooks();
+    await page.getByRole("button", { name: "New webhook" }).click();
+    await page.getByLabel("Address").fill(url);
+    await page.getByLabel("Format").selectOption(label);
+    await page.getByText("Only some events").waitFor({ state: "hidden" });
+    await page.getByLabel("Receiver's credential").fill("secret_1");
+    const isTrace = format === "otlp";
+    if (isTrace) await page.getByLabel("Credential's header").fill(header);
+    else {
+      await inDialog(page, "Create webhook").click();
+      await page
+        .getByText(`The format "${format}" requires receiver.event_name.`)
+        .first()
+        .waitFor();
+      await page.getByLabel("Event name").fill("ai_usage");
+      await page.getByRole("textbox", { name: /^Customer/ }).fill("tag:team");
+    }
+    await fits(page);
+    await inDialog(page, "Create webhook").click();
+    await page.waitForURL(/events\/whk_/);
+    const made = await webhooksOf();
+    const receiver = isTrace
+      ? { event_name: null, customer: null, header }
+      : { event_name: "ai_usage", customer: "tag:team", header: null };
+    expect(made).toMatchObject([{ url, format, types: ["usage.settled"], receiver }]);
+    expect(await page.getByRole("button", { name: "Send test event" }).count()).toBe(0);
+    await page.getByRole("button", { name: "Replay…" }).click();
+    await inDialog(page, "Replay").click();
+    await page.getByText("The usage stream starts again.").waitFor();
+    await inDialog(page, "Close").click();
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await page.getByLabel("Address").fill(`${url}/2`);
+    await inDialog(page, "Save").click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    const [{ receiver: before }] = made as [{ receiver: object }];
+    expect(await webhooksOf()).toMatchObject([{ url: `${url}/2`, format, receiver: before }]);
+    await page.getByRole("button", { name: "Delete…" }).click();
+    await inDialog(page, "Delete it").click();
+    await page.getByText("No webhooks yet.").waitFor();
+  },
+);
+
+async function webhooksOf(): Promise<unknown> {
+  const headers = { authorization: `Bearer ${owner.key}` };
+  const response = await fetch(`${browser.origin}/v1/webhooks`, { headers });
+  return ((await response.json()) as { webhooks: unknown }).webhooks;
+}
+
 it("a webhook can be created and tested, and a failed delivery resent, in 8 actions", async () => {
   const page = await logIn(browser, owner.key);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);

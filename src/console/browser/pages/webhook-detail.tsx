@@ -8,7 +8,7 @@ import { Facts, Head, Time } from "../ui/basics.tsx";
 import { Confirm, Dialog, useChange } from "../ui/dialog.tsx";
 import { Failed, ReadResult } from "../ui/states.tsx";
 import { Beginning, Deliveries, answerOf } from "./deliveries.tsx";
-import { EditWebhook, ReplayEvents, RotateWebhook, TOUCHES } from "./webhook-forms.tsx";
+import { EditWebhook, isMetered, ReplayEvents, RotateWebhook, TOUCHES } from "./webhook-forms.tsx";
 import { HealthBadge, WebhookState, toWebhooks } from "./webhooks.tsx";
 
 type Doing = "test" | "edit" | "switch" | "rotate" | "replay" | null;
@@ -42,14 +42,16 @@ function Live({ id, onDelete }: { id: string; onDelete: (webhook: Webhook) => vo
           <>
             {mayChange && button("edit", "Change")}
             {mayChange && button("switch", one.enabled ? "Disable webhook" : "Enable webhook")}
-            {may("POST /v1/webhooks/{id}/rotate") && button("rotate", "Rotate secret…")}
+            {!isMetered(one) &&
+              may("POST /v1/webhooks/{id}/rotate") &&
+              button("rotate", "Rotate secret…")}
             {one.enabled && may("POST /v1/webhooks/{id}/replay") && button("replay", "Replay…")}
             {may("DELETE /v1/webhooks/{id}") && (
               <button type="button" class="danger" onClick={() => onDelete(one)}>
                 Delete…
               </button>
             )}
-            {may("POST /v1/webhooks/{id}/test") && (
+            {!isMetered(one) && may("POST /v1/webhooks/{id}/test") && (
               <button type="button" class="primary" onClick={() => setDoing("test")}>
                 Send test event
               </button>

@@ -36,6 +36,11 @@ const SETTINGS = [
   ["header", "Credential's header", "By default authorization"],
 ] as const;
 
+/** Reports whether a service for usage receives the messages. These have no signature. */
+export function isMetered({ format }: Pick<Webhook, "format">): boolean {
+  return format !== null && format !== "slack";
+}
+
 export function NewWebhook({ onClose, onMade }: Closing & { onMade: (id: string) => void }) {
   const [fresh, setFresh] = useState<WebhookWithSecret | null>(null);
   const { shape, fields } = useShape({ url: "", types: null, format: null, receiver: null });
@@ -45,7 +50,7 @@ export function NewWebhook({ onClose, onMade }: Closing & { onMade: (id: string)
       title="New webhook"
       verb="Create webhook"
       run={() => change("POST /v1/webhooks", { body: shape }, TOUCHES)}
-      onDone={setFresh}
+      onDone={(made) => (isMetered(made) ? onMade(made.id) : setFresh(made))}
       onClose={onClose}
     >
       {fields}
@@ -79,7 +84,7 @@ function useShape(before: Shape): {
   const [types, setTypes] = useState<readonly WebhookType[]>(before.types ?? []);
   const [format, setFormat] = useState(before.format);
   const [receiver, setReceiver] = useState<Receiver>(before.receiver ?? {});
-  const isUsage = format !== null && format !== "slack";
+  const isUsage = isMetered({ format });
   const names = SETTINGS.filter(
     ([name]) => (name === "header") === (format === "otlp") || name === "credential",
   );
@@ -200,7 +205,12 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
   const [sum, setSum] = useState(0);
   const [told, setTold] = useState<Replay | null>(null);
   const more = told?.next_since ?? null;
-  const result = <p role="status">{counted(sum, "event")} queued.</p>;
+  const isUsage = webhook.types?.join() === "usage.settled";
+  const result = (
+    <p role="status">
+      {isUsage ? "The usage stream starts again." : `${counted(sum, "event")} queued.`}
+    </p>
+  );
   if (told && more === null) {
     return (
       <Dialog title="Replay" onClose={onClose}>
@@ -213,7 +223,8 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
       title="Replay"
       verb={more === null ? "Replay" : "Send the rest"}
       run={() => {
-        const body = { since: more ?? new Date(since).toISOString() };
+        const at = more ?? new Date(since).toISOString();
+        const body = isUsage ? { usage_since: at } : { since: at };
         return change("POST /v1/webhooks/{id}/replay", { path: { id }, body }, TOUCHES);
       }}
       onDone={(answer) => {
@@ -224,14 +235,14 @@ export function ReplayEvents({ webhook, onClose }: Closing & { webhook: Webhook 
     >
       <Input
         label="Resend events since"
-        param="since"
+        param={isUsage ? "usage_since" : "since"}
         hint="In your time zone. Each event keeps its ID, so receivers can ignore duplicates."
         type="datetime-local"
         required
         value={since}
         onText={setSince}
       />
-      <WouldSend webhook={webhook} since={since} />
+      {!isUsage && <WouldSend webhook={webhook} since={since} />}
       {told && result}
     </FormDialog>
   );
