@@ -77,6 +77,7 @@ const sessionFields = {
   rpm_limit: z.int().nullable(),
   origins: z.array(z.string()).nullable(),
   may_hold: z.boolean().describe("Whether it may place holds and charges."),
+  tags: z.record(z.string(), z.string()).describe("The tags of each of its requests."),
 };
 export const session = record("Session", sessionFields);
 export const freshSession = record("FreshSession", {

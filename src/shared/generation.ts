@@ -45,6 +45,8 @@ export type Generation = {
   readonly failed?: readonly FailedAttempt[];
   readonly skipped?: readonly SkippedRoute[];
   readonly tags?: Tags;
+  /** The keys of the tags that its session sets. Absent without a session. */
+  readonly sessionTags?: readonly string[];
   readonly trace?: string;
   /** The kind of call (`KINDS`). Absent for chat. */
   readonly kind?: string;
@@ -91,6 +93,7 @@ const ran = {
   failed: z.exactOptional(z.array(attemptSchema)),
   skipped: z.exactOptional(z.array(skippedSchema)),
   tags: z.exactOptional(z.record(z.string(), z.string())),
+  sessionTags: z.exactOptional(z.array(z.string())),
   trace: z.exactOptional(z.string()),
   kind: z.exactOptional(z.string()),
   warm: z.exactOptional(warmRouteSchema),

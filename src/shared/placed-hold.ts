@@ -14,6 +14,7 @@ export type Purpose = {
   readonly merchant: string | null;
   readonly description: string;
   readonly tags?: Tags;
+  readonly sessionTags?: readonly string[];
 };
 
 /**
@@ -27,6 +28,7 @@ export const purposeSchema: z.ZodMiniType<Purpose> = z.object({
   merchant: z.nullable(z.string()),
   description: z.string(),
   tags: z.exactOptional(z.record(z.string(), z.string())),
+  sessionTags: z.exactOptional(z.array(z.string())),
 });
 
 export type HoldName = {

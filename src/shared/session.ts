@@ -1,6 +1,7 @@
 import type { Budget } from "./budgets.ts";
 import type { Micros } from "./money.ts";
 import type { Policy } from "./policy.ts";
+import type { Tags } from "./tags.ts";
 
 /** A session's limits, which its token contains. Null means none. Times are Unix ms. */
 export type Session = {
@@ -21,6 +22,8 @@ export type Session = {
   readonly rpmLimit: number | null;
   readonly origins: readonly string[] | null;
   readonly mayHold?: true;
+  /** The tags of each of its requests. */
+  readonly tags?: Tags;
 };
 
 export const SESSION_MAX_S = 86_400;

@@ -33,6 +33,23 @@ export function declaredTags(tags: Tags | undefined, keys: readonly string[]): s
   return pairs.length === 0 ? null : JSON.stringify(Object.fromEntries(pairs));
 }
 
+/** The tags of a request. `sessionTags` has the keys that its session sets; absent without a session. */
+export type RequestTags = { readonly tags?: Tags; readonly sessionTags?: readonly string[] };
+
+/** Adds the tags of the session, which replace others and count first. */
+export function tagsWithSession(
+  tags: Tags | undefined,
+  session: { readonly tags?: Tags } | undefined,
+): RequestTags {
+  if (session === undefined) return tags === undefined ? {} : { tags };
+  const own = session.tags ?? {};
+  const pairs = Object.entries({ ...own, ...tags, ...own }).slice(0, TAGS_MAX);
+  return {
+    ...(pairs.length > 0 && { tags: Object.fromEntries(pairs) }),
+    sessionTags: Object.keys(own),
+  };
+}
+
 const tagValue = z.string().check(
   z.maxLength(64),
   z.check((context) => {

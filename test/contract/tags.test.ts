@@ -3,6 +3,7 @@ import { DOOR_ROWS } from "../fixtures/doors-table.ts";
 import type { DoorRow } from "../fixtures/doors-table.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
+import { mint } from "./session-client.ts";
 import { periodOf } from "../../src/shared/period.ts";
 
 type Receipt = { readonly id: string; readonly tags: Readonly<Record<string, string>> };
@@ -85,6 +86,20 @@ describe("tags of a request", () => {
       { headers: { "x-tags": "team=a" } },
     );
     expect((await receipt(account, response)).tags).toEqual({ team: "a", beta: "true" });
+  });
+
+  it("of a session replace the request's own, for at most 8 in total", async () => {
+    const account = await openAccount();
+    const tags = { customer: "cus_1", plan: "pro" };
+    const { token } = await mint(account.key, { tags });
+    const headers = { "x-tags": "customer=cus_2,a=1,b=1,c=1,d=1,e=1,f=1,g=1" };
+    const paid = await receipt(account, await chat(token, {}, { headers }));
+    expect(paid.tags).toEqual({ ...tags, a: "1", b: "1", c: "1", d: "1", e: "1", f: "1" });
+    expect(await (await send("/v1/sessions", { key: account.key })).json()).toMatchObject({
+      sessions: [{ tags }],
+    });
+    const wrong = await send("/v1/sessions", { key: account.key, body: { tags: { "a b": "1" } } });
+    expect((await errorOf(wrong, 400)).param).toBe("tags.a b");
   });
 
   it("leave out pairs of metadata that can't be tags, and report them in x-dropped", async () => {

@@ -16,6 +16,7 @@ const TERMS = {
   allowedModels: ["sandbox/*"],
   rpmLimit: 3,
   origins: ["https://app.example.com"],
+  tags: { customer: "cus_1" },
 };
 
 it("a session token is valid under any listed secret, and rejected after its secret is removed", async () => {

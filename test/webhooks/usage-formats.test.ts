@@ -5,6 +5,8 @@ import { describe, expect, it } from "vitest";
 import { USAGE_FORMAT_NAMES } from "../../src/events/webhooks/usage-formats.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/shared/clock.ts";
 import { errorOf, openAccount, send } from "../contract/client.ts";
+import { createKey } from "../contract/key-client.ts";
+import { mint } from "../contract/session-client.ts";
 import { effort } from "../effort.ts";
 import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
@@ -210,6 +212,40 @@ describe("a webhook in the format stripe_meter_events", () => {
       "payload[stripe_customer_id]": "cus_2",
       "payload[value]": "2",
     });
+  });
+
+  it("counts only a session's own tags for its requests and charges", async () => {
+    receivers[HOST] = open().take;
+    await hook({ customer: "tag:customer" });
+    const stub = stubOf(account.orgId);
+    await credit(stub, 1_000_000);
+    const { key } = await createKey(account.key, { may_hold: true });
+    const headers = { "x-tags": "customer=cus_2" };
+    const paid: string[] = [];
+    for (const tags of [undefined, { plan: "pro" }, { customer: "cus_1" }]) {
+      /* oxlint-disable no-await-in-loop -- one after the other */
+      const { token } = await mint(key, { may_hold: true, ...(tags && { tags }) });
+      const body = { model: "sandbox/echo", messages: [{ role: "user", content: "Hi" }] };
+      const sent = await send("/v1/chat/completions", { key: token, headers, body });
+      paid.push(sent.headers.get("x-request-id") ?? "");
+      const charged = await send("/v1/charges", {
+        key: token,
+        body: {
+          amount_dollars: 0.01,
+          pays: "quota",
+          description: "a tool",
+          tags: { customer: "cus_2" },
+        },
+      });
+      paid.push((await charged.json<{ request_id: string }>()).request_id);
+      /* oxlint-enable no-await-in-loop */
+    }
+    await deliver(Date.now() + HOUR_MS);
+    const billed = valuesAt(HOST).map((one) => [
+      one.get("identifier"),
+      one.get("payload[stripe_customer_id]"),
+    ]);
+    expect(billed).toEqual(paid.slice(-2).map((id) => [id, "cus_1"]));
   });
 
   it("continues after a request that was rejected three times, and reports it as failed", async () => {

@@ -40,6 +40,7 @@ const wire = z.object({
   budgets: z.optional(z.string()),
   origins: texts,
   hold: z.exactOptional(z.literal(true)),
+  tags: z.exactOptional(z.record(z.string(), z.string())),
 });
 const payload = z.object({ ...wire.shape, key: keyHashSchema });
 const sessionWire = wire;
@@ -60,6 +61,7 @@ function sessionToWire(session: Session): z.infer<typeof wire> {
     ...(session.budgets !== undefined && { budgets: JSON.stringify(session.budgets) }),
     origins: session.origins === null ? null : [...session.origins],
     ...(session.mayHold === true && { hold: true }),
+    ...(session.tags !== undefined && { tags: session.tags }),
   };
 }
 
@@ -80,6 +82,7 @@ function sessionFromWire(reported: z.infer<typeof wire>): Session {
     }),
     origins: reported.origins,
     ...(reported.hold === true && { mayHold: true }),
+    ...(reported.tags !== undefined && { tags: reported.tags }),
   };
 }
 

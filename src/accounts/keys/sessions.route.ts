@@ -21,6 +21,7 @@ import { dollarsOf, micros, microsOfDollars } from "../../shared/money.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { SESSION_MAX_S } from "../../shared/session.ts";
 import type { Session } from "../../shared/session.ts";
+import { tagsSchema } from "../../shared/tags.ts";
 import { RPM_LIMIT_MAX } from "./stored-key.ts";
 import { isSessionOf, mintSession, SESSION_TOKEN_MAX, sessionMintedAt } from "./session-token.ts";
 import type { MintedSession, SessionMint } from "./session-token.ts";
@@ -59,6 +60,7 @@ export const newSessionSchema = z.object({
       .check(z.minLength(1), z.maxLength(ORIGINS_MAX)),
   ),
   may_hold: termFields.may_hold,
+  tags: z.nullish(tagsSchema),
 });
 type SessionFields = z.infer<typeof newSessionSchema>;
 
@@ -124,11 +126,18 @@ function termsOf(
     endUser: fields.end_user ?? null,
     budgetMicro: typeof dollars === "number" ? microsOfDollars(dollars) : null,
     allowedModels: fields.allowed_models ?? null,
-    ...(fields.policy && { policy: fields.policy }),
     rpmLimit: fields.rpm_limit ?? null,
     origins: fields.origins ?? null,
-    ...((fields.budgets ?? []).length > 0 && { budgets: readBudgets(fields.budgets ?? []) }),
-    ...(fields.may_hold === true && { mayHold: true }),
+    ...optionalTerms(fields),
+  };
+}
+
+function optionalTerms({ policy, budgets, may_hold: mayHold, tags }: SessionFields) {
+  return {
+    ...(policy && { policy }),
+    ...(budgets && budgets.length > 0 && { budgets: readBudgets(budgets) }),
+    ...(mayHold === true && { mayHold }),
+    ...(tags && Object.keys(tags).length > 0 && { tags }),
   };
 }
 
@@ -275,6 +284,7 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): ob
     rpm_limit: session.rpmLimit,
     origins: session.origins,
     may_hold: session.mayHold === true,
+    tags: session.tags ?? {},
   };
 }
 

@@ -117,9 +117,14 @@ export function meteredOf(
   });
 }
 
-function customerOf({ externalId, tags = {} }: GenerationRecord, by: string): string | null {
+/** A session's holder chooses the other tags, so only the session's own count. */
+function customerOf(
+  { externalId, tags = {}, sessionTags }: GenerationRecord,
+  by: string,
+): string | null {
   if (!by.startsWith(TAG)) return externalId;
   const key = by.slice(TAG.length);
+  if (sessionTags?.includes(key) === false) return null;
   return Object.hasOwn(tags, key) ? (tags[key] ?? null) : null;
 }
 

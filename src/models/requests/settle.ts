@@ -6,6 +6,7 @@ import type { SettleAnswer } from "../../shared/contracts/wallet.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { routeName } from "../routing/route-health.ts";
 import { cacheSeconds } from "./affinity.ts";
+import { tagsWithSession } from "../../shared/tags.ts";
 import { skippedRoutes } from "./skipped-routes.ts";
 import { storeResponse } from "./store-response.ts";
 import { EXCEPTION, withCharge } from "./charge.ts";
@@ -227,7 +228,7 @@ function generationOf(run: Run, outcome: Charge): Generation {
     durationMs: run.services.now() - run.startedMs,
     estimated: outcome.estimated,
     finishReason: outcome.finishReason,
-    ...(run.request.tags !== undefined && { tags: run.request.tags }),
+    ...tagsWithSession(run.request.tags, run.caller.shown?.session),
     ...(run.request.trace !== undefined && { trace: run.request.trace }),
     ...(run.request.model.kind !== "chat" && { kind: run.request.model.kind }),
     ...warmRouteOf(run, outcome),

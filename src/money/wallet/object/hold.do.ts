@@ -306,8 +306,9 @@ function storeGrant(
   return isOneRow ? write() : tx.storage.transactionSync(write);
 }
 
-function purposeOf({ pays, merchant, description, tags }: Purpose): Purpose {
-  return { pays, merchant, description, ...(tags !== undefined && { tags }) };
+function purposeOf({ pays, merchant, description, tags, sessionTags }: Purpose): Purpose {
+  const tagged = { ...(tags && { tags }), ...(sessionTags && { sessionTags }) };
+  return { pays, merchant, description, ...tagged };
 }
 
 /**

@@ -74,8 +74,9 @@ function capture(tx: Tx, placed: PlacedHold, amount: Micros): Result<PlacedHold>
 }
 
 function captured(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
-  const { id, keyId, pays, merchant, description, tags } = placed;
-  const purpose = { pays, merchant, description, ...(tags !== undefined && { tags }) };
+  const { id, keyId, pays, merchant, description, tags, sessionTags } = placed;
+  const tagged = { ...(tags && { tags }), ...(sessionTags && { sessionTags }) };
+  const purpose = { pays, merchant, description, ...tagged };
   const answer = settle(tx, {
     id,
     cost,
@@ -91,7 +92,7 @@ function captured(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
       durationMs: Math.max(0, tx.nowMs - placed.createdAt),
       estimated: false,
       finishReason: null,
-      ...(tags !== undefined && { tags }),
+      ...tagged,
       purpose,
     },
   });
@@ -155,6 +156,7 @@ function placedOf(known: KnownHold): PlacedHold | null {
     merchant: purpose.merchant,
     description: purpose.description,
     ...(purpose.tags !== undefined && { tags: purpose.tags }),
+    ...(purpose.sessionTags !== undefined && { sessionTags: purpose.sessionTags }),
     state,
     keyId: known.keyId,
     sessionId: known.session ?? null,

@@ -16,7 +16,8 @@ import { termFields } from "../../../shared/key-terms.ts";
 import { label } from "../../../shared/label.ts";
 import { dollarsOf, micros, microsOfDollars } from "../../../shared/money.ts";
 import { holdNameOf, PAYS, readHoldName } from "../../../shared/placed-hold.ts";
-import { tagsSchema } from "../../../shared/tags.ts";
+import type { Session } from "../../../shared/session.ts";
+import { tagsSchema, tagsWithSession } from "../../../shared/tags.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
 import { keysOf } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
@@ -92,15 +93,19 @@ async function place(
   const { keyId, orgId, keyHash, shown } = c.var.admitted.caller;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
   const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
-  const request = { ...requestOf(fields, now(c.env)), keyId, idempotency };
+  const request = { ...requestOf(fields, now(c.env), shown?.session), keyId, idempotency };
   const called = requestCredential(keyHash, shown);
   const placed = await askOwnWallet(c, (wallet) => wallet.placeHold(request, called, isCaptured));
   return placed.ok ? created(placedView(placed.value, c.var.admitted.caller)) : placed;
 }
 
-function requestOf(fields: Fields, nowMs: number): Omit<HoldRequest, "keyId" | "idempotency"> {
+function requestOf(
+  fields: Fields,
+  nowMs: number,
+  session: Session | undefined,
+): Omit<HoldRequest, "keyId" | "idempotency"> {
   const { amount_dollars: most, at_least, pays, description, expires_in, tags } = fields;
-  const hasTags = Object.keys(tags ?? {}).length > 0;
+  const given = Object.keys(tags ?? {}).length > 0 && tags ? tags : undefined;
   const least = at_least ?? most;
   return {
     id: mintId("req_", nowMs),
@@ -116,7 +121,7 @@ function requestOf(fields: Fields, nowMs: number): Omit<HoldRequest, "keyId" | "
       pays,
       merchant: fields.merchant ?? null,
       description,
-      ...(hasTags && tags && { tags }),
+      ...tagsWithSession(given, session),
       expiresInS: expires_in ?? HOLD_MAX_S,
     },
   };

@@ -7,7 +7,7 @@ import type { UnitCounts, Price } from "../../../shared/usage.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
 type Sold = Pick<Generation, "model" | "provider" | "region" | "price" | "origin" | "bought">;
-type Besides = Pick<Generation, "trace" | "skipped" | "kind">;
+type Besides = Pick<Generation, "trace" | "skipped" | "kind" | "sessionTags">;
 /** The fields of a generation that the column `detail` stores as a list. */
 type Rest = readonly [
   streamed: 0 | 1,
@@ -90,18 +90,19 @@ export function restOf(generation: Generation): string {
   return JSON.stringify(all.slice(0, usual.length + last + 1));
 }
 
-function countedOf({ usage, trace, skipped, kind }: Generation): NonNullable<Rest[10]> | null {
+function countedOf(generation: Generation): NonNullable<Rest[10]> | null {
+  const { usage, trace, skipped, kind, sessionTags } = generation;
   const counted = COUNTED_UNITS.filter((unit) => (usage[unit] ?? 0) > 0);
   const extra = {
     ...Object.fromEntries(counted.map((unit) => [unit, usage[unit]])),
-    ...besidesOf({ trace, skipped, kind }),
+    ...besidesOf({ trace, skipped, kind, sessionTags }),
   };
   return Object.keys(extra).length === 0 ? null : extra;
 }
 
 function splitExtra(extra: Rest[10]) {
-  const { trace, skipped, kind, ...counted } = { ...extra };
-  return { counted, besides: besidesOf({ trace, skipped, kind }) };
+  const { trace, skipped, kind, sessionTags, ...counted } = { ...extra };
+  return { counted, besides: besidesOf({ trace, skipped, kind, sessionTags }) };
 }
 
 function besidesOf(fields: { readonly [K in keyof Besides]: Besides[K] | undefined }): Besides {
