@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { addCredits, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
+import { countedBindings } from "./counted-bindings.ts";
 import { createKey } from "./key-client.ts";
 import { mint } from "./session-client.ts";
 
@@ -71,6 +72,19 @@ describe("an organization's budgets", () => {
       limit: 1,
       limit_remaining: ofKey?.limit_remaining,
     });
+  });
+
+  it("cost GET /v1/key one call of the wallet after the admission", async () => {
+    await settings([{ limit_dollars: 3, window: "60m" }]);
+    const budgets = [{ limit_dollars: 1, window: "day" }];
+    const { key } = await createKey(account.key, { budgets, max_concurrent: 5 });
+    const counted = countedBindings();
+    const read = () => send("/v1/key", { key, bindings: counted.bindings });
+    expect((await read()).status).toBe(200); // an isolate looks up a new key once
+    Object.assign(counted, { objects: 0, statements: 0 });
+    const response = await read();
+    expect(await bodyOf(response)).toMatchObject({ effective_budget: { scope: "key" } });
+    expect(counted).toMatchObject({ objects: 2, statements: 1 });
   });
 
   it("keep their ID and usage when another budget is added, and a new budget starts with usage 0", async () => {
