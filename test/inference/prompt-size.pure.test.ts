@@ -60,11 +60,33 @@ describe("the counted size of a prompt", () => {
   });
 
   it("includes a fixed maximum for an inline image, whatever its length", () => {
-    const url = `data:image/png;base64,${"x".repeat(99_999)}`;
-    const image = { type: "image_url", image_url: { url } };
-    const one = chatPromptSize(body({ messages: [said([image])] }), MODEL).bound;
-    const two = chatPromptSize(body({ messages: [said([image, image])] }), MODEL).bound;
-    expect(two - one).toBe(MODEL.imageTokens);
+    for (const start of [
+      "iVBORw0KGgo",
+      "/9j/",
+      "R0lGODlh",
+      "UklGRhoAAABXRUJQ",
+      "AAAAHGZ0eXBoZWlj",
+    ]) {
+      const url = `data:image/png;base64,${start}${"x".repeat(99_999)}`;
+      const image = { type: "image_url", image_url: { url } };
+      const one = chatPromptSize(body({ messages: [said([image])] }), MODEL).bound;
+      const two = chatPromptSize(body({ messages: [said([image, image])] }), MODEL).bound;
+      expect(two - one).toBe(MODEL.imageTokens);
+    }
+  });
+
+  it("counts data that isn't an image as text, inline and in native requests", () => {
+    const base64 = btoa("word ".repeat(10_000));
+    const url = `data:image/png;base64,${base64}`;
+    const part = { type: "image_url", image_url: { url } };
+    const chat = chatPromptSize(body({ messages: [said([part])] }), MODEL).bound;
+    expect(chat).toBeGreaterThan(base64.length);
+    for (const data of [base64, url]) {
+      const source = { type: "base64", media_type: "image/png", data };
+      const weights = new Map([[source, { image: "data" }]]);
+      const sent = { messages: [{ role: "user", content: [{ type: "image", source }] }] };
+      expect(nativePromptSize(sent, weights, MODEL).bound).toBeGreaterThan(base64.length);
+    }
   });
 
   it("includes text that the gateway adds: names of tool results, later instructions and closed schemas", () => {

@@ -20,6 +20,16 @@ export function isInlineImage(url: string): boolean {
   return "base64" in imageOf(url);
 }
 
+/** The first bytes of PNG, JPEG, GIF, WebP and HEIF files, in base64. */
+const IMAGE_START = /^(?:iVBORw0KGgo|\/9j\/|R0lGOD|UklGR.{7}RUJQ|.{5}[GWm2]Z0eXB)/;
+
+/** Reports whether base64 or a data URL starts like an image. Other data counts as text. */
+export function isImageData(text: string): boolean {
+  const image = imageOf(text);
+  const base64 = "base64" in image ? image.base64 : text;
+  return IMAGE_START.test(base64.slice(0, HEAD_MAX).trimStart());
+}
+
 /** The URL of an image. Only a data URL can be long, because all other text counts. */
 export const imageUrl = z
   .string()

@@ -4,7 +4,7 @@ import { estimateTokens, utf8Bytes } from "../../shared/tokens.ts";
 import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./json-value.ts";
 import { PDF_HEAD } from "./core-request.ts";
-import { isInlineImage } from "./image-url.ts";
+import { isImageData } from "./image-url.ts";
 import { flatName } from "./namespaces.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { pagesIn } from "./pdf-pages.ts";
@@ -209,7 +209,7 @@ export class PromptTally {
 
   #image(url: string): void {
     this.tokens += this.#model.imageTokens;
-    if (!isInlineImage(url)) this.text(url);
+    if (!isImageData(url)) this.text(url);
   }
 
   #calls(calls: Assistant["tool_calls"]): void {
@@ -262,7 +262,8 @@ export class PromptTally {
     if (weight === "known_tool") return null;
     if ("image" in weight) {
       this.tokens += this.#model.imageTokens;
-      return weight.image;
+      const { image } = weight;
+      return image !== null && isImageData(textOf(value[image])) ? image : null;
     }
     const data = textOf(value[weight.pdf]);
     this.#pdf(data.startsWith(PDF_HEAD) ? data.slice(PDF_HEAD.length) : data);
