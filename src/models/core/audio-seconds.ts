@@ -1,3 +1,5 @@
+import { framesSecondsMax, hasText } from "./audio-frames.ts";
+
 /** Minimum bytes per second: of MP3 at 8 kbit/s, and of other formats at 4 kbit/s. */
 const MP3_BYTES = 1000;
 const OTHER_BYTES = 500;
@@ -9,13 +11,16 @@ const OGG_RATE = 48_000;
 const SECONDS_MAX = 1_000_000;
 
 /**
- * Returns an upper bound of an audio file's duration in seconds. It is the larger of two: the
- * duration in the header, and the one that the bytes give at the lowest rate of the format, because
- * headers and tags can be false.
+ * Returns an upper bound of an audio file's duration: the largest of its header's, its frames' and
+ * its bytes' at the lowest rate of its format, because headers and tags may lie.
  */
 export function audioSecondsMax(file: Uint8Array): number {
   const sound = withoutId3(file);
-  const seconds = Math.max(lengthInHeader(sound), file.length / lowestRate(file, sound));
+  const seconds = Math.max(
+    lengthInHeader(sound),
+    framesSecondsMax(sound),
+    file.length / lowestRate(file, sound),
+  );
   return Math.min(SECONDS_MAX, Math.ceil(seconds));
 }
 
@@ -49,6 +54,8 @@ function wavRate(bytes: Uint8Array): number {
   return lowest === Infinity ? OTHER_BYTES : lowest;
 }
 
+/** 8 channels of 32 bits at 192 kHz. A higher rate is a false one. */
+const PCM_BYTES_MAX = 192_000 * 8 * 4;
 const PCM: ReadonlySet<number> = new Set([1, 3]);
 const EXTENSIBLE = 0xfffe;
 const CODEC_AT = 24;
@@ -60,13 +67,13 @@ function formatRate(format: Uint8Array): number {
   if (!PCM.has(view.getUint16(isExtended ? CODEC_AT : 0, true))) return OTHER_BYTES;
   const [channels, bits] = [view.getUint16(2, true), view.getUint16(14, true)];
   const frame = Math.min(view.getUint16(12, true), Math.ceil((channels * bits) / 8));
-  return Math.max(1, view.getUint32(4, true) * frame);
+  const rate = view.getUint32(4, true) * frame;
+  return rate > PCM_BYTES_MAX ? OTHER_BYTES : Math.max(1, rate);
 }
 
 /**
- * Returns the seconds in the header of FLAC or in the last page of Ogg, or 0. FLAC that was written
- * to a pipe has no duration there, so its bytes give the bound. A file made of silence can last
- * longer, but its header could also state any length.
+ * Returns the duration in the header of FLAC or the last page of Ogg, or 0. FLAC written into a
+ * pipe has none there.
  */
 function lengthInHeader(bytes: Uint8Array): number {
   const view = viewOf(bytes);
@@ -91,9 +98,4 @@ function oggLength(bytes: Uint8Array, view: DataView): number {
 
 function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-}
-
-function hasText(bytes: Uint8Array, at: number, text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
-  return true;
 }
