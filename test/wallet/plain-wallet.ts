@@ -1,3 +1,4 @@
+import type { Failure } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Micros } from "../../src/shared/money.ts";
 import { refuseId } from "../../src/money/wallet/rules/hold-guards.ts";
@@ -34,6 +35,12 @@ export type PlainLimits = {
   readonly key: KeyLimits;
   readonly sessions: readonly SessionLimits[];
 };
+
+/** A session isn't told that its key's budget is used up, only that the balance is too low. */
+function shownKind(failure: Failure, session: number | null): string {
+  const isOfKey = failure.kind === "key_budget_exceeded" && failure.session !== true;
+  return session !== null && isOfKey ? "balance_too_low" : failure.kind;
+}
 
 /** The wallet in memory: the real rules over Maps, and a record of all that happened. */
 export class PlainWallet {
@@ -95,7 +102,7 @@ export class PlainWallet {
     const free = this.#free(content, period);
     const granted = decideHold(this.totals, asked);
     mustBeSound(granted.ok ? granted.value : null, asked, free);
-    if (!granted.ok) return `refused ${granted.failure.kind}`;
+    if (!granted.ok) return `refused ${shownKind(granted.failure, session)}`;
     this.#granted(id, content, { granted: granted.value, endUser, tokens, lapsed: lapsed.value });
     return `granted ${granted.value}`;
   }
