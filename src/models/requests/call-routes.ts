@@ -203,6 +203,7 @@ function owed(run: Run, { tried, spent }: Last): Outcome | null {
   return chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
 }
 
+/** Voids the hold before the response, so that an immediate retry can use the credits. */
 function released(run: Run, failure: Failure, reason: string): EndedResponse {
   return refusing(run, failure, { kind: "void", reason });
 }

@@ -19,6 +19,7 @@ export const MODERATIONS: PlainCall<"moderation"> = {
   },
 };
 
+/** Joins the texts of an input, because Mistral accepts no list of parts. */
 function plainInput(input: ModerationBody["input"]): ModerationBody["input"] {
   const texts = [input].flat().flatMap((one) => {
     return typeof one !== "string" && one.type === "text" ? [one.text] : [];

@@ -24,6 +24,7 @@ export function modelFields(asking: Asking): ModelFields {
   const family = familyOf(model);
   if (family === "claude") return claudeFields(asking);
   const additional = reasoning(family, model, body.reasoning_effort);
+  // GPT models accept neither sampling parameters nor stop sequences.
   const inference = family === "gpt" ? {} : { ...sampling(body), ...stopSequences(stops) };
   return { inference, additional, thoughts: false };
 }
