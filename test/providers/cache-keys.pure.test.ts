@@ -16,19 +16,47 @@ const PLACES: Readonly<Record<string, string>> = {
   fireworks: "x-session-affinity",
 };
 
+/** Some profiles serve no chat. */
+const NO_REQUEST: { headers: Headers; json: Record<string, unknown>; text: string } = {
+  headers: new Headers(),
+  json: {},
+  text: "",
+};
+
+type Asking = { readonly body?: Call["body"]; readonly user?: string | null };
+
 /** Sends a chat to a provider with this profile. Returns the request as text, and its cache key. */
-async function sent(name: string, orgId: string, body: Call["body"] = { prompt_cache_key: KEY }) {
+async function sent(name: string, orgId: string, asking: Asking = {}) {
+  const { body = { prompt_cache_key: KEY }, user = null } = asking;
   const profile = PROFILES.get(name);
   if (profile === undefined) throw new Error(`no profile ${name}`);
   const asked = network({ status: 500, headers: {}, body: "{}" });
   const host = { id: name, baseUrl: "http://up.test/v1", profile, secret: "a secret" };
-  const customer = { orgId, user: null };
+  const customer = { orgId, user };
   await openAiCompatible(host).send(callOf({ upstreamId: "m-1", customer, ...(body && { body }) }));
-  const headers = asked[0]?.headers ?? new Headers();
-  const all = JSON.stringify([...headers]) + String(asked[0]?.text);
+  const { headers, json, text } = asked[0] ?? NO_REQUEST;
+  const all = JSON.stringify([...headers]) + text;
   const place = PLACES[name] ?? "prompt_cache_key";
-  return { all, slot: asked[0]?.json[place] ?? headers.get(place) };
+  return { all, slot: json[place] ?? headers.get(place), safety: json["safety_identifier"] };
 }
+
+describe("an end user", () => {
+  it.each(["openai", "azure"])("has a hash for each organization at %s", async (name) => {
+    const own = async (orgId: string, user: string | null, body: Call["body"] = {}) =>
+      (await sent(name, orgId, { body, user })).safety;
+    const known = await own("org-a", "ann");
+    expect(known).toMatch(/^[\w-]{43}$/);
+    expect(await own("org-a", null, { safety_identifier: "ann" })).toBe(known);
+    const others = [await own("org-a", "bob"), await own("org-b", "ann"), await own("org-a", null)];
+    expect(new Set([known, ...others]).size).toBe(4);
+  });
+
+  it.each([...PROFILES.keys()])("never reaches a provider by name: %s", async (name) => {
+    const body = { safety_identifier: "the-name-of-ann", user: "the-name-of-ann" };
+    const { all } = await sent(name, "org-a", { body, user: "the-name-of-ann" });
+    expect(all).not.toMatch(/the-name-of-ann|org-a/);
+  });
+});
 
 describe("a client's cache key", () => {
   it.each(Object.keys(PLACES))(
@@ -38,7 +66,7 @@ describe("a client's cache key", () => {
       expect(first.slot).toMatch(/^[\w-]{43}$/);
       expect((await sent(name, "org-a")).slot).toBe(first.slot);
       expect((await sent(name, "org-b")).slot).not.toBe(first.slot);
-      expect((await sent(name, "org-a", { prompt_cache_key: "another" })).slot).not.toBe(
+      expect((await sent(name, "org-a", { body: { prompt_cache_key: "another" } })).slot).not.toBe(
         first.slot,
       );
       expect(first.all).not.toMatch(new RegExp(`${KEY}|org-a`));
@@ -52,7 +80,7 @@ describe("a client's cache key", () => {
   it.each(Object.keys(PLACES))(
     "doesn't reach the provider if the client sends none: %s",
     async (name) => {
-      expect((await sent(name, "org-a", {})).slot ?? null).toBe(null);
+      expect((await sent(name, "org-a", { body: {} })).slot ?? null).toBe(null);
     },
   );
 });

@@ -94,7 +94,7 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
       ask: async (call) => {
         const request = chatRequest(call, profile);
         if (!("body" in request)) return request;
-        const { body, headers } = await withCacheKey(request.body, call, { profile, hashes });
+        const { body, headers } = await withHashes(request.body, call, { profile, hashes });
         return send(call, profile.chatPath, { body }, headers);
       },
       answer: (raw) => chatAnswer(raw, profile.usage),
@@ -120,15 +120,20 @@ type Send = (
 ) => Promise<Response | ProviderFailure>;
 
 /**
- * Replaces the client's cache key by a hash. All customers share our account at the provider, and
- * could otherwise find each other's prompts in its cache.
+ * Replaces the client's cache key and the name of its end user by hashes. All customers share our
+ * account at the provider, and could otherwise find each other's prompts in its cache.
  */
-async function withCacheKey(
-  { prompt_cache_key: cacheKey, ...body }: JsonObject,
+async function withHashes(
+  { prompt_cache_key: cacheKey, safety_identifier: named, ...rest }: JsonObject,
   { customer }: ChatCall,
   { profile, hashes }: { readonly profile: Profile; readonly hashes: CustomerHashes },
 ): Promise<{ readonly body: JsonObject; readonly headers?: Readonly<Record<string, string>> }> {
-  if (typeof cacheKey !== "string" || customer === undefined) return { body };
+  if (customer === undefined) return { body: rest };
+  const user = typeof named === "string" ? named : customer.user;
+  const body = profile.chatFields.has("safety_identifier")
+    ? { ...rest, safety_identifier: await hashes.user({ ...customer, user }) }
+    : rest;
+  if (typeof cacheKey !== "string") return { body };
   const hash = await hashes.cacheKey(customer, cacheKey);
   const { cacheHeader } = profile;
   return cacheHeader === undefined
