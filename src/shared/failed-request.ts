@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import { attemptSchema } from "./generation.ts";
-import type { FailedAttempt } from "./generation.ts";
+import { SKIPPED_MAX, attemptSchema, skippedSchema } from "./generation.ts";
+import type { FailedAttempt, SkippedRoute } from "./generation.ts";
 
 /** An error in our own words. Never contains text of the prompt or output. */
 export type ReportedError = {
@@ -28,6 +28,7 @@ export type FailedRequest = {
   readonly clientLeftMs: number | null;
   readonly error: ReportedError;
   readonly attempts: readonly FailedAttempt[];
+  readonly skipped?: readonly SkippedRoute[];
 };
 
 export type FailureCount = {
@@ -97,6 +98,7 @@ const requestSchema: z.ZodMiniType<FailedRequest> = z.object({
     param: z.nullable(word),
   }),
   attempts: z.array(attemptSchema).check(z.maxLength(16)),
+  skipped: z.exactOptional(z.array(skippedSchema).check(z.maxLength(SKIPPED_MAX))),
 });
 const countSchema: z.ZodMiniType<FailureCount> = z.object({
   hour: count,

@@ -69,7 +69,7 @@ export type SkippedRoute = {
   readonly why: (typeof SKIP_REASONS)[number];
 };
 
-const skippedSchema = z.object({ route: z.string(), why: z.enum(SKIP_REASONS) });
+export const skippedSchema = z.object({ route: z.string(), why: z.enum(SKIP_REASONS) });
 export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
   route: z.string(),
   why: z.string(),

@@ -357,6 +357,20 @@ describe("a receipt's skipped routes", () => {
     expect(await skippedBy(account.key, fields)).toEqual(expected);
   });
 
+  it("list them for a failed request too", async () => {
+    const { bindings } = world({ alpha: 500 });
+    const provider = { only: ["alpha"] };
+    const response = await chat(account.key, { ...SAY, provider }, { bindings });
+    expect(response.status).toBe(502);
+    const skipped = [{ route: "beta:one", why: "preference" }];
+    const id = response.headers.get("x-request-id") ?? "";
+    // read by the same isolate, which reports its failures first
+    const receipt = await send(`/v1/generations/${id}`, { key: account.key, bindings });
+    expect(await receipt.json()).toMatchObject({ status: "voided", skipped });
+    const data = await send(`/v1/generation?id=${id}`, { key: account.key, bindings });
+    expect(await data.json()).toMatchObject({ data: { skipped } });
+  });
+
   it("name a policy", async () => {
     const { keyId, key } = await addKey(account.orgId, account.memberId);
     const body = { policy: { allowed_providers: ["beta"] } };

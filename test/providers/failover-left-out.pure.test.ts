@@ -31,6 +31,15 @@ it("failover reports the routes in cooldown, without the one that it calls never
   expect(await besides.run()).toMatchObject({ value: { index: 0, skipped: [1] } });
 });
 
+it("failover reports the routes in cooldown before a failure too", async () => {
+  const two = routes([RETRY], [BAD_KEY]);
+  const skipped: (readonly number[])[] = [];
+  const onSkipped = (indexes: readonly number[]) => void skipped.push(indexes);
+  expect(await two.run({ onSkipped })).toMatchObject({ ok: false });
+  expect(await two.run({ onSkipped })).toMatchObject({ ok: false });
+  expect(skipped).toEqual([[], [1]]);
+});
+
 it("failover returns upstream_error without an attempt if every route is disabled", async () => {
   const { asked, run } = routes([BAD_KEY]);
   await run();

@@ -53,7 +53,7 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
     return { ok: false, ended: unanswered(run, run.timer.halted ?? failure, last) };
   }
   dropBody(run);
-  noteSkipped(run, routes, served.value);
+  noteSkipped(run, routes, served.value.skipped);
   const { answer } = served.value;
   return { ok: true, route: servingRoute(run, served.value, routes), answer };
 }
@@ -61,7 +61,7 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
 function noteSkipped(
   { progress }: Run,
   routes: readonly PaidRoute[],
-  { skipped }: Pick<FailoverResult, "skipped">,
+  skipped: FailoverResult["skipped"],
 ): void {
   const names = skipped.flatMap((index) => routes[index]?.route ?? []);
   const more = names.map(({ provider, upstreamId }): SkippedRoute => {
@@ -129,6 +129,7 @@ async function callRoute(
         const route = routes[index]?.route;
         if (route !== undefined) reportFailedAttempt(run, { route, attempts }, failure);
       },
+      onSkipped: (skipped) => noteSkipped(run, routes, skipped),
       refusesDrops: run.request.choice?.preferences.requiresParameters === true,
       mayRetry: () => !run.timer.clientGone,
     },

@@ -23,6 +23,7 @@ import { within } from "../../shared/timers.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { Run } from "./paid-request.ts";
+import { skippedRoutes } from "./skipped-routes.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -149,6 +150,7 @@ function runFields(run: NotedRun | null) {
   return {
     model: run.request.model.id,
     attempts: run.progress.attempts,
+    ...skippedRoutes(run),
     clientLeftMs: leftMs === null ? null : leftMs - run.startedMs,
   };
 }

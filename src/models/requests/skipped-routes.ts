@@ -29,7 +29,10 @@ export function skippedByGrant(
  * Returns the routes that a request didn't call. Routes that can't serve the request are included
  * only if the client chose routes.
  */
-export function skippedRoutes({ request, progress }: Run): Pick<Generation, "skipped"> {
+export function skippedRoutes({
+  request,
+  progress,
+}: Pick<Run, "request" | "progress">): Pick<Generation, "skipped"> {
   const all = [...skippedByChoice(request), ...progress.skipped];
   return all.length === 0 ? {} : { skipped: all.slice(0, SKIPPED_MAX) };
 }

@@ -89,8 +89,9 @@ class AskingOrder {
     this.#health.released(this.#route, this.#pass);
   }
 
-  skippedBut(called: number): readonly number[] {
-    return this.#skipped.map(({ index }) => index).filter((index) => index !== called);
+  /** Returns the candidates in cooldown, except those that were called nevertheless. */
+  skippedBut(called: readonly number[]): readonly number[] {
+    return this.#skipped.map(({ index }) => index).filter((index) => !called.includes(index));
   }
 
   get waitMs(): number | null {
@@ -183,6 +184,8 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
    * succeeds.
    */
   readonly onSpent?: (route: ActiveRoute, spent: FailedUsage) => void;
+  /** Called before a failure with the candidates that weren't called because of a cooldown. */
+  readonly onSkipped?: (skipped: FailoverResult["skipped"]) => void;
   readonly refusesDrops?: boolean;
   /** Returns false once no client waits. The current attempt is then the last one. */
   readonly mayRetry?: () => boolean;
@@ -202,6 +205,17 @@ export async function failover(
   options: FailoverOptions,
 ): Promise<Result<FailoverResult>> {
   const order = new AskingOrder(candidates, options.health, options.now);
+  const result = await callInOrder(order, candidates, request, options);
+  if (!result.ok) options.onSkipped?.(order.skippedBut(order.failed.map(({ index }) => index)));
+  return result;
+}
+
+async function callInOrder(
+  order: AskingOrder,
+  candidates: readonly Candidate[],
+  request: AttemptRequest,
+  options: FailoverOptions,
+): Promise<Result<FailoverResult>> {
   for (;;) {
     const turn = isOver(order, options) ? null : order.next();
     const candidate = turn === null ? undefined : candidates[turn.index];
@@ -227,7 +241,7 @@ export async function failover(
     );
     if (answer.kind !== "failure") {
       order.served();
-      return success({ ...requested, skipped: order.skippedBut(turn.index), dropped, answer });
+      return success({ ...requested, skipped: order.skippedBut([turn.index]), dropped, answer });
     }
     noteFailure(order, requested, answer.failure, options);
     const final = finalFailure(order, answer.failure);

@@ -43,7 +43,7 @@ export function generationData(request: RequestRecord): View {
     ...(generation === null ? unservedView(request) : servedView(generation)),
     ...tokensView(generation),
     provider_responses: attemptsOf(request),
-    skipped: generation?.skipped ?? [],
+    skipped: generation?.skipped ?? request.failed?.skipped ?? [],
   };
 }
 

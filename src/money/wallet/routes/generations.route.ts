@@ -213,7 +213,8 @@ function requestView(request: RequestRecord): View {
 
 function unservedView(failed: FailedRequest | null): object {
   if (failed === null) return {};
-  return { model: failed.model, streamed: failed.streamed, duration_ms: failed.durationMs };
+  const { model, streamed, durationMs, skipped = [] } = failed;
+  return { model, streamed, duration_ms: durationMs, skipped };
 }
 
 function refusalOf({ failure }: RequestRecord): ReportedError | null {
