@@ -59,6 +59,19 @@ const CLIENTS: Readonly<Record<string, Client>> = {
       ],
     },
   },
+  /** Recorded from Cline's program 3.0.65 with an OpenAI-compatible host. It names the cost `raw.cost`. */
+  "Cline 3": {
+    headers: { "user-agent": "ai-sdk/openai-compatible/3.0.37 ai-sdk/provider-utils/5.0.30" },
+    body: {
+      reasoning_effort: "low",
+      tools,
+      tool_choice: "auto",
+      stream: true,
+      stream_options: { include_usage: true },
+    },
+    cost: (chunks) => lastUsage(chunks)["cost"],
+    reads: {},
+  },
   Kilo: {
     headers: { "http-referer": "https://kilocode.ai", "x-title": "Kilo Code" },
     body: {

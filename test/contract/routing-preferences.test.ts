@@ -1,7 +1,10 @@
+import { env } from "cloudflare:workers";
+import { runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { effort } from "../effort.ts";
 import { chat, errorOf, HELLO, openAccount, send } from "./client.ts";
+import { countedBindings } from "./counted-bindings.ts";
 import { FreshAccounts } from "./fresh-accounts.ts";
 import { upstreamBindings, upstreamCompletion, UPSTREAM_VARS } from "./upstream.ts";
 
@@ -41,8 +44,9 @@ function world(failing: readonly Id[] = []): { readonly calls: Id[]; readonly bi
 }
 
 let key: string;
+let orgId: string;
 beforeAll(async () => {
-  ({ key } = await openAccount());
+  ({ key, orgId } = await openAccount());
 });
 
 const SAY = { model: "many/chat", messages: HELLO, max_tokens: 20 };
@@ -181,6 +185,51 @@ describe("provider preferences", () => {
     expect((await errorOf(response, 400)).param).toBe("provider.require_parameters");
     expect(calls).toEqual([]);
     expect(await callsOf({ provider, temperature: 1 })).toEqual(["alpha"]);
+  });
+});
+
+/** Returns the object calls, statements and wallet rows of a request. */
+async function workOf(fields: object) {
+  const { bindings } = world();
+  const counted = countedBindings();
+  const { PROVIDERS: providers, MODELS: models, MOCK_API_KEY } = bindings as Env & Vars;
+  const vars = { PROVIDERS: providers, MODELS: models, MOCK_API_KEY };
+  const both = { ...counted.bindings, ...vars };
+  const ask = () => chat(key, { ...SAY, ...fields }, { bindings: both });
+  await (await ask()).text(); // the isolate now knows the key and the prices
+  await settled();
+  const before = await rowsOf();
+  Object.assign(counted, { objects: 0, statements: 0 });
+  expect((await ask()).status).toBe(200);
+  await settled();
+  const rows = (await rowsOf()) - before;
+  return { objects: counted.objects, statements: counted.statements, rows };
+}
+
+type Vars = Readonly<Record<"PROVIDERS" | "MODELS" | "MOCK_API_KEY", string>>;
+
+const settled = () => scheduler.wait(50);
+
+/** Returns the rows in all tables of the wallet. */
+function rowsOf(): Promise<number> {
+  return runInDurableObject(env.WALLET.getByName(orgId), (_wallet, { storage: { sql } }) => {
+    const tables = sql.exec<{ name: string }>(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\'",
+    );
+    const counts = [...tables].map(({ name }) =>
+      sql.exec<{ n: number }>(`SELECT count(*) AS n FROM "${name}"`).one(),
+    );
+    return counts.reduce((sum, { n }) => sum + n, 0);
+  });
+}
+
+describe("a request without preferences", () => {
+  it("makes two object calls and no statement, as one with preferences does", async () => {
+    const plain = await workOf({});
+    expect(plain).toMatchObject({ objects: 2, statements: 0 });
+    const provider = { order: ["beta"], sort: "latency", max_price: { prompt: 5 } };
+    expect(await workOf({ provider })).toEqual(plain);
+    expect(await workOf({ models: ["mock/chat"], reasoning: { effort: "low" } })).toEqual(plain);
   });
 });
 
