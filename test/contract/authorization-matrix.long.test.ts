@@ -3,11 +3,11 @@ import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import { EVERYONE, ROUTES } from "../../src/routes.ts";
 import {
+  ALL_ROWS,
   allowHolds,
   ask,
   namesTarget,
   ownId,
-  ROWS,
   unknownId,
   verdict,
   withKey,
@@ -82,7 +82,7 @@ const isManaged = ([method, route]: Row): boolean =>
   );
 
 describe("each route below /v1", () => {
-  it.each(byName(ROWS))("accepts exactly the allowed callers: %s", async (_, row) => {
+  it.each(byName(ALL_ROWS))("accepts exactly the allowed callers: %s", async (_, row) => {
     const [, , may, status] = row;
     for (const name of ["own", "other"] as const) {
       for (const role of EVERYONE) {
@@ -103,7 +103,7 @@ describe("each route below /v1", () => {
     }
   });
 
-  it.each(byName(ROWS.filter(namesTarget)))(
+  it.each(byName(ALL_ROWS.filter(namesTarget)))(
     "treats another organization's resource as missing: %s",
     async (_, row) => {
       for (const role of EVERYONE) {
@@ -121,7 +121,7 @@ describe("each route below /v1", () => {
     },
   );
 
-  it.each(byName(ROWS))("rejects every invalid credential with 401: %s", async (_, row) => {
+  it.each(byName(ALL_ROWS))("rejects every invalid credential with 401: %s", async (_, row) => {
     const id = await ownId(row, teams.own.owner);
     for (const [name, key] of Object.entries(invalid)) {
       expect([name, (await ask(row, key, id)).status]).toEqual([name, 401]);

@@ -9,7 +9,8 @@ import type { ResponseToStore } from "../../src/shared/contracts/stored-response
 import { ROUTES } from "../../src/routes.ts";
 import type { RouteRow } from "../../src/routes.ts";
 import { addKey, admin, chat, HELLO, send } from "./client.ts";
-import type { Account, Role } from "./client.ts";
+import type { Account, Role, Sending } from "./client.ts";
+import { refusal } from "../wires/messages/message-schemas.ts";
 import { errorBody } from "./wire-schemas.ts";
 
 const SAY = { model: "sandbox/echo", messages: HELLO };
@@ -26,6 +27,8 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/chat/completions": [SAY],
   "POST /v1/completions": [{ model: "sandbox/echo", prompt: "Hello there" }],
   "POST /v1/responses": [{ model: "sandbox/echo", input: "Hello there" }],
+  "POST /v1/messages": [{ ...SAY, max_tokens: 16 }],
+  "POST /v1/messages/count_tokens": [SAY],
   "POST /v1/embeddings": [VECTOR],
   "POST /v1/images/generations": [{ model: "sandbox/image", prompt: "Hello" }],
   "POST /v1/rerank": [{ model: "sandbox/rerank", query: "Hello", documents: ["Hello there"] }],
@@ -62,9 +65,11 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "PATCH /v1/orgs/:org_id/settings": [{ default_alert_threshold: 0.5 }],
 };
 
-/** Every path that speaks of refusals in OpenAI's words; test/node/doors.long.test.ts asks the others. */
+/** Every path with errors in OpenAI's format. */
 const SPOKEN = ROUTES.filter(({ path }) => !path.startsWith("/v1/messages"));
 export const ROWS: readonly Row[] = SPOKEN.map((row) => rowOf(row, row.who.roles));
+/** Every path, with those whose errors are in Anthropic's format. */
+export const ALL_ROWS: readonly Row[] = ROUTES.map((row) => rowOf(row, row.who.roles));
 /** What belongs to a member: to a role that is not here, a colleague's is as if it did not exist. */
 export const OWN_ONLY: readonly Row[] = SPOKEN.flatMap((row) => {
   const { path, who } = row;
@@ -225,18 +230,23 @@ export function unknownId(row: Row): string {
   return namesTarget(row) ? (targetOf(row)?.unknown() ?? "") : "sandbox/echo";
 }
 
-/** Sends the call of a row. */
-export function ask(
+/** The path and content of a row's call. */
+export function callOf(
   [method, route, , , body]: Row,
-  key: string | undefined,
   id: string,
-): Promise<Response> {
+): { readonly path: string; readonly sending: Sending } {
   const isNamed = route.endsWith("/rotate") || route.endsWith("/purchases");
   const headers = isNamed ? { "idempotency-key": crypto.randomUUID() } : {};
   const ids = id.split(" ");
   const path = route.replaceAll(/:\w+(\{.+\})?/g, () => ids.shift() ?? id);
   const query = route === "/v1/generation" ? `?id=${id}` : "";
-  return send(path + query, { method, key, body, headers });
+  return { path: path + query, sending: { method, body, headers } };
+}
+
+/** Sends the call of a row. */
+export function ask(row: Row, key: string | undefined, id: string): Promise<Response> {
+  const { path, sending } = callOf(row, id);
+  return send(path, { ...sending, key });
 }
 
 /** Replaces `KEY_ID` in the body by a new key of the account. */
@@ -252,6 +262,9 @@ export async function verdict(response: Response): Promise<readonly [number, str
     await response.text(); // a response in pieces is charged at its end
     return [response.status, null];
   }
-  const { error } = errorBody.parse(await response.json());
+  const body = await response.json();
+  const anthropics = refusal.safeParse(body);
+  if (anthropics.success) return [response.status, anthropics.data.error.details.error_code];
+  const { error } = errorBody.parse(body);
   return [response.status, error.code ?? error.type];
 }
