@@ -82,8 +82,8 @@ export const MONEY: readonly BrokenGuard[] = [
   ledger("a charge is not a micro more", CHARGE, `${CHARGE} + 1`),
   ledger(
     "a late charge has nothing held",
-    "chargeOf(cost, micros(0), free)",
-    "chargeOf(cost, known.granted ?? micros(0), free)",
+    "chargeOf(most, micros(0), free)",
+    "chargeOf(most, known.granted ?? micros(0), free)",
   ),
   ledger(
     "what no charge covers is a shortfall",
