@@ -146,7 +146,7 @@ function readBox(
   found.seconds = Math.max(found.seconds, lengthOf(name, box, { bytes: end - data, found }));
 }
 
-/** Where the boxes of samples have their number. */
+/** The positions at which the boxes of samples have their number. */
 const MP4_COUNTS: Readonly<Record<string, number>> = { stsz: 8, stz2: 8, trun: 4 };
 const UNKNOWN = new Set([2 ** 32 - 1, 2 ** 64]);
 
