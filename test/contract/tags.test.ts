@@ -88,7 +88,7 @@ describe("tags of a request", () => {
     expect((await receipt(account, response)).tags).toEqual({ team: "a", beta: "true" });
   });
 
-  it("of a session replace the request's own, for at most 8 in total", async () => {
+  it("include those of a session, which replace the request's own, at most 8 in total", async () => {
     const account = await openAccount();
     const tags = { customer: "cus_1", plan: "pro" };
     const { token } = await mint(account.key, { tags });

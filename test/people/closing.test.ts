@@ -208,7 +208,7 @@ describe("a closed organization", () => {
     expect(await statuses()).toEqual([401, 401, 401]);
   });
 
-  it("is closed by the next sweep in a wallet that didn't learn about it", async () => {
+  it("closes in the next sweep in a wallet that didn't get the call", async () => {
     const { orgId, key } = await openAccount();
     const by = { actor: SYSTEM, memberId: null, nowMs: Date.now() };
     expect(await closeOrganization(env.DB, orgId, by)).not.toBeNull();

@@ -260,7 +260,7 @@ describe("a pause", () => {
     expect(valueOf(await key.stub.pauses(null))).toEqual([]);
   });
 
-  it("is possible for operators and the organization when members have 1,000", async () => {
+  it("works for operators and the organization when members have 1,000", async () => {
     const key = await openKey();
     for (let n = 0; n < 1000; n++) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other

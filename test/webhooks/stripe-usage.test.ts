@@ -56,27 +56,30 @@ function rebuild(more: object = {}): Promise<void> {
 }
 
 describe("a Stripe meter that is down for more than a day", () => {
-  it.each([400, 401, 404, 429])("is billed once after a %s within a batch", async (status) => {
-    const meter = new Meter();
-    let at = Date.now();
-    setClock(at);
-    let refused: string | undefined;
-    let isDown = false;
-    receivers[HOST] = (sent) => {
-      isDown ||= refused !== undefined && sent.body.includes(refused);
-      return isDown ? new Response("no", { status }) : meter.take(sent, at);
-    };
-    await made(HOST, HOOK);
-    await credit(stubOf(account.orgId), 1000);
-    const ids = await charges(30);
-    refused = ids[17];
-    await deliver((at += HOUR_MS));
-    await deliver((at += 30 * HOUR_MS));
-    expect(meter.billed.size).toBeGreaterThan(0);
-    [refused, isDown] = [undefined, false];
-    await deliver((at += HOUR_MS));
-    expect(meter.billed).toEqual(once(ids));
-  });
+  it.each([400, 401, 404, 429])(
+    "appears once on the bill after a %s within a batch",
+    async (status) => {
+      const meter = new Meter();
+      let at = Date.now();
+      setClock(at);
+      let refused: string | undefined;
+      let isDown = false;
+      receivers[HOST] = (sent) => {
+        isDown ||= refused !== undefined && sent.body.includes(refused);
+        return isDown ? new Response("no", { status }) : meter.take(sent, at);
+      };
+      await made(HOST, HOOK);
+      await credit(stubOf(account.orgId), 1000);
+      const ids = await charges(30);
+      refused = ids[17];
+      await deliver((at += HOUR_MS));
+      await deliver((at += 30 * HOUR_MS));
+      expect(meter.billed.size).toBeGreaterThan(0);
+      [refused, isDown] = [undefined, false];
+      await deliver((at += HOUR_MS));
+      expect(meter.billed).toEqual(once(ids));
+    },
+  );
 
   it("gets no request again that it may have, until a person enables the webhook", async () => {
     const meter = new Meter();
