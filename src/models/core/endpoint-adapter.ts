@@ -123,7 +123,7 @@ export type StreamWriter = {
   begin(usage: Usage | null): string;
   chunk(chunk: Chunk): string;
   native?(event: JsonObject): string;
-  piece?(piece: Extract<StreamEvent, { kind: "piece" }>): string;
+  piece?(piece: Extract<StreamEvent, { kind: "piece" }>): Written;
   audio?(bytes: Uint8Array): Written;
   /**
    * Writes the last chunk again with another text, in choice (or native block) `index`. `json` is a

@@ -1,4 +1,6 @@
 export const READ_BYTES = 4 * 1024;
+/** Bytes per read of a file or an image, because each read has a fixed cost. */
+export const FILE_READ_BYTES = 64 * 1024;
 /** Bytes to buffer ahead of the reader. Then the upstream has to wait. */
 export const AHEAD_BYTES = 16 * 1024;
 
@@ -29,25 +31,37 @@ export type ByteSource = {
  * the other stream.
  */
 export class GatheringBody implements ByteSource {
+  readonly #fileBytes: number | null;
+  #spare: ArrayBufferLike | null = null;
   #body: ReadableStream<Uint8Array>;
   #reader: ReadableStreamBYOBReader | ReadableStreamDefaultReader<Uint8Array>;
   #drain: Drain | null = null;
   #isDraining = false;
   #isOver = false;
 
-  constructor(body: ReadableStream<Uint8Array>) {
+  /**
+   * `fileBytes`: the size of each read of a file. The next read overwrites the bytes of the one
+   * before, because files would otherwise leave much garbage.
+   */
+  constructor(body: ReadableStream<Uint8Array>, fileBytes: number | null = null) {
+    this.#fileBytes = fileBytes;
     this.#body = body;
     this.#reader = readerOf(body);
   }
 
   read(): Promise<Uint8Array | null> {
     const reader = this.#reader;
-    const read =
-      reader instanceof ReadableStreamBYOBReader
-        ? reader.read(new Uint8Array(READ_BYTES))
-        : reader.read();
-    return read.then(bytesOf);
+    if (!(reader instanceof ReadableStreamBYOBReader)) return reader.read().then(bytesOf);
+    if (this.#fileBytes === null) return reader.read(new Uint8Array(READ_BYTES)).then(bytesOf);
+    const buffer = this.#spare ?? new ArrayBuffer(this.#fileBytes);
+    return reader.read(new Uint8Array(buffer)).then(this.#keepBuffer);
   }
+
+  readonly #keepBuffer = (filled: Filled): Uint8Array | null => {
+    const bytes = bytesOf(filled);
+    this.#spare = bytes === null ? null : bytes.buffer;
+    return bytes;
+  };
 
   gather(wake: () => void): boolean {
     if (this.#isOver || !(this.#reader instanceof ReadableStreamBYOBReader)) return false;

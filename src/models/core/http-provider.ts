@@ -3,10 +3,11 @@ import type { Kind } from "../../shared/kinds.ts";
 import { boundedText, discardBody } from "../../shared/http/bounded-body.ts";
 import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
+import { FilePace } from "./file-pace.ts";
 import { retry } from "./frame-reader.ts";
 import { streamOf } from "./whole-stream.ts";
 import { JSON_BYTES_MAX, tooLarge } from "./response-size.ts";
-import { GatheringBody } from "./gathering-body.ts";
+import { FILE_READ_BYTES, GatheringBody } from "./gathering-body.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
 import type { OutgoingBody, OutgoingForm } from "./outgoing-body.ts";
 import { PacedReader } from "./paced-reader.ts";
@@ -154,7 +155,7 @@ async function answered<Call extends ProviderCall>(
   if (handler.pieces !== undefined && response.body !== null) {
     return {
       kind: "stream",
-      events: eventStream(response.body, handler.pieces(call, response.headers)),
+      events: fileStream(response.body, handler.pieces(call, response.headers)),
     };
   }
   return call.stream ? streamed(under, response) : jsonAnswer(under, response);
@@ -238,8 +239,9 @@ export function eventStream(
   body: ReadableStream<Uint8Array>,
   stream: StreamReader,
   paceMs = 0,
+  fileBytes: number | null = null,
 ): EventStream {
-  const reader = new PacedReader(new GatheringBody(body));
+  const reader = new PacedReader(new GatheringBody(body, fileBytes));
   let done = false;
   const cancel = (): void => {
     done = true;
@@ -279,6 +281,26 @@ function saysSomething(event: StreamEvent): boolean {
       ([field, reported]) => field !== "role" && reported !== null && reported !== "",
     ),
   );
+}
+
+const FILE_PACE = new FilePace();
+
+/** Returns the events of a file or of images. They share the isolate with other requests. */
+function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): EventStream {
+  let lastBytes = 0;
+  const counting: StreamReader = {
+    push: (bytes) => {
+      lastBytes = bytes.length;
+      return stream.push(bytes);
+    },
+    flush: () => stream.flush(),
+    get ended() {
+      return stream.ended;
+    },
+  };
+  const events = eventStream(body, counting, 0, FILE_READ_BYTES);
+  const next = () => FILE_PACE.turnAfter(lastBytes).then(() => events.next());
+  return { next, cancel: () => events.cancel() };
 }
 
 export function oneBatch(events: readonly StreamEvent[]): EventStream {

@@ -10,6 +10,8 @@ import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
 const REST_MAX = 1024 * 1024;
 const TEXT_MAX = 16 * 1024;
 const LINE_MAX = 64;
+const QUOTE = 34;
+const BACKSLASH = 92;
 const PICTURE = /"(?:b64_json|data|audio_data)"\s*:\s*"$/;
 const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
 
@@ -47,8 +49,19 @@ export class PictureReader implements StreamReader {
     return this.#length;
   }
 
+  /** Passes bytes within an image on unread, because decoding large images would block others. */
   push(bytes: Uint8Array): StreamEvent[] {
+    if (this.#isWithinImage(bytes)) return [this.#pieceOf(bytes)];
     return this.#read(this.#decoder.decode(bytes, { stream: true }));
+  }
+
+  #isWithinImage(bytes: Uint8Array): boolean {
+    if (!this.#isImage || this.#state !== "picture" || this.#isEscaped) return false;
+    return !bytes.includes(QUOTE) && !bytes.includes(BACKSLASH);
+  }
+
+  #pieceOf(text: string | Uint8Array): StreamEvent {
+    return { kind: "piece", index: this.#count, text, isPartial: this.#isPartial };
   }
 
   flush(): StreamEvent[] {
@@ -141,7 +154,7 @@ export class PictureReader implements StreamReader {
   #take(text: string, events: StreamEvent[]): void {
     if (text === "") return;
     if (this.#state === "picture") {
-      events.push({ kind: "piece", index: this.#count, text, isPartial: this.#isPartial });
+      events.push(this.#pieceOf(text));
       return;
     }
     const before = Math.min(this.#textLength, TEXT_MAX);
@@ -179,6 +192,11 @@ export class PictureReader implements StreamReader {
     this.ended = true;
     events.push(...failureEvents(failure, failure.spent?.usage));
   }
+}
+
+/** Returns the base64 of a piece. */
+export function textIn(piece: string | Uint8Array): string {
+  return typeof piece === "string" ? piece : new TextDecoder().decode(piece);
 }
 
 function nativeEvent(event: JsonObject): StreamEvent {

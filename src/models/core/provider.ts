@@ -80,7 +80,7 @@ export type StreamEvent =
   | {
       readonly kind: "piece";
       readonly index: number;
-      readonly text: string;
+      readonly text: string | Uint8Array;
       readonly isPartial: boolean;
     }
   | { readonly kind: "audio"; readonly bytes: Uint8Array }

@@ -1,11 +1,12 @@
 import { failureObject } from "../../shared/http/failure-response.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
+import { textIn } from "../core/picture-reader.ts";
 import { madeFields, parseImageRequest } from "../core/images.ts";
 import { numberOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import type { StreamEvent } from "../core/provider.ts";
-import type { Receipt, ResponseHead, StreamWriter } from "../core/endpoint-adapter.ts";
+import type { Receipt, ResponseHead, StreamWriter, Written } from "../core/endpoint-adapter.ts";
 import { inputEndpoint } from "./input-endpoint.ts";
 
 export const imagesEndpoint = inputEndpoint({
@@ -43,12 +44,12 @@ abstract class ImageWriter implements StreamWriter {
     return "";
   }
 
-  piece({ index, text, isPartial }: Piece): string {
+  piece({ index, text, isPartial }: Piece): Written {
     const wanted = isPartial ? -1 : index;
     if (wanted === this.#current) return text;
     const before = this.#current;
     this.#current = wanted;
-    return this.between(before, isPartial) + text;
+    return this.between(before, isPartial) + textIn(text);
   }
 
   native(fields: JsonObject): string {

@@ -4,7 +4,7 @@ import { failureEvents } from "../../core/failed-usage.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import type { StreamReader } from "../../core/http-provider.ts";
 import { textOf } from "../../core/json-value.ts";
-import { PictureReader } from "../../core/picture-reader.ts";
+import { PictureReader, textIn } from "../../core/picture-reader.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { voiceOf } from "../../core/speech.ts";
 import { sseReader } from "../../core/sse-reader.ts";
@@ -44,7 +44,7 @@ class AudioFile implements StreamReader {
 
   push(bytes: Uint8Array): StreamEvent[] {
     this.#isEmpty = false;
-    return [{ kind: "audio", bytes }];
+    return [{ kind: "audio", bytes: bytes.slice() }]; // the next read overwrites them
   }
 
   flush(): StreamEvent[] {
@@ -79,7 +79,7 @@ class AudioInJson implements StreamReader {
 
   #read(event: StreamEvent): readonly StreamEvent[] {
     if (this.#isBroken) return [];
-    if (event.kind === "piece") return this.#decoded(this.#text + event.text, 4);
+    if (event.kind === "piece") return this.#decoded(this.#text + textIn(event.text), 4);
     if (event.kind === "native") return []; // would count as the first output
     if (event.kind !== "end") return [event];
     const last = this.#decoded(this.#text, 1);
