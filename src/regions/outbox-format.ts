@@ -5,6 +5,7 @@ import { peerGenerationSchema } from "../shared/generation.ts";
 import { mintedAt } from "../shared/id.ts";
 import { keyHashSchema } from "../shared/key.ts";
 import { micros } from "../shared/money.ts";
+import { UNITS } from "../shared/usage.ts";
 import type { Delivery } from "./outbox-message.ts";
 import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
 import { DELIVER_MAX } from "./outbox-schedule.ts";
@@ -44,9 +45,8 @@ export function outcomeToJson(item: OutcomeItem): object {
 }
 
 export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | null {
-  const parsed = outcome.safeParse(value);
-  if (!parsed.success) return null;
-  const { data } = parsed;
+  const data = outcome.safeParse(value).data ?? outcome.safeParse(withoutExtras(value)).data;
+  if (data === undefined) return null;
   const { hold_id: holdId, org_id: orgId } = data;
   if (data.kind === "void") {
     // The hold must end even if the data of the provider call, whose cost we pay, can't be parsed.
@@ -64,6 +64,25 @@ export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | n
     generation: { ...data.generation, region: sender },
     isCapped,
   };
+}
+
+/** Fields that don't affect money. The charge counts even if the other release extended them. */
+const EXTRAS: ReadonlySet<string> = new Set([
+  "failed",
+  "kind",
+  "purpose",
+  "session_tags",
+  "skipped",
+  "trace",
+  "warm",
+]);
+const withGeneration = z.looseObject({ generation: z.record(z.string(), z.unknown()) });
+
+function withoutExtras(value: unknown): unknown {
+  const { data } = withGeneration.safeParse(value);
+  if (data === undefined) return value;
+  const generation = Object.entries(data.generation).filter(([name]) => !EXTRAS.has(name));
+  return { ...data, generation: Object.fromEntries(generation) };
 }
 
 const revocation = z.object({
@@ -129,6 +148,7 @@ const REASON_MAX = 200;
 const NOT_TRIED = "not tried";
 
 const DEPTH = 2;
+const UNIT_NAMES: ReadonlySet<string> = new Set(UNITS);
 
 function toWire(value: unknown): unknown {
   return renamed(value, (name) =>
@@ -150,10 +170,14 @@ function camelCased(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
+/** Renames fields, but neither units nor the tags of customers. */
 function renamed(value: unknown, rename: (name: string) => string, depth = DEPTH): unknown {
   const isPlain = value !== null && typeof value === "object" && !Array.isArray(value);
   if (depth === 0 || !isPlain) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [rename(name), renamed(inner, rename, depth - 1)]),
+    Object.entries(value).map(([name, inner]) => [
+      UNIT_NAMES.has(name) ? name : rename(name),
+      name === "tags" ? inner : renamed(inner, rename, depth - 1),
+    ]),
   );
 }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { micros } from "../../src/shared/money.ts";
-import { NO_USAGE } from "../../src/shared/usage.ts";
+import { COUNTED_UNITS, forEachUnit, NO_USAGE } from "../../src/shared/usage.ts";
 import { outcomeFromJson, outcomeToJson } from "../../src/regions/outbox-format.ts";
 import { outcomeMessage, outcomeOf } from "../../src/regions/outbox-message.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
@@ -31,6 +31,8 @@ it.each([
   {}, // from an older release: without price date, list and provider cost
   { failed: [{ route: "near:chat", why: "overloaded" }] },
   { origin: { from: null, list: null } },
+  { tags: { customer_id: "cus_1", teamName: "blue" }, sessionTags: ["customer_id"] },
+  { usage: { ...NO_USAGE, ...forEachUnit(COUNTED_UNITS, 3) } },
   {
     origin: { from: 1, list: "partners" },
     bought: { input: 5, cached: 1, cacheWrite: 6, output: 9, units: { image: 7 } },
@@ -52,4 +54,10 @@ it("a message between regions keeps the cap of a charge and the absorbed call of
   }
   const broken = { ...outcomeToJson(release), generation: { model: 7 } };
   expect(outcomeFromJson(broken, "us")).toMatchObject({ kind: "void", generation: null });
+});
+
+it("a charge from another region arrives without fields that a newer release extended", () => {
+  const skipped = [{ route: "near:chat", why: "a reason of the next release" }];
+  const wire: unknown = JSON.parse(JSON.stringify(outcomeToJson(item({ skipped, kind: "chat" }))));
+  expect(outcomeFromJson(wire, "us")).toMatchObject({ kind: "settle", cost: 7 });
 });
