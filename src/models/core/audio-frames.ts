@@ -9,6 +9,11 @@ const FRAME_S = 8.2;
 const AAC_S = 0.28;
 const OPUS_S = 0.12;
 const DEPTH_MAX = 8;
+/**
+ * A file of 20 MiB with more parts counts as endless, because reading them all would block the
+ * isolate for seconds.
+ */
+const PARTS_MAX = 500_000;
 
 /** Returns at least the seconds of all frames and of the header's durations, or 0 if unknown. */
 export function framesSecondsMax(bytes: Uint8Array): number {
@@ -26,7 +31,9 @@ const FLAC_RATES = [0, 88.2, 176.4, 192, 8, 16, 22.05, 24, 32, 44.1, 48, 96];
 function flacSeconds(bytes: Uint8Array, view: DataView): number {
   const rate = view.getUint32(18) >>> 12;
   let seconds = 0;
+  let parts = 0;
   for (let at = bytes.indexOf(0xff); at !== -1; at = bytes.indexOf(0xff, at + 1)) {
+    if (parts++ > PARTS_MAX) return Infinity;
     if (((bytes[at + 1] ?? 0) & 0xfe) === 0xf8) seconds += flacFrame(bytes, at, rate);
   }
   return seconds;
@@ -69,10 +76,13 @@ function crc8(bytes: Uint8Array): number {
 function oggSeconds(bytes: Uint8Array, view: DataView): number {
   let packets = 0;
   let longest = 0;
+  let parts = 0;
   for (let at = bytes.indexOf(0x4f); at !== -1; at = bytes.indexOf(0x4f, at + 1)) {
+    if (parts++ > PARTS_MAX) return Infinity;
     if (!hasText(bytes, at, "OggS")) continue;
     const data = at + 27 + (bytes[at + 26] ?? 0);
-    for (const length of bytes.subarray(at + 27, data)) if (length < 255) packets++;
+    parts += (data - at) >> 5;
+    for (let i = at + 27; i < data; i++) if ((bytes[i] ?? 255) < 255) packets++;
     packets += bytes[data - 1] === 255 ? 1 : 0;
     const isFirst = ((bytes[at + 5] ?? 0) & 2) !== 0;
     if (isFirst) longest = Math.max(longest, packetSeconds(bytes, view, data));
@@ -94,11 +104,11 @@ const MP4_CODECS = new Map([
   ["Opus", OPUS_S],
 ]);
 
-type Mp4 = { frames: number; longest: number; seconds: number; scale: number };
+type Mp4 = { boxes: number; frames: number; longest: number; seconds: number; scale: number };
 
 /** Uses the longest of frames, stated durations and edit lists, which can repeat sound. */
 function mp4Seconds(view: DataView): number {
-  const found: Mp4 = { frames: 0, longest: 0, seconds: 0, scale: 1 };
+  const found: Mp4 = { boxes: 0, frames: 0, longest: 0, seconds: 0, scale: 1 };
   readBoxes(view, { from: 0, to: view.byteLength, depth: 0 }, found);
   return Math.max(found.seconds, found.frames * (found.longest === 0 ? FRAME_S : found.longest));
 }
@@ -108,6 +118,7 @@ type Span = { readonly from: number; readonly to: number; readonly depth: number
 function readBoxes(view: DataView, { from, to, depth }: Span, found: Mp4): void {
   if (depth > DEPTH_MAX) found.seconds = Infinity;
   for (let at = from; at + 8 <= to && found.seconds < Infinity;) {
+    if (found.boxes++ > PARTS_MAX) found.seconds = Infinity;
     const size = view.getUint32(at);
     const isLong = size === 1 && at + 16 <= to;
     const whole = isLong ? Number(view.getBigUint64(at + 8)) : size;
@@ -169,6 +180,7 @@ function lengthOf(
 const EBML = 0x1a45dfa3;
 const MASTERS = new Set([0x18538067, 0x1f43b675, 0x1549a966, 0x1654ae6b, 0xae, 0xa0]);
 const [SCALE, DURATION, TIMESTAMP, CODEC] = [0x2ad7b1, 0x4489, 0xe7, 0x86];
+const READ = new Set([SCALE, DURATION, TIMESTAMP, CODEC]);
 const BLOCKS = new Set([0xa1, 0xa3]);
 /** A block's time relative to its cluster, in ticks. */
 const BLOCK_TICKS = 2 ** 15;
@@ -178,7 +190,9 @@ type Matroska = { frames: number; longest: number; ticks: number; scale: number 
 /** Reads WebM and Matroska. An element that doesn't fit is read as others inside it. */
 function matroskaSeconds(bytes: Uint8Array, view: DataView): number {
   const found: Matroska = { frames: 0, longest: 0, ticks: 0, scale: 1_000_000 };
+  let parts = 0;
   for (let at = 0; at < bytes.length;) {
+    if (parts++ > PARTS_MAX) return Infinity;
     const id = numberAt(bytes, at, 4);
     const size = numberAt(bytes, at + id.length, 8);
     const data = at + id.length + size.length;
@@ -200,6 +214,7 @@ function readElement(
   { id, data, end }: { readonly id: number; readonly data: number; readonly end: number },
   found: Matroska,
 ): void {
+  if (!READ.has(id)) return;
   const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
   if (id === SCALE) found.scale = unsigned(bytes, data, end);
   if (id === CODEC) found.longest = Math.max(found.longest, codecSeconds(bytes, data));
@@ -220,7 +235,9 @@ function numberAt(
 }
 
 function unsigned(bytes: Uint8Array, from: number, to: number): number {
-  return bytes.subarray(from, to).reduce((sum, byte) => sum * 256 + byte, 0);
+  let sum = 0;
+  for (let at = from; at < to; at++) sum = sum * 256 + (bytes[at] ?? 0);
+  return sum;
 }
 
 function float(view: DataView, at: number, length: number): number {
@@ -246,7 +263,11 @@ function isAdts(bytes: Uint8Array, at: number): boolean {
 
 function adtsFrames(bytes: Uint8Array): number {
   let frames = 0;
-  for (let at = 0; at !== -1; at = bytes.indexOf(0xff, at + 1)) if (isAdts(bytes, at)) frames++;
+  let parts = 0;
+  for (let at = 0; at !== -1; at = bytes.indexOf(0xff, at + 1)) {
+    if (parts++ > PARTS_MAX) return Infinity;
+    if (isAdts(bytes, at)) frames++;
+  }
   return frames;
 }
 

@@ -4,6 +4,7 @@ import { FILE_READ_BYTES } from "./gathering-body.ts";
 /** Milliseconds per FILE_READ_BYTES: all files of an isolate get 64 MB/s together. */
 const READ_MS = 1;
 const READ_MS_MIN = 0.25;
+const WAIT_MS_MAX = 1000;
 
 /** The pace of an isolate's files. Many large files at once would otherwise delay other requests. */
 export class FilePace {
@@ -12,7 +13,8 @@ export class FilePace {
   /** Waits until more of a file can be read. `bytes`: the size of its previous read. */
   turnAfter(bytes: number): Promise<void> {
     const nowMs = elapsedMs();
-    const startMs = Math.max(nowMs, this.#freeAtMs);
+    const isBack = this.#freeAtMs - nowMs > WAIT_MS_MAX; // the clock went back
+    const startMs = isBack ? nowMs : Math.max(nowMs, this.#freeAtMs);
     this.#freeAtMs = startMs + Math.max(READ_MS_MIN, (READ_MS * bytes) / FILE_READ_BYTES);
     const waitMs = startMs - nowMs;
     if (waitMs < 1) return Promise.resolve();
