@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Invitation, MadeInvitation, TeamMember } from "../api/types.ts";
 import { change, useRead } from "../state/reads.ts";
-import { may, useSession } from "../state/session.ts";
+import { endSession, may, useSession } from "../state/session.ts";
 import { Badge, Head, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
@@ -58,7 +58,10 @@ export function Team() {
             )
           }
           onClose={() => setRemoving(null)}
-          onDone={() => setRemoving(null)}
+          onDone={() => {
+            setRemoving(null);
+            if (removing.id === who.member?.id) endSession("You left the organization.");
+          }}
         >
           <p>
             This ends every session and revokes {removing.keys}{" "}

@@ -36,7 +36,9 @@ async function resume(before: Session): Promise<Outcome<Session>> {
   }
   if ((now.organization?.id ?? null) === id) return found;
   const back = before.kind === "operator" ? await viewOrganization(id) : await actIn(id ?? "");
-  return back.ok ? readSession() : back;
+  if (back.ok || back.failure.status === 0) return back.ok ? readSession() : back;
+  location.reload(); // the person is no longer a member there
+  return new Promise(() => undefined);
 }
 
 /** Another tab switched the organization, and this page still shows the earlier one. */
