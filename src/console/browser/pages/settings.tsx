@@ -47,7 +47,7 @@ export function Settings() {
       </Panel>
       <Panel title="Money">
         <ReadResult read={settings} height={320}>
-          {(known) => <Limits key={fieldsKey(known)} path={path} settings={known} />}
+          {(known) => <Limits path={path} settings={known} />}
         </ReadResult>
       </Panel>
       {may(CLOSE) && <Closing />}
@@ -137,11 +137,6 @@ const FIELDS = [
     "0: nothing is stored; at most 720",
   ],
 ] as const;
-
-/** Identifies the form's values without budgets, whose use changes. */
-function fieldsKey({ budgets: _budgets, ...fields }: OrgSettings): string {
-  return JSON.stringify(fields);
-}
 
 function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSettings }) {
   const shown = {
