@@ -376,7 +376,7 @@ it("an owner can close the organization, which names the lost credits, and resto
   await signUp(page, "Eve");
   await page.goto(`${origin}/console/#/profile`);
   await page.getByRole("button", { name: /^Restore / }).click();
-  await rail(page).getByRole("link", { name: "Settings" }).waitFor();
+  await page.locator(".organization", { hasText: /^Eve$/ }).waitFor();
   await goTo(page, "Settings");
   expect(await page.getByLabel("Slug").inputValue()).toBe(slug);
 });
