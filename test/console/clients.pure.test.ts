@@ -3,7 +3,7 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { ORIGIN, withFittingModels, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
 import { copiesOf } from "../../src/console/browser/lib/copies.ts";
-import { NEWEST, OLDER } from "../clients/python/packages.ts";
+import { MEDIA, NEWEST, OLDER } from "../clients/python/packages.ts";
 import { clientsIn } from "../../scripts/site/clients.ts";
 
 const readText = (file: string): string =>
@@ -161,7 +161,7 @@ describe("the documentation's table of tested clients", () => {
     (JSON.parse(readText("../clients/package.json")) as { dependencies: Record<string, string> })
       .dependencies,
   ).map(([name, version]): [string, string] => [name, version.split("@").at(-1) ?? ""]);
-  const inPython = [...NEWEST, ...OLDER].map((pin): [string, string] => {
+  const inPython = [...new Set([...NEWEST, ...OLDER, ...MEDIA])].map((pin): [string, string] => {
     const [name = "", version = ""] = pin.split("==");
     return [name.replace(/\[.*/, ""), version];
   });
@@ -176,6 +176,8 @@ describe("the documentation's table of tested clients", () => {
     ["Anthropic SDKs", /^@anthropic-ai\/sdk\d?$/, "anthropic"],
     ["Claude Code", /^@anthropic-ai\/claude-code$/, null],
     ["Codex", /^@openai\/codex$/, null],
+    ["Cohere's SDKs", /^cohere-ai$/, "cohere"],
+    ["Mistral's SDKs", /^@mistralai\/mistralai$/, "mistralai"],
     ["OpenRouter's SDKs", /^@openrouter\//, "openrouter"],
   ];
 

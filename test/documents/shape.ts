@@ -1,7 +1,7 @@
 /** What differs from run to run, and what stands for it. Order matters: the longest first. */
 const VARIABLE: readonly (readonly [RegExp, string])[] = [
   [/svc_(?:sk|st)_[a-z_]*live_\w+/g, "<key>"],
-  [/\b(req|key|alert|evt|whk|dlv|chatcmpl|cmpl|msg|resp)[_-][0-9A-Za-z]{24}\b/g, "<$1>"],
+  [/\b(req|key|alert|evt|whk|dlv|chatcmpl|cmpl|embd|msg|resp)[_-][0-9A-Za-z]{24}\b/g, "<$1>"],
   [/\bses_[0-9A-Za-z]{40}\b/g, "<ses>"],
   [/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, "<uuid>"],
   [/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>"],
