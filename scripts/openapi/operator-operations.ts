@@ -299,7 +299,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   "GET /providers": described("List providers with error rates and affected organizations", {
     200: priced.providers,
     description:
-      "Counts the calls of the last `minutes`, for at most 200 organizations, the most recently used first. Failures that a request caused don't count.",
+      "Counts the calls of the last `minutes`, for at most 200 organizations, the most recently used first. It reads the newest 50,000 requests of each, and is complete from `complete_from` on. Failures that a request caused don't count.",
     query: providersQuery,
   }),
 });

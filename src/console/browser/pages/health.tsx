@@ -1,6 +1,6 @@
 import type { Health as HealthAnswer, Providers as ProvidersAnswer } from "../api/types.ts";
 import { counted } from "../lib/money.ts";
-import { duration } from "../lib/time.ts";
+import { duration, exactly } from "../lib/time.ts";
 import { useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
@@ -85,14 +85,27 @@ export function Health() {
   );
 }
 
+const PROVIDERS_EVERY_MS = 5 * 60_000; // it reads up to 200 wallets
+/** The period of the providers' figures, less a minute for the request and for differing clocks. */
+const PROVIDERS_PERIOD_MS = 59 * 60_000;
+
 /** Failed calls of providers for all customers. Failures that a request caused don't count. */
 function Providers() {
-  const read = useRead("GET /admin/v1/providers", {}, { every: 60_000 });
+  const read = useRead("GET /admin/v1/providers", {}, { every: PROVIDERS_EVERY_MS });
   return (
     <Panel title="Providers, last 60 minutes">
       <ReadResult read={read} height={108}>
-        {({ data, active_organizations: active, asked_organizations: asked, missing }) => (
+        {({
+          complete_from,
+          data,
+          active_organizations: active,
+          asked_organizations: asked,
+          missing,
+        }) => (
           <>
+            {Date.parse(complete_from) > read.at - PROVIDERS_PERIOD_MS && (
+              <p class="notice">▲ Requests before {exactly(complete_from)} are not included.</p>
+            )}
             {data.length === 0 ? (
               <p class="muted">No calls of providers in this time.</p>
             ) : (

@@ -42,7 +42,7 @@ type UsageSum = TokenCounts & {
 };
 
 export function readUsageOfRows(tx: Tx, query: RowsQuery): RowsReport {
-  const from = beginning(tx, query);
+  const from = newestRows(tx, query);
   const rows = groupsOf(tx.sql, { ...query, ...from });
   const times = query.latency ? timesOf(tx.sql, { ...query, ...from }) : null;
   const data = rows.map((row) => groupOf(row, query, times));
@@ -52,7 +52,14 @@ export function readUsageOfRows(tx: Tx, query: RowsQuery): RowsReport {
 
 type Start = { readonly fromId: string; readonly fromMs: number };
 
-function beginning({ sql, env, nowMs }: Tx, { fromMs, beforeMs }: RowsQuery): Start {
+/**
+ * Returns the ID and the time (Unix ms) from which a report reads requests, so that it covers at most the
+ * newest `ROWS_MAX`.
+ */
+export function newestRows(
+  { sql, env, nowMs }: Tx,
+  { fromMs, beforeMs }: Pick<RowsQuery, "fromMs" | "beforeMs">,
+): Start {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
   const since = Math.max(fromMs, keptMs);
   const fromId = idFloor(HOLD_ID, since - ID_AGE_MAX_MS);
