@@ -66,6 +66,21 @@ async function closedOf(browser: Browser): Promise<unknown> {
   return me.closed_organizations;
 }
 
+/** The database. Runs `work` between the check of an owner's right to restore and the restoration. */
+function beforeRestoring(work: () => Promise<unknown>): D1Database {
+  let isNext = false;
+  const prepare = (sql: string): D1PreparedStatement => {
+    isNext ||= sql.includes("DELETE FROM closed_organizations");
+    return env.DB.prepare(sql);
+  };
+  const batch = async (statements: D1PreparedStatement[]): Promise<D1Result[]> => {
+    if (isNext) await work();
+    isNext = false;
+    return env.DB.batch(statements);
+  };
+  return { prepare, batch } as unknown as D1Database;
+}
+
 async function organizationAfterLogin(
   person: Awaited<ReturnType<typeof joined>>,
 ): Promise<unknown> {
@@ -152,6 +167,31 @@ describe("a closed organization", () => {
       expect((await restore(orgId)).status).toBe(200);
       await ann.browser.logIn(ann.account);
     }
+  });
+
+  it("stays closed if an operator closes it while its owner restores it", async () => {
+    const ann = await signUp(issuer);
+    const { id: orgId } = ann.view.organization;
+    expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
+    await ann.browser.logIn(ann.account);
+    const DB = beforeRestoring(() => close(orgId));
+    const { cookies, address } = ann.browser;
+    const browser = Object.assign(new Browser({ DB }), { cookies, address });
+    expect((await restoreAs(browser, orgId)).status).toBe(404);
+    expect(await read(orgId)).toMatchObject({ closed_at: expect.any(String) });
+    expect(await ann.browser.session()).toMatchObject({ organization: null });
+    expect((await restore(orgId)).status).toBe(200);
+  });
+
+  it("keeps its owner's session after they restored it, even if they logged out everywhere before", async () => {
+    const ann = await signUp(issuer);
+    const { id: orgId } = ann.view.organization;
+    expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
+    await ann.browser.logIn(ann.account);
+    expect((await ann.browser.people("POST", "/me/log-out", {})).status).toBe(200);
+    await ann.browser.logIn(ann.account);
+    expect((await restoreAs(ann.browser, orgId)).status).toBe(200);
+    expect(await ann.browser.session()).toMatchObject({ organization: { id: orgId } });
   });
 
   it("can't be restored by its owner after 7 days", async () => {

@@ -257,4 +257,22 @@ describe("a company login that is required", () => {
     expect(again.status).toBe(200);
     expect(await inside.browser.session()).toBeNull();
   });
+
+  it("applies to restoring the closed organization, which then only an operator can do", async () => {
+    const ann = await company();
+    const asked = { purpose: "log_in", company: ann.domain };
+    const inside = await comes(ann.own, ann.inside, asked);
+    expect((await requires(inside.browser)).status).toBe(200);
+    expect((await inside.browser.people("DELETE", "/organization")).status).toBe(200);
+    expect((await comes(ann.own, ann.inside, asked)).end).toMatch(UNKNOWN);
+    await ann.browser.logIn(ann.account);
+    const me = await ann.browser.people("GET", "/me");
+    expect(await me.json()).toMatchObject({ closed_organizations: [] });
+    const restored = await ann.browser.people("POST", `/organizations/${ann.orgId}/restore`);
+    expect(await codeOf(restored)).toEqual([409, "company_log_in_required"]);
+    const closed = await (await admin("GET", `/orgs/${ann.orgId}`)).json();
+    expect(closed).toMatchObject({ closed_at: expect.any(String) });
+    expect((await admin("POST", `/orgs/${ann.orgId}/restore`)).status).toBe(200);
+    expect((await comes(ann.own, ann.inside, asked)).end).toBe(IN);
+  });
 });

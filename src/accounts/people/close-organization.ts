@@ -1,11 +1,12 @@
 import * as z from "zod/mini";
 import type { Answer } from "../../shared/http/endpoint.ts";
 import { parseFields } from "../../shared/http/parse-body.ts";
+import { ensureConsoleKey } from "../keys/console-key.store.ts";
 import type { KeyServices } from "../keys/revocation.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
-import type { Result } from "../../shared/failure.ts";
+import type { Refusal, Result } from "../../shared/failure.ts";
 import { reachObject } from "../../shared/reach-object.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import {
@@ -128,19 +129,28 @@ export async function reopenOrganization(
 /** Handles POST /organizations/{id}/restore: an owner reopens an organization that an owner closed. */
 export async function postOwnRestore(call: PeopleCall): Promise<Answer> {
   const { db, person, sessions } = call;
-  const own = await findRestoringOwner(db, call.params["id"] ?? "", person.id);
-  if (own === null) {
-    const message = "You can't restore this organization. Ask the operator.";
-    return refuse({ kind: "not_found", message });
+  const find = () => findRestoringOwner(db, call.params["id"] ?? "", person.id);
+  const own = await find();
+  if (own === null) return notRestorable();
+  if (own.isCompanys === 1) {
+    const message =
+      "This organization requires its company login. If it is closed, ask the operator to restore it.";
+    return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
   }
   if ((await isClosed(db, own.orgId)) && !(await canCreateOrganization(db, person.id))) {
     return tooManyOrganizations();
   }
   const restored = await reopenOrganization(call, own.orgId, memberActor(own.memberId));
-  if (!restored.ok) return restored;
+  if (!restored.ok) return (await find()) === null ? notRestorable() : restored;
   call.takeEvents(own.orgId);
+  await ensureConsoleKey(call, own.memberId);
   const acting = await sessions.act(own);
   return acting.ok ? success({ id: own.orgId, restored: true }) : acting;
+}
+
+function notRestorable(): Refusal {
+  const message = "You can't restore this organization. Ask the operator.";
+  return refuse({ kind: "not_found", message });
 }
 
 /** Maximum calls in one removal that delete end users, 200 per call. The next sweep continues. */

@@ -4,6 +4,8 @@ import type { Actor, EventData } from "../../shared/event.ts";
 import { eventIfChanged } from "../../shared/events.store.ts";
 import { CLOSED_SLUG } from "../organizations/organization.ts";
 import type { EndedKey } from "../organizations/members.store.ts";
+import { IS_COMPANYS } from "./people.store.ts";
+import type { Membership } from "./person.ts";
 
 /** Ms after the closing in which an operator can restore an organization. */
 const RESTORABLE_MS = 7 * DAY_MS;
@@ -100,21 +102,24 @@ export async function closeOrganization(
 }
 
 type Restored = {
-  /** Whether the organization was restored. False if it isn't closed or was already removed. */
+  /** Whether the organization was restored. False if the actor can't restore it, or it isn't closed. */
   readonly isRestored: boolean;
   readonly keys: readonly EndedKey[];
 };
 
 /**
  * Restores a closed organization with its invitations, its earlier status and its members, except
- * those who deleted their account in between.
+ * those who deleted their account in between. A member can't restore it if an operator closed it, even
+ * after the member's right was checked.
  */
 export async function restoreOrganization(
   db: D1Database,
   orgId: string,
   { actor, nowMs }: { readonly actor: Actor; readonly nowMs: number },
 ): Promise<Restored> {
-  const open = `EXISTS (${CLOSED} AND restorable_until > ?2)`;
+  const byOwner = actor.kind === "member" ? "AND closed_by IS NOT NULL" : "";
+  const restorable = `restorable_until > ?2 ${byOwner}`;
+  const open = `EXISTS (${CLOSED} AND ${restorable})`;
   const bound = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
   const results = await db.batch<EndedKey>([
     bound(
@@ -146,7 +151,7 @@ export async function restoreOrganization(
          AND EXISTS (SELECT 1 FROM member_people WHERE org_id = ?1)
          AND NOT EXISTS (SELECT 1 FROM personal_organizations WHERE org_id = ?1)`,
     ),
-    bound("DELETE FROM closed_organizations WHERE org_id = ?1 AND restorable_until > ?2"),
+    bound(`DELETE FROM closed_organizations WHERE org_id = ?1 AND ${restorable}`),
     closingEvent(db, orgId, { actor, nowMs, data: { closed: false } }),
     db
       .prepare(
@@ -201,7 +206,7 @@ const OWN_CLOSED = `FROM member_people
   WHERE person_id = ?1`;
 const BY_OWNER = "closed_by IS NOT NULL AND members.removed_at = closed_at";
 
-/** Returns the organizations that a person can restore. */
+/** Returns the organizations that a person can restore, without those that require their company login. */
 export async function listOwnRestorable(
   db: D1Database,
   personId: string,
@@ -210,7 +215,7 @@ export async function listOwnRestorable(
   const { results } = await db
     .prepare(
       `SELECT organizations.id AS orgId, name, restorable_until AS restorableUntil ${OWN_CLOSED}
-       AND ${BY_OWNER} AND restorable_until > ?2 ORDER BY closed_at DESC LIMIT 100`,
+       AND ${BY_OWNER} AND restorable_until > ?2 AND NOT ${IS_COMPANYS} ORDER BY closed_at DESC LIMIT 100`,
     )
     .bind(personId, nowMs)
     .all<OwnRestorable>();
@@ -225,10 +230,10 @@ export function findRestoringOwner(
   db: D1Database,
   orgId: string,
   personId: string,
-): Promise<{ readonly memberId: string; readonly orgId: string } | null> {
+): Promise<Pick<Membership, "memberId" | "orgId" | "isCompanys"> | null> {
   return db
     .prepare(
-      `SELECT members.id AS memberId, members.org_id AS orgId ${OWN_CLOSED}
+      `SELECT members.id AS memberId, members.org_id AS orgId, ${IS_COMPANYS} AS isCompanys ${OWN_CLOSED}
        AND members.org_id = ?2 AND (members.removed_at IS NULL OR (${BY_OWNER}))`,
     )
     .bind(personId, orgId)

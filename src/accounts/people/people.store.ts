@@ -3,7 +3,8 @@ import type { OrganizationStatus } from "../organizations/organization.ts";
 import type { Identity, Membership, Person } from "./person.ts";
 
 const PERSON = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
-const IS_COMPANYS = `EXISTS (SELECT 1 FROM company_issuers
+/** SQL condition for an organization that requires its company login. */
+export const IS_COMPANYS = `EXISTS (SELECT 1 FROM company_issuers
   WHERE company_issuers.org_id = organizations.id AND required_at IS NOT NULL)`;
 const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS orgId, organizations.name,
   organizations.slug, organizations.status, organizations.is_personal AS isPersonal,
