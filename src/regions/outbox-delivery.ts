@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import { deliverOutcome, outcomeOf, revocationOf } from "./outbox-message.ts";
-import type { OutcomeWallet, Deliver, Delivery, Message } from "./outbox-message.ts";
+import type { OutcomeCalls, Deliver, Delivery, Message } from "./outbox-message.ts";
 import {
   MALFORMED,
   NO_ANSWER,
@@ -55,7 +55,7 @@ export async function eachReceiver<T>(
 /** Sends one signed request. Returns null if there is no response. */
 export type Post = (body: { readonly items: readonly object[] }) => Promise<PeerAnswer | null>;
 
-export function toOwnWallets(wallet: OutcomeWallet): Deliver {
+export function toOwnWallets(wallet: OutcomeCalls): Deliver {
   const deliver = (message: Message): Promise<Delivery> => {
     const item = outcomeOf(message);
     if (item === null) return Promise.resolve(MALFORMED);

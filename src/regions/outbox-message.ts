@@ -29,7 +29,7 @@ export type Delivery =
 /** Delivers up to 100 messages. An exception fails all of them. */
 export type Deliver = (messages: readonly Message[]) => Promise<readonly Delivery[]>;
 
-export type OutcomeWallet = CallsOf<"wallet", "settle" | "void">["wallet"];
+export type OutcomeCalls = CallsOf<"wallet", "settle" | "void">["wallet"];
 
 /** Returns the message of an outcome. The same outcome always gets the same ID and kind. */
 export function outcomeMessage(item: OutcomeItem): Message {
@@ -70,7 +70,7 @@ export function revocationOf({ id, body }: Message): RevocationItem | null {
   return { keyHash: id, revokedAt, ...(root !== undefined && { root }) };
 }
 
-export async function deliverOutcome(item: OutcomeItem, wallet: OutcomeWallet): Promise<Delivery> {
+export async function deliverOutcome(item: OutcomeItem, wallet: OutcomeCalls): Promise<Delivery> {
   const { holdId } = item;
   try {
     const stub = wallet(item.orgId);

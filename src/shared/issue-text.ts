@@ -106,7 +106,7 @@ function kindOf(value: unknown): string {
 
 type Found = { readonly issue: Issue; readonly path: Path };
 
-/** Returns the problem of the union's branch that accepts the most before its first problem. */
+/** Returns the first problem of the union's branch that fits best, which accepts the most fields. */
 function narrowest(issue: Issue, path: Path): Found {
   if (issue.code !== "invalid_union") return { issue, path };
   const found = issue.errors

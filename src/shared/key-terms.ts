@@ -205,7 +205,7 @@ function termsBy(of: <K extends TermName>(name: K) => KeyTerms[K]): KeyTerms {
   return Object.fromEntries(TERM_NAMES.map((name) => [name, of(name)])) as KeyTerms;
 }
 
-export function readTerms(before: KeyTerms, fields: TermFields): KeyTerms {
+export function changeTerms(before: KeyTerms, fields: TermFields): KeyTerms {
   return termsBy((name) => {
     const reported = EACH[name].of(fields);
     if (reported === undefined) return before[name];

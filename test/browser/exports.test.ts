@@ -97,7 +97,7 @@ describe("exports and tags in the console", () => {
   it("declare tag keys on the page Settings", async () => {
     const page = await logIn(browser, owner.key);
     await goTo(page, "Settings");
-    const field = page.getByLabel("Tag keys with daily sums");
+    const field = page.getByLabel("Tags with daily sums");
     expect(await field.inputValue()).toBe("team");
     await field.fill("team, run");
     await page.getByRole("button", { name: "Save", exact: true }).click();

@@ -38,7 +38,7 @@ const CALLS: readonly StripeCall[] = [
   post("/v1/billing_portal/sessions", calls.portalParams("cus_1", "https://eu.test/console/")),
   calls.readSession("cs_1"),
   calls.readInvoice("in_1"),
-  calls.readIntent("pi_1"),
+  calls.readPaymentIntent("pi_1"),
   calls.readRefunds("pi_1"),
   calls.readDisputes("pi_1"),
   calls.readInvoicePayments("pi_1"),
@@ -62,7 +62,9 @@ it.runIf(STRIPE_MOCK !== undefined)(
       await once(mock.stdout, "data"); // it prints its address
       const account = { secretKey: "sk_test_123456789", baseUrl: `http://127.0.0.1:${http}` };
       const stripe = stripeOf(account);
-      await expect.poll(async () => (await stripe.ask(calls.readIntent("pi_1"))).kind).toBe("done");
+      await expect
+        .poll(async () => (await stripe.ask(calls.readPaymentIntent("pi_1"))).kind)
+        .toBe("done");
       const answers = await Promise.all(
         CALLS.map(async (call) => [call.method, call.path, (await stripe.ask(call)).kind]),
       );

@@ -8,7 +8,7 @@ import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
-import type { OutcomeWallet } from "../../src/regions/outbox-message.ts";
+import type { OutcomeCalls } from "../../src/regions/outbox-message.ts";
 
 export const generation: Generation = {
   model: "sandbox/echo",
@@ -38,7 +38,7 @@ export class Wallets {
   readonly #real = env.WALLET;
 
   constructor() {
-    const getByName = (orgId: string): ReturnType<OutcomeWallet> => ({
+    const getByName = (orgId: string): ReturnType<OutcomeCalls> => ({
       settle: (settlement) =>
         this.#answer(orgId, settlement.id, () => {
           expect(settlement.id.startsWith("req_")).toBe(true);

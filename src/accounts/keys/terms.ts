@@ -2,7 +2,7 @@ import { areTighter, budgetStatusView } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { NO_TERMS, readTerms, keyTermsView, TERM_NAMES } from "../../shared/key-terms.ts";
+import { NO_TERMS, changeTerms, keyTermsView, TERM_NAMES } from "../../shared/key-terms.ts";
 import type {
   KeyStatus,
   KeyTerms,
@@ -33,7 +33,7 @@ export function changedTerms(
 ): Result<KeyTerms> {
   const models = allowedModels(fields.allowed_models, names);
   if (!models.ok) return models;
-  const read = readTerms(before, { ...fields, allowed_models: models.value });
+  const read = changeTerms(before, { ...fields, allowed_models: models.value });
   const terms = read.budgetMicro === null ? { ...read, budgetPeriod: null } : read;
   const { expiresAt } = terms;
   if (terms.budgetMicro === null && typeof fields.budget_period === "string") {

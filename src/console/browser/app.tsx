@@ -271,7 +271,7 @@ function TopLine({ onFind }: { onFind: () => void }) {
         type="button"
         class="quiet"
         onClick={nextScheme}
-        title="Light, dark or as the device"
+        title="Light, dark or same as the device"
         aria-label={`Colors: ${chosen}`}
       >
         {{ system: "◐", light: "○", dark: "●" }[chosen]}

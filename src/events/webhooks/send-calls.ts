@@ -27,7 +27,7 @@ export type Keys = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-export function eventCall({ url }: Pick<Webhook, "url">, body: string): Call {
+export function eventDelivery({ url }: Pick<Webhook, "url">, body: string): Call {
   return { url, contentType: "application/json", body };
 }
 

@@ -17,10 +17,10 @@ import { REPEAT_UNSAFE } from "./delivery-rules.ts";
 import { BATCH_AT, DELIVERY_ID } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
 import { selectReceivers, writeStream } from "./receiver-rows.do.ts";
-import { eventCall, usageCalls } from "./send-calls.ts";
+import { eventDelivery, usageCalls } from "./send-calls.ts";
 import type { Call, Sending } from "./send-calls.ts";
 import { usageFormat } from "./usage-formats.ts";
-import { findProbe } from "./usage-probe.ts";
+import { findTestRow } from "./usage-probe.ts";
 import { usageMessage } from "./usage-message.ts";
 
 /** Ledger rows per message (about 40 KiB). */
@@ -126,7 +126,7 @@ async function probeBatch(
   const turn = rejections - REJECTIONS_MAX;
   const isTurn = turn >= 0 && turn % 2 === 0 && rejectedRows >= REJECTED_ROWS_MAX;
   if (!isTurn || !("seq" in from)) return null;
-  const row = await findProbe(read, { webhook, start: from, turn: turn / 2 });
+  const row = await findTestRow(read, { webhook, start: from, turn: turn / 2 });
   const [call] = row === null ? [] : usageCalls(webhook, [row]);
   if (row === null || call === undefined) return null;
   const message = usageMessage(webhook.orgId, { from, rows: [row], next: from });
@@ -161,7 +161,7 @@ function callsOf(
   body: string,
 ): readonly Call[] {
   return usageFormat(webhook.format) === null
-    ? rows.map(() => eventCall(webhook, body)).slice(0, 1)
+    ? rows.map(() => eventDelivery(webhook, body)).slice(0, 1)
     : usageCalls(webhook, rows);
 }
 

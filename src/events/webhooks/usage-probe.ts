@@ -13,10 +13,11 @@ const PAGES_MAX = 20;
 const PAGE_ROWS = 100;
 
 /**
- * Returns a later row of another customer than the next row's, or null. If the receiver accepts it, its
- * settings work, and the rejected rows are at fault. `turn` selects another customer each time.
+ * Returns a later row that belongs to another customer than the next row, or null. It is sent as a
+ * test: if the receiver accepts it, the rejected rows are at fault, not the receiver's settings.
+ * Each `turn` selects a different customer.
  */
-export async function findProbe(
+export async function findTestRow(
   read: (query: StreamQuery) => Promise<Result<StreamPage>>,
   { webhook, start, turn }: { webhook: Webhook; start: StreamStart; turn: number },
 ): Promise<StreamedRow | null> {

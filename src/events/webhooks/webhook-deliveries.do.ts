@@ -54,7 +54,7 @@ import {
   unsureAfterReplay,
 } from "./usage-batches.do.ts";
 import type { Batch } from "./usage-batches.do.ts";
-import { eventCall, openKeys, sendCalls, TOO_LATE, UNREADABLE_ATTEMPT } from "./send-calls.ts";
+import { eventDelivery, openKeys, sendCalls, TOO_LATE, UNREADABLE_ATTEMPT } from "./send-calls.ts";
 import type { Keys, Message, Sending } from "./send-calls.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
@@ -130,7 +130,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       subject: webhookId,
       data: {},
     };
-    const calls = [eventCall(webhook, messageBody(webhook, event))] as const;
+    const calls = [eventDelivery(webhook, messageBody(webhook, event))] as const;
     const { attempt } = await this.#send(webhook, { eventId: event.id, calls });
     if (attempt.error === null) {
       endPause(sql, webhookId);
@@ -257,7 +257,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     let batch = await this.#nextBatch(receiver, queued);
     const due = batch?.due ?? queued;
     if (due === null || (due.type === USAGE_SETTLED && batch === null)) return false;
-    const calls = batch?.calls ?? ([eventCall(receiver.webhook, due.body)] as const);
+    const calls = batch?.calls ?? ([eventDelivery(receiver.webhook, due.body)] as const);
     const onStep: Message["onStep"] = (taken, sending) => {
       const nowMs = now(this.env);
       batch &&= recordStep(storage, receiver.webhook, { batch, taken, sending, nowMs });

@@ -109,8 +109,8 @@ export function ratioOf({ width, height }: Pixels): string | null {
 }
 
 /**
- * Percentage of the published tokens to hold, because some square sizes use more and models add
- * some.
+ * The hold in percent of an image's published output tokens. Some square sizes use more tokens than
+ * published, and models add a few.
  */
 const RESERVE_PERCENT = 150;
 const PARTIAL_TOKENS = 200;

@@ -12,7 +12,10 @@ type Host = {
   /** `<PROFILE>_API_KEY` is the secret with the key. */
   readonly profile: keyof typeof PROFILE_OF;
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
-  /** The variable that must be `on` to use the region's own host, which needs another plan. */
+  /**
+   * The operator's variable that must be `on` to call the provider's host in this region. That host
+   * needs another plan with the provider.
+   */
   readonly ownHostIf?: string;
   readonly otherKeys?: { readonly prefix: string; readonly baseUrl: string };
 };

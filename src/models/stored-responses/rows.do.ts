@@ -179,8 +179,8 @@ export function isStoringDisabled(sql: SqlStorage): boolean {
   return sql.exec<{ hours: number }>(query).toArray()[0]?.hours === 0;
 }
 
-/** Returns the fewest hours of the setting since `sinceMs`, if any was reported. */
-export function selectFewestHours(sql: SqlStorage, sinceMs: number): number | null {
+/** Returns the shortest lifetime in hours that was set since `sinceMs`, or null. */
+export function selectShortestLifetime(sql: SqlStorage, sinceMs: number): number | null {
   return sql
     .exec<{ hours: number | null }>(
       "SELECT min(hours) AS hours FROM settings WHERE since >= ?",

@@ -39,7 +39,7 @@ import {
   selectAmounts,
   selectResponse,
   selectDataKeys,
-  selectFewestHours,
+  selectShortestLifetime,
   selectNextEnd,
   selectOldest,
   selectExpired,
@@ -230,7 +230,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
 
   /** Returns the expiry by the setting at the time of the request, or by a shorter one since. */
   #endOf({ createdAt, hours }: ResponseToStore): number {
-    const fewest = selectFewestHours(this.#sql, createdAt) ?? hours;
+    const fewest = selectShortestLifetime(this.#sql, createdAt) ?? hours;
     return createdAt + Math.min(hours, fewest) * HOUR_MS;
   }
 

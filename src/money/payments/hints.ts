@@ -2,7 +2,12 @@ import { logAlert } from "../../shared/log.ts";
 import { callWallet } from "./crediting.ts";
 import { moveTo } from "./purchase-moves.ts";
 import type { Purchase, WaitingHint } from "./purchase.ts";
-import { readIntent, readInvoice, readInvoicePayments, readSession } from "./stripe-calls.ts";
+import {
+  readPaymentIntent,
+  readInvoice,
+  readInvoicePayments,
+  readSession,
+} from "./stripe-calls.ts";
 import {
   intentSchema,
   invoicePaymentsSchema,
@@ -126,7 +131,7 @@ async function ofIntent(deps: PaymentDeps, id: string): Promise<Found> {
   const { rows, stripe } = deps;
   const known = rows.purchaseOf(id);
   if (known !== null) return known;
-  const answer = await stripe.ask(readIntent(id));
+  const answer = await stripe.ask(readPaymentIntent(id));
   if (answer.kind === "refused") return "none";
   const intent = bodyOf(answer, intentSchema);
   if (intent === null) return unread(answer);

@@ -149,7 +149,7 @@ export const readSession = (id: string): StripeCall =>
   read(`/v1/checkout/sessions/${id}`, { expand: ["payment_intent.latest_charge"] });
 export const readInvoice = (id: string): StripeCall =>
   read(`/v1/invoices/${id}`, { expand: ["payments.data.payment.payment_intent"] });
-export const readIntent = (id: string): StripeCall =>
+export const readPaymentIntent = (id: string): StripeCall =>
   read(`/v1/payment_intents/${id}`, { expand: ["latest_charge"] });
 export const readRefunds = (paymentId: string): StripeCall =>
   read("/v1/refunds", { payment_intent: paymentId, limit: 100 });

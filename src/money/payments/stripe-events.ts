@@ -5,7 +5,7 @@ import { logAlert } from "../../shared/log.ts";
 import { reachObject } from "../../shared/reach-object.ts";
 import { chargeSchema, eventSchema, eventsSchema, intentSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
-import { read, readIntent } from "./stripe-calls.ts";
+import { read, readPaymentIntent } from "./stripe-calls.ts";
 import { bodyOf } from "./stripe.ts";
 import type { Stripe } from "./stripe.ts";
 
@@ -116,7 +116,7 @@ async function ofMoney(
 }
 
 async function ofPayment({ stripe }: Dispatching, id: string): Promise<Named | Dispatched> {
-  const answer = await stripe.ask(readIntent(id));
+  const answer = await stripe.ask(readPaymentIntent(id));
   if (answer.kind === "refused") return "nothing";
   const intent = bodyOf(answer, intentSchema);
   if (intent === null) return answer.kind === "done" ? "nothing" : "unsure";

@@ -23,7 +23,7 @@ export function Settings() {
     change(CHANGE, { path, body: { budgets } }, ["/v1/orgs"]);
   return (
     <>
-      <Head title="Settings" text="Name, budgets, quotas of new end users and alerts." />
+      <Head title="Settings" text="Name, alerts, budgets, and quotas of new end users." />
       <Panel title="Organization">
         <ReadResult read={own} height={200}>
           {(one) => (
@@ -158,7 +158,7 @@ function Limits({ path, settings }: { path: { org_id: string }; settings: OrgSet
     <Form verb="Save" run={() => change(CHANGE, { path, body }, ["/v1/orgs"])}>
       {limits.fields}
       <Input
-        label="Tag keys with daily sums"
+        label="Tags with daily sums"
         param="tag_keys"
         hint="At most 4, separated by commas. Activity can group by them."
         value={tags}

@@ -97,7 +97,7 @@ function NewPause({ scope, id, name, onClose }: Owner & { onClose: () => void })
       <Input
         label="Reason"
         param="reason"
-        hint="Rejected requests show it"
+        hint="Shown in the error of rejected requests"
         required
         maxLength={200}
         value={reason}

@@ -3,7 +3,7 @@ import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type {
-  Block,
+  ContentBlock,
   CountBody,
   Message,
   MessagesBody,
@@ -115,7 +115,7 @@ function messageOf(
 }
 
 function userMessages(
-  blocks: readonly Block[],
+  blocks: readonly ContentBlock[],
   place: string,
   losses: ConversionLosses,
 ): Result<CoreMessage[]> {
@@ -139,8 +139,8 @@ function userMessages(
   return success(user.length === 0 ? results : [...results, { role: "user", content: user }]);
 }
 
-type ToolResult = Extract<Block, { type: "tool_result" }>;
-type ToolUse = Extract<Block, { type: "tool_use" }>;
+type ToolResult = Extract<ContentBlock, { type: "tool_result" }>;
+type ToolUse = Extract<ContentBlock, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
 
 /**
@@ -181,7 +181,7 @@ function resultParts(
 }
 
 function assistantMessages(
-  blocks: readonly Block[],
+  blocks: readonly ContentBlock[],
   place: string,
   losses: ConversionLosses,
 ): Result<CoreMessage[]> {
@@ -239,7 +239,7 @@ function callOf(
 
 const SHOWN: ReadonlySet<string> = new Set(["text", "image", "document", "search_result"]);
 
-function isShown(block: Block): block is VisibleBlock {
+function isShown(block: ContentBlock): block is VisibleBlock {
   return SHOWN.has(block.type);
 }
 

@@ -268,7 +268,7 @@ export const messagesBody = z.looseObject({
 export type MessagesBody = z.infer<typeof messagesBody>;
 export type CountBody = z.infer<typeof countBody>;
 export type Message = z.infer<typeof message>;
-export type Block = z.infer<typeof block>;
+export type ContentBlock = z.infer<typeof block>;
 export type VisibleBlock = z.infer<(typeof shown)[number]>;
 export type Tool = z.infer<typeof tool>;
 export type TextBlock = z.infer<typeof textBlock>;
@@ -320,9 +320,9 @@ function newerProblem(body: MessagesBody): Result<never> | null {
   return null;
 }
 
-function hasCitations(part: Block | TextBlock): boolean {
+function hasCitations(part: ContentBlock | TextBlock): boolean {
   if (part.type === "search_result") {
-    return (part as { content: Block[] }).content.some(hasCitations);
+    return (part as { content: ContentBlock[] }).content.some(hasCitations);
   }
   if (part.type !== "text") return false;
   const { citations } = part;

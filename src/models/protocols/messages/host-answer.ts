@@ -19,7 +19,7 @@ export const block = shape({
   name: textOf,
   input: objectOf,
 });
-export type Block = ReturnType<typeof block>;
+export type ContentBlock = ReturnType<typeof block>;
 
 export const ending = shape({ stop_reason: asIs, stop_details: shape({ explanation: textOf }) });
 type Ending = ReturnType<typeof ending>;
@@ -39,7 +39,7 @@ export function messagesAnswer(
   return completionOf([[...parts, ...endOf(ending(raw), secret)]], messagesUsage(usage));
 }
 
-function saidIn(one: Block, jsonTool: string | null): OutputPart[] {
+function saidIn(one: ContentBlock, jsonTool: string | null): OutputPart[] {
   const { type, text, thinking, id, name, input } = one;
   if (type === "text") return [{ kind: "text", text }];
   if (type === "tool_use") {

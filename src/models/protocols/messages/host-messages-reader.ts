@@ -6,7 +6,7 @@ import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { thoughtDetail } from "../../claude/thoughts.ts";
 import { block, ending, endOf } from "./host-answer.ts";
-import type { Block } from "./host-answer.ts";
+import type { ContentBlock } from "./host-answer.ts";
 import { eventFailure } from "./host-failure.ts";
 import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
 
@@ -87,7 +87,10 @@ export class MessagesReader extends FrameReader {
     return type === "content_block_stop" ? this.#stop(index) : [];
   }
 
-  #start(index: number, { type, text, data, name, id, input, ...thought }: Block): StreamEvent[] {
+  #start(
+    index: number,
+    { type, text, data, name, id, input, ...thought }: ContentBlock,
+  ): StreamEvent[] {
     if (type === "text") return this.#builder.text(text);
     if (type === "thinking" || type === "redacted_thinking") {
       const open: Open = { kind: "thought", type, thinking: "", signature: "", data };
@@ -122,7 +125,7 @@ export class MessagesReader extends FrameReader {
 
   #thought(
     open: Open & { kind: "thought" },
-    { thinking, signature }: Pick<Block, "thinking" | "signature">,
+    { thinking, signature }: Pick<ContentBlock, "thinking" | "signature">,
   ): StreamEvent[] {
     open.thinking += thinking;
     if (signature !== "") open.signature = signature;

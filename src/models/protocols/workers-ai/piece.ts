@@ -21,8 +21,8 @@ export type WireCall = {
 };
 
 /**
- * Reads an event in OpenAI's or Workers AI's format. Models change their format, and streams in
- * OpenAI's format end with an event in the other. If an event has both, OpenAI's counts.
+ * Reads an event in OpenAI's or Workers AI's format. Within a stream, the format can change: a
+ * stream in OpenAI's format ends with an event in Workers AI's. OpenAI's fields have priority.
  */
 export function pieceOf(raw: JsonObject): Piece {
   const { choices, response, tool_calls: calls, finish_reason: why } = own(raw);

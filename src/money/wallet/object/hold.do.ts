@@ -138,7 +138,7 @@ function amountsFor(
 export function replay(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<HoldGrant> | null {
   const known = selectRequest(tx.sql, request.id);
   if (known === null) return null;
-  // If the key fixes the end user, the request doesn't contain it.
+  // If the key is bound to an end user, the request doesn't name the end user.
   const externalId = request.externalId ?? known.externalId;
   const bounds = recalledBounds(request, known);
   const answer = recallHold(known, { ...request, ...bounds, externalId });

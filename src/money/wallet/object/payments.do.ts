@@ -20,7 +20,7 @@ import {
   putDebts,
   putPayment,
   putTopUp,
-  selectForgiven,
+  selectForgivenDebt,
   selectPayment,
 } from "../tables/payment-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
@@ -129,7 +129,7 @@ export function forgiveOwed(
 ): Result<{ readonly owedMicro: Micros }> {
   const { memory, sql } = tx;
   const { amountMicro, reference, actor } = request;
-  const before = selectForgiven(sql, reference);
+  const before = selectForgivenDebt(sql, reference);
   if (before === amountMicro) return success({ owedMicro: memory.debts.owed });
   if (before !== null) {
     const message = "This reference was already used with another amount.";

@@ -100,7 +100,7 @@ export function putTopUp(sql: SqlStorage, state: TopUpState): void {
   sql.exec("INSERT OR REPLACE INTO top_up (id, state) VALUES (1, ?)", JSON.stringify(state));
 }
 
-export function selectForgiven(sql: SqlStorage, reference: string): Micros | null {
+export function selectForgivenDebt(sql: SqlStorage, reference: string): Micros | null {
   const [row] = sql
     .exec<{ amount: number }>("SELECT amount FROM forgiven WHERE reference = ?", reference)
     .toArray();
