@@ -28,7 +28,8 @@ export const PLAYGROUND: ReadonlySet<string> = new Set([
   "/v1/embeddings",
 ]);
 
-const OWN_KEY = "/v1/key";
+/** Viewing operators have no key of their own. */
+const OWN_KEY: ReadonlySet<string> = new Set(["/v1/key", "/v1/auth/key"]);
 
 export function allowedCalls(rows: readonly RightsRow[], identity: SessionIdentity): AllowedCalls {
   if (identity.kind === "operator") {
@@ -49,7 +50,7 @@ function ofRole(rows: readonly RightsRow[], role: Role, identity: SessionIdentit
   const open = rows.filter(({ method, path, reach, who }) => {
     const isAsking = method === "POST" && (reach === "paid" || reach === "here");
     if (!who.roles.includes(role) || (isLimited && reach === "managed")) return false;
-    if (isViewer) return method === "GET" && path !== OWN_KEY;
+    if (isViewer) return method === "GET" && !OWN_KEY.has(path);
     return !isAsking || PLAYGROUND.has(path);
   });
   return Object.fromEntries(

@@ -157,7 +157,7 @@ describe("GET /v1/models", () => {
   });
 
   it("shows a model as unavailable while its only provider is in cooldown", async () => {
-    expect(await statusOf("sandbox/echo-key-401")).toBe("operational");
+    expect(await statusOf("sandbox/echo")).toBe("operational");
     expect((await chat(key, { model: "sandbox/echo-key-401" })).status).toBe(502);
     expect(await statusOf("sandbox/echo-key-401")).toBe("unavailable");
     expect(await statusOf("sandbox/echo")).toBe("operational");

@@ -48,7 +48,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const body = withAcceptedHistory({ ...parsed.value, messages });
   const usage = usageChunks(at.wantsUsage === true, body);
   const isOpenRouter = isOpenRouterClient(at);
-  const hasReasoning = isOpenRouter || NAMES.some((name) => Object.hasOwn(value, name));
+  const hasReasoning = isOpenRouter || isOpenRouterBody(value);
   const format = { usage, isOpenRouter, hasReasoning };
   return success({
     request: { kind: "chat", body },
@@ -64,6 +64,11 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
 
 /** The fields of requests in OpenRouter's format, whose clients read `reasoning`. */
 const NAMES = ["reasoning", "include_reasoning"];
+
+// A closure within `parse` would keep the whole body in memory as long as the stream.
+function isOpenRouterBody(value: object): boolean {
+  return NAMES.some((name) => Object.hasOwn(value, name));
+}
 
 type ChatFormat = {
   readonly usage: UsageChunks;

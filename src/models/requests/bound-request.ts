@@ -72,7 +72,8 @@ function boundChat(body: ChatBody, parsed: ParsedRequest, sold: Sold): Result<Pa
     ? separatePromptSize(body, model)
     : promptSize(body, native, { model, providers: sold.providers });
   const mayThink = isThinking(model, body, sold);
-  const thinks = mayThink && body.reasoning_effort !== undefined;
+  const { reasoning_effort: effort } = body;
+  const thinks = effort !== undefined && (effort !== "none" || mayThink);
   const wanted = { ...wantedOutput(body, parsed, native), thinks, defaultCap: sold.defaultCap };
   const fitting = capThatFits(outputCap(model, prompt, wanted), body, parsed);
   if (!fitting.ok) return fitting;
