@@ -112,8 +112,8 @@ export const concurrencySchema: z.ZodMiniType<number> = z
   .check(z.minimum(1), z.maximum(CONCURRENT_MAX));
 
 /**
- * All limits of a key. Bodies, records, rows, events, OpenAPI and the CLI are generated from this
- * table.
+ * All limits of a key except `rpm_limit`, and the permission `may_hold`. Bodies, records, rows,
+ * events, OpenAPI and the CLI are generated from this table.
  */
 export const TERMS = {
   budgetMicro: term("budget_dollars", "budget_micro", {

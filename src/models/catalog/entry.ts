@@ -249,7 +249,7 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
  */
 const ONE_TEXT: RouteLimits = { inputs: 128 };
 
-/** Returns a provider's limits. Those of an operator's provider follow from its profile. */
+/** Returns a provider's limits. For an operator's provider, pass its profile. */
 export function limitsOfProvider(
   provider: string,
   { kind, upstreamId }: { readonly kind: Kind; readonly upstreamId: string },

@@ -100,8 +100,8 @@ export type EventStream = {
 export type ProviderFailure = {
   /**
    * retry: another route can succeed. overloaded: the same, for 429, 503 and 529. disabled: the
-   * provider rejects our key or model name. refused: a 400 about the request, so no other route is
-   * tried. shed: this isolate lacks memory, so no other route is tried.
+   * provider rejects our key or model name. refused: a 400 about the request, so no other route of
+   * the model is tried. shed: this isolate lacks memory, so no other route is tried.
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;

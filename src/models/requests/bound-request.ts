@@ -31,8 +31,8 @@ import type { Need } from "../core/route-needs.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
 /**
- * The models and providers that can serve a request. If `defaultCap` is Infinity, the default is
- * the model's maximum.
+ * The catalog, providers and prices of this region. If `defaultCap` is Infinity, the default is the
+ * model's maximum.
  */
 export type Sold = {
   readonly catalog: Catalog;
@@ -148,7 +148,7 @@ function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | 
     : null;
 }
 
-/** Returns the routes. Includes native ones only if no other route can serve the content. */
+/** Returns the routes that can send the request's files and native-only fields. */
 function routesFor(
   able: readonly Route[],
   {

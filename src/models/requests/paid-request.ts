@@ -143,7 +143,7 @@ type Progress = {
   keepHours: number;
   askedMs: number;
   attempts: readonly FailedAttempt[];
-  /** Routes that the hold or a policy excludes. */
+  /** Routes excluded by the hold, a policy or a cooldown. */
   skipped: readonly SkippedRoute[];
   told: Failure | null;
   /** Set while the response is being stored. The request keeps its slot until then. */
@@ -205,6 +205,7 @@ export type ServingRoute = {
   readonly attempts: number;
   readonly failed?: readonly FailedAttempt[];
   readonly option?: ModelOption;
+  /** Set if a later route of the first model served. */
   readonly isFallback?: boolean;
   readonly firstByteMs: number;
 };

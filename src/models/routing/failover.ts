@@ -20,8 +20,8 @@ type Turn = { readonly index: number; readonly pauseMs: number };
 type Skipped = { readonly index: number; readonly out: CooldownReason };
 
 /**
- * Chooses the next route of a request. Skips routes in cooldown. Retries a route after a connection
- * reset, a 408, a 5xx or an overload of at most one second.
+ * Chooses the next route of a request. Skips routes in cooldown. If no other is left, retries the
+ * last route once after a connection reset, a 408, a 5xx or an overload of at most one second.
  */
 class AskingOrder {
   attempts = 0;

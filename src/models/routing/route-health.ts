@@ -64,8 +64,8 @@ export class RouteHealth {
   }
 
   /**
-   * Records a failure. Not counted against the route: failures caused by the request or our key,
-   * and overloads with a wait time.
+   * Records a failure. A rejected key disables the route, and a wait time starts a cooldown. Other
+   * faults of the provider count in the breaker.
    */
   failed(route: string, pass: BreakerPass, failure: ProviderFailure, nowMs: number): void {
     if (failure.fault === "request") return this.released(route, pass);

@@ -7,7 +7,7 @@ import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 
 const MICROS = 1_000_000;
 const CHECKOUTS_AN_HOUR = 5;
-/** Number of declined payments in a day after which checkouts are blocked for a day. */
+/** Declined purchases of all methods in 24 hours after which only automatic ones are allowed. */
 const DECLINES_A_DAY = 3;
 
 function counts({ state, method }: Purchase): boolean {

@@ -47,7 +47,7 @@ export type Purchase = {
   readonly tries: number;
   /** Number of times that a step was restarted with a new idempotency key. */
   readonly anew: number;
-  /** Time of the next step (Unix ms); null while the purchase waits for a Stripe event. */
+  /** Time of the next step or check (Unix ms); null if nothing is left to do. */
   readonly nextAt: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;

@@ -8,9 +8,9 @@ export const PURCHASE_ID = "pur_";
 export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
- * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: Stripe's
- * response is missing. `needs_customer`: the customer must act at `url`. Money that arrives after
- * `declined` or `expired` is still credited.
+ * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: a step
+ * has no result and is retried. `needs_customer`: the customer must act at `url`. `expired`:
+ * abandoned or cancelled. Money that arrives after `declined` or `expired` is still credited.
  */
 export type PurchaseState =
   | "wanted"
@@ -98,7 +98,7 @@ export type TopUpRequest = {
   readonly wantedAt: number;
 };
 
-/** A possible change at Stripe. Stripe is then queried for the object. */
+/** A possible change at Stripe. */
 export type Hint = {
   readonly eventId: string;
   readonly orgId: string;

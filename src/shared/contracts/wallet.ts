@@ -93,9 +93,9 @@ export type HoldRequest = {
 };
 /**
  * A granted hold. `tokens`: granted and remaining tokens of the key's limit. `priceList`,
- * `policies`, `paused`: set if nothing was held. `warmRoute`: the route with a cached prompt.
- * `routes`: indexes of the allowed candidates. `uncovered`: indexes of fallbacks that policies
- * allow and limits don't cover.
+ * `policies`, `paused`: set only if no hold was requested. `warmRoute`: the route with a cached
+ * prompt. `routes`: indexes of the allowed candidates. `uncovered`: indexes of fallbacks that
+ * policies allow and limits don't cover.
  */
 export type HoldGrant = {
   readonly granted: Micros;
@@ -267,9 +267,9 @@ export type WalletCalls = OtherCalls & {
     isCaptured: boolean,
   ): Promise<Result<PlacedHold>>;
   /**
-   * Captures, releases or extends a client's hold. Fails with `not_found` for another party, or
-   * `conflict` if it ended in another way. A null `called` is a merchant, which can end holds of a
-   * suspended organization.
+   * Extends a client's hold for its key, or ends it for its merchant or, if only quotas count it,
+   * its key. Fails with `not_found` for another party, or `conflict` if it ended in another way. A
+   * null `called` is a merchant, which can end holds of a suspended organization.
    */
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
   placedHold(id: string): Promise<Result<PlacedHold>>;
@@ -280,8 +280,8 @@ export type WalletCalls = OtherCalls & {
   /** `absorbed`: the call whose bill we pay. Releases before 1.2.0 ignore it. */
   void(id: string, absorbed?: Generation | null): Promise<Result<VoidAnswer>>;
   /**
-   * Runs calls in order in one transaction. If one throws, the others still apply. `apart`: the
-   * call first needs a key lookup.
+   * Runs calls in order. If one throws, the others still apply. `apart`: the call
+   * first needs a key lookup.
    */
   together(parts: readonly WalletPart[]): Promise<readonly PartAnswer<PartResult>[]>;
   budgets(owner: BudgetOwner): Promise<Result<readonly BudgetStatus[]>>;

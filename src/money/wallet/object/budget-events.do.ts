@@ -25,6 +25,7 @@ function reaches({ meter, before, after }: Count, threshold: number): boolean {
   return after > 0 && after / amount >= threshold && !(before > 0 && before / amount >= threshold);
 }
 
+/** Emits the events of crossings, and pauses owners of used-up budgets. */
 export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): void {
   for (const count of crossings) {
     const { meter, after } = count;
@@ -41,7 +42,7 @@ export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): 
  */
 const PAUSE_LEFT_MAX = 0.1;
 
-/** Emits the event of a rejection, unless open holds alone caused it. */
+/** Emits the event of a rejection and can pause the owner, unless open holds alone caused it. */
 export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]): void {
   if (failure.kind !== "budget_exceeded" || failure.onlyHolds) return;
   const meter = meters.find(

@@ -24,8 +24,8 @@ import { topUpDue } from "./top-up.do.ts";
 import { isFullError, freeStorageNow, retentionDue, isStorageLow } from "./retention.do.ts";
 
 /**
- * Runs each decision in one synchronous transaction. Keeps memory and the alarm consistent with the
- * tables.
+ * Runs each decision without an `await`, so its writes commit together, even if it throws. Keeps
+ * memory and the alarm consistent with the tables.
  */
 export class Decisions {
   /** `lost`: reading the tables failed, so the next call reads them again. */

@@ -35,7 +35,7 @@ export type HeldTerms = KeyTerms & {
   readonly isPlaced?: boolean;
 };
 
-/** Returns the allowed routes, or the failure of the first check that doesn't depend on cost. */
+/** Checks suspension, pauses, price list, policies and end user. Returns the allowed routes. */
 export function checkRequest(
   tx: Tx,
   request: HoldRequest,
@@ -150,6 +150,7 @@ export function checkDebts({ memory }: Tx, session: Session | undefined): Refusa
   return refuse({ kind: "payment_reversed", owedMicro: session === undefined ? owed : null });
 }
 
+/** Checks concurrency and the rates of session and organization. */
 export function checkRates(tx: Tx, request: HoldRequest, terms: HeldTerms): Refusal | null {
   const { session, isPlaced } = terms;
   const ofSession = isPlaced === true ? null : refuseSessionRate(tx, session);
@@ -210,8 +211,8 @@ export function tokensFor(tx: Tx, request: HoldRequest, terms: KeyTerms): Result
 }
 
 /**
- * The end user that pays. `counted` has the ID under which its open holds count. `made` is null if
- * the end user already exists.
+ * The end user whose quotas apply. `counted` has the ID under which its open holds count. `made` is
+ * null if the end user already exists.
  */
 export type Payer = {
   readonly user: EndUser;

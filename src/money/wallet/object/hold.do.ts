@@ -90,8 +90,9 @@ type Grant = AllowedRequest & {
 };
 
 /**
- * Checks permissions, Idempotency-Key, debts, rates, then cost. Writes nothing. A rejection can be
- * caused by the first attempt of the same hold. In this case, `hold` returns the first response.
+ * Checks permissions, Idempotency-Key, debts, rates, then cost. Stores only the key's budgets. A
+ * rejection can be caused by the first attempt of the same hold. In this case, `hold` returns the
+ * first response.
  */
 function guarded(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
@@ -239,8 +240,7 @@ function openHoldOf(
 }
 
 /**
- * Reports whether a hold must store its models, for budgets or because the hold covers only some of
- * them.
+ * Reports whether a hold must store its models.
  */
 function needsModels({ budgets }: Tx["memory"], uncovered: Grant["uncovered"]): boolean {
   return budgets.scopes.size > 0 || uncovered !== undefined;

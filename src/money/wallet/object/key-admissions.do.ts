@@ -67,8 +67,8 @@ export type AdmissionPlace = {
 
 /**
  * The organization's keys, with an exact log of the last minute's admissions, so that no 60 seconds
- * exceed a rate limit. The wallet asks a key object for its terms once, and gets later changes as
- * calls. Each admission is stored before the response.
+ * exceed a rate limit. The wallet looks up a key at first use, then once a minute, and gets changes
+ * as calls. Each admission is stored before the response.
  */
 export class KeyAdmissions {
   readonly #keeping: AdmissionContext;
@@ -90,7 +90,7 @@ export class KeyAdmissions {
     forgetActiveKeys(sql);
   }
 
-  /** Reports whether `admit` can decide. Otherwise call `learn` first. */
+  /** Reports whether the wallet knows the key. Otherwise call `learn` first. */
   knows({ sql }: Tx, hash: string): boolean {
     const key = this.#key(sql, hash);
     return key !== null && (key.record !== null || key.revokedAt !== null);
@@ -118,7 +118,10 @@ export class KeyAdmissions {
     return success(key.record);
   }
 
-  /** Returns a failure if the key is revoked or expired, even if it was never used here. */
+  /**
+   * Returns the failure of a revoked or expired key, secret or session. Returns null for an unknown
+   * key.
+   */
   isDead(tx: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
     if (!this.knows(tx, keyHash)) return null;
     const live = this.live(tx, keyHash, shown);

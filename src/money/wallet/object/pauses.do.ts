@@ -104,7 +104,9 @@ function sessionEnd(
   return endsAt === undefined ? {} : { sessionEndsAt: endsAt + CLOCK_LAG_MAX_MS };
 }
 
-/** Reports whether a key is revoked or a session ended. The wallet doesn't know of removed members. */
+/**
+ * Reports whether a key is revoked or a session ended. The wallet doesn't know of removed members.
+ */
 function isGone(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,
@@ -230,6 +232,7 @@ export function forgetMember(tx: Tx, memberId: string): Result<null> {
   return success(null);
 }
 
+/** Runs before each decision. */
 export function endDuePauses(tx: Tx): void {
   const { memory, nowMs } = tx;
   if (nowMs < memory.pauses.until) return;

@@ -149,8 +149,7 @@ export function forgiveOwed(
 }
 
 /**
- * Runs at the end of each transaction: pays debts from the free balance, then requests a top-up if
- * one is due.
+ * Pays debts from the free balance, then requests a top-up if one is due.
  */
 export function endTransaction(tx: Tx): void {
   const { memory, sql } = tx;
@@ -197,7 +196,7 @@ type CreditEntry = {
   purchase_id: string | null;
 };
 
-/** Returns all ledger rows except charges, newest first. */
+/** Returns credits, newest first. Collected debts are negative credits. */
 export function readCredits(tx: Tx, limit: number, after: number | null): Result<CreditPage> {
   touchStorage(tx);
   const rows = tx.sql

@@ -244,6 +244,7 @@ export function voidHold(
   return success({ kind: "voided" });
 }
 
+/** Runs before each decision. */
 export function expire(tx: Tx): void {
   const { ledger } = tx.memory;
   if (tx.nowMs < ledger.nextExpiry) return;

@@ -13,7 +13,10 @@ import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
 
-/** Ms for which requests without a charge are stored, so that a late duplicate has no effect. */
+/**
+ * Ms for which refused and voided requests without a cost are stored, so that a late duplicate has
+ * no effect.
+ */
 const UNPAID_MS = 2 * DAY_MS;
 const BATCH_ROWS = 2000;
 const PRESSED_PART = 0.7;
@@ -56,8 +59,8 @@ export function isFullError(error: unknown): boolean {
 
 /**
  * Deletes the oldest finished requests, and adds paid ones to the rollup row. Deletes before it
- * writes, because storage may be full. Keeps requests that have an Idempotency-Key or can still be
- * charged.
+ * writes, because storage may be full. Keeps unpaid requests that have an Idempotency-Key, and all
+ * that can still be charged.
  */
 export function freeStorage(tx: Tx): boolean {
   const { memory, nowMs } = tx;

@@ -32,9 +32,9 @@ export type IdempotencyHolder = {
 };
 
 /**
- * Checks an Idempotency-Key. Fails while its first request is held and, once that is settled, until
- * 24 hours after its admission. Returns the first request if its hold expired. The caller must void
- * it, so that it is never charged. A request with another body can then use the key.
+ * Checks an Idempotency-Key. Fails within 24 hours of its first request if that is held or settled.
+ * Returns the first request if its hold expired. The caller must void it, so that it is never
+ * charged. For another body, returns null, and the first can still be charged.
  */
 export function decideIdempotency(
   holder: IdempotencyHolder | null,
@@ -66,7 +66,7 @@ export function refuseDeadSession(
   return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
 }
 
-/** Holds of the last minute, oldest first (Unix ms). */
+/** An organization's holds or a session's requests of the last minute, oldest first (Unix ms). */
 export type RateLog = number[];
 
 /** Returns the ms to wait, so that no 60 seconds have more than `limit` requests. */

@@ -33,7 +33,7 @@ export type KnownHold = {
   readonly failure: Failure | null;
   readonly expiresAt?: number;
   readonly purpose?: Purpose | null;
-  /** The models that the hold covers. Null or absent if it covers all requested models. */
+  /** The models that the hold covers. If null or absent, it covers all requested models. */
   readonly models?: readonly string[] | null;
 };
 
@@ -235,9 +235,9 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
 }
 
 /**
- * Decides the charge. It is at most the hold plus the balance that no hold reserves, and never exceeds
- * the key's budget. After its hold expired, a charge can use only unreserved balance, within the end
- * user's quotas for the day and month of the hold. `isCapped`: at most the hold.
+ * Decides the charge: at most the hold, plus unreserved balance within the budgets of key, session
+ * and others. After its hold expired, a charge also stays within the end user's quotas for the day
+ * and month of the hold. `isCapped`: at most the hold.
  */
 export function decideSettle(
   ledger: HoldTotals,

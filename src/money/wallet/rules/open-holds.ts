@@ -15,7 +15,7 @@ export type OpenHold = {
   readonly keyId: string;
   readonly session?: string | null;
   readonly tokens?: number | null;
-  /** Models that can serve the request. Set if a budget depends on the model. */
+  /** Models that the hold covers. Set if budgets exist or it covers only some. */
   readonly models?: readonly string[] | null;
   readonly admittedAt: number;
   readonly period: Period;

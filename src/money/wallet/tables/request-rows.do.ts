@@ -139,7 +139,7 @@ type NewRequest = {
   readonly tokens: number | null;
   readonly failure: Failure | null;
   /**
-   * Number, in `names`, of the models that can serve the request. Set if a budget depends on them.
+   * Number, in `names`, of the models that the hold covers.
    */
   readonly models?: number | null;
 };
@@ -277,7 +277,7 @@ export function updateExpired(sql: SqlStorage, id: string, place: LedgerPlace): 
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** A ledger row that doesn't belong to a request. `absorbed` doesn't change the balance. */
+/** A ledger row outside `requests`. `absorbed` doesn't change the balance. */
 type Entry = {
   readonly place: LedgerPlace;
   readonly kind: "usage" | "credit" | "shortfall";
