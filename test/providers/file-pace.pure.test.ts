@@ -1,10 +1,32 @@
-import { expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { FilePace } from "../../src/models/core/file-pace.ts";
 import { FILE_READ_BYTES } from "../../src/models/core/gathering-body.ts";
 
-it("all files of an isolate together get one full read per millisecond", async () => {
-  const pace = new FilePace();
-  const startMs = Date.now();
-  await Promise.all(Array.from({ length: 100 }, () => pace.turnAfter(FILE_READ_BYTES)));
-  expect(Date.now() - startMs).toBeGreaterThanOrEqual(90);
+beforeEach(() => void vi.useFakeTimers({ now: 5_000_000 }));
+afterEach(() => void vi.useRealTimers());
+
+/** Counts the reads that may start. */
+function startReads(pace: FilePace, count: number): () => number {
+  let started = 0;
+  for (let i = 0; i < count; i++) void pace.turnAfter(FILE_READ_BYTES).then(() => started++);
+  return () => started;
+}
+
+describe("the pace of an isolate's files", () => {
+  it("allows all files together one full read per millisecond", async () => {
+    const started = startReads(new FilePace(), 100);
+    await vi.advanceTimersByTimeAsync(50);
+    expect(started()).toBe(51);
+    await vi.advanceTimersByTimeAsync(49);
+    expect(started()).toBe(100);
+  });
+
+  it("continues immediately after the clock went back", async () => {
+    const pace = new FilePace();
+    startReads(pace, 2);
+    vi.setSystemTime(1_000_000);
+    const started = startReads(pace, 1);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(started()).toBe(1);
+  });
 });
