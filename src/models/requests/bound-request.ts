@@ -72,8 +72,7 @@ function boundChat(body: ChatBody, parsed: ParsedRequest, sold: Sold): Result<Pa
     ? separatePromptSize(body, model)
     : promptSize(body, native, { model, providers: sold.providers });
   const mayThink = isThinking(model, body, sold);
-  const { reasoning_effort: effort } = body;
-  const thinks = effort !== undefined && (effort !== "none" || mayThink);
+  const thinks = holdsThinking(body, mayThink);
   const wanted = { ...wantedOutput(body, parsed, native), thinks, defaultCap: sold.defaultCap };
   const fitting = capThatFits(outputCap(model, prompt, wanted), body, parsed);
   if (!fitting.ok) return fitting;
@@ -126,6 +125,11 @@ function isThinking(
     if (effort === "none") return provider?.ignoresNone?.(upstreamId) === true;
     return provider?.thinksByDefault?.(upstreamId) ?? true;
   });
+}
+
+/** Reports whether the minimum of a hold includes reasoning. */
+function holdsThinking({ reasoning_effort: effort }: ChatBody, mayThink: boolean): boolean {
+  return effort !== undefined && (effort !== "none" || mayThink);
 }
 
 function isApart({ request }: ParsedRequest): boolean {
