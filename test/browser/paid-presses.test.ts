@@ -53,6 +53,17 @@ async function balance(): Promise<number> {
   return told.held_micro > 0 ? NaN : told.credits_micro;
 }
 
+/** Ends the pauses that an earlier walk made. */
+async function endPauses(): Promise<void> {
+  const headers = { authorization: `Bearer ${owner.key}` };
+  const listed = await fetch(`${browser.origin}/v1/pauses`, { headers });
+  const { pauses } = (await listed.json()) as { pauses: readonly { id: string }[] };
+  for (const { id } of pauses) {
+    // oxlint-disable-next-line no-await-in-loop -- a few
+    await fetch(`${browser.origin}/v1/pauses/${id}`, { method: "DELETE", headers });
+  }
+}
+
 /** The playground with a long answer of this model asked for. */
 async function asking(key: string, model: string, isStream = true): Promise<WatchedPage> {
   const page = await logIn(browser, key);
@@ -125,6 +136,7 @@ describe("pressing every button of every page and dialog once", () => {
   ] as const)(
     "causes charges only by the button Run with a key of the role %s, by %s",
     async (role, by, least) => {
+      await endPauses();
       const memberId = await memberOf(role);
       const page = await logIn(browser, await keyOf(role, memberId));
       const renew = async (): Promise<void> => enterWith(page, await keyOf(role, memberId));
@@ -144,6 +156,7 @@ describe("pressing every button of every page and dialog once", () => {
   );
 
   it("causes charges only by the button Run with a limited key", async () => {
+    await endPauses();
     const page = await logIn(browser, limited);
     const { pressed, paid } = await pressAll(page);
     expect(pressed.length).toBeGreaterThan(1);
