@@ -1,5 +1,5 @@
 import { fileOf } from "../../scripts/site/audiences.ts";
-import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -39,11 +39,17 @@ beforeAll(async () => {
   adminToken = demoOf(directory).admin_token;
   places = byRegion((name) => ({ name, url: `http://127.0.0.1:${ports[name]}/` }));
 }, PAGE_TIMEOUT_MS);
+/** Files that the pages' commands write into the current folder. */
+const WRITTEN = ["audio.wav", "focus.csv"];
+
 afterAll(async () => {
   stripe.close();
   dev.child.kill("SIGTERM");
   await dev.ended;
   removeDirectory(directory);
+  for (const file of WRITTEN) {
+    rmSync(path.join(import.meta.dirname, "../..", file), { force: true });
+  }
 });
 
 /** An example printed what its page shows; one without an answer printed nothing and ended with 0. */
