@@ -78,6 +78,14 @@ it("the last release sends nothing of a waiting usage batch, and the next one th
       await call(`webhooks/${String(id)}/replay`, { after_seq: 0 });
     }
     await expect.poll(() => new Set(received.map((one) => one.path)).size).toBe(2);
+    for (const id of ids) {
+      // oxlint-disable-next-line no-await-in-loop -- in this order
+      await expect
+        .poll(() => call(`webhooks/${id}/deliveries`))
+        .toMatchObject({
+          deliveries: [{ attempts: 1 }],
+        });
+    }
   });
   received.length = 0;
   status = 200;
