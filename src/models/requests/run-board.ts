@@ -4,21 +4,24 @@ import type { Failure } from "../../shared/failure.ts";
 
 /** Ms between two queries about all running requests of an organization. */
 const INTERVAL_MS = 4000;
-/** Ms after which a query counts as lost, for example because home is slow. */
-export const ANSWER_MS = 2000;
+/** Ms after which the next query doesn't wait for the result of the last one. */
+const RETRY_MS = 2000;
+/** Ms for which the result of a query counts, for example because home is slow. */
+export const ANSWER_MS = 3500;
 const ENDED_MS = 3000;
 const ASKED_MAX = 1000;
 const ORGANIZATIONS_MAX = 1000;
 
 type Running = {
   readonly runs: Map<string, { readonly run: WatchedRun; readonly tickedMs: number }>;
-  stops: ReadonlyMap<string, Failure>;
+  readonly stops: Map<string, Failure>;
   askedMs: number;
   isWaiting: boolean;
 };
 
-/** The result of a tick. `due` are the requests about which the caller must send a query now. */
-type Tick = { readonly stop: Failure | null; readonly due: readonly WatchedRun[] | null };
+/** The result of a tick. `due` is the query that the caller must send now. */
+type Tick = { readonly stop: Failure | null; readonly due: Query | null };
+export type Query = { readonly runs: readonly WatchedRun[]; readonly askedMs: number };
 
 /**
  * The long requests of an isolate, and the results about them. One query serves all requests of an
@@ -32,23 +35,27 @@ export class RunBoard {
     const stop = running.stops.get(run.id) ?? null;
     if (stop !== null) {
       running.runs.delete(run.id);
+      running.stops.delete(run.id);
       return { stop, due: null };
     }
     running.runs.set(run.id, { run, tickedMs: nowMs });
-    const waitMs = running.isWaiting ? ANSWER_MS : INTERVAL_MS;
+    const waitMs = running.isWaiting ? RETRY_MS : INTERVAL_MS;
     if (nowMs - running.askedMs < waitMs) return { stop, due: null };
     running.askedMs = nowMs;
     running.isWaiting = true;
     for (const [id, { tickedMs }] of running.runs) {
       if (nowMs - tickedMs > ENDED_MS) running.runs.delete(id);
     }
-    return { stop, due: [...running.runs.values()].slice(-ASKED_MAX).map((one) => one.run) };
+    for (const id of running.stops.keys()) if (!running.runs.has(id)) running.stops.delete(id);
+    const runs = [...running.runs.values()].slice(-ASKED_MAX).map((one) => one.run);
+    return { stop, due: { runs, askedMs: nowMs } };
   }
 
-  answered(orgId: string, stops: readonly StoppedRun[]): void {
+  /** Adds the result of a query. A late result of an earlier query doesn't replace a newer one. */
+  answered(orgId: string, { askedMs }: Query, stops: readonly StoppedRun[]): void {
     const running = this.#of(orgId);
-    running.isWaiting = false;
-    running.stops = new Map(stops.map(({ id, failure }) => [id, failure]));
+    if (askedMs === running.askedMs) running.isWaiting = false;
+    for (const { id, failure } of stops) running.stops.set(id, failure);
   }
 
   #of(orgId: string): Running {

@@ -34,7 +34,7 @@ type Watching = {
 
 /**
  * Ends a running request within 15 s of a pause with `stop_running`, or of the end of its key or
- * session: at most 6 s until it is watched, 4 s between queries, 2 s for the result and two ticks.
+ * session: at most 6 s until it is watched, 4 s between queries, 3.5 s for the result and a tick.
  */
 export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: Watching): void {
   const { orgId } = caller;
@@ -47,7 +47,7 @@ export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: W
     if (stop !== null) return timer.halt(stop);
     timers.after(TICK_MS, tick);
     if (due === null) return;
-    waitUntil(ask(due).then((stops) => board.answered(orgId, stops), failed));
+    waitUntil(ask(due.runs).then((stops) => board.answered(orgId, due, stops), failed));
   };
   timers.after(AGE_MS, tick);
 }

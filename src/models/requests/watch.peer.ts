@@ -3,11 +3,14 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { callObject } from "../../shared/reach-object.ts";
+import { ANSWER_MS } from "./run-board.ts";
 import { readWatchBody } from "./run-watch.ts";
 
 export async function watchPeer(c: Context<AppEnv>): Promise<Response> {
   const asked = readWatchBody(c.var.peerBody);
   if (asked === null) return fail(c, { kind: "internal" });
-  const stops = await callObject(() => objectsOf(c.env).wallet(asked.orgId).watch(asked.runs));
+  const stops = await callObject(() => objectsOf(c.env).wallet(asked.orgId).watch(asked.runs), {
+    budgetMs: ANSWER_MS,
+  });
   return stops.ok ? c.json({ stops: stops.value }) : fail(c, stops.failure);
 }
