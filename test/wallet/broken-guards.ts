@@ -31,6 +31,8 @@ const holds = inFile("src/money/wallet/rules/open-holds.ts");
 const credit = inFile("src/money/wallet/rules/credit.ts");
 const quota = inFile("src/money/wallet/rules/quota.ts");
 const limits = inFile("src/money/wallet/rules/key-spend.ts");
+const fields = inFile("src/money/wallet/rules/limits.ts");
+const meter = inFile("src/money/wallet/rules/meter.ts");
 const hold = inFile("src/money/wallet/rules/hold-guards.ts");
 const model = inFile("test/wallet/plain-wallet.ts");
 const rate = inFile("src/shared/rate-window.ts");
@@ -39,7 +41,6 @@ const DAY = '["day", endUser.dailyQuota, left.daily, held.daily],';
 const MONTH = '["month", endUser.monthlyQuota, left.monthly, held.monthly],';
 const CHARGE = "Math.min(cost, held + Math.max(0, free))";
 const LATE_FREE = "Math.min(balance, left.daily, left.monthly, ofBudget)";
-const BUDGETS = "[budget, session].filter(";
 const HOLDS_OF_KEY = "for (const hold of ledger.holdsByPayer.get(keyId) ?? []) {";
 const PASSED = "if (period[name] < slot.since) return slot;";
 const TOKENS_LEFT = "const remaining = limit - this.#count(nowMs);";
@@ -233,35 +234,35 @@ export const MONEY: readonly BrokenGuard[] = [
     /K2/,
   ),
 
-  ledger("a session's own budget bounds it", BUDGETS, "[budget].filter(", /S1|half|least and most/),
+  fields(
+    "a session's own budget bounds it",
+    'budget.unit === "dollars" && budget.amount !== Infinity',
+    'budget.unit === "tokens"',
+    /S1|half|least and most/,
+  ),
   ledger(
     "a session's request counts in its key's budget too",
-    BUDGETS,
-    "[session ?? budget].filter(",
+    "...budgetAllowance(ledger, ask, budget),",
+    "...(limits.length > 0 ? [] : budgetAllowance(ledger, ask, budget)),",
     /K1|half|least and most/,
   ),
-  ledger(
+  fields(
     "a charge above its hold is within the session's budget",
-    "budgetsOf(settled).reduce",
-    "budgetsOf({ budget: settled.budget }).reduce",
+    "least = Math.min(least, amountsOf(meter, at).free);",
+    "",
     /S1/,
   ),
-  limits(
+  fields(
     "what a session has spent counts in its budget",
-    "{ ...noKeySpend(period), total: spent }",
-    "noKeySpend(period)",
+    "const counted = { ...meter, tally: addTo(budget.window, tally, { at, amount }) };",
+    "const counted = meter;",
     /S1|half/,
   ),
-  limits(
-    "a session's budget is for good",
-    "budgetPeriod: null, spend };",
-    'budgetPeriod: "day", spend };',
-    /S1|half/,
-  ),
-  holds(
+  meter("a session's budget is for good", 'if (window === "total") return 0;', "", /S1|half|S6/),
+  fields(
     "open holds of a session count against its budget",
-    HOLDS_OF_KEY,
-    `${HOLDS_OF_KEY}\n    if (keyId.startsWith("ses_")) continue;`,
+    "const sum = (held.get(bucket) ?? 0) + sign * amounts[budget.unit];",
+    "const sum = 0;",
     /S1|half/,
   ),
   holds(
@@ -269,12 +270,6 @@ export const MONEY: readonly BrokenGuard[] = [
     HOLDS_OF_KEY,
     `${HOLDS_OF_KEY}\n    if (!keyId.startsWith("ses_") && (hold.session ?? null) !== null) continue;`,
     /K1|S1|half/,
-  ),
-  holds(
-    "open holds of one session do not count against another",
-    HOLDS_OF_KEY,
-    'for (const hold of ledger.holdsByPayer.get("key_limited") ?? []) {',
-    /half|S6/,
   ),
   hold("a session that was ended is over", " || here.endedAt !== null;", ";", /S3/),
   hold(

@@ -1,7 +1,13 @@
 import { micros } from "../../src/shared/money.ts";
-import { spendInPeriod } from "../../src/shared/key-terms.ts";
-import { sessionBudget } from "../../src/money/wallet/rules/key-spend.ts";
-import type { KeySpendLimit } from "../../src/money/wallet/rules/key-spend.ts";
+import {
+  amountsOf,
+  countIn,
+  fieldLimit,
+  newMeter,
+  reserveIn,
+} from "../../src/money/wallet/rules/limits.ts";
+import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
+import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
 import { rateWait, refuseDeadSession } from "../../src/money/wallet/rules/hold-guards.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/shared/period.ts";
@@ -18,7 +24,7 @@ type PlainSession = {
   endedAt: number | null;
   /** As the rules keep them. */
   readonly log: number[];
-  total: number;
+  meter: Meter;
   /** As it was. */
   readonly grants: number[];
   spent: number;
@@ -31,9 +37,9 @@ export class PlainSessions {
 
   constructor(all: readonly SessionLimits[], rows: ReadonlyMap<string, KnownHold>, now: number) {
     this.#rows = rows;
-    this.#all = all.map((limits) => {
-      const nothing = { endedAt: null, log: [], total: 0, grants: [], spent: 0 };
-      return { ...nothing, limits, expiresAt: now + limits.livesMs };
+    this.#all = all.map((limits, place) => {
+      const nothing = { endedAt: null, log: [], grants: [], spent: 0 };
+      return { ...nothing, limits, meter: meterOf(place, limits), expiresAt: now + limits.livesMs };
     });
   }
 
@@ -58,15 +64,9 @@ export class PlainSessions {
     return "refused rate_limited";
   }
 
-  budget(place: number | null, now: number): KeySpendLimit | null {
+  meters(place: number | null): readonly Meter[] {
     const one = this.#at(place);
-    if (one === null || place === null) return null;
-    const { budget } = one.limits;
-    const terms = {
-      id: sessionName(place) ?? "",
-      budgetMicro: budget === null ? null : micros(budget),
-    };
-    return sessionBudget(terms, micros(one.total), periodOf(now));
+    return one === null ? [] : [one.meter];
   }
 
   /** What neither a charge nor an open hold has of its budget. */
@@ -76,20 +76,27 @@ export class PlainSessions {
     return one.limits.budget - one.spent - this.#held(place);
   }
 
-  granted(place: number | null, now: number): void {
+  granted(place: number | null, hold: OpenHold): void {
     const one = this.#at(place);
     if (one === null) return;
+    const { admittedAt: now } = hold;
+    reserveIn(one.meter, hold, 1);
     must(!isOver(one, now), "S3 a session that is over is granted nothing");
     one.log.push(now);
     one.grants.push(now);
     must(recent(one, now) <= (one.limits.rpm ?? Infinity), "S2 requests of a minute");
   }
 
-  charged(place: number | null, charged: number): void {
+  closed(hold: OpenHold): void {
+    const one = this.#at(placeOf(hold));
+    if (one !== null) reserveIn(one.meter, hold, -1);
+  }
+
+  charged(place: number | null, row: CountedRow): void {
     const one = this.#at(place);
     if (one === null) return;
-    one.total += charged;
-    one.spent += charged;
+    one.meter = countIn(one.meter, row)?.counted ?? one.meter;
+    one.spent += row.amounts.dollars;
   }
 
   end(place: number, now: number): void {
@@ -110,9 +117,9 @@ export class PlainSessions {
     for (const { limits, spent } of this.#all) must(spent <= (limits.budget ?? Infinity), "S1");
   }
 
-  #spent(place: number, now: number): number {
-    const budget = this.budget(place, now);
-    return budget === null ? 0 : spendInPeriod(budget, periodOf(now));
+  #spent(place: number, nowMs: number): number {
+    const [meter] = this.meters(place);
+    return meter === undefined ? 0 : amountsOf(meter, { period: periodOf(nowMs), nowMs }).settled;
   }
 
   #held(place: number | null): number {
@@ -126,13 +133,19 @@ export class PlainSessions {
   }
 }
 
+function meterOf(place: number, { budget }: SessionLimits): Meter {
+  const owner = { scope: "session", subject: sessionName(place) ?? "" } as const;
+  const amount = budget === null ? null : micros(budget);
+  return newMeter(fieldLimit(owner, "total", { amount, tally: [] }));
+}
+
 /** What the ledger calls the session at a place; null without one. */
 export function sessionName(place: number | null): string | null {
   return place === null ? null : `ses_${place}`;
 }
 
 /** The place of the session that a request is of. */
-export function placeOf({ session = null }: KnownHold): number | null {
+export function placeOf({ session = null }: Pick<KnownHold, "session">): number | null {
   return session === null ? null : Number(session.slice("ses_".length));
 }
 

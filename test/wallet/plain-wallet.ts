@@ -21,6 +21,7 @@ import { periodOf } from "../../src/shared/period.ts";
 import { addSpend, noSpend, spentIn } from "../../src/money/wallet/rules/quota.ts";
 import type { Period } from "../../src/shared/period.ts";
 import type { EndUser, PerPeriod } from "../../src/money/wallet/rules/quota.ts";
+import { dollarLimits, freeForCharge } from "../../src/money/wallet/rules/limits.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
 import { LIMITED_KEY, PlainKey } from "./plain-key.ts";
 import { PlainSessions, placeOf, sessionName } from "./plain-sessions.ts";
@@ -28,6 +29,7 @@ import { tombstone } from "./plain-tombstone.ts";
 import type { Content, KeyLimits, Quotas, SessionLimits } from "./wallet-commands.ts";
 
 export const HOLD_TTL_MS = 1_200_000;
+const MODEL = "acme/one";
 
 /** What a wallet is told of its end users, its one limited key and that one's sessions. */
 export type PlainLimits = {
@@ -97,8 +99,8 @@ export class PlainWallet {
     const period = periodOf(this.now);
     const budget = isLimited ? this.key.budget : null;
     const sure = sureOf(content);
-    const ofSession = this.sessions.budget(session, this.now);
-    const asked = { least, sure, most, hasCap, endUser, budget, session: ofSession, period };
+    const limits = dollarLimits(this.sessions.meters(session), { period, nowMs: this.now });
+    const asked = { least, sure, most, hasCap, endUser, budget, limits, period };
     const free = this.#free(content, period);
     const granted = decideHold(this.totals, asked);
     mustBeSound(granted.ok ? granted.value : null, asked, free);
@@ -125,16 +127,23 @@ export class PlainWallet {
     const endUser = known.externalId === null ? null : this.#user(known.externalId);
     const isLimited = known.keyId === LIMITED_KEY;
     const budget = isLimited ? this.key.budget : null;
-    const session = this.sessions.budget(placeOf(known), this.now);
-    const settled = { known, cost, endUser, budget, session };
-    const posting = decideSettle(this.totals, settled);
-    closeHold(this.totals, id);
+    const meters = this.sessions.meters(placeOf(known));
+    const at = { period: known.period, nowMs: this.now };
+    const limitFree = freeForCharge(meters, at, MODEL);
+    const posting = decideSettle(this.totals, { known, cost, endUser, budget, limitFree });
+    this.#close(id);
     this.#post(0 - posting.charged, 1);
     if (posting.shortfall > 0) this.#post(0, 1);
     if (endUser !== null) this.#spend(endUser, known, posting);
     this.rows.set(id, { ...known, ...posting, state: "settled" });
     if (isLimited) this.key.charged(known, posting.charged, tokens);
-    this.sessions.charged(placeOf(known), posting.charged);
+    this.sessions.charged(placeOf(known), {
+      seq: this.totals.seq,
+      period: known.period,
+      atMs: this.now,
+      models: [MODEL],
+      amounts: { dollars: posting.charged, tokens, requests: 1 },
+    });
     this.postings.set(id, (this.postings.get(id) ?? 0) + 1);
     this.cost += cost;
     this.charged += posting.charged;
@@ -151,7 +160,7 @@ export class PlainWallet {
       return "voided";
     }
     if (known.state === "settled") return `settled ${known.charged}`;
-    closeHold(this.totals, id);
+    this.#close(id);
     this.rows.set(id, { ...known, state: "voided" });
     this.key.voided(id);
     return "voided";
@@ -248,12 +257,13 @@ export class PlainWallet {
     const who = { externalId: user, endUserId, keyId, session: sessionName(session) };
     const shared = { id, granted, period, ...who };
     const admittedAt = this.now;
-    openHold(this.totals, { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS });
+    const hold = { ...shared, admittedAt, expiresAt: admittedAt + HOLD_TTL_MS };
+    openHold(this.totals, hold);
     const asked = { least: micros(least), most: micros(least + extra) };
     const nothing = { charged: micros(0), shortfall: micros(0), failure: null, tokens };
     this.rows.set(id, { ...shared, ...nothing, state: "held", ...asked, admittedAt });
     this.key.granted(id, tokens, admittedAt);
-    this.sessions.granted(session, admittedAt);
+    this.sessions.granted(session, hold);
     this.idempotency.granted(id, named, admittedAt);
     this.#lapse(lapsed);
     if (this.voidedUnseen.has(id)) this.wronglyGranted.add(id);
@@ -266,11 +276,17 @@ export class PlainWallet {
 
   #expire(): void {
     for (const one of dueHolds(this.totals, this.now)) {
-      closeHold(this.totals, one.id);
+      this.#close(one.id);
       this.#post(0, 1);
       const row = this.rows.get(one.id);
       if (row !== undefined) this.rows.set(one.id, { ...row, state: "expired" });
     }
+  }
+
+  #close(id: string): void {
+    const open = this.totals.holds.get(id);
+    if (open !== undefined) this.sessions.closed(open);
+    closeHold(this.totals, id);
   }
 
   #post(amount: number, rows: number): void {
@@ -348,18 +364,18 @@ function neededFor({
   least,
   sure,
   budget,
-  session = null,
-}: Pick<HoldRequestFacts, "least" | "sure" | "budget" | "session">): Micros {
-  return budget !== null || (session !== null && session.budgetMicro !== null) ? sure : least;
+  limits = [],
+}: Pick<HoldRequestFacts, "least" | "sure" | "budget" | "limits">): Micros {
+  return budget !== null || limits.length > 0 ? sure : least;
 }
 
 /** Between least and most, and without a cap half of what was free is left, if that is enough. */
 function mustBeSound(
   granted: number | null,
-  { least, sure, most, hasCap, budget, session = null }: HoldRequestFacts,
+  { least, sure, most, hasCap, budget, limits = [] }: HoldRequestFacts,
   free: number,
 ): void {
-  const needed = neededFor({ least, sure, budget, session });
+  const needed = neededFor({ least, sure, budget, limits });
   if (granted === null) return must(free < needed || free <= 0, "S6 what fits is granted");
   must(granted >= needed && granted <= most, "a grant is between least and most");
   must(hasCap || granted <= Math.max(needed, free / 2), "half of what is free is left");

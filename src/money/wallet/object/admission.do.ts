@@ -4,6 +4,7 @@ import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import { NO_TERMS, spendInPeriod } from "../../../shared/key-terms.ts";
 import type { BudgetPeriod, KeySpend, KeyStatus } from "../../../shared/key-terms.ts";
 import type { Period } from "../../../shared/period.ts";
+import type { Session } from "../../../shared/session.ts";
 import type { StoppedRun, WatchedRun } from "../../../shared/contracts/pauses.ts";
 import type { AdmittedKey } from "../../../shared/contracts/register.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
@@ -30,12 +31,11 @@ import { touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import type { ActiveKey } from "../tables/key-rows.do.ts";
 import {
-  budgetOfSession,
+  amountsOfSession,
   countSessionRequest,
   refuseSessionRate,
   sessionRate,
 } from "./sessions.do.ts";
-import { heldOfKey } from "../rules/open-holds.ts";
 
 export type Gate = { readonly decisions: Decisions; readonly keys: KeyAdmissions };
 
@@ -174,8 +174,7 @@ export function readKeyStatus(
     const live = activeKey(gate, tx, called, isCounted);
     const requests = sessionRate(tx, shown?.session) ?? keys.standing(tx, keyHash, shown);
     if (!live.ok || requests === null) return live.ok ? unavailable() : live;
-    const session = budgetOfSession(tx, shown?.session ?? null);
-    const { ledger, row } = tx.memory;
+    const { row } = tx.memory;
     const { keyId, terms } = live.value;
     followTerms(tx, { scope: "key", subject: keyId }, terms.budgets);
     return success({
@@ -189,14 +188,14 @@ export function readKeyStatus(
       concurrency: concurrencyOf(tx, keyId, terms),
       ...policiesIfAny(tx, termsBy(live.value, shown)),
       ...pausedIfAny(tx, keyId, termsBy(live.value, shown)),
-      ...(session !== null && {
-        session: {
-          spentMicro: spendInPeriod(session, tx.period),
-          heldMicro: heldOfKey(ledger, session, tx.period),
-        },
-      }),
+      ...(shown?.session !== undefined && { session: spendOfSession(tx, shown.session) }),
     });
   });
+}
+
+function spendOfSession(tx: Tx, session: Session): NonNullable<KeyStatus["session"]> {
+  const { spentMicro, heldMicro } = amountsOfSession(tx, session);
+  return { spentMicro, heldMicro };
 }
 
 function spendIn(spend: KeySpend, period: Period): NonNullable<KeyStatus["spend"]> {

@@ -204,7 +204,7 @@ function alertOf(row: StoredAlert): AlertRecord {
   };
 }
 
-type Reached = {
+export type Reached = {
   readonly type: "end_user.quota_reached" | "key.budget_reached" | "session.budget_reached";
   readonly subject: string;
   readonly period: BudgetPeriod | null;
@@ -217,7 +217,6 @@ export function reachedByCharge(
   before: {
     readonly endUser: EndUser | null;
     readonly budget: KeySpendLimit | null;
-    readonly session: KeySpendLimit | null;
   },
   charged: { readonly endUser: EndUser | null; readonly amount: Micros; readonly period: Period },
 ): Reached[] {
@@ -227,7 +226,6 @@ export function reachedByCharge(
       ? []
       : quotasReached(before.endUser, charged.endUser, period)),
     ...(before.budget === null ? [] : budgetReached(before.budget, charged.amount, period)),
-    ...(before.session === null ? [] : budgetReached(before.session, charged.amount, period)),
   ];
 }
 
@@ -256,14 +254,13 @@ function quotasReached(before: EndUser, after: EndUser, period: Period): Reached
 }
 
 function budgetReached(budget: KeySpendLimit, amount: Micros, period: Period): Reached[] {
-  const { budgetMicro: limit, budgetPeriod, keyId, isSession, spend } = budget;
+  const { budgetMicro: limit, budgetPeriod, keyId, spend } = budget;
   if (limit === null || spendInPeriod(budget, period) >= limit) return [];
   const after = { ...budget, spend: addKeySpend(spend, period, amount) };
   const left = limit - spendInPeriod(after, period);
   if (left > 0) return [];
   const since = budgetPeriod === null ? null : period[budgetPeriod];
-  const type = isSession === true ? "session.budget_reached" : "key.budget_reached";
-  return [{ type, subject: keyId, period: budgetPeriod, since, limit, left }];
+  return [{ type: "key.budget_reached", subject: keyId, period: budgetPeriod, since, limit, left }];
 }
 
 /**

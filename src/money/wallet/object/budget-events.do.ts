@@ -3,16 +3,25 @@ import { minutesOf } from "../../../shared/budgets.ts";
 import { MINUTE_MS } from "../../../shared/clock.ts";
 import { SYSTEM } from "../../../shared/event.ts";
 import type { Failure } from "../../../shared/failure.ts";
+import { micros } from "../../../shared/money.ts";
 import { bucketOf } from "../rules/meter.ts";
 import type { Moment } from "../rules/meter.ts";
-import type { Count, Meter } from "./budget-memory.do.ts";
+import { isField } from "../rules/limits.ts";
+import type { Count, Meter } from "../rules/limits.ts";
+import { emitReached as emitFieldReached } from "./alerts.do.ts";
+import type { Reached as FieldReached } from "./alerts.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { pauseByBudget } from "./pauses.do.ts";
 
 export function crossingsOf(counts: readonly Count[]): Count[] {
-  return counts.filter((count) => reaches(count, 1) || reaches(count, alertOf(count)));
+  return counts.filter((count) =>
+    isField(count.meter) ? usesUp(count) : reaches(count, 1) || reaches(count, alertOf(count)),
+  );
 }
+
+const usesUp = ({ meter, before, after }: Count): boolean =>
+  before < meter.budget.amount && after >= meter.budget.amount;
 
 const alertOf = ({ meter }: Count): number => meter.budget.alertAt ?? Infinity;
 
@@ -29,6 +38,10 @@ function reaches({ meter, before, after }: Count, threshold: number): boolean {
 export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): void {
   for (const count of crossings) {
     const { meter, after } = count;
+    if (isField(meter)) {
+      emitFieldReached(tx, fieldReached(count));
+      continue;
+    }
     if (reaches(count, alertOf(count))) emitAlert(tx, { meter, after, at });
     if (!reaches(count, 1)) continue;
     emitReached(tx, { meter, left: 0, at });
@@ -52,6 +65,12 @@ export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]
   if (meter === undefined || (meter.scope === "session" && meter.sinceMs === 0)) return;
   emitReached(tx, { meter, left: failure.left, at: tx });
   if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseByBudget(tx, meter);
+}
+
+function fieldReached({ meter: { budget, subject }, after }: Count): FieldReached {
+  const limit = micros(budget.amount);
+  const left = limit - after;
+  return { type: "session.budget_reached", subject, period: null, since: null, limit, left };
 }
 
 type Reached = { readonly meter: Meter; readonly left: number; readonly at: Moment };

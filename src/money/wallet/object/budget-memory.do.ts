@@ -1,8 +1,7 @@
-import { countsModel } from "../../../shared/budgets.ts";
-import type { Budget, BudgetOwner, BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
+import type { BudgetOwner, BudgetScope } from "../../../shared/budgets.ts";
+import { countIn, isField, newMeter, reserveIn } from "../rules/limits.ts";
+import type { Count, CountedLimit, CountedRow, Meter } from "../rules/limits.ts";
 import type { HoldTotals, OpenHold } from "../rules/open-holds.ts";
-import { addTo, bucketOf, settledIn } from "../rules/meter.ts";
-import type { Moment } from "../rules/meter.ts";
 import {
   saveLastCountedRow,
   selectBudgets,
@@ -10,14 +9,7 @@ import {
   selectMemberOfKey,
   updateTally,
 } from "../tables/budget-rows.do.ts";
-import type { BudgetRow } from "../tables/budget-rows.do.ts";
-
-export type Meter = BudgetRow & {
-  /**
-   * Held amounts by period. Budgets with a rolling window and budgets for `total` have one entry.
-   */
-  readonly held: Map<number, number>;
-};
+import { selectFieldLimits, storeFieldLimit } from "../tables/field-limits.do.ts";
 
 export type BudgetMemory = {
   /** The scopes that have a budget. Requests skip the lookup of other scopes. */
@@ -38,15 +30,16 @@ type Parties = Pick<OpenHold, "keyId" | "endUserId" | "session">;
 const OWNERS_MAX = 2000;
 
 function ownersOf(sql: SqlStorage, { scopes }: BudgetMemory, parties: Parties): BudgetOwner[] {
-  if (scopes.size === 0) return [];
   const { endUserId, keyId, session = null } = parties;
   const memberId = scopes.has("member") ? selectMemberOfKey(sql, keyId) : null;
   const subjects = { end_user: endUserId, key: keyId, session, member: memberId, organization: "" };
   return CHECKED.flatMap((scope) => {
     const subject = subjects[scope];
-    return subject === null || !scopes.has(scope) ? [] : [{ scope, subject }];
+    const isLimited = scopes.has(scope) || WITH_FIELDS.has(scope);
+    return subject === null || !isLimited ? [] : [{ scope, subject }];
   });
 }
+const WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["session"]);
 const CHECKED = ["end_user", "key", "session", "member", "organization"] as const;
 
 export function metersOf(sql: SqlStorage, memory: WithBudgets, parties: Parties): Meter[] {
@@ -65,18 +58,51 @@ export function metersOfOwner(
   const { meters } = memory.budgets;
   const known = meters.get(nameOf(owner));
   if (known !== undefined) return known;
-  const read = selectBudgets(sql, owner).map((row) => meterOf(sql, memory, row));
+  const entries = memory.budgets.scopes.has(owner.scope) ? selectBudgets(sql, owner) : [];
+  const read = [...selectFieldLimits(sql, owner), ...entries].map((row) =>
+    meterOf(sql, memory, row),
+  );
   meters.set(nameOf(owner), read);
   return read;
 }
 
-export function meterOf(sql: SqlStorage, memory: WithBudgets, row: BudgetRow): Meter {
-  const meter: Meter = { ...row, held: new Map() };
+/** Reads the limits of an owner's fields again, after its row was stored. */
+export function readFields(sql: SqlStorage, memory: WithBudgets, owner: BudgetOwner): void {
+  const fields = selectFieldLimits(sql, owner).map((row) => meterOf(sql, memory, row));
+  const entries = entriesOfOwner(sql, memory, owner);
+  memory.budgets.meters.set(nameOf(owner), [...fields, ...entries]);
+}
+
+/** Returns the entries of an owner's `budgets`, without the limits of its other fields. */
+export function entriesOfOwner(
+  sql: SqlStorage,
+  memory: WithBudgets,
+  owner: BudgetOwner,
+): readonly Meter[] {
+  return metersOfOwner(sql, memory, owner).filter((meter) => !isField(meter));
+}
+
+export function meterOf(sql: SqlStorage, memory: WithBudgets, limit: CountedLimit): Meter {
+  const meter = newMeter(limit);
   for (const hold of memory.ledger.holds.values()) {
-    const owners = ownersOf(sql, { ...memory.budgets, scopes: new Set([row.scope]) }, hold);
-    if (owners.some(({ subject }) => subject === row.subject)) reserveIn(meter, hold, 1);
+    if (isOwn(sql, limit, hold)) reserveIn(meter, hold, 1);
   }
   return meter;
+}
+
+function isOwn(sql: SqlStorage, { scope, subject }: BudgetOwner, hold: OpenHold): boolean {
+  switch (scope) {
+    case "organization":
+      return true;
+    case "member":
+      return selectMemberOfKey(sql, hold.keyId) === subject;
+    case "key":
+      return hold.keyId === subject;
+    case "session":
+      return hold.session === subject;
+    case "end_user":
+      return hold.endUserId === subject;
+  }
 }
 
 /** Adds a hold (`sign` 1) or removes it (-1). */
@@ -88,64 +114,10 @@ export function reserve(sql: SqlStorage, memory: WithBudgets, hold: OpenHold, si
   }
 }
 
-function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void {
-  if (!reservesIn(budget, hold.models ?? null)) return;
-  const amounts = { dollars: hold.granted, tokens: hold.tokens ?? 0, requests: 1 };
-  const bucket = heldBucket(budget.window, hold);
-  const sum = (held.get(bucket) ?? 0) + sign * amounts[budget.unit];
-  if (sum === 0) held.delete(bucket);
-  else held.set(bucket, sum);
-}
-
-/**
- * Returns the period in which a hold counts. In a calendar window, it is the hold's own period.
- * Other windows count all open holds.
- */
-function heldBucket(window: string, { period }: Pick<Moment, "period">): number {
-  const isCalendar = window === "day" || window === "week" || window === "month";
-  return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;
-}
-
-export function reservesIn(budget: Budget, models: readonly string[] | null): boolean {
-  return models === null || models.some((model) => countsModel(budget, model));
-}
-
-export function heldInPeriod({ budget, held }: Meter, at: Pick<Moment, "period">): number {
-  return held.get(heldBucket(budget.window, at)) ?? 0;
-}
-
-export type CountedRequest = Parties & {
-  readonly seq: number;
-  readonly period: Moment["period"];
-  readonly atMs: number;
-  readonly models: readonly string[] | null;
-  readonly amounts: Readonly<Record<BudgetUnit, number>>;
-};
-
-export type Count = {
-  readonly meter: Meter;
-  readonly before: number;
-  readonly after: number;
-  readonly counted: Meter;
-};
+export type CountedRequest = Parties & CountedRow;
 
 export function countsOf(sql: SqlStorage, memory: WithBudgets, request: CountedRequest): Count[] {
-  const at = { period: request.period, nowMs: request.atMs };
-  return metersOf(sql, memory, request).flatMap((meter) => {
-    const { budget, sinceSeq, tally } = meter;
-    const amount = request.amounts[budget.unit];
-    if (amount === 0 || request.seq <= sinceSeq || !reservesIn(budget, request.models)) return [];
-    const counted = { ...meter, tally: addTo(budget.window, tally, { at, amount }) };
-    const before = settledIn(budget.window, tally, at);
-    return { meter, before, after: settledIn(budget.window, counted.tally, at), counted };
-  });
-}
-
-export function amountsOf(meter: Meter, at: Moment) {
-  const { budget, tally } = meter;
-  const settled = settledIn(budget.window, tally, at);
-  const held = heldInPeriod(meter, at);
-  return { settled, held, left: budget.amount - settled, free: budget.amount - settled - held };
+  return metersOf(sql, memory, request).flatMap((meter) => countIn(meter, request) ?? []);
 }
 
 export function applyCounts({ budgets }: WithBudgets, counts: readonly Count[]): void {
@@ -168,9 +140,11 @@ export function storeCounts(
   { ledger, budgets }: WithBudgets,
   { revision, floorId }: { readonly revision: number; readonly floorId: string },
 ): void {
-  if (budgets.scopes.size === 0) return;
-  for (const meter of budgets.unsaved.values()) updateTally(sql, meter, revision);
-  saveLastCountedRow(sql, { seq: ledger.seq, floorId });
+  for (const meter of budgets.unsaved.values()) {
+    if (isField(meter)) storeFieldLimit(sql, meter);
+    else updateTally(sql, meter, revision);
+  }
+  if (budgets.scopes.size > 0) saveLastCountedRow(sql, { seq: ledger.seq, floorId });
 }
 
 export function countsStored({ budgets }: WithBudgets): void {

@@ -2,8 +2,9 @@ import type { BudgetOwner, BudgetStatus } from "../../../shared/budgets.ts";
 import { minutesOf } from "../../../shared/budgets.ts";
 import type { Session } from "../../../shared/session.ts";
 import { roomAt } from "../rules/meter.ts";
-import { amountsOf, metersOf, metersOfOwner } from "./budget-memory.do.ts";
-import type { Meter } from "./budget-memory.do.ts";
+import { amountsOf, isField } from "../rules/limits.ts";
+import type { Meter } from "../rules/limits.ts";
+import { entriesOfOwner, metersOf } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 function statusOf(tx: Tx, meter: Meter): BudgetStatus {
@@ -15,7 +16,7 @@ function statusOf(tx: Tx, meter: Meter): BudgetStatus {
 }
 
 export function budgetsOf(tx: Tx, owner: BudgetOwner): readonly BudgetStatus[] {
-  return metersOfOwner(tx.sql, tx.memory, owner).map((meter) => statusOf(tx, meter));
+  return entriesOfOwner(tx.sql, tx.memory, owner).map((meter) => statusOf(tx, meter));
 }
 
 export function budgetsOfKey(
@@ -25,6 +26,7 @@ export function budgetsOfKey(
 ): readonly BudgetStatus[] {
   const parties = { keyId, endUserId: null, session: session?.id ?? null };
   return metersOf(tx.sql, tx.memory, parties)
+    .filter((meter) => !isField(meter))
     .filter(({ scope }) => session === undefined || scope === "session")
     .map((meter) => statusOf(tx, meter));
 }

@@ -1,5 +1,7 @@
 import type { Budget, BudgetOwner, BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
+import { isField } from "../rules/limits.ts";
+import type { CountedLimit, Meter } from "../rules/limits.ts";
 import { addTo, bucketOf, pulledBack } from "../rules/meter.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
 import {
@@ -9,9 +11,15 @@ import {
   selectKeysOfMember,
   selectPeriodUsage,
 } from "../tables/budget-rows.do.ts";
-import type { BudgetRow, UsageOf } from "../tables/budget-rows.do.ts";
-import { meterOf, metersOfOwner, nameOf, replaceMeter } from "./budget-memory.do.ts";
-import type { BudgetMemory, Meter } from "./budget-memory.do.ts";
+import type { UsageOf } from "../tables/budget-rows.do.ts";
+import {
+  entriesOfOwner,
+  meterOf,
+  metersOfOwner,
+  nameOf,
+  replaceMeter,
+} from "./budget-memory.do.ts";
+import type { BudgetMemory } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /**
@@ -21,7 +29,8 @@ import type { Tx } from "./memory.do.ts";
  */
 export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
   const { memory, sql, storage } = tx;
-  const before = metersOfOwner(sql, memory, owner);
+  const fields = metersOfOwner(sql, memory, owner).filter(isField);
+  const before = entriesOfOwner(sql, memory, owner);
   if (isSameList(before, budgets)) return;
   const after = budgets.map((budget): Meter => {
     const known = before.find((meter) => meter.budget.id === budget.id);
@@ -37,7 +46,7 @@ export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[
   });
   const { meters, scopes, unsaved } = memory.budgets;
   for (const { budget } of before) unsaved.delete(`${nameOf(owner)}\n${budget.id}`);
-  meters.set(nameOf(owner), after);
+  meters.set(nameOf(owner), [...fields, ...after]);
   if (after.length > 0) scopes.add(owner.scope);
   memory.changed = true;
 }
@@ -63,7 +72,7 @@ function newMeter(tx: Tx, owner: BudgetOwner, budget: Budget): Meter {
   const { memory, nowMs, period, sql } = tx;
   const at = { period, nowMs };
   const usage = seedOf(tx, owner, budget);
-  const row: BudgetRow = {
+  const row: CountedLimit = {
     ...owner,
     budget,
     sinceSeq: memory.ledger.seq,

@@ -4,7 +4,6 @@ import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import { updateEndUserSpend } from "../tables/end-user-rows.do.ts";
 import { putBudget } from "../tables/key-rows.do.ts";
-import { storeSessionSpend } from "../tables/session-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
 import { countsStored, storeCounts } from "./budget-memory.do.ts";
@@ -26,7 +25,6 @@ export function takeCheckpoint(tx: Tx): void {
       const budget = memory.keyBudgets.get(keyId);
       if (budget !== undefined) putBudget(sql, budget, row.revision);
     }
-    storeSessionSpend(sql, memory.sessions);
     for (const total of boundedTotals(sql, memory.usage)) addTotal(sql, total, row.revision);
     storeCounts(sql, memory, { revision: row.revision, floorId });
     thinCheckpoints(sql);
@@ -45,7 +43,6 @@ export function takeCheckpoint(tx: Tx): void {
   for (const id of memory.unsaved.keys()) memory.unpublished.add(id);
   memory.unsaved.clear();
   memory.unsavedKeys.clear();
-  memory.sessions.spent.clear();
   memory.usage.clear();
   countsStored(memory);
 }

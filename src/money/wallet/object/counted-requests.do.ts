@@ -1,4 +1,10 @@
 import { micros } from "../../../shared/money.ts";
+import { storedJson } from "../../../shared/stored-json.ts";
+import { declaredTags } from "../../../shared/tags.ts";
+import type { Tags } from "../../../shared/tags.ts";
+import { tokenColumns, tokensBy } from "../../../shared/usage-sums.ts";
+import type { TokenCounts } from "../../../shared/usage-sums.ts";
+import type { PostedUsage } from "../rules/usage-totals.ts";
 import {
   END_USER_ID,
   KEY_ID,
@@ -7,72 +13,92 @@ import {
   modelsOfText,
   periodOfRow,
 } from "../tables/request-rows.do.ts";
-import { selectLastCountedRow } from "../tables/budget-rows.do.ts";
-import type { LastCountedRow } from "../tables/budget-rows.do.ts";
-import { QUOTA_CHARGED } from "../tables/generation-text.ts";
-import type { BudgetMemory, CountedRequest } from "./budget-memory.do.ts";
+import { QUOTA_CHARGED, TAGS_IN_ROW } from "../tables/generation-text.ts";
+import { declaredTagKeys } from "../tables/tag-rows.do.ts";
+import type { TagKeys } from "../tables/tag-rows.do.ts";
+import type { CountedRequest } from "./budget-memory.do.ts";
 
-type CountedRow = {
-  seq: number;
+type LaterRow = TokenCounts & {
+  place: number;
   at: number;
   requests: number;
   served: number;
-  charged: number;
-  tokens: number;
   admitted_at: number;
   period_day: string | null;
+  charged: number;
+  quota_charged: number;
   end_user_id: string | null;
+  external_id: string | null;
   key_id: string;
   session: string | null;
   model: string | null;
   models: string | null;
+  tags: string | null;
 };
 
-const PARTIES = `admitted_at, period_day, ${END_USER_ID}, ${KEY_ID}, session, ${MODEL}, ${MODELS}`;
-/** Includes charges that count only in budgets and quotas. */
-const CHARGED = `charged + ${QUOTA_CHARGED}`;
-const TOKENS = "prompt_tokens + completion_tokens";
+const COLUMNS = `${TAGS_IN_ROW} AS tags, admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID},
+  session, ${MODEL}, ${MODELS}, ${QUOTA_CHARGED} AS quota_charged, ${tokenColumns(({ inRow }) => inRow)}`;
+
+/** A request that a ledger row counts. `posted` is null for a hold that expired without a charge. */
+type CountedUsage = CountedRequest & { readonly posted: PostedUsage | null };
 
 /**
- * Returns the requests that the stored counts don't include. An expired hold counts as a request.
- * Its late charge adds only the amount.
+ * Returns the requests of ledger rows after `seq`. An expired hold counts as a request. Its late
+ * charge adds only the amount.
  */
 export function selectCounted(
   sql: SqlStorage,
-  { scopes }: BudgetMemory,
-  checkpoint: LastCountedRow,
-): CountedRequest[] {
-  if (scopes.size === 0) return [];
-  const { seq, floorId } = selectLastCountedRow(sql) ?? checkpoint;
+  { floorId, tagKeys }: { readonly floorId: string; readonly tagKeys: readonly TagKeys[] },
+  seq: number,
+): CountedUsage[] {
   return sql
-    .exec<CountedRow>(
-      `SELECT seq, settled_at AS at, 1 AS requests, 1 AS served, ${CHARGED} AS charged, ${TOKENS} AS tokens, ${PARTIES}
+    .exec<LaterRow>(
+      `SELECT seq AS place, settled_at AS at, 1 AS requests, 1 AS served, ${COLUMNS}
       FROM requests WHERE id >= ?1 AND seq > ?2 AND state = 'settled' AND late = 0
-      UNION ALL SELECT seq, expires_at, 1, 0, 0, 0, ${PARTIES}
+      UNION ALL SELECT seq AS place, expires_at AS at, 1 AS requests, 0 AS served, ${COLUMNS}
       FROM requests WHERE id >= ?1 AND seq > ?2 AND (state IN ('expired', 'voided') OR late = 1)
-      UNION ALL SELECT entries.seq, entries.created_at, 0, 1, ${CHARGED}, ${TOKENS}, ${PARTIES}
+      UNION ALL SELECT entries.seq AS place, created_at AS at, 0 AS requests, 1 AS served, ${COLUMNS}
       FROM entries JOIN requests ON requests.id = entries.request_id
-      WHERE entries.seq > ?2 AND kind = 'usage' ORDER BY 1`,
+      WHERE entries.seq > ?2 AND kind = 'usage' ORDER BY place`,
       floorId,
       seq,
     )
     .toArray()
-    .map(countedOf);
+    .map((row) => countedOf(row, declaredTagKeys(tagKeys, row.place)));
 }
 
-function countedOf(row: CountedRow): CountedRequest {
+function countedOf(row: LaterRow, tagKeys: readonly string[]): CountedUsage {
+  const isServed = row.served === 1;
+  const posted = isServed ? postedOf(row, tagKeys) : null;
   return {
-    seq: row.seq,
+    posted,
+    seq: row.place,
     period: periodOfRow(row),
     atMs: row.at,
     keyId: row.key_id,
     endUserId: row.end_user_id,
     session: row.session,
-    models: row.served === 1 && row.model !== null ? [row.model] : modelsOfText(row.models),
+    models: isServed && row.model !== null ? [row.model] : modelsOfText(row.models),
     amounts: {
-      dollars: micros(row.charged),
-      tokens: row.tokens,
+      dollars: isServed ? row.charged + row.quota_charged : 0,
+      tokens: posted === null ? 0 : posted.promptTokens + posted.completionTokens,
       requests: row.requests,
     },
+  };
+}
+
+function postedOf(row: LaterRow, tagKeys: readonly string[]): PostedUsage {
+  return {
+    admittedAt: row.admitted_at,
+    period: periodOfRow(row),
+    charged: micros(row.charged),
+    counted: micros(row.charged + row.quota_charged),
+    endUserId: row.end_user_id,
+    externalId: row.external_id,
+    keyId: row.key_id,
+    session: row.session,
+    model: row.model ?? "",
+    tags: row.tags === null ? null : declaredTags(storedJson<Tags>(row.tags), tagKeys),
+    ...tokensBy((name) => row[name]),
   };
 }

@@ -10,6 +10,8 @@ import type { Micros } from "../../../shared/money.ts";
 import type { Session } from "../../../shared/session.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, refuseId } from "../rules/hold-guards.ts";
 import { decideHold, recallHold } from "../rules/ledger.ts";
+import { checkRequestBudgets, dollarLimits, tokensWithin } from "../rules/limits.ts";
+import type { Meter } from "../rules/limits.ts";
 import { isQuota, openHold } from "../rules/open-holds.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import { decideByModels } from "../rules/fallbacks.ts";
@@ -18,16 +20,9 @@ import type { AllowedRequest } from "../rules/policies.ts";
 import { insertName, insertRequest, numberOf, selectRequest } from "../tables/request-rows.do.ts";
 import { updateVoided } from "../tables/voided-rows.do.ts";
 import type { HoldGrant, HoldRequest } from "../../../shared/contracts/wallet.ts";
-import {
-  checkRequestBudgets,
-  dollarLimits,
-  modelsOf,
-  requestMeters,
-  tokensWithin,
-} from "./budget-checks.do.ts";
-import { reserve } from "./budget-memory.do.ts";
+import { modelsOf, requestMeters } from "./budget-checks.do.ts";
+import { readFields, reserve } from "./budget-memory.do.ts";
 import { followTerms } from "./budgets.do.ts";
-import type { Meter } from "./budget-memory.do.ts";
 import { madeEndUser, storeEndUser } from "./end-users.do.ts";
 import {
   budgetFor,
@@ -43,12 +38,7 @@ import {
 } from "./hold-checks.do.ts";
 import type { HeldTerms, Payer } from "./hold-checks.do.ts";
 import { insertSession, selectSession } from "../tables/session-rows.do.ts";
-import {
-  budgetOfSession,
-  withOwnAmounts,
-  countSessionRequest,
-  refuseAnotherSession,
-} from "./sessions.do.ts";
+import { withOwnAmounts, countSessionRequest, refuseAnotherSession } from "./sessions.do.ts";
 import { topUpIfDue } from "./top-up.do.ts";
 import { reachedByRefusal, emitReached } from "./alerts.do.ts";
 import { emitRejection } from "./budget-events.do.ts";
@@ -128,7 +118,6 @@ function amountsFor(
     endUser: payer.value?.counted ?? null,
     budget: budgetFor(tx, request, terms),
     isQuota: request.placed?.pays === "quota",
-    session: budgetOfSession(tx, terms.session),
     limits: dollarLimits(meters, tx),
     period: tx.period,
   });
@@ -293,8 +282,10 @@ function storeGrant(
     }
     if (!insertRequest(sql, { ...row, state: "held" }, ...storedHold(request, open))) return false;
     if (firstUse !== null) {
+      const owner = { scope: "session", subject: firstUse.id } as const;
       insertSession(sql, firstUse, keyId);
-      followTerms(tx, { scope: "session", subject: firstUse.id }, firstUse.budgets);
+      readFields(sql, memory, owner);
+      followTerms(tx, owner, firstUse.budgets);
     }
     if (idempotency !== null) insertName(sql, idempotency, { id, admittedAt: nowMs });
     if (lapsed !== null) updateVoided(sql, lapsed, { at: nowMs, names: memory.names });

@@ -14,8 +14,6 @@ import type { BudgetMemory } from "./budget-memory.do.ts";
 import { selectCounted } from "./counted-requests.do.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
-import { tokenColumns, tokensBy } from "../../../shared/usage-sums.ts";
-import type { TokenCounts } from "../../../shared/usage-sums.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
@@ -30,21 +28,11 @@ import type { Policies } from "../rules/policies.ts";
 import type { DeletedEndUsers } from "../tables/end-user-rows.do.ts";
 import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
 import { DueUses, selectBudgets, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
-import {
-  END_USER_ID,
-  KEY_ID,
-  MODEL,
-  periodOfRow,
-  selectOpenHolds,
-} from "../tables/request-rows.do.ts";
+import { selectOpenHolds } from "../tables/request-rows.do.ts";
 import type { NameNumbers } from "../tables/request-rows.do.ts";
-import { QUOTA_CHARGED, TAGS_IN_ROW } from "../tables/generation-text.ts";
-import { selectTagKeys, declaredTagKeys } from "../tables/tag-rows.do.ts";
+import { selectTagKeys } from "../tables/tag-rows.do.ts";
 import type { TagKeys } from "../tables/tag-rows.do.ts";
-import { storedJson } from "../../../shared/stored-json.ts";
-import { declaredTags } from "../../../shared/tags.ts";
-import type { Tags } from "../../../shared/tags.ts";
-import { addSessionSpend, loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
+import { loadSessionRates, loadSessions } from "../tables/session-rows.do.ts";
 import type { SessionMemory } from "../tables/session-rows.do.ts";
 import type { WarmUntil } from "../tables/warm-rows.do.ts";
 import { publishedSettings, readCheckpoint } from "../tables/checkpoint-rows.do.ts";
@@ -206,15 +194,13 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     ledger.seq = Math.max(ledger.seq, one.seq);
     memory.clock = Math.max(memory.clock, one.at);
   }
-  for (const posted of selectPosted(sql, memory, seq)) {
+  for (const { posted, ...request } of selectCounted(sql, memory, seq)) {
+    applyCounts(memory, countsOf(sql, memory, request));
+    if (posted === null) continue;
     addUsage(memory.usage, posted);
     const counted = { ...posted, charged: posted.counted ?? posted.charged };
     if (posted.endUserId !== null) addLaterSpend(sql, memory, posted.endUserId, counted);
     chargeKey(memory, counted);
-    addSessionSpend(sql, memory.sessions, counted);
-  }
-  for (const request of selectCounted(sql, memory.budgets, { seq, floorId: memory.floorId })) {
-    applyCounts(memory, countsOf(sql, memory, request));
   }
 }
 
@@ -243,52 +229,6 @@ function addLaterSpend(sql: SqlStorage, memory: Memory, id: string, posted: Post
   if (user === null) return; // the end user was deleted, so only the organization paid
   const spend = addSpend(user.spend, posted.period, posted.charged);
   memory.unsaved.set(id, { ...user, spend });
-}
-
-type PostedRow = TokenCounts & {
-  admitted_at: number;
-  period_day: string | null;
-  charged: number;
-  quota_charged: number;
-  end_user_id: string | null;
-  external_id: string | null;
-  key_id: string;
-  session: string | null;
-  model: string;
-  place: number;
-  tags: string | null;
-};
-
-function selectPosted(sql: SqlStorage, { floorId, tagKeys }: Memory, seq: number): PostedUsage[] {
-  const columns = `${TAGS_IN_ROW} AS tags, admitted_at, period_day, charged, ${END_USER_ID}, external_id, ${KEY_ID}, session, ${MODEL},
-    ${QUOTA_CHARGED} AS quota_charged, ${tokenColumns(({ inRow }) => inRow)}`;
-  return sql
-    .exec<PostedRow>(
-      `SELECT ${columns}, seq AS place FROM requests
-      WHERE id >= ?1 AND seq > ?2 AND state = 'settled' AND late = 0
-      UNION ALL SELECT ${columns}, entries.seq AS place FROM entries JOIN requests ON requests.id = entries.request_id
-      WHERE entries.seq > ?2 AND kind = 'usage' ORDER BY place`,
-      floorId,
-      seq,
-    )
-    .toArray()
-    .map((row) => postedOf(row, declaredTagKeys(tagKeys, row.place)));
-}
-
-function postedOf(row: PostedRow, tagKeys: readonly string[]): PostedUsage {
-  return {
-    admittedAt: row.admitted_at,
-    period: periodOfRow(row),
-    charged: micros(row.charged),
-    counted: micros(row.charged + row.quota_charged),
-    endUserId: row.end_user_id,
-    externalId: row.external_id,
-    keyId: row.key_id,
-    session: row.session,
-    model: row.model,
-    tags: row.tags === null ? null : declaredTags(storedJson<Tags>(row.tags), tagKeys),
-    ...tokensBy((name) => row[name]),
-  };
 }
 
 export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: number): RateLog {

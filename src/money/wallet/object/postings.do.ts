@@ -18,13 +18,13 @@ import { closeHold, dueHolds } from "../rules/open-holds.ts";
 import type { KnownHold, Posting } from "../rules/ledger.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
 import type { Period } from "../../../shared/period.ts";
+import { freeForCharge } from "../rules/limits.ts";
 import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import { raiseAlerts, rearmedAt, reachedByCharge, emitReached } from "./alerts.do.ts";
 import { applyCounts, countsOf, metersOf, reserve } from "./budget-memory.do.ts";
 import type { CountedRequest } from "./budget-memory.do.ts";
-import { freeForCharge } from "./budget-checks.do.ts";
 import { crossingsOf, emitCrossings } from "./budget-events.do.ts";
 import { ledgerChargeOf } from "../rules/ledger-charge.ts";
 import { addEvent } from "./event-log.do.ts";
@@ -50,7 +50,6 @@ import { addCharge, addCharges } from "./charges.do.ts";
 import type { Charges } from "./charges.do.ts";
 import { chargeKey, findEndUser } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
-import { budgetOfSession, chargeSession } from "./sessions.do.ts";
 import { keepWarmRoute } from "./warm-routes.do.ts";
 
 export function settle(
@@ -84,9 +83,8 @@ function post(
   const { memory } = tx;
   const endUser = known.endUserId === null ? null : findEndUser(tx, "id", known.endUserId);
   const budget = memory.keyBudgets.get(known.keyId) ?? null;
-  const session = budgetOfSession(tx, known.session);
   const limitFree = limitFreeOf(tx, known, settlement.generation.model);
-  const limits = { endUser, budget, session, limitFree };
+  const limits = { endUser, budget, limitFree };
   const posting = decideSettle(memory.ledger, { ...settlement, known, ...limits });
   const charged = spentBy(endUser, posting, known.period);
   const ledgerCharge = ledgerChargeOf(settlement, posting, known);
@@ -97,7 +95,7 @@ function post(
   const low = balanceCrossing(balance, memory.row.settings.lowBalance);
   if (low !== null) crossings.push(low);
   const reached = reachedByCharge(
-    { endUser, budget, session },
+    { endUser, budget },
     { endUser: charged, amount: posting.charged, period: known.period },
   );
   const byHand = chargeEvents(settlement, posting, actor);
@@ -143,7 +141,6 @@ function countUsage(
   };
   addUsage(memory.usage, { ...posted, charged: inLedger });
   chargeKey(memory, posted);
-  chargeSession(tx, posted);
   memory.tokens.get(known.keyId)?.correct(known.id, posted.promptTokens + posted.completionTokens);
 }
 type Charge = {

@@ -1,18 +1,18 @@
+import { assert } from "../../../shared/assert.ts";
+import type { Budget } from "../../../shared/budgets.ts";
 import { timestamp } from "../../../shared/clock.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import type { RateState } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
-import type { Micros } from "../../../shared/money.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { Session } from "../../../shared/session.ts";
-import { budgetLeft, sessionBudget } from "../rules/key-spend.ts";
-import type { KeySpendLimit } from "../rules/key-spend.ts";
+import { amountsOf, fieldLimit, isField, newMeter } from "../rules/limits.ts";
+import type { Meter } from "../rules/limits.ts";
 import { rateLimitState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
-import { heldOfKey } from "../rules/open-holds.ts";
+import { metersOfOwner } from "./budget-memory.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import {
-  addSessionSpend,
   markUnusedEnded,
   countUnused,
   deleteSessions,
@@ -80,17 +80,25 @@ export function refuseAnotherSession(
   return refuse({ kind: "conflict", message, param: null, code: "too_many_sessions" });
 }
 
-export function budgetOfSession(
-  tx: Tx,
-  session: Session | string | null | undefined,
-): KeySpendLimit | null {
-  if (session === null || session === undefined) return null;
-  const id = typeof session === "string" ? session : session.id;
-  const row = selectSession(tx.sql, id);
-  const terms = typeof session === "string" ? (row?.session ?? null) : session;
-  const budgetMicro = terms === null ? micros(0) : terms.budgetMicro;
-  const total = tx.memory.sessions.spent.get(id) ?? row?.spent ?? micros(0);
-  return sessionBudget({ id, budgetMicro }, total, tx.period);
+/** Returns the limits of a session. The first one is its `budget_dollars`. */
+export function metersOfSession(
+  { sql, memory }: Tx,
+  { id, budgetMicro, budgets }: Session,
+): readonly Meter[] {
+  const owner = { scope: "session", subject: id } as const;
+  if (selectSession(sql, id) !== null) return metersOfOwner(sql, memory, owner);
+  const field = fieldLimit(owner, "total", { amount: budgetMicro, tally: [] });
+  const entry = (budget: Budget): Meter => newMeter({ ...field, budget });
+  return [newMeter(field), ...(budgets ?? []).map(entry)];
+}
+
+/** Returns the spent, held and remaining amounts of a session's `budget_dollars`. */
+export function amountsOfSession(tx: Tx, session: Session) {
+  const spends = metersOfSession(tx, session).filter(isField);
+  const [amounts] = spends.map((meter) => amountsOf(meter, tx));
+  assert(amounts !== undefined, "a session's spend is counted");
+  const { settled, held, left } = amounts;
+  return { spentMicro: micros(settled), heldMicro: micros(held), left };
 }
 
 export function withOwnAmounts(tx: Tx, failure: Failure, session: Session | undefined): Failure {
@@ -100,25 +108,15 @@ export function withOwnAmounts(tx: Tx, failure: Failure, session: Session | unde
     (failure.kind === "budget_exceeded" && !["session", "end_user"].includes(failure.scope)) ||
     (failure.kind === "key_budget_exceeded" && failure.session !== true);
   if (!isOthers) return failure;
-  const budget = budgetOfSession(tx, session);
-  const held = budget === null ? micros(0) : heldOfKey(tx.memory.ledger, budget, tx.period);
-  const left =
-    session.budgetMicro === null || budget === null ? 0 : budgetLeft(budget, tx.period, micros(0));
+  const { heldMicro, left } = amountsOfSession(tx, session);
   return {
     kind: "balance_too_low",
     session: true,
-    balanceMicro: micros(Math.max(0, left)),
-    heldMicro: held,
+    balanceMicro: micros(session.budgetMicro === null ? 0 : Math.max(0, left)),
+    heldMicro,
     requiredMicro: failure.kind === "budget_exceeded" ? micros(0) : failure.requiredMicro,
     onlyHolds: failure.onlyHolds,
   };
-}
-
-export function chargeSession(
-  { sql, memory }: Tx,
-  posted: { readonly session?: string | null; readonly charged: Micros },
-): void {
-  addSessionSpend(sql, memory.sessions, posted);
 }
 
 export function listSessions(tx: Tx, { owner, limit, after }: SessionQuery): SessionPage {
@@ -131,11 +129,10 @@ export function listSessions(tx: Tx, { owner, limit, after }: SessionQuery): Ses
   };
 }
 
-function usedOf(tx: Tx, { keyId, session, spent }: SessionRow): UsedSession[] {
+function usedOf(tx: Tx, { keyId, session }: SessionRow): UsedSession[] {
   if (session === null || keyId === null) return [];
-  const { ledger, sessions } = tx.memory;
-  const held = heldOfKey(ledger, { keyId: session.id, budgetPeriod: null }, tx.period);
-  return [{ keyId, session, spentMicro: sessions.spent.get(session.id) ?? spent, heldMicro: held }];
+  const { spentMicro, heldMicro } = amountsOfSession(tx, session);
+  return [{ keyId, session, spentMicro, heldMicro }];
 }
 
 export function endSessionBy(tx: Tx, ending: SessionEnding): Result<null> {

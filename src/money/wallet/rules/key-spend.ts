@@ -9,7 +9,6 @@ import { WINDOW_MS } from "../../../shared/rate-window.ts";
 /** A key's budget and its spend. The budget is null after it was removed. */
 export type KeySpendLimit = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
   readonly keyId: string;
-  readonly isSession?: boolean;
   readonly spend: KeySpend;
 };
 
@@ -21,15 +20,6 @@ export function noKeySpend({ day, week, month }: Period): KeySpend {
     month: { since: month, spent },
     total: spent,
   };
-}
-
-export function sessionBudget(
-  { id, budgetMicro }: { readonly id: string; readonly budgetMicro: Micros | null },
-  spent: Micros,
-  period: Period,
-): KeySpendLimit {
-  const spend = { ...noKeySpend(period), total: spent };
-  return { keyId: id, isSession: true, budgetMicro, budgetPeriod: null, spend };
 }
 
 /** Adds a charge to the spend. Ignores periods that have ended. */

@@ -72,7 +72,6 @@ export type HoldRequestFacts = {
   readonly hasCap: boolean;
   readonly endUser: EndUser | null;
   readonly budget: KeySpendLimit | null;
-  readonly session?: KeySpendLimit | null;
   readonly limits?: readonly Limit[];
   readonly period: Period;
   readonly isQuota?: boolean;
@@ -109,7 +108,7 @@ export function decideHold(ledger: HoldTotals, ask: HoldRequestFacts): Result<Mi
 }
 
 function allowancesOf(ledger: HoldTotals, ask: HoldRequestFacts): Allowance[] {
-  const { budget, session = null, limits = [] } = ask;
+  const { budget, limits = [] } = ask;
   const of = (scope: BudgetScope): Allowance[] =>
     limits.filter((limit) => limit.scope === scope).map((limit) => limitAllowance(limit, ask));
   return [
@@ -117,7 +116,6 @@ function allowancesOf(ledger: HoldTotals, ask: HoldRequestFacts): Allowance[] {
     ...of("end_user"),
     ...budgetAllowance(ledger, ask, budget),
     ...of("key"),
-    ...budgetAllowance(ledger, ask, session),
     ...of("session"),
     ...of("member"),
     ...of("organization"),
@@ -138,15 +136,9 @@ function limitAllowance(
 }
 
 const neededOf = (ask: HoldRequestFacts): Micros =>
-  budgetsOf(ask).length === 0 && (ask.limits ?? []).length === 0 ? ask.least : ask.sure;
-
-function budgetsOf({
-  budget,
-  session = null,
-}: Pick<HoldRequestFacts, "budget" | "session">): KeySpendLimit[] {
-  if (budget === null && session === null) return [];
-  return [budget, session].filter((one) => one !== null).filter((one) => one.budgetMicro !== null);
-}
+  (ask.budget?.budgetMicro ?? null) === null && (ask.limits ?? []).length === 0
+    ? ask.least
+    : ask.sure;
 
 function balanceAllowance({ balance, held }: HoldTotals, ask: HoldRequestFacts): Allowance {
   const failure = { kind: "balance_too_low", balanceMicro: balance, heldMicro: held } as const;
@@ -194,7 +186,7 @@ function budgetAllowance(
 ): Allowance[] {
   const { period } = ask;
   if (budget === null || budget.budgetMicro === null) return [];
-  const { budgetMicro, budgetPeriod, isSession } = budget;
+  const { budgetMicro, budgetPeriod } = budget;
   const left = budgetLeft(budget, period, micros(0));
   const held = heldOfKey(ledger, budget, period);
   return [
@@ -211,7 +203,6 @@ function budgetAllowance(
         requiredMicro: neededOf(ask),
         resetsAt: budgetPeriod === null ? null : endOf(period, budgetPeriod),
         onlyHolds,
-        ...(isSession === true && { session: true }),
       }),
     },
   ];
@@ -247,19 +238,17 @@ export function decideSettle(
     readonly isCapped?: boolean;
     readonly endUser: EndUser | null;
     readonly budget: KeySpendLimit | null;
-    readonly session?: KeySpendLimit | null;
     readonly limitFree?: number;
   },
 ): Posting {
-  const { known, cost, endUser } = settled;
+  const { known, cost, endUser, budget, limitFree = Infinity } = settled;
   assert(cost >= 0, "a cost is never negative");
   const { period } = known;
   const most = micros(settled.isCapped === true ? Math.min(cost, known.granted ?? cost) : cost);
   const balance = isQuota(known) ? Infinity : freeOf(ledger);
-  const ofBudget = budgetsOf(settled).reduce((least, budget) => {
-    const held = heldOfKey(ledger, budget, period);
-    return Math.min(least, budgetLeft(budget, period, held));
-  }, settled.limitFree ?? Infinity);
+  const ofKey =
+    budget === null ? Infinity : budgetLeft(budget, period, heldOfKey(ledger, budget, period));
+  const ofBudget = Math.min(ofKey, limitFree);
   const open = ledger.holds.get(known.id);
   if (open !== undefined) {
     const charged = chargeOf(most, open.granted, Math.min(balance, ofBudget));

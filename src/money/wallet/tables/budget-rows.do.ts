@@ -2,15 +2,8 @@ import type { Budget, BudgetOwner, BudgetScope } from "../../../shared/budgets.t
 import { storedJson } from "../../../shared/stored-json.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
+import type { CountedLimit } from "../rules/limits.ts";
 import type { Tally } from "../rules/meter.ts";
-
-export type BudgetRow = BudgetOwner & {
-  readonly budget: Budget;
-  /** The count starts after this ledger row and time (Unix ms). */
-  readonly sinceSeq: number;
-  readonly sinceMs: number;
-  readonly tally: Tally;
-};
 
 type StoredBudget = {
   scope: BudgetScope;
@@ -21,7 +14,7 @@ type StoredBudget = {
   tally: string;
 };
 
-export function selectBudgets(sql: SqlStorage, { scope, subject }: BudgetOwner): BudgetRow[] {
+export function selectBudgets(sql: SqlStorage, { scope, subject }: BudgetOwner): CountedLimit[] {
   return sql
     .exec<StoredBudget>(
       `SELECT scope, subject, budget, since_seq, since, tally FROM budgets
@@ -50,7 +43,7 @@ export function selectBudgetScopes(sql: SqlStorage): BudgetScope[] {
 /** Stores a budget. `changed` is the publish that will contain it. */
 export function putBudgetRow(
   sql: SqlStorage,
-  { scope, subject, budget, sinceSeq, sinceMs, tally }: BudgetRow,
+  { scope, subject, budget, sinceSeq, sinceMs, tally }: CountedLimit,
   { place, changed }: { readonly place: number; readonly changed: number },
 ): void {
   sql.exec(
@@ -71,7 +64,7 @@ export function putBudgetRow(
 
 export function updateTally(
   sql: SqlStorage,
-  { scope, subject, budget, tally }: BudgetRow,
+  { scope, subject, budget, tally }: CountedLimit,
   changed: number,
 ): void {
   sql.exec(
@@ -84,17 +77,11 @@ export function updateTally(
   );
 }
 
-/** The last counted ledger row. Requests in later rows have IDs of at least `floorId`. */
-export type LastCountedRow = { readonly seq: number; readonly floorId: string };
-
-export function selectLastCountedRow(sql: SqlStorage): LastCountedRow | null {
-  const [row] = sql
-    .exec<{ seq: number; floor_id: string }>("SELECT seq, floor_id FROM budgets_counted")
-    .toArray();
-  return row === undefined ? null : { seq: row.seq, floorId: row.floor_id };
-}
-
-export function saveLastCountedRow(sql: SqlStorage, { seq, floorId }: LastCountedRow): void {
+/** Stores the newest counted ledger row, from which release 1.1.0 continues to count. */
+export function saveLastCountedRow(
+  sql: SqlStorage,
+  { seq, floorId }: { readonly seq: number; readonly floorId: string },
+): void {
   sql.exec(
     "INSERT OR REPLACE INTO budgets_counted (id, seq, floor_id) VALUES (1, ?, ?)",
     seq,

@@ -10,7 +10,6 @@ import { storedJson } from "../../../shared/stored-json.ts";
 export type SessionMemory = {
   rows: number;
   live: number;
-  readonly spent: Map<string, Micros>;
   readonly rates: Map<string, RateLog>;
 };
 
@@ -34,7 +33,7 @@ type StoredSession = {
 };
 
 export function loadSessions(sql: SqlStorage): SessionMemory {
-  return { ...countSessions(sql), spent: new Map(), rates: new Map() };
+  return { ...countSessions(sql), rates: new Map() };
 }
 
 function countSessions(sql: SqlStorage): Pick<SessionMemory, "rows" | "live"> {
@@ -164,20 +163,8 @@ export function selectLiveSessions(
     .map(rowOf);
 }
 
-export function addSessionSpend(
-  sql: SqlStorage,
-  { spent }: SessionMemory,
-  { session = null, charged }: { readonly session?: string | null; readonly charged: Micros },
-): void {
-  if (session === null) return;
-  const before = spent.get(session) ?? selectSession(sql, session)?.spent ?? micros(0);
-  spent.set(session, micros(before + charged));
-}
-
-export function storeSessionSpend(sql: SqlStorage, { spent }: SessionMemory): void {
-  for (const [id, amount] of spent) {
-    sql.exec("UPDATE sessions SET spent = ? WHERE id = ?", amount, id);
-  }
+export function updateSessionSpend(sql: SqlStorage, id: string, spent: Micros): void {
+  sql.exec("UPDATE sessions SET spent = ? WHERE id = ?", spent, id);
 }
 
 /**

@@ -1,0 +1,206 @@
+import { countsModel } from "../../../shared/budgets.ts";
+import type { Budget, BudgetOwner, BudgetUnit } from "../../../shared/budgets.ts";
+import { refuse, success } from "../../../shared/failure.ts";
+import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
+import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import { shareOf } from "./ledger.ts";
+import type { Limit } from "./ledger.ts";
+import { addTo, bucketOf, roomAt, settledIn } from "./meter.ts";
+import type { Moment, Tally } from "./meter.ts";
+import type { OpenHold } from "./open-holds.ts";
+
+/** A limit and its count at the newest ledger row. */
+export type CountedLimit = BudgetOwner & {
+  readonly budget: Budget;
+  /** The count starts after this ledger row and time (Unix ms). */
+  readonly sinceSeq: number;
+  readonly sinceMs: number;
+  readonly tally: Tally;
+};
+
+export type Meter = CountedLimit & {
+  /**
+   * Held amounts by period. Limits with a rolling window and limits for `total` have one entry.
+   */
+  readonly held: Map<number, number>;
+};
+
+/**
+ * Returns the limit of a field such as `budget_dollars`. Its count is stored with its owner. Null
+ * has no limit, but is still counted.
+ */
+export function fieldLimit(
+  owner: BudgetOwner,
+  window: string,
+  { amount, tally }: { readonly amount: Micros | null; readonly tally: Tally },
+): CountedLimit {
+  const rest = { models: null, onExceeded: "reject", alertAt: null } as const;
+  const budget = {
+    id: window,
+    unit: "dollars",
+    amount: amount ?? Infinity,
+    window,
+    ...rest,
+  } as const;
+  return { ...owner, budget, sinceSeq: 0, sinceMs: 0, tally };
+}
+
+/** Reports whether a limit is set by a field. An entry of `budgets` has another ID. */
+export const isField = ({ budget }: Pick<CountedLimit, "budget">): boolean =>
+  budget.id === budget.window;
+
+/** Returns a limit without open holds. */
+export const newMeter = (limit: CountedLimit): Meter => ({ ...limit, held: new Map() });
+
+export function reservesIn(budget: Budget, models: readonly string[] | null): boolean {
+  return models === null || models.some((model) => countsModel(budget, model));
+}
+
+/** Adds a hold (`sign` 1) or removes it (-1). */
+export function reserveIn({ budget, held }: Meter, hold: OpenHold, sign: 1 | -1): void {
+  if (!reservesIn(budget, hold.models ?? null)) return;
+  const amounts = { dollars: hold.granted, tokens: hold.tokens ?? 0, requests: 1 };
+  const bucket = heldBucket(budget.window, hold);
+  const sum = (held.get(bucket) ?? 0) + sign * amounts[budget.unit];
+  if (sum === 0) held.delete(bucket);
+  else held.set(bucket, sum);
+}
+
+/**
+ * Returns the period in which a hold counts. In a calendar window, it is the hold's own period.
+ * Other windows count all open holds.
+ */
+function heldBucket(window: string, { period }: Pick<Moment, "period">): number {
+  const isCalendar = window === "day" || window === "week" || window === "month";
+  return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;
+}
+
+/** The parts of a ledger row that limits count. */
+export type CountedRow = {
+  readonly seq: number;
+  readonly period: Moment["period"];
+  readonly atMs: number;
+  readonly models: readonly string[] | null;
+  readonly amounts: Readonly<Record<BudgetUnit, number>>;
+};
+
+export type Count = {
+  readonly meter: Meter;
+  readonly before: number;
+  readonly after: number;
+  readonly counted: Meter;
+};
+
+export function countIn(meter: Meter, row: CountedRow): Count | null {
+  const { budget, sinceSeq, tally } = meter;
+  const { period, atMs: nowMs } = row;
+  const at = { period, nowMs };
+  const amount = row.amounts[budget.unit];
+  if (amount === 0 || row.seq <= sinceSeq || !reservesIn(budget, row.models)) return null;
+  const counted = { ...meter, tally: addTo(budget.window, tally, { at, amount }) };
+  const before = settledIn(budget.window, tally, at);
+  return { meter, before, after: settledIn(budget.window, counted.tally, at), counted };
+}
+
+export function amountsOf(meter: Meter, at: Moment) {
+  const { budget, tally } = meter;
+  const settled = settledIn(budget.window, tally, at);
+  const held = meter.held.get(heldBucket(budget.window, at)) ?? 0;
+  return { settled, held, left: budget.amount - settled, free: budget.amount - settled - held };
+}
+
+export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
+  return meters
+    .filter(({ budget }) => budget.unit === "dollars" && budget.amount !== Infinity)
+    .map((meter) => {
+      const { left, held } = amountsOf(meter, at);
+      return {
+        scope: meter.scope,
+        left,
+        held,
+        refuse: ({ required, onlyHolds }) => exceeded(meter, at, { required, onlyHolds }),
+      };
+    });
+}
+
+export function checkRequestBudgets(meters: readonly Meter[], at: Moment): Refusal | null {
+  for (const meter of meters) {
+    if (meter.budget.unit !== "requests") continue;
+    // A request counts only when it ends, so it doesn't help to wait for running requests.
+    const short = { required: 1, onlyHolds: false };
+    if (amountsOf(meter, at).free < 1) return refuse(exceeded(meter, at, short));
+  }
+  return null;
+}
+
+/** Returns the tokens to hold, or null if there is no token budget. */
+export function tokensWithin(
+  meters: readonly Meter[],
+  at: Moment,
+  { request, granted }: { readonly request: HoldRequest; readonly granted: number | null },
+): Result<number | null> {
+  const { least: leastOutput, most } = request.tokens;
+  if (request.placed !== undefined) return success(granted);
+  const least = request.hasCap ? most : leastOutput;
+  let tokens = granted;
+  for (const meter of meters) {
+    if (meter.budget.unit !== "tokens") continue;
+    const { left, free } = amountsOf(meter, at);
+    if (free < Math.max(least, 1)) {
+      const onlyHolds = left >= Math.max(least, 1);
+      return refuse(exceeded(meter, at, { required: least, onlyHolds }));
+    }
+    const share = least + shareOf(free - least, request.hasCap);
+    tokens = Math.min(tokens ?? most, share);
+  }
+  return success(tokens);
+}
+
+type Short = { readonly required: number; readonly onlyHolds: boolean };
+
+function exceeded(meter: Meter, at: Moment, short: Short): Failure {
+  if (isField(meter)) return fieldExceeded(meter, at, short);
+  const { budget, scope, tally } = meter;
+  const { required, onlyHolds } = short;
+  const { left, held, free } = amountsOf(meter, at);
+  const missing = Math.max(1, required - free);
+  return {
+    kind: "budget_exceeded",
+    scope,
+    budgetId: budget.id,
+    unit: budget.unit,
+    window: budget.window,
+    limit: budget.amount,
+    left: Math.max(0, left),
+    held,
+    required,
+    resetsAt: roomAt(budget.window, tally, { at, missing }),
+    onlyHolds,
+  };
+}
+
+function fieldExceeded(meter: Meter, at: Moment, { required, onlyHolds }: Short): Failure {
+  const { left, held } = amountsOf(meter, at);
+  return {
+    kind: "key_budget_exceeded",
+    period: null,
+    budgetMicro: micros(meter.budget.amount),
+    leftMicro: micros(Math.max(0, left)),
+    heldMicro: micros(held),
+    requiredMicro: micros(required),
+    resetsAt: null,
+    onlyHolds,
+    session: true,
+  };
+}
+
+export function freeForCharge(meters: readonly Meter[], at: Moment, model: string): number {
+  let least = Infinity;
+  for (const meter of meters) {
+    if (meter.budget.unit !== "dollars" || !reservesIn(meter.budget, [model])) continue;
+    least = Math.min(least, amountsOf(meter, at).free);
+  }
+  return least;
+}
