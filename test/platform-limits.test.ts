@@ -34,7 +34,7 @@ test.each([
   await expect(one).rejects.toThrow("SQLITE_TOOBIG");
 });
 
-test("a Durable Object rejects 101 bound values", async () => {
+test("a Durable Object rejects a statement with 101 bound values", async () => {
   const run = inStorage((sql) => sql.exec(MANY_BOUND, ...MANY).toArray());
   await expect(run).rejects.toThrow("too many SQL variables");
 });
@@ -56,7 +56,7 @@ function bound(statement: string, ...values: unknown[]): D1PreparedStatement {
   return env.DB.prepare(statement).bind(...values);
 }
 
-test("D1 rejects the same", async () => {
+test("D1 rejects the same statements as a Durable Object", async () => {
   await env.DB.exec("CREATE TABLE IF NOT EXISTS platform_limits (a, b)");
   expect(() => bound("SELECT length(?)", `${LARGEST}x`)).toThrow("SQLITE_TOOBIG");
   expect(() => bound("INSERT INTO platform_limits VALUES (?, ?)", HALF, `${HALF}x`)).toThrow(

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { within } from "../src/shared/timers.ts";
 
-it("within returns the value or the error of the work, and throws when the work is late", async () => {
+it("within returns the value or the error of a task, and throws if the task takes too long", async () => {
   expect(await within(Promise.resolve(5), 1000)).toBe(5);
   await expect(within(Promise.reject(new Error("broken")), 1000)).rejects.toThrow("broken");
   const passed = within(new Promise(() => undefined), 1, (_ms, run) => {

@@ -75,7 +75,7 @@ describe("an organization of 100,000 end users", () => {
   });
 });
 
-it("the console pages and filters 1,000 keys", async () => {
+it("the console shows 1,000 keys in pages, and filters them", async () => {
   const { orgId, key } = await makeOrganization(adminUrl(), ADMIN_TOKEN);
   await browser.sql(
     `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at)

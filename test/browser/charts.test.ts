@@ -83,7 +83,7 @@ describe("a chart in the console", () => {
     },
   );
 
-  it("labels its only bar, and breaks the axis for an outlier", async () => {
+  it("labels a single bar, and interrupts its axis for a value far above the others", async () => {
     const one = await activityOf([1_230_000]);
     expect(await one.locator(".plot text.strong").allTextContents()).toEqual(["$1.23"]);
     const many = await activityOf([

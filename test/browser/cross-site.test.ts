@@ -233,7 +233,7 @@ it("the login page reports that a login took too long, and remembers the address
   await page.getByRole("heading", { level: 1, name: "Team" }).waitFor();
 });
 
-it("two tabs of the console stay the same: a new key appears in both, and a logout reaches both", async () => {
+it("two tabs of the console show the same data: a new key appears in both tabs, and a logout ends both", async () => {
   const page = await open();
   await continueAs(page, "Ann");
   await goTo(page, "Keys");
@@ -339,7 +339,7 @@ it("a change after the session's end asks for a login, and completes for the sam
   await page.getByText("Eve, owner").waitFor(); // loaded again
 });
 
-it("a change in a tab of another organization asks which one, and completes there", async () => {
+it("a change in a tab that still shows another organization completes in the organization that the person chooses", async () => {
   const page = await open();
   await signUp(page, "Eve");
   await startKey(page, "of the first organization");

@@ -78,7 +78,7 @@ it("a click on a part of the outcome chart filters requests", async () => {
   expect(await page.getByRole("row", { name: /model_not_found/ }).count()).toBe(0);
 });
 
-it("the request chart shows its days, and which part a filter excludes", async () => {
+it("the request chart shows one bar per day, and marks the requests that a filter excludes", async () => {
   const page = await logIn(browser, key);
   await goTo(page, "Requests");
   await page.getByText("Requests by status: today (UTC).").waitFor();

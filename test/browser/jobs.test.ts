@@ -58,7 +58,7 @@ it("a request is found by an error's ID, with its reason and no charge, in 3 act
   expect(job.spent()).toBeLessThanOrEqual(3);
 });
 
-it("today's failures appear by code, and a click on a code filters until Back", async () => {
+it("today's failures appear by error code, and a click on a code filters until Back", async () => {
   await ask(owner.key, { model: "nope/none" });
   const page = await logIn(browser, owner.key);
   await goTo(page, "Requests");
@@ -93,7 +93,7 @@ it("the models of one end user appear in two actions, then hours and sums; Back 
   expect(job.spent()).toBeLessThanOrEqual(2);
 });
 
-it("a second choice works even before the browser finished the first", async () => {
+it("a page filter works even before the browser finished the previous filter", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/activity?range=1&split=user");
   await page.getByText("on average").waitFor();
@@ -271,7 +271,7 @@ it("the playground runs a stream, shows its cost and stops it in 3 actions with 
   expect(job.spent()).toBeLessThanOrEqual(3);
 });
 
-it("a form with content closes only after a confirmation", async () => {
+it("a form that contains input closes only after a confirmation", async () => {
   const page = await logIn(browser, owner.key);
   await page.goto("/console/#/keys?make=1");
   await page.getByLabel("Name").fill("Half a key");

@@ -226,7 +226,7 @@ describe("objects and amounts that the API returns", () => {
       .waitFor();
   });
 
-  it("appear in the console as unknown, without a margin, if the cost is unknown", async () => {
+  it("appear in the console without a margin if the cost of requests is unknown", async () => {
     const page = await logIn(browser, ADMIN_TOKEN);
     const row = { day: "2026-11-27", billed_micro: null, difference_micro: null };
     const known = { requests: 8, charged_micro: 40, bought_micro: 30, unknown_requests: 0 };

@@ -52,7 +52,7 @@ describe("the catalog at a certain time", () => {
     expect(aliases.get("cheap")).not.toBe("openai/gpt-5-nano");
   });
 
-  it("stays the same between two dates, and changes at a date", () => {
+  it("stays the same between two announced dates, and changes at an announced date", () => {
     const moment = fc.integer({ min: at("2026-11-01"), max: at("2027-03-31") }); // before the last change
     fc.assert(
       fc.property(moment, fc.double({ min: 0, max: 1, noNaN: true }), (ms, part) => {
@@ -67,7 +67,7 @@ describe("the catalog at a certain time", () => {
     );
   });
 
-  it("gets rebuilt at a date, and not earlier", () => {
+  it("gets rebuilt at an announced date, and not earlier", () => {
     const { catalogAt } = deploymentOf(configWith({ SANDBOX: "off" }));
     const before = catalogAt(at("2026-12-11"));
     expect(catalogAt(at("2026-12-31T23:59:59.999Z"))).toBe(before);

@@ -84,7 +84,7 @@ describe("a route in the catalog", () => {
     },
   );
 
-  it("supports everything its chat model does, for at least one route per model", () => {
+  it("supports all features of its chat model, for at least one route per model", () => {
     for (const { id, routes } of ENTRIES) {
       for (const limit of ["context", "maxOutput"] as const) {
         expect([id, routes.some(({ limits }) => limits?.[limit] === undefined)]).toEqual([

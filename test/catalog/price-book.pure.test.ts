@@ -17,7 +17,7 @@ it("no model is sold if no price list was read while the database is down, and t
   expect((await ask()).ok).toBe(true);
 });
 
-it("the region's price list stays in memory, however many organizations have their own", async () => {
+it("the region's price list stays in memory, however many organizations have price lists of their own", async () => {
   const { state, ask } = world();
   for (let i = 0; i < 1001; i++) await ask(`list-${i}`);
   state.reads = 0;

@@ -51,7 +51,7 @@ describe.each(WORLDS)(
       }
     });
 
-    it("have limits only below those of the model, which its best route defines", () => {
+    it("have at most the limits of their model, which are those of its best route", () => {
       for (const { context, maxOutput, abilities, routes } of models.values()) {
         expect(routes.some(({ limits }) => limits?.context === undefined)).toBe(true);
         expect(routes.some(({ limits }) => limits?.maxOutput === undefined)).toBe(true);
@@ -139,7 +139,7 @@ describe("the limits of a route", () => {
     expect(limitsOf("cohere/embed-v4.0", "cohere")).toBeUndefined();
   });
 
-  it("depend on the available routes: a lesser route as the only one defines the model", () => {
+  it("become the limits of the model if there is no other route", () => {
     expect(limitsOf("meta/llama-3.3-70b", "workers-ai")).toEqual({
       choices: 1,
       context: 24_000,
@@ -166,7 +166,7 @@ describe("the limits of a route", () => {
   });
 });
 
-it("the minimum of thinking exists for Claude 4.5 only", () => {
+it("a minimum of thinking tokens exists only for Claude 4.5", () => {
   const { models } = catalogOf({ REGION: "us" }, liveIn("us"));
   const floors = [...models.values()].flatMap(({ id, thinkingFloor }) =>
     thinkingFloor === undefined ? [] : [[id, thinkingFloor]],

@@ -83,7 +83,7 @@ it("claude -p stops without credits, with the reason", async () => {
   ]);
 });
 
-it("claude -p completes three messages with a shell under Claude's name at Anthropic", async () => {
+it("claude -p completes three messages with a shell command, for a Claude model at Anthropic", async () => {
   const home = mkdtempSync(join(tmpdir(), "claude-"));
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
   const order = (word: string) =>

@@ -13,7 +13,7 @@ const options = () => ({
   maxRetries: 0,
 });
 
-it("LangChain embeds with its defaults", async () => {
+it("LangChain gets embeddings with its default settings", async () => {
   const embeddings = new OpenAIEmbeddings({ ...options(), model: "sandbox/embed" });
   const vectors = await embeddings.embedDocuments(["a text", "another one"]);
   expect(vectors.map((vector) => vector.length)).toEqual([256, 256]);

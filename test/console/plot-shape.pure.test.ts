@@ -57,7 +57,7 @@ describe("the axis of a chart", () => {
     expect(axisOf([-5e6, 10e6], "balance").labels).toEqual(["−$5", "$0", "$5", "$10"]);
   });
 
-  it("breaks for a value beyond five times the 95th percentile", () => {
+  it("gets a gap if a value exceeds five times the 95th percentile", () => {
     const values = [...Array.from({ length: 20 }, () => 10e6), 250_000e6];
     expect(axisOf(values, "spend").high).toBeLessThan(50e6);
     const { breaks, numbers } = shapeOfValues(values);

@@ -10,7 +10,7 @@ afterEach(() => setClock(null));
 const LEFT_OUT = /^turnpike_routes_left_out_isolates.*$/gm;
 const HELLO = { messages: [{ role: "user", content: "one two three" }] };
 
-it("GET /admin/v1/metrics counts the isolates in which a route's circuit is open, until they report it closed", async () => {
+it("GET /admin/v1/metrics counts the isolates that call a route no longer, until they report that they call it again", async () => {
   const { key } = await openAccount();
   const name = crypto.randomUUID();
   const isolates = [apart(name), apart(name)];

@@ -70,7 +70,7 @@ describe("POST /admin/v1/orgs/{id}/rebuild-wallet", () => {
     expect(await reconciled.json()).toMatchObject({ differences: [] });
   });
 
-  it("makes margin empty and rerate return 400 for requests before the rebuild", async () => {
+  it("leaves requests before the rebuild out of the margin, and makes corrections of their charges return 400", async () => {
     await chat(account.key);
     valueOf(await wallet.poke());
     await lose();

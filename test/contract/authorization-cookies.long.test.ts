@@ -288,7 +288,7 @@ describe("each route for people", () => {
 });
 
 describe("a merchant's secret", () => {
-  it.each(byName(ALL_ROWS))("ends and reads only its own holds: %s", async (_, row) => {
+  it.each(byName(ALL_ROWS))("gives access only to the merchant's own holds: %s", async (_, row) => {
     const { account } = byKey.own.owner;
     const [own, other] = [await makeMerchant(), await makeMerchant()];
     const body = { amount_dollars: 0.01, description: "a search", merchant: own.name };

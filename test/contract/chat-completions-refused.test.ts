@@ -131,7 +131,7 @@ describe("POST /v1/chat/completions with an invalid body", () => {
 });
 
 describe("insufficient credits at POST /v1/chat/completions", () => {
-  it("suffice for two concurrent requests without a cap, because the first holds only half", async () => {
+  it("suffice for two concurrent requests without an output cap, because the first request holds only half of them", async () => {
     const { key: busy, orgId } = await openAccount({ credits: 1000 });
     const open = await chat(busy, { model: "sandbox/stall", stream: true });
     expect(open.status).toBe(200);

@@ -33,7 +33,7 @@ describe("the request that the gateway sends to the provider", () => {
     [{ max_tokens: 5, max_completion_tokens: 9 }, 5],
     [{ max_tokens: 9, max_completion_tokens: 5 }, 5],
     [{ max_tokens: 1e15 }, 4096],
-  ])("contains one max_tokens for the client's %j: %i", async (caps, cap) => {
+  ])("contains max_tokens once if the client sends %j: %i", async (caps, cap) => {
     const body = await sent(caps);
     expect(body).toMatchObject({ max_tokens: cap });
     expect(body).not.toHaveProperty("max_completion_tokens");
@@ -46,7 +46,7 @@ describe("the request that the gateway sends to the provider", () => {
     ["/v1/chat/completions", { messages: HELLO, seed: 1, logprobs: false, user: "u" }, null],
     ["/v1/responses", { input: "Hi", text: { verbosity: "low" } }, "text.verbosity"],
   ])(
-    "lacks the fields that the response lists in x-dropped: %s %j",
+    "doesn't contain the fields that the response lists in x-dropped: %s %j",
     async (path, fields, dropped) => {
       const isStream = "stream" in fields;
       const { bindings } = mockUpstream(() =>
@@ -134,7 +134,7 @@ describe("the request that the gateway sends to the provider", () => {
     expect(calls[0]?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("goes out only if the model exists", async () => {
+  it("goes to the provider only if the model exists", async () => {
     const { calls, bindings } = mockUpstream(() => upstreamCompletion());
     for (const model of ["../x", "http://evil.test/v1", "mock/none", "up-chat"]) {
       expect((await chat(key, { model }, { bindings })).status).toBe(404);

@@ -42,7 +42,7 @@ const countOf = async (type: string, actor = account.keyId): Promise<number> => 
   return Number(row?.["n"]);
 };
 
-it("the event log replaces a key's events beyond 100 per hour and type by a sum, and keeps those of other keys and types", async () => {
+it("the event log summarizes a key's events beyond 100 per hour and type, and keeps the events of other keys and types", async () => {
   await told("organization.changed", 250);
   await told("member.changed", 5);
   await told("organization.changed", 5, "key_other");
@@ -91,7 +91,7 @@ it("the event log deletes old events only of the type that floods it", async () 
   expect(left).toEqual([2, 3, 4, 5].map((place) => ({ place })));
 });
 
-it("the event log has no event for a rejected unknown end user, but one for a known end user", async () => {
+it("the event log has an event for the rejected request of a known end user, but not of an unknown end user", async () => {
   const settings = { default_user_daily_quota_dollars: 0 };
   const path = `/v1/orgs/${account.orgId}/settings`;
   expect((await send(path, { method: "PATCH", key: account.key, body: settings })).status).toBe(

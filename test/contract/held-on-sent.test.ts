@@ -181,7 +181,7 @@ const tokensIn = (calls: readonly UpstreamCall[]): number =>
   calls.reduce((sum, call) => sum + billed(call), 0);
 
 describe("a balance of $0.04 at a provider that bills a token per four bytes", () => {
-  it("pays for every requested token, whichever field has the text", async () => {
+  it("covers every requested token, whichever field contains the text", async () => {
     const { key } = await openAccount({ credits: CREDITS });
     const { calls } = mockUpstream(answerTo);
     const env = upstreamBindings(BINDINGS);
@@ -209,7 +209,7 @@ describe("a balance of $0.04 at a provider that bills a token per four bytes", (
   });
 
   it.each(CARRIERS)(
-    "pays for a request with $name; otherwise the request is not sent",
+    "covers a request with $name, or the request is not sent",
     async ({ body, path }) => {
       const { key } = await openAccount({ credits: CREDITS });
       const { calls } = mockUpstream(answerTo);

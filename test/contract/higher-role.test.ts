@@ -97,7 +97,7 @@ describe.each(["admin", "billing", "member"] as const)(
       expect([await statusOf(owner.key), await statusOf(limited.key)]).toEqual([200, 200]);
     });
 
-    it("can't be gained by a key, session or console login that the member's key creates", async () => {
+    it("can't be gained by a key, session or console login that a member's key creates", async () => {
       const made = await createKey(callers[role].key);
       const session = await send("/v1/sessions", { key: made.key, body: {} });
       const { token } = await session.json<{ token: string }>();

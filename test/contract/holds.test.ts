@@ -110,7 +110,7 @@ describe("a hold paid from the balance", () => {
     expect((await act(hold, "capture", secret)).status).toBe(409);
   });
 
-  it("can get a lower amount, but not below at_least, if the balance is too low", async () => {
+  it("gets a lower amount if the balance is too low, but never less than at_least", async () => {
     const [{ key }, { name }] = [await payer(), await makeMerchant()];
     await placed(key, { amount_dollars: 0.7, merchant: name });
     const body = { amount_dollars: 0.5, merchant: name };

@@ -96,7 +96,7 @@ describe("every path that could lift a limit", () => {
     expect(await kept(account)).toEqual(before);
   });
 
-  it("appears in this test's list", () => {
+  it("appears in the list that this test checks", () => {
     const open = ROUTES.filter(
       ({ reach, method }) => reach !== "managed" && reach !== "paid" && method !== "GET",
     );

@@ -54,7 +54,7 @@ describe("permissions in GET /console/api/session", () => {
     await expectTrue(cookie, may);
   });
 
-  it("include no management for a key with limits", async () => {
+  it("include no management endpoint for a key with limits", async () => {
     const terms = { name: "limited", budget_dollars: 1, budget_period: "day" };
     const made = await send("/v1/keys", { key: account.key, body: terms });
     const cookie = await login((await made.json<{ key: string }>()).key);

@@ -61,7 +61,7 @@ const WAYS = [true, false].flatMap((isNative) =>
 
 describe("a name that doesn't fit in a header, for an Anthropic model and another model", () => {
   it.each(Object.entries(NAMED))(
-    "causes no error, and appears in the x-dropped header in a short form: %s",
+    "causes no error, and appears shortened in the x-dropped header: %s",
     async (_, fields) => {
       for (const { isNative, stream } of WAYS) {
         const mock = isNative ? mockAnthropic : mockUpstream;

@@ -242,25 +242,22 @@ describe("a request with several models", () => {
     ["models", { allowed_models: ["m/three"] }, "delta m/three"],
     ["policy", { policy: { allowed_models: ["m/two"] } }, "gamma m/two"],
     ["policy", { policy: { allowed_providers: ["epsilon", "alpha"] } }, "alpha m/one"],
-  ])(
-    "calls only the candidates that its key allows by their own model, by %s %j",
-    async (...asked) => {
-      const [, terms, first] = asked;
-      const { keyId, key } = await addKey(account.orgId, account.memberId);
-      const path = `/v1/keys/${keyId}`;
-      const { calls, bindings } = world();
-      const patch = { key: account.key, method: "PATCH", body: terms, bindings };
-      const patched = await send(path, patch);
-      expect([patched.status, await patched.text()]).toEqual([200, expect.any(String)]);
-      const fields = { ...SAY, models: ["m/two", "m/three"] };
-      const response = await chat(key, fields, { bindings });
-      expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
-      expect(namesOf(calls)).toEqual([first]);
-      const none = { ...SAY, models: ["m/one"], provider: { only: ["beta"] } };
-      expect((await chat(key, none, { bindings })).status).toBe(403);
-      expect(calls).toHaveLength(1);
-    },
-  );
+  ])("calls only models that its key allows by their own names, by %s %j", async (...asked) => {
+    const [, terms, first] = asked;
+    const { keyId, key } = await addKey(account.orgId, account.memberId);
+    const path = `/v1/keys/${keyId}`;
+    const { calls, bindings } = world();
+    const patch = { key: account.key, method: "PATCH", body: terms, bindings };
+    const patched = await send(path, patch);
+    expect([patched.status, await patched.text()]).toEqual([200, expect.any(String)]);
+    const fields = { ...SAY, models: ["m/two", "m/three"] };
+    const response = await chat(key, fields, { bindings });
+    expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+    expect(namesOf(calls)).toEqual([first]);
+    const none = { ...SAY, models: ["m/one"], provider: { only: ["beta"] } };
+    expect((await chat(key, none, { bindings })).status).toBe(403);
+    expect(calls).toHaveLength(1);
+  });
 
   it("drops fallbacks that the key's budget doesn't cover, and never calls them", async () => {
     const { calls, bindings } = world({ alpha: 500, beta: 500 });
@@ -357,7 +354,7 @@ describe("a receipt's skipped routes", () => {
     expect(await skippedBy(account.key, fields)).toEqual(expected);
   });
 
-  it("list them for a failed request too", async () => {
+  it("appear in the receipt of a failed request too", async () => {
     const { bindings } = world({ alpha: 500 });
     const provider = { only: ["alpha"] };
     const response = await chat(account.key, { ...SAY, provider }, { bindings });
@@ -371,7 +368,7 @@ describe("a receipt's skipped routes", () => {
     expect(await data.json()).toMatchObject({ data: { skipped } });
   });
 
-  it("name a policy", async () => {
+  it("have the reason policy if a policy excludes them", async () => {
     const { keyId, key } = await addKey(account.orgId, account.memberId);
     const body = { policy: { allowed_providers: ["beta"] } };
     const { bindings } = world();
@@ -379,7 +376,7 @@ describe("a receipt's skipped routes", () => {
     expect(await skippedBy(key, {})).toEqual([{ route: "alpha:one", why: "policy" }]);
   });
 
-  it("name the limit that doesn't cover a fallback model", async () => {
+  it("have the reason limit if a limit doesn't cover a fallback model", async () => {
     const skipped = await skippedBy(await keyWithBudget(150), { models: ["m/two"] });
     expect(skipped).toEqual([
       { route: "gamma:two", why: "limit" },

@@ -149,7 +149,7 @@ describe("POST /v1/ocr: refusals", () => {
     ["table_format", { table_format: "html" }],
     ["id", { id: "a" }],
     ["user", { pages: "0", user: "x".repeat(257) }],
-  ])("returns 400 for a wrong %s", async (param, body) => {
+  ])("returns 400 for an invalid %s", async (param, body) => {
     const error = await errorOf(await read({ body }), 400);
     expect(error).toMatchObject({ type: "invalid_request_error", param });
   });

@@ -269,7 +269,7 @@ describe("reasoning for OpenRouter's clients", () => {
 });
 
 describe("an error inside a stream", () => {
-  it("carries the status as code for OpenRouter's SDKs, in a complete chunk", async () => {
+  it("contains the HTTP status as its code for OpenRouter's SDKs, in a complete chunk", async () => {
     const body = { model: "sandbox/error-mid", messages: HELLO, stream: true };
     const response = await send("/v1/chat/completions", {
       key: account.key,

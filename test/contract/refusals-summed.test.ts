@@ -33,7 +33,7 @@ async function storm(request: () => Promise<Response>): Promise<Response> {
 const ofRequests = (): readonly Line[] =>
   lines.filter(({ event }) => event === "request" || event === "requests_refused");
 
-it("the request log sums twenty 401s and 404s within a second in two lines with their number", async () => {
+it("the request log summarizes twenty 401 and 404 responses within a second in two lines with their number", async () => {
   const { key } = await openAccount();
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const forged = await storm(() => send("/v1/models", { key: "x".repeat(50), bindings }));
@@ -52,7 +52,7 @@ it("the request log sums twenty 401s and 404s within a second in two lines with 
   expect(ofRequests()).toMatchObject([{ model_not_found: 1 }, { model_not_found: COUNT }]);
 });
 
-it("the request log sums twenty 429s of a paid path in two lines, with the last organization", async () => {
+it("the request log summarizes twenty 429 responses of a paid path in two lines, with the last organization", async () => {
   const { key, orgId } = await openAccount({ rpmLimit: 1 });
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const body = { model: "sandbox/echo", messages: [{ role: "user", content: "Hello" }] };
@@ -67,7 +67,7 @@ it("the request log sums twenty 429s of a paid path in two lines, with the last 
   expect(ofRequests()[1]).toMatchObject({ last_org_id: orgId });
 });
 
-it("the request log has one line for a bad signature, and two lines for twenty within a second", async () => {
+it("the request log has one line for an invalid signature, and two lines for twenty of them within a second", async () => {
   const bindings = bindingsWith({ LOG_REQUESTS: "failures" });
   const headers = { signature: "sig=:AAAA:", "signature-input": "sig=()" };
   const refused = await storm(() => send("/internal/v1/lookup", { headers, body: {}, bindings }));

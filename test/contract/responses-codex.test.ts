@@ -62,7 +62,7 @@ describe("a stream to Codex", () => {
     expect((await failed(answer)).error?.code).toBe("context_length_exceeded");
   });
 
-  it("reaches the terminal's user agent too", async () => {
+  it("reaches the user agent of Codex's terminal too", async () => {
     const { key: poor } = await openAccount({ credits: 0 });
     const headers = { "user-agent": "codex-tui/0.169.0 (Linux)", accept: "text/event-stream" };
     const { error } = await failed(await ask(poor, {}, { headers }));
@@ -72,7 +72,7 @@ describe("a stream to Codex", () => {
   it.each([
     [{ model: "no/such" }, 404],
     [{ input: [] }, 400],
-  ])("becomes an error status for %o", async (fields, status) => {
+  ])("is replaced by an error status for %o", async (fields, status) => {
     expect((await ask(key, fields)).status).toBe(status);
   });
 });

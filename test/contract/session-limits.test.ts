@@ -38,7 +38,7 @@ describe("a request rejected by the session's own rate limit", () => {
     ["bodies that are rejected", (token) => chat(token, { temperature: 9 })],
     ["models that it may not use", (token) => chat(token, { model: "no/such" })],
     ["looking", (token) => send("/v1/models", { key: token })],
-  ])("uses none of the key's minute: %s", async (_, ask) => {
+  ])("doesn't count against the key's requests per minute: %s", async (_, ask) => {
     const { token, left } = await keyAndSession();
     for (let n = 0; n < 2; n++) expect((await ask(token)).status).not.toBe(429);
     for (let n = 0; n < 8; n++) {
@@ -78,7 +78,7 @@ describe("a request rejected by the session's own rate limit", () => {
 const rate = ({ headers }: Response): readonly (string | null)[] =>
   ["limit", "remaining"].map((name) => headers.get(`x-ratelimit-${name}-requests`));
 
-it("gets the remaining requests of the session's own limit, if it has one", async () => {
+it("a session gets the remaining requests of its own limit, if it has one", async () => {
   const { token } = await keyAndSession();
   expect(rate(await send("/v1/models", { key: token }))).toEqual(["2", "1"]);
   expect(rate(await chat(token))).toEqual(["2", "0"]);

@@ -105,7 +105,7 @@ it("a session keeps its open holds and exact budget if its wallet is aborted", a
   expect(await differences(wallet())).toEqual([]);
 });
 
-it("a session never exceeds its budget if its wallet is aborted, and can spend all of it", async () => {
+it("a session can spend its whole budget but no more, even if its wallet is aborted", async () => {
   const session = await limited(echo);
   const { token, id, each, budget } = session;
   const asked: Promise<number>[] = [];

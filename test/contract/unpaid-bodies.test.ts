@@ -71,7 +71,7 @@ describe("POST /v1/messages/count_tokens", () => {
     expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 200, 529, 529, 529]);
   });
 
-  it("counts against the key's own rate limit, and returns 404 in the console", async () => {
+  it("counts against the key's rate limit, and returns 404 if the console calls it", async () => {
     const { key } = await openAccount({ rpmLimit: 2 });
     const body = { ...counted, messages: [{ role: "user", content: "Hello" }] };
     const statuses: number[] = [];

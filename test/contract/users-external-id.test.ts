@@ -93,14 +93,14 @@ describe("an external_id in /v1/users/{external_id}", () => {
     ["a;b=c,d:e@f!$&'()*+~", "a;b=c,d:e@f!$&'()*+~"],
     ["é", "é"],
     ["a?limit=%41", "a"],
-  ])("gets decoded once, with slashes as they are: %s means %j", async (written, external_id) => {
+  ])("is decoded once, and keeps its slashes: %s means %j", async (written, external_id) => {
     await send("/v1/users", { key: account.key, body: { external_id } });
     const response = await send(`/v1/users/${written}`, { key: account.key });
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ external_id });
   });
 
-  it("doesn't match a similar one in another encoding", async () => {
+  it("doesn't match a similar ID in another encoding", async () => {
     const { key } = await openAccount({ credits: 0 });
     const ids = ["A", "%41", "%2541", "a/b", "a%2Fb", "a//b", "a/b/", "a"];
     for (const [i, external_id] of ids.entries()) {

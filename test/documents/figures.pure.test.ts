@@ -22,7 +22,7 @@ it("docs/figures.md contains every row with its target, and is written one row a
   expect(() => withMeasured("no markers", new Map(), STAMP)).toThrow("once each");
 });
 
-it("a row of figures contains the sum of its measurements, is missed after a failed test, and needs a measurement", () => {
+it("a row of figures contains the sum of its measurements, needs a measurement, and misses its target after a failed test", () => {
   const seen = reportSeen(report(true, { operations: 0, forged: 1500 }));
   const row = ROWS[8];
   if (row === undefined) throw new Error("there is no row 9");

@@ -11,7 +11,7 @@ it.each([
   ["wider columns", "a   1\n-----\n", "a 22\n---"],
   ["any lines where the page omits some", "a\nb\nc\nd", "a\n...\nd"],
   ["no lines where the page may omit some", "a\nd", "a\n...\nd"],
-])("a command's actual output matches the documented one: %s", (_what, printed, answer) => {
+])("a command's actual output matches the documented output: %s", (_what, printed, answer) => {
   expect(hasShape(printed, answer)).toBe(true);
 });
 
@@ -26,6 +26,9 @@ it.each([
   ["an additional line", "a\nb", "a"],
   ["a missing line", "a", "a\nb"],
   ["nothing", "", "a"],
-])("a command's actual output doesn't match the documented one: %s", (_what, printed, answer) => {
-  expect(hasShape(printed, answer)).toBe(false);
-});
+])(
+  "a command's actual output doesn't match the documented output: %s",
+  (_what, printed, answer) => {
+    expect(hasShape(printed, answer)).toBe(false);
+  },
+);

@@ -27,7 +27,7 @@ function without(value: unknown): unknown {
   );
 }
 
-it("skimming JSON removes only the omitted fields, however it is split and spaced", () => {
+it("skimming JSON removes only the listed fields, however the JSON is split and spaced", () => {
   const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 6 });
   fc.assert(
     fc.property(values, cuts, fc.constantFrom(0, 1), (value, at, indent) => {

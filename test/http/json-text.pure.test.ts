@@ -52,7 +52,7 @@ const namedList = (count: number): string =>
   `{"a":[${Array.from({ length: count }, () => '{"b":0}').join(",")}]}`;
 
 describe("strict JSON parsing", () => {
-  it("accepts any object and reads it as JSON.parse does, however spaced and escaped", () => {
+  it("accepts any object and returns the same as JSON.parse, whatever its white space and escapes", () => {
     fc.assert(
       fc.property(jsonObjects, fc.infiniteStream(fc.nat(30)), (value, stream) => {
         const text = written(value, () => Number(stream.next().value));

@@ -135,7 +135,7 @@ describe("query parameters", () => {
   const page = z.object({ limit: wholeNumber(1, 100, 50), offset: wholeNumber(0, 1e9, 0) });
   const parse = (query: string) => parseQuery(page, `http://eu.test/v1/users${query}`);
 
-  it("accept integers with defaults, and unknown parameters", () => {
+  it("can be integers with default values, and can include unknown parameters", () => {
     expect(parse("")).toEqual({ ok: true, value: { limit: 50, offset: 0 } });
     expect(parse("?limit=100&offset=7&x=1&x=2&__proto__=3")).toEqual({
       ok: true,

@@ -85,7 +85,7 @@ describe("the content type of a JSON body", () => {
     expect(await kindOf(request)).toBe("unsupported_media_type");
   });
 
-  it("returns 415 if the body is compressed, but not with identity", async () => {
+  it("returns 415 if the body is compressed, but accepts the encoding identity", async () => {
     expect(await kindOf(post("{}", { "content-encoding": "gzip" }))).toBe("unsupported_media_type");
     expect(await kindOf(post("{}", { "content-encoding": "Identity" }))).toBe("accepted");
   });
@@ -135,7 +135,7 @@ describe("the size of a body", () => {
 });
 
 describe("a body that arrives too slowly", () => {
-  it("returns 408 if a declared body stops, and 400 if it breaks off", async () => {
+  it("returns 408 if the rest of a body doesn't arrive, and 400 if its connection breaks off", async () => {
     const [silent, broken] = [arriving([utf8("{")], "silence"), arriving([utf8("{")], "error")];
     for (const { request } of [silent, broken]) request.headers.set("content-length", "9");
     const kinds = [silent, broken].map(({ request }) =>
@@ -144,7 +144,7 @@ describe("a body that arrives too slowly", () => {
     expect(await Promise.all(kinds)).toEqual(["request_timeout", "invalid_request"]);
   });
 
-  it("returns 408 if it stops, and reads no more", async () => {
+  it("returns 408 if no more bytes arrive, and stops reading", async () => {
     const { request, state } = arriving([utf8('{"a":')], "silence");
     expect(await kindOf(request, { bytesMax: 1024, timeoutMs: 10 })).toBe("request_timeout");
     expect(state.cancelled).toBe(true);
@@ -157,7 +157,7 @@ describe("a body that arrives too slowly", () => {
 });
 
 describe("the bytes of a body", () => {
-  it("join to characters that were split", async () => {
+  it("form characters that were split between two reads", async () => {
     const bytes = utf8('{"a":"ä😀"}');
     const pieces = Array.from(bytes, (byte) => new Uint8Array([byte]));
     const declared = arriving(pieces).request;
@@ -167,7 +167,7 @@ describe("the bytes of a body", () => {
     expect(await readJson(declared, limits)).toEqual({ ok: true, value });
   });
 
-  it("return 400 if there are none", async () => {
+  it("return 400 if the body is empty", async () => {
     expect(await messageOf(null)).toBe("The request body is empty.");
     expect(await messageOf("")).toBe("The request body is empty.");
     const { request } = arriving([]);

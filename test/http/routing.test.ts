@@ -19,7 +19,7 @@ describe("the path of a request", () => {
     ["a%2541", "a%41"],
     ["caf%C3%A9", "café"],
     ["a%2F", "a/"],
-  ])("contains the ID %s, decoded once", async (written, id) => {
+  ])("contains the ID %s, which is decoded once", async (written, id) => {
     expect(await (await call(`/v1/models/${written}`)).json()).toEqual({ id });
   });
 

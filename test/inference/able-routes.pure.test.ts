@@ -85,7 +85,7 @@ describe("the routes of a chat request", () => {
     ]);
   });
 
-  it("exclude those with too small a context window, unless none fits", () => {
+  it("exclude routes with too small a context window, unless every context window is too small", () => {
     const model = modelOf({ context: 200 }, undefined, { context: 500 });
     expect(able(model, TEXT, { estimate: 136 })).toBe("abc");
     expect(able(model, TEXT, { estimate: 137 })).toBe("bc");
@@ -95,7 +95,7 @@ describe("the routes of a chat request", () => {
     expect(able(modelOf({ context: 200 }), TEXT, { estimate: 900 })).toBe("a");
   });
 
-  it("include for `dimensions` only those that can change the dimensions", () => {
+  it("include for the field `dimensions` only routes that can change the dimensions", () => {
     const limits: RouteLimits = { lacks: ["dimensions"] };
     expect([
       embedders(modelOf(limits, undefined)),
@@ -114,7 +114,7 @@ function routesFor(model: Model, input: string | string[] | number[] | number[][
   return routes.ok ? routes.value.length : routes.failure;
 }
 
-it("include for many embeddings inputs only those that accept this number", () => {
+it("the routes of an embeddings request include only those that accept the number of its inputs", () => {
   const few: Model = modelOf({ inputs: 2 });
   const either: Model = modelOf({ inputs: 2 }, undefined);
   const refused = { kind: "invalid_request", param: "input" };

@@ -119,7 +119,7 @@ describe("audioSecondsMax", () => {
     expect(audioSecondsMax(tagged([0, 2, 56, 64], tag))).toBe(51);
   });
 
-  it("returns a whole number for any bytes, at least one that fits their number", () => {
+  it("returns a whole number for any bytes, and never less than their number allows", () => {
     const head = fc.constantFrom("", "fLaC", "OggS", "ID3", "RIFF0000WAVEfmt ", "OggSOggS");
     fc.assert(
       fc.property(head, fc.uint8Array({ maxLength: 300 }), (text, bytes) => {

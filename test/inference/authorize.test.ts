@@ -43,7 +43,7 @@ function ask(hold: typeof HOLD | null) {
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } };
 
 it.each([10, 15, 20])(
-  "a request in another region uses a grant of %i between minimum and maximum",
+  "a request in another region uses a granted amount of %i between its minimum and maximum",
   async (granted) => {
     answer = { ok: true, granted };
     expect(await ask(HOLD)).toEqual({
@@ -102,7 +102,7 @@ it.each(["invalid_api_key", "organization_suspended"])(
   },
 );
 
-it("the outcome of a hold is unknown if the home region rejects it after it lost an attempt", async () => {
+it("the outcome of a hold is unknown if the home region rejects a retry after the first attempt was lost", async () => {
   const failure = { kind: "organization_suspended" };
   answer = { ok: false, failure, may_hold: true };
   expect(await ask(HOLD)).toEqual({ unanswered: true, failure });

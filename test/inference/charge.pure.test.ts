@@ -33,7 +33,7 @@ describe("the charge for a response", () => {
     }
   });
 
-  it("equals zero if zeros are reported", () => {
+  it("equals zero if the provider reports zero tokens", () => {
     expect(charged({ usage: NO_USAGE }, "complete", false)).toMatchObject({
       usage: NO_USAGE,
       estimated: false,
@@ -86,7 +86,7 @@ describe("the charge for a response", () => {
     expect(outcome).toMatchObject({ usage: { output: CAP * CHOICES } });
   });
 
-  it("covers the input at the called route for an early disconnect", () => {
+  it("covers only the input at the called route if the client disconnects early", () => {
     const { firstByteMs: _, ...asked } = SERVING;
     expect(unseenCharge(run, { ...asked, attempts: 2 })).toEqual({
       kind: "settle",

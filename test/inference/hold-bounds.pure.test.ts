@@ -63,7 +63,7 @@ it("the held amount covers the whole output cap at every route, whatever the pro
   );
 });
 
-it("a partial hold allows an output cap between minimum and maximum at the most expensive route that it covers", () => {
+it("a hold for less than the maximum allows an output cap between minimum and maximum at the most expensive route", () => {
   fc.assert(
     fc.property(
       model,

@@ -85,7 +85,7 @@ async function revoke(): Promise<void> {
   await env.WALLET.getByName(account.orgId).revokeKey(row?.hash ?? "", 1);
 }
 
-it("a recently used key is admitted in the call that holds, with its remaining requests", async () => {
+it("a recently used key needs only one call, which admits the request and holds its amount", async () => {
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "3" });
   expect(asked()).toEqual(["KEY_REGISTER whose", "WALLET admit", "WALLET hold", "WALLET settle"]);
   expect(await isolate.ask(account.key)).toEqual({ status: 200, left: "2" });
@@ -104,7 +104,7 @@ it("a Worker accepts the response of a wallet that still runs the previous versi
   expect(asked()).toEqual(["WALLET admitAndHold", "WALLET settle"]);
 });
 
-it("a key revoked since its last use gets 401 after one call, which would have held credits", async () => {
+it("a key that was revoked after its last use gets 401 after one call, without a hold", async () => {
   await isolate.ask(account.key);
   await revoke();
   await isolate.ask("forged"); // its count waits to be handed over
@@ -112,7 +112,7 @@ it("a key revoked since its last use gets 401 after one call, which would have h
   expect(asked()).toEqual(["WALLET admitAndHold"]);
 });
 
-it("a key that a wallet rejected as revoked gets 401 from then on without reading the body or any call", async () => {
+it("a key that a wallet rejected as revoked gets 401 in later requests without a call, and their bodies aren't read", async () => {
   await isolate.ask(account.key);
   await revoke();
   await isolate.ask(account.key);

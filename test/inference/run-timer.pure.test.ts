@@ -20,7 +20,7 @@ it("a request's timer ends at its deadline while the client is connected", () =>
   expect([timer.signal.aborted, timer.reason, timer.clientGone]).toEqual([true, "deadline", false]);
 });
 
-it("a request's timer drains once from the disconnect, however often it is reported", () => {
+it("a request's timer starts the drain time once, however often a disconnect is reported", () => {
   const client = new AbortController();
   const timer = new RunTimer(client.signal, new Timers(), LIMITS);
   client.abort();
@@ -31,7 +31,7 @@ it("a request's timer drains once from the disconnect, however often it is repor
   expect([timer.signal.aborted, timer.reason]).toEqual([true, "drained"]);
 });
 
-it("a request's timer drains from the start if the client disconnected earlier, but never past the deadline", () => {
+it("a request's timer starts the drain time at once if the client has already disconnected, but never passes the deadline", () => {
   const gone = new RunTimer(AbortSignal.abort(), new Timers(), LIMITS);
   expect(gone.clientGone).toBe(true);
   const late = new AbortController();

@@ -135,7 +135,7 @@ describe("a running request", () => {
     await endInTime({ latencyMaxMs: 3400, gapMinMs: 2000 });
   });
 
-  it("causes no question for pauses before it is 6 s old", async () => {
+  it("causes no query for pauses in its first 6 s", async () => {
     const world = new World(0, () => 0);
     for (let at = 0; at < 50; at++) world.start(String(at), 5999);
     await vi.advanceTimersByTimeAsync(60_000);

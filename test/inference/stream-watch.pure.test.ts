@@ -56,7 +56,7 @@ it("a stream ends if the provider is silent for the idle time, but not if it is 
   watch.close();
 });
 
-it("a stream ends if the provider only reasons for longer than its own limit, whatever else it sends", () => {
+it("a stream ends if the provider only reasons for longer than the limit for reasoning, whatever else it sends", () => {
   const { watch, seen } = watching();
   watch.heard({ kind: "thinking" });
   vi.advanceTimersByTime(3900);
@@ -88,7 +88,7 @@ it("a stream doesn't end because of the provider's silence while the client read
   watch.close();
 });
 
-it("a stream sends a comment after each silence toward the client, whatever arrived", () => {
+it("a stream sends a comment whenever the client got nothing for a while, whatever the provider sent", () => {
   const { watch, seen } = watching();
   for (let i = 0; i < 12; i++) {
     vi.advanceTimersByTime(50);

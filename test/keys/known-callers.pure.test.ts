@@ -24,7 +24,7 @@ it("a known caller's use in another region is reported at most every 15 s", () =
   expect(callers.heardLately(KEY, NOW_MS + 15_000)).toBeUndefined();
 });
 
-it("a known caller's secrets are reported separately, again after a clock step back, and not if used at home", () => {
+it("the secrets of a known caller are reported separately, and not if they are used in the home region", () => {
   const callers = new KnownCallers();
   callers.hear(KEY, SAID, NOW_MS);
   expect(callers.heardLately(SECOND, NOW_MS)).toBeUndefined();

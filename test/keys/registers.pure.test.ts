@@ -10,14 +10,14 @@ const worst = (make: (limit: number) => Register, pattern: string): number =>
 const at = (...times: number[]) => times.map((time) => ({ from: time, to: time }));
 
 describe("the maximum admissions in any 60 s", () => {
-  it("cover every window, half open, wherever it lies", () => {
+  it("cover every window of 60 s, wherever it starts", () => {
     expect(mostWithin(at(0, 59_999, 60_000))).toBe(2);
     expect(mostWithin(at(0, 30_000, 60_000, 89_999, 90_000))).toBe(3);
     expect(mostWithin(at(5, 5, 5, 70_000))).toBe(3);
     expect(mostWithin([])).toBe(0);
   });
 
-  it("include only those certainly in the window", () => {
+  it("include only admissions that are certainly in the window", () => {
     const [early, late] = [
       { from: 0, to: 10 },
       { from: 59_990, to: 60_005 },
@@ -53,7 +53,7 @@ describe("rate limiters on the same patterns", () => {
     expect(worst(registers.tokenBucket, "constant flood")).toBeLessThanOrEqual(120);
   });
 
-  it("rank by the worst of all patterns and both limits", () => {
+  it("rank by their worst result in all patterns and both limits", () => {
     const ratios = Object.entries(REGISTERS).map(([name, make]) => [name, worstRatio(make)]);
     measured(Object.fromEntries(ratios) as Record<string, number>);
     expect(worstRatio(registers.exactLog)).toBe(1);

@@ -151,7 +151,7 @@ describe("a group of calls", () => {
     await expect(later).resolves.toBe(10);
   });
 
-  it("runs a few calls concurrently before any waits, and adds waiting ones", async () => {
+  it("runs a few calls concurrently, and groups only further calls", async () => {
     const outside = new Outside(SIDE_BY_SIDE);
     const first = Array.from({ length: SIDE_BY_SIDE }, (_, i) => i + 1);
     const asked = [...first, 11, 12].map((part) => outside.ask(part));

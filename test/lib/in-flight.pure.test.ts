@@ -58,7 +58,7 @@ describe("concurrent requests", () => {
     expect(room.take("g", 0, 0)).toBe("isolate");
   });
 
-  it("get a third each if two organizations want all slots", () => {
+  it("get a third of the slots each if two organizations use as many as they can", () => {
     const room = roomOf(["a", "b"]);
     const counts = { a: 0, b: 0 };
     for (let round = 0; round < 20; round++) {
@@ -165,7 +165,7 @@ describe("a paid request without memory", () => {
     expect(room.total.requests).toBe(0);
   });
 
-  it("comes after the waiting requests of its organization", () => {
+  it("comes after requests of its organization that already wait", () => {
     const room = roomOf(["hot"]);
     const { after } = manualTimers();
     const [first] = takeAll(room, "hot");
@@ -202,14 +202,14 @@ describe("concurrent request bodies", () => {
     expect(typeof room.take("b", 4 * MIB, 0)).toBe("object");
   });
 
-  it("can use all remaining memory if they are small, even for the largest organization", () => {
+  it("can use all remaining memory if the bodies are small, even for the organization with the most requests", () => {
     const room = inFlight(BODIES);
     room.take("a", 20 * MIB, 0);
     expect(room.take("a", SMALL_BODY_BYTES + 1, 0)).toBe("bytes");
     expect(typeof room.take("a", SMALL_BODY_BYTES, 0)).toBe("object");
   });
 
-  it("count as they arrive if they have no declared length, by the same rule", () => {
+  it("count by the bytes that have arrived if they have no declared length", () => {
     const room = roomOf(["a", "b"], BODIES);
     const slot = room.take("a", 0, 0);
     if (typeof slot === "string") throw new Error("no place");

@@ -65,7 +65,7 @@ it.each([
   expect(one.calls).toHaveLength(calls);
 });
 
-it("reachObject ends a pause with its time too, without another call", async () => {
+it("reachObject ends a pause between two calls when its time is over, without another call", async () => {
   const late = (): Promise<Result<string>> =>
     new Promise((_, reject) => setTimeout(() => reject(LOST), BUDGET_MS - 100));
   const one = reached(LOST, late);
@@ -75,7 +75,7 @@ it("reachObject ends a pause with its time too, without another call", async () 
   expect(one.calls).toHaveLength(2);
 });
 
-it("reachObject does not retry an overloaded object: the outcome is known at first, unknown after a lost call", async () => {
+it("reachObject does not retry a call to an overloaded object, whose outcome is unknown only after a lost call", async () => {
   const at = reached(OVERLOADED);
   const after = reached(LOST, OVERLOADED);
   await vi.runAllTimersAsync();
@@ -98,7 +98,7 @@ it.each(["storage_unavailable", "overloaded"] as const)(
   },
 );
 
-it("reachObject returns any other rejection as the result, but as unknown after a lost call", async () => {
+it("reachObject returns any other rejection as the result, but the outcome is unknown after a lost call", async () => {
   const refusal = refuse({ kind: "organization_suspended" });
   const refused = (): Promise<Result<string>> => Promise.resolve(refusal);
   const at = reached(refused);

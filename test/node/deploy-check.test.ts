@@ -99,7 +99,7 @@ describe("the exit code of deploy:check", () => {
 });
 
 describe("deploy:check's check of secrets", () => {
-  it("lists only names, by wrangler, for this region and file", async () => {
+  it("reads only the names of the secrets, with wrangler, for this region and file", async () => {
     const given = path.join(files.directory, "given");
     const said = await asked(`echo "$@" >> ${given}; echo '${listed(EU_SECRETS)}'`);
     expect(said).toMatchObject({ ready: true, assumed: [] });
@@ -123,7 +123,7 @@ describe("deploy:check's check of secrets", () => {
     );
   });
 
-  it("treats a missing Worker as one without secrets", async () => {
+  it("treats a missing Worker as a Worker without secrets", async () => {
     const said = await asked(`echo 'Worker "turnpike-eu" (env: eu) not found.' >&2; exit 1`);
     expect(unset(said).map(({ where }) => where)).toEqual(REQUIRED);
   });

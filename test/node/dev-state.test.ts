@@ -67,7 +67,7 @@ it("npm start rejects a state folder whose owner process ended while its workerd
   await vi.waitFor(() => lockState(directory), { timeout: 60_000 }); // once init has reaped it
 });
 
-it("npm start uses one state per pair of ports, unless DEV_DIR is set", () => {
+it("npm start uses a separate state folder for each pair of ports, unless DEV_DIR is set", () => {
   vi.stubEnv("DEV_DIR", undefined);
   const usual = stateDirectory();
   expect(path.basename(usual)).toBe(".dev");

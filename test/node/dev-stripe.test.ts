@@ -96,7 +96,7 @@ it("npm start's Stripe replacement has a payment page with buttons, and sends va
   await expect.poll(() => heard.length).toBe(served.fake.events.length * SECRETS.length);
 });
 
-it("npm start's Stripe replacement keeps its state across a restart, and drops responses when told to", async () => {
+it("npm start's Stripe replacement keeps its state across a restart, and drops responses if configured", async () => {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-stripe-"));
   const before = await serve(directory);
   const { id } = await sell(before.client);

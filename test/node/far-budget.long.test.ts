@@ -106,7 +106,7 @@ it("a key with a budget and a token limit needs no more calls and at most one mo
   expect(more.objectRowsWritten).toBeLessThanOrEqual(plain.objectRowsWritten + REQUESTS);
 });
 
-it("the count of database calls includes those of a read, so that zero means none", async () => {
+it("the count of database calls includes the calls of a read, so zero means no call", async () => {
   const { key } = await Account.open(() => regions.us);
   await countsOf(regions.us);
   const answer = await call(regions.us, key, "/keys");

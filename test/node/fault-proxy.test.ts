@@ -146,7 +146,7 @@ it("the fault proxy delays a reply after it forwarded the request immediately", 
   expect(heard[0]?.atMs).toBeLessThanOrEqual(repliedMs - 200 + EARLY_MS);
 });
 
-it("the fault proxy forwards a held request after a later one, or after a while", async () => {
+it("the fault proxy forwards a delayed request after a later request, or after a while", async () => {
   proxy.reorderMaxMs = 100_000;
   await proxy.set("reorder");
   const first = post("first");

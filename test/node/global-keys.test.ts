@@ -112,7 +112,7 @@ describe("a global key in the other region", () => {
     },
   );
 
-  it("writes in the home region: an end user, a key and its revocation", async () => {
+  it("changes data in the home region: an end user, a new key and its revocation", async () => {
     const account = await open();
     const created = await inUs(account, "/users", {
       body: { external_id: "a/b %41 ü", daily_quota_dollars: 8.2 },
@@ -151,7 +151,7 @@ describe("a global key in the other region", () => {
     expect((await inUs(account, "/balance")).status).toBe(429);
   });
 
-  it("gets one of 200 concurrent first requests admitted at a limit of 1", async () => {
+  it("admits only one of 200 concurrent first requests if its limit is 1", async () => {
     const account = await open(1);
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => inUs(account, "/models").then((answer) => answer.status)),

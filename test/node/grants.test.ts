@@ -68,7 +68,7 @@ describe("a request whose whole output exceeds the balance", () => {
     expect(await account.balance()).toBe(credits - cost);
   });
 
-  it("gets all of the balance with its own cap, also streamed", async () => {
+  it("gets the whole balance if the request sets an output cap, also streamed", async () => {
     const account = await open(promptBound + 700 * OUTPUT);
     const response = await account.chat({ ...request, stream: true, max_completion_tokens: 5000 });
     expect(response.headers.get("x-granted-max-tokens")).toBe("700");
@@ -98,7 +98,7 @@ describe("a request whose whole output exceeds the balance", () => {
     expect(mock.requests).toHaveLength(calls);
   });
 
-  it("gets no granted-cap header if everything is affordable, but the provider gets an explicit cap", async () => {
+  it("gets no x-granted-max-tokens header if the balance covers everything, but the provider gets an explicit cap", async () => {
     const whole = promptBound + DEFAULT_OUTPUT * OUTPUT;
     const account = await open(twice(whole));
     const response = await account.chat(request);
@@ -141,7 +141,7 @@ describe("a request whose whole output exceeds the balance", () => {
 describe("a request of an end user whose quota is almost used up", () => {
   const withUser = { ...request, user: "ann" };
 
-  it("gets half of the remaining quota, or all with its own cap, as the header and the provider's request say", async () => {
+  it("gets half of the remaining quota, or all of it if the request sets an output cap, in the header and the provider's request", async () => {
     const account = await open(1_000_000);
     const quota = twice(promptBound + 300 * OUTPUT);
     await account.settings({ defaultUserDailyQuotaMicro: quota });

@@ -61,7 +61,7 @@ async function balanceOf(key: string): Promise<readonly [credits: unknown, held:
 }
 
 describe("20 concurrent captures of one hold in a region that is killed", () => {
-  it("capture it once, never above the held amount, and all see the same outcome", async () => {
+  it("capture the hold once, at most for the held amount, and all return the same outcome", async () => {
     const { owner, key } = await payer();
     const secret = await merchantOf(regions.eu, "racing");
     let expected = MICROS;

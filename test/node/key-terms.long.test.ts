@@ -143,7 +143,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     expect((await pays(where, one, ECHO)).status).toBe(200);
   });
 
-  it("allow a listed model by all its names, and an alias only by itself", async () => {
+  it("allow a listed model by all its names, but a listed alias only by the alias", async () => {
     for (const [listed, statuses] of [
       ["echo", [200, 200, 200, 403]],
       ["smart", [403, 403, 200, 403]],
@@ -169,7 +169,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     expect(await users.json()).toMatchObject({ external_id: "ann" });
   });
 
-  it("return 429 with the remaining tokens if they are used up, and 400 for a request that never fits", async () => {
+  it("return 429 with the remaining tokens if the token limit is used up, and 400 for a request that exceeds the limit alone", async () => {
     const { owner, one } = await limited({ tpm_limit: 300 });
     const asked = { ...ECHO, max_tokens: 150 };
     const first = await pays(where, one, asked);

@@ -61,7 +61,7 @@ describe("the link between regions", () => {
     expect(seen).toEqual({});
   });
 
-  it("carries one call before a global key's response, and one with the cost after it", async () => {
+  it("carries one call before the response to a global key, and one call with the cost after the response", async () => {
     const { key } = await openFar(regions);
     expect(await askedOfEu(regions, () => statusOf(regions.us, key))).toEqual({
       lookup: 1,

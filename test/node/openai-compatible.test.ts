@@ -97,7 +97,7 @@ it("the OpenAI adapter ends a stream once, even if it has two [DONE] and later c
   expect(kinds).toEqual(["chunk", "chunk", "text", "chunk", "usage", "end"]);
 });
 
-it("the OpenAI adapter reads usage on the last chunk, and the last of two usages", async () => {
+it("the OpenAI adapter reads usage from the last chunk, and uses the last if a stream reports usage twice", async () => {
   const onFinish = await events("mock-usage-on-finish");
   expect(onFinish.at(-2)).toEqual({ kind: "usage", usage: USAGE });
   expect(JSON.stringify(onFinish.filter((event) => event.kind === "chunk"))).not.toContain("usage");

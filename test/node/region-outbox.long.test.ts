@@ -105,7 +105,7 @@ async function depthOfUs(): Promise<Depth> {
 }
 const EMPTY = { waiting: 0, dead: 0, parked: 0 };
 
-it("the outbox of the US delivers to the EU once over a link that loses 30 %, doubles 20 % and reorders", async () => {
+it("the outbox of the US delivers each message to the EU once, over a link that loses 30 %, doubles 20 % and reorders messages", async () => {
   const { toEu } = regions;
   const accounts = await Promise.all(
     Array.from({ length: 5 }, () => Account.open(() => regions.eu, { credits: CREDITS })),
@@ -153,7 +153,7 @@ it("the outbox of the US delivers to the EU once over a link that loses 30 %, do
   );
 });
 
-it("an outbox keeps everything while the link is cut, and delivers it with the first later message", async () => {
+it("an outbox keeps all messages while the link is cut, and delivers them with the first later message", async () => {
   const { toEu } = regions;
   const account = await Account.open(() => regions.eu, { credits: CREDITS });
   const name = shardOf(account);

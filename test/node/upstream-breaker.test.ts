@@ -65,7 +65,7 @@ async function served(model: string, times: number, stream = false): Promise<str
 }
 
 describe("a route whose provider fails", () => {
-  it("gets no request while its circuit is open, one afterwards, and all after a success", async () => {
+  it("gets no request during its cooldown, then one request as a test, and all requests after a success", async () => {
     behavior.set(id("opens"), { status: 500 });
     expect(await served("opens", 5)).toEqual(Array.from({ length: 5 }, () => "up:good 2"));
     expect(asked("opens")).toBe(5);
@@ -128,7 +128,7 @@ describe("a route whose provider fails", () => {
     expect(await served("probe", 1)).toEqual([`up:${id("probe")} 1`]);
   });
 
-  it("gets a request if every route's circuit is open and its own ends first", async () => {
+  it("gets a request if every route is in cooldown and its own cooldown ends first", async () => {
     behavior.set(id("both-1"), { status: 503 });
     behavior.set(id("both-2"), { status: 503 });
     expect(await served("both", 3)).toEqual(["503", "503", "503"]);

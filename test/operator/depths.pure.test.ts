@@ -15,7 +15,7 @@ const QUIET = {
 };
 
 describe("Depths", () => {
-  it("adds up holds and keeps the oldest and the largest, even over several invocations", () => {
+  it("adds up open holds, and keeps the oldest hold and the largest wallet, even over several invocations", () => {
     const first = new Depths();
     first.wallet("a", { ...QUIET, openHolds: 2, oldestHoldMs: 5000, isUnpublished: true });
     first.unavailable();

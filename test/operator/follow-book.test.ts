@@ -16,7 +16,7 @@ const patch = (id: string, body: unknown): Promise<Result<View>> =>
 const booked = (id: string): Promise<Record<string, unknown> | null> =>
   env.DB.prepare("SELECT status, rpm_limit, name FROM organizations WHERE id = ?").bind(id).first();
 
-it("an object has the database's values after two concurrent changes that arrive in the other order", async () => {
+it("an object has the database's values after two concurrent changes that reach the object in the opposite order", async () => {
   const { organization } = await makeOrganization();
   const wallet = walletOf(organization.id);
   const configure = wallet.configure.bind(wallet);

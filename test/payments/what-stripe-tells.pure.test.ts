@@ -41,7 +41,7 @@ async function begun(broken: Broken = {}): Promise<{ world: PaymentsWorld; one: 
 const asked = ({ fake }: PaymentsWorld, what: string): number =>
   fake.asked.filter(({ method, path }) => `${method} ${path}` === what).length;
 
-it("a refund repeated days later returns the first one", async () => {
+it("a refund call that is repeated days later returns the first refund", async () => {
   const { world, one } = await begun();
   const [purchase] = one.rows.all();
   if (purchase === undefined) throw new Error("nothing was bought");
@@ -101,7 +101,7 @@ it("a payment is read once for several messages about it", async () => {
   expect(asked(world, "GET /v1/refunds")).toBe(before + 1);
 });
 
-it("an event for another system is read once, and an unreadable one is reported after an hour", async () => {
+it("an event for another system is read once, and an unreadable event is reported after an hour", async () => {
   const { world, one } = await begun();
   const [customer = ""] = world.customerOf(one.id);
   const foreign = world.fake.world.intents.get(world.fake.bank.handMade(customer, 700));

@@ -117,7 +117,7 @@ describe("a login to the console", () => {
 });
 
 describe("an email address without an identity", () => {
-  it("makes a person with another person's address a different person", async () => {
+  it("doesn't identify a person: two people with the same address stay separate", async () => {
     const { account, view } = await signUp(issuer);
     const thief = someone({ email: account.email });
     issuer.accounts.push(thief);
@@ -127,7 +127,7 @@ describe("an email address without an identity", () => {
     expect((await browser.session())?.organization.id).not.toBe(view.organization.id);
   });
 
-  it("needs the identity provider's confirmation to sign up or accept an invitation", async () => {
+  it("doesn't suffice for a sign-up or an invitation unless the identity provider has confirmed it", async () => {
     const { browser } = await signUp(issuer);
     const ben = someone({ isVerified: false });
     issuer.accounts.push(ben);

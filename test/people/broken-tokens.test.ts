@@ -102,7 +102,7 @@ describe("a login with a broken token", () => {
 });
 
 describe("the signing keys of an identity provider", () => {
-  it("cause a new read for an unknown key, although they were read a moment ago", async () => {
+  it("get read again for a token with an unknown key, even if they were read a moment ago", async () => {
     const { account, browser } = await signUp(issuer);
     await issuer.rotate();
     expect(await browser.logIn(account)).toBe("/console/#/");

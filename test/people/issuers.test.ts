@@ -170,7 +170,7 @@ describe("GitHub as identity provider", () => {
     expect(await logIn(new Browser(bindings), { purpose: "log_in" })).toMatch(/why=unknown$/);
   });
 
-  it("causes a failure for a response with another issuer, but not without one", async () => {
+  it("causes a failure if the response names another issuer, but not if it names none", async () => {
     const github = new GitHub(issuer);
     for (const iss of ["https://github.com", "https://evil.test", null]) {
       github.account = { ...github.account, id: nth++ };

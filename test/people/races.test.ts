@@ -133,7 +133,7 @@ describe("sign-up credits", () => {
 });
 
 describe("an identity provider that becomes unavailable", () => {
-  it("makes only current logins fail, ends no session, and recovers", async () => {
+  it("affects only logins in progress, and ends no session", async () => {
     const { browser, account } = await signUp(issuer);
     const begun = Array.from({ length: 10 }, () => new Browser());
     const backs = await Promise.all(

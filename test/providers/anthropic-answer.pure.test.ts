@@ -101,7 +101,7 @@ describe.each(Object.entries(ANTHROPIC_CHAT) as [keyof typeof ANTHROPIC_CHAT, Wi
       expect(await streamed(scenario.stream)).toEqual(expected);
     });
 
-    it("gives the same message wherever the network cuts it", async () => {
+    it("gives the same message wherever the network splits it", async () => {
       await expect(
         expectSameHoweverCut(PROVIDER, { upstreamId: "claude-sonnet-5" }, scenario.stream),
       ).resolves.toBeUndefined();

@@ -120,7 +120,7 @@ describe("our secrets in a Bedrock error", () => {
     }
   });
 
-  it("disappear even where they look harmless: every part of an access key", async () => {
+  it("don't appear in any form: every part of an access key is removed", async () => {
     const session = "short+session/token=";
     const { accessKeyId, secretAccessKey } = ACCESS_KEY;
     const message = `Bad: ${accessKeyId}, ${secretAccessKey}, ${session}, AKIAIOSFODNN7EXAMPLE.`;

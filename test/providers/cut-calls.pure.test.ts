@@ -44,11 +44,11 @@ describe("a streamed tool call without argument deltas", () => {
     expect(cut.map(argumentsIn)).toEqual(["", "", ""]);
   });
 
-  it("has the input of its block's start, whole", () => {
+  it("gets the complete input from the start of its block", () => {
     expect(JSON.parse(argumentsIn(claude({ a: "x" }, "tool_use")))).toEqual({ a: "x" });
   });
 
-  it("ends with the finish reason length for other words for it", () => {
+  it("ends with the finish reason length if the provider uses another name for it", () => {
     for (const finish of ["length", "max_tokens", "MAX_TOKENS"]) {
       expect(JSON.stringify(chat(finish))).toContain('"finish_reason":"length"');
     }

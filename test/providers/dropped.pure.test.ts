@@ -145,7 +145,7 @@ it.each([
   }
 });
 
-it("a dropped one of temperature and top_p is reported", async () => {
+it("temperature or top_p is reported if the gateway sends only the other one", async () => {
   const both = { temperature: 0.3, top_p: 0.9 };
   for (const [build, model] of [
     [(call: ChatCall) => messagesRequest(call, null), "claude-sonnet-4-5"],

@@ -22,7 +22,7 @@ it("failover skips a disabled route for a minute, then calls it again", async ()
   expect(asked.calls.at(-1)).toBe("a");
 });
 
-it("failover reports the routes in cooldown, without the one that it calls nevertheless", async () => {
+it("failover reports the routes in cooldown, except a route that it calls despite its cooldown", async () => {
   const two = routes([BAD_KEY], [GOOD]);
   expect(await two.run()).toMatchObject({ value: { index: 1, skipped: [] } });
   expect(await two.run()).toMatchObject({ value: { index: 1, skipped: [0] } });
@@ -105,7 +105,7 @@ it("failover makes no further attempt if the client disconnects or the run ends 
   expect([left.asked.calls, ended.asked.calls]).toEqual([["a"], ["a"]]);
 });
 
-it("failover skips open circuits, and if all are open, calls the one that ends first", async () => {
+it("failover skips routes in cooldown, and if all are in cooldown, calls the one whose cooldown ends first", async () => {
   const { asked, health, run } = routes([GOOD], [RESET, GOOD], [GOOD]);
   const open = (id: string, atMs: number) => {
     for (let at = 0; at < 5; at++) health.failed(`${id}:${id}-model`, "free", FAULT, atMs);

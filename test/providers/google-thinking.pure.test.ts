@@ -16,10 +16,13 @@ it.each([
   ["gemini-3.1-pro-preview", "LOW"],
   ["gemini-4-flash", "LOW"],
   ["gemini-flash-latest", "LOW"],
-])("the thinking of %s has the minimum level %s, and efforts map to its levels", (model, least) => {
-  const levels = EFFORTS.map((effort) => level(model, effort));
-  expect(levels).toEqual([least, least, "LOW", "MEDIUM", "HIGH", "HIGH", "HIGH"]);
-});
+])(
+  "the thinking of %s has the minimum level %s, and each effort maps to a level of the model",
+  (model, least) => {
+    const levels = EFFORTS.map((effort) => level(model, effort));
+    expect(levels).toEqual([least, least, "LOW", "MEDIUM", "HIGH", "HIGH", "HIGH"]);
+  },
+);
 
 it("the thinking of Gemini 3 Pro is high for the effort medium", () => {
   expect(level("gemini-3-pro-preview", "medium")).toBe("HIGH");

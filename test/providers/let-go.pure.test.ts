@@ -61,7 +61,7 @@ const STREAMS = CASES.filter(
 );
 
 it.each(STREAMS)(
-  "the adapter $provider.id releases the prompt's memory too",
+  "the adapter of $provider.id also releases the prompt's memory",
   async ({ provider, upstreamId, reply }) => {
     network(reply);
     expect(await keptBy(provider, upstreamId)).toEqual(LET_GO);

@@ -229,7 +229,7 @@ async function untilFast(say: (text: string) => void): Promise<void> {
   }
 }
 
-it("a paced stream reads a fast body when its bytes are due, not per chunk", async () => {
+it("a paced stream reads a fast body once per interval, not once per chunk", async () => {
   const { source, say, reads } = gathering();
   const heard = heardBy(pacedSource(source));
   await untilFast(say);

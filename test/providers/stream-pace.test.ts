@@ -71,7 +71,7 @@ const NATIVE = [
 ];
 
 it.each(NATIVE)(
-  "a stream in the format of $name has the same pace",
+  "a stream in the format of $name is delivered at the same pace",
   async ({ reader, event, deltaOf }) => {
     const said = ["a", "b", "c", "d"].map((text, sequence_number) => {
       const delta = deltaOf(text);

@@ -40,7 +40,7 @@ it("a deeply nested error code becomes an error event, without an exception", ()
   }
 });
 
-it("a 5xx counts against the request if it says so, and otherwise against the route", () => {
+it("a 5xx response counts as the request's fault if its text says so, and otherwise against the route", () => {
   const wrong = [
     { message: "litellm.BadRequestError: no", code: "400" },
     { message: "no", code: 422 },
@@ -90,7 +90,7 @@ it("a request above a limit per minute does not count against the route, also in
   expect(failure(429, { ...error, message: `No: ${message}` }).kind).toBe("overloaded");
 });
 
-it("a provider's text is returned only for a rejection, and never its key", () => {
+it("a provider's text is returned only for a rejected request, and never contains a key", () => {
   const secret = "hunter2-hunter2";
   for (const status of [302, 401, 404, 408, 429, 500, 503]) {
     const body = JSON.stringify({ error: { message: `canary ${secret}` } });
@@ -101,7 +101,7 @@ it("a provider's text is returned only for a rejection, and never its key", () =
   expect(refused.message).toBe("bad key [removed]");
 });
 
-it("a rejection keeps its valid param and code, and loses the rest", () => {
+it("the error of a rejected request keeps its valid param and code, and loses other fields", () => {
   expect(failure(400, { message: "no", param: "messages[0].role", code: "invalid_value" })).toEqual(
     {
       kind: "refused",

@@ -123,7 +123,7 @@ it("the Workers AI adapter sends tools and choice in OpenAI's format, and no too
   });
 });
 
-it("the Workers AI adapter maps an effort to the nearest that the model has, and to off only on request", () => {
+it("the Workers AI adapter maps an effort to the nearest effort of the model, and turns reasoning off only on request", () => {
   const rows: [string, string, unknown][] = [
     ["@cf/openai/gpt-oss-120b", "none", "low"],
     ["@cf/openai/gpt-oss-120b", "minimal", "low"],

@@ -31,7 +31,7 @@ it.each([
   },
 );
 
-it("a region without a row in a provider's table gets only the provider's global hosts", () => {
+it("a region that a provider's table doesn't list gets only the provider's global hosts", () => {
   const rows = REGION_ROWS as unknown[];
   const hosts = { strict: ["ap", "global"], relaxed: ["ap", "global"] };
   rows.push({ id: "ap", jurisdiction: null, hosts, aws: null, anthropicGeo: null });
@@ -48,7 +48,7 @@ it("a region without a row in a provider's table gets only the provider's global
   }
 });
 
-it("wrangler.toml includes an environment for each region's row, and no other", () => {
+it("wrangler.toml includes an environment for each listed region, and no other", () => {
   const toml = readFileSync(path.join(ROOT, "wrangler.toml"), "utf8");
   const named = [...toml.matchAll(/^\[env\.([a-z]+)\]$/gm)].map(([, id]) => id);
   expect(named).toEqual(REGION_ROWS.map(({ id }) => id));

@@ -185,7 +185,7 @@ describe("a signed message between regions", () => {
 });
 
 describe("a secret of the link between regions", () => {
-  it("works as the current and the next one, and not once removed", async () => {
+  it("works as the current and as the next secret, but not after its removal", async () => {
     const [old, fresh] = [await signedByUs(CURRENT), await signedByUs(NEXT)];
     const verdicts = async (accepted: PeerSecret[]) =>
       Promise.all([old, fresh].map((message) => verdictOn(message, { accepted })));

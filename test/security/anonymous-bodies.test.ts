@@ -63,7 +63,7 @@ it.each(["", `v1=${TAG}`, `t=${nowS() - 400},v1=${TAG}`, `t=${nowS()}`, `t=${now
   },
 );
 
-it("gives all addresses of an IPv6 network one share of the memory", async () => {
+it("the memory limit for bodies without a key counts all addresses of an IPv6 network as one address", async () => {
   const bindings = bindingsWith({}); // an isolate of its own
   const end = Promise.withResolvers<void>();
   const rejected: string[] = [];

@@ -93,7 +93,7 @@ it.each([
   },
 );
 
-it("a wallet publishes a busy organization at most every 90 seconds, a quiet one every 180", async () => {
+it("a wallet publishes the data of a busy organization at most every 90 seconds, and of a quiet organization every 180 seconds", async () => {
   const busy = { ...QUIET, requestsPerMinute: 70 };
   const { d1Queries, d1RowsWritten } = await countMinutes(6, busy, false);
   const { statements, rowsWritten } = publishWork(QUIET);

@@ -60,7 +60,7 @@ it("a wallet admits a key that is inserted after it was rejected as unknown", as
   expect(await asked(key)).toBe("admitted");
 });
 
-it("a wallet has no open work after it rejects a key, so that the object can be evicted", async () => {
+it("a wallet has no work in progress after it rejects a key, so that the platform can evict it", async () => {
   const key = await neverIssued();
   expect(await asked(key)).toBe("invalid_api_key");
   await evict(key); // waits for open work

@@ -157,7 +157,7 @@ it("a wallet limits two keys of one organization separately, even after an evict
   ]);
 });
 
-it("a wallet keeps the rate limit of a key that 2,000 other keys removed from its memory", async () => {
+it("a wallet keeps the rate limit of a key that is no longer in memory because of 2,000 other keys", async () => {
   const key = await gatedKey({ rpmLimit: 3 });
   expect(await burst(key, 2)).toBe(2);
   const kinds = await inside(key, async (wallet, sql) => {

@@ -106,7 +106,7 @@ describe("an alert", () => {
 });
 
 describe("old alerts", () => {
-  it("disappear beyond 10,000 from the wallet, beyond 1,000 from the database, and after 90 days", async () => {
+  it("disappear after 90 days, beyond the newest 10,000 in the wallet, and beyond the newest 1,000 in the database", async () => {
     const { stub, orgId } = await newWallet(1000);
     await pay(stub, 1);
     valueOf(await stub.poke());

@@ -150,7 +150,7 @@ describe.each(BETWEEN)(
       expect(await differences(stub)).toEqual([]);
     });
 
-    it("publishes after the usual wait, by one alarm", async () => {
+    it("publishes its data after the usual time, with one alarm", async () => {
       setClock(NOON);
       const { stub, orgId } = await newWallet(1000);
       valueOf(await stub.poke());
@@ -193,7 +193,7 @@ it("a wallet deletes free requests on schedule that were made after the clock wa
   expect(await rowsOf(stub, "SELECT state FROM requests")).toEqual([{ state: "settled" }]);
 });
 
-it("a wallet keeps its own time if the clock lags by at most a minute", async () => {
+it("a wallet's time doesn't go back if the clock steps back by at most a minute", async () => {
   setClock(NOON);
   const { stub, orgId } = await newWallet(1000);
   valueOf(await stub.configure({ rpmLimit: 1 }));

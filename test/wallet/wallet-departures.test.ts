@@ -162,7 +162,7 @@ describe("a deleted end user that is created again", () => {
     expect([endUsers.map((user) => user.externalId), total]).toEqual([["b", "a"], 2]);
   });
 
-  it("starts the next day with the month's spend, and the next month with none", async () => {
+  it("starts the next day with the month's spend, and the next month without spend", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 70, "u");
     valueOf(await stub.deleteEndUser("u"));
@@ -213,7 +213,7 @@ describe("a deleted end user", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("disappears by the alarm after its month, and not earlier", async () => {
+  it("disappears by an alarm after the end of its month, and not earlier", async () => {
     const { stub } = await newQuotaWallet();
     await pay(stub, 10, "v");
     valueOf(await stub.deleteEndUser("v"));

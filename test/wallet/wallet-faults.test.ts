@@ -67,7 +67,7 @@ it.each<[name: string, read: (wallet: Wallet) => Promise<{ ok: boolean }>]>([
   ["ledger", (wallet) => wallet.ledger(0, 10)],
   ["alerts", (wallet) => wallet.alerts(10, 0)],
   ["request", (wallet) => wallet.request(newId())],
-])("reads the %s from storage each time, without a write", async (_name, read) => {
+])("a wallet reads the %s from storage each time, without a write", async (_name, read) => {
   const { stub } = await newWallet(100);
   valueOf(await stub.poke());
   await runInDurableObject(stub, async (wallet: Wallet, state) => {

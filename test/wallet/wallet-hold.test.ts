@@ -68,7 +68,7 @@ describe("a hold", () => {
     expect(failureOf(await stub.hold(holdOf(1, open)))).toMatchObject({ onlyHolds: true });
   });
 
-  it("counts once if repeated, and throws without a change if repeated with another amount", async () => {
+  it("counts once if the call is repeated, and throws without a change if it is repeated with another amount", async () => {
     const { stub } = await newWallet(100);
     const request = holdOf(60);
     expect(valueOf(await stub.hold(request)).granted).toBe(60);

@@ -138,7 +138,7 @@ describe("an Idempotency-Key", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("counts as used if an expired request is charged late and the key wasn't used again", async () => {
+  it("counts as used if an expired request is charged late, unless another request has used it in the meantime", async () => {
     const { stub } = await newWallet(15);
     setClock(LATE);
     const lost = named();
@@ -181,7 +181,7 @@ describe("an Idempotency-Key", () => {
     expect(await refusal(stub)).toEqual({ kind: "organization_suspended" });
   });
 
-  it("stays in progress for a rejected request from another region after a release, but not for a new one", async () => {
+  it("returns 409 to a rejected request from another region even after a release, but not to a new request", async () => {
     const { stub } = await newWallet(1000);
     const home = named();
     valueOf(await stub.hold(home));

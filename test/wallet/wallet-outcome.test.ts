@@ -20,7 +20,7 @@ afterEach(() => setClock(null));
 const MINUTE = 60_000;
 
 describe("the outcome of a hold", () => {
-  it("releases the rest below the held amount, or everything for a cost of zero", async () => {
+  it("releases the rest of the hold if the cost is below the held amount, or the whole hold if the cost is zero", async () => {
     const { stub } = await newWallet(100);
     const [one, two] = [holdOf(100), holdOf(60)];
     valueOf(await stub.hold(one));
@@ -142,7 +142,7 @@ describe("the outcome of a hold", () => {
     expect(rows.at(-1)).toMatchObject({ kind: "expire", amountMicro: 0, generationId: home.id });
   });
 
-  it("charges late from available credits, once, and ignores a late release", async () => {
+  it("charges an expired hold late, once, from available credits, and ignores a late release", async () => {
     const { stub } = await newWallet(100);
     const start = Date.now();
     const [late, gone] = [holdOf(60), holdOf(10)];

@@ -83,7 +83,7 @@ it("a wallet stores failed provider calls with their request, and adds nothing t
   expect(details.map(({ detail }) => (JSON.parse(detail) as unknown[]).length)).toEqual([8, 10]);
 });
 
-it("a wallet caches the numbers of 2,000 names, and never assigns a second number", async () => {
+it("a wallet caches the numbers of 2,000 names, and never assigns a second number to a name", async () => {
   const { stub } = await newWallet(1);
   await runInDurableObject(stub, (_: Wallet, { storage: { sql } }) => {
     const known = new Map<string, number>();
@@ -165,7 +165,7 @@ describe("a wallet with a small storage limit", () => {
     expect(await differences(stub)).toEqual([]);
   });
 
-  it("rolls up in the same transaction when it is full, and continues", async () => {
+  it("replaces old rows by their sums in the same transaction when it is full, and continues", async () => {
     const { stub } = await newWallet(900_000_000);
     await bytesPerRequest(stub, 1000);
     await runAlarm(stub);

@@ -63,7 +63,7 @@ describe("a receiver of usage.settled that stalls for a day", () => {
     ["answers 503", () => new Response("", { status: 503 })],
     ["never answers", () => new Promise<Response>(() => undefined)],
   ])(
-    "costs others no row and no delay if it %s, and each attempt reads one page",
+    "causes no row and no delay for other webhooks if it %s, and each attempt reads one page",
     async (_, stall) => {
       (env as { WEBHOOK_TIMEOUT_MS?: string }).WEBHOOK_TIMEOUT_MS = "20";
       let isStalled = true;

@@ -57,7 +57,7 @@ function rebuild(more: object = {}): Promise<void> {
 
 describe("a Stripe meter that is down for more than a day", () => {
   it.each([400, 401, 404, 429])(
-    "appears once on the bill after a %s within a batch",
+    "gets each request on the bill once, after a %s within a batch",
     async (status) => {
       const meter = new Meter();
       let at = Date.now();
@@ -112,35 +112,40 @@ describe("a Stripe meter whose calls are in progress when the gateway's object e
   it.each([
     ["the first step", 1, 1],
     ["a later step", 8, 6],
-  ])("is billed once if they were in %s and Stripe forgets them", async (_, count, accepted) => {
-    const meter = new Meter();
-    let at = Date.now();
-    setClock(at);
-    const ends = Promise.withResolvers<Response>();
-    let isEnding = true;
-    let isDown = false;
-    receivers[HOST] = (sent) => {
-      const answer = isDown ? new Response("", { status: 401 }) : meter.take(sent, at);
-      return isEnding && meter.billed.size >= accepted ? ends.promise : answer;
-    };
-    const { id } = await made(HOST, HOOK);
-    await credit(stubOf(account.orgId), 1000);
-    const ids = await charges(count);
-    setClock((at += HOUR_MS));
-    void alarm().catch(() => undefined);
-    await vi.waitFor(() => expect(meter.billed.size).toBeGreaterThanOrEqual(accepted));
-    await runInDurableObject(object(), (__, state) => state.abort("killed")).catch(() => undefined);
-    [isEnding, isDown] = [false, true];
-    const before = meter.billed.size;
-    await deliver((at += 2 * HOUR_MS));
-    await deliver((at += 25 * HOUR_MS));
-    isDown = false;
-    await deliver((at += HOUR_MS));
-    expect(meter.billed).toEqual(once(ids.slice(0, before)));
-    expect(await (await ask("GET", `/${id}`)).json()).toMatchObject({ enabled: false });
-  });
+  ])(
+    "gets each request on the bill once if the calls were in %s and Stripe forgets them",
+    async (_, count, accepted) => {
+      const meter = new Meter();
+      let at = Date.now();
+      setClock(at);
+      const ends = Promise.withResolvers<Response>();
+      let isEnding = true;
+      let isDown = false;
+      receivers[HOST] = (sent) => {
+        const answer = isDown ? new Response("", { status: 401 }) : meter.take(sent, at);
+        return isEnding && meter.billed.size >= accepted ? ends.promise : answer;
+      };
+      const { id } = await made(HOST, HOOK);
+      await credit(stubOf(account.orgId), 1000);
+      const ids = await charges(count);
+      setClock((at += HOUR_MS));
+      void alarm().catch(() => undefined);
+      await vi.waitFor(() => expect(meter.billed.size).toBeGreaterThanOrEqual(accepted));
+      await runInDurableObject(object(), (__, state) => state.abort("killed")).catch(
+        () => undefined,
+      );
+      [isEnding, isDown] = [false, true];
+      const before = meter.billed.size;
+      await deliver((at += 2 * HOUR_MS));
+      await deliver((at += 25 * HOUR_MS));
+      isDown = false;
+      await deliver((at += HOUR_MS));
+      expect(meter.billed).toEqual(once(ids.slice(0, before)));
+      expect(await (await ask("GET", `/${id}`)).json()).toMatchObject({ enabled: false });
+    },
+  );
 
-  it("gets the rest if it still knows them", async () => {
+  it("gets only the other requests if it still has those calls", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -187,7 +192,7 @@ describe("a Stripe meter that rejects every request", () => {
 });
 
 describe("a Stripe meter that rejects one customer", () => {
-  it("gets the requests of others behind more rejected ones than the limit, each once", async () => {
+  it("gets each request of other customers once, even after more rejected requests than the limit", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -214,7 +219,7 @@ describe("a Stripe meter that rejects one customer", () => {
 });
 
 describe("a Stripe meter of an organization whose requests mostly have no customer", () => {
-  it("gets a request behind more skipped pages than one read has, without a wait", async () => {
+  it("gets a request without delay, even if it follows more skipped pages than one read covers", async () => {
     const meter = new Meter();
     const at = Date.now() + HOUR_MS;
     let ids: string[] = [];
@@ -236,7 +241,7 @@ describe("a Stripe meter of an organization whose requests mostly have no custom
 });
 
 describe("a Stripe meter after the wallet was rebuilt", () => {
-  it("gets no request from before the webhook, though it skipped all since", async () => {
+  it("gets no request from before the webhook's creation, even if it skipped all later requests", async () => {
     const meter = new Meter();
     let at = Date.now();
     setClock(at);
@@ -253,7 +258,7 @@ describe("a Stripe meter after the wallet was rebuilt", () => {
     expect(meter.billed).toEqual(once(ids));
   });
 
-  it("gets the other requests of the same millisecond as the last one", async () => {
+  it("gets the remaining requests of the same millisecond as the last sent request", async () => {
     const meter = new Meter();
     const at = Date.now();
     setClock(at);

@@ -244,7 +244,7 @@ describe("a webhook receiver of usage.settled after a rebuild of the wallet", ()
   it.each([
     ["whose rows were lost", true],
     ["whose rows are still there", false],
-  ])("%s has the balance and each charge once", async (_, isLost) => {
+  ])("%s contains the balance and each charge once", async (_, isLost) => {
     receivers[HOST] = () => new Response("ok");
     const start = Date.now();
     setClock(start);

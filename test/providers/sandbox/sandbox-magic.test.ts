@@ -113,7 +113,7 @@ describe("the sandbox model stall", () => {
 });
 
 describe("the sandbox model cut", () => {
-  it("breaks after three words without finish reason, usage or end, and stays broken", async () => {
+  it("fails after three words without a finish reason, usage or end, and every later read fails too", async () => {
     const stream = await open(body, { upstreamId: "cut" });
     const seen = (await batches(stream, 4)).flat();
     expect(spoken(seen)).toBe("one two three");

@@ -144,7 +144,7 @@ describe("the blocks of a Messages stream", () => {
     );
   });
 
-  test("contain Claude's signature of thinking once, before the block stops", () => {
+  test("contain Claude's signature of its thinking once, before the end of the block", () => {
     const writer = new BlockWriter(new Map());
     const thought = { type: "anthropic.thinking", thinking: "First, look.", signature: "c2ln" };
     let out = writer.chunk(chunkOf({ reasoning_content: "First, " }));

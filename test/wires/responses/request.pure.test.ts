@@ -75,7 +75,7 @@ describe("the input of a Responses request", () => {
     ]);
   });
 
-  it("becomes another message for a second text, or a tool call after an output", () => {
+  it("becomes a further message for a second text, or for a tool call after an output", () => {
     expect(
       messages([
         { role: "assistant", content: "One" },
