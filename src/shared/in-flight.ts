@@ -1,3 +1,4 @@
+import { ComputeLimit } from "./compute-limit.ts";
 import { evictOldest } from "./evict-oldest.ts";
 import type { After } from "./timers.ts";
 
@@ -37,11 +38,19 @@ export class InFlight {
   readonly #slots = new Set<Slot>();
   readonly #organizations = new Map<string, string>();
   readonly #waiters = new Map<string, Set<Waiter>>();
+  readonly #compute = new ComputeLimit();
   #bytes = 0;
 
   constructor(limits: InFlightLimits) {
     this.#limits = limits;
   }
+
+  /** Records how late a timer of a request fired, in ms. */
+  readonly recordDelay = (delayMs: number, nowMs: number): void => {
+    this.#compute.recordDelay(delayMs, nowMs, () =>
+      Math.max(0, ...[...this.#loads.values()].map(({ requests }) => requests)),
+    );
+  };
 
   get total(): { readonly requests: number; readonly bytes: number } {
     return { requests: this.#slots.size, bytes: this.#bytes };
@@ -127,6 +136,9 @@ export class InFlight {
     const { organizationMax, memoryMax } = this.#limits;
     const { requests, bytes: bodies } = this.#loads.get(owner) ?? { requests: 0, bytes: 0 };
     if (requests >= organizationMax && owner !== UNKNOWN) return "organization";
+    if (requests >= this.#compute.requestsMax && owner !== UNKNOWN && this.#loads.size > 1) {
+      return "isolate";
+    }
     const [share, used] = [requests * REQUEST_BYTES, this.#memoryOf(this.#slots.size, this.#bytes)];
     if (share + used + REQUEST_BYTES > memoryMax) return "isolate";
     return this.#hasBytes(share + bodies * BODY_COPIES, bytes, bytes, REQUEST_BYTES)

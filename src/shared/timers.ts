@@ -19,6 +19,12 @@ export class Timers {
   readonly #due = new Set<Due>();
   #timer: ReturnType<typeof setTimeout> | null = null;
   #armedMs = Infinity;
+  readonly #recordDelay: (delayMs: number, nowMs: number) => void;
+
+  /** `recordDelay` receives how late the platform's timer fired, about once a second. */
+  constructor(recordDelay: (delayMs: number, nowMs: number) => void = () => {}) {
+    this.#recordDelay = recordDelay;
+  }
 
   readonly after: After = (ms, run) => {
     const due = { atMs: elapsedMs() + ms, run };
@@ -48,8 +54,9 @@ export class Timers {
   }
 
   #fire(): void {
-    this.#armedMs = Infinity;
     const nowMs = elapsedMs();
+    this.#recordDelay(nowMs - this.#armedMs, nowMs);
+    this.#armedMs = Infinity;
     const late = [...this.#due].filter((due) => due.atMs <= nowMs);
     for (const due of late) this.#due.delete(due);
     const next = Math.min(...[...this.#due].map((due) => due.atMs));

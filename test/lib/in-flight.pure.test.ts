@@ -6,6 +6,7 @@ import {
   REQUEST_BYTES,
   SMALL_BODY_BYTES,
 } from "../../src/shared/in-flight.ts";
+import { COMPUTE_REQUESTS_MIN } from "../../src/shared/compute-limit.ts";
 import type { InFlightLimits, OverloadReason, Slot } from "../../src/shared/in-flight.ts";
 import type { After } from "../../src/shared/timers.ts";
 
@@ -47,6 +48,11 @@ function introduce(room: InFlight, key: string, orgId: string): void {
   if (typeof slot === "string") throw new Error("no place to begin with");
   expect(slot.handTo(orgId)).toBeNull();
   slot.release();
+}
+
+/** Records a second of timers that fire `delayMs` late. */
+function recordSecond(room: InFlight, startMs: number, delayMs: number): void {
+  for (let ms = 0; ms < 1000; ms += 10) room.recordDelay(delayMs, startMs + ms);
 }
 
 describe("concurrent requests", () => {
@@ -300,3 +306,42 @@ function change(slot: Slot, what: Exclude<Step["do"], "take">, live: World["live
   else if (what === "drop") known.bytes = 0;
   else if (refused === null) known.bytes += MIB;
 }
+
+describe("an isolate with more to compute than it can", () => {
+  const ROOM = { memoryMax: 3200 * REQUEST_BYTES, organizationMax: Infinity };
+
+  it("accepts no more requests of the largest organization while others have some", () => {
+    const room = roomOf(["hot", "small"], ROOM);
+    takeAll(room, "hot", 1000);
+    recordSecond(room, 0, 50);
+    expect(takeAll(room, "hot", 1)).toHaveLength(1); // no other organization has requests
+    expect(takeAll(room, "small", COMPUTE_REQUESTS_MIN)).toHaveLength(COMPUTE_REQUESTS_MIN);
+    expect(room.take("hot", 0, 0)).toBe("isolate");
+  });
+
+  it("never rejects an organization with fewer requests than the lowest limit", () => {
+    fc.assert(
+      fc.property(fc.array(fc.double({ min: 0, max: 1000, noNaN: true })), (delays) => {
+        const room = roomOf(["hot", "small"], ROOM);
+        takeAll(room, "hot", 1000);
+        for (const [second, delayMs] of delays.entries()) {
+          recordSecond(room, second * 1000, delayMs);
+        }
+        const taken = takeAll(room, "small", COMPUTE_REQUESTS_MIN);
+        expect(taken).toHaveLength(COMPUTE_REQUESTS_MIN);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it("accepts more again when its timers are on time", () => {
+    const room = roomOf(["hot", "small"], ROOM);
+    const hot = takeAll(room, "hot", 1000);
+    takeAll(room, "small", 1);
+    recordSecond(room, 0, 50);
+    for (const slot of hot.slice(200)) slot.release();
+    expect(room.take("hot", 0, 0)).toBe("isolate");
+    for (let second = 1; second < 20; second++) recordSecond(room, second * 1000, 0);
+    expect(takeAll(room, "hot", 100)).toHaveLength(100);
+  });
+});

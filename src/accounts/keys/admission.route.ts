@@ -22,7 +22,7 @@ import { vouchedCaller } from "./vouched.ts";
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
-    c.set("timers", new Timers());
+    c.set("timers", new Timers(inFlightOf(c.get("config")).recordDelay));
     const vouched = vouchedCaller(c.req.raw);
     if (vouched !== undefined && "admitted" in vouched) {
       c.set("admitted", vouched.admitted);
