@@ -1,5 +1,13 @@
 import type { CountedUnit, Unit } from "./usage.ts";
 
+/** The price is in dollars, per million of the units whose list prices are per million. */
+export type SandboxRow = {
+  readonly model: string;
+  readonly dollars: { readonly [U in Unit | "input"]?: number };
+  readonly context?: number;
+  readonly abilities?: readonly ("dimensions" | "vision")[];
+};
+
 type KindRow = {
   readonly does: string;
   /** The main path. A kind can have other endpoints. */
@@ -14,6 +22,8 @@ type KindRow = {
   readonly units: readonly Unit[];
   readonly parameters: readonly string[];
   readonly isSlow?: true;
+  /** The sandbox's model. Chat has many. */
+  readonly sandbox?: SandboxRow;
 };
 
 /** The kinds of calls, with their names in MODELS, model lists and OpenAPI. */
@@ -33,6 +43,7 @@ export const KINDS = {
     hasInput: true,
     units: ["request"],
     parameters: ["encoding_format", "user"],
+    sandbox: { model: "embed", dollars: { input: 1 }, abilities: ["dimensions"] },
   },
   rerank: {
     does: "ranks documents",
@@ -41,6 +52,7 @@ export const KINDS = {
     hasInput: true,
     units: ["request", "search_unit"],
     parameters: ["top_n", "max_tokens_per_doc", "return_documents", "user"],
+    sandbox: { model: "rerank", dollars: { search_unit: 0.002 } },
   },
   moderation: {
     does: "moderates texts",
@@ -49,6 +61,7 @@ export const KINDS = {
     hasInput: true,
     units: ["request"],
     parameters: ["user"],
+    sandbox: { model: "moderation", dollars: { request: 0.001 }, abilities: ["vision"] },
   },
   image: {
     does: "makes images",
@@ -57,6 +70,7 @@ export const KINDS = {
     hasInput: true,
     units: ["request", "image", "image_token", "text_token"],
     parameters: ["size", "stream", "user"],
+    sandbox: { model: "image", dollars: { input: 1, image: 0.002 }, context: 32_000 },
   },
   transcription: {
     does: "transcribes audio",
@@ -66,6 +80,7 @@ export const KINDS = {
     units: ["request", "second"],
     parameters: ["language", "prompt", "temperature", "stream", "user"],
     isSlow: true,
+    sandbox: { model: "transcribe", dollars: { second: 100 } },
   },
   speech: {
     does: "speaks texts",
@@ -74,6 +89,7 @@ export const KINDS = {
     hasInput: false,
     units: ["request", "character"],
     parameters: ["voice", "response_format", "stream_format", "user"],
+    sandbox: { model: "speech", dollars: { character: 10 } },
   },
   ocr: {
     does: "reads documents",
@@ -83,6 +99,7 @@ export const KINDS = {
     units: ["request", "page"],
     parameters: ["pages", "include_image_base64", "image_limit", "image_min_size", "user"],
     isSlow: true,
+    sandbox: { model: "ocr", dollars: { page: 0.002 } },
   },
 } as const satisfies Readonly<Record<string, KindRow>>;
 

@@ -1,5 +1,7 @@
 import * as z from "zod/mini";
 import { assert } from "./assert.ts";
+import { isUnit, UNIT_TABLE } from "./units.ts";
+import type { Unit } from "./units.ts";
 
 /**
  * A request's tokens, each counted once. The prompt is `input + cacheRead + cacheWrite`. `output`
@@ -15,34 +17,16 @@ export type Usage = {
   readonly reasoning: number;
 } & UnitCounts;
 
-/**
- * The units, besides tokens, that can be billed, as whole numbers. Seconds are rounded up. A
- * request counts 1.
- */
-export const UNITS = [
-  "image",
-  "character",
-  "second",
-  "request",
-  "search_unit",
-  "image_token",
-  "text_token",
-  "page",
-] as const;
-export type Unit = (typeof UNITS)[number];
+/** Units are whole numbers. Seconds are rounded up. A request counts 1. */
+export const UNITS = Object.keys(UNIT_TABLE).filter(isUnit);
+export type { Unit };
+
 export type UnitCounts = { readonly [U in CountedUnit]?: number };
 export type CountedUnit = Exclude<Unit, "request">;
 export const COUNTED_UNITS = UNITS.filter((unit): unit is CountedUnit => unit !== "request");
 
-const PER_MILLION: ReadonlySet<Unit> = new Set([
-  "character",
-  "second",
-  "image_token",
-  "text_token",
-]);
-
 export function unitsPerPrice(unit: Unit): number {
-  return PER_MILLION.has(unit) ? 1_000_000 : 1;
+  return UNIT_TABLE[unit].per;
 }
 
 export function forEachUnit<U extends Unit, T>(

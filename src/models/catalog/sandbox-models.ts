@@ -1,5 +1,7 @@
+import { KIND_NAMES, KINDS } from "../../shared/kinds.ts";
+import type { InputKind, SandboxRow } from "../../shared/kinds.ts";
 import { REGIONS } from "../../shared/regions.ts";
-import { chat, embeddings, modelsOf, pricesSeenOn, TV, TVR } from "./entry.ts";
+import { chat, modelsOf, pricesSeenOn, TV, TVR } from "./entry.ts";
 import type { CatalogEntry } from "./entry.ts";
 
 /** Models that echo the prompt. `think` reasons first, and `agent` calls any tool. */
@@ -30,9 +32,8 @@ const EVERYWHERE = { regions: ["global", ...REGIONS] } as const;
 const ESTIMATE = 1;
 
 /**
- * The built-in models that need no network. They cost 1 micro-credit per input token, 2 per output
- * token, 2,000 per search unit, image or page, 1,000 per moderation, 100 per second of audio and 10
- * per character of speech.
+ * The built-in models that need no network. Chat costs 1 micro-credit per input token and 2 per
+ * output token. KINDS has the prices of the others.
  */
 export const SANDBOX_MODELS: readonly CatalogEntry[] = [
   ...[...PLAIN, ...MAGIC].map((name) =>
@@ -43,28 +44,12 @@ export const SANDBOX_MODELS: readonly CatalogEntry[] = [
       [at("sandbox", name, [1, 2], EVERYWHERE)],
     ),
   ),
-  embeddings(
-    "sandbox/embed",
-    RELEASED,
-    [8_192, "any", ESTIMATE],
-    [at("sandbox", "embed", [1], EVERYWHERE)],
-  ),
-  modelsOf("rerank")("sandbox/rerank", RELEASED, 8_192, [
-    at("sandbox", "rerank", { search_unit: 0.002 }, EVERYWHERE),
-  ]),
-  modelsOf("moderation", ["vision"])("sandbox/moderation", RELEASED, 8_192, [
-    at("sandbox", "moderation", { request: 0.001 }, EVERYWHERE),
-  ]),
-  modelsOf("image")("sandbox/image", RELEASED, 32_000, [
-    at("sandbox", "image", { input: 1, image: 0.002 }, EVERYWHERE),
-  ]),
-  modelsOf("transcription")("sandbox/transcribe", RELEASED, 8_192, [
-    at("sandbox", "transcribe", { second: 100 }, EVERYWHERE),
-  ]),
-  modelsOf("speech")("sandbox/speech", RELEASED, 8_192, [
-    at("sandbox", "speech", { character: 10 }, EVERYWHERE),
-  ]),
-  modelsOf("ocr")("sandbox/ocr", RELEASED, 8_192, [
-    at("sandbox", "ocr", { page: 0.002 }, EVERYWHERE),
-  ]),
+  ...KIND_NAMES.flatMap((kind) => (kind === "chat" ? [] : [inputModel(kind)])),
 ];
+
+function inputModel(kind: InputKind): CatalogEntry {
+  const { model, dollars, context = 8_192, abilities }: SandboxRow = KINDS[kind].sandbox;
+  const routes = [at("sandbox", model, dollars, EVERYWHERE)];
+  const entry = modelsOf(kind, abilities)(`sandbox/${model}`, RELEASED, context, routes);
+  return kind === "embeddings" ? { ...entry, estimateFactor: ESTIMATE } : entry;
+}

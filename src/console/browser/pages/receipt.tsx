@@ -1,3 +1,4 @@
+import { isUnit, UNIT_TABLE } from "../../../shared/units.ts";
 import type { Generation } from "../api/types.ts";
 import { counted, exact, spent } from "../lib/money.ts";
 import { took } from "../lib/time.ts";
@@ -11,29 +12,13 @@ import { sentenceOf } from "../ui/request-sentence.ts";
 import { ReadResult, Remedy } from "../ui/states.tsx";
 import { usd } from "../ui/table.tsx";
 
-const WORDS = {
+const TOKENS = {
   input: "input",
   cached: "input from a cache",
   cache_write: "input written to a cache",
   cache_write_hour: "input cached for an hour",
   output: "output",
-  image: "images",
-  image_token: "image tokens of the output",
-  text_token: "text and thoughts beside images",
-  character: "characters",
-  second: "seconds",
-  request: "the request",
-  search_unit: "search units",
-  page: "pages",
 } as const;
-const NOUNS: Readonly<Record<string, string>> = {
-  image: "image",
-  character: "character",
-  second: "second",
-  request: "request",
-  search_unit: "search unit",
-  page: "page",
-};
 
 export type Beside = readonly [newer: string | null, older: string | null];
 
@@ -105,8 +90,8 @@ function Bill({ of }: { of: Generation }) {
             <BillRow what="Hold" micros={held} />
             {of.lines.map(({ what, tokens, price, micro }) => (
               <tr key={what}>
-                <td>{WORDS[what]}</td>
-                <td class="right number">{counted(tokens, NOUNS[what] ?? "token")}</td>
+                <td>{isUnit(what) ? UNIT_TABLE[what].name : TOKENS[what]}</td>
+                <td class="right number">{counted(tokens, nounOf(what))}</td>
                 <td class="right number wide-only">× {spent(price)} a million</td>
                 <td class="right number">{exact(micro)}</td>
               </tr>
@@ -132,6 +117,11 @@ function Bill({ of }: { of: Generation }) {
       <RequestFacts of={of} />
     </>
   );
+}
+
+function nounOf(what: string): string {
+  const name = isUnit(what) ? UNIT_TABLE[what].name : "tokens";
+  return name.replace(/.* (?=tokens)|s$/g, "");
 }
 
 function ticketOf(of: Generation): string {

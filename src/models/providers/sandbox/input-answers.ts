@@ -7,20 +7,19 @@ import { transcriptEvents } from "../../core/transcript-events.ts";
 import { embeddingsAnswer } from "./embeddings.ts";
 import { imageAnswer } from "./images.ts";
 
-type Answers = { readonly [K in InputKind]: SandboxModel<K> };
-export type SandboxModel<K extends InputKind> = {
-  readonly model: string;
+/** A method's type, because the answer of each kind accepts only calls of the kind. */
+export type SandboxAnswer<K extends InputKind> = {
   answer(call: CallOf<K>): ProviderResult;
-};
+}["answer"];
 
-export const INPUT_ANSWERS: Answers = {
-  embeddings: { model: "embed", answer: embeddingsAnswer },
-  rerank: { model: "rerank", answer: ranked },
-  moderation: { model: "moderation", answer: moderated },
-  image: { model: "image", answer: imageAnswer },
-  transcription: { model: "transcribe", answer: transcribed },
-  speech: { model: "speech", answer: spoken },
-  ocr: { model: "ocr", answer: readPages },
+export const INPUT_ANSWERS: { readonly [K in InputKind]: SandboxAnswer<K> } = {
+  embeddings: embeddingsAnswer,
+  rerank: ranked,
+  moderation: moderated,
+  image: imageAnswer,
+  transcription: transcribed,
+  speech: spoken,
+  ocr: readPages,
 };
 
 const DOCUMENTS_PER_UNIT = 100;

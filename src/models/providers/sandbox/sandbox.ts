@@ -1,5 +1,5 @@
 import { now } from "../../../shared/clock.ts";
-import { KIND_NAMES } from "../../../shared/kinds.ts";
+import { KIND_NAMES, KINDS } from "../../../shared/kinds.ts";
 import type { InputKind } from "../../../shared/kinds.ts";
 import type {
   CallOf,
@@ -13,7 +13,7 @@ import { answerTo, chatBody } from "./answer.ts";
 import { BEHAVIORS } from "./behaviors.ts";
 import type { SandboxBehavior, SandboxDelays } from "./behaviors.ts";
 import { INPUT_ANSWERS } from "./input-answers.ts";
-import type { SandboxModel } from "./input-answers.ts";
+import type { SandboxAnswer } from "./input-answers.ts";
 import { pauseFor, playStream } from "./play.ts";
 
 type SandboxOptions = {
@@ -55,8 +55,8 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
 }
 
 function inputAnswer(call: CallOf<InputKind>): ProviderResult {
-  const sold: SandboxModel<InputKind> = INPUT_ANSWERS[call.kind];
-  return call.upstreamId === sold.model ? sold.answer(call) : failed(UNKNOWN_MODEL);
+  const answer: SandboxAnswer<InputKind> = INPUT_ANSWERS[call.kind];
+  return call.upstreamId === KINDS[call.kind].sandbox.model ? answer(call) : failed(UNKNOWN_MODEL);
 }
 
 async function chat(

@@ -1,6 +1,8 @@
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 import type { Tags } from "../../../shared/tags.ts";
+import { isUnit, UNIT_TABLE } from "../../../shared/units.ts";
+import type { Unit } from "../../../shared/units.ts";
 import { chargeLines, NO_USAGE } from "../../../shared/usage.ts";
 import type { ChargeLine, Price } from "../../../shared/usage.ts";
 import type { ChargeGroup, LedgerCredit } from "../../../shared/contracts/exports.ts";
@@ -66,21 +68,18 @@ export type FocusRow = { readonly [C in Column]?: string | undefined };
 const OPERATOR = "Turnpike";
 const ZERO = "0";
 type What = ChargeLine[0];
-const METERS: Readonly<Record<What, readonly [meter: string, unit: string]>> = {
-  input: ["Input Tokens", "Tokens"],
-  cached: ["Cached Input Tokens", "Tokens"],
-  cache_write: ["Cache Write Tokens", "Tokens"],
-  cache_write_hour: ["One-Hour Cache Write Tokens", "Tokens"],
-  output: ["Output Tokens", "Tokens"],
-  image: ["Images", "Images"],
-  image_token: ["Image Output Tokens", "Tokens"],
-  text_token: ["Text Output Tokens", "Tokens"],
-  character: ["Characters", "Characters"],
-  second: ["Seconds", "Seconds"],
-  search_unit: ["Search Units", "Units"],
-  page: ["Pages", "Pages"],
-  request: ["Requests", "Requests"],
+const TOKENS: Readonly<Record<Exclude<What, Unit>, string>> = {
+  input: "input tokens",
+  cached: "cached input tokens",
+  cache_write: "cache write tokens",
+  cache_write_hour: "one-hour cache write tokens",
+  output: "output tokens",
 };
+
+function meterOf(what: What): string {
+  const name = isUnit(what) ? UNIT_TABLE[what].name : TOKENS[what];
+  return name.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase());
+}
 
 /** The organization and UTC day (YYYY-MM-DD). */
 export type FocusDay = { readonly orgId: string; readonly day: string };
@@ -165,7 +164,8 @@ function sharedColumns({ keyId, model, provider, region, tags }: ChargeGroup): F
 }
 
 function lineColumns(group: ChargeGroup, [what, counted, perMillion]: ChargeLine): FocusRow {
-  const [meter, unit] = METERS[what];
+  const meter = meterOf(what);
+  const unit = meter.slice(meter.lastIndexOf(" ") + 1);
   const picos = BigInt(counted) * BigInt(perMillion);
   const cost = decimalOf(picos, 12);
   const unitPrice = decimalOf(BigInt(perMillion), 6);

@@ -1,0 +1,17 @@
+/** The units, besides tokens, that can be billed. `per` is the number of units that a price is for. */
+export const UNIT_TABLE = {
+  image: { name: "images", per: 1 },
+  character: { name: "characters", per: 1_000_000 },
+  second: { name: "seconds", per: 1_000_000 },
+  request: { name: "requests", per: 1 },
+  search_unit: { name: "search units", per: 1 },
+  image_token: { name: "image output tokens", per: 1_000_000 },
+  text_token: { name: "text output tokens", per: 1_000_000 },
+  page: { name: "pages", per: 1 },
+} as const satisfies Readonly<Record<string, { readonly name: string; readonly per: number }>>;
+
+export type Unit = keyof typeof UNIT_TABLE;
+
+export function isUnit(name: string): name is Unit {
+  return Object.hasOwn(UNIT_TABLE, name);
+}
