@@ -89,8 +89,7 @@ const MISTRAL_AUDIO: readonly CatalogEntry[] = [
   ]),
 ];
 
-/** The release date isn't published, so it is the day on which the price was read. */
-const MISTRAL_OCR = modelsOf("ocr")("mistral/mistral-ocr-4-1", "2026-11-20", 4_096, [
+const MISTRAL_OCR = modelsOf("ocr")("mistral/mistral-ocr-4-1", "2026-07-16", 4_096, [
   november("mistral", "mistral-ocr-4-1", { page: 0.004 }, MISTRAL),
 ]);
 
