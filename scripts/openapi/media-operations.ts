@@ -49,7 +49,7 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/audio/speech": described("Speaks a text, as an audio file or as a stream of events", {
     200: media.audio,
     description:
-      "As OpenAI's speech. The audio is sent while it arrives. The request is billed by the characters of `input`. GET /v1/generations/{id} returns its cost. With `voice_id`, the response has Mistral's format.",
+      "As OpenAI's speech. The audio is sent while it arrives. The request is billed by the characters of `input`, or by tokens of text and audio. GET /v1/generations/{id} returns its cost. With `voice_id`, the response has Mistral's format.",
     body: speechBody,
     files: [...Object.values(AUDIO_TYPES), "application/json"],
     events: media.speechEvent,

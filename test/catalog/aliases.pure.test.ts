@@ -49,6 +49,7 @@ const ALONE: Readonly<Record<(typeof PROVIDERS)[number], readonly [eu: Meaning, 
       null,
     ],
   ],
+  elevenlabs: [NONE, NONE],
   fireworks: [NONE, ["moonshotai/kimi-k3", "minimax/minimax-m3", "minimax/minimax-m3", null]],
   google: [
     NONE,

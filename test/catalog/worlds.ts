@@ -20,6 +20,7 @@ const TAGS: Readonly<
   cerebras: [["global"], ["global"]],
   cohere: [["global"], ["global"]],
   deepseek: [["global"], ["global"]],
+  elevenlabs: [["global"], ["global"]],
   fireworks: [["global"], ["global"]],
   google: [["global"], ["global"]],
   groq: [["global"], ["global"]],

@@ -35,6 +35,7 @@ const HOSTS = {
     "api.cerebras.ai",
     "api.cohere.com",
     "api.deepseek.com",
+    "api.elevenlabs.io",
     "api.fireworks.ai",
     "api.groq.com",
     "api.jina.ai",
@@ -181,13 +182,15 @@ async function walk(
 }
 
 /** A deployment with every built-in provider set, and an operator's model at each of them. */
+const CHAT = { kind: "chat", price: { input: 1, output: 1 } };
+const SPEECH = { kind: "speech", price: { character: 1 } };
+
 function configOf(region: Region, vars: Readonly<Record<string, string>> = {}): Config {
   const set = BUILT_IN.flatMap(({ variables }) => variables).map((name) => [name, valueOf(name)]);
   const models = BUILT_IN.map(({ id }) => ({
     id: `own/${id}`,
-    kind: "chat",
+    ...(id === "elevenlabs" ? SPEECH : CHAT),
     context: 1000,
-    price: { input: 1, output: 1 },
     routes: [{ provider: id, upstream_id: "own" }],
   }));
   const parsed = parseConfig({

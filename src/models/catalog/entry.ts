@@ -13,6 +13,7 @@ export type ProviderId =
   | "cerebras"
   | "cohere"
   | "deepseek"
+  | "elevenlabs"
   | "fireworks"
   | "google"
   | "groq"

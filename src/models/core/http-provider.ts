@@ -49,7 +49,7 @@ export type ProviderProtocol = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
   readonly streamType: string;
   failureInside(raw: JsonObject): ProviderFailure | null;
   failure(status: number, headers: Headers, bodyText: string, call: ProviderCall): ProviderFailure;
-  reader(call: ChatCall): StreamReader;
+  reader?(call: ChatCall): StreamReader;
 };
 
 const ERROR_BYTES_MAX = 64 * 1024;
@@ -168,7 +168,7 @@ async function streamed<Call extends ProviderCall>(
   const { wire, handler, call } = under;
   const type = mediaType(response);
   if (type === "application/json") return playedWhole(handler, await jsonAnswer(under, response));
-  const reader = handler.reader?.(call) ?? (call.kind === "chat" ? wire.reader(call) : undefined);
+  const reader = handler.reader?.(call) ?? (call.kind === "chat" ? wire.reader?.(call) : undefined);
   const isStream = type === wire.streamType || type === "";
   if (!isStream || response.body === null || reader === undefined) {
     discardBody(response);

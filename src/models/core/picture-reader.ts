@@ -180,10 +180,9 @@ export class PictureReader implements StreamReader {
     if (isFailure(facts)) return this.#fail(events, facts);
     if (this.#count === 0) return this.#fail(events, retry("no_image"));
     events.push(nativeEvent(facts.fields));
-    if (this.#isImage) {
-      const usage = { ...(facts.usage ?? NO_USAGE), image: this.#count };
-      events.push({ kind: "usage", usage });
-    }
+    const images = { ...(facts.usage ?? NO_USAGE), image: this.#count };
+    const usage = this.#isImage ? images : facts.usage;
+    if (usage !== null) events.push({ kind: "usage", usage });
     events.push(END);
     this.ended = true;
   }

@@ -2,10 +2,12 @@ import * as z from "zod/mini";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { utf8Bytes } from "../../shared/tokens.ts";
-import type { Route } from "../catalog/model.ts";
+import type { Model, Route } from "../catalog/model.ts";
 import { user } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindOf, ParsedInput } from "./input-kind.ts";
+import { PromptTally } from "./prompt-size.ts";
+import type { PromptSize } from "./prompt-size.ts";
 import type { Need } from "./route-needs.ts";
 
 const INPUT_CHARACTERS_MAX = 4096;
@@ -77,26 +79,56 @@ type Family = {
 const FAMILIES: readonly Family[] = [
   { models: /^voxtral-/, formats: ["mp3", "opus", "flac", "wav", "pcm"], fields: [] },
   { models: /^canopylabs\/orpheus-/, formats: ["wav"], fields: ["speed"] },
+  { models: /^gemini-/, formats: ["wav", "pcm"], fields: [] },
+  { models: /^eleven_/, formats: ["mp3", "opus", "wav", "pcm"], fields: [] },
 ];
 
 function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family | undefined {
   return FAMILIES.find(({ models }) => models.test(upstreamId));
 }
 
+const AUDIO_TOKENS_MIN = 2_048;
+const AUDIO_TOKENS_MAX = 16_384;
+const AUDIO_TOKENS_PER_BYTE = 8;
+const PROMPT_OVERHEAD = 64;
+
 /**
- * Speech, billed by the character. Providers don't define a character as a code point, a UTF-16
- * unit or a byte, so each byte counts as one.
+ * Returns the most tokens of audio for a text, which is also the output cap of Gemini. A second has
+ * 25 tokens and is about 15 bytes of English, so this leaves room for slow speech.
  */
-export const SPEECH: InputKindOf<SpeechBody, "character"> = {
-  size: ({ input, instructions = "" }) => ({
-    bound: 0,
-    estimate: 0,
-    likely: 0,
-    units: { character: utf8Bytes(input) + utf8Bytes(instructions) },
+export function audioTokensMax(body: SpokenText): number {
+  const wanted = AUDIO_TOKENS_MIN + bytesOf(body) * AUDIO_TOKENS_PER_BYTE;
+  return Math.min(AUDIO_TOKENS_MAX, wanted);
+}
+
+type SpokenText = Pick<SpeechBody, "input" | "instructions">;
+
+function bytesOf({ input, instructions = "" }: SpokenText): number {
+  return utf8Bytes(input) + utf8Bytes(instructions);
+}
+
+/**
+ * Speech, billed by the character, or by tokens of text and audio. Providers don't define a
+ * character as a code point, a UTF-16 unit or a byte, so each byte counts as one.
+ */
+export const SPEECH: InputKindOf<SpeechBody, "character" | "audio_token"> = {
+  size: (body, model) => ({
+    ...inputSize(body, model),
+    units: { character: bytesOf(body), audio_token: audioTokensMax(body) },
   }),
   needs: speechNeeds,
   smaller: { advice: "send a shorter text.", param: "input" },
 };
+
+/** Returns the size in tokens of a text, or 0 if no route of the model bills them. */
+function inputSize({ input, instructions = "" }: SpokenText, model: Model): PromptSize {
+  const tally = new PromptTally(model);
+  if (model.routes.every(({ price }) => price.input === 0)) return tally.size();
+  tally.text(input);
+  tally.text(instructions);
+  tally.overhead += PROMPT_OVERHEAD;
+  return tally.size();
+}
 
 function speechNeeds(body: SpeechBody): readonly Need[] {
   const { response_format: format } = body;
@@ -113,6 +145,10 @@ function speechNeeds(body: SpeechBody): readonly Need[] {
       met: (route) => familyOf(route)?.fields.includes(field) ?? true,
     })),
   ];
+}
+
+export function codePoints(spoken: string): number {
+  return Array.from(spoken).length;
 }
 
 export function voiceOf({ voice: named }: SpeechBody): string {

@@ -107,11 +107,9 @@ const EVENTS = {
   fail: (failure: Failure) => eventOf({ error: failureObject(failure) }),
 };
 
-/** Returns token counts. They are 0 for models that are billed by the character. */
-function usageOf(
-  { usage: { character: characters = 0 }, costMicro }: Receipt,
-  [input, output]: Names,
-): JsonObject {
-  const tokens = { [input]: 0, [output]: 0, total_tokens: 0 };
+/** Returns the counts. Models that are billed by the character have 0 tokens. */
+function usageOf({ usage, costMicro }: Receipt, [input, output]: Names): JsonObject {
+  const { character: characters = 0, audio_token: audio = 0 } = usage;
+  const tokens = { [input]: usage.input, [output]: audio, total_tokens: usage.input + audio };
   return { ...tokens, characters, ...costFields(costMicro) };
 }

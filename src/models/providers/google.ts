@@ -1,10 +1,11 @@
 import { discardBody } from "../../shared/http/bounded-body.ts";
+import { AudioInJson, WavFile } from "../core/audio-reader.ts";
 import { embedInBatches } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { isFailure } from "../core/provider.ts";
-import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
+import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { PictureReader } from "../core/picture-reader.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { chatAnswer } from "../protocols/gemini/answer.ts";
@@ -13,6 +14,7 @@ import type { EmbeddingMethod } from "../protocols/gemini/embeddings.ts";
 import { failureInside, googleFailure } from "../protocols/gemini/failure.ts";
 import { imageFacts, imageRequest } from "../protocols/gemini/images.ts";
 import { chatRequest, ignoresNoEffort } from "../protocols/gemini/request.ts";
+import { speechFacts, speechRequest } from "../protocols/gemini/speech.ts";
 import type { ConfigProblem } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -64,19 +66,27 @@ function wireOf(service: Service): ProviderProtocol {
       answer: embeddings.answer,
     },
     image: {
-      ask: (call) =>
-        callService(service, call, {
-          method: "generateContent",
-          body: JSON.stringify(imageRequest(call)),
-        }),
+      ask: (call) => generate(service, call, imageRequest(call)),
       answer: () => null,
       pieces: () => new PictureReader((raw, count) => imageFacts(raw, count, service.secrets())),
+    },
+    speech: {
+      ask: (call) => generate(service, call, speechRequest(call)),
+      answer: () => null,
+      pieces: ({ body }) => {
+        const pcm = new AudioInJson((raw, files) => speechFacts(raw, files, service.secrets()));
+        return body.response_format === "wav" ? new WavFile(pcm) : pcm;
+      },
     },
     failureInside: (raw) => failureInside(raw, service.secrets()),
     failure: (status, headers, bodyText) =>
       googleFailure(status, headers, bodyText, service.secrets()),
     reader: ({ body }) => sseReader(new ChunkReader(() => service.secrets(), body.n)),
   };
+}
+
+function generate(service: Service, call: ProviderCall, request: JsonObject) {
+  return callService(service, call, { method: "generateContent", body: JSON.stringify(request) });
 }
 
 async function callService(

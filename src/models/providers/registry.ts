@@ -4,6 +4,7 @@ import { BEDROCK } from "./bedrock.ts";
 import { isWebAddress } from "../core/built-in.ts";
 import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.ts";
 import { COHERE } from "./cohere.ts";
+import { ELEVENLABS } from "./elevenlabs.ts";
 import { GOOGLE } from "./google.ts";
 import { OPENAI_COMPATIBLE } from "./openai-hosts.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
@@ -16,6 +17,7 @@ export const BUILT_IN: readonly BuiltInProvider[] = [
   ANTHROPIC,
   BEDROCK,
   COHERE,
+  ELEVENLABS,
   ...GOOGLE,
   WORKERS_AI,
 ];

@@ -197,9 +197,10 @@ function boundInput<K extends InputKind>(
   if (!resolved.ok) return resolved;
   const model = resolved.value;
   const row = INPUT_KINDS[kind];
-  const able = routesMeeting(row.needs(body, model), pricedFor(model, sold));
+  const priced = pricedFor(model, sold);
+  const able = routesMeeting(row.needs(body, model), priced);
   if (!able.ok) return able;
-  const prompt = row.size(body, model);
+  const prompt = row.size(body, priced);
   const choice = choiceOf(parsed, sold, { prompt, cap: null });
   const routes = chosenRoutes(model, able.value, choice);
   if (!routes.ok) return routes;

@@ -49,6 +49,8 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   drawing("gemini-nano-banana-2.1", "2026-10-06", [1.5, 7.5, 30]),
   drawing("gemini-3-pro-image", "2025-11-20", [2, 12, 120]),
   drawing("gemini-3.1-flash-lite-image", "2026-11-20", [0.25, 1.5, 30]),
+  speaking("gemini-3.8-flash-tts", 9),
+  speaking("gemini-3.8-flash-lite-tts", 6),
   embeddings(
     "google/gemini-embedding-001",
     "2025-07-14",
@@ -81,6 +83,19 @@ function drawing(
   const dollars = { input, text_token: text, image_token: images };
   const route = pricesSeenOn("2026-11-20")("google", upstreamId, dollars);
   return modelsOf("image")(`google/${upstreamId}`, released, 32_000, [route]);
+}
+
+/**
+ * Launch prices, which Google announced until the end of 2026. The input price of Flash Lite isn't
+ * published, so it gets that of Flash. The release dates are the day on which the prices were read
+ * (LiteLLM 1.110.2, which names Google's price page).
+ */
+function speaking(upstreamId: string, audio: number): CatalogEntry {
+  const route = pricesSeenOn("2026-11-20")("google", upstreamId, {
+    input: 0.5,
+    audio_token: audio,
+  });
+  return modelsOf("speech")(`google/${upstreamId}`, "2026-11-20", 32_000, [route]);
 }
 
 function gemini(

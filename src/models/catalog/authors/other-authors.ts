@@ -251,6 +251,23 @@ const VOYAGE_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
+const eleven = (name: string, dollars: number): CatalogEntry =>
+  modelsOf("speech")(`elevenlabs/${name.replaceAll("_", "-")}`, "2026-11-20", 4_096, [
+    november("elevenlabs", name, { character: dollars }),
+  ]);
+
+/**
+ * Prices of LiteLLM 1.110.2, which names ElevenLabs' price page. The release dates are the day on
+ * which the prices were read.
+ */
+const ELEVENLABS_MODELS: readonly CatalogEntry[] = [
+  eleven("eleven_v4", 80),
+  eleven("eleven_v4_turbo", 40),
+  eleven("eleven_v3", 80),
+  eleven("eleven_multilingual_v2", 80),
+  eleven("eleven_flash_v2_5", 40),
+];
+
 const JINA_MODELS: readonly CatalogEntry[] = [
   rerank("jina/jina-reranker-v3.5", "2026-07-27", 131_072, [
     november("jina", "jina-reranker-v3.5", [0.05]),
@@ -267,4 +284,5 @@ export const OTHER_MAKERS_MODELS: readonly CatalogEntry[] = [
   ...COHERE_MODELS,
   ...VOYAGE_MODELS,
   ...JINA_MODELS,
+  ...ELEVENLABS_MODELS,
 ];

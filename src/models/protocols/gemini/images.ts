@@ -30,8 +30,13 @@ export function imageRequest({ body }: ImageCall): JsonObject {
   };
 }
 
-const answer = shape({
-  candidates: list(shape({ finishReason: textOf })),
+export const mediaAnswer = shape({
+  candidates: list(
+    shape({
+      finishReason: textOf,
+      content: shape({ parts: list(shape({ inlineData: shape({ mimeType: textOf }) })) }),
+    }),
+  ),
   promptFeedback: shape({ blockReason: textOf }),
   usageMetadata: shape({
     promptTokenCount: tokenCount,
@@ -40,9 +45,9 @@ const answer = shape({
     thoughtsTokenCount: countOrZero,
   }),
 });
-const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
+export const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 
-type Counted = ReturnType<typeof answer>["usageMetadata"];
+type Counted = ReturnType<typeof mediaAnswer>["usageMetadata"];
 
 /**
  * Reads the fields of a response other than its images. For a blocked request, the customer pays
@@ -51,7 +56,7 @@ type Counted = ReturnType<typeof answer>["usageMetadata"];
 export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
   if (failure !== null) return failure;
-  const { candidates, promptFeedback, usageMetadata: counted } = answer(raw);
+  const { candidates, promptFeedback, usageMetadata: counted } = mediaAnswer(raw);
   const reason = promptFeedback.blockReason + (candidates[0]?.finishReason ?? "");
   if (BLOCKED.test(reason)) return refused(BLOCKED_PROMPT, usageOf(withZeros(counted)));
   const usage = usageOf(counted);

@@ -3,6 +3,7 @@ import type { UnitCounts } from "../../../shared/usage.ts";
 import type { InputKind } from "../../../shared/kinds.ts";
 import type { CallOf, JsonObject, ProviderResult, StreamEvent } from "../../core/provider.ts";
 import { oneBatch } from "../../core/http-provider.ts";
+import { codePoints } from "../../core/speech.ts";
 import { transcriptEvents } from "../../core/transcript-events.ts";
 import { embeddingsAnswer } from "./embeddings.ts";
 import { imageAnswer } from "./images.ts";
@@ -67,7 +68,7 @@ function spoken({ body: { input } }: CallOf<"speech">): ProviderResult {
   const audio = [bytes.slice(0, half), bytes.slice(half)].filter(({ length }) => length > 0);
   const events: StreamEvent[] = [
     ...audio.map((one) => ({ kind: "audio", bytes: one }) as const),
-    { kind: "usage", usage: { ...NO_USAGE, character: Array.from(input).length } },
+    { kind: "usage", usage: { ...NO_USAGE, character: codePoints(input) } },
     { kind: "end" },
   ];
   return { kind: "stream", events: oneBatch(events) };

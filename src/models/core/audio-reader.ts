@@ -1,0 +1,152 @@
+import { NO_USAGE } from "../../shared/usage.ts";
+import type { UnitCounts } from "../../shared/usage.ts";
+import { fromBase64 } from "./base64.ts";
+import { failureEvents } from "./failed-usage.ts";
+import { END, retry } from "./frame-reader.ts";
+import type { StreamReader } from "./http-provider.ts";
+import { PictureReader, textIn } from "./picture-reader.ts";
+import type { ReadFacts } from "./picture-reader.ts";
+import type { StreamEvent } from "./provider.ts";
+
+export const NO_AUDIO = retry("no_audio");
+
+/** Reads a file of audio. `counts` are the units that the provider billed, if it reports them. */
+export class AudioFile implements StreamReader {
+  readonly ended = false;
+  readonly #counts: UnitCounts | null;
+  #isEmpty = true;
+
+  constructor(counts: UnitCounts | null = null) {
+    this.#counts = counts;
+  }
+
+  push(bytes: Uint8Array): StreamEvent[] {
+    this.#isEmpty = false;
+    return [{ kind: "audio", bytes: bytes.slice() }]; // the next read overwrites them
+  }
+
+  flush(): StreamEvent[] {
+    if (this.#isEmpty) return failureEvents(NO_AUDIO);
+    if (this.#counts === null) return [END];
+    return [{ kind: "usage", usage: { ...NO_USAGE, ...this.#counts } }, END];
+  }
+}
+
+/** Reads JSON with the audio in base64. `facts` reads the rest of the JSON. */
+export class AudioInJson implements StreamReader {
+  readonly #json: PictureReader;
+  #usage: readonly StreamEvent[] = [];
+  #text = "";
+  #hasAudio = false;
+  #isBroken = false;
+
+  constructor(facts: ReadFacts) {
+    this.#json = new PictureReader(facts, false);
+  }
+
+  get ended(): boolean {
+    return this.#isBroken || this.#json.ended;
+  }
+
+  push(bytes: Uint8Array): StreamEvent[] {
+    return this.#json.push(bytes).flatMap((event) => this.#read(event));
+  }
+
+  flush(): StreamEvent[] {
+    return [];
+  }
+
+  #read(event: StreamEvent): readonly StreamEvent[] {
+    if (this.#isBroken) return [];
+    if (event.kind === "piece") return this.#decoded(this.#text + textIn(event.text), 4);
+    if (event.kind === "native") return []; // would count as the first output
+    if (event.kind === "usage") this.#usage = [event];
+    if (event.kind === "usage") return [];
+    if (event.kind !== "end") return [...this.#usage, event];
+    const last = this.#decoded(this.#text, 1);
+    if (this.#isBroken) return last;
+    return this.#hasAudio ? [...last, ...this.#usage, event] : failureEvents(NO_AUDIO);
+  }
+
+  #decoded(text: string, unit: number): StreamEvent[] {
+    const whole = text.length - (text.length % unit);
+    this.#text = text.slice(whole);
+    const events = audioOf(text.slice(0, whole));
+    this.#isBroken = events.some(({ kind }) => kind === "error");
+    this.#hasAudio ||= events.length > 0;
+    return events;
+  }
+}
+
+export function audioOf(base64: string): StreamEvent[] {
+  if (base64 === "") return [];
+  try {
+    return [{ kind: "audio", bytes: fromBase64(base64) }];
+  } catch {
+    return failureEvents(retry("bad_audio"));
+  }
+}
+
+/** The rate of OpenAI's `pcm`: samples of 16 bits per second, with one channel. */
+export const PCM_RATE = 24_000;
+const PCM_BYTES = 2;
+
+/** Puts the header of a WAV file before PCM audio. */
+export class WavFile implements StreamReader {
+  readonly #pcm: StreamReader;
+  #hasBegun = false;
+
+  constructor(pcm: StreamReader) {
+    this.#pcm = pcm;
+  }
+
+  get ended(): boolean {
+    return this.#pcm.ended;
+  }
+
+  push(bytes: Uint8Array): StreamEvent[] {
+    return this.#begun(this.#pcm.push(bytes));
+  }
+
+  flush(): StreamEvent[] {
+    return this.#begun(this.#pcm.flush());
+  }
+
+  #begun(events: StreamEvent[]): StreamEvent[] {
+    const first = events.findIndex(({ kind }) => kind === "audio");
+    if (this.#hasBegun || first === -1) return events;
+    this.#hasBegun = true;
+    return events.toSpliced(first, 0, { kind: "audio", bytes: wavHeader() });
+  }
+}
+
+/** Returns a WAV header whose sizes are unknown, as OpenAI's are, because the audio is streamed. */
+function wavHeader(): Uint8Array {
+  const bytes = new Uint8Array(44);
+  const view = new DataView(bytes.buffer);
+  for (const [at, text] of [
+    [0, "RIFF"],
+    [8, "WAVEfmt "],
+    [36, "data"],
+  ] as const) {
+    bytes.set(new TextEncoder().encode(text), at);
+  }
+  for (const [at, size] of [
+    [4, 2 ** 32 - 1],
+    [16, 16],
+    [24, PCM_RATE],
+    [28, PCM_RATE * PCM_BYTES],
+    [40, 2 ** 32 - 1],
+  ] as const) {
+    view.setUint32(at, size, true);
+  }
+  for (const [at, size] of [
+    [20, 1],
+    [22, 1],
+    [32, PCM_BYTES],
+    [34, PCM_BYTES * 8],
+  ] as const) {
+    view.setUint16(at, size, true);
+  }
+  return bytes;
+}

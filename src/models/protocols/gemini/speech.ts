@@ -1,0 +1,69 @@
+import { NO_USAGE } from "../../../shared/usage.ts";
+import type { Usage } from "../../../shared/usage.ts";
+import { retry } from "../../core/frame-reader.ts";
+import type { CallOf, JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { audioTokensMax, voiceOf } from "../../core/speech.ts";
+import { failureInside } from "./failure.ts";
+import { BLOCKED, mediaAnswer } from "./images.ts";
+
+export function speechRequest({ body }: CallOf<"speech">): JsonObject {
+  return {
+    contents: [{ role: "user", parts: [{ text: body.input }] }],
+    generationConfig: {
+      responseModalities: ["AUDIO"],
+      maxOutputTokens: audioTokensMax(body),
+      speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName: voiceOf(body) } } },
+    },
+  };
+}
+
+/** The type of OpenAI's `pcm`. Audio of another rate would be played at a wrong speed. */
+const PCM = /^audio\/(?:l16|pcm)\b(?=.*\brate=24000\b)/i;
+
+/**
+ * Reads the fields of a response other than its audio. If Google blocks the text, the customer pays
+ * the tokens that Google reports.
+ */
+export function speechFacts(raw: JsonObject, files: number, secrets: readonly string[]) {
+  const failure = failureInside(raw, secrets);
+  if (failure !== null) return failure;
+  const { candidates, promptFeedback, usageMetadata: counted } = mediaAnswer(raw);
+  const reasons = candidates.map(({ finishReason }) => finishReason);
+  if (BLOCKED.test(promptFeedback.blockReason + reasons.join(" "))) {
+    return refused(BLOCKED_TEXT, counted);
+  }
+  if (files === 0) return refused(NO_AUDIO, counted);
+  const parts = candidates.flatMap(({ content }) => content.parts);
+  const isPcm = parts.every(({ inlineData: { mimeType: type } }) => type === "" || PCM.test(type));
+  return isPcm ? { usage: usageOf(counted), fields: {} } : retry("bad_audio");
+}
+
+type Counted = ReturnType<typeof mediaAnswer>["usageMetadata"];
+
+/** Returns the usage. Audio without a count is then charged as held. */
+function usageOf({ promptTokenCount, candidatesTokenCount, thoughtsTokenCount }: Counted): Usage {
+  const usage = { ...NO_USAGE, input: promptTokenCount ?? 0 };
+  const audio = candidatesTokenCount ?? 0;
+  return audio === 0 ? usage : { ...usage, audio_token: audio + (thoughtsTokenCount ?? 0) };
+}
+
+const BLOCKED_TEXT = {
+  reason: "blocked",
+  message: "The provider refused to speak this text.",
+  code: "content_policy_violation",
+};
+const NO_AUDIO = { reason: "no_audio", message: "The model answered without audio." };
+
+function refused(
+  words: Pick<ProviderFailure, "reason" | "message" | "code">,
+  counted: Counted,
+): ProviderFailure {
+  const isCounted = counted.promptTokenCount !== null;
+  const usage = { audio_token: 0, ...usageOf(counted) };
+  return {
+    kind: "refused",
+    param: "input",
+    ...words,
+    ...(isCounted && { spent: { usage, output: 0 } }),
+  };
+}
