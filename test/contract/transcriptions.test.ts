@@ -27,8 +27,15 @@ type Sent = {
   readonly signal?: AbortSignal;
 };
 
+/** Returns bytes behind the start of a tag, which are held as sound. */
+function sound(bytes: number): Uint8Array<ArrayBuffer> {
+  const file = new Uint8Array(bytes).fill(7);
+  file.set(new TextEncoder().encode("ID3").subarray(0, bytes));
+  return file;
+}
+
 async function transcribe({ fields = {}, bytes = BYTES, headers, ...more }: Sent = {}) {
-  const file = new FormFile("a.mp3", "audio/mpeg", new Uint8Array(bytes).fill(7));
+  const file = new FormFile("a.mp3", "audio/mpeg", sound(bytes));
   const given: FormField[] = Object.entries({ model: "sandbox/transcribe", ...fields });
   const form = new OutgoingForm([...given, ["file", file]]);
   return send("/v1/audio/transcriptions", {
@@ -135,7 +142,7 @@ const AUDIO_SECONDS = { text: "Hi", model: "m", usage: { prompt_audio_seconds: 1
 
 describe("POST /v1/audio/transcriptions with JSON", () => {
   it.each(["AA", "AAA", "AAAA", "AA==", "AAA="])("accepts the base64 %j", async (data) => {
-    const body = { model: "sandbox/transcribe", file: `data:audio/mp3;base64,${data}` };
+    const body = { model: "sandbox/transcribe", file: `data:audio/mp3;base64,SUQz${data}` };
     const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
     expect(response.status).toBe(200);
   });
@@ -294,10 +301,18 @@ describe("a rejected POST /v1/audio/transcriptions", () => {
     expect(await errorOf(response, 400)).toMatchObject({ param: "file" });
   });
 
-  it.each(["AAAAA", "AA=", "AAA==", "AAAA=", "A", "", "AA==AA=="])(
+  it("returns 400 for a file whose length can't be determined", async () => {
+    const body = { model: "sandbox/transcribe", file: `data:audio/amr;base64,${btoa("#!AMR\n<")}` };
+    const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
+    const error = await errorOf(response, 400);
+    expect(error).toMatchObject({ param: "file", type: "invalid_request_error" });
+    expect(error["message"]).toMatch(/^The length of this file can't be determined\. Send WAV, /);
+  });
+
+  it.each(["AAAAA", "AA=", "AAA==", "AAAA=", "A", "=", "AA==AA=="])(
     "returns 400 for a data URL with the invalid base64 %j",
     async (data) => {
-      const body = { model: "sandbox/transcribe", file: `data:audio/mp3;base64,${data}` };
+      const body = { model: "sandbox/transcribe", file: `data:audio/mp3;base64,SUQz${data}` };
       const response = await send("/v1/audio/transcriptions", { key, method: "POST", body });
       expect(await errorOf(response, 400)).toMatchObject({ param: "file" });
     },
@@ -311,7 +326,7 @@ describe("a rejected POST /v1/audio/transcriptions", () => {
 
   it("returns 402 if the balance is lower than the amount to hold", async () => {
     const { key: poor } = await openAccount({ credits: 10 * SECOND_MICRO - 1 });
-    const body = { model: "sandbox/transcribe", file: "data:audio/wav;base64,AAAA" };
+    const body = { model: "sandbox/transcribe", file: "data:audio/wav;base64,SUQz" };
     const response = await send("/v1/audio/transcriptions", { key: poor, method: "POST", body });
     expect(await errorOf(response, 402)).toMatchObject({ required_micro: 10 * SECOND_MICRO });
   });

@@ -52,7 +52,18 @@ const box = (name: string, ...parts: readonly (readonly number[])[]): number[] =
   return [...big(data.length + 8), ...text(name), ...data];
 };
 const FTYP = box("ftyp", text("M4A "));
-const STSD = box("stsd", big(0), big(1), big(16), text("mp4a"));
+/** A descriptor of an `esds` box. */
+const descriptor = (tag: number, data: readonly number[]): number[] => [tag, data.length, ...data];
+const esds = (type: number, config: readonly number[]): number[] => {
+  const decoder = descriptor(4, [type, ...repeat(12, [0]), ...descriptor(5, config)]);
+  return box("esds", big(0), descriptor(3, [0, 1, 0, ...decoder, ...descriptor(6, [2])]));
+};
+const entries = (...all: readonly (readonly number[])[]): number[] =>
+  box("stsd", big(0), big(all.length), ...all);
+const entry = (name: string, ...boxes: readonly (readonly number[])[]): number[] =>
+  box(name, repeat(28, [0]), ...boxes);
+const [LC, MP4_AAC] = [[0x12, 0x10], 0x40];
+const STSD = entries(entry("mp4a", esds(MP4_AAC, LC)));
 const samples = (count: number): number[] => box("stsz", big(0), big(1), big(count));
 const track = (...boxes: readonly (readonly number[])[]): number[] =>
   box("moov", box("trak", box("mdia", box("minf", box("stbl", ...boxes)))));
@@ -103,19 +114,26 @@ describe("the maximum duration of a file that lies", () => {
       ],
       103,
     ],
-    ["Ogg pages of an unknown codec", [...page(2, [text("Speex")]), ...page(0, [[0], [0]])], 25],
     ["MP4 samples that share their bytes", [...FTYP, ...track(STSD, samples(100_000))], 28_001],
-    ["MP4 samples of an unknown codec", [...FTYP, ...track(samples(100))], 820],
-    ["an MP4 header with a duration", [...FTYP, ...box("moov", header("mvhd", 900_000))], 900],
+    [
+      "an MP4 header with a duration",
+      [...FTYP, ...track(STSD), ...box("moov", header("mvhd", 900_000))],
+      900,
+    ],
     [
       "an MP4 track with a longer duration",
-      [...FTYP, ...box("moov", box("trak", box("mdia", header("mdhd", 7_000_000))))],
+      [
+        ...FTYP,
+        ...track(STSD),
+        ...box("moov", box("trak", box("mdia", header("mdhd", 7_000_000)))),
+      ],
       7000,
     ],
     [
       "an MP4 edit list that repeats its sound",
       [
         ...FTYP,
+        ...track(STSD),
         ...box(
           "moov",
           header("mvhd", 1),
@@ -157,7 +175,7 @@ describe("the maximum duration of a file that lies", () => {
     ],
     [
       "WebM clusters with late times",
-      [...EBML, ...SEGMENT, ...CLUSTER, ...element([0xe7], big(500_000))],
+      [...EBML, ...SEGMENT, ...TRACK, ...CLUSTER, ...element([0xe7], big(500_000))],
       533,
     ],
     [
@@ -165,11 +183,18 @@ describe("the maximum duration of a file that lies", () => {
       [
         ...EBML,
         ...SEGMENT,
+        ...TRACK,
         ...element([0x15, 0x49, 0xa9, 0x66], element([0x44, 0x89], [0x49, 0x74, 0x24, 0])),
       ],
       1000,
     ],
     ["ADTS frames", repeat(100, [0xff, 0xf1, 0x6c, 0x40, 1, 0, 0]), 29],
+    ["ADTS frames of four blocks", repeat(100, [0xff, 0xf1, 0x6c, 0x40, 1, 0, 3]), 113],
+    [
+      "ADTS frames behind a frame of MP3",
+      [0xff, 0xfb, ...repeat(100, [0xff, 0xf1, 0, 0, 0, 0, 0])],
+      29,
+    ],
   ])("covers %s", (_, file, most) => {
     expect(seconds(file)).toBe(most);
   });
@@ -188,6 +213,75 @@ describe("the maximum duration of a file that lies", () => {
     expect(seconds([...OPUS, ...repeat(60, opus)])).toBeLessThan(500);
     const blocks = repeat(60, element([0xa3], [0x81, 0, 0, 0, ...repeat(160, [7])]));
     expect(seconds([...EBML, ...SEGMENT, ...TRACK, ...CLUSTER, ...blocks])).toBeLessThan(23);
+  });
+});
+
+const matroska = (codec: string, config: readonly number[] = []): number[] => {
+  const set = config.length === 0 ? [] : element([0x63, 0xa2], config);
+  const tracks = element(
+    [0x16, 0x54, 0xae, 0x6b],
+    element([0xae], [...element([0x86], text(codec)), ...set]),
+  );
+  return [...EBML, ...SEGMENT, ...tracks, ...CLUSTER, ...LACED];
+};
+const mp4 = (...all: readonly (readonly number[])[]): number[] => [
+  ...FTYP,
+  ...track(entries(...all), samples(2)),
+];
+/** AAC at an explicit rate of 1 Hz, stated first, of its extension, or after it. */
+const SLOW_AAC = [
+  [0x17, 0x80, 0, 0, 0x90],
+  [0x2a, 0x17, 0x80, 0, 0, 0x80],
+  [0x12, 0x10, 0x56, 0xe5, 0xf8, 0, 0, 8],
+];
+
+describe("a file whose bytes don't limit its duration", () => {
+  it.each<readonly [string, number[]]>([
+    ["AMR", text("#!AMR\n")],
+    ["CAF", text("caff")],
+    ["AIFF", text("FORM0000AIFF")],
+    ["no format", repeat(99, [7])],
+    ["only zeros", repeat(99, [0])],
+    ["FLAC in Ogg", page(2, [[0x7f, ...text("FLAC")]])],
+    ["Speex in Ogg", [...page(2, [text("Speex   ")]), ...page(0, [[0], [0]])]],
+    [
+      "an Ogg stream without a first page",
+      [...OPUS, ...page(0, [[0x7f, ...text("FLAC")]]).with(14, 1)],
+    ],
+    ["PCM in MP4", mp4(entry("sowt"))],
+    ["FLAC in MP4", mp4(entry("fLaC"))],
+    ["ALAC in MP4 beside AAC", mp4(entry("mp4a", esds(MP4_AAC, LC)), entry("alac"))],
+    ["AMR in MP4", mp4(entry("samr"))],
+    ["AAC in MP4 without its configuration", mp4(entry("mp4a"))],
+    ["another codec in an esds box", mp4(entry("mp4a", esds(0xdd, LC)))],
+    ["MP4 without a track", FTYP],
+    [
+      "MP4 with a compressed header",
+      [...mp4(entry("mp4a", esds(MP4_AAC, LC))), ...box("moov", box("cmov", big(0), big(0)))],
+    ],
+    ...SLOW_AAC.map(
+      (config) => ["AAC at 1 Hz in MP4", mp4(entry("mp4a", esds(MP4_AAC, config)))] as const,
+    ),
+    ...SLOW_AAC.map((config) => ["AAC at 1 Hz in Matroska", matroska("A_AAC", config)] as const),
+    ["PCM in Matroska", matroska("A_PCM/INT/LIT")],
+    ["FLAC in Matroska", matroska("A_FLAC")],
+    ["AAC in Matroska without its configuration", matroska("A_AAC")],
+    ["Vorbis in Matroska without its headers", matroska("A_VORBIS")],
+    ["Matroska without a track", [...EBML, ...SEGMENT, ...CLUSTER, ...LACED]],
+  ])("has the largest duration: %s", (_, file) => {
+    expect(seconds(file)).toBe(1_000_000);
+  });
+
+  it.each([
+    ["AAC in MP4", mp4(entry("mp4a", esds(MP4_AAC, LC)), entry("avc1"))],
+    ["HE-AAC in MP4", mp4(entry("mp4a", esds(MP4_AAC, [0x2b, 0x92, 0x08, 0])))],
+    ["MP3 in MP4", mp4(entry("mp4a", esds(0x6b, [0, 0])))],
+    ["Opus in MP4", mp4(entry("Opus"))],
+    ["AAC in Matroska", matroska("A_AAC", LC)],
+    ["Opus beside video", [...matroska("V_VP9"), ...TRACK]],
+    ["Vorbis in Matroska", matroska("A_VORBIS", [2, 30, 30, ...VORBIS.slice(28)])],
+  ])("doesn't include %s", (_, file) => {
+    expect(seconds(file)).toBeLessThan(200);
   });
 });
 

@@ -66,6 +66,7 @@ function ogg(...ends: readonly number[]): Uint8Array {
   const file = new Uint8Array(50 + ends.length * 50);
   for (const [index, seconds] of [0, ...ends].entries()) {
     file.set(new TextEncoder().encode("OggS"), index * 50);
+    if (index === 0) file.set(new TextEncoder().encode("OpusHead"), 27);
     const samples = BigInt(seconds < 0 ? -1 : seconds * 48_000);
     new DataView(file.buffer).setBigInt64(index * 50 + 6, samples, true);
   }
@@ -79,10 +80,13 @@ describe("audioSecondsMax", () => {
     ["a WAV file", wav(30), 31],
     ["a WAV file whose header tells fewer bytes", wav(30, { bytes: 1 }), 31],
     ["a WAV file whose header tells larger frames", wav(30, { frame: 60_000 }), 31],
-    ["a WAV file of another codec", wav(1, { format: 0x31 }), 65],
+    ["a WAV file of GSM", wav(1, { format: 0x31 }), 11],
+    ["a WAV file of µ-law", wav(1, { format: 7 }), 2],
+    ["a WAV file of µ-law at 1 Hz", wav(1, { format: 7, rate: 1 }), 16_022],
+    ["a WAV file of another codec", wav(1, { format: 0x50 }), 1_000_000],
     ["a WAV file of PCM by its GUID", wav(30, { format: 0xfffe, codec: 1 }), 31],
-    ["a WAV file of another codec by its GUID", wav(1, { format: 0xfffe, codec: 0x31 }), 65],
-    ["a WAV file without the GUID of its codec", wav(1, { format: 0xfffe }), 65],
+    ["a WAV file of another codec by its GUID", wav(1, { format: 0xfffe, codec: 0x50 }), 1_000_000],
+    ["a WAV file without the GUID of its codec", wav(1, { format: 0xfffe }), 1_000_000],
     [
       "a WAV file with a format in another chunk",
       wav(30, {}, [chunk("LIST", new Uint8Array([0, ...FAST]))]),
@@ -98,7 +102,7 @@ describe("audioSecondsMax", () => {
     ["an Ogg file whose last page ends no packet", ogg(900, -1), 900],
     ["an Ogg file without a known length", ogg(-1, -1), 1],
     ["an Ogg file that breaks off within a page", ogg(900, 901).subarray(0, 110), 900],
-    ["bytes of an unknown format", new Uint8Array(50_000), 100],
+    ["bytes of an unknown format", new Uint8Array(50_000), 1_000_000],
   ])("returns the maximum seconds of %s", (_, file, seconds) => {
     expect(audioSecondsMax(file)).toBe(seconds);
   });

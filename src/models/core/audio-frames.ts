@@ -1,13 +1,16 @@
+import {
+  AAC_S,
+  hasText,
+  matroskaCodecSeconds,
+  mp4CodecSeconds,
+  oggCodecSeconds,
+} from "./audio-codecs.ts";
+
 /**
  * Bounds of a compressed file's duration by its frames. A header may state less than a decoder
  * finds, and silence needs almost no bytes.
  */
 
-/** The longest frame of any codec: FLAC, 65,536 samples at 8 kHz. */
-const FRAME_S = 8.2;
-/** AAC with 2,048 samples at 7,350 Hz. */
-const AAC_S = 0.28;
-const OPUS_S = 0.12;
 const DEPTH_MAX = 8;
 /**
  * A file of 20 MiB with more parts counts as endless, because reading them all would block the
@@ -15,14 +18,17 @@ const DEPTH_MAX = 8;
  */
 const PARTS_MAX = 500_000;
 
-/** Returns at least the seconds of all frames and of the header's durations, or 0 if unknown. */
+/**
+ * Returns at least the seconds of all frames and of the header's durations. Infinity if the format
+ * or a codec is unknown, because the bytes then don't limit the duration.
+ */
 export function framesSecondsMax(bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (hasText(bytes, 0, "fLaC") && bytes.length > 26) return flacSeconds(bytes, view);
   if (hasText(bytes, 0, "OggS")) return oggSeconds(bytes, view);
   if (bytes.length >= 8 && MP4_STARTS.has(nameAt(view, 4))) return mp4Seconds(view);
   if (bytes.length >= 4 && view.getUint32(0) === EBML) return matroskaSeconds(bytes, view);
-  return isAdts(bytes, 0) ? adtsFrames(bytes) * AAC_S : 0;
+  return isAdts(bytes, 0) ? adtsSeconds(bytes) : Infinity;
 }
 
 const FLAC_RATES = [0, 88.2, 176.4, 192, 8, 16, 22.05, 24, 32, 44.1, 48, 96];
@@ -74,35 +80,36 @@ function crc8(bytes: Uint8Array): number {
 
 /** Counts the packets of all pages, also of pages within pages. */
 function oggSeconds(bytes: Uint8Array, view: DataView): number {
+  const streams = new Set<number>();
   let packets = 0;
   let longest = 0;
   let parts = 0;
   for (let at = bytes.indexOf(0x4f); at !== -1; at = bytes.indexOf(0x4f, at + 1)) {
     if (parts++ > PARTS_MAX) return Infinity;
-    if (!hasText(bytes, at, "OggS")) continue;
+    if (!hasText(bytes, at, "OggS\0") || at + 27 > bytes.length) continue;
     const data = at + 27 + (bytes[at + 26] ?? 0);
     parts += (data - at) >> 5;
-    for (let i = at + 27; i < data; i++) if ((bytes[i] ?? 255) < 255) packets++;
-    packets += bytes[data - 1] === 255 ? 1 : 0;
-    const isFirst = ((bytes[at + 5] ?? 0) & 2) !== 0;
-    if (isFirst) longest = Math.max(longest, packetSeconds(bytes, view, data));
+    packets += packetsIn(bytes.subarray(at + 27, data));
+    const stream = view.getUint32(at + 14);
+    const isFirst = ((bytes[at + 5] ?? 0) & 2) !== 0 || !streams.has(stream);
+    streams.add(stream);
+    if (isFirst) longest = Math.max(longest, oggCodecSeconds(bytes, data));
   }
-  return packets * (longest === 0 ? FRAME_S : longest);
+  return longest === 0 ? Infinity : packets * longest;
 }
 
-/** Returns the longest packet of the codec whose first header is at `at`. */
-function packetSeconds(bytes: Uint8Array, view: DataView, at: number): number {
-  if (hasText(bytes, at, "OpusHead")) return OPUS_S;
-  if (!hasText(bytes, at, "\u0001vorbis") || at + 29 > bytes.length) return FRAME_S;
-  return 2 ** ((bytes[at + 28] ?? 0) >> 4) / 2 / Math.max(1, view.getUint32(at + 12, true));
+/** Returns the packets that end in a page, and one that the next page continues. */
+function packetsIn(lengths: Uint8Array): number {
+  let packets = lengths.at(-1) === 255 ? 1 : 0;
+  for (const length of lengths) if (length < 255) packets++;
+  return packets;
 }
 
+const ENTRIES_MAX = 64;
 const MP4_STARTS = new Set(["ftyp", "styp", "moov", "moof", "mdat", "free", "skip", "wide"]);
-const MP4_BOXES = new Set(["moov", "trak", "mdia", "minf", "stbl", "moof", "traf", "edts", "mvex"]);
-const MP4_CODECS = new Map([
-  ["mp4a", AAC_S],
-  ["Opus", OPUS_S],
-]);
+const MP4_BOXES = new Set(
+  "moov trak mdia minf stbl moof traf edts mvex dinf udta tref gmhd".split(" "),
+);
 
 type Mp4 = { boxes: number; frames: number; longest: number; seconds: number; scale: number };
 
@@ -110,7 +117,7 @@ type Mp4 = { boxes: number; frames: number; longest: number; seconds: number; sc
 function mp4Seconds(view: DataView): number {
   const found: Mp4 = { boxes: 0, frames: 0, longest: 0, seconds: 0, scale: 1 };
   readBoxes(view, { from: 0, to: view.byteLength, depth: 0 }, found);
-  return Math.max(found.seconds, found.frames * (found.longest === 0 ? FRAME_S : found.longest));
+  return found.longest === 0 ? Infinity : Math.max(found.seconds, found.frames * found.longest);
 }
 
 type Span = { readonly from: number; readonly to: number; readonly depth: number };
@@ -149,12 +156,25 @@ function readBox(
     isWide ? at(offset) * 2 ** 32 + at(offset + 4) : at(offset);
   const box = { isWide, at, length };
   if (name === "mvhd") found.scale = Math.max(1, at(isWide ? 20 : 12));
-  if (name === "stsd") {
-    const codec = end - data >= 16 ? nameAt(view, data + 12) : "";
-    found.longest = Math.max(found.longest, MP4_CODECS.get(codec) ?? FRAME_S);
-  }
+  if (name === "stsd") found.longest = Math.max(found.longest, entriesSeconds(view, data + 8, end));
+  if (name === "cmov") found.seconds = Infinity; // it is compressed
   found.frames += at(MP4_COUNTS[name] ?? Infinity);
   found.seconds = Math.max(found.seconds, lengthOf(name, box, { bytes: end - data, found }));
+}
+
+/** Returns the longest frame of the codecs in a list of sample entries. */
+function entriesSeconds(view: DataView, from: number, end: number): number {
+  const bytes = new Uint8Array(view.buffer, view.byteOffset, end);
+  let longest = 0;
+  let entries = 0;
+  for (let at = from; at < end;) {
+    const size = at + 8 <= end ? view.getUint32(at) : 0;
+    if (size < 8 || entries++ > ENTRIES_MAX) return Infinity;
+    const entry = bytes.subarray(at + 8, at + size);
+    longest = Math.max(longest, mp4CodecSeconds(nameAt(view, at + 4), entry));
+    at += size;
+  }
+  return longest;
 }
 
 /** The positions at which the boxes of samples have their number. */
@@ -178,18 +198,30 @@ function lengthOf(
 }
 
 const EBML = 0x1a45dfa3;
-const MASTERS = new Set([0x18538067, 0x1f43b675, 0x1549a966, 0x1654ae6b, 0xae, 0xa0]);
+const TRACK = 0xae;
+const MASTERS = new Set([0x18538067, 0x1f43b675, 0x1549a966, 0x1654ae6b, 0xa0, 0x6d80, 0x6240]).add(
+  TRACK,
+);
 const [SCALE, DURATION, TIMESTAMP, CODEC] = [0x2ad7b1, 0x4489, 0xe7, 0x86];
-const READ = new Set([SCALE, DURATION, TIMESTAMP, CODEC]);
+const [CONFIG, ENCODED] = [0x63a2, 0x5032];
+const READ = new Set([SCALE, DURATION, TIMESTAMP, CODEC, CONFIG, ENCODED]);
 const BLOCKS = new Set([0xa1, 0xa3]);
 /** A block's time relative to its cluster, in ticks. */
 const BLOCK_TICKS = 2 ** 15;
 
-type Matroska = { frames: number; longest: number; ticks: number; scale: number };
+type Matroska = {
+  frames: number;
+  longest: number;
+  ticks: number;
+  scale: number;
+  codec: string;
+  config: Uint8Array;
+};
 
 /** Reads WebM and Matroska. An element that doesn't fit is read as others inside it. */
 function matroskaSeconds(bytes: Uint8Array, view: DataView): number {
-  const found: Matroska = { frames: 0, longest: 0, ticks: 0, scale: 1_000_000 };
+  const start = { frames: 0, longest: 0, ticks: 0, scale: 1_000_000 };
+  const found: Matroska = { ...start, codec: "", config: NO_CONFIG };
   let parts = 0;
   for (let at = 0; at < bytes.length;) {
     if (parts++ > PARTS_MAX) return Infinity;
@@ -200,13 +232,27 @@ function matroskaSeconds(bytes: Uint8Array, view: DataView): number {
     const end = size.value === mark * 2 - 1 ? Infinity : data + size.value - mark;
     const isRead = id.length > 0 && size.length > 0;
     const isWhole = isRead && end <= bytes.length;
+    if (id.value === TRACK) endTrack(found);
     if (BLOCKS.has(id.value)) found.frames += framesIn(bytes, data);
     if (isWhole) readElement(view, { id: id.value, data, end }, found);
     const next = isWhole && !MASTERS.has(id.value) ? end : data;
     at = isRead ? next : at + 1;
   }
+  return lastingSeconds(found);
+}
+
+function lastingSeconds(found: Matroska): number {
+  endTrack(found);
   const { frames, longest, ticks, scale } = found;
-  return Math.max((ticks * scale) / 1e9, frames * (longest === 0 ? FRAME_S : longest));
+  return longest === 0 ? Infinity : Math.max((ticks * scale) / 1e9, frames * longest);
+}
+
+const NO_CONFIG = new Uint8Array();
+
+function endTrack(found: Matroska): void {
+  found.longest = Math.max(found.longest, matroskaCodecSeconds(found.codec, found.config));
+  found.codec = "";
+  found.config = NO_CONFIG;
 }
 
 function readElement(
@@ -217,10 +263,21 @@ function readElement(
   if (!READ.has(id)) return;
   const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
   if (id === SCALE) found.scale = unsigned(bytes, data, end);
-  if (id === CODEC) found.longest = Math.max(found.longest, codecSeconds(bytes, data));
+  if (id === CODEC && found.codec !== "") endTrack(found);
+  if (id === CODEC) found.codec = textAt(bytes, data, end);
+  if (id === CONFIG) found.config = bytes.subarray(data, end);
+  // The configuration is compressed.
+  if (id === ENCODED && (unsigned(bytes, data, end) & 2) !== 0) found.longest = Infinity;
   const start = id === TIMESTAMP ? unsigned(bytes, data, end) + BLOCK_TICKS : 0;
   const duration = id === DURATION ? float(view, data, end - data) : 0;
   found.ticks = Math.max(found.ticks, start, duration);
+}
+
+const NAME_BYTES = 32;
+
+function textAt(bytes: Uint8Array, from: number, to: number): string {
+  const text = new TextDecoder().decode(bytes.subarray(from, Math.min(to, from + NAME_BYTES)));
+  return text.replace(/\0+$/, "");
 }
 
 /** Reads a number that starts with its own length, including the length's mark. */
@@ -245,11 +302,6 @@ function float(view: DataView, at: number, length: number): number {
   return length === 8 ? view.getFloat64(at) || 0 : 0;
 }
 
-function codecSeconds(bytes: Uint8Array, at: number): number {
-  if (hasText(bytes, at, "A_OPUS")) return OPUS_S;
-  return hasText(bytes, at, "V_") ? 0 : FRAME_S;
-}
-
 /** Returns the frames of a block, up to 256 with lacing. */
 function framesIn(bytes: Uint8Array, at: number): number {
   const { length } = numberAt(bytes, at, 8);
@@ -261,21 +313,17 @@ function isAdts(bytes: Uint8Array, at: number): boolean {
   return bytes[at] === 0xff && ((bytes[at + 1] ?? 0) & 0xf6) === 0xf0;
 }
 
-function adtsFrames(bytes: Uint8Array): number {
-  let frames = 0;
+/** Counts the frames of AAC, each of which can have four blocks. */
+export function adtsSeconds(bytes: Uint8Array): number {
+  let blocks = 0;
   let parts = 0;
   for (let at = 0; at !== -1; at = bytes.indexOf(0xff, at + 1)) {
     if (parts++ > PARTS_MAX) return Infinity;
-    if (isAdts(bytes, at)) frames++;
+    if (isAdts(bytes, at)) blocks += ((bytes[at + 6] ?? 0) & 3) + 1;
   }
-  return frames;
+  return blocks * AAC_S;
 }
 
 function nameAt(view: DataView, at: number): string {
   return String.fromCharCode(...[0, 1, 2, 3].map((index) => view.getUint8(at + index)));
-}
-
-export function hasText(bytes: Uint8Array, at: number, text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
-  return true;
 }

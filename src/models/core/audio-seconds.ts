@@ -1,4 +1,5 @@
-import { framesSecondsMax, hasText } from "./audio-frames.ts";
+import { hasText } from "./audio-codecs.ts";
+import { adtsSeconds, framesSecondsMax } from "./audio-frames.ts";
 
 /** Minimum bytes per second: of MP3 at 8 kbit/s, and of other formats at 4 kbit/s. */
 const MP3_BYTES = 1000;
@@ -8,20 +9,32 @@ const OTHER_BYTES = 500;
  * bound.
  */
 const OGG_RATE = 48_000;
-const SECONDS_MAX = 1_000_000;
+/** The result for a file whose duration its bytes don't limit. */
+export const SECONDS_MAX = 1_000_000;
+const TAGS_MAX = 8;
+const ZEROS_MAX = 65_536;
 
 /**
  * Returns an upper bound of an audio file's duration: the largest of its header's, its frames' and
  * its bytes' at the lowest rate of its format, because headers and tags may lie.
  */
 export function audioSecondsMax(file: Uint8Array): number {
-  const sound = withoutId3(file);
-  const seconds = Math.max(
-    lengthInHeader(sound),
-    framesSecondsMax(sound),
-    file.length / lowestRate(file, sound),
-  );
+  const sound = withoutTags(file);
+  const byBytes = file.length / lowestRate(sound);
+  const seconds = Math.max(lengthInHeader(sound), partsSeconds(sound), byBytes);
   return Math.min(SECONDS_MAX, Math.ceil(seconds));
+}
+
+/** Frames that don't start at the first byte can only be MPEG audio or AAC. */
+function partsSeconds(sound: Uint8Array): number {
+  if (isWav(sound)) return 0;
+  return isMpeg(sound) || hasText(sound, 0, "ID3") ? adtsSeconds(sound) : framesSecondsMax(sound);
+}
+
+function withoutTags(bytes: Uint8Array): Uint8Array {
+  let rest = bytes;
+  for (let tags = 0; tags < TAGS_MAX; tags++) rest = withoutId3(rest);
+  return rest;
 }
 
 function withoutId3(bytes: Uint8Array): Uint8Array {
@@ -31,10 +44,29 @@ function withoutId3(bytes: Uint8Array): Uint8Array {
   return end > bytes.length ? bytes : bytes.subarray(end);
 }
 
-function lowestRate(file: Uint8Array, sound: Uint8Array): number {
-  if (hasText(file, 0, "RIFF") && hasText(file, 8, "WAVE")) return wavRate(file);
-  const isMp3 = sound[0] === 0xff && ((sound[1] ?? 0) & 0xe6) === 0xe2;
+function lowestRate(sound: Uint8Array): number {
+  if (isWav(sound)) return wavRate(sound);
+  const isMp3 = isMpeg(sound) && ((sound[firstByte(sound) + 1] ?? 0) & 6) === 2;
   return isMp3 ? MP3_BYTES : OTHER_BYTES;
+}
+
+function isWav(sound: Uint8Array): boolean {
+  return hasText(sound, 0, "RIFF") && hasText(sound, 8, "WAVE");
+}
+
+/** Reports whether a frame of MPEG audio follows, perhaps after zeros. */
+function isMpeg(sound: Uint8Array): boolean {
+  const at = firstByte(sound);
+  const next = sound[at + 1] ?? 0;
+  return sound[at] === 0xff && (next & 0xe0) === 0xe0 && (next & 6) !== 0;
+}
+
+function firstByte(sound: Uint8Array): number {
+  const start = sound.subarray(0, ZEROS_MAX);
+  return Math.max(
+    0,
+    start.findIndex((byte) => byte !== 0),
+  );
 }
 
 /**
@@ -56,19 +88,26 @@ function wavRate(bytes: Uint8Array): number {
 
 /** 8 channels of 32 bits at 192 kHz. A higher rate is a false one. */
 const PCM_BYTES_MAX = 192_000 * 8 * 4;
-const PCM: ReadonlySet<number> = new Set([1, 3]);
+/** The codecs whose frames have the size that the header states: PCM and its logarithmic forms. */
+const PCM: ReadonlySet<number> = new Set([1, 3, 6, 7]);
+/** The least bytes per sample of other codecs: two kinds of ADPCM, and GSM. */
+const SAMPLE_BYTES: Readonly<Record<number, number>> = { 0x02: 0.5, 0x11: 0.25, 0x31: 0.2 };
+const MP3 = 0x55;
 const EXTENSIBLE = 0xfffe;
 const CODEC_AT = 24;
 
+/** Returns the lowest byte rate of a format, or 0 if it isn't known. */
 function formatRate(format: Uint8Array): number {
-  if (format.length < 16) return OTHER_BYTES;
+  if (format.length < 16) return 0;
   const view = viewOf(format);
   const isExtended = view.getUint16(0, true) === EXTENSIBLE && format.length >= CODEC_AT + 2;
-  if (!PCM.has(view.getUint16(isExtended ? CODEC_AT : 0, true))) return OTHER_BYTES;
+  const codec = view.getUint16(isExtended ? CODEC_AT : 0, true);
+  if (codec === MP3) return OTHER_BYTES;
   const [channels, bits] = [view.getUint16(2, true), view.getUint16(14, true)];
   const frame = Math.min(view.getUint16(12, true), Math.ceil((channels * bits) / 8));
-  const rate = view.getUint32(4, true) * frame;
-  return rate > PCM_BYTES_MAX ? OTHER_BYTES : Math.max(1, rate);
+  const rate = view.getUint32(4, true) * (PCM.has(codec) ? frame : (SAMPLE_BYTES[codec] ?? 0));
+  if (rate > PCM_BYTES_MAX) return OTHER_BYTES;
+  return PCM.has(codec) ? Math.max(1, rate) : rate;
 }
 
 /**

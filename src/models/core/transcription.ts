@@ -1,10 +1,10 @@
 import * as z from "zod/mini";
 import { FormFile } from "../../shared/http/form.ts";
-import { success } from "../../shared/failure.ts";
+import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
-import { audioSecondsMax } from "./audio-seconds.ts";
+import { audioSecondsMax, SECONDS_MAX as AUDIO_SECONDS_MAX } from "./audio-seconds.ts";
 import { fromBase64 } from "./base64.ts";
 import { user } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
@@ -42,9 +42,14 @@ export const transcriptionBody = z.strictObject({
   user: z.optional(user),
 });
 
+const UNKNOWN_LENGTH =
+  "The length of this file can't be determined. Send WAV, MP3, FLAC or AAC, Ogg or WebM with Opus or Vorbis, or MP4 with AAC or Opus.";
+
 export type TranscriptionBody = {
   readonly model: string;
   readonly file: FormFile;
+  /** An upper bound of the file's duration. */
+  readonly secondsMax: number;
   readonly language?: string | undefined;
   readonly prompt?: string | undefined;
   readonly temperature?: number | undefined;
@@ -58,7 +63,10 @@ export function parseTranscriptionRequest(value: object): Result<Transcription> 
   const parsed = parseInput(transcriptionBody, value);
   if (!parsed.ok) return parsed;
   const { response_format: _format, diarize, file, stream = false, ...rest } = parsed.value.body;
-  const body = { ...rest, file: fileOf(file), stream };
+  const sound = fileOf(file);
+  const secondsMax = audioSecondsMax(sound.bytes);
+  if (secondsMax === AUDIO_SECONDS_MAX) return invalid(UNKNOWN_LENGTH, "file");
+  const body = { ...rest, file: sound, secondsMax, stream };
   return success({ body, user: parsed.value.user, isMistral: diarize !== undefined });
 }
 
@@ -79,11 +87,11 @@ function fileOf(given: FormFile | string): FormFile {
 }
 
 export const TRANSCRIPTION: InputKindOf<TranscriptionBody, "second"> = {
-  size: ({ file }) => ({
+  size: ({ secondsMax }) => ({
     bound: 0,
     estimate: 0,
     likely: 0,
-    units: { second: Math.max(SECONDS_MIN, audioSecondsMax(file.bytes)) },
+    units: { second: Math.max(SECONDS_MIN, secondsMax) },
   }),
   needs: () => [],
   smaller: { advice: "send a shorter file.", param: "file" },

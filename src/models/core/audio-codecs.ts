@@ -1,0 +1,117 @@
+/** Bounds of the duration of a codec's frame. Infinity if the frame's bytes don't limit it. */
+
+/** AAC with 2,048 samples at 7,350 Hz. */
+export const AAC_S = 0.28;
+export const OPUS_S = 0.12;
+/** MPEG audio with 1,152 samples at 8 kHz, and AC-3 with 1,536. */
+const MPEG_S = 0.15;
+const AC3_S = 0.2;
+const RATES = 13;
+const EXPLICIT = 15;
+const USAC = 42;
+/** Maximum bytes of configurations and sample entries. Longer ones aren't read. */
+const [AAC_BYTES, ENTRY_BYTES, VORBIS_BYTES] = [64, 4096, 65_536];
+
+/**
+ * Returns the duration of an AAC frame by its AudioSpecificConfig (ISO 14496-3). A rate that isn't
+ * in the standard's table can be 1 Hz.
+ */
+function aacSeconds(config: Uint8Array): number {
+  if (config.length < 2 || config.length > AAC_BYTES) return Infinity;
+  const bits = Array.from(config, (byte) => byte.toString(2).padStart(8, "0")).join("");
+  let at = 0;
+  const take = (count: number): number => Number.parseInt(bits.slice(at, (at += count)) || "0", 2);
+  const short = take(5);
+  const type = short === 31 ? 32 + take(6) : short;
+  const rates = [take(4)];
+  if (rates[0] !== EXPLICIT) take(4);
+  if (type === 5 || type === 29) rates.push(take(4));
+  const isKnown = type !== USAC && rates.every((rate) => rate < RATES);
+  return isKnown && !LATER_RATE.test(bits) ? AAC_S : Infinity;
+}
+
+/** A rate outside the table in the extension that follows the configuration. */
+const LATER_RATE = /01010110111001011(?:1101|1110|1111)/;
+
+/** Returns the longest packet of the codec whose first Ogg header is at `at`. */
+export function oggCodecSeconds(bytes: Uint8Array, at: number): number {
+  if (hasText(bytes, at, "OpusHead")) return OPUS_S;
+  if (OGG_SILENT.some((name) => hasText(bytes, at, name))) return 0;
+  if (!hasText(bytes, at, VORBIS) || at + 29 > bytes.length) return Infinity;
+  const rate = [12, 13, 14, 15].reduce((sum, i) => sum + (bytes[at + i] ?? 0) * 256 ** (i - 12), 0);
+  return 2 ** ((bytes[at + 28] ?? 0) >> 4) / 2 / Math.max(1, rate);
+}
+
+const VORBIS = "\u0001vorbis";
+/** Streams without sound: an index and video. */
+const OGG_SILENT = ["fishead\0", "\u0080theora"];
+
+export function matroskaCodecSeconds(codec: string, config: Uint8Array): number {
+  if (codec === "" || /^[VSBD]_/.test(codec)) return 0;
+  if (codec.startsWith("A_OPUS")) return OPUS_S;
+  if (codec.startsWith("A_MPEG/L")) return MPEG_S;
+  if (codec.startsWith("A_AAC")) return aacSeconds(config);
+  if (/^A_E?AC3/.test(codec)) return AC3_S;
+  if (codec !== "A_VORBIS" || config.length > VORBIS_BYTES) return Infinity;
+  const heads = positionsOf(config, VORBIS).map((at) => oggCodecSeconds(config, at));
+  return heads.length === 0 ? Infinity : Math.max(...heads);
+}
+
+const MP4_SILENT =
+  /^(?:avc[1-4]|hvc1|hev1|dvh[1e]|vp0[89]|av01|mp4v|s263|h263|jpeg|ap[a-z0-9]{2}|tx3g|text|tmcd|mebx|c608|wvtt|stpp)$/;
+
+/** Returns the duration of a frame by its sample entry, whose data follows the name. */
+export function mp4CodecSeconds(name: string, data: Uint8Array): number {
+  if (name === "Opus") return OPUS_S;
+  if (name === ".mp3") return MPEG_S;
+  if (name === "ac-3" || name === "ec-3") return AC3_S;
+  if (MP4_SILENT.test(name)) return 0;
+  if (name !== "mp4a" || data.length > ENTRY_BYTES) return Infinity;
+  const found = positionsOf(data, "esds").map((at) => esdsSeconds(data.subarray(at + 8)));
+  return found.length === 0 ? Infinity : Math.max(...found);
+}
+
+const AAC_TYPES = new Set([0x40, 0x66, 0x67, 0x68]);
+const MPEG_TYPES = new Set([0x69, 0x6b]);
+const [STREAM, DECODER, CONFIG] = [3, 4, 5];
+
+/** Reads the descriptors of an `esds` box (ISO 14496-1): stream, decoder, configuration. */
+function esdsSeconds(data: Uint8Array): number {
+  let at = 0;
+  const open = (tag: number): number | null => {
+    if (data[at] !== tag) return null;
+    let length = 0;
+    let byte = 128;
+    for (at += 1; byte >= 128 && at < data.length; at += 1) {
+      byte = data[at] ?? 0;
+      length = length * 128 + (byte & 127);
+    }
+    return length;
+  };
+  if (open(STREAM) !== null) {
+    const flags = data[at + 2] ?? 0;
+    at += 3 + (flags & 0x80 ? 2 : 0);
+    if (flags & 0x40) at += 1 + (data[at] ?? 0);
+    if (flags & 0x20) at += 2;
+  }
+  if (open(DECODER) === null) return Infinity;
+  const type = data[at] ?? 0;
+  at += 13;
+  if (MPEG_TYPES.has(type)) return MPEG_S;
+  const length = AAC_TYPES.has(type) ? open(CONFIG) : null;
+  return length === null ? Infinity : aacSeconds(data.subarray(at, at + length));
+}
+
+function positionsOf(bytes: Uint8Array, text: string): number[] {
+  const first = text.charCodeAt(0);
+  const found: number[] = [];
+  for (let at = bytes.indexOf(first); at !== -1; at = bytes.indexOf(first, at + 1)) {
+    if (hasText(bytes, at, text)) found.push(at);
+  }
+  return found;
+}
+
+export function hasText(bytes: Uint8Array, at: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
+  return true;
+}
