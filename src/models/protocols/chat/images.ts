@@ -41,7 +41,11 @@ function factsOf(raw: JsonObject) {
   const isCounted = (input ?? 0) + (output ?? 0) > 0;
   return {
     usage: isCounted
-      ? { ...NO_USAGE, input: input ?? 0, ...(output !== null && { image_token: output }) }
+      ? {
+          ...NO_USAGE,
+          input: input ?? 0,
+          ...(output !== null && output > 0 && { image_token: output }),
+        }
       : null,
     fields: madeFields(raw),
   };
