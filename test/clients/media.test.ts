@@ -32,7 +32,8 @@ afterAll(async () => {
   removeDirectory(directory);
 });
 
-const audio = () => new Uint8Array(20_000).fill(0x49, 0, 1).fill(0x44, 1, 2).fill(0x33, 2, 3);
+const audio = () =>
+  new Uint8Array(20_000).fill(7).fill(0x49, 0, 1).fill(0x44, 1, 2).fill(0x33, 2, 3);
 const DOCUMENT = "https://example.com/a.pdf";
 
 describe.each(["eu", "us"] as const)("OpenAI's SDK for JavaScript in the region %s", (region) => {
