@@ -13,6 +13,9 @@ const SECRET = (letter: string): string => `${letter}-0123456789abcdefghijklmnop
 const ADMIN_TOKEN = SECRET("admin");
 type Json = { readonly [name: string]: unknown };
 
+const PIXEL =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 /** One call: `METHOD path` of the document, what stands in its path's braces, its body or its query. */
 type Call = {
   readonly headers?: Record<string, string>;
@@ -110,6 +113,9 @@ async function askInference(org: string): Promise<void> {
   await ask("POST /v1/moderations", { body: { model: "sandbox/moderation", input: "Hello" } });
   await ask("POST /v1/images/generations", {
     body: { model: "sandbox/image", prompt: "a red fox", size: "1024x1024" },
+  });
+  await ask("POST /v1/images/edits", {
+    body: { model: "sandbox/image", prompt: "make it blue", images: [{ image_url: PIXEL }] },
   });
   await ask("POST /v1/audio/transcriptions", {
     body: { model: "sandbox/transcribe", file: "data:audio/wav;base64,UklGRgAAAABXQVZF" },

@@ -1,3 +1,4 @@
+import { imageEditBody } from "../../src/models/core/image-edit.ts";
 import { imageBody } from "../../src/models/core/images.ts";
 import { moderationBody } from "../../src/models/core/moderation.ts";
 import { ocrBody } from "../../src/models/core/ocr.ts";
@@ -32,6 +33,16 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
     description:
       "As OpenAI's image generation. Pictures are always base64. `usage.cost_micro` says what they cost. The fields that a model accepts, and whether it is billed by images or tokens, depend on the model.",
     body: imageBody,
+    events: media.imageEvent,
+    headers: PAID_HEADERS,
+    errors: PAID,
+  }),
+  "POST /v1/images/edits": described("Edits images, as JSON or as a stream", {
+    200: media.images,
+    description:
+      "As OpenAI's image edits. Send a form with `image` or up to 16 `image[]`, or JSON with `images` as data URLs in base64. The input images are billed as `input_image_token`. A model whose price lacks this unit can't edit images.",
+    body: imageEditBody,
+    takesForms: true,
     events: media.imageEvent,
     headers: PAID_HEADERS,
     errors: PAID,

@@ -111,7 +111,13 @@ export const images = record("Images", {
   ...made,
 });
 export const imageEvent = z.looseObject({
-  type: z.enum(["image_generation.partial_image", "image_generation.completed", "error"]),
+  type: z.enum([
+    "image_generation.partial_image",
+    "image_generation.completed",
+    "image_edit.partial_image",
+    "image_edit.completed",
+    "error",
+  ]),
   b64_json: picture.optional(),
   partial_image_index: count.optional(),
   usage: imageUsage.optional(),

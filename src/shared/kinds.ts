@@ -68,9 +68,13 @@ export const KINDS = {
     path: "/v1/images/generations",
     hasOutput: false,
     hasInput: true,
-    units: ["request", "image", "image_token", "text_token"],
+    units: ["request", "image", "image_token", "text_token", "input_image_token"],
     parameters: ["size", "stream", "user"],
-    sandbox: { model: "image", dollars: { input: 1, image: 0.002 }, context: 32_000 },
+    sandbox: {
+      model: "image",
+      dollars: { input: 1, input_image_token: 1, image: 0.002 },
+      context: 32_000,
+    },
   },
   transcription: {
     does: "transcribes audio",

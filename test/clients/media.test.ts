@@ -8,6 +8,7 @@ import { CohereClient, CohereClientV2 } from "cohere-ai";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
+import { pngOf } from "../fixtures/pictures.ts";
 import { makeOrganization } from "../node/support/organization.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "../node/support/two-regions.ts";
 import type { TwoRegions } from "../node/support/two-regions.ts";
@@ -64,6 +65,27 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK for JavaScript in the region 
     const wanted = { ...given, stream: true, partial_images: 1 } as const;
     for await (const { type } of await client().images.generate(wanted)) types.push(type);
     expect(types).toEqual(["image_generation.partial_image", "image_generation.completed"]);
+  });
+
+  it("edits images, also as a stream", async () => {
+    const files = () => [1, 2].map((at) => new File([pngOf(64, 64)], `${at}.png`));
+    const given = { model: "sandbox/image", prompt: "make it blue" };
+    const [image] = files();
+    if (image === undefined) throw new Error("no file");
+    const one = await client().images.edit({ ...given, image, n: 2 });
+    expect(one.data).toHaveLength(2);
+    expect(one.usage?.input_tokens_details.image_tokens).toBe(1024);
+    const two = await client().images.edit({
+      ...given,
+      image: files(),
+      mask: image,
+      quality: "low",
+    });
+    expect(two.usage?.input_tokens_details.image_tokens).toBe(2048);
+    const types: string[] = [];
+    const wanted = { ...given, image, stream: true, partial_images: 1 } as const;
+    for await (const { type } of await client().images.edit(wanted)) types.push(type);
+    expect(types).toEqual(["image_edit.partial_image", "image_edit.completed"]);
   });
 
   it("speaks a text", async () => {
@@ -193,6 +215,8 @@ it.for(["eu", "us"] as const)(
         "transcription streamed": "transcript.text.delta transcript.text.done",
         images: 2,
         "image streamed": "image_generation.partial_image image_generation.completed",
+        "images edited": [2, 2048],
+        "edit streamed": "image_edit.partial_image image_edit.completed",
         speech: "Hello",
       },
       cohere: { "rerank 1": [1, "the red fox"], "rerank 2": [1, 1] },

@@ -8,6 +8,7 @@ import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
 import type { ResponseToStore } from "../../src/shared/contracts/stored-responses.ts";
 import { ROUTES } from "../../src/routes.ts";
 import type { RouteRow } from "../../src/routes.ts";
+import { PNG_URL } from "../fixtures/pictures.ts";
 import { addKey, admin, chat, HELLO, send } from "./client.ts";
 import type { Account, Role, Sending } from "./client.ts";
 import { refusal } from "../wires/messages/message-schemas.ts";
@@ -31,6 +32,9 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
   "POST /v1/messages/count_tokens": [SAY],
   "POST /v1/embeddings": [VECTOR],
   "POST /v1/images/generations": [{ model: "sandbox/image", prompt: "Hello" }],
+  "POST /v1/images/edits": [
+    { model: "sandbox/image", prompt: "Hello", images: [{ image_url: PNG_URL }] },
+  ],
   "POST /v1/rerank": [{ model: "sandbox/rerank", query: "Hello", documents: ["Hello there"] }],
   "POST /v1/moderations": [{ model: "sandbox/moderation", input: "Hello there" }],
   "POST /v1/audio/transcriptions": [

@@ -144,6 +144,7 @@ it("every role may call every endpoint, except those in the table of roles", () 
     "/v1/holds/:id/capture",
     "/v1/holds/:id/extend",
     "/v1/holds/:id/release",
+    "/v1/images/edits",
     "/v1/images/generations",
     "/v1/key",
     "/v1/keys/:id/rotate",

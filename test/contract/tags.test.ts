@@ -39,6 +39,7 @@ const STRICT: ReadonlySet<string> = new Set([
   "rerank",
   "moderations",
   "images",
+  "image_edits",
   "transcriptions",
   "speech",
   "ocr",

@@ -178,6 +178,10 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Documents per rerank request": ["models/core/rerank.ts DOCUMENTS_MAX"],
   "Inputs per moderation request": ["models/core/moderation.ts INPUTS_MAX"],
   "Images per request": ["models/core/images.ts IMAGES_MAX"],
+  "Images to edit per request; pixels of a side": [
+    "models/core/image-edit.ts SOURCES_MAX",
+    "models/core/image-edit.ts SIDE_PIXELS_MAX",
+  ],
   "Characters of a transcription's `prompt`": [
     "models/core/transcription.ts PROMPT_CHARACTERS_MAX",
   ],

@@ -112,7 +112,7 @@ type Way = { readonly row: DoorRow; readonly stream: boolean; readonly isNative:
 
 function answerOf({ row, stream, isNative }: Way, steps: Steps, upstream: Upstream) {
   // Images come as pieces, also in JSON.
-  if (stream || row.name === "images") {
+  if (stream || row.path.startsWith("/images/")) {
     const events = isNative ? (NATIVE_EVENTS[row.name] ?? []) : EVENTS;
     return { kind: "stream", events: upstream.stream(events, steps) } as const;
   }
@@ -307,7 +307,7 @@ function faultsOf(told: Told, { row }: Way): string[] {
     costs.every((cost) => cost > 0) ? "" : "charged nothing",
     isLetGo ? "" : "the upstream is neither read nor cancelled",
     text === "broken off" ? "the answer breaks off without a word" : "",
-    problemOfStatus(told, isHosts, row.name === "images"),
+    problemOfStatus(told, isHosts, row.path.startsWith("/images/")),
   ];
   return faults.filter(Boolean).map((fault) => `${steps.broke}: ${fault}`);
 }

@@ -55,7 +55,7 @@ type Price = Route["price"];
 /** Returns what is billed of a unit: the report within the hold, or the hold if nothing priced was reported. */
 function billed(unit: CountedUnit, held: number, told: number | undefined, price: Price) {
   if (told !== undefined) return Math.min(told, held);
-  return price.units?.[unit] === undefined ? undefined : held;
+  return price.units?.[unit] === undefined || held === 0 ? undefined : held;
 }
 
 function boundOf(

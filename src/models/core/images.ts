@@ -1,6 +1,8 @@
 import * as z from "zod/mini";
+import type { FormFile } from "../../shared/http/form.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
+import type { UnitOf } from "../../shared/kinds.ts";
 import type { Model, Route } from "../catalog/model.ts";
 import { user } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
@@ -31,19 +33,33 @@ export const imageBody = z.strictObject({
   user: z.optional(user),
 });
 
-export type ImageBody = Omit<z.infer<typeof imageBody>, "response_format" | "user" | "n"> & {
+type Fields = Omit<z.infer<typeof imageBody>, "user">;
+export type ImageBody = Omit<Fields, "response_format" | "n"> & {
   readonly n: number;
+  readonly edit?: ImageEdit;
+};
+export type ImageEdit = {
+  readonly images: readonly FormFile[];
+  readonly mask: FormFile | null;
+  /** Maximum input tokens of the images and the mask. */
+  readonly tokens: number;
 };
 
 export function parseImageRequest(value: object): Result<ParsedInput<ImageBody>> {
   const parsed = parseInput(imageBody, value);
-  if (!parsed.ok) return parsed;
-  const { response_format: _format, n = 1, ...rest } = parsed.value.body;
+  return parsed.ok ? withCount(parsed.value) : parsed;
+}
+
+export function withCount({
+  body,
+  user: name,
+}: ParsedInput<Fields>): Result<ParsedInput<ImageBody>> {
+  const { response_format: _format, n = 1, ...rest } = body;
   if (rest.stream === true && n > 1) return invalid("A stream has one image: 'n' must be 1.", "n");
   if (rest.stream !== true && rest.partial_images !== undefined) {
     return invalid("'partial_images' needs 'stream'.", "partial_images");
   }
-  return success({ body: { ...rest, n }, user: parsed.value.user });
+  return success({ body: { ...rest, n }, user: name });
 }
 
 export type Pixels = { readonly width: number; readonly height: number };
@@ -62,6 +78,7 @@ type Family = {
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: Pixels) => boolean;
   readonly tokens?: Tokens;
+  readonly edits?: true;
 };
 
 const OPENAI_FIELDS = [
@@ -112,7 +129,7 @@ export function ratioOf({ width, height }: Pixels): string | null {
  * The hold in percent of an image's published output tokens. Some square sizes use more tokens than
  * published, and models add a few.
  */
-const RESERVE_PERCENT = 150;
+export const RESERVE_PERCENT = 150;
 const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;
 /** The output cap of each request to Gemini. It limits reasoning, drafts and images together. */
@@ -133,10 +150,11 @@ const GPT_2: Tokens = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 1
 /** Counts for other models. With RESERVE_PERCENT, `low` covers the 408 tokens of gpt-image-1. */
 const GPT_ANY: Tokens = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 
+const OPENAI = { fields: OPENAI_FIELDS, takes: takesOpenAi, edits: true } as const;
 const FAMILIES: readonly Family[] = [
-  { models: /^gpt-image-2(?:-|$)/, fields: OPENAI_FIELDS, takes: takesOpenAi, tokens: GPT_2 },
-  { models: /^gpt-image-2\.5(?:-|$)/, fields: OPENAI_FIELDS, takes: takesOpenAi, tokens: GPT_2_5 },
-  { models: /^gpt-image-/, fields: OPENAI_FIELDS, takes: takesOpenAi, tokens: GPT_ANY },
+  { ...OPENAI, models: /^gpt-image-2(?:-|$)/, tokens: GPT_2 },
+  { ...OPENAI, models: /^gpt-image-2\.5(?:-|$)/, tokens: GPT_2_5 },
+  { ...OPENAI, models: /^gpt-image-/, tokens: GPT_ANY },
   { models: /^gemini-/, fields: ["stream"], takes: (pixels) => ratioOf(pixels) !== null },
   {
     models: /^grok-imagine-/,
@@ -145,13 +163,13 @@ const FAMILIES: readonly Family[] = [
     tokens: {},
   },
 ];
-const ANY: Family = { models: /^/, fields: OPENAI_FIELDS, takes: () => true, tokens: GPT_ANY };
+const ANY: Family = { ...OPENAI, models: /^/, takes: () => true, tokens: GPT_ANY };
 
 function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family {
   return FAMILIES.find(({ models }) => models.test(upstreamId)) ?? ANY;
 }
 
-export const IMAGES: InputKindOf<ImageBody, "image" | "image_token" | "text_token"> = {
+export const IMAGES: InputKindOf<ImageBody, UnitOf<"image">> = {
   size: (body, model) => {
     const tally = new PromptTally(model);
     tally.text(body.prompt);
@@ -165,7 +183,12 @@ export const IMAGES: InputKindOf<ImageBody, "image" | "image_token" | "text_toke
 function unitsOf(body: ImageBody, { routes }: Model) {
   const tokens = Math.max(0, ...routes.map((route) => tokensOf(body, familyOf(route))));
   const isUnsplit = routes.some((route) => familyOf(route).tokens === undefined);
-  return { image: body.n, image_token: tokens, text_token: isUnsplit ? GEMINI_OUTPUT_MAX : 0 };
+  return {
+    image: body.n,
+    image_token: tokens,
+    text_token: isUnsplit ? GEMINI_OUTPUT_MAX : 0,
+    input_image_token: body.edit?.tokens ?? 0,
+  };
 }
 
 function tokensOf(body: ImageBody, { tokens }: Family): number {
@@ -189,6 +212,7 @@ function imageNeeds(body: ImageBody): readonly Need[] {
   const isKnown = ({ tokens = {} }: Family): boolean =>
     quality === "auto" || tokens[quality] !== undefined;
   return [
+    ...(body.edit === undefined ? [] : [EDITS]),
     ...needs,
     {
       param: "quality",
@@ -202,6 +226,14 @@ function imageNeeds(body: ImageBody): readonly Need[] {
     },
   ];
 }
+
+/** A route without a price for input images can't edit, because the images would be free. */
+const EDITS: Need = {
+  param: "model",
+  lack: "edit images",
+  met: (route) =>
+    familyOf(route).edits === true && route.price.units?.input_image_token !== undefined,
+};
 
 function isUsed(body: ImageBody, field: (typeof OPENAI_FIELDS)[number]): boolean {
   const value = body[field];

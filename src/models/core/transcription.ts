@@ -5,8 +5,8 @@ import type { Result } from "../../shared/failure.ts";
 import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import { audioSecondsMax, SECONDS_MAX as AUDIO_SECONDS_MAX } from "./audio-seconds.ts";
-import { fromBase64 } from "./base64.ts";
 import { user } from "./core-request.ts";
+import { fileOfDataUrl, isDataUrl } from "./data-url.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindOf, ParsedInput } from "./input-kind.ts";
 
@@ -14,11 +14,11 @@ const PROMPT_CHARACTERS_MAX = 4096;
 /** Minimum billed seconds of a request (Groq). */
 export const SECONDS_MIN = 10;
 const SECONDS_MAX = 1_000_000_000;
-const DATA_URL = /^data:((?:audio|video)\/[\w.+-]{1,64});base64,([A-Za-z0-9+/]{2,}(={0,2}))$/;
+const MEDIA = ["audio", "video"];
 
 export const audioFile = z.custom<FormFile | string>((value: unknown) => {
   if (value instanceof FormFile) return value.bytes.length > 0;
-  return typeof value === "string" && isDataUrl(value);
+  return typeof value === "string" && isDataUrl(value, MEDIA);
 }, "must be an audio file of a form, or a data URL in base64");
 const temperature = z.pipe(
   z.union([z.number(), z.string().check(z.regex(/^[01](\.\d{1,6})?$/))]),
@@ -63,27 +63,11 @@ export function parseTranscriptionRequest(value: object): Result<Transcription> 
   const parsed = parseInput(transcriptionBody, value);
   if (!parsed.ok) return parsed;
   const { response_format: _format, diarize, file, stream = false, ...rest } = parsed.value.body;
-  const sound = fileOf(file);
+  const sound = typeof file === "string" ? fileOfDataUrl(file) : file;
   const secondsMax = audioSecondsMax(sound.bytes);
   if (secondsMax === AUDIO_SECONDS_MAX) return invalid(UNKNOWN_LENGTH, "file");
   const body = { ...rest, file: sound, secondsMax, stream };
   return success({ body, user: parsed.value.user, isMistral: diarize !== undefined });
-}
-
-/**
- * Reports whether the base64 of a data URL can be decoded. Padding can be absent, but not partial.
- */
-function isDataUrl(url: string): boolean {
-  const found = DATA_URL.exec(url);
-  if (found === null) return false;
-  const [, , data = "", padding = ""] = found;
-  return padding === "" ? data.length % 4 !== 1 : data.length % 4 === 0;
-}
-
-function fileOf(given: FormFile | string): FormFile {
-  if (given instanceof FormFile) return given;
-  const [, type = "", data = ""] = DATA_URL.exec(given) ?? [];
-  return new FormFile(`audio.${type.split("/")[1]}`, type, fromBase64(data));
 }
 
 export const TRANSCRIPTION: InputKindOf<TranscriptionBody, "second"> = {

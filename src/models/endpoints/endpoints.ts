@@ -2,7 +2,7 @@ import { chatEndpoint } from "./chat.ts";
 import { completionsEndpoint } from "./completions.ts";
 import type { EndpointAdapter } from "../core/endpoint-adapter.ts";
 import { embeddingsEndpoint } from "./embeddings.ts";
-import { imagesEndpoint } from "./images.ts";
+import { imageEditsEndpoint, imagesEndpoint } from "./images.ts";
 import { messagesEndpoint } from "./messages.ts";
 import { moderationsEndpoint } from "./moderations.ts";
 import { ocrEndpoint } from "./ocr.ts";
@@ -21,6 +21,7 @@ export const ENDPOINTS: readonly EndpointAdapter[] = [
   rerankEndpoint,
   moderationsEndpoint,
   imagesEndpoint,
+  imageEditsEndpoint,
   transcriptionsEndpoint,
   speechEndpoint,
   ocrEndpoint,

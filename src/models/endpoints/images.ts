@@ -2,11 +2,20 @@ import { failureObject } from "../../shared/http/failure-response.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import { textIn } from "../core/picture-reader.ts";
+import { parseImageEdit } from "../core/image-edit.ts";
 import { madeFields, parseImageRequest } from "../core/images.ts";
+import type { ImageBody } from "../core/images.ts";
+import type { ParsedInput } from "../core/input-kind.ts";
 import { numberOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import type { StreamEvent } from "../core/provider.ts";
-import type { Receipt, ResponseHead, StreamWriter, Written } from "../core/endpoint-adapter.ts";
+import type {
+  Receipt,
+  ResponseHead,
+  ResponseWriter,
+  StreamWriter,
+  Written,
+} from "../core/endpoint-adapter.ts";
 import { inputEndpoint } from "./input-endpoint.ts";
 
 export const imagesEndpoint = inputEndpoint({
@@ -14,15 +23,31 @@ export const imagesEndpoint = inputEndpoint({
   kind: "image",
   parse: parseImageRequest,
   request: ({ body }) => ({ kind: "image", body }),
-  reply: ({ body }) => {
-    const isStream = body.stream === true;
-    return {
-      kind: "stream",
-      ...(!isStream && { contentType: "application/json" }),
-      stream: (head) => (isStream ? new ImageStream() : new ImageJson(head)),
-    };
-  },
+  reply: (parsed) => replyTo(parsed, "image_generation"),
 });
+
+export const imageEditsEndpoint = inputEndpoint({
+  name: "image_edits",
+  kind: "image",
+  path: "/v1/images/edits",
+  takesForms: true,
+  parse: parseImageEdit,
+  request: ({ body }) => ({ kind: "image", body }),
+  reply: (parsed) => replyTo(parsed, "image_edit"),
+});
+
+type EventPrefix = "image_generation" | "image_edit";
+
+function replyTo(
+  { body: { stream: isStream = false } }: ParsedInput<ImageBody>,
+  prefix: EventPrefix,
+): ResponseWriter {
+  return {
+    kind: "stream",
+    ...(!isStream && { contentType: "application/json" }),
+    stream: (head) => (isStream ? new ImageStream(prefix) : new ImageJson(head)),
+  };
+}
 
 type Piece = Extract<StreamEvent, { kind: "piece" }>;
 
@@ -98,9 +123,14 @@ class ImageJson extends ImageWriter {
   }
 }
 
-const PREFIX = "image_generation.";
-
 class ImageStream extends ImageWriter {
+  readonly #prefix: EventPrefix;
+
+  constructor(prefix: EventPrefix) {
+    super();
+    this.#prefix = prefix;
+  }
+
   end(receipt: Receipt): string {
     const rest = JSON.stringify({ ...this.fields, usage: usageOf(receipt) });
     return `",${rest.slice(1)}\n\n`;
@@ -114,20 +144,21 @@ class ImageStream extends ImageWriter {
   }
 
   protected between(before: number, isPartial: boolean): string {
-    const type = PREFIX + (isPartial ? "partial_image" : "completed");
+    const type = `${this.#prefix}.${isPartial ? "partial_image" : "completed"}`;
     const cut = before === 0 ? "" : '"}\n\n';
     return `${cut}event: ${type}\ndata: {"type":"${type}","b64_json":"`;
   }
 }
 
 function usageOf({ usage, costMicro }: Receipt): JsonObject {
-  const { input, image_token: images = 0, text_token: texts = 0 } = usage;
+  const { input, input_image_token: sources = 0 } = usage;
+  const { image_token: images = 0, text_token: texts = 0 } = usage;
   return {
-    input_tokens: input,
-    input_tokens_details: { text_tokens: input, image_tokens: 0 },
+    input_tokens: input + sources,
+    input_tokens_details: { text_tokens: input, image_tokens: sources },
     output_tokens: images + texts,
     output_tokens_details: { image_tokens: images, text_tokens: texts },
-    total_tokens: input + images + texts,
+    total_tokens: input + sources + images + texts,
     ...costFields(costMicro),
   };
 }

@@ -9,6 +9,7 @@ type Parsed = { readonly user: string | null };
 
 type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
   readonly kind: InputKind;
+  readonly path?: EndpointAdapter["path"];
   readonly idPrefix?: string;
   readonly parse: (body: object) => Result<P>;
   readonly request: (parsed: P) => InputRequest;
@@ -16,10 +17,10 @@ type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
 };
 
 export function inputEndpoint<P extends Parsed>(given: InputEndpoint<P>): EndpointAdapter {
-  const { name, kind, takesForms, idPrefix = "chatcmpl-", parse, request, reply } = given;
+  const { name, kind, path, takesForms, idPrefix = "chatcmpl-", parse, request, reply } = given;
   return {
     name,
-    path: KINDS[kind].path,
+    path: path ?? KINDS[kind].path,
     dialect: null,
     idPrefix,
     ...(takesForms && { takesForms }),

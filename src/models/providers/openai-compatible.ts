@@ -148,7 +148,10 @@ function plainHandlers(
 ): Partial<ProviderProtocol> {
   const plain: [string, PlainCall<InputKind>][] = Object.entries(calls);
   const handlers = plain.map(([kind, one]) => {
-    const ask = (call: CallOf<InputKind>) => send(call, one.path, { body: one.request(call) });
+    const ask = (call: CallOf<InputKind>) => {
+      const path = one.otherPath?.(call) ?? one.path;
+      return send(call, path, { body: one.request(call) });
+    };
     const pieces = one.pieces && {
       pieces: (_: ProviderCall, headers: Headers) => one.pieces?.(secret, headers),
     };

@@ -19,12 +19,15 @@ export function withinHold(
   let isWhole = isKnown;
   for (const unit of COUNTED_UNITS) {
     const most = held[unit] ?? 0;
-    const isPriced = price.units?.[unit] !== undefined;
-    if (usage[unit] === undefined && !isPriced) continue;
+    if (usage[unit] === undefined && !isDue(unit, most, price)) continue;
     isWhole &&= usage[unit] !== undefined;
     units[unit] = Math.min(usage[unit] ?? most, most);
   }
   return { usage: { ...usage, input, ...units }, estimated: estimated || !isWhole };
+}
+
+function isDue(unit: CountedUnit, held: number, { units }: Price): boolean {
+  return held > 0 && units?.[unit] !== undefined;
 }
 
 function isCounted(usage: Usage, estimated: boolean): boolean {

@@ -12,6 +12,7 @@ URL = os.environ["URL"]
 KEY = os.environ["KEY"]
 ORIGIN = URL.removesuffix("/v1")
 AUDIO = b"ID3" + b"\x07" * 19_997
+PICTURE = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 
 
 def types(stream) -> str:
@@ -26,6 +27,8 @@ def openai_results() -> dict:
     client = OpenAI(base_url=URL, api_key=KEY, max_retries=0)
     transcription = {"model": "sandbox/transcribe", "file": ("a.mp3", AUDIO)}
     image = {"model": "sandbox/image", "prompt": "a red fox"}
+    edit = {"model": "sandbox/image", "prompt": "make it blue", "image": ("a.png", PICTURE)}
+    edited = client.images.edit(**{**edit, "image": [("a.png", PICTURE), ("b.png", PICTURE)]}, n=2)
     moderated = client.moderations.create(model="sandbox/moderation", input="violence")
     spoken = client.audio.speech.create(model="sandbox/speech", voice="alloy", input="Hello")
     return {
@@ -34,6 +37,8 @@ def openai_results() -> dict:
         "transcription streamed": types(client.audio.transcriptions.create(**transcription, stream=True)),
         "images": len(client.images.generate(**image, n=2).data),
         "image streamed": types(client.images.generate(**image, stream=True, partial_images=1)),
+        "images edited": [len(edited.data), edited.usage.input_tokens_details.image_tokens],
+        "edit streamed": types(client.images.edit(**edit, stream=True, partial_images=1)),
         "speech": spoken.read().decode(),
     }
 

@@ -137,7 +137,7 @@ function until(day: string, entries: readonly CatalogEntry[]): CatalogEntry[] {
  * image tokens are its output tokens.
  */
 function gptImage(name: string, released: string): CatalogEntry {
-  const dollars = { input: 5, image_token: 30 };
+  const dollars = { input: 5, input_image_token: 8, image_token: 30 };
   const route = pricesSeenOn("2026-11-20")("openai", `gpt-image-${name}`, dollars, {
     regions: EVERYWHERE,
     uplift: 10,

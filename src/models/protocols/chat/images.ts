@@ -1,6 +1,10 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
+import type { Usage } from "../../../shared/usage.ts";
 import { madeFields, pixelsOf, ratioOf } from "../../core/images.ts";
+import type { FormField } from "../../../shared/http/form.ts";
 import { hasError } from "../../core/chat-message.ts";
+import type { ImageBody, ImageEdit } from "../../core/images.ts";
+import { OutgoingForm } from "../../core/outgoing-body.ts";
 import { PictureReader } from "../../core/picture-reader.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { shape } from "../../core/shape.ts";
@@ -10,11 +14,30 @@ import type { PlainCall } from "./profile.ts";
 
 export const DRAWING: PlainCall<"image"> = {
   path: "/images/generations",
-  request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),
+  otherPath: ({ body }) => (body.edit === undefined ? null : "/images/edits"),
+  request: ({ body: { edit, ...body }, upstreamId }) => {
+    const fields = { ...body, model: upstreamId };
+    return edit === undefined ? fields : editForm(fields, edit);
+  },
   answer: () => null,
   pieces: (secret) =>
-    new PictureReader((raw) => (hasError(raw) ? streamFailure(raw, secret) : factsOf(raw))),
+    new PictureReader((raw) =>
+      hasError(raw) ? streamFailure(raw, secret) : { usage: usageOf(raw), fields: madeFields(raw) },
+    ),
 };
+
+function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit): OutgoingForm {
+  const texts = Object.entries(fields).flatMap(([field, value]): FormField[] =>
+    value === undefined ? [] : [[field, String(value)]],
+  );
+  const name = images.length === 1 ? "image" : "image[]"; // some hosts have no list
+  const files = images.map((file): FormField => [name, file]);
+  return new OutgoingForm([
+    ...texts,
+    ...files,
+    ...(mask === null ? [] : [["mask", mask] as const]),
+  ]);
+}
 
 export const XAI_DRAWING: PlainCall<"image"> = {
   ...DRAWING,
@@ -33,20 +56,26 @@ export const XAI_DRAWING: PlainCall<"image"> = {
 };
 
 const answer = shape({
-  usage: shape({ input_tokens: tokenCount, output_tokens: tokenCount }),
+  usage: shape({
+    input_tokens: tokenCount,
+    input_tokens_details: shape({ image_tokens: tokenCount }),
+    output_tokens: tokenCount,
+  }),
 });
 
-function factsOf(raw: JsonObject) {
-  const { input_tokens: input, output_tokens: output } = answer(raw).usage;
-  const isCounted = (input ?? 0) + (output ?? 0) > 0;
+/** Reads the usage. Without details, the input images are charged as held. */
+function usageOf(raw: JsonObject): Usage | null {
+  const {
+    input_tokens: input,
+    input_tokens_details: of,
+    output_tokens: output,
+  } = answer(raw).usage;
+  if ((input ?? 0) + (output ?? 0) === 0) return null;
+  const { image_tokens: images } = of;
   return {
-    usage: isCounted
-      ? {
-          ...NO_USAGE,
-          input: input ?? 0,
-          ...(output !== null && output > 0 && { image_token: output }),
-        }
-      : null,
-    fields: madeFields(raw),
+    ...NO_USAGE,
+    input: Math.max(0, (input ?? 0) - (images ?? 0)),
+    ...(images !== null && images > 0 && { input_image_token: images }),
+    ...(output !== null && output > 0 && { image_token: output }),
   };
 }

@@ -49,6 +49,8 @@ export type Profile = {
 
 export type PlainCall<K extends InputKind> = {
   readonly path: string;
+  /** Returns another path for some calls of the kind, or null. */
+  otherPath?(call: CallOf<K>): string | null;
   request(call: CallOf<K>): JsonObject | OutgoingForm;
   answer(raw: JsonObject, call: CallOf<K>): ProviderResponse | null;
   pieces?(secret: string | undefined, headers: Headers): StreamReader;

@@ -5,9 +5,17 @@ import type { ImageCall, ProviderResult, StreamEvent } from "../../core/provider
 const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+const SOURCE_TOKENS = 1024;
+
 export function imageAnswer({ body }: ImageCall): ProviderResult {
-  const { n, partial_images: previews = 0, prompt, size = "1024x1024", quality = "low" } = body;
-  const usage = { ...NO_USAGE, input: Math.ceil(estimateTokens(prompt)), image: n };
+  const { n, partial_images: previews = 0, prompt, edit } = body;
+  const { size = "1024x1024", quality = "low" } = body;
+  const usage = {
+    ...NO_USAGE,
+    input: Math.ceil(estimateTokens(prompt)),
+    image: n,
+    ...(edit !== undefined && { input_image_token: edit.images.length * SOURCE_TOKENS }),
+  };
   const events: StreamEvent[] = [
     ...Array.from({ length: previews }, (_, at) => preview(at)).flat(),
     ...Array.from({ length: n }, (_, at) => pictureAt(at)),

@@ -1,0 +1,326 @@
+import * as fc from "fast-check";
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { OutgoingForm } from "../../src/models/core/outgoing-body.ts";
+import { FormFile } from "../../src/shared/http/form.ts";
+import type { FormField } from "../../src/shared/http/form.ts";
+import { PNG_URL, pngFile } from "../fixtures/pictures.ts";
+import { balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
+
+const KEYS = { RESIDENCY: "relaxed", OPENAI_API_KEY: "k", GEMINI_API_KEY: "k", XAI_API_KEY: "k" };
+const SUNBURST = "openai/gpt-image-2.5-sunburst";
+const MEDIUM = { model: SUNBURST, size: "1024x1024", quality: "medium" };
+const PICTURE = "iVBORw0KGgo=";
+/** The most tokens of a small image in the input, and of a medium 1024x1024 in the output. */
+const HELD_INPUT = 6821;
+const HELD_OUTPUT = 717;
+/** The most text tokens of the prompt. */
+const HELD_TEXT = "a red fox".length + 64;
+const HELD_COST = HELD_TEXT * 5 + HELD_INPUT * 8 + HELD_OUTPUT * 30;
+
+let key: string;
+beforeAll(async () => {
+  ({ key } = await openAccount({ rpmLimit: 1000 }));
+});
+
+type Sent = {
+  readonly fields?: Readonly<Record<string, string>>;
+  readonly files?: readonly FormField[];
+  readonly bindings?: Env;
+  readonly headers?: Record<string, string>;
+  readonly key?: string;
+  readonly signal?: AbortSignal;
+};
+
+async function edit({ fields, files = [["image", pngFile(64, 64)]], headers, ...more }: Sent = {}) {
+  const given = { model: "sandbox/image", prompt: "a red fox", ...fields };
+  const form = new OutgoingForm([...Object.entries(given), ...files]);
+  return send("/v1/images/edits", {
+    key,
+    method: "POST",
+    headers: { "content-type": form.type, ...headers },
+    body: new Uint8Array(await new Response(form.stream()).arrayBuffer()),
+    ...more,
+  });
+}
+
+type Receipt = {
+  readonly cost_micro: number;
+  readonly held_micro: number;
+  readonly estimated: boolean;
+  readonly lines: readonly { readonly what: string; readonly tokens: number }[];
+};
+
+/** Returns a charged response's text and receipt, which the balance confirms. */
+async function charged(sent: Sent = {}) {
+  const before = await balanceOf(key);
+  const response = await edit(sent);
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
+  const id = response.headers.get("x-request-id") ?? "";
+  const receipt = await (await send(`/v1/generations/${id}`, { key })).json<Receipt>();
+  expect(before - (await balanceOf(key))).toBe(receipt.cost_micro);
+  return { text, receipt, response };
+}
+
+/** A provider with these responses, and the forms that it received. */
+function answering(answer: () => Response) {
+  const calls: { readonly url: string; readonly form: FormData }[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    const request = new Request(input, init);
+    if (request.headers.get("user-agent") !== "turnpike") return new Response("", { status: 503 });
+    calls.push({ url: request.url, form: await request.formData() });
+    return answer();
+  });
+  return { calls, bindings: bindingsWith(KEYS) };
+}
+
+const openAi = (images: number, usage?: object) => ({
+  created: 1,
+  size: "1024x1024",
+  quality: "medium",
+  data: Array.from({ length: images }, () => ({ b64_json: PICTURE })),
+  usage,
+});
+const usageOf = (text: number, image: number, output: number) => ({
+  input_tokens: text + image,
+  input_tokens_details: { text_tokens: text, image_tokens: image },
+  output_tokens: output,
+  total_tokens: text + image + output,
+});
+
+type Report = { readonly text?: number; readonly image?: number; readonly output?: number };
+
+const counts = fc.oneof(fc.nat(2000), fc.nat(1_000_000));
+/** The tokens that a provider reports: none, some of them, the truth or far too many. */
+const REPORTS: fc.Arbitrary<Report | null> = fc.option(
+  fc.record({ text: counts, image: counts, output: counts }, { requiredKeys: [] }),
+);
+
+function reportedUsage({ text = 0, image, output }: Report): object {
+  return {
+    input_tokens: text + (image ?? 0),
+    ...(image !== undefined && { input_tokens_details: { image_tokens: image } }),
+    output_tokens: output,
+  };
+}
+
+/** The cost of the reported units within the hold. Units without a report cost their hold. */
+function expectedCost(report: Report, n: number): number {
+  return (
+    within(report.text, HELD_TEXT) * 5 +
+    within(report.image, HELD_INPUT) * 8 +
+    within(report.output, HELD_OUTPUT * n) * 30
+  );
+}
+
+function within(reported = 0, held = 0): number {
+  return reported === 0 ? held : Math.min(reported, held);
+}
+
+describe("POST /v1/images/edits", () => {
+  it("returns an edited image, and charges its input images at their own price", async () => {
+    const { text, receipt } = await charged();
+    expect(JSON.parse(text)).toMatchObject({
+      data: [{ b64_json: expect.stringMatching(/^iVBOR/) as string }],
+      usage: { input_tokens_details: { image_tokens: 1024 }, cost_micro: receipt.cost_micro },
+    });
+    expect(receipt).toMatchObject({
+      estimated: false,
+      lines: [
+        { what: "input" },
+        { what: "image", tokens: 1 },
+        { what: "input_image_token", tokens: 1024 },
+      ],
+    });
+    expect(receipt.held_micro).toBeGreaterThan(HELD_INPUT + 2000);
+  });
+
+  it("streams events with the names of edits", async () => {
+    const { text } = await charged({ fields: { stream: "true", partial_images: "1" } });
+    expect(text.match(/^event: \S+$/gm)).toEqual([
+      "event: image_edit.partial_image",
+      "event: image_edit.completed",
+    ]);
+  });
+
+  it("accepts JSON with images as data URLs", async () => {
+    const before = await balanceOf(key);
+    const body = { model: "sandbox/image", prompt: "a", images: [{ image_url: PNG_URL }] };
+    const response = await send("/v1/images/edits", { key, method: "POST", body });
+    const { usage } = await response.json<{ usage: { cost_micro: number } }>();
+    expect(usage.cost_micro).toBeGreaterThan(1024 + 2000);
+    expect(before - (await balanceOf(key))).toBe(usage.cost_micro);
+  });
+
+  it("runs a retried form only once, even if its multipart boundary differs", async () => {
+    const headers = { "idempotency-key": crypto.randomUUID() };
+    const { receipt } = await charged({ headers });
+    const before = await balanceOf(key);
+    const again = await edit({ headers });
+    await again.text();
+    expect(receipt.cost_micro).toBeGreaterThan(0);
+    expect(await balanceOf(key)).toBe(before);
+    const other = await edit({ headers, files: [["image", pngFile(65, 64)]] });
+    expect(other.status).toBe(422);
+  });
+});
+
+describe("POST /v1/images/edits at OpenAI", () => {
+  it("forwards the fields and files of the form", async () => {
+    const { calls, bindings } = answering(() => Response.json(openAi(1, usageOf(10, 2048, 439))));
+    const files: FormField[] = [
+      ["image[]", pngFile(1024, 1024, "one.png")],
+      ["image[]", pngFile(512, 512, "two.png")],
+      ["mask", pngFile(1024, 1024, "mask.png")],
+    ];
+    const { receipt } = await charged({ fields: { ...MEDIUM, n: "1" }, files, bindings });
+    expect(receipt.cost_micro).toBe(10 * 5 + 2048 * 8 + 439 * 30);
+    expect(receipt.held_micro).toBe(HELD_COST + 2 * HELD_INPUT * 8); // the mask counts as an image
+    const [call] = calls;
+    expect(call?.url).toBe("https://api.openai.com/v1/images/edits");
+    const { form = new FormData() } = call ?? {};
+    expect(form.get("model")).toBe("gpt-image-2.5-sunburst");
+    expect(form.get("quality")).toBe("medium");
+    const sent = [...form.getAll("image[]"), form.get("mask")] as unknown as File[];
+    expect(sent.map(({ name, type, size }) => [name, type, size])).toEqual(
+      ["one.png", "two.png", "mask.png"].map((name) => [name, "image/png", 33]),
+    );
+  });
+
+  it("holds a token for each patch of a large image, with a reserve", async () => {
+    const { bindings } = answering(() => Response.json(openAi(1)));
+    const files: FormField[] = [["image", pngFile(4032, 3024)]];
+    const { receipt } = await charged({ fields: MEDIUM, files, bindings });
+    const tokens = Math.ceil(126 * 95 * 1.5);
+    expect(receipt.lines).toContainEqual(
+      expect.objectContaining({ what: "input_image_token", tokens }),
+    );
+    expect(receipt.estimated).toBe(true);
+  });
+
+  it.each([
+    ["no details", { input_tokens: 10, output_tokens: 100 }, 10 * 5 + HELD_INPUT * 8 + 100 * 30],
+    ["more tokens than held", usageOf(10, 90_000, 90_000), 50 + HELD_INPUT * 8 + HELD_OUTPUT * 30],
+  ])("charges the held tokens of images for usage with %s", async (_, usage, cost) => {
+    const { bindings } = answering(() => Response.json(openAi(1, usage)));
+    expect((await charged({ fields: MEDIUM, bindings })).receipt.cost_micro).toBe(cost);
+  });
+
+  it("charges at most the hold, and the reported units within it, whatever the provider reports", async () => {
+    const small = fc.integer({ min: 1, max: 3 });
+    await fc.assert(
+      fc.asyncProperty(small, small, REPORTS, async (pictures, n, report) => {
+        const answer = openAi(pictures, report === null ? undefined : reportedUsage(report));
+        const { bindings } = answering(() => Response.json(answer));
+        const fields = { ...MEDIUM, n: String(n) };
+        const { receipt, text } = await charged({ fields, bindings });
+        expect((JSON.parse(text) as { data: unknown[] }).data).toHaveLength(pictures);
+        expect(receipt.cost_micro).toBeLessThanOrEqual(receipt.held_micro);
+        expect(receipt.cost_micro).toBe(expectedCost(report ?? {}, n));
+      }),
+      { numRuns: 40 },
+    );
+  }, 60_000);
+
+  it("charges the hold if the client disconnects before the image", async () => {
+    const client = new AbortController();
+    const { bindings } = answering(() => {
+      client.abort();
+      const stream = new ReadableStream({ start: (one) => one.enqueue(new Uint8Array([58, 10])) });
+      return new Response(stream, { headers: { "content-type": "text/event-stream" } });
+    });
+    const before = await balanceOf(key);
+    const impatient = { ...bindings, DRAIN_S: "0", DRAIN_THINKING_S: "0" };
+    const fields = { ...MEDIUM, stream: "true" };
+    await edit({ fields, bindings: impatient, signal: client.signal });
+    await vi.waitFor(async () => expect(before - (await balanceOf(key))).toBe(HELD_COST), 5000);
+  });
+});
+
+describe("a rejected POST /v1/images/edits", () => {
+  const jpeg = new FormFile("a.jpg", "image/jpeg", new Uint8Array([0xff, 0xd8, 0xff, 0xd9]));
+  const file = pngFile(8, 8);
+
+  it.each<readonly [string, string, Sent]>([
+    ["no image", "image", { files: [] }],
+    ["a text as image", "image", { fields: { image: "a" }, files: [] }],
+    [
+      "two fields named image",
+      "image",
+      {
+        files: [
+          ["image", file],
+          ["image", file],
+        ],
+      },
+    ],
+    ["17 images", "image", { files: Array.from({ length: 17 }, () => ["image[]", file] as const) }],
+    ["a file that is no image", "image", { files: [["image", jpeg]] }],
+    ["a side of more than 16,384 pixels", "image", { files: [["image", pngFile(16_385, 8)]] }],
+    [
+      "a mask that is no PNG",
+      "mask",
+      {
+        files: [
+          ["image", file],
+          ["mask", jpeg],
+        ],
+      },
+    ],
+    [
+      "a markup",
+      "markup",
+      {
+        files: [
+          ["image", file],
+          ["markup", file],
+        ],
+      },
+    ],
+    ["an input_fidelity", "input_fidelity", { fields: { input_fidelity: "high" } }],
+    ["a complexity", "complexity", { fields: { complexity: "low" } }],
+    ["moderation", "moderation", { fields: { moderation: "low" } }],
+    ["an n of 11", "n", { fields: { n: "11" } }],
+    ["two images in a stream", "n", { fields: { n: "2", stream: "true" } }],
+    ["previews without a stream", "partial_images", { fields: { partial_images: "1" } }],
+    ["stream=yes", "stream", { fields: { stream: "yes" } }],
+    ["a model of Google", "model", { fields: { model: "google/gemini-nano-banana-2.1" } }],
+    ["a model of xAI", "model", { fields: { model: "xai/grok-imagine-image-2.0" } }],
+  ])("returns 400 with the param for %s", async (_, param, sent) => {
+    const { calls, bindings } = answering(() => Response.json({}));
+    const error = await errorOf(await edit({ ...sent, bindings }), 400);
+    expect(error).toMatchObject({ type: "invalid_request_error", param });
+    expect(calls).toHaveLength(0);
+  });
+
+  it.each([
+    ["images[0].image_url", { image_url: "https://example.com/a.png" }],
+    ["images[0].file_id", { file_id: "file-1" }],
+  ])(
+    "returns 400 with the param %s for a JSON image that isn't a data URL",
+    async (param, image) => {
+      const body = { model: "sandbox/image", prompt: "a", images: [image] };
+      const response = await send("/v1/images/edits", { key, method: "POST", body });
+      expect((await errorOf(response, 400)).param).toMatch(/^images\[0\]/);
+      expect(param).toMatch(/^images/);
+    },
+  );
+
+  it("returns 400 if the price of the model lacks input images", async () => {
+    const route = { provider: "openai", upstream_id: "gpt-image-2" };
+    const price = { input: 5_000_000, image_token: 30_000_000 };
+    const model = { id: "test/unpriced", kind: "image", context: 32_000, price, routes: [route] };
+    const { calls, bindings } = answering(() => Response.json({}));
+    const priced = { ...bindings, MODELS: JSON.stringify([model]) };
+    const response = await edit({ fields: { model: "test/unpriced" }, bindings: priced });
+    expect(await errorOf(response, 400)).toMatchObject({ param: "model" });
+    expect(calls).toHaveLength(0);
+  });
+
+  it("returns 402 if the balance is lower than the amount to hold", async () => {
+    const { key: poor } = await openAccount({ credits: HELD_INPUT });
+    expect(await errorOf(await edit({ key: poor }), 402)).toMatchObject({
+      type: "insufficient_balance",
+    });
+  });
+});
