@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { VERSIONS } from "../../src/models/protocols/messages/client-request.ts";
+import { MESSAGES_VERSIONS } from "../../src/models/protocols/messages/client-request.ts";
 
 type Described = { readonly description: string; readonly schema: object };
 
@@ -172,7 +172,7 @@ export const VERSION: HeaderParameter = {
   in: "header",
   required: false,
   description: "The version of Anthropic's API.",
-  schema: z.toJSONSchema(z.enum(VERSIONS)),
+  schema: z.toJSONSchema(z.enum(MESSAGES_VERSIONS)),
 };
 export const BETA: HeaderParameter = {
   name: "anthropic-beta",

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { sseReader } from "../../src/models/core/sse-reader.ts";
 import * as wire from "../fixtures/openai-wire.ts";
@@ -145,7 +145,7 @@ function textOf({ stream, end, changed, noise }: Input): string {
 
 /** The events of a stream that arrives so, without the ids that are minted for calls that have none. */
 function read(parts: readonly Uint8Array[]): { events: StreamEvent[]; ended: boolean } {
-  const reader = sseReader(new ChunkReader(SECRET));
+  const reader = sseReader(new ChatChunkReader(SECRET));
   const events = [...parts.flatMap((part) => reader.push(part)), ...reader.flush()];
   return { events, ended: reader.ended };
 }

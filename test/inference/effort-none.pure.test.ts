@@ -5,15 +5,19 @@ import { bedrock } from "../../src/models/providers/bedrock.ts";
 import { google } from "../../src/models/providers/google.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { workersAi } from "../../src/models/providers/workers-ai.ts";
-import { OPENAI } from "../../src/models/providers/profiles/openai.ts";
-import { XAI } from "../../src/models/providers/profiles/authors.ts";
-import { CEREBRAS, GROQ, TOGETHER } from "../../src/models/providers/profiles/resellers.ts";
-import { BATCH_EMBED_CONTENTS } from "../../src/models/protocols/gemini/embeddings.ts";
+import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles/openai.ts";
+import { XAI_PROFILE } from "../../src/models/providers/profiles/authors.ts";
+import {
+  CEREBRAS_PROFILE,
+  GROQ_PROFILE,
+  TOGETHER_PROFILE,
+} from "../../src/models/providers/profiles/resellers.ts";
+import { GEMINI_EMBEDDINGS } from "../../src/models/protocols/gemini/embeddings.ts";
 import { boundRequest } from "../../src/models/requests/bound-request.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import { MODEL } from "./run-fixture.ts";
 
-const hostOf = (profile: typeof GROQ): Provider =>
+const hostOf = (profile: typeof GROQ_PROFILE): Provider =>
   openAiCompatible({ id: "host", baseUrl: "https://host.test/v1", profile });
 const CLAUDE = anthropic({ baseUrl: "https://claude.test/v1", secret: "", geo: null });
 const BEDROCK = bedrock({
@@ -26,7 +30,7 @@ const WORKERS_AI = workersAi({ run: () => Promise.reject(new Error("nothing is s
 const GEMINI = google({
   id: "google-ai-studio",
   models: "https://gemini.test/v1beta/models",
-  embeddings: BATCH_EMBED_CONTENTS,
+  embeddings: GEMINI_EMBEDDINGS,
   credential: () => Promise.reject(new Error("nothing is sent")),
   secrets: () => [],
 });
@@ -55,9 +59,9 @@ function boundAt(provider: Provider, upstreamId: string, effort: string) {
 
 describe("a request with the effort none", () => {
   it.each([
-    ["gpt-oss at Groq, which gets low", hostOf(GROQ), "openai/gpt-oss-120b"],
-    ["gpt-oss at Cerebras, which gets low", hostOf(CEREBRAS), "gpt-oss-120b"],
-    ["a Grok that gets no effort", hostOf(XAI), "grok-4.20-reasoning"],
+    ["gpt-oss at Groq, which gets low", hostOf(GROQ_PROFILE), "openai/gpt-oss-120b"],
+    ["gpt-oss at Cerebras, which gets low", hostOf(CEREBRAS_PROFILE), "gpt-oss-120b"],
+    ["a Grok that gets no effort", hostOf(XAI_PROFILE), "grok-4.20-reasoning"],
     ["a Gemini that gets its lowest level", GEMINI, "gemini-3-pro"],
     ["a Gemini that gets its lowest budget", GEMINI, "gemini-2.5-pro"],
     ["a Claude that always thinks", CLAUDE, "claude-fable-5-1"],
@@ -70,8 +74,8 @@ describe("a request with the effort none", () => {
   });
 
   it.each([
-    ["a GPT that can stop", hostOf(OPENAI), "gpt-6.1-sol"],
-    ["a model that Together can stop", hostOf(TOGETHER), "deepseek-ai/DeepSeek-V4"],
+    ["a GPT that can stop", hostOf(OPENAI_HOST_PROFILE), "gpt-6.1-sol"],
+    ["a model that Together can stop", hostOf(TOGETHER_PROFILE), "deepseek-ai/DeepSeek-V4"],
     ["a Gemini that can stop", GEMINI, "gemini-2.5-flash"],
     ["a Claude that can stop", CLAUDE, "claude-sonnet-5"],
     ["a Nova that can stop", BEDROCK, "amazon.nova-2-lite-v1:0"],

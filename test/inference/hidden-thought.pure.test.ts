@@ -1,11 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { MessagesReader } from "../../src/models/protocols/messages/host-messages-reader.ts";
-import { NativeReader as NativeMessages } from "../../src/models/protocols/messages/host-native.ts";
+import { ClaudeNativeReader as NativeMessages } from "../../src/models/protocols/messages/host-native.ts";
 import {
-  ChunkReader as ResponsesReader,
-  NativeReader as NativeResponses,
+  ResponsesChunkReader as ResponsesReader,
+  ResponsesNativeReader as NativeResponses,
 } from "../../src/models/protocols/responses/host-stream.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { hiddenTokens } from "../../src/models/requests/hidden-thought.ts";
@@ -123,7 +123,7 @@ const PROTOCOLS: readonly Protocol[] = [
   {
     name: "chat",
     write: CHAT,
-    reader: () => new ChunkReader(),
+    reader: () => new ChatChunkReader(),
     shown: ["none", "whole", "hidden"],
   },
   {

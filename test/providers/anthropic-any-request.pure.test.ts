@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { parseChatRequest } from "../../src/models/core/core-request.ts";
-import { cleanedSchema } from "../../src/models/claude/json-schema.ts";
-import { messagesRequest } from "../../src/models/protocols/messages/host-request.ts";
+import { claudeSchema } from "../../src/models/claude/json-schema.ts";
+import { toMessagesApiRequest } from "../../src/models/protocols/messages/host-request.ts";
 import { callOf } from "./adapter-kit.ts";
 
 const PNG = "data:image/png;base64,iVBORw0KGgo=";
@@ -100,7 +100,7 @@ it("the Anthropic adapter converts or rejects every valid request without an exc
       const checked = parseChatRequest(raw);
       fc.pre(checked.ok);
       const call = callOf({ upstreamId, cap, body: checked.value });
-      const request = messagesRequest(call, "us");
+      const request = toMessagesApiRequest(call, "us");
       if (!("body" in request)) return request.kind === "refused";
       expect(request.body).toMatchObject({ max_tokens: cap, service_tier: "standard_only" });
       const said = request.body["messages"] as { role: string; content: { type: string }[] }[];
@@ -131,7 +131,7 @@ it("the Anthropic adapter keeps the structure of a schema and drops its limits a
     $defs: { inner: { properties: { a: { const: 1 } }, additionalProperties: true } },
     patternProperties: { a: {} },
   };
-  expect(JSON.parse(JSON.stringify(cleanedSchema(raw)))).toEqual(
+  expect(JSON.parse(JSON.stringify(claudeSchema(raw)))).toEqual(
     JSON.parse(
       JSON.stringify({
         type: ["object", "null"],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { messagesRequest } from "../../src/models/protocols/messages/host-request.ts";
+import { toMessagesApiRequest } from "../../src/models/protocols/messages/host-request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
@@ -8,7 +8,7 @@ const HAIKU = "claude-haiku-4-5";
 /** `system` and `messages` of the request for these messages, or the refusal. */
 function sent(messages: readonly JsonObject[], more: JsonObject = {}, upstreamId = HAIKU) {
   const body = { messages, ...more };
-  const request = messagesRequest(callOf({ upstreamId, cap: 8192, body }), null);
+  const request = toMessagesApiRequest(callOf({ upstreamId, cap: 8192, body }), null);
   if (!("body" in request)) return request as JsonObject;
   const { system, messages: said, thinking, tools, tool_choice: choice } = request.body;
   return JSON.parse(

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { anthropic } from "../../src/models/providers/anthropic.ts";
-import { messagesRequest } from "../../src/models/protocols/messages/host-request.ts";
+import { toMessagesApiRequest } from "../../src/models/protocols/messages/host-request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
@@ -13,7 +13,7 @@ const OLD = "claude-sonnet-4-20250514";
 
 /** The request's body for these fields of a chat, or the refusal. */
 function sent(body: JsonObject, upstreamId = HAIKU, more: object = {}): JsonObject {
-  const request = messagesRequest(callOf({ upstreamId, body, ...more }), null);
+  const request = toMessagesApiRequest(callOf({ upstreamId, body, ...more }), null);
   return "body" in request ? request.body : request;
 }
 const HI = [{ role: "user", content: [{ type: "text", text: "Hi" }] }];
@@ -161,7 +161,7 @@ function allowed(mode: string, name: string) {
 }
 
 function geo(upstreamId: string, where: "us" | null): string {
-  return JSON.stringify(messagesRequest(callOf({ upstreamId }), where));
+  return JSON.stringify(toMessagesApiRequest(callOf({ upstreamId }), where));
 }
 
 describe("the Anthropic request to different models", () => {

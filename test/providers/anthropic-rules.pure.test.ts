@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { claudeRules, reasoningFields } from "../../src/models/claude/claude-rules.ts";
+import { claudeRules, claudeReasoningFields } from "../../src/models/claude/claude-rules.ts";
 
 function fields(model: string, effort?: string, mayThink = true, cap = 10_000) {
-  return reasoningFields(claudeRules(model), effort, cap, mayThink);
+  return claudeReasoningFields(claudeRules(model), effort, cap, mayThink);
 }
 const ADAPTIVE = { type: "adaptive", display: "summarized" };
 

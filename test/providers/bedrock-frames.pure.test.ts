@@ -5,7 +5,7 @@ import {
   ConverseReader,
   converseReader,
 } from "../../src/models/protocols/converse/converse-stream.ts";
-import type { Frame } from "../../src/models/protocols/converse/event-frames.ts";
+import type { EventStreamFrame } from "../../src/models/protocols/converse/event-frames.ts";
 import {
   bitwiseCrc,
   frame,
@@ -26,13 +26,13 @@ const TWO = frame(
   NONE,
 );
 
-function read(parts: readonly Uint8Array[]): { frames: Frame[]; decoder: FrameDecoder } {
+function read(parts: readonly Uint8Array[]): { frames: EventStreamFrame[]; decoder: FrameDecoder } {
   const decoder = new FrameDecoder();
   const frames = parts.flatMap((part) => decoder.push(part));
   return { frames, decoder };
 }
 
-const plain = (frames: readonly Frame[]) =>
+const plain = (frames: readonly EventStreamFrame[]) =>
   frames.map(({ headers, payload }) => [[...headers], [...payload]]);
 
 it("the reader of Bedrock's frames computes the checksum of gzip", () => {
@@ -118,7 +118,7 @@ it("the reader of Bedrock's frames copies a frame that arrives in many pieces at
   const bytes = frame([], payload);
   const decoder = new FrameDecoder();
   const copies = vi.spyOn(Uint8Array.prototype, "set");
-  const frames: Frame[] = [];
+  const frames: EventStreamFrame[] = [];
   for (let at = 0; at < bytes.length; at += 100) {
     frames.push(...decoder.push(bytes.subarray(at, at + 100)));
   }

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { cohere } from "../../src/models/providers/cohere.ts";
-import { chatRequest } from "../../src/models/protocols/cohere/request.ts";
+import { cohereChatRequest } from "../../src/models/protocols/cohere/request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { CHAT_BODIES } from "../fixtures/chat-bodies.ts";
 import { COHERE_CHAT } from "../fixtures/cohere-wire.ts";
@@ -9,7 +9,7 @@ import { answerTo, callOf } from "./adapter-kit.ts";
 
 const MODEL = "command-a-03-2025";
 const requestOf = (body: JsonObject, upstreamId = MODEL) =>
-  chatRequest(callOf({ body, upstreamId })) as JsonObject;
+  cohereChatRequest(callOf({ body, upstreamId })) as JsonObject;
 
 it("the Cohere adapter sends a request to /chat with key and cap, and without the client's ID", async () => {
   const provider = cohere("https://api.cohere.com/v2/", "secret");
@@ -158,7 +158,7 @@ it("the Cohere adapter converts or rejects every accepted request, and sends onl
   const models = fc.constantFrom("command-a-03-2025", "command-a-reasoning-08-2025");
   fc.assert(
     fc.property(CHAT_BODIES, models, (body, upstreamId) => {
-      const request = chatRequest(callOf({ upstreamId, body }));
+      const request = cohereChatRequest(callOf({ upstreamId, body }));
       // A refusal has no fields to look at.
       const isRefused = request["kind" as keyof typeof request] === "refused";
       const sent = (isRefused ? { messages: [], max_tokens: 256 } : request) as JsonObject;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { FrameReader } from "../../src/models/core/frame-reader.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { MessagesReader } from "../../src/models/protocols/messages/host-messages-reader.ts";
 
 function argumentsIn(events: readonly StreamEvent[]): string {
@@ -17,7 +17,7 @@ const read = (reader: FrameReader, frames: readonly { readonly type?: string }[]
 
 const call = { index: 0, id: "call_1", type: "function", function: { name: "f", arguments: "" } };
 const chat = (finish: string) =>
-  read(new ChunkReader(), [
+  read(new ChatChunkReader(), [
     { choices: [{ index: 0, delta: { role: "assistant", tool_calls: [call] } }] },
     { choices: [{ index: 0, delta: {}, finish_reason: finish }] },
   ] as object[]);

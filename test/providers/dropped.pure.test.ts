@@ -1,17 +1,17 @@
 import { expect, it } from "vitest";
-import { messagesRequest } from "../../src/models/protocols/messages/host-request.ts";
+import { toMessagesApiRequest } from "../../src/models/protocols/messages/host-request.ts";
 import { converseRequest } from "../../src/models/protocols/converse/converse-request.ts";
-import { chatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
-import { chatRequest as googleRequest } from "../../src/models/protocols/gemini/request.ts";
+import { cohereChatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
+import { geminiChatRequest as googleRequest } from "../../src/models/protocols/gemini/request.ts";
 import { PROFILES } from "../../src/models/providers/profile.ts";
-import { chatRequest } from "../../src/models/protocols/chat/request.ts";
+import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { Profile } from "../../src/models/protocols/chat/profile.ts";
 import {
-  nativeRequest,
-  responsesRequest,
+  responsesNativeBody,
+  toResponsesApiRequest,
 } from "../../src/models/protocols/responses/host-request.ts";
 import type { JsonObject, ChatCall } from "../../src/models/core/provider.ts";
-import { chatInputs } from "../../src/models/protocols/workers-ai/request.ts";
+import { workersAiChatInputs } from "../../src/models/protocols/workers-ai/request.ts";
 import { callOf } from "./adapter-kit.ts";
 
 type Build = (call: ChatCall) => unknown;
@@ -19,7 +19,7 @@ type Build = (call: ChatCall) => unknown;
 const compatible =
   (profile: Profile): Build =>
   (call) =>
-    chatRequest(call, profile);
+    openAiChatRequest(call, profile);
 const HOSTS_MODELS = [
   "gpt-5.4",
   "gpt-4o",
@@ -34,7 +34,7 @@ const HOSTS_MODELS = [
 const WIRES: readonly (readonly [name: string, build: Build, models: readonly string[]])[] = [
   [
     "anthropic",
-    (call) => messagesRequest(call, null),
+    (call) => toMessagesApiRequest(call, null),
     ["claude-opus-4-8", "claude-sonnet-4-5", "claude-3-haiku-20240307", "claude-sonnet-5"],
   ],
   [
@@ -51,10 +51,10 @@ const WIRES: readonly (readonly [name: string, build: Build, models: readonly st
   ["cohere", cohereRequest, ["command-a-03-2025", "command-a-reasoning-08-2025"]],
   [
     "workers-ai",
-    chatInputs,
+    workersAiChatInputs,
     ["@cf/zai-org/glm-5.3-flash", "@cf/openai/gpt-oss-120b", "@cf/meta/llama-3.1-8b-instruct"],
   ],
-  ["responses", responsesRequest, ["gpt-6.1-sol"]],
+  ["responses", toResponsesApiRequest, ["gpt-6.1-sol"]],
   ...[...PROFILES].map(([name, profile]) => [name, compatible(profile), HOSTS_MODELS] as const),
 ];
 
@@ -148,7 +148,7 @@ it.each([
 it("temperature or top_p is reported if the gateway sends only the other one", async () => {
   const both = { temperature: 0.3, top_p: 0.9 };
   for (const [build, model] of [
-    [(call: ChatCall) => messagesRequest(call, null), "claude-sonnet-4-5"],
+    [(call: ChatCall) => toMessagesApiRequest(call, null), "claude-sonnet-4-5"],
     [converseRequest, "eu.anthropic.claude-sonnet-4-5"],
   ] as const) {
     // oxlint-disable-next-line no-await-in-loop
@@ -163,7 +163,8 @@ it("sampling parameters of a Responses request that the model rejects are report
     include: ["message.output_text.logprobs"],
     input: "Hi",
   };
-  const native = (call: ChatCall) => nativeRequest({ ...call, native: { body, headers: {} } });
+  const native = (call: ChatCall) =>
+    responsesNativeBody({ ...call, native: { body, headers: {} } });
   expect((await built(native, "gpt-5.4", {})).named).toEqual([
     "temperature",
     "top_logprobs",

@@ -1,10 +1,13 @@
 import { expect, it } from "vitest";
-import { signsItsCalls, thinkingConfig } from "../../src/models/protocols/gemini/request.ts";
+import {
+  returnsCallSignatures,
+  geminiThinkingConfig,
+} from "../../src/models/protocols/gemini/request.ts";
 
 const level = (model: string, effort: string) =>
-  thinkingConfig(model, effort, 4096)?.["thinkingLevel"];
+  geminiThinkingConfig(model, effort, 4096)?.["thinkingLevel"];
 const budget = (model: string, effort: string, cap: number | null = 100_000) =>
-  thinkingConfig(model, effort, cap)?.["thinkingBudget"];
+  geminiThinkingConfig(model, effort, cap)?.["thinkingBudget"];
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 it.each([
@@ -44,14 +47,20 @@ it("a thinking budget leaves a quarter of the cap for output, down to the model'
 });
 
 it("Gemini's thoughts are requested if an effort is set, and no thinking config is sent without one", () => {
-  expect(thinkingConfig("gemini-3.5-flash", "low", 9)).toHaveProperty("includeThoughts", true);
-  expect(thinkingConfig("gemini-2.5-flash", "low", 9)).toHaveProperty("includeThoughts", true);
+  expect(geminiThinkingConfig("gemini-3.5-flash", "low", 9)).toHaveProperty(
+    "includeThoughts",
+    true,
+  );
+  expect(geminiThinkingConfig("gemini-2.5-flash", "low", 9)).toHaveProperty(
+    "includeThoughts",
+    true,
+  );
   for (const model of ["gemini-3.5-flash", "gemini-2.5-flash"]) {
-    expect(JSON.stringify(thinkingConfig(model, "none", 9))).not.toContain("includeThoughts");
-    expect(thinkingConfig(model, undefined, 9)).toBeUndefined();
+    expect(JSON.stringify(geminiThinkingConfig(model, "none", 9))).not.toContain("includeThoughts");
+    expect(geminiThinkingConfig(model, undefined, 9)).toBeUndefined();
   }
   for (const model of ["gemini-2.0-flash", "gemma-4-26b-a4b-it", "my-own"]) {
-    expect(thinkingConfig(model, "high", 9)).toBeUndefined();
-    expect(signsItsCalls(model)).toBe(false);
+    expect(geminiThinkingConfig(model, "high", 9)).toBeUndefined();
+    expect(returnsCallSignatures(model)).toBe(false);
   }
 });

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { parseChatRequest } from "../../src/models/core/core-request.ts";
 import { PROFILES } from "../../src/models/providers/profile.ts";
 import type { Profile } from "../../src/models/protocols/chat/profile.ts";
-import { chatRequest } from "../../src/models/protocols/chat/request.ts";
+import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 import { effort } from "../effort.ts";
@@ -166,7 +166,10 @@ it.each([...PROFILES])(
           const parsed = parseChatRequest({ ...junk, ...raw });
           fc.pre(parsed.ok);
           if (!parsed.ok) return;
-          const request = chatRequest(callOf({ upstreamId, stream, body: parsed.value }), profile);
+          const request = openAiChatRequest(
+            callOf({ upstreamId, stream, body: parsed.value }),
+            profile,
+          );
           if (!("body" in request)) return;
           converted++;
           const sent = JSON.parse(JSON.stringify(request.body)) as JsonObject;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { PROFILES } from "../../src/models/providers/profile.ts";
-import { chatRequest } from "../../src/models/protocols/chat/request.ts";
+import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { JsonObject, ProviderFailure } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
@@ -9,7 +9,7 @@ type Sent = { readonly messages: readonly JsonObject[] } & JsonObject;
 function request(profile: string, body: JsonObject, upstreamId = "m") {
   const found = PROFILES.get(profile);
   if (found === undefined) throw new Error(`no profile ${profile}`);
-  return chatRequest(callOf({ upstreamId, body }), found);
+  return openAiChatRequest(callOf({ upstreamId, body }), found);
 }
 
 function sent(profile: string, body: JsonObject, upstreamId?: string): Sent {

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { PROFILES } from "../../src/models/providers/profile.ts";
-import { chatRequest } from "../../src/models/protocols/chat/request.ts";
+import { openAiChatRequest } from "../../src/models/protocols/chat/request.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
 
 function sent(profile: string, upstreamId: string, body: JsonObject, stream = false): JsonObject {
   const found = PROFILES.get(profile);
   if (found === undefined) throw new Error(`no profile ${profile}`);
-  const request = chatRequest(callOf({ upstreamId, stream, body }), found);
+  const request = openAiChatRequest(callOf({ upstreamId, stream, body }), found);
   return "body" in request ? request.body : { failure: request };
 }
 

@@ -2,7 +2,7 @@ import { callOf } from "./adapter-kit.ts";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { base64ToFloats, floatsToBase64 } from "../../src/models/core/embedding-encoding.ts";
-import { chatAnswer, embeddingsAnswer } from "../../src/models/protocols/chat/answer.ts";
+import { readChatCompletion, embeddingsAnswer } from "../../src/models/protocols/chat/answer.ts";
 import { readInputUsage, readUsage } from "../../src/models/core/chat-usage.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { openAiUsage } from "../../src/models/core/openai-usage.ts";
@@ -13,7 +13,7 @@ function completion(message: object, more: object = {}) {
 
 /** The body of an answer; undefined where it is none. */
 function bodyOf(raw: JsonObject): JsonObject | undefined {
-  const answer = chatAnswer(raw);
+  const answer = readChatCompletion(raw);
   return answer !== null && "body" in answer ? answer.body : undefined;
 }
 
@@ -65,7 +65,7 @@ it("a provider's finish reasons map to OpenAI's, and a failure reason means no r
   expect(reason("length")).toMatchObject({ finish_reason: "length" });
   expect(reason("abort")).toBeUndefined();
   for (const body of [{}, { choices: [] }, { choices: [{}] }, { choices: "x" }]) {
-    expect(chatAnswer(body)).toBeNull();
+    expect(readChatCompletion(body)).toBeNull();
   }
 });
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { chatAnswer } from "../../src/models/protocols/chat/answer.ts";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { readChatCompletion } from "../../src/models/protocols/chat/answer.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 
 const DEEP = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
@@ -18,7 +18,7 @@ const whole = (message: string, logprobs = "null") =>
     `{"choices":[{"index":0,"message":{"content":"Hi",${message}},"logprobs":${logprobs},"finish_reason":"stop"}]}`,
   ) as { [key: string]: unknown };
 const streamed = (delta: string, logprobs = "null") =>
-  new ChunkReader().read(
+  new ChatChunkReader().read(
     `{"choices":[{"index":0,"delta":{"content":"Hi",${delta}},"logprobs":${logprobs},"finish_reason":null}]}`,
     "message",
   );
@@ -27,7 +27,7 @@ it.each(Object.entries(SAID))(
   "a chat response loses %s that is nested too deep to write as JSON",
   (_, given) => {
     const logprobs = `{"content":${DEEP}}`;
-    for (const read of [chatAnswer(whole(given, logprobs)), streamed(given, logprobs)]) {
+    for (const read of [readChatCompletion(whole(given, logprobs)), streamed(given, logprobs)]) {
       const text = JSON.stringify(read);
       expect(text).toContain("Hi");
       expect(text).not.toContain("[[[[[");
@@ -47,10 +47,12 @@ it("a chat response keeps everything that OpenAI nests", () => {
     function_call: called,
     tool_calls: [custom],
   };
-  const answer = chatAnswer({ choices: [{ index: 0, message, logprobs, finish_reason: "stop" }] });
+  const answer = readChatCompletion({
+    choices: [{ index: 0, message, logprobs, finish_reason: "stop" }],
+  });
   expect(answer).toMatchObject({ body: { choices: [{ message, logprobs }] } });
   const chunk = chunkOf(message, null);
-  const events = new ChunkReader().read(
+  const events = new ChatChunkReader().read(
     JSON.stringify({
       ...chunk,
       choices: [{ index: 0, delta: message, logprobs, finish_reason: null }],

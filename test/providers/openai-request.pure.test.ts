@@ -2,7 +2,7 @@ import { callOf, chatOf } from "./adapter-kit.ts";
 import { expect, it } from "vitest";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
-import { chatRequest, embeddingsRequest } from "../../src/models/protocols/chat/request.ts";
+import { openAiChatRequest, embeddingsRequest } from "../../src/models/protocols/chat/request.ts";
 import { PROFILES } from "../../src/models/providers/profile.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 
@@ -10,7 +10,7 @@ function sent(body: JsonObject, profile: string, more: object = {}): JsonObject 
   const found = PROFILES.get(profile);
   if (found === undefined) throw new Error(`no profile ${profile}`);
   const call = callOf({ upstreamId: "up", cap: 64 });
-  const request = chatRequest({ ...call, body: chatOf(body), ...more }, found);
+  const request = openAiChatRequest({ ...call, body: chatOf(body), ...more }, found);
   if (!("body" in request)) throw new Error(request.reason);
   return request.body;
 }

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 
 /** The tool calls of the deltas that a stream's chunks become. */
 function callsOf(...chunks: readonly object[]): readonly JsonObject[] {
-  const reader = new ChunkReader();
+  const reader = new ChatChunkReader();
   return chunks
     .flatMap((chunk) => reader.read(JSON.stringify(chunk), "message"))
     .flatMap((event) => (event.kind === "chunk" ? event.chunk.choices : []))

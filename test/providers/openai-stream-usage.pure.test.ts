@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { OPENAI_PROFILE } from "../../src/models/providers/profile.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
 import { chunkOf, DONE, FINISH, OPENING, sse, USAGE, usageChunk } from "../fixtures/openai-wire.ts";
@@ -7,7 +7,7 @@ import { eventsOf } from "./adapter-kit.ts";
 
 /** Of each report of a stream, whether it is of the whole answer. */
 function wholes(asked: number, ...chunks: readonly object[]): boolean[] {
-  const reader = new ChunkReader(undefined, {}, asked);
+  const reader = new ChatChunkReader(undefined, {}, asked);
   return chunks
     .flatMap((chunk) => reader.read(JSON.stringify(chunk), "message"))
     .flatMap((event) => (event.kind === "usage" ? [event.partial !== true] : []));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { JsonObject, StreamEvent } from "../../src/models/core/provider.ts";
 import { chunkOf, DONE, sse, TEXT_ANSWER, USAGE, usageChunk } from "../fixtures/openai-wire.ts";
 
@@ -9,7 +9,7 @@ type Wire = { readonly delta: JsonObject; readonly finish_reason: string | null 
 /** Every event of a stream whose bytes arrive as `parts`. */
 function read(parts: readonly Uint8Array[]): StreamEvent[] {
   const decoder = new SseDecoder();
-  const chunks = new ChunkReader();
+  const chunks = new ChatChunkReader();
   const messages = parts.flatMap((part) => decoder.events(part));
   return [...messages, ...decoder.flushEvents()].flatMap(({ name, data }) =>
     chunks.read(data, name),

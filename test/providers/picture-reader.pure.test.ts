@@ -2,13 +2,13 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PictureReader, textIn } from "../../src/models/core/picture-reader.ts";
 import { imagesEndpoint } from "../../src/models/endpoints/images.ts";
-import { DRAWING } from "../../src/models/protocols/chat/images.ts";
+import { IMAGE_CALL } from "../../src/models/protocols/chat/images.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 
 const MEGABYTE = 1024 * 1024;
 
 function reader(): PictureReader {
-  const made = DRAWING.pieces?.(undefined, new Headers());
+  const made = IMAGE_CALL.pieces?.(undefined, new Headers());
   if (!(made instanceof PictureReader)) throw new Error("it doesn't read in pieces");
   return made;
 }

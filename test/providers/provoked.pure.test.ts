@@ -1,12 +1,12 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { INCOMPLETE_FAILURE } from "../../src/models/protocols/converse/converse-answer.ts";
-import { finishOf as converseFinish } from "../../src/models/protocols/converse/converse-answer.ts";
-import { gaveUpFailure } from "../../src/models/protocols/cohere/answer.ts";
-import { finishOf as googleFinish } from "../../src/models/protocols/gemini/answer.ts";
-import { chatAnswer } from "../../src/models/protocols/chat/answer.ts";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { converseFinishReason as converseFinish } from "../../src/models/protocols/converse/converse-answer.ts";
+import { cohereGaveUpFailure } from "../../src/models/protocols/cohere/answer.ts";
+import { geminiFinishReason as googleFinish } from "../../src/models/protocols/gemini/answer.ts";
+import { readChatCompletion } from "../../src/models/protocols/chat/answer.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { ProviderFailure } from "../../src/models/core/provider.ts";
-import { chatAnswer as workersAiAnswer } from "../../src/models/protocols/workers-ai/answer.ts";
+import { readWorkersAiChat as workersAiAnswer } from "../../src/models/protocols/workers-ai/answer.ts";
 import { WorkersAiStream } from "../../src/models/protocols/workers-ai/stream.ts";
 import { chunkOf } from "../fixtures/openai-wire.ts";
 import { callOf } from "./adapter-kit.ts";
@@ -16,7 +16,7 @@ afterEach(() => vi.restoreAllMocks());
 const whole = (finish_reason: string) => ({
   choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason }],
 });
-const streamed = (reader: ChunkReader | WorkersAiStream, finish: string) => {
+const streamed = (reader: ChatChunkReader | WorkersAiStream, finish: string) => {
   const read = reader.read(JSON.stringify(chunkOf({ content: "x" }, finish)), "message");
   const last = [...read, ...(reader.ended ? [] : reader.endOfFile())].at(-1);
   return last?.kind === "error" ? last.failure : null;
@@ -24,20 +24,20 @@ const streamed = (reader: ChunkReader | WorkersAiStream, finish: string) => {
 
 /** What each upstream's reasons for giving up come to. */
 const PROVOKED: Readonly<Record<string, unknown>> = {
-  "OpenAI's API": chatAnswer(whole("error")),
-  "OpenAI's API, a stream": streamed(new ChunkReader(), "error"),
+  "OpenAI's API": readChatCompletion(whole("error")),
+  "OpenAI's API, a stream": streamed(new ChatChunkReader(), "error"),
   "Workers AI": workersAiAnswer(whole("error"), callOf()),
   "Workers AI, a stream": streamed(new WorkersAiStream(256), "error"),
   Gemini: googleFinish("MALFORMED_FUNCTION_CALL"),
   Converse: converseFinish("malformed_tool_use") ?? INCOMPLETE_FAILURE,
-  Cohere: gaveUpFailure("ERROR"),
+  Cohere: cohereGaveUpFailure("ERROR"),
 };
 const OWN: Readonly<Record<string, unknown>> = {
-  "OpenAI's API": chatAnswer(whole("abort")),
-  "OpenAI's API, a stream": streamed(new ChunkReader(), "insufficient_system_resource"),
+  "OpenAI's API": readChatCompletion(whole("abort")),
+  "OpenAI's API, a stream": streamed(new ChatChunkReader(), "insufficient_system_resource"),
   "Workers AI": workersAiAnswer(whole("abort"), callOf()),
   "Workers AI, a stream": streamed(new WorkersAiStream(256), "abort"),
-  Cohere: gaveUpFailure("TIMEOUT"),
+  Cohere: cohereGaveUpFailure("TIMEOUT"),
 };
 const kept = (failure: unknown) => {
   const { kind, fault } = failure as ProviderFailure;

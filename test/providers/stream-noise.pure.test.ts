@@ -4,15 +4,15 @@ import type { FrameReader } from "../../src/models/core/frame-reader.ts";
 import type { StreamReader } from "../../src/models/core/http-provider.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { sseReader } from "../../src/models/core/sse-reader.ts";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { CohereStream } from "../../src/models/protocols/cohere/stream.ts";
 import {
   ConverseReader,
   converseReader,
 } from "../../src/models/protocols/converse/converse-stream.ts";
-import { ChunkReader as GeminiReader } from "../../src/models/protocols/gemini/chunks.ts";
+import { GeminiChunkReader as GeminiReader } from "../../src/models/protocols/gemini/chunks.ts";
 import { MessagesReader } from "../../src/models/protocols/messages/host-messages-reader.ts";
-import { NativeReader as NativeMessages } from "../../src/models/protocols/messages/host-native.ts";
+import { ClaudeNativeReader as NativeMessages } from "../../src/models/protocols/messages/host-native.ts";
 import * as responses from "../../src/models/protocols/responses/host-stream.ts";
 import { WorkersAiStream } from "../../src/models/protocols/workers-ai/stream.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
@@ -30,15 +30,15 @@ import { messageOf, single } from "./adapter-kit.ts";
 const PROTOCOLS: readonly (readonly [string, () => FrameReader, ChatScenarios])[] = [
   ["Messages", () => new MessagesReader(null, "key"), ANTHROPIC_CHAT],
   ["Messages, native", () => new NativeMessages("key", false), ANTHROPIC_CHAT],
-  ["Responses", () => new responses.ChunkReader(), RESPONSES_CHAT],
-  ["Responses, native", () => new responses.NativeReader(), RESPONSES_CHAT],
+  ["Responses", () => new responses.ResponsesChunkReader(), RESPONSES_CHAT],
+  ["Responses, native", () => new responses.ResponsesNativeReader(), RESPONSES_CHAT],
   ["Gemini", () => new GeminiReader(() => []), GOOGLE_CHAT],
   ["Cohere", () => new CohereStream(), COHERE_CHAT],
   ["Workers AI, its own form", () => new WorkersAiStream(256), WORKERS_AI_CHAT],
   ["Workers AI, OpenAI's form", () => new WorkersAiStream(256), WORKERS_AI_OPENAI_CHAT],
   ...HOSTS_WIRE.map(({ dialect: { profile }, chat }) => {
     const usage = PROFILES.get(profile)?.usage;
-    return [`chat at ${profile}`, () => new ChunkReader("key", usage), chat] as const;
+    return [`chat at ${profile}`, () => new ChatChunkReader("key", usage), chat] as const;
   }),
 ];
 

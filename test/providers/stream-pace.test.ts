@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { eventStream } from "../../src/models/core/http-provider.ts";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
-import { NativeReader as MessageEvents } from "../../src/models/protocols/messages/host-native.ts";
-import { NativeReader as ResponseEvents } from "../../src/models/protocols/responses/host-stream.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { ClaudeNativeReader as MessageEvents } from "../../src/models/protocols/messages/host-native.ts";
+import { ResponsesNativeReader as ResponseEvents } from "../../src/models/protocols/responses/host-stream.ts";
 import { sseReader } from "../../src/models/core/sse-reader.ts";
 import type { FrameReader } from "../../src/models/core/frame-reader.ts";
 
@@ -14,7 +14,7 @@ const payload = (delta: object): string =>
 async function batchesOf(
   chunks: readonly string[],
   paceMs: number,
-  payloads: FrameReader = new ChunkReader(),
+  payloads: FrameReader = new ChatChunkReader(),
 ): Promise<number[]> {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
@@ -88,7 +88,7 @@ it("a stream delivers every chunk separately with a pace of 0", async () => {
 it("a stream ends without a failure if the gateway cancels it within an event", async () => {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
-  const events = eventStream(readable, sseReader(new ChunkReader()), PACE_MS);
+  const events = eventStream(readable, sseReader(new ChatChunkReader()), PACE_MS);
   void writer.write(new TextEncoder().encode(SAID.join("") + SAID[1]?.slice(0, 20)));
   expect(await events.next()).toHaveLength(4);
   const next = events.next();
@@ -100,7 +100,7 @@ it("a stream delivers gathered events after it is canceled, because they may con
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
-  const events = eventStream(readable, sseReader(new ChunkReader()), 10_000);
+  const events = eventStream(readable, sseReader(new ChatChunkReader()), 10_000);
   void writer.write(encoder.encode(SAID.join("")));
   expect(await events.next()).toHaveLength(4);
   const next = events.next();
@@ -124,7 +124,7 @@ it("a stream is read to its end after [DONE], so that the connection can be reus
     },
     { highWaterMark: 0 },
   );
-  const events = eventStream(body, sseReader(new ChunkReader()), PACE_MS);
+  const events = eventStream(body, sseReader(new ChatChunkReader()), PACE_MS);
   expect((await events.next())?.at(-1)).toEqual({ kind: "end" });
   await scheduler.wait(0);
   expect(pulls).toBe(2);

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 import { textOf, textTemplate } from "../../src/models/core/text-template.ts";
 
@@ -56,7 +56,7 @@ it("templated and plain chunks are parsed identically", () => {
         { minLength: 1 },
       ),
       (texts) => {
-        const reader = new ChunkReader();
+        const reader = new ChatChunkReader();
         const role = payload("").replace('"content"', '"role":"assistant","content"');
         reader.read(role, "message");
         const seen = texts.flatMap((each) => reader.read(payload(each), "message").map(textIn));

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ChunkReader } from "../../src/models/protocols/chat/chunks.ts";
+import { ChatChunkReader } from "../../src/models/protocols/chat/chunks.ts";
 import { cleanedMessage } from "../../src/models/core/cleaned-message.ts";
 import {
   httpFailure,
@@ -35,7 +35,7 @@ it("every status of a provider is one kind of failure", () => {
 it("a deeply nested error code becomes an error event, without an exception", () => {
   const deep = `${"[".repeat(5000)}1${"]".repeat(5000)}`;
   for (const field of ["code", "status"]) {
-    const events = new ChunkReader().read(`{"error":{"${field}":${deep}}}`, "message");
+    const events = new ChatChunkReader().read(`{"error":{"${field}":${deep}}}`, "message");
     expect(events).toMatchObject([{ kind: "error", failure: { kind: "retry" } }]);
   }
 });

@@ -1,5 +1,5 @@
 import { messagesUsage } from "../../src/models/protocols/messages/host-usage.ts";
-import { converseUsage } from "../../src/models/protocols/converse/converse-usage.ts";
+import { readConverseUsage } from "../../src/models/protocols/converse/converse-usage.ts";
 import { usageOf as cohereUsage } from "../../src/models/protocols/cohere/answer.ts";
 import { readUsage as geminiUsage } from "../../src/models/protocols/gemini/usage.ts";
 import { objectOf } from "../../src/models/core/json-value.ts";
@@ -25,7 +25,7 @@ export const NATIVE_ROWS: readonly Row[] = [
   },
   {
     upstream: "Bedrock Converse: input is the rest, as Anthropic's",
-    reader: (answer) => converseUsage(answer["usage"]),
+    reader: (answer) => readConverseUsage(answer["usage"]),
     raw: {
       usage: {
         cacheReadInputTokens: 100,
@@ -40,7 +40,7 @@ export const NATIVE_ROWS: readonly Row[] = [
   },
   {
     upstream: "Bedrock Converse without a cache",
-    reader: (answer) => converseUsage(answer["usage"]),
+    reader: (answer) => readConverseUsage(answer["usage"]),
     raw: { usage: { inputTokens: 125, outputTokens: 45, totalTokens: 170 } },
     want: [125, 0, 0, 45, 0],
     wire: [125, 45, 170],

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { embeddingsAnswer as bedrockAnswer } from "../../src/models/protocols/converse/embeddings.ts";
-import { embedAnswer } from "../../src/models/protocols/cohere/answer.ts";
-import { BATCH_EMBED_CONTENTS, PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
+import { readCohereEmbeddings } from "../../src/models/protocols/cohere/answer.ts";
+import { GEMINI_EMBEDDINGS, PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
 import { embeddingsAnswer } from "../../src/models/protocols/chat/answer.ts";
 import { readInputUsage } from "../../src/models/core/chat-usage.ts";
 import { openAiUsage } from "../../src/models/core/openai-usage.ts";
@@ -67,7 +67,7 @@ it.each([
   [
     "Cohere",
     () =>
-      embedAnswer(
+      readCohereEmbeddings(
         { embeddings: { float: [[1]] }, meta: { billed_units: { input_tokens: 0 } } },
         CALL,
       ),
@@ -75,7 +75,7 @@ it.each([
   [
     "the Gemini API",
     () =>
-      BATCH_EMBED_CONTENTS.answer(
+      GEMINI_EMBEDDINGS.answer(
         { embeddings: [{ values: [1] }], usageMetadata: { promptTokenCount: 0 } },
         CALL,
       ),

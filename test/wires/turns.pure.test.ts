@@ -3,18 +3,21 @@ import { describe, expect, it } from "vitest";
 import type { ChatCall, JsonObject } from "../../src/models/core/provider.ts";
 import { completionOf } from "../../src/models/core/output-part.ts";
 import type { OutputPart } from "../../src/models/core/output-part.ts";
-import { GENERIC, OPENAI } from "../../src/models/providers/profiles/openai.ts";
+import {
+  GENERIC_PROFILE,
+  OPENAI_HOST_PROFILE,
+} from "../../src/models/providers/profiles/openai.ts";
 import * as chat from "../../src/models/protocols/chat/answer.ts";
-import { chatRequest as plainRequest } from "../../src/models/protocols/chat/request.ts";
+import { openAiChatRequest as plainRequest } from "../../src/models/protocols/chat/request.ts";
 import type { Profile } from "../../src/models/protocols/chat/profile.ts";
 import * as cohere from "../../src/models/protocols/cohere/answer.ts";
-import { chatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
+import { cohereChatRequest as cohereRequest } from "../../src/models/protocols/cohere/request.ts";
 import { converseAnswer } from "../../src/models/protocols/converse/converse-answer.ts";
 import { converseRequest } from "../../src/models/protocols/converse/converse-request.ts";
 import * as gemini from "../../src/models/protocols/gemini/answer.ts";
-import { chatRequest as geminiRequest } from "../../src/models/protocols/gemini/request.ts";
+import { geminiChatRequest as geminiRequest } from "../../src/models/protocols/gemini/request.ts";
 import * as workersAi from "../../src/models/protocols/workers-ai/answer.ts";
-import { chatInputs } from "../../src/models/protocols/workers-ai/request.ts";
+import { workersAiChatInputs } from "../../src/models/protocols/workers-ai/request.ts";
 import { callOf } from "../providers/adapter-kit.ts";
 
 /**
@@ -45,12 +48,12 @@ const openAi = (profile: Profile): Turns => ({
     const request = plainRequest(call, profile);
     return "body" in request ? request.body : request;
   },
-  answer: (written) => chat.chatAnswer(ofChoice(assistant(written))),
+  answer: (written) => chat.readChatCompletion(ofChoice(assistant(written))),
 });
 
 const WIRES: Readonly<Record<string, Turns>> = {
-  "chat, as it is": openAi(OPENAI),
-  "chat, made plain": openAi(GENERIC),
+  "chat, as it is": openAi(OPENAI_HOST_PROFILE),
+  "chat, made plain": openAi(GENERIC_PROFILE),
   cohere: {
     model: "command-a",
     write: cohereRequest,
@@ -58,7 +61,7 @@ const WIRES: Readonly<Record<string, Turns>> = {
       const { content, ...message } = assistant(written);
       // sent as text, returned in parts
       const parts = content === undefined ? [] : [{ type: "text", text: content }];
-      return cohere.chatAnswer({
+      return cohere.readCohereChat({
         message: { ...message, content: parts },
         finish_reason: "COMPLETE",
       });
@@ -76,14 +79,14 @@ const WIRES: Readonly<Record<string, Turns>> = {
     write: async (call) => parsed(await geminiRequest(call)),
     answer: ({ contents }) => {
       const content = (contents as JsonObject[]).find(({ role }) => role === "model");
-      return gemini.chatAnswer({ candidates: [{ index: 0, content, finishReason: "STOP" }] });
+      return gemini.readGeminiChat({ candidates: [{ index: 0, content, finishReason: "STOP" }] });
     },
     signs: "calls",
   },
   "workers-ai": {
     model: "@cf/openai/gpt-oss-120b",
-    write: chatInputs,
-    answer: (written, call) => workersAi.chatAnswer(ofChoice(assistant(written)), call),
+    write: workersAiChatInputs,
+    answer: (written, call) => workersAi.readWorkersAiChat(ofChoice(assistant(written)), call),
   },
 };
 

@@ -78,7 +78,7 @@ function thinkingOf(family: string, version: number): ClaudeRules["thinking"] {
   return canStop ? "adaptive" : "always";
 }
 
-export type Reasoning = {
+export type ClaudeReasoning = {
   readonly thinking?: JsonObject;
   readonly output_config?: { readonly effort: string };
   /**
@@ -103,12 +103,12 @@ const BUDGET_MIN = 1024;
  * thinking would return 400: with a forced tool, or with a thinking budget after a tool call
  * without its thoughts.
  */
-export function reasoningFields(
+export function claudeReasoningFields(
   rules: ClaudeRules,
   effort: unknown,
   cap: number,
   mayThink: boolean,
-): Reasoning {
+): ClaudeReasoning {
   const requested =
     typeof effort === "string" && Object.hasOwn(BUDGET_PERCENT, effort) ? effort : null;
   if (rules.thinking === "none") return { thinks: false };
@@ -119,14 +119,14 @@ export function reasoningFields(
   return adaptive(rules, effort === "none" ? "low" : requested);
 }
 
-function adaptive(rules: ClaudeRules, requested: string | null): Reasoning {
+function adaptive(rules: ClaudeRules, requested: string | null): ClaudeReasoning {
   if (requested === null && !rules.thinksByDefault) return { thinks: false };
   // By default, the newest models omit thoughts from the response.
   const thinking = { type: "adaptive", display: "summarized" };
   return { thinking, ...effortOf(rules, requested), thinks: true };
 }
 
-function withoutThinking(rules: ClaudeRules, requested: string | null): Reasoning {
+function withoutThinking(rules: ClaudeRules, requested: string | null): ClaudeReasoning {
   const bounded = requested === "xhigh" || requested === "max" ? "high" : requested;
   return {
     ...(rules.thinksByDefault && { thinking: { type: rules.off } }),
@@ -135,7 +135,7 @@ function withoutThinking(rules: ClaudeRules, requested: string | null): Reasonin
   };
 }
 
-function budgeted(requested: string | null, cap: number, mayThink: boolean): Reasoning {
+function budgeted(requested: string | null, cap: number, mayThink: boolean): ClaudeReasoning {
   if (requested === null || !mayThink || cap <= BUDGET_MIN) return { thinks: false };
   const share = Math.floor((cap * (BUDGET_PERCENT[requested] ?? 0)) / 100);
   const budget = Math.max(BUDGET_MIN, share);
@@ -145,7 +145,7 @@ function budgeted(requested: string | null, cap: number, mayThink: boolean): Rea
 function effortOf(
   { efforts }: ClaudeRules,
   requested: string | null,
-): Pick<Reasoning, "output_config"> {
+): Pick<ClaudeReasoning, "output_config"> {
   if (requested === null) return {};
   const wanted = requested === "minimal" ? "low" : requested;
   return { output_config: { effort: efforts.includes(wanted) ? wanted : "max" } };

@@ -13,7 +13,7 @@ const FORMATS: ReadonlySet<string> = new Set(
  * limitations). It has no bounds on numbers, lengths and counts, has `anyOf` for `oneOf`, and
  * closes every object.
  */
-export function cleanedSchema(schema: JsonObject): JsonObject {
+export function claudeSchema(schema: JsonObject): JsonObject {
   const clean: Record<string, unknown> = {};
   for (const key of KEPT) if (schema[key] !== undefined) clean[key] = schema[key];
   if (FORMATS.has(textOf(schema["format"]))) clean["format"] = schema["format"];
@@ -21,11 +21,11 @@ export function cleanedSchema(schema: JsonObject): JsonObject {
     const named = schema[key];
     if (isObject(named)) clean[key] = mapped(named);
   }
-  if (isObject(schema["items"])) clean["items"] = cleanedSchema(schema["items"]);
+  if (isObject(schema["items"])) clean["items"] = claudeSchema(schema["items"]);
   const choices = listOf(schema["anyOf"] ?? schema["oneOf"]);
-  if (choices.length > 0) clean["anyOf"] = choices.filter(isObject).map(cleanedSchema);
+  if (choices.length > 0) clean["anyOf"] = choices.filter(isObject).map(claudeSchema);
   const parts = listOf(schema["allOf"]);
-  if (parts.length > 0) clean["allOf"] = parts.filter(isObject).map(cleanedSchema);
+  if (parts.length > 0) clean["allOf"] = parts.filter(isObject).map(claudeSchema);
   if (isObjectSchema(schema)) clean["additionalProperties"] = false;
   return keepExact(schema, clean);
 }
@@ -35,7 +35,7 @@ function mapped(named: JsonObject): JsonObject {
   const copy = Object.fromEntries(
     Object.entries(named).map(([name, value]) => [
       name,
-      isObject(value) ? cleanedSchema(value) : value,
+      isObject(value) ? claudeSchema(value) : value,
     ]),
   );
   return keepExact(named, copy);

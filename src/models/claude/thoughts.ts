@@ -10,7 +10,12 @@ const THINKING = "anthropic.thinking";
 const REDACTED = "anthropic.redacted_thinking";
 
 /** Returns a thinking block as `reasoning_details`. Returns null if it can't be sent back later. */
-export function thoughtDetail({ type, data, thinking, signature }: Thought): JsonObject | null {
+export function claudeThoughtDetail({
+  type,
+  data,
+  thinking,
+  signature,
+}: Thought): JsonObject | null {
   if (type === "redacted_thinking") return data === "" ? null : { type: REDACTED, data };
   return signature === "" ? null : { type: THINKING, thinking, signature };
 }
@@ -26,7 +31,7 @@ type Thought = {
  * Returns `reasoning_details` as a thinking block. Returns null if they are invalid or of another
  * provider.
  */
-export function thoughtBlock(
+export function claudeThoughtBlock(
   detail: JsonObject,
 ): (JsonObject & { readonly type: "thinking" | "redacted_thinking" }) | null {
   const { type, signature, data, thinking } = detail;
@@ -39,7 +44,7 @@ export function thoughtBlock(
  * Reports whether tool calls without results lack their thought. Claude then returns 400 if a
  * thinking budget is set.
  */
-export function startsWithoutThought(turns: readonly Turn[]): boolean {
+export function hasCallsWithoutThought(turns: readonly Turn[]): boolean {
   const requested = turns.findLastIndex(
     (turn) => turn.role === "user" && turn.parts.some((part) => part.kind !== "result"),
   );
@@ -48,5 +53,5 @@ export function startsWithoutThought(turns: readonly Turn[]): boolean {
 }
 
 function isForeignThought(part: Part): boolean {
-  return part.kind === "thought" && thoughtBlock(part.detail) === null;
+  return part.kind === "thought" && claudeThoughtBlock(part.detail) === null;
 }

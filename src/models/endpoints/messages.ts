@@ -1,6 +1,6 @@
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { keepsAnHour } from "../protocols/messages/host-native.ts";
+import { requestsHourCache } from "../protocols/messages/host-native.ts";
 import type { JsonObject } from "../core/provider.ts";
 import { withAcceptedHistory } from "../core/accepted-history.ts";
 import { parseChatRequest } from "../core/core-request.ts";
@@ -12,16 +12,20 @@ import type {
   ResponseWriter,
 } from "../core/endpoint-adapter.ts";
 import {
-  messageEnvelope,
+  messagesEnvelope,
   clientMessageOf,
   usageOf,
-  wholeBlock,
+  completeClaudeBlock,
 } from "../protocols/messages/client-answer.ts";
-import type { Names } from "../protocols/messages/client-answer.ts";
-import { chatBodyOf } from "../protocols/messages/client-convert.ts";
+import type { OriginalToolNames } from "../protocols/messages/client-answer.ts";
+import { messagesToChatBody } from "../protocols/messages/client-convert.ts";
 import { messagesDialect } from "../protocols/messages/client-dialect.ts";
-import { betasIn, nativeOf, unknownIn } from "../protocols/messages/client-native.ts";
-import { parseMessages, VERSIONS } from "../protocols/messages/client-request.ts";
+import {
+  parseBetaHeader,
+  claudeNativeRequestOf,
+  unknownMessagesFields,
+} from "../protocols/messages/client-native.ts";
+import { parseMessagesRequest, MESSAGES_VERSIONS } from "../protocols/messages/client-request.ts";
 import type { MessagesBody, Version } from "../protocols/messages/client-request.ts";
 import { convertedStream, nativeStream } from "../protocols/messages/client-stream.ts";
 
@@ -40,12 +44,12 @@ export const messagesEndpoint: EndpointAdapter = {
 function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const version = versionOf(at);
   if (!version.ok) return version;
-  const parsed = parseMessages(value, version.value);
+  const parsed = parseMessagesRequest(value, version.value);
   if (!parsed.ok) return parsed;
   const body = parsed.value;
-  const converted = chatBodyOf(body);
+  const converted = messagesToChatBody(body);
   if (!converted.ok) return converted;
-  const native = nativeOf(body, betasIn(at.header("anthropic-beta")));
+  const native = claudeNativeRequestOf(body, parseBetaHeader(at.header("anthropic-beta")));
   if (!native.ok) return native;
   const { losses } = converted.value;
   const { body: sent, betas, dropped, unconverted, weights, outputLeast } = native.value;
@@ -55,7 +59,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   return success({
     request: { kind: "chat", body: withAcceptedHistory(core.value) },
     user: null,
-    dropped: [...unknownIn(body), ...losses.dropped, ...dropped, ...unconverted],
+    dropped: [...unknownMessagesFields(body), ...losses.dropped, ...dropped, ...unconverted],
     place: placeOf(body),
     paramOf,
     reply: convertedReply(body.stream === true, losses.names.origins),
@@ -67,7 +71,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
       reply: nativeReply(body.stream === true),
       weights,
       outputLeast,
-      hourCache: keepsAnHour(sent),
+      hourCache: requestsHourCache(sent),
       only: losses.lack,
     },
   });
@@ -83,10 +87,13 @@ function placeOf({
 
 export function versionOf(at: EndpointContext): Result<Version> {
   const requested = at.header("anthropic-version") ?? "";
-  if (requested === "") return success(VERSIONS[0]);
-  const known = VERSIONS.find((version) => version === requested);
+  if (requested === "") return success(MESSAGES_VERSIONS[0]);
+  const known = MESSAGES_VERSIONS.find((version) => version === requested);
   if (known !== undefined) return success(known);
-  return invalid(`anthropic-version: must be ${VERSIONS.join(" or ")}`, "anthropic-version");
+  return invalid(
+    `anthropic-version: must be ${MESSAGES_VERSIONS.join(" or ")}`,
+    "anthropic-version",
+  );
 }
 
 const PARAMS: Readonly<Record<string, string>> = {
@@ -109,15 +116,19 @@ function nativeReply(isStream: boolean): ResponseWriter {
     : { kind: "json", json: nativeMessage };
 }
 
-function convertedReply(isStream: boolean, names: Names): ResponseWriter {
+function convertedReply(isStream: boolean, names: OriginalToolNames): ResponseWriter {
   return isStream
     ? { kind: "stream", stream: (head) => convertedStream(head, names) }
     : { kind: "json", json: (answer, receipt) => convertedMessage(answer, receipt, names) };
 }
 
-function convertedMessage(answer: JsonObject, receipt: Receipt, names: Names): JsonObject {
+function convertedMessage(
+  answer: JsonObject,
+  receipt: Receipt,
+  names: OriginalToolNames,
+): JsonObject {
   return {
-    ...messageEnvelope(receipt),
+    ...messagesEnvelope(receipt),
     ...clientMessageOf(answer, names),
     usage: usageOf(receipt.usage, receipt.costMicro),
   };
@@ -126,8 +137,8 @@ function convertedMessage(answer: JsonObject, receipt: Receipt, names: Names): J
 function nativeMessage(answer: JsonObject, receipt: Receipt): JsonObject {
   const { content, stop_reason, stop_sequence, stop_details, context_management } = answer;
   return {
-    ...messageEnvelope(receipt),
-    content: Array.isArray(content) ? content.map(wholeBlock) : [],
+    ...messagesEnvelope(receipt),
+    content: Array.isArray(content) ? content.map(completeClaudeBlock) : [],
     stop_reason,
     stop_sequence: stop_sequence ?? null,
     stop_details: stop_details ?? null,

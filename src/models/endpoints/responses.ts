@@ -17,21 +17,21 @@ import {
 } from "../protocols/responses/client-answer.ts";
 import type { ResponseContext } from "../protocols/responses/client-answer.ts";
 import { codexDialect, isCodex } from "./codex.ts";
-import { codeOf, messagesOf } from "../protocols/responses/client-input.ts";
-import type { Converted } from "../protocols/responses/client-input.ts";
+import { codeOf, chatMessagesOfItems } from "../protocols/responses/client-input.ts";
+import type { ConvertedInput } from "../protocols/responses/client-input.ts";
 import type { InputItem, ResponsesBody } from "../protocols/responses/client-request.ts";
 import {
-  ignoredFields,
+  ignoredResponsesFields,
   parseResponsesRequest,
-  settingsOf,
+  chatSettingsOf,
   visibleOutput,
 } from "../protocols/responses/client-request.ts";
-import { nativeOf } from "../protocols/responses/client-native.ts";
+import { responsesNativeRequestOf } from "../protocols/responses/client-native.ts";
 import { storedIdsIn, ownParam, expandStored } from "./expand-stored.ts";
 import type { ExpandedBody } from "./expand-stored.ts";
 import { echoedFields } from "../protocols/responses/client-response-object.ts";
-import { resolveToolChoice, flatten } from "../protocols/responses/client-tools.ts";
-import type { Flattened } from "../protocols/responses/client-tools.ts";
+import { resolveToolChoice, flattenTools } from "../protocols/responses/client-tools.ts";
+import type { FlattenedTools } from "../protocols/responses/client-tools.ts";
 
 /** POST /v1/responses (openai npm's types; Open Responses). The provider stores nothing. */
 export const responsesEndpoint: EndpointAdapter = {
@@ -73,13 +73,13 @@ function parseWhole({ body: value, before, own }: ExpandedBody): Result<ParsedRe
   if (!converted.ok) return converted;
   const { messages, left, places } = converted.value;
   const core: ChatBody = {
-    ...settingsOf(body),
+    ...chatSettingsOf(body),
     ...tools.value,
     model: body.model,
     messages,
   };
   const everywhere = [
-    ...ignoredFields({ ...value }),
+    ...ignoredResponsesFields({ ...value }),
     ...flat.value.left.map((type) => `tools.${type}`),
   ];
   const dropped = [
@@ -87,7 +87,7 @@ function parseWhole({ body: value, before, own }: ExpandedBody): Result<ParsedRe
     ...(body.reasoning?.["context"] ? ["reasoning.context"] : []),
     ...[...left].map((type) => `input.${type}`),
   ];
-  const native = nativeOf(body, flat.value);
+  const native = responsesNativeRequestOf(body, flat.value);
   const asking = {
     wanted: { shown: visibleOutput(body), origins: flat.value.origins },
     echo: echoedFields(body),
@@ -122,13 +122,13 @@ const NO_CUT = {
   message: "'truncation' must be disabled, because this gateway never truncates the input.",
 };
 
-function flattened(body: ResponsesBody): Result<Flattened> {
+function flattened(body: ResponsesBody): Result<FlattenedTools> {
   const lists = [{ tools: body.tools ?? [], at: "tools" }];
   for (const [index, item] of itemsOf(body).entries()) {
     if (item.type !== "additional_tools") continue;
     lists.push({ tools: item.tools, at: `input[${index}].tools` });
   }
-  return flatten(lists);
+  return flattenTools(lists);
 }
 
 function itemsOf({ input }: ResponsesBody): readonly InputItem[] {
@@ -144,7 +144,7 @@ function conversationOf({ instructions, input }: ResponsesBody): Result<Heard> {
     const messages: ChatMessage[] = [...first, { role: "user", content: input }];
     return success({ messages, left: new Set(), places: new Map() });
   }
-  const converted = messagesOf(input);
+  const converted = chatMessagesOfItems(input);
   if (!converted.ok) return converted;
   const { messages, left, places } = converted.value;
   if (first.length + messages.length === 0) {
@@ -154,7 +154,7 @@ function conversationOf({ instructions, input }: ResponsesBody): Result<Heard> {
   return success({ messages: [...first, ...acceptedHistory(messages)], left, places: after });
 }
 
-type Heard = Omit<Converted, "messages"> & { readonly messages: ChatMessage[] };
+type Heard = Omit<ConvertedInput, "messages"> & { readonly messages: ChatMessage[] };
 
 function replyOf({ stream }: ResponsesBody, asking: ResponseContext): ResponseWriter {
   return stream === true

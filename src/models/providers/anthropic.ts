@@ -8,19 +8,19 @@ import { parseObject } from "../core/json-value.ts";
 import type { ChatCall, NativeBody, Provider } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { tokenCount } from "../core/token-count.ts";
-import { messagesAnswer } from "../protocols/messages/host-answer.ts";
+import { readMessagesCompletion } from "../protocols/messages/host-answer.ts";
 import { claudeRules, thinksAlways, thinksByDefault } from "../claude/claude-rules.ts";
 import { eventFailure, messagesFailure } from "../protocols/messages/host-failure.ts";
-import { jsonAnswerOf } from "../protocols/messages/host-json-answer.ts";
+import { jsonOutputMethodOf } from "../protocols/messages/host-json-answer.ts";
 import { MessagesReader } from "../protocols/messages/host-messages-reader.ts";
 import {
-  keepsAnHour,
-  nativeAnswer,
-  NativeReader,
-  nativeRequest,
+  requestsHourCache,
+  readClaudeNativeMessage,
+  ClaudeNativeReader,
+  claudeNativeBody,
 } from "../protocols/messages/host-native.ts";
 import { withImageParam } from "../protocols/messages/host-image-place.ts";
-import { messagesRequest } from "../protocols/messages/host-request.ts";
+import { toMessagesApiRequest } from "../protocols/messages/host-request.ts";
 
 const SECRET = "ANTHROPIC_API_KEY";
 const BASE_URL = "ANTHROPIC_BASE_URL";
@@ -66,7 +66,7 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
     streamType: "text/event-stream",
     chat: {
       async ask(call) {
-        const request = nativeRequest(call, geo) ?? messagesRequest(call, geo);
+        const request = claudeNativeBody(call, geo) ?? toMessagesApiRequest(call, geo);
         if ("reason" in request) return request;
         return post(call, {
           url: `${trimmedUrl(baseUrl)}/messages`,
@@ -79,8 +79,8 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
       },
       answer: (raw, call) =>
         call.native === undefined
-          ? messagesAnswer(raw, jsonToolOf(call), secret)
-          : nativeAnswer(raw, keepsAnHour(call.native.body)),
+          ? readMessagesCompletion(raw, jsonToolOf(call), secret)
+          : readClaudeNativeMessage(raw, requestsHourCache(call.native.body)),
     },
     failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
     failure: (status, headers, bodyText, call) =>
@@ -89,7 +89,7 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
       sseReader(
         call.native === undefined
           ? new MessagesReader(jsonToolOf(call), secret)
-          : new NativeReader(secret, keepsAnHour(call.native.body)),
+          : new ClaudeNativeReader(secret, requestsHourCache(call.native.body)),
       ),
   };
 }
@@ -103,7 +103,7 @@ function headersOf(secret: string, beta: string | null): Readonly<Record<string,
 }
 
 function jsonToolOf({ body, upstreamId }: ChatCall): string | null {
-  const json = jsonAnswerOf(body, claudeRules(upstreamId));
+  const json = jsonOutputMethodOf(body, claudeRules(upstreamId));
   return json?.by === "tool" ? json.name : null;
 }
 

@@ -7,9 +7,9 @@ import { isFailure } from "../core/provider.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { httpFailure } from "../core/upstream-failure.ts";
-import { chatAnswer, embedAnswer } from "../protocols/cohere/answer.ts";
-import { chatRequest, embedRequest } from "../protocols/cohere/request.ts";
-import { rerankAnswer, rerankRequest } from "../protocols/cohere/rerank.ts";
+import { readCohereChat, readCohereEmbeddings } from "../protocols/cohere/answer.ts";
+import { cohereChatRequest, cohereEmbedRequest } from "../protocols/cohere/request.ts";
+import { readCohereRerank, cohereRerankRequest } from "../protocols/cohere/rerank.ts";
 import { CohereStream } from "../protocols/cohere/stream.ts";
 
 const ID = "cohere";
@@ -47,17 +47,17 @@ function wireOf(base: string, secret: string): ProviderProtocol {
     id: ID,
     streamType: "text/event-stream",
     chat: {
-      ask: (call) => send(call, "/chat", chatRequest(call)),
-      answer: chatAnswer,
+      ask: (call) => send(call, "/chat", cohereChatRequest(call)),
+      answer: readCohereChat,
     },
     embeddings: {
       inParts: inBatchesOf(TEXTS_MAX),
-      ask: (call) => send(call, "/embed", embedRequest(call)),
-      answer: embedAnswer,
+      ask: (call) => send(call, "/embed", cohereEmbedRequest(call)),
+      answer: readCohereEmbeddings,
     },
     rerank: {
-      ask: (call) => send(call, "/rerank", rerankRequest(call)),
-      answer: rerankAnswer,
+      ask: (call) => send(call, "/rerank", cohereRerankRequest(call)),
+      answer: readCohereRerank,
     },
     failureInside: () => null, // responses without content are invalid anyway
     failure: (status, headers, bodyText) => failureOf(status, headers, bodyText, secret),

@@ -12,7 +12,7 @@ type ServiceAccount = {
 };
 
 /** The token endpoint and its grant (RFC 7523; Google's OAuth 2.0 for servers). */
-export const TOKEN_URL = "https://oauth2.googleapis.com/token";
+export const GOOGLE_TOKEN_URL = "https://oauth2.googleapis.com/token";
 const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const ASSERTION_S = 3600;
@@ -29,7 +29,7 @@ const granted = shape({ access_token: textOf, expires_in: numberOf });
 const jsonKey = shape({ client_email: textOf, private_key: textOf, project_id: textOf });
 
 /** Returns the account of a JSON key, or the names of its missing or invalid fields. */
-export function serviceAccountOf(json: string): ServiceAccount | readonly string[] {
+export function parseServiceAccount(json: string): ServiceAccount | readonly string[] {
   const raw = parseObject(json);
   if (raw === null) return ["a JSON object"];
   const { client_email: email, private_key: privateKey, project_id: project } = jsonKey(raw);
@@ -51,7 +51,7 @@ type Token = { readonly text: string; readonly untilMs: number };
  * A service account's access tokens, each used until five minutes before its end. An exchange
  * contains only our signature, so every region can use Google's global address.
  */
-export class AccessTokens {
+export class GoogleAccessTokens {
   readonly #account: ServiceAccount;
   readonly #url: string;
   readonly #nowMs: () => number;
@@ -150,7 +150,7 @@ async function signed(account: ServiceAccount, nowS: number): Promise<string> {
   const line = account.privateKey.replaceAll(LINE_ENDS, " ").trim();
   const der = fromBase64((PEM.exec(line)?.[1] ?? "").replaceAll(" ", ""));
   const key = await crypto.subtle.importKey("pkcs8", der, algorithm, false, ["sign"]);
-  const claims = { iss: account.email, scope: SCOPE, aud: TOKEN_URL };
+  const claims = { iss: account.email, scope: SCOPE, aud: GOOGLE_TOKEN_URL };
   const parts = [
     { alg: "RS256", typ: "JWT" },
     { ...claims, iat: nowS, exp: nowS + ASSERTION_S },

@@ -8,27 +8,31 @@ import { isFailure } from "../core/provider.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { PictureReader } from "../core/picture-reader.ts";
 import { sseReader } from "../core/sse-reader.ts";
-import { chatAnswer } from "../protocols/gemini/answer.ts";
-import { ChunkReader } from "../protocols/gemini/chunks.ts";
-import type { EmbeddingMethod } from "../protocols/gemini/embeddings.ts";
+import { readGeminiChat } from "../protocols/gemini/answer.ts";
+import { GeminiChunkReader } from "../protocols/gemini/chunks.ts";
+import type { GeminiEmbeddingMethod } from "../protocols/gemini/embeddings.ts";
 import { failureInside, googleFailure } from "../protocols/gemini/failure.ts";
 import { imageFacts, imageRequest } from "../protocols/gemini/images.ts";
-import { chatRequest, ignoresNoEffort } from "../protocols/gemini/request.ts";
+import { geminiChatRequest, geminiIgnoresNoEffort } from "../protocols/gemini/request.ts";
 import { speechFacts, speechRequest } from "../protocols/gemini/speech.ts";
 import type { ConfigProblem } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import type { Region } from "../../shared/regions.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider, ProviderConfig } from "../core/built-in.ts";
-import { AccessTokens, TOKEN_URL, serviceAccountOf } from "./google-access-token.ts";
-import { BATCH_EMBED_CONTENTS, PREDICT } from "../protocols/gemini/embeddings.ts";
+import {
+  GoogleAccessTokens,
+  GOOGLE_TOKEN_URL,
+  parseServiceAccount,
+} from "./google-access-token.ts";
+import { GEMINI_EMBEDDINGS, PREDICT } from "../protocols/gemini/embeddings.ts";
 
 type Credential = Readonly<Record<string, string>>;
 
 type Service = {
   readonly id: string;
   readonly models: string;
-  readonly embeddings: EmbeddingMethod;
+  readonly embeddings: GeminiEmbeddingMethod;
   credential(): Promise<Credential | ProviderFailure>;
   renew?(refused: Credential): boolean;
   secrets(): readonly string[];
@@ -39,7 +43,7 @@ export function google(service: Service): Provider {
     ...httpProvider(wireOf(service)),
     readsFiles: true,
     summarizesThoughts: true,
-    ignoresNone: ignoresNoEffort,
+    ignoresNone: geminiIgnoresNoEffort,
   };
 }
 
@@ -50,11 +54,11 @@ function wireOf(service: Service): ProviderProtocol {
     streamType: "text/event-stream",
     chat: {
       async ask(call) {
-        const body = await chatRequest(call);
+        const body = await geminiChatRequest(call);
         const method = call.stream ? "streamGenerateContent?alt=sse" : "generateContent";
         return isFailure(body) ? body : callService(service, call, { method, body });
       },
-      answer: chatAnswer,
+      answer: readGeminiChat,
     },
     embeddings: {
       inParts: (call, send) => embedInBatches(call, embeddings.size(call.upstreamId), send),
@@ -81,7 +85,7 @@ function wireOf(service: Service): ProviderProtocol {
     failureInside: (raw) => failureInside(raw, service.secrets()),
     failure: (status, headers, bodyText) =>
       googleFailure(status, headers, bodyText, service.secrets()),
-    reader: ({ body }) => sseReader(new ChunkReader(() => service.secrets(), body.n)),
+    reader: ({ body }) => sseReader(new GeminiChunkReader(() => service.secrets(), body.n)),
   };
 }
 
@@ -120,7 +124,7 @@ const GEMINI: BuiltInProvider = {
     return google({
       id: "google",
       models: `${trimmedUrl(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
-      embeddings: BATCH_EMBED_CONTENTS,
+      embeddings: GEMINI_EMBEDDINGS,
       credential: () => Promise.resolve({ "x-goog-api-key": key }), // a key in the URL would be logged
       secrets: () => [key],
     });
@@ -149,10 +153,14 @@ const VERTEX: BuiltInProvider = {
 export const GOOGLE: readonly BuiltInProvider[] = [GEMINI, VERTEX];
 
 export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
-  const account = serviceAccountOf(config.secret(CREDENTIALS) ?? "");
+  const account = parseServiceAccount(config.secret(CREDENTIALS) ?? "");
   if (!("project" in account)) throw new Error("credentials with problems");
   const { region } = config;
-  const tokens = new AccessTokens(account, config.secret("VERTEX_TOKEN_URL") ?? TOKEN_URL, nowMs);
+  const tokens = new GoogleAccessTokens(
+    account,
+    config.secret("VERTEX_TOKEN_URL") ?? GOOGLE_TOKEN_URL,
+    nowMs,
+  );
   const host = config.secret("VERTEX_BASE_URL") ?? VERTEX_HOSTS[region] ?? "";
   const place = `projects/${account.project}/locations/${region}`;
   return google({
@@ -173,7 +181,7 @@ export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
 
 function credentialProblems(config: ProviderConfig): ConfigProblem[] {
   const json = config.secret(CREDENTIALS);
-  const account = json === undefined ? [] : serviceAccountOf(json);
+  const account = json === undefined ? [] : parseServiceAccount(json);
   if ("project" in account || account.length === 0) return [];
   const problem = `must be a service account's JSON key; missing: ${account.join(", ")}`;
   return [{ variable: CREDENTIALS, problem }];

@@ -16,11 +16,11 @@ import { sseReader } from "../core/sse-reader.ts";
 import { responsesProtocol } from "./responses-protocol.ts";
 import { RESPONSES_ONLY } from "../protocols/responses/host-rules.ts";
 import { httpFailure, streamFailure } from "../core/upstream-failure.ts";
-import { chatAnswer, embeddingsAnswer } from "../protocols/chat/answer.ts";
-import { ChunkReader } from "../protocols/chat/chunks.ts";
+import { readChatCompletion, embeddingsAnswer } from "../protocols/chat/answer.ts";
+import { ChatChunkReader } from "../protocols/chat/chunks.ts";
 import { hasError } from "../core/chat-message.ts";
 import type { PlainCall, Profile } from "../protocols/chat/profile.ts";
-import { chatRequest, embeddingsRequest, ignoresNone } from "../protocols/chat/request.ts";
+import { openAiChatRequest, embeddingsRequest, ignoresNone } from "../protocols/chat/request.ts";
 import type { UpstreamRequest } from "../protocols/chat/request.ts";
 
 type OpenAiHost = {
@@ -92,12 +92,12 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
     streamType: "text/event-stream",
     chat: {
       ask: async (call) => {
-        const request = chatRequest(call, profile);
+        const request = openAiChatRequest(call, profile);
         if (!("body" in request)) return request;
         const { body, headers } = await withHashes(request.body, call, { profile, hashes });
         return send(call, profile.chatPath, { body }, headers);
       },
-      answer: (raw) => chatAnswer(raw, profile.usage),
+      answer: (raw) => readChatCompletion(raw, profile.usage),
     },
     embeddings: {
       ...(profile.textsMax !== undefined && { inParts: inBatchesOf(profile.textsMax) }),
@@ -107,7 +107,7 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
     ...plainHandlers(profile.calls ?? {}, send, secret),
     failureInside: (raw) => (hasError(raw) ? streamFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => httpFailure(status, headers, bodyText, secret),
-    reader: ({ body }) => sseReader(new ChunkReader(secret, profile.usage, body.n)),
+    reader: ({ body }) => sseReader(new ChatChunkReader(secret, profile.usage, body.n)),
   };
 }
 

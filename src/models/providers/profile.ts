@@ -1,27 +1,45 @@
-import { DEEPSEEK, JINA, MISTRAL, VOYAGE, XAI } from "./profiles/authors.ts";
-import { GENERIC, LLAMA_CPP, LOCAL, OLLAMA, OPENAI } from "./profiles/openai.ts";
-import { CEREBRAS, FIREWORKS, GROQ, OPENROUTER, TOGETHER } from "./profiles/resellers.ts";
+import {
+  DEEPSEEK_PROFILE,
+  JINA_PROFILE,
+  MISTRAL,
+  VOYAGE,
+  XAI_PROFILE,
+} from "./profiles/authors.ts";
+import {
+  GENERIC_PROFILE,
+  LLAMA_CPP_PROFILE,
+  LOCAL_PROFILE,
+  OLLAMA_PROFILE,
+  OPENAI_HOST_PROFILE,
+} from "./profiles/openai.ts";
+import {
+  CEREBRAS_PROFILE,
+  FIREWORKS_PROFILE,
+  GROQ_PROFILE,
+  OPENROUTER_PROFILE,
+  TOGETHER_PROFILE,
+} from "./profiles/resellers.ts";
 import type { Profile } from "../protocols/chat/profile.ts";
 
 export const PROFILE_OF = {
-  openai: OPENAI,
-  azure: { ...OPENAI, keyHeader: "api-key", speaksResponses: false, chatExtras: {} },
+  openai: OPENAI_HOST_PROFILE,
+  azure: { ...OPENAI_HOST_PROFILE, keyHeader: "api-key", speaksResponses: false, chatExtras: {} },
   mistral: MISTRAL,
-  groq: GROQ,
-  deepseek: DEEPSEEK,
-  together: TOGETHER,
-  fireworks: FIREWORKS,
-  xai: XAI,
-  cerebras: CEREBRAS,
-  openrouter: OPENROUTER,
+  groq: GROQ_PROFILE,
+  deepseek: DEEPSEEK_PROFILE,
+  together: TOGETHER_PROFILE,
+  fireworks: FIREWORKS_PROFILE,
+  xai: XAI_PROFILE,
+  cerebras: CEREBRAS_PROFILE,
+  openrouter: OPENROUTER_PROFILE,
   voyage: VOYAGE,
-  jina: JINA,
-  ollama: OLLAMA,
-  vllm: LOCAL,
-  llamacpp: LLAMA_CPP,
-  generic: GENERIC,
+  jina: JINA_PROFILE,
+  ollama: OLLAMA_PROFILE,
+  vllm: LOCAL_PROFILE,
+  llamacpp: LLAMA_CPP_PROFILE,
+  generic: GENERIC_PROFILE,
 } as const satisfies Readonly<Record<string, Profile>>;
 
 export const PROFILES: ReadonlyMap<string, Profile> = new Map(Object.entries(PROFILE_OF));
 
-export const OPENAI_PROFILE: Profile = OPENAI;
+export const OPENAI_PROFILE: Profile = OPENAI_HOST_PROFILE;

@@ -7,11 +7,11 @@ import { isFailure } from "../core/provider.ts";
 import type { JsonObject, ProviderFailure, ChatCall } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { httpFailure } from "../core/upstream-failure.ts";
-import { nativeAnswer, responsesAnswer } from "../protocols/responses/host-answer.ts";
+import { readNativeResponse, readResponsesCompletion } from "../protocols/responses/host-answer.ts";
 import { echoTooLarge } from "../protocols/responses/host-echoed.ts";
-import { nativeRequest, responsesRequest } from "../protocols/responses/host-request.ts";
+import { responsesNativeBody, toResponsesApiRequest } from "../protocols/responses/host-request.ts";
 import { responseFailure } from "../protocols/responses/host-rules.ts";
-import { ChunkReader, NativeReader } from "../protocols/responses/host-stream.ts";
+import { ResponsesChunkReader, ResponsesNativeReader } from "../protocols/responses/host-stream.ts";
 import { CustomerHashes } from "./customer-hashes.ts";
 
 type ResponsesHost = {
@@ -33,7 +33,7 @@ export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): 
     chat: {
       async ask(call) {
         const isNative = call.native !== undefined;
-        const requested = isNative ? nativeRequest(call) : responsesRequest(call);
+        const requested = isNative ? responsesNativeBody(call) : toResponsesApiRequest(call);
         if (isFailure(requested)) return requested;
         const tooLarge = call.stream ? null : echoTooLarge(requested);
         if (tooLarge !== null) return tooLarge;
@@ -45,7 +45,9 @@ export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): 
         return againWithoutReasoning(await send(whole), whole, send);
       },
       answer: (raw, { native }) =>
-        native === undefined ? responsesAnswer(raw, secret) : nativeAnswer(raw, secret),
+        native === undefined
+          ? readResponsesCompletion(raw, secret)
+          : readNativeResponse(raw, secret),
     },
     failureInside: (raw) => {
       const { error, output } = raw;
@@ -53,7 +55,9 @@ export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): 
     },
     failure: (status, given, bodyText) => httpFailure(status, given, bodyText, secret),
     reader: ({ native }) =>
-      sseReader(native === undefined ? new ChunkReader(secret) : new NativeReader(secret)),
+      sseReader(
+        native === undefined ? new ResponsesChunkReader(secret) : new ResponsesNativeReader(secret),
+      ),
   };
 }
 

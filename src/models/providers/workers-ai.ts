@@ -18,10 +18,14 @@ import type {
   ProviderFailure,
 } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
-import { chatAnswer } from "../protocols/workers-ai/answer.ts";
-import { answerFailure, failureInside, thrownFailure } from "../protocols/workers-ai/failure.ts";
-import { familyOf } from "../protocols/workers-ai/models.ts";
-import { chatInputs, ignoresNone } from "../protocols/workers-ai/request.ts";
+import { readWorkersAiChat } from "../protocols/workers-ai/answer.ts";
+import {
+  workersAiFailure,
+  failureInside,
+  workersAiThrownFailure,
+} from "../protocols/workers-ai/failure.ts";
+import { workersAiFamilyOf } from "../protocols/workers-ai/models.ts";
+import { workersAiChatInputs, ignoresNone } from "../protocols/workers-ai/request.ts";
 import { WorkersAiStream } from "../protocols/workers-ai/stream.ts";
 
 const ID = "workers-ai";
@@ -47,10 +51,10 @@ function wireOf(ai: AiBinding): ProviderProtocol {
     streamType: "text/event-stream",
     chat: {
       async ask(call) {
-        const inputs = chatInputs(call);
+        const inputs = workersAiChatInputs(call);
         return isFailure(inputs) ? inputs : run(ai, call, inputs);
       },
-      answer: chatAnswer,
+      answer: readWorkersAiChat,
     },
     embeddings: {
       inParts: inBatchesOf(TEXTS_MAX),
@@ -63,7 +67,7 @@ function wireOf(ai: AiBinding): ProviderProtocol {
       events: transcriptEvents,
     },
     failureInside,
-    failure: answerFailure,
+    failure: workersAiFailure,
     reader: (call) => sseReader(new WorkersAiStream(call.cap)),
   };
 }
@@ -79,7 +83,7 @@ async function run(
     const answer = await ai.run(call.upstreamId, inputs, options);
     return answer instanceof Response ? answer : { kind: "retry", reason: "no_response" };
   } catch (error) {
-    return (call.signal.aborted ? null : thrownFailure(error)) ?? connectionFailure(call);
+    return (call.signal.aborted ? null : workersAiThrownFailure(error)) ?? connectionFailure(call);
   }
 }
 
@@ -100,7 +104,7 @@ function transcriptionAnswer({ text, transcription_info: info }: JsonObject) {
 }
 
 function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {
-  const { pooling } = familyOf(upstreamId);
+  const { pooling } = workersAiFamilyOf(upstreamId);
   return { text: body.input, ...(pooling !== undefined && { pooling }) };
 }
 
@@ -110,7 +114,7 @@ function embeddingAnswer(
 ): ProviderResponse | ProviderFailure | null {
   const { data, pooling: given } = raw;
   const vectors = listOf(data);
-  const { pooling } = familyOf(call.upstreamId);
+  const { pooling } = workersAiFamilyOf(call.upstreamId);
   const isOther = typeof given === "string" && given !== (pooling ?? given);
   if (vectors.length !== textsIn(call).length || isOther) return null;
   const { dimensions } = call.body;

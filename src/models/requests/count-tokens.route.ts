@@ -16,11 +16,11 @@ import type { Provider } from "../core/provider.ts";
 import { chatPromptSize, nativePromptSize } from "../core/prompt-size.ts";
 import { deploymentOf } from "./deployment.ts";
 import { rejectOverloaded } from "./observe.route.ts";
-import { promptOf } from "../protocols/messages/client-convert.ts";
+import { countedPromptOf } from "../protocols/messages/client-convert.ts";
 import { ConversionLosses } from "../protocols/messages/client-losses.ts";
 import { versionOf } from "../endpoints/messages.ts";
-import { betasIn, nativeOf } from "../protocols/messages/client-native.ts";
-import { parseCount } from "../protocols/messages/client-request.ts";
+import { parseBetaHeader, claudeNativeRequestOf } from "../protocols/messages/client-native.ts";
+import { parseCountRequest } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
 
 /**
@@ -51,7 +51,7 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   const read = await readWithSlot(c, readJson, limits);
   if ("shed" in read) return rejectOverloaded(c, read.shed);
   if (!read.ok) return read;
-  const parsed = parseCount(read.value);
+  const parsed = parseCountRequest(read.value);
   if (!parsed.ok) return parsed;
   const body = parsed.value;
   const catalog = deploymentOf(c.var.config).catalogAt(now(c.env));
@@ -66,11 +66,11 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
 }
 
 function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
-  const prompt = promptOf(body, new ConversionLosses(body));
+  const prompt = countedPromptOf(body, new ConversionLosses(body));
   if (!prompt.ok) return prompt;
   const core = parseChatRequest({ model: body.model, ...prompt.value });
   if (!core.ok) return core;
-  const native = speakerOf(c, model) === null ? null : nativeOf(body, betasOf(c));
+  const native = speakerOf(c, model) === null ? null : claudeNativeRequestOf(body, betasOf(c));
   if (native?.ok !== true && model.ownedBy !== "anthropic") {
     return success(Math.ceil(closely(core.value, model)));
   }
@@ -105,7 +105,7 @@ function spoken(message: Extract<ChatMessage, { role: "assistant" }>): readonly 
 }
 
 function betasOf(c: Context<AppEnv>): readonly string[] {
-  return betasIn(c.req.header("anthropic-beta"));
+  return parseBetaHeader(c.req.header("anthropic-beta"));
 }
 
 function speakerOf(c: Context<AppEnv>, { routes }: Model): Speaker | null {
@@ -125,7 +125,7 @@ async function upstreamCount(
   model: Model,
 ): Promise<number | null> {
   const speaker = speakerOf(c, model);
-  const native = nativeOf(body, betasOf(c));
+  const native = claudeNativeRequestOf(body, betasOf(c));
   if (!native.ok || speaker?.provider.countTokens === undefined) return null;
   const { betas } = native.value;
   const headers = betas.length === 0 ? {} : { "anthropic-beta": betas.join(",") };

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import {
   countTokens,
   cutToTokens,
-  fragmentsOf,
+  splitJsonFragments,
   tokensOf,
   wordsOf,
 } from "../../../src/models/providers/sandbox/tokens.ts";
@@ -41,7 +41,7 @@ it("the sandbox's tokens restore the text, word by word and in pieces", () => {
     fc.property(texts, (text) => {
       expect(tokensOf(text).join("")).toBe(text);
       expect(wordsOf(text).join("")).toBe(text);
-      expect(fragmentsOf(text).join("")).toBe(text);
+      expect(splitJsonFragments(text).join("")).toBe(text);
     }),
   );
 });
@@ -82,7 +82,7 @@ it("the sandbox cuts a text to a prefix with as many tokens as the cap", () => {
 
 it("the sandbox splits no token, word or piece within a surrogate pair", () => {
   const text = "🌍".repeat(50);
-  for (const piece of [...tokensOf(text), ...wordsOf(text), ...fragmentsOf(text)]) {
+  for (const piece of [...tokensOf(text), ...wordsOf(text), ...splitJsonFragments(text)]) {
     expect(piece.isWellFormed()).toBe(true);
   }
 });

@@ -7,8 +7,8 @@ import type { OutputPart } from "../../../src/models/core/output-part.ts";
 import { openAiUsage } from "../../../src/models/core/openai-usage.ts";
 import { chatEndpoint } from "../../../src/models/endpoints/chat.ts";
 import type { Usage } from "../../../src/shared/usage.ts";
-import { chatAnswer } from "../../../src/models/protocols/chat/answer.ts";
-import { ChunkReader } from "../../../src/models/protocols/chat/chunks.ts";
+import { readChatCompletion } from "../../../src/models/protocols/chat/answer.ts";
+import { ChatChunkReader } from "../../../src/models/protocols/chat/chunks.ts";
 import { callsOf, count, receiptOf, streamed, words } from "../both-ways.ts";
 
 /** What a model may say. */
@@ -53,7 +53,7 @@ it("a completion that our endpoint writes is read as the same output", () => {
       if (reply.kind !== "json") throw new Error("a stream");
       const whole = completionOf([pieces], usage);
       const written = JSON.stringify(reply.json(whole.body, receiptOf("chatcmpl-1", usage)));
-      const read = chatAnswer(JSON.parse(written) as JsonObject);
+      const read = readChatCompletion(JSON.parse(written) as JsonObject);
       expect(read).toMatchObject(whole);
     }),
   );
@@ -64,7 +64,7 @@ it("a completion's stream has the same pieces when read again", () => {
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
       const receipt = receiptOf("chatcmpl-1", usage);
-      const told = streamed(pieces, reply, { receipt, reader: new ChunkReader() });
+      const told = streamed(pieces, reply, { receipt, reader: new ChatChunkReader() });
       expect(told.heard).toEqual(told.said);
     }),
   );

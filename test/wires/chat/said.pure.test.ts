@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import * as z from "zod/mini";
 import type { JsonObject } from "../../../src/models/core/provider.ts";
-import { chatAnswer } from "../../../src/models/protocols/chat/answer.ts";
-import { ChunkReader } from "../../../src/models/protocols/chat/chunks.ts";
+import { readChatCompletion } from "../../../src/models/protocols/chat/answer.ts";
+import { ChatChunkReader } from "../../../src/models/protocols/chat/chunks.ts";
 
 const text = z.optional(z.string());
 const called = z.strictObject({ name: text, arguments: text });
@@ -71,7 +71,7 @@ const choices = (field: string) =>
 it("chunks of a chat stream match our schema, whatever the provider streams", () => {
   fc.assert(
     fc.property(fc.array(choices("delta"), { maxLength: 5 }), (payloads) => {
-      const reader = new ChunkReader();
+      const reader = new ChatChunkReader();
       const events = payloads.flatMap((one) =>
         reader.read(JSON.stringify({ choices: one }), "message"),
       );
@@ -84,7 +84,9 @@ it("chunks of a chat stream match our schema, whatever the provider streams", ()
 it("a chat completion matches our schema", () => {
   fc.assert(
     fc.property(choices("message"), (given) => {
-      const answer = chatAnswer(JSON.parse(JSON.stringify({ choices: given })) as JsonObject);
+      const answer = readChatCompletion(
+        JSON.parse(JSON.stringify({ choices: given })) as JsonObject,
+      );
       const bodies = answer !== null && "body" in answer ? [answer.body] : [];
       expect(() => z.array(completion).parse(bodies)).not.toThrow();
     }),

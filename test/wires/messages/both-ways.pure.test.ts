@@ -4,7 +4,7 @@ import { completionOf } from "../../../src/models/core/output-part.ts";
 import type { OutputPart } from "../../../src/models/core/output-part.ts";
 import { messagesEndpoint } from "../../../src/models/endpoints/messages.ts";
 import type { Usage } from "../../../src/shared/usage.ts";
-import { messagesAnswer } from "../../../src/models/protocols/messages/host-answer.ts";
+import { readMessagesCompletion } from "../../../src/models/protocols/messages/host-answer.ts";
 import { MessagesReader } from "../../../src/models/protocols/messages/host-messages-reader.ts";
 import { callOf, count, receiptOf, streamed, words } from "../both-ways.ts";
 
@@ -53,7 +53,11 @@ it("a message that our endpoint writes is read as the same output", () => {
       const whole = completionOf([pieces], usage);
       if (reply.kind !== "json") throw new Error("a stream");
       const written = JSON.stringify(reply.json(whole.body, receiptOf(ID, usage)));
-      const read = messagesAnswer(JSON.parse(written) as Record<string, unknown>, null, "key");
+      const read = readMessagesCompletion(
+        JSON.parse(written) as Record<string, unknown>,
+        null,
+        "key",
+      );
       expect(read).toEqual(whole);
     }),
   );

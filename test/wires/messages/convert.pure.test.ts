@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { chatBodyOf } from "../../../src/models/protocols/messages/client-convert.ts";
-import { parseMessages } from "../../../src/models/protocols/messages/client-request.ts";
+import { messagesToChatBody } from "../../../src/models/protocols/messages/client-convert.ts";
+import { parseMessagesRequest } from "../../../src/models/protocols/messages/client-request.ts";
 import { ToolNames } from "../../../src/models/core/tool-name.ts";
 import { sealThoughts } from "../../../src/models/core/stored-thoughts.ts";
 
@@ -12,9 +12,9 @@ const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: 
 
 /** The chat body of a request, and what was left out. */
 function converted(more: Json): { body: Json; dropped: string[] } {
-  const parsed = parseMessages({ ...base, ...more }, "2023-06-01");
+  const parsed = parseMessagesRequest({ ...base, ...more }, "2023-06-01");
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
-  const made = chatBodyOf(parsed.value);
+  const made = messagesToChatBody(parsed.value);
   if (!made.ok) throw new Error(JSON.stringify(made.failure));
   const { body, losses } = made.value;
   return { body, dropped: [...losses.dropped] };
@@ -22,8 +22,8 @@ function converted(more: Json): { body: Json; dropped: string[] } {
 
 /** The place that a refusal names. */
 function refused(more: Json): unknown {
-  const parsed = parseMessages({ ...base, ...more }, "2023-06-01");
-  const made = parsed.ok ? chatBodyOf(parsed.value) : parsed;
+  const parsed = parseMessagesRequest({ ...base, ...more }, "2023-06-01");
+  const made = parsed.ok ? messagesToChatBody(parsed.value) : parsed;
   if (made.ok) {
     const { lack } = made.value.losses;
     if (lack === null) throw new Error("it was taken");
@@ -35,7 +35,7 @@ function refused(more: Json): unknown {
 
 /** What version 2026-10-21 says against a request; null when it takes it. */
 function newer(more: Json): unknown {
-  const parsed = parseMessages({ ...base, ...more }, "2026-10-21");
+  const parsed = parseMessagesRequest({ ...base, ...more }, "2026-10-21");
   return !parsed.ok && parsed.failure.kind === "invalid_request" ? parsed.failure.message : null;
 }
 

@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { BLOCKS } from "../../../src/models/protocols/messages/client-native-fields.ts";
-import { keepsAnHour } from "../../../src/models/protocols/messages/host-native.ts";
-import { betasIn, nativeOf } from "../../../src/models/protocols/messages/client-native.ts";
-import { parseMessages } from "../../../src/models/protocols/messages/client-request.ts";
+import { NATIVE_BLOCK_FIELDS } from "../../../src/models/protocols/messages/client-native-fields.ts";
+import { requestsHourCache } from "../../../src/models/protocols/messages/host-native.ts";
+import {
+  parseBetaHeader,
+  claudeNativeRequestOf,
+} from "../../../src/models/protocols/messages/client-native.ts";
+import { parseMessagesRequest } from "../../../src/models/protocols/messages/client-request.ts";
 import { NO_THOUGHTS, sealThoughts } from "../../../src/models/core/stored-thoughts.ts";
 
 type Json = Record<string, unknown>;
@@ -10,9 +13,9 @@ type Json = Record<string, unknown>;
 const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: "Hi" }] };
 
 function native(more: Json, beta = ""): { body: Json; dropped: string[] } {
-  const parsed = parseMessages({ ...base, ...more }, "2023-06-01");
+  const parsed = parseMessagesRequest({ ...base, ...more }, "2023-06-01");
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.failure));
-  const made = nativeOf(parsed.value, betasIn(beta));
+  const made = claudeNativeRequestOf(parsed.value, parseBetaHeader(beta));
   if (!made.ok) throw new Error(JSON.stringify(made.failure));
   return { body: made.value.body, dropped: [...made.value.dropped] };
 }
@@ -63,10 +66,10 @@ describe("a Messages request that is forwarded to Anthropic", () => {
   });
 
   test("loses expensive, unknown and empty betas", () => {
-    expect(betasIn("")).toEqual([]);
-    expect(betasIn(undefined)).toEqual([]);
-    expect(betasIn("fast-mode-2026-02-01, context-1m-2025-08-07,nobody-knows")).toEqual([]);
-    expect(betasIn("computer-use-2025-11-24, interleaved-thinking-2025-05-14,,")).toEqual([
+    expect(parseBetaHeader("")).toEqual([]);
+    expect(parseBetaHeader(undefined)).toEqual([]);
+    expect(parseBetaHeader("fast-mode-2026-02-01, context-1m-2025-08-07,nobody-knows")).toEqual([]);
+    expect(parseBetaHeader("computer-use-2025-11-24, interleaved-thinking-2025-05-14,,")).toEqual([
       "computer-use-2025-11-24",
       "interleaved-thinking-2025-05-14",
     ]);
@@ -169,7 +172,9 @@ describe("a Messages request that is forwarded to Anthropic", () => {
   });
 
   test("loses betas whose fields are dropped", () => {
-    expect(betasIn("mid-conversation-tool-changes-2026-07-01,inline-tools-2026-09-15")).toEqual([]);
+    expect(
+      parseBetaHeader("mid-conversation-tool-changes-2026-07-01,inline-tools-2026-09-15"),
+    ).toEqual([]);
     const said = {
       role: "system",
       content: "S",
@@ -182,7 +187,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
       "mid-conversation-system-clear-at-2026-08-21",
       "mid-conversation-output-config-2026-07-01",
     ];
-    expect(betasIn(betas.join(","))).toEqual(betas);
+    expect(parseBetaHeader(betas.join(","))).toEqual(betas);
     expect(native({ messages }, betas.join(",")).body).toEqual({ messages });
   });
 
@@ -231,7 +236,7 @@ describe("a Messages request that is forwarded to Anthropic", () => {
   ])("can't have a %s in a server tool's result", (place, content) => {
     const block = { type: "web_fetch_tool_result", tool_use_id: "s", content };
     const messages = [...base.messages, { role: "assistant", content: [block] }];
-    const parsed = parseMessages({ ...base, messages }, "2023-06-01");
+    const parsed = parseMessagesRequest({ ...base, messages }, "2023-06-01");
     if (parsed.ok || parsed.failure.kind !== "invalid_request") throw new Error("not refused");
     expect(parsed.failure.param).toContain(place);
     expect(parsed.failure.message).toContain("is not supported. Send the bytes in base64");
@@ -293,8 +298,8 @@ describe("the source of an image or a document", () => {
   });
 
   test("can't be a URL of more than 2,048 characters for an image", () => {
-    expect(parseMessages({ ...base, ...urlOf(2048) }, "2023-06-01").ok).toBe(true);
-    expect(parseMessages({ ...base, ...urlOf(2049) }, "2023-06-01")).toMatchObject({
+    expect(parseMessagesRequest({ ...base, ...urlOf(2048) }, "2023-06-01").ok).toBe(true);
+    expect(parseMessagesRequest({ ...base, ...urlOf(2049) }, "2023-06-01")).toMatchObject({
       failure: { param: "messages[0].content[0].source.url" },
     });
   });
@@ -312,12 +317,14 @@ function nested(block: Json): Json {
 
 describe("a one-hour cache_control", () => {
   const MARK = { cache_control: { type: "ephemeral", ttl: "1h" } };
-  const marked = Object.entries(BLOCKS).filter(([, fields]) => "cache_control" in fields);
+  const marked = Object.entries(NATIVE_BLOCK_FIELDS).filter(
+    ([, fields]) => "cache_control" in fields,
+  );
   test.each(marked.map(([type]) => type))("counts on a %s at any depth", (type) => {
     const block = { type, ...(type === "text" && { text: "a" }) };
     for (const place of [referenced, nested]) {
-      expect(keepsAnHour(native(place({ ...block, ...MARK })).body)).toBe(true);
-      expect(keepsAnHour(native(place(block)).body)).toBe(false);
+      expect(requestsHourCache(native(place({ ...block, ...MARK })).body)).toBe(true);
+      expect(requestsHourCache(native(place(block)).body)).toBe(false);
     }
   });
 
@@ -326,13 +333,13 @@ describe("a one-hour cache_control", () => {
     ["a system text", { system: [{ type: "text", text: "a", ...MARK }] }],
     ["a tool", { tools: [{ name: "a", input_schema: {}, ...MARK }] }],
   ])("counts on %s", (_, more) => {
-    expect(keepsAnHour(native(more).body)).toBe(true);
+    expect(requestsHourCache(native(more).body)).toBe(true);
   });
 
   test("differs from a five-minute one", () => {
-    expect(keepsAnHour(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body)).toBe(
-      false,
-    );
-    expect(keepsAnHour(native({ cache_control: { type: "ephemeral" } }).body)).toBe(false);
+    expect(
+      requestsHourCache(native({ cache_control: { type: "ephemeral", ttl: "5m" } }).body),
+    ).toBe(false);
+    expect(requestsHourCache(native({ cache_control: { type: "ephemeral" } }).body)).toBe(false);
   });
 });

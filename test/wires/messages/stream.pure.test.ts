@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { clientMessageOf } from "../../../src/models/protocols/messages/client-answer.ts";
 import type { Chunk, Delta } from "../../../src/models/core/chunk.ts";
-import { BlockWriter } from "../../../src/models/protocols/messages/client-stream.ts";
+import { MessagesBlockWriter } from "../../../src/models/protocols/messages/client-stream.ts";
 import { recallThoughts } from "../../../src/models/protocols/messages/client-thoughts.ts";
 import { eventsIn, foldBlocks } from "./fold.ts";
 
@@ -77,7 +77,7 @@ function pieces(text: string): string[] {
 
 /** The same answer in chunks; the pieces of calls alternate when `interleaved`. */
 function streamed(answer: Answer, interleaved: boolean) {
-  const writer = new BlockWriter(new Map());
+  const writer = new MessagesBlockWriter(new Map());
   const write = (chunks: readonly Chunk[]): string =>
     chunks.map((chunk) => writer.chunk(chunk)).join("");
   let out = write([
@@ -145,7 +145,7 @@ describe("the blocks of a Messages stream", () => {
   });
 
   test("contain Claude's signature of its thinking once, before the end of the block", () => {
-    const writer = new BlockWriter(new Map());
+    const writer = new MessagesBlockWriter(new Map());
     const thought = { type: "anthropic.thinking", thinking: "First, look.", signature: "c2ln" };
     let out = writer.chunk(chunkOf({ reasoning_content: "First, " }));
     out += writer.chunk(chunkOf({ reasoning_content: "look." }));
@@ -159,7 +159,7 @@ describe("the blocks of a Messages stream", () => {
   });
 
   test("contain each piece of text in its own event immediately", () => {
-    const writer = new BlockWriter(new Map());
+    const writer = new MessagesBlockWriter(new Map());
     expect(eventsIn(writer.text('"a"')).map(({ name }) => name)).toEqual([
       "content_block_start",
       "content_block_delta",
@@ -173,7 +173,7 @@ describe("the blocks of a Messages stream", () => {
   });
 
   test("close even if the output stops within a tool call's arguments", () => {
-    const writer = new BlockWriter(new Map());
+    const writer = new MessagesBlockWriter(new Map());
     let out = writer.chunk(
       chunkOf({
         tool_calls: [{ index: 0, id: "a", function: { name: "look", arguments: '{"q":"x' } }],

@@ -3,8 +3,8 @@ import { expect, it } from "vitest";
 import { completionOf } from "../../../src/models/core/output-part.ts";
 import type { OutputPart } from "../../../src/models/core/output-part.ts";
 import type { Usage } from "../../../src/shared/usage.ts";
-import { responsesAnswer } from "../../../src/models/protocols/responses/host-answer.ts";
-import { ChunkReader } from "../../../src/models/protocols/responses/host-stream.ts";
+import { readResponsesCompletion } from "../../../src/models/protocols/responses/host-answer.ts";
+import { ResponsesChunkReader } from "../../../src/models/protocols/responses/host-stream.ts";
 import { callsOf, count, streamed, words } from "../both-ways.ts";
 import { asked, BODY, RECEIPT } from "./stream-kit.ts";
 
@@ -41,7 +41,9 @@ it("a response that our /v1/responses writes is read as the same output", () => 
       if (reply.kind !== "json") throw new Error("a stream");
       const receipt = { ...RECEIPT, usage, finishReason: finishIn(pieces) };
       const written = JSON.stringify(reply.json(whole.body, receipt));
-      expect(responsesAnswer(JSON.parse(written) as Record<string, unknown>, "key")).toEqual(whole);
+      expect(
+        readResponsesCompletion(JSON.parse(written) as Record<string, unknown>, "key"),
+      ).toEqual(whole);
     }),
   );
 });
@@ -51,7 +53,7 @@ it("a Responses stream has the same pieces when read again", () => {
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
       const receipt = { ...RECEIPT, usage, finishReason: finishIn(pieces) };
-      const told = streamed(pieces, reply, { receipt, reader: new ChunkReader("key") });
+      const told = streamed(pieces, reply, { receipt, reader: new ResponsesChunkReader("key") });
       expect(told.heard).toEqual(told.said);
     }),
   );

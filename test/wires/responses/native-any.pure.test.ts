@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { NativeReader } from "../../../src/models/protocols/responses/host-stream.ts";
+import { ResponsesNativeReader } from "../../../src/models/protocols/responses/host-stream.ts";
 import type { JsonObject, StreamEvent } from "../../../src/models/core/provider.ts";
 import {
   begin,
@@ -25,7 +25,7 @@ function begun(events: readonly object[]) {
   const reply = native({ ...BODY, stream: true });
   if (reply.kind !== "stream") throw new Error("not a stream");
   const writer = reply.stream(HEAD);
-  const reader = new NativeReader();
+  const reader = new ResponsesNativeReader();
   let said = writer.begin(null);
   for (const [at, event] of events.entries()) {
     const data = JSON.stringify({ sequence_number: at, ...event });

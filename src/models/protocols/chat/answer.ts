@@ -26,7 +26,7 @@ import type {
  * Converts a chat completion to OpenAI's schema. Returns null if it is invalid, or a failure if a
  * choice is incomplete.
  */
-export function chatAnswer(
+export function readChatCompletion(
   raw: JsonObject & KnownFields<"choices">,
   shape: UsageShape = {},
 ): ProviderResponse | ProviderFailure | null {

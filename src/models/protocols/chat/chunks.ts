@@ -46,7 +46,7 @@ type Report = {
  * Converts a stream's payloads to OpenAI's order: the role once per choice, ID, type and name once
  * per call, a separate finish chunk, and usage.
  */
-export class ChunkReader extends FrameReader {
+export class ChatChunkReader extends FrameReader {
   readonly #texts = new RepeatedText();
   /**
    * The failure of a choice that couldn't finish. It is reported later, because the next payload

@@ -12,7 +12,7 @@ import { tokenCount } from "../../core/token-count.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
 
-export const DRAWING: PlainCall<"image"> = {
+export const IMAGE_CALL: PlainCall<"image"> = {
   path: "/images/generations",
   otherPath: ({ body }) => (body.edit === undefined ? null : "/images/edits"),
   request: ({ body: { edit, ...body }, upstreamId }) => {
@@ -39,8 +39,8 @@ function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit):
   ]);
 }
 
-export const XAI_DRAWING: PlainCall<"image"> = {
-  ...DRAWING,
+export const XAI_IMAGE_CALL: PlainCall<"image"> = {
+  ...IMAGE_CALL,
   request: ({ body, upstreamId }) => {
     const pixels = pixelsOf(body);
     const ratio = pixels === null ? null : ratioOf(pixels);

@@ -4,7 +4,7 @@ import { moderatedInputs } from "../../core/moderation.ts";
 import type { ModerationBody } from "../../core/moderation.ts";
 import type { PlainCall } from "./profile.ts";
 
-export const MODERATIONS: PlainCall<"moderation"> = {
+export const MODERATION_CALL: PlainCall<"moderation"> = {
   path: "/moderations",
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: plainInput(input) }),
   answer: ({ results: given }, { body }) => {

@@ -8,7 +8,7 @@ const counted = shape({
   usage_info: shape({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
 });
 
-export const READING: PlainCall<"ocr"> = {
+export const OCR_CALL: PlainCall<"ocr"> = {
   path: "/ocr",
   request: ({ body, upstreamId }) => ({ ...body, model: upstreamId }),
   answer: (raw) => {

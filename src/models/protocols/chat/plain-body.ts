@@ -13,7 +13,7 @@ import type { PlainStyle } from "./profile.ts";
  * Reduces messages and tools to the features that all hosts have: text instead of parts and
  * refusals, and only functions as tools. Fails for legacy functions and custom tools.
  */
-export function plainBody(
+export function plainChatBody(
   body: ChatBody,
   style: PlainStyle,
   model: string,
@@ -94,7 +94,7 @@ class PlainTurns {
 
   #reasoning(message: Assistant, content: string): JsonObject {
     const reasoning = this.#reasons ? this.#style.reasoning : undefined;
-    const details = reasoning?.details === true ? hostDetails(message.reasoning_details) : [];
+    const details = reasoning?.details === true ? openRouterDetails(message.reasoning_details) : [];
     if (details.length > 0) return { reasoning_details: details };
     const text = message.reasoning_content ?? "";
     if (reasoning === undefined || (text === "" && reasoning.always !== true)) return {};
@@ -136,7 +136,7 @@ class PlainTurns {
 /**
  * Returns the `reasoning_details` that OpenRouter created. Those of our adapters have other types.
  */
-export function hostDetails(details: Assistant["reasoning_details"]): readonly JsonObject[] {
+export function openRouterDetails(details: Assistant["reasoning_details"]): readonly JsonObject[] {
   return (details ?? []).filter(({ type }) => type.startsWith("reasoning."));
 }
 

@@ -13,8 +13,8 @@ export type Profile = {
   readonly chatFields: ReadonlySet<string>;
   readonly embeddingFields: ReadonlySet<string>;
   readonly renamed?: Readonly<Record<string, string>>;
-  readonly rules?: readonly Rule[];
-  readonly implied?: readonly Implied[];
+  readonly rules?: readonly FieldRule[];
+  readonly implied?: readonly RequiredFields[];
   readonly chatExtras?: JsonObject;
   readonly embeddingExtras?: JsonObject;
   readonly capField: "max_completion_tokens" | "max_tokens";
@@ -58,7 +58,7 @@ export type PlainCall<K extends InputKind> = {
   reader?(secret: string | undefined): StreamReader;
 };
 
-export type Rule = {
+export type FieldRule = {
   readonly fields: readonly string[];
   /** The upstream names of models to which the rule applies. If absent, it applies to all. */
   readonly models?: RegExp;
@@ -71,7 +71,7 @@ export type Rule = {
 };
 
 /** Fields that these models require together with the field `beside`. */
-export type Implied = {
+export type RequiredFields = {
   readonly models: RegExp;
   readonly beside: string;
   readonly fields: JsonObject;

@@ -9,8 +9,8 @@ import type {
   ProviderCall,
   ProviderFailure,
 } from "../../core/provider.ts";
-import { hostDetails, plainBody } from "./plain-body.ts";
-import type { Profile, ReturnedField, Rule } from "./profile.ts";
+import { openRouterDetails, plainChatBody } from "./plain-body.ts";
+import type { Profile, ReturnedField, FieldRule } from "./profile.ts";
 import { FILENAME } from "../../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { AssistantCall } from "../../core/conversation.ts";
@@ -18,14 +18,14 @@ import type { AssistantCall } from "../../core/conversation.ts";
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
 /** Returns the chat body for a host with this profile, with our model, cap and stream flags. */
-export function chatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
+export function openAiChatRequest(call: ChatCall, profile: Profile): UpstreamRequest {
   const { oneChoice, plain, chatFields, chatExtras, implied = [] } = profile;
   if (chatFields.size === 0) return UNSUPPORTED;
   if (oneChoice === true && (call.body.n ?? 1) > 1) {
     return refusal("This model returns only one choice: 'n' must be 1.", "n");
   }
   const source =
-    plain === undefined ? { body: call.body } : plainBody(call.body, plain, call.upstreamId);
+    plain === undefined ? { body: call.body } : plainChatBody(call.body, plain, call.upstreamId);
   if (!("body" in source)) return source;
   const body: Record<string, unknown> = { model: call.upstreamId, ...chatExtras };
   addFields(body, source.body, { call, profile, allowed: chatFields });
@@ -84,14 +84,18 @@ export function ignoresNone(profile: Profile, upstreamId: string): boolean {
   return sent === null || (typeof sent === "string" && sent !== "none");
 }
 
-function rulesFor(upstreamId: string, body: JsonObject, { rules = [] }: Profile): readonly Rule[] {
+function rulesFor(
+  upstreamId: string,
+  body: JsonObject,
+  { rules = [] }: Profile,
+): readonly FieldRule[] {
   return rules.filter(
     ({ models, unless }) =>
       models?.test(upstreamId) !== false && (unless === undefined || body[unless[0]] !== unless[1]),
   );
 }
 
-function ruled(field: string, value: unknown, rules: readonly Rule[]): unknown {
+function ruled(field: string, value: unknown, rules: readonly FieldRule[]): unknown {
   const rule = rules.find(({ fields }) => fields.includes(field));
   if (rule === undefined) return value;
   if (rule.values === undefined) return null;
@@ -125,7 +129,7 @@ function forwardedMessage(message: ChatMessage, profile: Profile): JsonObject {
 function forwardedTurn(message: Assistant, { returned = [] }: Profile): JsonObject {
   const { tool_calls: calls, function_call: legacy } = message;
   const { reasoning_content: thought, reasoning_details: given } = message;
-  const details = hostDetails(given);
+  const details = openRouterDetails(given);
   const isReturned = (field: ReturnedField): boolean => returned.includes(field);
   return {
     ...(thought && isReturned("reasoning_content") && { reasoning_content: thought }),

@@ -14,7 +14,7 @@ const ranked = shape({
  * Returns POST /rerank of Voyage (`top_k`, `data`), or of Jina and similar servers (`top_n`,
  * `results`).
  */
-export function ranking(limit: "top_k" | "top_n"): PlainCall<"rerank"> {
+export function rerankCall(limit: "top_k" | "top_n"): PlainCall<"rerank"> {
   return {
     path: "/rerank",
     request: ({ body: { query, documents, top_n: most }, upstreamId }) => {

@@ -9,7 +9,7 @@ import { sseReader } from "../../core/sse-reader.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
 
-export const SPEAKING: PlainCall<"speech"> = {
+export const SPEECH_CALL: PlainCall<"speech"> = {
   path: "/audio/speech",
   request: ({ body: { stream_format: _format, ...body }, upstreamId }) => {
     return { ...body, model: upstreamId };
@@ -28,8 +28,8 @@ export const SPEAKING: PlainCall<"speech"> = {
   },
 };
 
-export const MISTRAL_SPEAKING: PlainCall<"speech"> = {
-  ...SPEAKING,
+export const MISTRAL_SPEECH_CALL: PlainCall<"speech"> = {
+  ...SPEECH_CALL,
   request: ({ body, upstreamId }) => ({
     model: upstreamId,
     input: body.input,

@@ -18,7 +18,7 @@ type Dialect = {
   readonly prompts?: true;
 };
 
-export function transcribing(dialect: Dialect): PlainCall<"transcription"> {
+export function transcriptionCall(dialect: Dialect): PlainCall<"transcription"> {
   const { format, streams, least = 0, prompts } = dialect;
   return {
     path: "/audio/transcriptions",

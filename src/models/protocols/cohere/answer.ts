@@ -26,10 +26,10 @@ export const part = shape({ text: textOf, thinking: textOf });
 const message = shape({ tool_plan: textOf, content: list(part), tool_calls: list(call) });
 const answer = shape({ message: optional(message), finish_reason: asIs, usage: asIs });
 
-export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
+export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { message: sent, finish_reason: why, usage: reported } = answer(raw);
   if (sent === null) return null;
-  const reason = finishOf(why);
+  const reason = cohereFinishReason(why);
   const usage = usageOf(reported);
   const parts: OutputPart[] = [
     { kind: "text", text: sent.tool_plan },
@@ -41,7 +41,7 @@ export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure 
       return { kind: "call", id, name, arguments: given };
     }),
   ];
-  if (reason === null) return withUsage(gaveUpFailure(why), { usage, text: outputOf(parts) });
+  if (reason === null) return withUsage(cohereGaveUpFailure(why), { usage, text: outputOf(parts) });
   return completionOf([[...parts, { kind: "finish", reason }]], usage);
 }
 
@@ -67,7 +67,7 @@ export function usageOf(raw: unknown): Usage | null {
 /**
  * Returns the finish reason. Returns null if the model gave up (ERROR, TIMEOUT) or gave no reason.
  */
-export function finishOf(raw: unknown): FinishReason | null {
+export function cohereFinishReason(raw: unknown): FinishReason | null {
   return typeof raw === "string" ? finishMeaning(raw) : null;
 }
 
@@ -75,7 +75,7 @@ export function finishOf(raw: unknown): FinishReason | null {
  * Returns the failure of a response without a usable finish reason. If it is ERROR, the request may
  * have caused it.
  */
-export function gaveUpFailure(raw: unknown): ProviderFailure {
+export function cohereGaveUpFailure(raw: unknown): ProviderFailure {
   if (textOf(raw).startsWith("ERROR")) {
     return { kind: "retry", reason: "broken_off", fault: "request" };
   }
@@ -87,7 +87,7 @@ const embedded = shape({
   meta: asIs,
 });
 
-export function embedAnswer(
+export function readCohereEmbeddings(
   raw: JsonObject,
   embeddingsCall: EmbeddingsCall,
 ): ProviderResponse | null {

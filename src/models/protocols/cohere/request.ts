@@ -9,7 +9,7 @@ import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../.
 import type { Tools } from "../../core/tools.ts";
 
 /** Returns a request for POST /v2/chat (Cohere's API reference v2). */
-export function chatRequest(call: ChatCall): JsonObject | ProviderFailure {
+export function cohereChatRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   const prompt = promptOf(body);
   if ("kind" in prompt) return prompt;
@@ -163,7 +163,10 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
  * Returns a request for POST /v2/embed. Clients can set `input_type`, which OpenAI's format doesn't
  * have.
  */
-export function embedRequest({ body, upstreamId }: EmbeddingsCall): JsonObject | ProviderFailure {
+export function cohereEmbedRequest({
+  body,
+  upstreamId,
+}: EmbeddingsCall): JsonObject | ProviderFailure {
   const { input_type: purpose = "search_document", dimensions } = body;
   if (!INPUT_TYPES.has(purpose)) {
     const message = `'input_type' must be one of ${[...INPUT_TYPES].join(", ")}.`;

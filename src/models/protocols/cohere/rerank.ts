@@ -4,7 +4,7 @@ import { listOf } from "../../core/json-value.ts";
 import { shape } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
 
-export function rerankRequest({ body, upstreamId }: RerankCall): JsonObject {
+export function cohereRerankRequest({ body, upstreamId }: RerankCall): JsonObject {
   const { query, documents, top_n, max_tokens_per_doc } = body;
   return { model: upstreamId, query, documents, top_n, max_tokens_per_doc };
 }
@@ -15,7 +15,7 @@ const ranked = shape({
 });
 
 /** Converts the response. Some models are billed by search units, and others by tokens. */
-export function rerankAnswer(raw: JsonObject, { body }: RerankCall): ProviderResponse | null {
+export function readCohereRerank(raw: JsonObject, { body }: RerankCall): ProviderResponse | null {
   const { results, meta } = ranked(raw);
   const { search_units: searchUnits, input_tokens: tokens } = meta.billed_units;
   return rankedAnswer(results, body, rankedUsage({ searchUnits, tokens }));

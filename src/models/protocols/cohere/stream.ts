@@ -4,7 +4,7 @@ import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { asIs, shape } from "../../core/shape.ts";
-import { call, finishOf, gaveUpFailure, part, usageOf } from "./answer.ts";
+import { call, cohereFinishReason, cohereGaveUpFailure, part, usageOf } from "./answer.ts";
 
 const event = shape({
   type: textOf,
@@ -68,9 +68,9 @@ export class CohereStream extends FrameReader {
   }
 
   #end({ finish_reason: why, usage: billed, error }: Event["delta"]): StreamEvent[] {
-    const finish = finishOf(why);
+    const finish = cohereFinishReason(why);
     const usage = usageOf(billed);
-    if (finish === null || error !== "") return failureEvents(gaveUpFailure(why), usage);
+    if (finish === null || error !== "") return failureEvents(cohereGaveUpFailure(why), usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.#builder.finish(finish), ...reported, END];
   }

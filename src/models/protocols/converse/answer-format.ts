@@ -1,11 +1,11 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
-import { cleanedSchema } from "../../claude/json-schema.ts";
+import { claudeSchema } from "../../claude/json-schema.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { answerToolName, formatOf } from "../../core/prompt.ts";
 import type { JsonObject, ChatCall } from "../../core/provider.ts";
-import { familyOf, forcingOf } from "./models.ts";
+import { bedrockFamilyOf, toolForcingOf } from "./models.ts";
 
-export type AnswerFormat =
+export type ConverseOutputFormat =
   | { readonly kind: "text" }
   | { readonly kind: "schema"; readonly output: JsonObject }
   /**
@@ -15,13 +15,13 @@ export type AnswerFormat =
   | { readonly kind: "tool"; readonly schema: JsonObject; readonly name: string }
   | { readonly kind: "told"; readonly words: string };
 
-const TEXT: AnswerFormat = { kind: "text" };
+const TEXT: ConverseOutputFormat = { kind: "text" };
 
 /**
  * Returns the way to get the requested format. Claude 4.5 and 4.6 get a schema, which Bedrock
  * rejects for later ones. Most models and the newest Claude can't be forced to call a tool.
  */
-export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
+export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
   const format = formatOf(body);
   if (format === "text" || isNamed(body.tool_choice)) return TEXT;
   if (format === "json") {
@@ -29,10 +29,10 @@ export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
   }
   const { schema } = format;
   if (takesSchema(upstreamId)) {
-    return { kind: "schema", output: { type: "json_schema", schema: cleanedSchema(schema) } };
+    return { kind: "schema", output: { type: "json_schema", schema: claudeSchema(schema) } };
   }
   const type = schema["type"] ?? "object";
-  if (forcingOf(upstreamId) === "tool" && type === "object") {
+  if (toolForcingOf(upstreamId) === "tool" && type === "object") {
     return { kind: "tool", schema, name: answerToolName(body) };
   }
   const words = `Answer with one JSON value that matches this JSON schema, and nothing else: ${JSON.stringify(schema)}`;
@@ -40,7 +40,7 @@ export function answerFormat({ body, upstreamId }: ChatCall): AnswerFormat {
 }
 
 export function answerTool(call: ChatCall): string | null {
-  const format = answerFormat(call);
+  const format = converseOutputFormat(call);
   return format.kind === "tool" ? format.name : null;
 }
 
@@ -50,7 +50,7 @@ function isNamed(choice: ChatBody["tool_choice"]): boolean {
 
 /** Reports whether Bedrock accepts a schema. Claude 4.6 is the last model for which it does. */
 function takesSchema(model: string): boolean {
-  if (familyOf(model) !== "claude") return false;
+  if (bedrockFamilyOf(model) !== "claude") return false;
   const { jsonSchema, sampling } = claudeRules(model);
   return jsonSchema === "native" && sampling;
 }

@@ -1,4 +1,4 @@
-import { thoughtDetail } from "../../claude/thoughts.ts";
+import { claudeThoughtDetail } from "../../claude/thoughts.ts";
 import { finishMeaning } from "../../core/finish-reason.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
@@ -7,9 +7,9 @@ import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { list, optional, shape } from "../../core/shape.ts";
 import { withUsage } from "../../core/failed-usage.ts";
-import { converseUsage } from "./converse-usage.ts";
+import { readConverseUsage } from "./converse-usage.ts";
 
-export function finishOf(stopReason: unknown): FinishReason | null {
+export function converseFinishReason(stopReason: unknown): FinishReason | null {
   return finishMeaning(textOf(stopReason));
 }
 
@@ -36,8 +36,8 @@ export function converseAnswer(
 ): ProviderResponse | ProviderFailure | null {
   const { message } = whole(output);
   if (message === null) return null;
-  const reason = finishOf(stopReason);
-  const usage = converseUsage(reported);
+  const reason = converseFinishReason(stopReason);
+  const usage = readConverseUsage(reported);
   const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const parts: OutputPart[] = [
     // Drops text next to a call of the answer tool, and further calls of it.
@@ -55,7 +55,7 @@ function saidIn(
   answerTool: string | null,
 ): OutputPart[] {
   const { reasoningText: thought } = reasoningContent;
-  const detail = claudeDetail(thought.text, thought.signature);
+  const detail = claudeReasoningDetail(thought.text, thought.signature);
   return [
     { kind: "text", text },
     { kind: "thought", text: thought.text },
@@ -77,6 +77,6 @@ function saidIn(
  * Returns the data with which Claude can continue a thought, or null if the thought has no
  * signature.
  */
-export function claudeDetail(thinking: string, signature: string): JsonObject | null {
-  return thoughtDetail({ type: "thinking", data: "", thinking, signature });
+export function claudeReasoningDetail(thinking: string, signature: string): JsonObject | null {
+  return claudeThoughtDetail({ type: "thinking", data: "", thinking, signature });
 }

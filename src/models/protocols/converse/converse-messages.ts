@@ -1,9 +1,9 @@
-import { thoughtBlock } from "../../claude/thoughts.ts";
+import { claudeThoughtBlock } from "../../claude/thoughts.ts";
 import { isObject } from "../../core/json-value.ts";
 import type { InlineConversation, InlinePart } from "../../core/inline-image.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { NINE, ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
-import type { Family } from "./models.ts";
+import type { BedrockFamily } from "./models.ts";
 
 type Block = JsonObject;
 export type Message = { readonly role: "user" | "assistant"; readonly content: Block[] };
@@ -14,7 +14,7 @@ export type InstructedMessages = {
 };
 
 type MessageRules = {
-  readonly family: Family;
+  readonly family: BedrockFamily;
   /**
    * Whether tool calls and results are blocks. Bedrock rejects such blocks if the request has no
    * tools.
@@ -85,7 +85,7 @@ function toolName(name: string): string {
 }
 
 function thoughtBlocks(detail: JsonObject): Block[] {
-  const block = thoughtBlock(detail);
+  const block = claudeThoughtBlock(detail);
   if (block?.type !== "thinking") return []; // redacted thoughts have another form there
   const { thinking: text, signature } = block;
   return [{ reasoningContent: { reasoningText: { text, signature } } }];

@@ -1,5 +1,5 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
-import { startsWithoutThought } from "../../claude/thoughts.ts";
+import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
 import { refusal } from "../../core/conversation.ts";
 import { reportDropped } from "../../core/dropped.ts";
 import type { FieldPaths } from "../../core/dropped.ts";
@@ -10,16 +10,16 @@ import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import { isFailure } from "../../core/provider.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { promptOf } from "../../core/prompt.ts";
-import { answerFormat } from "./answer-format.ts";
+import { converseOutputFormat } from "./answer-format.ts";
 import { converseMessages } from "./converse-messages.ts";
 import type { InstructedMessages, Message } from "./converse-messages.ts";
-import { toolFields } from "./converse-tools.ts";
-import type { ToolFields } from "./converse-tools.ts";
-import { modelFields } from "./model-fields.ts";
-import type { ModelFields } from "./model-fields.ts";
-import { familyOf } from "./models.ts";
+import { converseToolFields } from "./converse-tools.ts";
+import type { ConverseToolFields } from "./converse-tools.ts";
+import { converseModelFields } from "./model-fields.ts";
+import type { ConverseModelFields } from "./model-fields.ts";
+import { bedrockFamilyOf } from "./models.ts";
 import { listOf, objectOf } from "../../core/json-value.ts";
-import type { Family } from "./models.ts";
+import type { BedrockFamily } from "./models.ts";
 
 const MORE = "additionalModelRequestFields";
 const cachePoint = "somewhere in it";
@@ -51,11 +51,11 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
   const { conversation } = prompt;
   const inline = await withInlineImages(conversation, call);
   if ("reason" in inline) return inline;
-  const format = answerFormat(call);
-  const tools = toolFields(prompt.tools, format, model);
+  const format = converseOutputFormat(call);
+  const tools = converseToolFields(prompt.tools, format, model);
   const mayThink =
-    !tools.isForced && !(isBudgeted(model) && startsWithoutThought(conversation.turns));
-  const fields = modelFields({ body, stops: prompt.stops, model, cap, format, mayThink });
+    !tools.isForced && !(isBudgeted(model) && hasCallsWithoutThought(conversation.turns));
+  const fields = converseModelFields({ body, stops: prompt.stops, model, cap, format, mayThink });
   const words = [format.kind === "told" ? format.words : "", tools.words];
   const request = bodyOf({ call, caches: prompt.caches, said: told(inline, words), tools, fields });
   if (isFailure(request)) return request;
@@ -67,8 +67,8 @@ type Sendable = {
   readonly call: ChatCall;
   readonly caches: boolean;
   readonly said: InlineConversation;
-  readonly tools: ToolFields;
-  readonly fields: ModelFields;
+  readonly tools: ConverseToolFields;
+  readonly fields: ConverseModelFields;
 };
 
 function bodyOf({
@@ -81,7 +81,7 @@ function bodyOf({
   const { cap, upstreamId } = call;
   const { toolConfig, toolChoice } = tools;
   const { inference, additional, thoughts } = fields;
-  const family = familyOf(upstreamId);
+  const family = bedrockFamilyOf(upstreamId);
   const toolBlocks = toolConfig !== undefined;
   const messages = converseMessages(conversation, { family, toolBlocks, thoughts });
   const requested = withInstructions(conversation.system, messages);
@@ -116,7 +116,7 @@ function told(conversation: InlineConversation, words: readonly string[]): Inlin
 }
 
 function isBudgeted(model: string): boolean {
-  return familyOf(model) === "claude" && claudeRules(model).thinking === "budget";
+  return bedrockFamilyOf(model) === "claude" && claudeRules(model).thinking === "budget";
 }
 
 /** A cache point of five minutes, because an hour has another price. */
@@ -127,7 +127,7 @@ const CACHE_POINT = { cachePoint: { type: "default" } };
  * Claude, it is after the user's last message, so that the next turn finds everything before it.
  * For Nova, it is after the instructions.
  */
-function withCachePoint(requested: InstructedMessages, family: Family): InstructedMessages {
+function withCachePoint(requested: InstructedMessages, family: BedrockFamily): InstructedMessages {
   if (family === "nova" && requested.system !== undefined) {
     return { ...requested, system: [...requested.system, CACHE_POINT] };
   }

@@ -8,10 +8,14 @@ import { streamReader } from "../../core/sse-reader.ts";
 import type { FrameSource, TextFrame } from "../../core/sse-reader.ts";
 import { eventTooLarge, failureEvents } from "../../core/failed-usage.ts";
 import { exceptionFailure } from "./bedrock-failure.ts";
-import { INCOMPLETE_FAILURE, claudeDetail, finishOf } from "./converse-answer.ts";
-import { converseUsage } from "./converse-usage.ts";
+import {
+  INCOMPLETE_FAILURE,
+  claudeReasoningDetail,
+  converseFinishReason,
+} from "./converse-answer.ts";
+import { readConverseUsage } from "./converse-usage.ts";
 import { FRAME_BYTES_MAX, FrameDecoder } from "./event-frames.ts";
-import type { Frame } from "./event-frames.ts";
+import type { EventStreamFrame } from "./event-frames.ts";
 
 const event = shape({
   contentBlockIndex: numberOf,
@@ -59,7 +63,7 @@ export class ConverseReader extends FrameReader {
   }
 
   protected get isFinished(): boolean {
-    return this.#stop !== null && finishOf(this.#stop.stopReason) !== null;
+    return this.#stop !== null && converseFinishReason(this.#stop.stopReason) !== null;
   }
 
   protected override atEnd(): StreamEvent[] {
@@ -114,7 +118,7 @@ export class ConverseReader extends FrameReader {
     if (block.tool !== null) return this.#chunks.toolArguments(toolUse.input, block.tool);
     block.thought += reasoningContent.text;
     const events = [...this.#text(text), ...this.#chunks.reasoning(reasoningContent.text)];
-    const detail = claudeDetail(block.thought, reasoningContent.signature);
+    const detail = claudeReasoningDetail(block.thought, reasoningContent.signature);
     return detail === null ? events : [...events, ...this.#chunks.say({ kind: "detail", detail })];
   }
 
@@ -139,8 +143,8 @@ export class ConverseReader extends FrameReader {
   }
 
   #end(stop: Event): StreamEvent[] {
-    const reason = finishOf(stop.stopReason);
-    const usage = converseUsage(this.#metadata?.usage);
+    const reason = converseFinishReason(stop.stopReason);
+    const usage = readConverseUsage(this.#metadata?.usage);
     if (reason === null) return failureEvents(INCOMPLETE_FAILURE, usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.#release(), ...this.#chunks.finish(reason), ...reported, END];
@@ -161,7 +165,7 @@ export function converseReader(reader: ConverseReader): StreamReader {
 }
 
 /** Converts a frame. An exception gets the name "error", and its own name becomes `__type`. */
-function textFrame({ headers, payload }: Frame): TextFrame {
+function textFrame({ headers, payload }: EventStreamFrame): TextFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";
   if (kind === "event") return { name: headers.get(":event-type") ?? "", data };

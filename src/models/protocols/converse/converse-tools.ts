@@ -1,10 +1,10 @@
 import { keepExact } from "../../../shared/exact-json.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Tool, Tools } from "../../core/tools.ts";
-import type { AnswerFormat } from "./answer-format.ts";
-import { familyOf, forcingOf } from "./models.ts";
+import type { ConverseOutputFormat } from "./answer-format.ts";
+import { bedrockFamilyOf, toolForcingOf } from "./models.ts";
 
-export type ToolFields = {
+export type ConverseToolFields = {
   readonly toolConfig?: JsonObject;
   /**
    * Claude's own `tool_choice`. It replaces Converse's, because only Claude's can forbid parallel
@@ -20,16 +20,20 @@ export type ToolFields = {
  * are sent, because Converse has no such choice. `strict` is never sent, because newer Claude
  * models reject it and others reject open schemas.
  */
-export function toolFields(requested: Tools, format: AnswerFormat, model: string): ToolFields {
+export function converseToolFields(
+  requested: Tools,
+  format: ConverseOutputFormat,
+  model: string,
+): ConverseToolFields {
   const offered = requested.choice === "none" ? [] : requested.list;
   const tools = format.kind === "tool" ? [...offered, answerToolOf(format)] : offered;
   if (tools.length === 0) return { isForced: false, words: "" };
   const wanted = wantedOf(requested, format, offered.length === 0);
-  const forcing = forcingOf(model);
+  const forcing = toolForcingOf(model);
   const isForced = wanted !== "auto" && forcing !== "none";
   const choice = isForced ? wanted : "auto";
   const words = isForced ? "" : wordsFor(wanted);
-  const family = familyOf(model);
+  const family = bedrockFamilyOf(model);
   const isOnly = ({ name }: Tool) =>
     forcing !== "any" || typeof choice === "string" || name === choice.name;
   const specs = tools.filter(isOnly).map((tool) => toolSpec(tool, family === "nova"));
@@ -43,7 +47,7 @@ export function toolFields(requested: Tools, format: AnswerFormat, model: string
 
 type ToolWish = Exclude<Tools["choice"], "none">;
 
-function wantedOf({ choice }: Tools, format: AnswerFormat, isAlone: boolean): ToolWish {
+function wantedOf({ choice }: Tools, format: ConverseOutputFormat, isAlone: boolean): ToolWish {
   if (format.kind === "tool") return isAlone ? { name: format.name } : "required";
   return choice === "none" ? "auto" : choice;
 }

@@ -13,7 +13,7 @@ const counts = shape({
  * Reads Converse's TokenUsage. `inputTokens` excludes cached tokens, and `outputTokens` includes
  * reasoning. Returns null if the usage is invalid or all counts are 0.
  */
-export function converseUsage(raw: unknown): Usage | null {
+export function readConverseUsage(raw: unknown): Usage | null {
   const { inputTokens: input, outputTokens: output, ...cache } = counts(raw);
   const { cacheReadInputTokens: cacheRead, cacheWriteInputTokens: cacheWrite } = cache;
   if (input === null || output === null || cacheRead === null || cacheWrite === null) return null;

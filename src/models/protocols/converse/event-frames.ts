@@ -1,4 +1,4 @@
-export type Frame = {
+export type EventStreamFrame = {
   readonly headers: ReadonlyMap<string, string>;
   readonly payload: Uint8Array;
 };
@@ -35,11 +35,11 @@ export class FrameDecoder {
     return this.#overflowed;
   }
 
-  push(bytes: Uint8Array): Frame[] {
+  push(bytes: Uint8Array): EventStreamFrame[] {
     if (this.#broken || bytes.length === 0) return [];
     this.#parts.push(bytes);
     this.#held += bytes.length;
-    const frames: Frame[] = [];
+    const frames: EventStreamFrame[] = [];
     while (this.#held >= this.#needed && !this.#broken) {
       const held = this.#joined();
       const total = totalBytes(held);
@@ -51,7 +51,7 @@ export class FrameDecoder {
     return frames;
   }
 
-  #take(held: Uint8Array, total: number, frames: Frame[]): void {
+  #take(held: Uint8Array, total: number, frames: EventStreamFrame[]): void {
     const frame = frameOf(held.subarray(0, total));
     if (frame === null) this.#broken = true;
     else frames.push(frame);
@@ -82,7 +82,7 @@ function totalBytes(held: Uint8Array): number | null {
   return holds && view.getUint32(8) === crc32(held.subarray(0, 8)) ? total : null;
 }
 
-function frameOf(bytes: Uint8Array): Frame | null {
+function frameOf(bytes: Uint8Array): EventStreamFrame | null {
   const view = viewOf(bytes);
   const end = bytes.length - CRC_BYTES;
   if (view.getUint32(end) !== crc32(bytes.subarray(0, end))) return null;

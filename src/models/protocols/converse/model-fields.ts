@@ -1,10 +1,10 @@
-import { claudeRules, reasoningFields, thinksAlways } from "../../claude/claude-rules.ts";
+import { claudeRules, claudeReasoningFields, thinksAlways } from "../../claude/claude-rules.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { AnswerFormat } from "./answer-format.ts";
-import { familyOf } from "./models.ts";
+import type { ConverseOutputFormat } from "./answer-format.ts";
+import { bedrockFamilyOf } from "./models.ts";
 
-export type ModelFields = {
+export type ConverseModelFields = {
   readonly inference: JsonObject;
   readonly additional: JsonObject;
   readonly thoughts: boolean;
@@ -15,13 +15,13 @@ type Asking = {
   readonly stops: readonly string[];
   readonly model: string;
   readonly cap: number;
-  readonly format: AnswerFormat;
+  readonly format: ConverseOutputFormat;
   readonly mayThink: boolean;
 };
 
-export function modelFields(asking: Asking): ModelFields {
+export function converseModelFields(asking: Asking): ConverseModelFields {
   const { body, stops, model } = asking;
-  const family = familyOf(model);
+  const family = bedrockFamilyOf(model);
   if (family === "claude") return claudeFields(asking);
   const additional = reasoning(family, model, body.reasoning_effort);
   // GPT models accept neither sampling parameters nor stop sequences.
@@ -29,9 +29,9 @@ export function modelFields(asking: Asking): ModelFields {
   return { inference, additional, thoughts: false };
 }
 
-function claudeFields({ body, stops, model, cap, format, mayThink }: Asking): ModelFields {
+function claudeFields({ body, stops, model, cap, format, mayThink }: Asking): ConverseModelFields {
   const rules = claudeRules(model);
-  const fields = reasoningFields(rules, body.reasoning_effort, cap, mayThink);
+  const fields = claudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const { thinks, output_config: effort, ...thinking } = fields;
   const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
   const sampled = rules.sampling && !thinks ? sampling(body) : {};
@@ -71,7 +71,7 @@ function reasoning(family: string, model: string, effort: unknown): JsonObject {
 
 /** Reports whether a model may reason although the effort is none. */
 export function ignoresNone(model: string): boolean {
-  const family = familyOf(model);
+  const family = bedrockFamilyOf(model);
   return family === "claude" ? thinksAlways(model) : family !== "gpt" && family !== "nova";
 }
 

@@ -1,9 +1,9 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import type { HostTag } from "../../core/built-in.ts";
 
-export type Family = "claude" | "nova" | "gpt_oss" | "gpt" | "mistral" | "other";
+export type BedrockFamily = "claude" | "nova" | "gpt_oss" | "gpt" | "mistral" | "other";
 
-const FAMILIES: readonly (readonly [RegExp, Family])[] = [
+const FAMILIES: readonly (readonly [RegExp, BedrockFamily])[] = [
   [/\banthropic\./, "claude"],
   [/\bamazon\.nova-/, "nova"],
   [/\bopenai\.gpt-oss/, "gpt_oss"],
@@ -11,13 +11,13 @@ const FAMILIES: readonly (readonly [RegExp, Family])[] = [
   [/\bmistral\./, "mistral"],
 ];
 
-export function familyOf(model: string): Family {
+export function bedrockFamilyOf(model: string): BedrockFamily {
   return FAMILIES.find(([pattern]) => pattern.test(model))?.[1] ?? "other";
 }
 
 /** Returns how a model can be forced to call a tool (Bedrock API reference, ToolChoice). */
-export function forcingOf(model: string): "tool" | "any" | "none" {
-  const family = familyOf(model);
+export function toolForcingOf(model: string): "tool" | "any" | "none" {
+  const family = bedrockFamilyOf(model);
   if (family === "claude") return claudeRules(model).forcedTools ? "tool" : "none";
   if (family === "nova") return "tool";
   return family === "mistral" ? "any" : "none";

@@ -31,7 +31,7 @@ const FAILED: ReadonlySet<string> = new Set([
   "MISSING_THOUGHT_SIGNATURE",
 ]);
 
-export function finishOf(reason: string): FinishReason | ProviderFailure {
+export function geminiFinishReason(reason: string): FinishReason | ProviderFailure {
   const meaning = FAILED.has(reason) ? null : finishMeaning(reason);
   return meaning ?? { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
 }
@@ -68,14 +68,14 @@ function saidIn({
   return [{ kind: "call", id, name, arguments: given, ...(thoughtSignature !== "" && { more }) }];
 }
 
-export function chatAnswer(raw: JsonObject): ProviderResponse | ProviderFailure | null {
+export function readGeminiChat(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { isBlocked, candidates, usage } = answerOf(raw);
   if (isBlocked) {
     return completionOf([[NOTHING, { kind: "finish", reason: "content_filter" }]], usage);
   }
   const choices: (readonly OutputPart[])[] = [];
   for (const { parts, finish } of candidates.toSorted((a, b) => a.index - b.index)) {
-    const reason = finishOf(finish);
+    const reason = geminiFinishReason(finish);
     if (typeof reason === "object") {
       return withUsage(reason, { usage, text: outputOf([...choices.flat(), ...parts]) });
     }

@@ -1,15 +1,15 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
-import { answerOf, finishOf } from "./answer.ts";
-import { failureInside, parseJson } from "./failure.ts";
+import { answerOf, geminiFinishReason } from "./answer.ts";
+import { failureInside, parseGoogleJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 
 /**
  * Converts a stream's payloads to events. A stream has no end marker. It is complete if every
  * candidate has finished. An error can be outside of events.
  */
-export class ChunkReader extends FrameReader {
+export class GeminiChunkReader extends FrameReader {
   #hasSaid = false;
   readonly #choices = new Map<number, ChunkBuilder>();
   readonly #secrets: () => readonly string[];
@@ -31,7 +31,7 @@ export class ChunkReader extends FrameReader {
   }
 
   protected override atEnd(foreign: string): StreamEvent[] {
-    const failure = failureInside(parseJson(foreign), this.#secrets());
+    const failure = failureInside(parseGoogleJson(foreign), this.#secrets());
     if (failure !== null) return failureEvents(failure);
     if (this.#haveAllFinished()) return [END];
     return foreign.trim() === "" ? [] : failureEvents(retry("bad_event"));
@@ -45,7 +45,7 @@ export class ChunkReader extends FrameReader {
       if (choice.finished) continue;
       events.push(...parts.flatMap((one) => choice.say(one)));
       if (reason === "") continue;
-      const finish = finishOf(reason);
+      const finish = geminiFinishReason(reason);
       if (typeof finish === "object") return [...events, ...failureEvents(finish, usage)];
       events.push(...choice.finish(finish));
     }

@@ -2,10 +2,10 @@ import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
 import { numberOf } from "../../core/json-value.ts";
 import { asIs, list, shape } from "../../core/shape.ts";
 import type { ProviderResponse, JsonObject, EmbeddingsCall } from "../../core/provider.ts";
-import { embeddingUsage } from "./usage.ts";
+import { readGeminiEmbeddingUsage } from "./usage.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-export type EmbeddingMethod = {
+export type GeminiEmbeddingMethod = {
   readonly method: string;
   readonly size: (model: string) => number;
   readonly request: (call: EmbeddingsCall) => JsonObject;
@@ -23,7 +23,7 @@ const predicted = shape({
 });
 
 /** The Gemini API accepts at most 100 texts (recorded). gemini-embedding-001 reports no usage. */
-export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
+export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
   method: "batchEmbedContents",
   size: () => 100,
   request: (call) => ({
@@ -45,7 +45,7 @@ export const BATCH_EMBED_CONTENTS: EmbeddingMethod = {
  * request. Others accept 20,000 tokens in total and 2,048 per text. With `autoTruncate: false`,
  * longer texts fail instead of being cut.
  */
-export const PREDICT: EmbeddingMethod = {
+export const PREDICT: GeminiEmbeddingMethod = {
   method: "predict",
   size: (model) => (model.startsWith("gemini-embedding") ? 1 : 9),
   request: (call) => ({
@@ -77,7 +77,7 @@ function vectorList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: u
     if (!isVector(vector)) return null;
     sound.push(isShortened(vector, call.upstreamId) ? unit(vector) : vector);
   }
-  return embeddingList(sound, embeddingUsage(tokens));
+  return embeddingList(sound, readGeminiEmbeddingUsage(tokens));
 }
 
 const FULL_SIZE = 3072;

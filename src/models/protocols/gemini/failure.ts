@@ -27,7 +27,7 @@ export function googleFailure(
   bodyText: string,
   secrets: readonly string[],
 ): ProviderFailure {
-  const error = errorIn(parseJson(bodyText)) ?? NO_COMPLAINT;
+  const error = errorIn(parseGoogleJson(bodyText)) ?? NO_COMPLAINT;
   const inner = codeOf(error);
   const trusted = status >= 500 && inner !== null ? inner : status;
   return failureOf(trusted, headers, error, secrets);
@@ -38,7 +38,7 @@ export function failureInside(raw: unknown, secrets: readonly string[]): Provide
   return error && failureOf(codeOf(error) ?? 500, new Headers(), error, secrets);
 }
 
-export function parseJson(text: string): unknown {
+export function parseGoogleJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
     return value;

@@ -18,7 +18,7 @@ const NO_SIGNATURE = "skip_thought_signature_validator";
  * Returns the body of generateContent. Sends only the fields in this function. Downloads images
  * first.
  */
-export async function chatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
+export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = toolsOf(call.body);
   if ("reason" in tools) return tools;
   const read = conversationOf(call.body);
@@ -56,7 +56,7 @@ function saidSoFar({ system, turns }: InlineConversation, model: string): JsonOb
   for (const { role, parts } of turns) {
     const fields = inCallOrder(parts, calls).flatMap((part) => partOf(part, model));
     calls = parts.flatMap((part) => (part.kind === "call" ? [part.id] : []));
-    if (role === "assistant" && signsItsCalls(model)) signFirstCall(fields);
+    if (role === "assistant" && returnsCallSignatures(model)) signFirstCall(fields);
     if (fields.length > 0) {
       contents.push({ role: role === "user" ? "user" : "model", parts: fields });
     }
@@ -97,7 +97,7 @@ function partOf(part: InlinePart, model: string): JsonObject[] {
     return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];
   }
   if (part.kind === "thought") return []; // another provider's thought; Google's travel with their calls
-  const id = signsItsCalls(model) ? { id: part.id } : {}; // older models reject the unknown field
+  const id = returnsCallSignatures(model) ? { id: part.id } : {}; // older models reject the unknown field
   if (part.kind === "result") {
     const response = { output: part.text };
     return [{ functionResponse: { ...id, name: part.name, response } }];
@@ -163,7 +163,7 @@ function generationConfig({ body, cap, upstreamId }: ChatCall): JsonObject {
       responseMimeType: "application/json",
       responseJsonSchema: schema && geminiSchema(schema),
     }),
-    thinkingConfig: thinkingConfig(upstreamId, body.reasoning_effort, cap),
+    thinkingConfig: geminiThinkingConfig(upstreamId, body.reasoning_effort, cap),
   };
 }
 
@@ -198,7 +198,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
 };
 const THOUGHT_SHARE = 0.75;
 
-export function thinkingConfig(
+export function geminiThinkingConfig(
   model: string,
   effort: unknown,
   cap: number | null,
@@ -215,14 +215,14 @@ export function thinkingConfig(
   return { thinkingBudget: budget, includeThoughts };
 }
 
-export function ignoresNoEffort(model: string): boolean {
-  return thinkingConfig(model, "none", null)?.["thinkingBudget"] !== 0;
+export function geminiIgnoresNoEffort(model: string): boolean {
+  return geminiThinkingConfig(model, "none", null)?.["thinkingBudget"] !== 0;
 }
 
 /**
  * Reports whether calls have IDs and signatures that the next turn must send back (Gemini 3 and
  * later).
  */
-export function signsItsCalls(model: string): boolean {
+export function returnsCallSignatures(model: string): boolean {
   return /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model);
 }

@@ -32,7 +32,7 @@ export function readUsage(raw: unknown): Usage | null {
   });
 }
 
-export function embeddingUsage(tokens: unknown): Usage | null {
+export function readGeminiEmbeddingUsage(tokens: unknown): Usage | null {
   const input = tokenCount(tokens);
   return input === null ? null : { input, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
 }

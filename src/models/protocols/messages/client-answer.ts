@@ -5,7 +5,7 @@ import { acceptedArguments } from "../../core/accepted-history.ts";
 import { isEmpty, sealThoughts } from "../../core/stored-thoughts.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { claudeBlock } from "./client-thoughts.ts";
+import { toClaudeThinkingBlock } from "./client-thoughts.ts";
 
 type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
 
@@ -20,9 +20,9 @@ export type ClientMessage = {
  * The client's tool names by the names that the provider gets. A name that is missing here was sent
  * unchanged.
  */
-export type Names = ReadonlyMap<string, string>;
+export type OriginalToolNames = ReadonlyMap<string, string>;
 
-export function clientMessageOf({ choices }: JsonObject, names: Names): ClientMessage {
+export function clientMessageOf({ choices }: JsonObject, names: OriginalToolNames): ClientMessage {
   const choice: KnownFields<"message" | "finish_reason"> = objectOf(listOf(choices)[0]);
   const message: Message = objectOf(choice.message);
   const calls = listOf(message.tool_calls).filter(isObject);
@@ -48,9 +48,9 @@ type Message = KnownFields<
 
 function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly JsonObject[] {
   const details = listOf(message.reasoning_details).filter(isObject);
-  const claude = details.map(claudeBlock).filter((block) => block !== null);
+  const claude = details.map(toClaudeThinkingBlock).filter((block) => block !== null);
   const foreign = {
-    details: details.filter((detail) => claudeBlock(detail) === null),
+    details: details.filter((detail) => toClaudeThinkingBlock(detail) === null),
     extras: Object.fromEntries(
       calls.flatMap(({ id, extra_content: extra }) =>
         isObject(extra) ? [[textOf(id), extra]] : [],
@@ -68,25 +68,25 @@ function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly Js
  * Returns a tool call. Arguments that aren't a JSON object go into one field. The tool then rejects
  * them, and the model tries again.
  */
-function useOf({ id, function: called }: JsonObject, names: Names): JsonObject {
+function useOf({ id, function: called }: JsonObject, names: OriginalToolNames): JsonObject {
   const { name: sent, arguments: reported } = objectOf(called);
   const name = names.get(textOf(sent)) ?? sent;
   const input = parseObject(acceptedArguments(textOf(reported))) ?? {};
-  return { type: "tool_use", id, name, input, caller: DIRECT };
+  return { type: "tool_use", id, name, input, caller: DIRECT_CALLER };
 }
 
 /** The caller of a call: the model itself, not another tool. */
-export const DIRECT: JsonObject = { type: "direct" };
+export const DIRECT_CALLER: JsonObject = { type: "direct" };
 
 /**
  * Returns Claude's block without nulls, which older clients reject (@ai-sdk/anthropic 2 and 3:
  * `citations`, `caller`). Adds the caller, which newer clients require.
  */
-export function wholeBlock(block: unknown): JsonObject {
+export function completeClaudeBlock(block: unknown): JsonObject {
   const fields: JsonObject & KnownFields<"type"> = Object.fromEntries(
     Object.entries(objectOf(block)).filter(([, value]) => value !== null),
   );
-  return fields.type === "tool_use" ? { caller: DIRECT, ...fields } : fields;
+  return fields.type === "tool_use" ? { caller: DIRECT_CALLER, ...fields } : fields;
 }
 
 /** Returns the stop reason of a finished choice. If there are calls, it is `tool_use`. */
@@ -131,7 +131,7 @@ export function usageOf(usage: Usage, costMicro: number | null): JsonObject {
   };
 }
 
-export function messageEnvelope({
+export function messagesEnvelope({
   id,
   model,
 }: {
@@ -141,7 +141,7 @@ export function messageEnvelope({
   return { id, type: "message", role: "assistant", model, container: null, diagnostics: null };
 }
 
-export function initialUsage(usage: Usage): JsonObject {
+export function messagesInitialUsage(usage: Usage): JsonObject {
   return { ...usageOf({ ...usage, output: 1 }, null), output_tokens_details: null };
 }
 
@@ -149,7 +149,7 @@ export function initialUsage(usage: Usage): JsonObject {
  * Returns usage for a prompt that isn't counted: at least one token, because clients read 0 as
  * unknown.
  */
-export function startUsage(likely: number): JsonObject {
+export function estimatedStartUsage(likely: number): JsonObject {
   const input = Math.max(1, Math.ceil(likely));
-  return initialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });
+  return messagesInitialUsage({ input, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0 });
 }

@@ -3,7 +3,7 @@ import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type {
-  ContentBlock,
+  MessagesInputBlock,
   CountBody,
   Message,
   MessagesBody,
@@ -13,7 +13,7 @@ import type {
 import { ConversionLosses } from "./client-losses.ts";
 import { recallThoughts } from "./client-thoughts.ts";
 import type { RecalledThoughts } from "./client-thoughts.ts";
-import { toolsForCore } from "./client-tools.ts";
+import { coreToolFields } from "./client-tools.ts";
 
 type Converted = { readonly body: JsonObject; readonly losses: ConversionLosses };
 
@@ -27,7 +27,7 @@ type CoreMessage = { readonly role: string; readonly content?: Content } & JsonO
  * Converts a Messages request to a chat request. Tuning fields that chat requests don't have are
  * dropped and reported. Fields that would change the output require a native route.
  */
-export function chatBodyOf(body: MessagesBody): Result<Converted> {
+export function messagesToChatBody(body: MessagesBody): Result<Converted> {
   const losses = new ConversionLosses(body);
   if (body.max_tokens === 0) {
     losses.cannot(
@@ -35,7 +35,7 @@ export function chatBodyOf(body: MessagesBody): Result<Converted> {
       "must be at least 1, because this model has no cache to warm with 0",
     );
   }
-  const prompt = promptOf(body, losses);
+  const prompt = countedPromptOf(body, losses);
   if (!prompt.ok) return prompt;
   for (const field of ["top_k", "context_management"] as const) {
     if (body[field] !== undefined && body[field] !== null) losses.dropped.add(field);
@@ -56,10 +56,10 @@ export function chatBodyOf(body: MessagesBody): Result<Converted> {
   });
 }
 
-export function promptOf(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
+export function countedPromptOf(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const messages = messagesOf(body, losses);
   if (!messages.ok) return messages;
-  const tools = toolsForCore(body, losses);
+  const tools = coreToolFields(body, losses);
   if (!tools.ok) return tools;
   const format = body.output_config?.format ?? body.output_format;
   return success({
@@ -115,7 +115,7 @@ function messageOf(
 }
 
 function userMessages(
-  blocks: readonly ContentBlock[],
+  blocks: readonly MessagesInputBlock[],
   place: string,
   losses: ConversionLosses,
 ): Result<CoreMessage[]> {
@@ -139,8 +139,8 @@ function userMessages(
   return success(user.length === 0 ? results : [...results, { role: "user", content: user }]);
 }
 
-type ToolResult = Extract<ContentBlock, { type: "tool_result" }>;
-type ToolUse = Extract<ContentBlock, { type: "tool_use" }>;
+type ToolResult = Extract<MessagesInputBlock, { type: "tool_result" }>;
+type ToolUse = Extract<MessagesInputBlock, { type: "tool_use" }>;
 type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly JsonObject[] };
 
 /**
@@ -181,7 +181,7 @@ function resultParts(
 }
 
 function assistantMessages(
-  blocks: readonly ContentBlock[],
+  blocks: readonly MessagesInputBlock[],
   place: string,
   losses: ConversionLosses,
 ): Result<CoreMessage[]> {
@@ -239,7 +239,7 @@ function callOf(
 
 const SHOWN: ReadonlySet<string> = new Set(["text", "image", "document", "search_result"]);
 
-function isShown(block: ContentBlock): block is VisibleBlock {
+function isShown(block: MessagesInputBlock): block is VisibleBlock {
   return SHOWN.has(block.type);
 }
 

@@ -4,7 +4,7 @@ import type { ErrorResponse } from "../../../shared/http/error-response.ts";
 import { elapsedMs } from "../../../shared/clock.ts";
 import type { RateState } from "../../../shared/key-terms.ts";
 import type { Failure } from "../../../shared/failure.ts";
-import { NO_THREADS } from "./client-request.ts";
+import { THREADS_UNSUPPORTED } from "./client-request.ts";
 
 /** Error types by status (platform.claude.com, API errors; @anthropic-ai/sdk 1.12, ErrorType). */
 const TYPES: Readonly<Record<number, string>> = {
@@ -55,7 +55,7 @@ export function errorOf(failure: Failure, requestId: string): object {
       details: {
         error_code: wire.code ?? wire.type,
         ...(wire.param !== undefined && wire.param !== null && { param: wire.param }),
-        ...(wire.code === NO_THREADS && { unsupported: ["thread"] }),
+        ...(wire.code === THREADS_UNSUPPORTED && { unsupported: ["thread"] }),
         ...wire.extra,
       },
     },

@@ -2,22 +2,22 @@
  * A rule for a field that native routes get. Fields without a rule are dropped and listed in
  * `x-dropped`. The field of a beta is sent only with its beta (@anthropic-ai/sdk 1.12).
  */
-export type Rule =
+export type NativeFieldRule =
   | "word"
   /** The ID of a call, in characters that Claude accepts. */
   | "id"
   | "json"
   | "content"
-  | { readonly list: Rule }
+  | { readonly list: NativeFieldRule }
   | { readonly object: Fields }
   /** Fields by the object's `type`. */
   | { readonly types: Readonly<Record<string, Fields>> }
-  | { readonly beta: string; readonly rule: Rule };
+  | { readonly beta: string; readonly rule: NativeFieldRule };
 
-export type Fields = Readonly<Record<string, Rule>>;
+export type Fields = Readonly<Record<string, NativeFieldRule>>;
 
 const CACHE: Fields = { cache_control: { object: { ttl: "word" } } };
-const CITED: Rule = { object: { enabled: "word" } };
+const CITED: NativeFieldRule = { object: { enabled: "word" } };
 const CALLER: Fields = { caller: { object: { tool_id: "word" } } };
 const ERROR: Fields = { error_code: "word", error_message: "word" };
 const RESULT: Fields = { tool_use_id: "id", content: "content", ...CACHE };
@@ -51,7 +51,7 @@ const CITATION: Fields = Object.fromEntries(
 const BASE64: Fields = { media_type: "word", data: "word" };
 
 /** Blocks by type: content, and the blocks of Anthropic's own tools in the history. */
-export const BLOCKS: Readonly<Record<string, Fields>> = {
+export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, Fields>> = {
   text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
   image: {
     source: { types: { base64: BASE64, url: { url: "word" } } },
@@ -127,7 +127,7 @@ const TOOL: Fields = {
   ...CACHE,
 };
 
-const AMOUNT: Rule = { object: { value: "word" } };
+const AMOUNT: NativeFieldRule = { object: { value: "word" } };
 const EDIT: Fields = {
   clear_at_least: AMOUNT,
   clear_tool_inputs: "json",
@@ -136,7 +136,7 @@ const EDIT: Fields = {
   trigger: AMOUNT,
 };
 
-export const MESSAGE: Fields = {
+export const NATIVE_MESSAGE_FIELDS: Fields = {
   content: "content",
   clear_at: { beta: "mid-conversation-system-clear-at-2026-08-21", rule: "word" },
   output_config: {
@@ -145,7 +145,7 @@ export const MESSAGE: Fields = {
   },
 };
 
-export const REQUEST: Fields = {
+export const NATIVE_REQUEST_FIELDS: Fields = {
   system: "content",
   tools: { list: { object: TOOL } },
   tool_choice: { object: { name: "word", disable_parallel_tool_use: "word" } },
@@ -180,7 +180,7 @@ export const REQUEST: Fields = {
   ...CACHE,
 };
 
-export const UNCONVERTED: ReadonlySet<string> = new Set([
+export const UNCONVERTIBLE_FIELDS: ReadonlySet<string> = new Set([
   "text.citations",
   "image.transformations",
   "document.citations",
@@ -212,15 +212,15 @@ const FIELDLESS = [
 const CLIENT_TOOL_BETA = /^computer-use-\d{4}-\d{2}-\d{2}$/;
 const BETAS: ReadonlySet<string> = new Set([
   ...FIELDLESS,
-  ...betasOf(MESSAGE),
-  ...betasOf(REQUEST),
+  ...betasOf(NATIVE_MESSAGE_FIELDS),
+  ...betasOf(NATIVE_REQUEST_FIELDS),
 ]);
 
 function betasOf(fields: Fields): readonly string[] {
   return Object.values(fields).flatMap(betasIn);
 }
 
-function betasIn(rule: Rule): readonly string[] {
+function betasIn(rule: NativeFieldRule): readonly string[] {
   if (typeof rule === "string") return [];
   if ("list" in rule) return betasIn(rule.list);
   if ("types" in rule) return Object.values(rule.types).flatMap(betasOf);
@@ -231,6 +231,6 @@ function betasIn(rule: Rule): readonly string[] {
  * Reports whether a value of `anthropic-beta` is sent. Its field must be supported, and it must
  * cost only tokens.
  */
-export function isPassingBeta(value: string): boolean {
+export function isForwardedBeta(value: string): boolean {
   return BETAS.has(value) || CLIENT_TOOL_BETA.test(value);
 }

@@ -5,8 +5,14 @@ import type { JsonObject } from "../../core/provider.ts";
 import { CallPairs } from "../../core/call-pairs.ts";
 import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
 import type { PartWeight, PartWeights } from "../../core/prompt-size.ts";
-import { BLOCKS, isPassingBeta, MESSAGE, REQUEST, UNCONVERTED } from "./client-native-fields.ts";
-import type { Fields, Rule } from "./client-native-fields.ts";
+import {
+  NATIVE_BLOCK_FIELDS,
+  isForwardedBeta,
+  NATIVE_MESSAGE_FIELDS,
+  NATIVE_REQUEST_FIELDS,
+  UNCONVERTIBLE_FIELDS,
+} from "./client-native-fields.ts";
+import type { Fields, NativeFieldRule } from "./client-native-fields.ts";
 import type { CountBody, Message, MessagesBody } from "./client-request.ts";
 import { kindOf, withoutServerTools } from "./client-tools.ts";
 import { isSealedThoughts } from "../../core/stored-thoughts.ts";
@@ -43,23 +49,23 @@ const SILENT: ReadonlySet<string> = new Set([
   "billing_policy",
 ]);
 
-export function unknownIn(body: MessagesBody): readonly string[] {
+export function unknownMessagesFields(body: MessagesBody): readonly string[] {
   return Object.keys(body)
-    .filter((field) => !SILENT.has(field) && !Object.hasOwn(REQUEST, field))
+    .filter((field) => !SILENT.has(field) && !Object.hasOwn(NATIVE_REQUEST_FIELDS, field))
     .filter((field) => (body[field] ?? null) !== null)
     .slice(0, NAMES_MAX);
 }
 
-export function betasIn(header: string | undefined): readonly string[] {
+export function parseBetaHeader(header: string | undefined): readonly string[] {
   const values = (header ?? "").split(",").map((value) => value.trim());
-  return [...new Set(values)].filter(isPassingBeta);
+  return [...new Set(values)].filter(isForwardedBeta);
 }
 
 /**
  * Returns the request for a native route. The adapter sets model, cap and stream. Returns 400 for a
  * forced tool whose cost has no price here.
  */
-export function nativeOf(
+export function claudeNativeRequestOf(
   body: MessagesBody | CountBody,
   betas: readonly string[],
 ): Result<NativeRequest> {
@@ -80,7 +86,7 @@ export function nativeOf(
   const sent = {
     ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // warms a cache; other caps come from the hold
     messages: messages.map((message) => picker.message(message)).filter(isSaid),
-    ...withoutNulls(picker.fields(requested, REQUEST, "")),
+    ...withoutNulls(picker.fields(requested, NATIVE_REQUEST_FIELDS, "")),
   };
   const { dropped, unconverted, marksCache, weights } = picker;
   const outputLeast = outputLeastOf(objectOf(body.thinking));
@@ -117,7 +123,7 @@ class Picker {
 
   message({ role, ...fields }: Message): JsonObject {
     if (role === "assistant") this.#pairs.beginTurn();
-    return { role, ...this.fields(fields, MESSAGE, "messages.") };
+    return { role, ...this.fields(fields, NATIVE_MESSAGE_FIELDS, "messages.") };
   }
 
   fields(given: JsonObject, rules: Fields, place: string): JsonObject {
@@ -139,7 +145,7 @@ class Picker {
   #note(field: string, value: unknown, place: string): void {
     if (value === null || value === undefined) return;
     this.marksCache ||= field === "cache_control";
-    if (UNCONVERTED.has(place + field)) this.unconverted.add(place + field);
+    if (UNCONVERTIBLE_FIELDS.has(place + field)) this.unconverted.add(place + field);
   }
 
   #drop(name: string, value: unknown): void {
@@ -148,7 +154,11 @@ class Picker {
     }
   }
 
-  #value(value: unknown, rule: Rule, place: string): { readonly value: unknown } | false {
+  #value(
+    value: unknown,
+    rule: NativeFieldRule,
+    place: string,
+  ): { readonly value: unknown } | false {
     if (value === null || value === undefined) return { value };
     if (typeof rule === "string") return this.#simple(value, rule, place);
     if ("beta" in rule) return this.#betas.has(rule.beta) && this.#value(value, rule.rule, place);
@@ -160,7 +170,11 @@ class Picker {
     return fields !== undefined && { value: this.#object(value, fields, `${place}.`) };
   }
 
-  #simple(value: unknown, rule: Rule & string, place: string): { readonly value: unknown } | false {
+  #simple(
+    value: unknown,
+    rule: NativeFieldRule & string,
+    place: string,
+  ): { readonly value: unknown } | false {
     if (rule === "json") return { value };
     if (rule === "word") return typeof value !== "object" && { value };
     if (rule === "content") return this.#content(value, place);
@@ -169,7 +183,7 @@ class Picker {
     return { value: this.#ids.idFor(id) };
   }
 
-  #list(values: readonly unknown[], rule: Rule, place: string): unknown[] {
+  #list(values: readonly unknown[], rule: NativeFieldRule, place: string): unknown[] {
     return values.flatMap((value) => {
       const passes = this.#value(value, rule, place);
       if (passes === false) this.#drop(place, value);
@@ -196,7 +210,7 @@ class Picker {
   /** Converts a block. Drops empty texts and unsigned thoughts, for which Claude returns 400. */
   #block(block: JsonObject): JsonObject[] {
     const type = textOf(block["type"]);
-    const rules = Object.hasOwn(BLOCKS, type) ? BLOCKS[type] : undefined;
+    const rules = Object.hasOwn(NATIVE_BLOCK_FIELDS, type) ? NATIVE_BLOCK_FIELDS[type] : undefined;
     if (rules === undefined) {
       this.#drop(type, block);
       return [];
@@ -218,7 +232,7 @@ class Picker {
 
 function fieldsFor(
   { type }: JsonObject,
-  rule: Extract<Rule, { object: Fields } | { types: unknown }>,
+  rule: Extract<NativeFieldRule, { object: Fields } | { types: unknown }>,
 ): Fields | undefined {
   if ("object" in rule) return rule.object;
   const known = textOf(type);

@@ -12,8 +12,8 @@ import { imageUrl } from "../../core/image-url.ts";
  */
 
 /** Supported `anthropic-version` values. The first is the default. */
-export const VERSIONS = ["2023-06-01", "2026-10-21"] as const;
-export type Version = (typeof VERSIONS)[number];
+export const MESSAGES_VERSIONS = ["2023-06-01", "2026-10-21"] as const;
+export type Version = (typeof MESSAGES_VERSIONS)[number];
 
 const MESSAGES_MAX = 10_000;
 const NO_FILES = "is not supported. Send the bytes in base64";
@@ -268,25 +268,25 @@ export const messagesBody = z.looseObject({
 export type MessagesBody = z.infer<typeof messagesBody>;
 export type CountBody = z.infer<typeof countBody>;
 export type Message = z.infer<typeof message>;
-export type ContentBlock = z.infer<typeof block>;
+export type MessagesInputBlock = z.infer<typeof block>;
 export type VisibleBlock = z.infer<(typeof shown)[number]>;
-export type Tool = z.infer<typeof tool>;
+export type MessagesTool = z.infer<typeof tool>;
 export type TextBlock = z.infer<typeof textBlock>;
 
 /** Parses a body. Returns 400 with `param` (`messages[0].content[1].source`) if invalid. */
-export function parseMessages(value: object, version: Version): Result<MessagesBody> {
+export function parseMessagesRequest(value: object, version: Version): Result<MessagesBody> {
   const parsed = threadProblem(value) ?? parseBody(messagesBody, value);
   if (!parsed.ok) return parsed;
   const problem = version === "2026-10-21" ? newerProblem(parsed.value) : null;
   return problem ?? parsed;
 }
 
-export function parseCount(value: object): Result<CountBody> {
+export function parseCountRequest(value: object): Result<CountBody> {
   return threadProblem(value) ?? parseBody(countBody, value);
 }
 
 /** The error code for threads. The server stores none, so SDKs then send the whole conversation. */
-export const NO_THREADS = "thread_unsupported_request";
+export const THREADS_UNSUPPORTED = "thread_unsupported_request";
 
 function threadProblem(value: { readonly thread?: unknown }): Result<never> | null {
   if ((value.thread ?? null) === null) return null;
@@ -294,7 +294,7 @@ function threadProblem(value: { readonly thread?: unknown }): Result<never> | nu
     kind: "invalid_request",
     message: "thread is not supported. Send the whole conversation.",
     param: "thread",
-    code: NO_THREADS,
+    code: THREADS_UNSUPPORTED,
   });
 }
 
@@ -320,9 +320,9 @@ function newerProblem(body: MessagesBody): Result<never> | null {
   return null;
 }
 
-function hasCitations(part: ContentBlock | TextBlock): boolean {
+function hasCitations(part: MessagesInputBlock | TextBlock): boolean {
   if (part.type === "search_result") {
-    return (part as { content: ContentBlock[] }).content.some(hasCitations);
+    return (part as { content: MessagesInputBlock[] }).content.some(hasCitations);
   }
   if (part.type !== "text") return false;
   const { citations } = part;

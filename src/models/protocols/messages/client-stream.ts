@@ -8,17 +8,17 @@ import type { Chunk, DeltaCall } from "../../core/chunk.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import type { ResponseHead, Receipt, StreamWriter } from "../../core/endpoint-adapter.ts";
 import {
-  initialUsage,
-  DIRECT,
-  messageEnvelope,
-  startUsage,
+  messagesInitialUsage,
+  DIRECT_CALLER,
+  messagesEnvelope,
+  estimatedStartUsage,
   stopOf,
   usageOf,
-  wholeBlock,
+  completeClaudeBlock,
 } from "./client-answer.ts";
-import type { Names, ClientMessage } from "./client-answer.ts";
+import type { OriginalToolNames, ClientMessage } from "./client-answer.ts";
 import { errorOf } from "./client-dialect.ts";
-import { claudeBlock } from "./client-thoughts.ts";
+import { toClaudeThinkingBlock } from "./client-thoughts.ts";
 
 abstract class Block implements Part {
   isOpen = false;
@@ -126,7 +126,7 @@ class CallBlock extends Block {
   }
 
   protected start(): JsonObject {
-    return { type: "tool_use", ...this.#called, input: {}, caller: DIRECT };
+    return { type: "tool_use", ...this.#called, input: {}, caller: DIRECT_CALLER };
   }
 
   protected delta(partial_json: string): JsonObject {
@@ -139,14 +139,14 @@ class CallBlock extends Block {
  * (platform.claude.com, streaming messages). Block numbers have no gaps, and one block is open at a
  * time.
  */
-export class BlockWriter {
+export class MessagesBlockWriter {
   readonly #blocks = new BlockSequencer<Block>();
   readonly #calls = new Map<number, CallBlock>();
   #finish = "stop";
   #refusal = "";
-  readonly #names: Names;
+  readonly #names: OriginalToolNames;
 
-  constructor(names: Names) {
+  constructor(names: OriginalToolNames) {
     this.#names = names;
   }
 
@@ -202,7 +202,7 @@ export class BlockWriter {
   }
 
   #detail(detail: JsonObject): string {
-    const block = claudeBlock(detail);
+    const block = toClaudeThinkingBlock(detail);
     if (block?.["type"] === "redacted_thinking") {
       return this.#blocks.add(new RedactedBlock(this.#next, block));
     }
@@ -239,14 +239,14 @@ export class BlockWriter {
 }
 
 function signatureIn(thought: StoredThoughts): string {
-  const claude = thought.details.map(claudeBlock).find((block) => block !== null);
+  const claude = thought.details.map(toClaudeThinkingBlock).find((block) => block !== null);
   if (claude === undefined) return sealThoughts(thought);
   const { signature } = claude ?? {};
   return textOf(signature);
 }
 
-export function convertedStream(head: ResponseHead, names: Names): StreamWriter {
-  const blocks = new BlockWriter(names);
+export function convertedStream(head: ResponseHead, names: OriginalToolNames): StreamWriter {
+  const blocks = new MessagesBlockWriter(names);
   return {
     ping: PING,
     begin: (usage) => startOfMessage(head, usage),
@@ -276,7 +276,7 @@ export function nativeStream(head: ResponseHead): StreamWriter {
       const { type } = event;
       if (PASSES.has(type)) return eventOf(textOf(type), event);
       if (type === "content_block_start") {
-        const content_block = wholeBlock(event["content_block"]);
+        const content_block = completeClaudeBlock(event["content_block"]);
         return eventOf(type, { ...event, content_block });
       }
       if (type === "message_delta") stop = { ...stop, ...objectOf(event["delta"]) };
@@ -292,8 +292,9 @@ const PING = eventOf("ping", {});
 
 function startOfMessage(head: ResponseHead, usage: Usage | null): string {
   const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
-  const known = usage === null ? startUsage(head.promptTokens) : initialUsage(usage);
-  const message = { ...messageEnvelope(head), content: [], ...stop, usage: known };
+  const known =
+    usage === null ? estimatedStartUsage(head.promptTokens) : messagesInitialUsage(usage);
+  const message = { ...messagesEnvelope(head), content: [], ...stop, usage: known };
   return eventOf("message_start", { message });
 }
 

@@ -16,7 +16,7 @@ export type RecalledThoughts = Pick<StoredThoughts, "details"> & {
 };
 
 /** Returns Claude's block for a detail. Returns null if the detail is another provider's. */
-export function claudeBlock(detail: JsonObject): JsonObject | null {
+export function toClaudeThinkingBlock(detail: JsonObject): JsonObject | null {
   const { type, signature, data } = detail;
   if (type === REDACTED && textOf(data) !== "") return { type: "redacted_thinking", data };
   if (type !== THINKING || textOf(signature) === "") return null;

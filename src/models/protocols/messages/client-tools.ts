@@ -4,7 +4,7 @@ import { textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ToolNames } from "../../core/tool-name.ts";
 import type { ConversionLosses } from "./client-losses.ts";
-import type { CountBody, Tool } from "./client-request.ts";
+import type { CountBody, MessagesTool } from "./client-request.ts";
 
 /**
  * The side that runs a tool. Tools that Anthropic runs are billed per call, for which there is no
@@ -27,8 +27,11 @@ export function kindOf({ type: given }: { readonly type?: unknown }): ToolKind {
 }
 
 /** Drops and reports server tools. Returns 400 if `tool_choice` forces one of them. */
-export function withoutServerTools(body: CountBody, dropped: Set<string>): Result<readonly Tool[]> {
-  const kept: Tool[] = [];
+export function withoutServerTools(
+  body: CountBody,
+  dropped: Set<string>,
+): Result<readonly MessagesTool[]> {
+  const kept: MessagesTool[] = [];
   const left = new Set<string>();
   for (const [at, tool] of (body.tools ?? []).entries()) {
     const kind = kindOf(tool);
@@ -49,7 +52,7 @@ export function withoutServerTools(body: CountBody, dropped: Set<string>): Resul
  */
 function choiceProblem(
   choice: ToolWish | null,
-  kept: readonly Tool[],
+  kept: readonly MessagesTool[],
   left: ReadonlySet<string>,
 ): Result<never> | null {
   const param = "tool_choice";
@@ -65,13 +68,16 @@ function choiceProblem(
     : null;
 }
 
-function mayBe({ type, name }: Tool, chosen: string): boolean {
+function mayBe({ type, name }: MessagesTool, chosen: string): boolean {
   return name === chosen || /_toolset_\d{8}$/.test(type ?? "");
 }
 
 type ToolWish = NonNullable<CountBody["tool_choice"]>;
 
-function customProblem({ name, input_schema: schema }: Tool, at: number): Result<never> | null {
+function customProblem(
+  { name, input_schema: schema }: MessagesTool,
+  at: number,
+): Result<never> | null {
   if (name === undefined || name === null) {
     return invalid(`tools[${at}].name: Field required`, `tools[${at}].name`);
   }
@@ -81,7 +87,7 @@ function customProblem({ name, input_schema: schema }: Tool, at: number): Result
   return null;
 }
 
-export function toolsForCore(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
+export function coreToolFields(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
   const kept = withoutServerTools(body, losses.dropped);
   if (!kept.ok) return kept;
   const functions = (body.tools ?? []).flatMap((tool, at) =>
@@ -100,7 +106,7 @@ function isSingle(choice: CountBody["tool_choice"]): boolean {
   return choice?.["disable_parallel_tool_use"] === true;
 }
 
-function functionsOf(tool: Tool, place: string, losses: ConversionLosses): JsonObject[] {
+function functionsOf(tool: MessagesTool, place: string, losses: ConversionLosses): JsonObject[] {
   const kind = kindOf(tool);
   if (kind === "custom") return [functionOf(tool, losses.names)];
   if (kind === "search") losses.dropped.add(`${place}:${tool.type}`);
@@ -109,7 +115,7 @@ function functionsOf(tool: Tool, place: string, losses: ConversionLosses): JsonO
 }
 
 function functionOf(
-  { name, description, input_schema: parameters, strict }: Tool,
+  { name, description, input_schema: parameters, strict }: MessagesTool,
   names: ToolNames,
 ): JsonObject {
   return {

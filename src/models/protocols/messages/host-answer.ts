@@ -5,7 +5,7 @@ import type { ProviderResponse, JsonObject } from "../../core/provider.ts";
 import { completionOf } from "../../core/output-part.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { asIs, list, shape } from "../../core/shape.ts";
-import { thoughtDetail } from "../../claude/thoughts.ts";
+import { claudeThoughtDetail } from "../../claude/thoughts.ts";
 import { messagesUsage } from "./host-usage.ts";
 
 /** A content block (platform.claude.com, Create a Message). */
@@ -19,7 +19,7 @@ export const block = shape({
   name: textOf,
   input: objectOf,
 });
-export type ContentBlock = ReturnType<typeof block>;
+export type MessagesOutputBlock = ReturnType<typeof block>;
 
 export const ending = shape({ stop_reason: asIs, stop_details: shape({ explanation: textOf }) });
 type Ending = ReturnType<typeof ending>;
@@ -28,7 +28,7 @@ type Ending = ReturnType<typeof ending>;
  * Converts a message to a chat completion. Returns null if it is invalid. `jsonTool` is the tool
  * whose input is the output.
  */
-export function messagesAnswer(
+export function readMessagesCompletion(
   raw: JsonObject,
   jsonTool: string | null,
   secret: string,
@@ -39,7 +39,7 @@ export function messagesAnswer(
   return completionOf([[...parts, ...endOf(ending(raw), secret)]], messagesUsage(usage));
 }
 
-function saidIn(one: ContentBlock, jsonTool: string | null): OutputPart[] {
+function saidIn(one: MessagesOutputBlock, jsonTool: string | null): OutputPart[] {
   const { type, text, thinking, id, name, input } = one;
   if (type === "text") return [{ kind: "text", text }];
   if (type === "tool_use") {
@@ -48,7 +48,7 @@ function saidIn(one: ContentBlock, jsonTool: string | null): OutputPart[] {
     return [{ kind: "call", id, name, arguments: json }];
   }
   if (!type.endsWith("thinking")) return [];
-  const detail = thoughtDetail(one);
+  const detail = claudeThoughtDetail(one);
   const thought: OutputPart[] = type === "thinking" ? [{ kind: "thought", text: thinking }] : [];
   return detail === null ? thought : [...thought, { kind: "detail", detail }];
 }

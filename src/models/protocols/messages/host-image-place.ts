@@ -2,7 +2,7 @@ import { listOf } from "../../core/json-value.ts";
 import { asIs, shape } from "../../core/shape.ts";
 import { badImage, conversationOf } from "../../core/conversation.ts";
 import type { ProviderCall, ProviderFailure } from "../../core/provider.ts";
-import { messagesOf } from "./host-messages.ts";
+import { claudeMessagesOf } from "./host-messages.ts";
 
 const typed = shape({ type: asIs });
 
@@ -23,7 +23,7 @@ export function withImageParam(failure: ProviderFailure, call: ProviderCall): Pr
   const places = conversation.turns.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.kind === "image" ? [part.at] : [])),
   );
-  const { messages } = messagesOf(conversation, true);
+  const { messages } = claudeMessagesOf(conversation, true);
   const named = messages[Number(turn)]?.["content"];
   const wanted: unknown = Array.isArray(named) ? named[Number(block)] : undefined;
   const images = messages

@@ -9,7 +9,7 @@ export type JsonAnswer =
   | { readonly by: "schema"; readonly schema: JsonObject }
   | { readonly by: "tool"; readonly schema: JsonObject; readonly name: string };
 
-export function jsonAnswerOf(body: ChatBody, rules: ClaudeRules): JsonAnswer | null {
+export function jsonOutputMethodOf(body: ChatBody, rules: ClaudeRules): JsonAnswer | null {
   const format = formatOf(body);
   if (format === "text") return null;
   if (format === "json") return { by: "words" };

@@ -4,11 +4,11 @@ import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { asIs, shape } from "../../core/shape.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
-import { thoughtDetail } from "../../claude/thoughts.ts";
+import { claudeThoughtDetail } from "../../claude/thoughts.ts";
 import { block, ending, endOf } from "./host-answer.ts";
-import type { ContentBlock } from "./host-answer.ts";
+import type { MessagesOutputBlock } from "./host-answer.ts";
 import { eventFailure } from "./host-failure.ts";
-import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
+import { laterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
 
 const event = shape({
   type: textOf,
@@ -89,7 +89,7 @@ export class MessagesReader extends FrameReader {
 
   #start(
     index: number,
-    { type, text, data, name, id, input, ...thought }: ContentBlock,
+    { type, text, data, name, id, input, ...thought }: MessagesOutputBlock,
   ): StreamEvent[] {
     if (type === "text") return this.#builder.text(text);
     if (type === "thinking" || type === "redacted_thinking") {
@@ -125,7 +125,7 @@ export class MessagesReader extends FrameReader {
 
   #thought(
     open: Open & { kind: "thought" },
-    { thinking, signature }: Pick<ContentBlock, "thinking" | "signature">,
+    { thinking, signature }: Pick<MessagesOutputBlock, "thinking" | "signature">,
   ): StreamEvent[] {
     open.thinking += thinking;
     if (signature !== "") open.signature = signature;
@@ -136,14 +136,14 @@ export class MessagesReader extends FrameReader {
     const open = this.#blocks.get(index);
     this.#blocks.delete(index);
     if (open?.kind === "tool") return this.#input(open.tool, open.input);
-    const detail = open === undefined ? null : thoughtDetail(open);
+    const detail = open === undefined ? null : claudeThoughtDetail(open);
     return detail === null ? [] : this.#builder.say({ kind: "detail", detail });
   }
 
   /** Ends the message. Usage is final if there is a stop reason and an output count. */
   #finish(last: unknown, usage: unknown): StreamEvent[] {
     this.#usage = laterUsage(this.#usage, usage);
-    this.#isCounted ||= reportsOutput(usage);
+    this.#isCounted ||= reportsOutputTokens(usage);
     const end = ending(last);
     if (typeof end.stop_reason !== "string") {
       return this.#reported(!(this.#builder.finished && this.#isCounted));

@@ -5,7 +5,7 @@ import type { Conversation, Part, Turn } from "../../core/conversation.ts";
 import type { Image } from "../../core/image-url.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
-import { thoughtBlock } from "../../claude/thoughts.ts";
+import { claudeThoughtBlock } from "../../claude/thoughts.ts";
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set([
   "image/png",
@@ -20,7 +20,7 @@ const OPENING = "Hello.";
  * Returns `system` and `messages`. Drops blank texts, for which the host returns 400. `thinks`:
  * earlier thoughts are sent back.
  */
-export function messagesOf(
+export function claudeMessagesOf(
   { system, markedSystem, turns }: Conversation,
   thinks: boolean,
 ): { readonly system: readonly JsonObject[]; readonly messages: readonly JsonObject[] } {
@@ -89,7 +89,7 @@ function blockOf(part: Part, thinks: boolean, ids: ToolCallIds): Block[] {
         },
       ];
     case "thought": {
-      const block = thinks ? thoughtBlock(part.detail) : null;
+      const block = thinks ? claudeThoughtBlock(part.detail) : null;
       return block === null ? [] : [block];
     }
     case "call":

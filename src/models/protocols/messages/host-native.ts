@@ -8,13 +8,13 @@ import { failureEvents } from "../../core/failed-usage.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { eventFailure } from "./host-failure.ts";
-import { laterUsage, messagesUsage, reportsOutput } from "./host-usage.ts";
+import { laterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
 
 /**
  * Returns the client's fields with our model, cap and service tier. Drops and reports tuning fields
  * that the model rejects.
  */
-export function nativeRequest(
+export function claudeNativeBody(
   { upstreamId, cap, native, stream, onDropped }: ChatCall,
   geo: "us" | null,
 ): { readonly body: JsonObject; readonly beta: string | null } | null {
@@ -41,7 +41,7 @@ export function nativeRequest(
 }
 
 /** Reports whether any `cache_control`, at any depth, lasts longer than five minutes. */
-export function keepsAnHour(body: JsonObject): boolean {
+export function requestsHourCache(body: JsonObject): boolean {
   return Object.entries(body).some(([field, value]) =>
     field === "cache_control" ? outlastsDefault(value) : marksHour(value),
   );
@@ -49,7 +49,7 @@ export function keepsAnHour(body: JsonObject): boolean {
 
 function marksHour(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(marksHour);
-  return isObject(value) && keepsAnHour(value);
+  return isObject(value) && requestsHourCache(value);
 }
 
 function outlastsDefault(mark: unknown): boolean {
@@ -71,7 +71,7 @@ function given(fields: JsonObject): JsonObject {
 }
 
 /** Reads a complete message and its billed usage. Returns null if they are invalid. */
-export function nativeAnswer(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
+export function readClaudeNativeMessage(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
   const { content, usage, stop_reason: why } = raw;
   if (!Array.isArray(content)) return null;
   const text = content.map((block) => saidIn(part(block))).join("");
@@ -112,7 +112,7 @@ function saidIn({
   return text + thinking + json + name + (input === "{}" ? "" : input);
 }
 
-export class NativeReader extends FrameReader {
+export class ClaudeNativeReader extends FrameReader {
   #usage: JsonObject = {};
   #isCounted = false;
   #isFinished = false;
@@ -174,7 +174,7 @@ export class NativeReader extends FrameReader {
 
   #finish(raw: JsonObject, { usage, delta }: Pick<Event, "usage" | "delta">): StreamEvent[] {
     this.#usage = laterUsage(this.#usage, usage);
-    this.#isCounted ||= reportsOutput(usage);
+    this.#isCounted ||= reportsOutputTokens(usage);
     const reason = delta.stop_reason || null;
     this.#isFinished ||= reason !== null;
     return [...this.#begun(passed(raw, "", reason)), ...this.#reported()];

@@ -6,14 +6,14 @@ import { isObject, listOf } from "../../core/json-value.ts";
 import { promptOf } from "../../core/prompt.ts";
 import type { Prompt } from "../../core/prompt.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { claudeRules, reasoningFields } from "../../claude/claude-rules.ts";
-import type { ClaudeRules, Reasoning } from "../../claude/claude-rules.ts";
-import { jsonAnswerOf } from "./host-json-answer.ts";
+import { claudeRules, claudeReasoningFields } from "../../claude/claude-rules.ts";
+import type { ClaudeRules, ClaudeReasoning } from "../../claude/claude-rules.ts";
+import { jsonOutputMethodOf } from "./host-json-answer.ts";
 import type { JsonAnswer } from "./host-json-answer.ts";
-import { cleanedSchema } from "../../claude/json-schema.ts";
-import { imageProblem, isThinking, messagesOf } from "./host-messages.ts";
-import { startsWithoutThought } from "../../claude/thoughts.ts";
-import { toolFields } from "./host-tool-fields.ts";
+import { claudeSchema } from "../../claude/json-schema.ts";
+import { imageProblem, isThinking, claudeMessagesOf } from "./host-messages.ts";
+import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
+import { claudeToolFields } from "./host-tool-fields.ts";
 
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
@@ -45,7 +45,7 @@ type Sendable = {
  * Converts a chat call to a request to /v1/messages. Sends only the fields in this function, never
  * `user`.
  */
-export function messagesRequest(
+export function toMessagesApiRequest(
   call: ChatCall,
   geo: "us" | null,
 ): MessagesRequest | ProviderFailure {
@@ -70,17 +70,17 @@ export function messagesRequest(
 function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
   const { body, cap, upstreamId } = call;
   const { conversation: said, tools, stops, caches } = prompt;
-  const json = jsonAnswerOf(body, rules);
-  const { fields, forced } = toolFields(tools, rules, json, said);
-  const needsThought = rules.thinking === "budget" && startsWithoutThought(said.turns);
+  const json = jsonOutputMethodOf(body, rules);
+  const { fields, forced } = claudeToolFields(tools, rules, json, said);
+  const needsThought = rules.thinking === "budget" && hasCallsWithoutThought(said.turns);
   const mayThink = !forced.isForced && !needsThought;
-  const reasoning = reasoningFields(rules, body.reasoning_effort, cap, mayThink);
+  const reasoning = claudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const conversation = withInstructions(
     said,
     json?.by === "words" ? JSON_WORDS : null,
     forced.words,
   );
-  const { system, messages } = messagesOf(conversation, reasoning.thinks);
+  const { system, messages } = claudeMessagesOf(conversation, reasoning.thinks);
   const isBound = rules.bound && reasoning.thinks && hasThoughts(messages);
   return {
     beta: isBound ? BINDING_BETA : null,
@@ -123,16 +123,19 @@ function withInstructions(
   return { ...conversation, system, turns: [...conversation.turns.slice(0, -1), turn] };
 }
 
-function thinkingOf({ thinking }: Reasoning, isBound: boolean): JsonObject {
+function thinkingOf({ thinking }: ClaudeReasoning, isBound: boolean): JsonObject {
   if (thinking === undefined) return {};
   // If clients edit earlier messages, the host drops the thoughts about them.
   const binding = { block_binding: { prefix_mismatch_behavior: "drop_block" } };
   return { thinking: isBound ? { ...thinking, ...binding } : thinking };
 }
 
-function outputConfig({ output_config: effort }: Reasoning, json: JsonAnswer | null): JsonObject {
+function outputConfig(
+  { output_config: effort }: ClaudeReasoning,
+  json: JsonAnswer | null,
+): JsonObject {
   if (json?.by !== "schema") return effort === undefined ? {} : { output_config: effort };
-  const format = { type: "json_schema", schema: cleanedSchema(json.schema) };
+  const format = { type: "json_schema", schema: claudeSchema(json.schema) };
   return { output_config: { ...effort, format } };
 }
 
@@ -140,7 +143,7 @@ function outputConfig({ output_config: effort }: Reasoning, json: JsonAnswer | n
  * Returns sampling fields. Claude's maximum temperature is 1. `temperature` and `top_p` together
  * return 400.
  */
-function sampling(body: ChatBody, rules: ClaudeRules, { thinks }: Reasoning): JsonObject {
+function sampling(body: ChatBody, rules: ClaudeRules, { thinks }: ClaudeReasoning): JsonObject {
   const { temperature, top_p: topP } = body;
   if (!rules.sampling || thinks) return {};
   if (temperature !== undefined) return { temperature: Math.min(temperature, 1) };

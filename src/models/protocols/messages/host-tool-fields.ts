@@ -5,7 +5,7 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { Tool, Tools } from "../../core/tools.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
 import type { JsonAnswer } from "./host-json-answer.ts";
-import { cleanedSchema } from "../../claude/json-schema.ts";
+import { claudeSchema } from "../../claude/json-schema.ts";
 
 type ToolFields = {
   readonly tools?: readonly JsonObject[];
@@ -16,7 +16,7 @@ type Forced = { readonly isForced: boolean; readonly words: string | null };
 const STRICT_TOOLS_MAX = 20;
 const NO_INPUT: JsonObject = { type: "object", properties: {} };
 
-export function toolFields(
+export function claudeToolFields(
   requested: Tools,
   rules: ClaudeRules,
   json: JsonAnswer | null,
@@ -63,7 +63,7 @@ function offeredTools(list: readonly Tool[], rules: ClaudeRules): JsonObject[] {
     return {
       name: tool.name,
       ...(tool.description !== "" && { description: tool.description }),
-      input_schema: isStrict ? cleanedSchema(schema) : schema,
+      input_schema: isStrict ? claudeSchema(schema) : schema,
       ...(isStrict && { strict: true }),
       ...(tool.isMarked && CACHE_MARK),
     };

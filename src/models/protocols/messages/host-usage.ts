@@ -38,7 +38,7 @@ export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   return hour === 0 ? usage : { ...usage, cacheWriteHour: hour };
 }
 
-export function reportsOutput(raw: unknown): boolean {
+export function reportsOutputTokens(raw: unknown): boolean {
   return counts(raw).output_tokens !== null;
 }
 

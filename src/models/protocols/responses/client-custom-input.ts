@@ -12,7 +12,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
  * Reads the text in `{"input":"..."}` while it arrives. Incomplete escapes and surrogates wait for
  * the rest.
  */
-export class CustomInput {
+export class CustomInputReader {
   text = "";
   #rest = "";
   #where: "head" | "text" | "after" | "other" = "head";

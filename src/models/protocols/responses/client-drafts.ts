@@ -1,6 +1,6 @@
 import { isObject, literalText } from "../../core/json-value.ts";
 import type { Part } from "../../core/block-sequencer.ts";
-import { CustomInput } from "./client-custom-input.ts";
+import { CustomInputReader } from "./client-custom-input.ts";
 import type {
   Logprob,
   OutputItem,
@@ -9,8 +9,8 @@ import type {
   TextPart,
   UrlCitation,
 } from "./client-response-object.ts";
-import { customInput } from "./client-tools.ts";
-import type { Origin } from "./client-tools.ts";
+import { customInputOfArguments } from "./client-tools.ts";
+import type { ToolOrigin } from "./client-tools.ts";
 
 export type EventWriter = (type: string, fields: object) => string;
 export type DraftPosition = {
@@ -80,7 +80,7 @@ type GrowingPart = GrowingText | GrowingRefusal;
 
 export type TextExtras = { readonly logprobs: Logprob[]; readonly annotations: UrlCitation[] };
 
-export type OpenText = {
+export type DraftText = {
   readonly fields: object;
   append(json: string): void;
 };
@@ -117,7 +117,7 @@ export class MessageDraft extends BaseDraft {
     return text;
   }
 
-  get openText(): OpenText | null {
+  get openText(): DraftText | null {
     const part = this.#parts.at(-1);
     if (!this.isOpen || part?.kind !== "text") return null;
     return {
@@ -222,20 +222,20 @@ function partOf(part: GrowingPart): TextPart | RefusalPart {
   return { type: "output_text", text, annotations: [...annotations], logprobs: [...logprobs] };
 }
 
-export class CallDraft extends BaseDraft {
-  readonly #origin: Origin;
+export class ToolCallDraft extends BaseDraft {
+  readonly #origin: ToolOrigin;
   readonly #callId: string;
   #args = "";
-  readonly #input: CustomInput | null;
+  readonly #input: CustomInputReader | null;
   readonly #isNative: boolean;
   isEnded = false;
 
-  constructor(place: DraftPosition, origin: Origin, callId: string, isNative = false) {
+  constructor(place: DraftPosition, origin: ToolOrigin, callId: string, isNative = false) {
     super(place);
     this.#origin = origin;
     this.#callId = callId;
     this.#isNative = isNative;
-    this.#input = origin.kind === "custom" && !isNative ? new CustomInput() : null;
+    this.#input = origin.kind === "custom" && !isNative ? new CustomInputReader() : null;
   }
 
   get isEmpty(): boolean {
@@ -314,7 +314,7 @@ export class CallDraft extends BaseDraft {
       this.#args = "{}";
       return this.#sayDelta(this.#args);
     }
-    return this.#sayDelta(this.#input.end(customInput(this.#args)));
+    return this.#sayDelta(this.#input.end(customInputOfArguments(this.#args)));
   }
 
   #sayDelta(delta: string): string {

@@ -18,7 +18,7 @@ type User = Extract<ChatMessage, { role: "user" }>;
 type UserPart = Exclude<User["content"], string>[number];
 type Call = NonNullable<Assistant["tool_calls"]>[number];
 
-export type Converted = {
+export type ConvertedInput = {
   readonly messages: readonly ChatMessage[];
   /** Types of items that other providers can't use, such as reasoning that they can't read. */
   readonly left: ReadonlySet<string>;
@@ -30,7 +30,7 @@ export type Converted = {
  * outputs of its calls. Returns 400 for calls and outputs that don't match, stored files and
  * images, and files by URL.
  */
-export function messagesOf(items: readonly InputItem[]): Result<Converted> {
+export function chatMessagesOfItems(items: readonly InputItem[]): Result<ConvertedInput> {
   const outputs = outputsOf(items);
   if (!outputs.ok) return outputs;
   return new ItemReader(outputs.value).read(items);
@@ -85,7 +85,7 @@ class ItemReader {
     this.#outputs = outputs;
   }
 
-  read(items: readonly InputItem[]): Result<Converted> {
+  read(items: readonly InputItem[]): Result<ConvertedInput> {
     for (const [index, item] of items.entries()) {
       const refused = this.#item(item, `input[${index}]`);
       if (refused !== null) return refused;
@@ -118,7 +118,7 @@ class ItemReader {
         this.#reasoning(item);
         return null;
       case "agent_message":
-        return this.#spoken("user", agentText(item));
+        return this.#spoken("user", textOfAgentMessage(item));
       default:
         return this.#beside(item.type);
     }
@@ -296,7 +296,7 @@ function userParts(parts: readonly InputPart[], at: string): Result<readonly Use
 
 function userPart(part: InputPart, at: string): Result<UserPart> {
   if (part.type === "refusal") return success({ type: "text", text: part.refusal });
-  if (part.type === "input_file") return filePart(part, at);
+  if (part.type === "input_file") return filePartOf(part, at);
   if (part.type !== "input_image") return success({ type: "text", text: part.text });
   const { image_url: url, detail } = part;
   if (!url && part.file_id) return invalid(NO_FILES, `${at}.file_id`);
@@ -327,7 +327,7 @@ const TEXT_URL =
   /^data:(?:text\/[\w.+-]+|application\/(?:json|xml|yaml|x-yaml|javascript))(?:;[^;,]{1,100})*;base64,/i;
 const HEAD_MAX = 512;
 
-export function filePart(
+export function filePartOf(
   part: Extract<InputPart, { type: "input_file" }>,
   at: string,
 ): Result<Extract<UserPart, { type: "text" | "file" }>> {
@@ -365,7 +365,7 @@ function textsOf(content: readonly InputPart[], at: string): Result<readonly str
 }
 
 /** Returns the text of another agent (Codex). Agents use different fields. */
-export function agentText(item: JsonObject): string {
+export function textOfAgentMessage(item: JsonObject): string {
   const { content, message, text } = item;
   const parts = listOf(content)
     .filter(isObject)

@@ -3,21 +3,21 @@ import { listOf, numberOf, objectOf, textOf, literalText } from "../../core/json
 import { isInlineImage } from "../../core/image-url.ts";
 import { flatName, withoutNamespaces } from "../../core/namespaces.ts";
 import { reasoningItem, reasoningDetail } from "./host-rules.ts";
-import { itemsIn, partsIn } from "./raw.ts";
+import { rawItemsOf, rawPartsOf } from "./raw.ts";
 import type { RawEvent, RawItem } from "./raw.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { PartWeight, PartWeights } from "../../core/prompt-size.ts";
-import { CallDraft, MessageDraft } from "./client-drafts.ts";
+import { ToolCallDraft, MessageDraft } from "./client-drafts.ts";
 import type { TextExtras } from "./client-drafts.ts";
-import { agentText, filePart, partsInText } from "./client-input.ts";
+import { textOfAgentMessage, filePartOf, partsInText } from "./client-input.ts";
 import type { Output, OutputOptions } from "./client-output.ts";
 import { unsealThoughts } from "../../core/stored-thoughts.ts";
 import { ReasoningDraft } from "./client-reasoning.ts";
-import { LOGPROBS, visibleOutput } from "./client-request.ts";
+import { INCLUDE_LOGPROBS, visibleOutput } from "./client-request.ts";
 import type { InputItem, InputPart, ResponsesBody } from "./client-request.ts";
-import { logprobsOf, nativeAnnotationsOf } from "./client-response-object.ts";
-import { choosesNamespaced, isNamespace, nativeChoice } from "./client-tools.ts";
-import type { Flattened } from "./client-tools.ts";
+import { responsesLogprobsOf, nativeUrlCitationsOf } from "./client-response-object.ts";
+import { choosesNamespaced, isAcceptedNamespace, nativeToolChoice } from "./client-tools.ts";
+import type { FlattenedTools } from "./client-tools.ts";
 
 /**
  * A request for a native route. The adapter sets model, stream, cap, tier and storage, and replaces
@@ -33,7 +33,7 @@ type NativeRequest = {
 const PASSES = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
 const UNKNOWN_THERE = ["presence_penalty", "frequency_penalty"] as const;
 
-export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
+export function responsesNativeRequestOf(body: ResponsesBody, flat: FlattenedTools): NativeRequest {
   const { instructions, tool_choice: choice, parallel_tool_calls: parallel } = body;
   const { input, left, weights } = inputOf(body);
   const { logprobs } = visibleOutput(body);
@@ -45,12 +45,12 @@ export function nativeOf(body: ResponsesBody, flat: Flattened): NativeRequest {
     ...Object.fromEntries(passed.map((field) => [field, body[field]])),
     ...(hasTools && {
       tools: flat.own,
-      ...(choice !== undefined && { tool_choice: nativeChoice(flat, choice) }),
+      ...(choice !== undefined && { tool_choice: nativeToolChoice(flat, choice) }),
       ...(parallel !== undefined && { parallel_tool_calls: parallel }),
     }),
     ...textOfAnswer(body),
     ...reasoningOf(body),
-    ...(logprobs && { include: [LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
+    ...(logprobs && { include: [INCLUDE_LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
   };
   return {
     body: choosesNamespaced(flat, choice) ? withoutNamespaces(whole) : whole,
@@ -102,7 +102,7 @@ function inputOf({ input }: ResponsesBody): Input {
     return passed;
   });
   for (const { content, output } of items) {
-    for (const part of [...partsIn(content), ...partsIn(output)]) {
+    for (const part of [...rawPartsOf(content), ...rawPartsOf(output)]) {
       if (part.type === "input_image") weights.set(part, { image: bytesIn(part) });
       if (part.type === "input_file") weights.set(part, { pdf: "file_data" });
     }
@@ -142,7 +142,7 @@ function itemsOf(item: InputItem): JsonObject[] {
     case "reasoning":
       return thoughtsIn(item.encrypted_content ?? "");
     case "agent_message":
-      return [{ type: "message", role: "user", content: agentText(item) }];
+      return [{ type: "message", role: "user", content: textOfAgentMessage(item) }];
     default:
       return [];
   }
@@ -153,7 +153,9 @@ function calledBy(
 ): JsonObject {
   const { type, call_id, name, namespace } = item;
   const within = namespace ?? null;
-  const own = isNamespace(within) ? { name, namespace: within } : { name: flatName(within, name) };
+  const own = isAcceptedNamespace(within)
+    ? { name, namespace: within }
+    : { name: flatName(within, name) };
   const called = { type, call_id, ...own };
   return item.type === "function_call"
     ? { ...called, arguments: item.arguments }
@@ -182,7 +184,7 @@ function inputPart(part: InputPart): JsonObject {
   }
   if (part.type === "refusal") return { type: "input_text", text: part.refusal };
   if (part.type !== "input_file") return { type: "input_text", text: part.text };
-  const read = filePart(part, "");
+  const read = filePartOf(part, "");
   if (!read.ok || read.value.type === "text") {
     return { type: "input_text", text: read.ok && "text" in read.value ? read.value.text : "" };
   }
@@ -195,7 +197,7 @@ function thoughtsIn(encrypted: string): JsonObject[] {
   return details.map(reasoningItem).filter((item) => item !== null);
 }
 
-type Item = MessageDraft | CallDraft | ReasoningDraft;
+type Item = MessageDraft | ToolCallDraft | ReasoningDraft;
 
 /**
  * Writes OpenAI's items and events (platform.openai.com, Streaming events) with our IDs and
@@ -258,7 +260,7 @@ export class NativeItems {
         return item instanceof MessageDraft && delta !== "" ? item.refusal(delta) : "";
       case "response.function_call_arguments.delta":
       case "response.custom_tool_call_input.delta":
-        return item instanceof CallDraft ? item.append(delta) : "";
+        return item instanceof ToolCallDraft ? item.append(delta) : "";
       case "response.reasoning_summary_part.added":
         return item instanceof ReasoningDraft && !item.isEmpty ? item.summary("\n\n") : "";
       default:
@@ -268,7 +270,7 @@ export class NativeItems {
 
   whole({ output }: JsonObject): string {
     let text = "";
-    for (const [index, item] of itemsIn(output).entries()) {
+    for (const [index, item] of rawItemsOf(output).entries()) {
       if (this.#done.has(index)) continue;
       text += item.status === "incomplete" ? this.#fill(index, item) : this.#end(index, item);
     }
@@ -298,18 +300,18 @@ export class NativeItems {
     const text = this.#fill(index, raw);
     this.#done.add(index);
     const item = this.#items.get(index);
-    return item instanceof CallDraft ? text + this.#output.endCall(item) : text;
+    return item instanceof ToolCallDraft ? text + this.#output.endCall(item) : text;
   }
 
   #fill(index: number, raw: RawItem): string {
     let written = this.#begin(index, raw);
     if (raw.type === "reasoning") return written + this.#reasoning(index, raw);
     const item = this.#items.get(index);
-    if (item instanceof CallDraft && item.isEmpty) {
+    if (item instanceof ToolCallDraft && item.isEmpty) {
       written += item.append(textOf(raw.arguments ?? raw.input));
     }
     if (!(item instanceof MessageDraft) || !item.isEmpty) return written;
-    for (const part of partsIn(raw.content)) {
+    for (const part of rawPartsOf(raw.content)) {
       const { text, refusal, logprobs, annotations } = part;
       if (textOf(refusal) !== "") written += item.refusal(textOf(refusal));
       written += this.#text(item, textOf(text), this.#beside(logprobs, listOf(annotations)));
@@ -321,7 +323,7 @@ export class NativeItems {
     const { summary, encrypted } = this.#wanted.shown;
     const gathers = encrypted || this.#wanted.keeps;
     const known = this.#items.get(index);
-    const parts = partsIn(raw.summary);
+    const parts = rawPartsOf(raw.summary);
     const text = parts.map((part) => textOf(part.text)).join("\n\n");
     const isMissing = summary && text !== "" && known === undefined;
     let written = isMissing ? this.#summary(index, text) : "";
@@ -353,8 +355,8 @@ export class NativeItems {
 
   #beside(logprobs: unknown, annotations: readonly unknown[]): TextExtras {
     return {
-      logprobs: this.#wanted.shown.logprobs ? logprobsOf(logprobs) : [],
-      annotations: nativeAnnotationsOf(annotations),
+      logprobs: this.#wanted.shown.logprobs ? responsesLogprobsOf(logprobs) : [],
+      annotations: nativeUrlCitationsOf(annotations),
     };
   }
 }

@@ -5,23 +5,23 @@ import { flatName } from "../../core/namespaces.ts";
 import { BlockSequencer } from "../../core/block-sequencer.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Delta, DeltaCall } from "../../core/chunk.ts";
-import { CallDraft, MessageDraft } from "./client-drafts.ts";
+import { ToolCallDraft, MessageDraft } from "./client-drafts.ts";
 import type {
   TextExtras,
   ItemDraft,
-  OpenText,
+  DraftText,
   DraftPosition,
   EventWriter,
 } from "./client-drafts.ts";
 import { ReasoningDraft } from "./client-reasoning.ts";
 import type { VisibleOutput } from "./client-request.ts";
-import { annotationsOf, logprobsOf } from "./client-response-object.ts";
+import { urlCitationsOf, responsesLogprobsOf } from "./client-response-object.ts";
 import type { OutputItem } from "./client-response-object.ts";
-import type { Origin } from "./client-tools.ts";
+import type { ToolOrigin } from "./client-tools.ts";
 
 export type OutputOptions = {
   readonly shown: VisibleOutput;
-  readonly origins: ReadonlyMap<string, Origin>;
+  readonly origins: ReadonlyMap<string, ToolOrigin>;
   readonly keeps: boolean;
 };
 
@@ -34,7 +34,7 @@ const NOTHING: TextExtras = { logprobs: [], annotations: [] };
  */
 export class Output {
   readonly #drafts = new BlockSequencer<ItemDraft>();
-  readonly #calls = new Map<number, CallDraft>();
+  readonly #calls = new Map<number, ToolCallDraft>();
   readonly #unnamed = new Map<number, { id: string; args: string }>();
   readonly #wanted: OutputOptions;
   readonly #write: EventWriter;
@@ -65,7 +65,7 @@ export class Output {
     return text + draft.text(json, beside);
   }
 
-  get openText(): OpenText | null {
+  get openText(): DraftText | null {
     const last = this.#drafts.last;
     return last instanceof MessageDraft ? last.openText : null;
   }
@@ -75,7 +75,7 @@ export class Output {
     return this.#add("msg", (place) => new MessageDraft(place, reported));
   }
 
-  nativeCall(raw: JsonObject): Begun<CallDraft> {
+  nativeCall(raw: JsonObject): Begun<ToolCallDraft> {
     const { type, call_id: callId } = raw;
     const kind = type === "custom_tool_call" ? "custom" : "function";
     const name = textOf(raw["name"]);
@@ -85,7 +85,7 @@ export class Output {
     const origin = { namespace: null, name, ...(inside ?? origins.get(name)), kind } as const;
     return this.#add(
       kind === "custom" ? "ctc" : "fc",
-      (place) => new CallDraft(place, origin, textOf(callId), true),
+      (place) => new ToolCallDraft(place, origin, textOf(callId), true),
     );
   }
 
@@ -93,7 +93,7 @@ export class Output {
     return this.#add("rs", (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted));
   }
 
-  endCall(call: CallDraft): string {
+  endCall(call: ToolCallDraft): string {
     call.isEnded = true;
     return this.#drafts.advance();
   }
@@ -110,7 +110,7 @@ export class Output {
     text += this.#beginKept();
     const { last } = this.#drafts;
     return (
-      text + this.#drafts.end((draft) => cut && (draft instanceof CallDraft || draft === last))
+      text + this.#drafts.end((draft) => cut && (draft instanceof ToolCallDraft || draft === last))
     );
   }
 
@@ -175,13 +175,13 @@ export class Output {
     return text + draft.append(start.args);
   }
 
-  #beginCall(name: string, callId: string): Begun<CallDraft> {
+  #beginCall(name: string, callId: string): Begun<ToolCallDraft> {
     const origin = this.#wanted.origins.get(name) ?? { kind: "function", namespace: null, name };
     const prefix = origin.kind === "custom" ? "ctc" : "fc";
-    return this.#begin(prefix, (place) => new CallDraft(place, origin, callId));
+    return this.#begin(prefix, (place) => new ToolCallDraft(place, origin, callId));
   }
 
-  #append(call: CallDraft, args: string): string {
+  #append(call: ToolCallDraft, args: string): string {
     const text = call.append(args);
     return text + this.#drafts.advance();
   }
@@ -225,8 +225,10 @@ export class Output {
   }
 
   #beside(delta: Delta, logprobs: unknown): TextExtras {
-    const annotations = annotationsOf(delta.annotations);
-    const reported = this.#wanted.shown.logprobs ? logprobsOf(objectOf(logprobs)["content"]) : [];
+    const annotations = urlCitationsOf(delta.annotations);
+    const reported = this.#wanted.shown.logprobs
+      ? responsesLogprobsOf(objectOf(logprobs)["content"])
+      : [];
     return annotations.length === 0 && reported.length === 0
       ? NOTHING
       : { logprobs: reported, annotations };

@@ -14,7 +14,7 @@ import {
 } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { imageUrl } from "../../core/image-url.ts";
-import { tools, toolChoice } from "./client-tools.ts";
+import { tools, responsesToolChoice } from "./client-tools.ts";
 
 /**
  * The items of `input` (openai npm, ResponseInputItem; Codex' own items). Unknown fields are
@@ -146,10 +146,10 @@ const name = z
   .string()
   .check(z.regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 of a-z, A-Z, 0-9, _ and -"));
 
-export const LOGPROBS = "message.output_text.logprobs";
+export const INCLUDE_LOGPROBS = "message.output_text.logprobs";
 const ENCRYPTED = "reasoning.encrypted_content";
 const includable = z.enum([
-  LOGPROBS,
+  INCLUDE_LOGPROBS,
   ENCRYPTED,
   "message.input_image.image_url",
   "computer_call_output.output.image_url",
@@ -204,7 +204,7 @@ export const responsesBody = z.object({
   frequency_penalty: between(-2, 2),
   top_logprobs: z.optional(z.int().check(z.minimum(0), z.maximum(20))),
   tools: z.optional(tools),
-  tool_choice: z.optional(toolChoice),
+  tool_choice: z.optional(responsesToolChoice),
   parallel_tool_calls: flag,
   text: z.optional(
     z.looseObject({
@@ -258,11 +258,11 @@ export function visibleOutput({
   return {
     summary: (requested?.summary ?? requested?.generate_summary ?? null) !== null,
     encrypted: include.includes(ENCRYPTED),
-    logprobs: include.includes(LOGPROBS),
+    logprobs: include.includes(INCLUDE_LOGPROBS),
   };
 }
 
-export function settingsOf(body: ResponsesBody): Partial<ChatBody> {
+export function chatSettingsOf(body: ResponsesBody): Partial<ChatBody> {
   const { text: requested, reasoning: thinking, max_output_tokens: cap } = body;
   const { temperature, top_p, presence_penalty, frequency_penalty, top_logprobs } = body;
   return defined({
@@ -307,7 +307,7 @@ function between(least: number, most: number) {
 const LEFT_OUT = ["prompt_cache_options", "max_tool_calls"];
 const MISSED_BY_NOBODY: ReadonlySet<string> = new Set(["client_metadata", "stream_options"]);
 
-export function ignoredFields(value: JsonObject): readonly string[] {
+export function ignoredResponsesFields(value: JsonObject): readonly string[] {
   const unknown = Object.keys(value).filter(
     (field) => !Object.hasOwn(responsesBody.shape, field) && !MISSED_BY_NOBODY.has(field),
   );

@@ -215,7 +215,7 @@ function usageOf({ usage, costMicro }: Receipt) {
   };
 }
 
-export function logprobsOf(raw: unknown): Logprob[] {
+export function responsesLogprobsOf(raw: unknown): Logprob[] {
   return listOf(raw)
     .filter(isObject)
     .map((one) => {
@@ -232,7 +232,7 @@ function tokenOf({ token, logprob, bytes }: JsonObject): TopLogprob {
   };
 }
 
-export function annotationsOf(raw: unknown): UrlCitation[] {
+export function urlCitationsOf(raw: unknown): UrlCitation[] {
   return listOf(raw)
     .filter(isObject)
     .flatMap((one) => {
@@ -241,7 +241,7 @@ export function annotationsOf(raw: unknown): UrlCitation[] {
     });
 }
 
-export function nativeAnnotationsOf(raw: unknown): UrlCitation[] {
+export function nativeUrlCitationsOf(raw: unknown): UrlCitation[] {
   const known = listOf(raw).filter(isObject);
   return known.filter(({ type }) => type === "url_citation").map(citation);
 }

@@ -66,26 +66,26 @@ export const tool: z.ZodMiniType<JsonObject> = otherTool.check(
 );
 export const tools = z.array(tool).check(z.maxLength(TOOLS_MAX));
 
-export type Origin = {
+export type ToolOrigin = {
   readonly kind: "function" | "custom";
   readonly namespace: string | null;
   readonly name: string;
 };
 
-export type Flattened = {
+export type FlattenedTools = {
   readonly tools: readonly CoreTool[];
   readonly own: readonly JsonObject[];
   /**
    * The original names of tools by their names in the chat request. A name that is missing here is
    * a function's own.
    */
-  readonly origins: ReadonlyMap<string, Origin>;
+  readonly origins: ReadonlyMap<string, ToolOrigin>;
   readonly left: readonly string[];
 };
 type CoreTool = NonNullable<ChatBody["tools"]>[number];
 
 /** Reports whether OpenAI accepts the namespace. For others, tools get names without it. */
-export function isNamespace(name: string | null): name is string {
+export function isAcceptedNamespace(name: string | null): name is string {
   return name !== null && /^[a-zA-Z0-9_-]{1,64}$/.test(name);
 }
 
@@ -94,10 +94,10 @@ export function isNamespace(name: string | null): name is string {
  * it, and other types are dropped. Agents send their tools again in each turn, so a repeated tool
  * replaces the earlier one. Returns 400 for two tools with one name.
  */
-export function flatten(lists: readonly List[]): Result<Flattened> {
+export function flattenTools(lists: readonly List[]): Result<FlattenedTools> {
   const flat = new Map<string, CoreTool>();
   const own = new Map<string, Own>();
-  const origins = new Map<string, Origin>();
+  const origins = new Map<string, ToolOrigin>();
   const left = new Set<string>();
   for (const { raw, at } of lists.flatMap(placed)) {
     const { type } = raw;
@@ -145,7 +145,7 @@ function placed({ tools: list, at }: List): { readonly raw: JsonObject; readonly
 }
 
 type Single = {
-  readonly origin: Origin;
+  readonly origin: ToolOrigin;
   readonly core: (name: string) => CoreTool;
   readonly native: Own;
 };
@@ -158,7 +158,7 @@ function served(raw: Served): Single[] {
 function single(raw: FunctionTool | CustomTool, within: Namespace | null): Single {
   const { type: kind, name } = raw;
   const namespace = within?.name ?? null;
-  const space = isNamespace(namespace) ? within : null;
+  const space = isAcceptedNamespace(namespace) ? within : null;
   const core = kind === "function" ? functionOf(raw) : customOf(raw);
   return {
     origin: { kind, namespace, name },
@@ -222,7 +222,7 @@ export function customArguments(input: string): string {
   return JSON.stringify({ [INPUT]: input });
 }
 
-export function customInput(args: string): string {
+export function customInputOfArguments(args: string): string {
   try {
     const value: unknown = JSON.parse(args);
     return isObject(value) && typeof value[INPUT] === "string" ? value[INPUT] : args;
@@ -231,12 +231,12 @@ export function customInput(args: string): string {
   }
 }
 
-function isSame(one: Origin, other: Origin): boolean {
+function isSame(one: ToolOrigin, other: ToolOrigin): boolean {
   return one.kind === other.kind && one.namespace === other.namespace && one.name === other.name;
 }
 
 const named = z.looseObject({ type: z.string().check(z.minLength(1)) });
-export const toolChoice = z.union([
+export const responsesToolChoice = z.union([
   z.enum(["none", "auto", "required"]),
   z.looseObject({
     type: z.literal("allowed_tools"),
@@ -245,7 +245,7 @@ export const toolChoice = z.union([
   }),
   named,
 ]);
-type ToolChoice = z.infer<typeof toolChoice>;
+type ToolChoice = z.infer<typeof responsesToolChoice>;
 
 type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
 
@@ -254,7 +254,7 @@ type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
  * chosen tool is missing.
  */
 export function resolveToolChoice(
-  flat: Flattened,
+  flat: FlattenedTools,
   choice: ToolChoice | undefined,
   parallel: boolean | undefined,
 ): Result<Chosen> {
@@ -276,17 +276,17 @@ export function resolveToolChoice(
   return success({ tools: all, tool_choice: one, ...free });
 }
 
-export function choosesNamespaced(flat: Flattened, choice: ToolChoice | undefined): boolean {
+export function choosesNamespaced(flat: FlattenedTools, choice: ToolChoice | undefined): boolean {
   if (choice === undefined || typeof choice === "string") return false;
   const some = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
   return some.filter(isObject).some((one) => isInside(flat.origins.get(nameOf(flat, one) ?? "")));
 }
 
-function isInside(origin: Origin | undefined): boolean {
+function isInside(origin: ToolOrigin | undefined): boolean {
   return origin !== undefined && origin.namespace !== null;
 }
 
-export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
+export function nativeToolChoice(flat: FlattenedTools, choice: ToolChoice): unknown {
   if (typeof choice === "string") return choice;
   const ownName = (one: JsonObject & KnownFields<"type">): JsonObject[] => {
     const name = nameOf(flat, one);
@@ -297,7 +297,10 @@ export function nativeChoice(flat: Flattened, choice: ToolChoice): unknown {
   return { type: "allowed_tools", mode: choice.mode, tools: some };
 }
 
-function allowed(flat: Flattened, choice: JsonObject & KnownFields<"tools">): Result<CoreTool[]> {
+function allowed(
+  flat: FlattenedTools,
+  choice: JsonObject & KnownFields<"tools">,
+): Result<CoreTool[]> {
   const names = new Set<string>();
   for (const one of listOf(choice.tools).filter(isObject)) {
     const name = nameOf(flat, one);
@@ -309,7 +312,7 @@ function allowed(flat: Flattened, choice: JsonObject & KnownFields<"tools">): Re
   return some.length === 0 ? noTool("a tool", flat) : success(some);
 }
 
-function nameOf({ origins }: Flattened, choice: JsonObject): string | null {
+function nameOf({ origins }: FlattenedTools, choice: JsonObject): string | null {
   const { type: kind, name, namespace } = choice;
   for (const [flat, origin] of origins) {
     const isThere = typeof namespace === "string" ? origin.namespace === namespace : true;
@@ -322,7 +325,7 @@ function shown({ type, name }: JsonObject): string {
   return (typeof name === "string" ? name : textOf(type)).slice(0, NAME_MAX);
 }
 
-function noTool(what: string, { left }: Flattened): Refusal {
+function noTool(what: string, { left }: FlattenedTools): Refusal {
   const why = left.length === 0 ? "" : " Tools that run at a provider are not supported.";
   return invalid(`'tool_choice' names ${what}, which isn't in 'tools'.${why}`, "tool_choice");
 }

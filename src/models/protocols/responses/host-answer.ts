@@ -8,23 +8,28 @@ import type {
   ProviderFailure,
 } from "../../core/provider.ts";
 import { withUsage } from "../../core/failed-usage.ts";
-import { itemsIn, partsIn } from "./raw.ts";
+import { rawItemsOf, rawPartsOf } from "./raw.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
-import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
+import {
+  responsesFinishReason,
+  reasoningDetail,
+  responseFailure,
+  readResponsesUsage,
+} from "./host-rules.ts";
 
-export function responsesAnswer(
+export function readResponsesCompletion(
   raw: RawResponse,
   secret: string | undefined,
 ): ProviderResponse | ProviderFailure | null {
   if (!Array.isArray(raw.output)) return null;
-  const items = itemsIn(raw.output);
-  const parts = items.flatMap((item) => partsIn(item.content));
+  const items = rawItemsOf(raw.output);
+  const parts = items.flatMap((item) => rawPartsOf(item.content));
   const joined = (field: "text" | "refusal"): string =>
     parts.map((part) => textOf(part[field])).join("");
   const refusal = joined("refusal");
-  const finish = finishOf(raw);
+  const finish = responsesFinishReason(raw);
   const details = items.filter(isReasoning).map(reasoningDetail);
-  const annotations = parts.flatMap((part) => listOf(part.annotations)).flatMap(annotationOf);
+  const annotations = parts.flatMap((part) => listOf(part.annotations)).flatMap(toChatAnnotation);
   const output: OutputPart[] = [
     { kind: "thought", text: items.map(reasoningText).filter(Boolean).join("\n\n") },
     ...details.flatMap((detail): OutputPart[] =>
@@ -35,25 +40,25 @@ export function responsesAnswer(
     ...annotations.map((annotation): OutputPart => ({ kind: "annotation", annotation })),
     ...items.flatMap(callIn),
   ];
-  const usage = responseUsage(raw.usage);
+  const usage = readResponsesUsage(raw.usage);
   if (finish === null) return failedWith(raw, { usage, text: outputOf(output) }, secret);
   return completionOf([[...output, { kind: "finish", reason: finish }]], usage);
 }
 
-export function nativeAnswer(
+export function readNativeResponse(
   raw: RawResponse,
   secret: string | undefined,
 ): (ProviderResponse & { readonly native: NativeOutput }) | ProviderFailure | null {
   if (!Array.isArray(raw.output)) return null;
-  const usage = responseUsage(raw.usage);
-  const text = itemsIn(raw.output).map(itemText).join("");
-  const finish = finishOf(raw);
+  const usage = readResponsesUsage(raw.usage);
+  const text = rawItemsOf(raw.output).map(itemText).join("");
+  const finish = responsesFinishReason(raw);
   if (finish === null) return failedWith(raw, { usage, text }, secret);
   return { body: raw, usage, native: { text, finish } };
 }
 
 export function itemText(item: RawItem): string {
-  const parts = [...partsIn(item.content), ...partsIn(item.summary)];
+  const parts = [...rawPartsOf(item.content), ...rawPartsOf(item.summary)];
   const texts = parts.map((part) => textOf(part.text) + textOf(part.refusal));
   return [item.name, item.arguments, item.input].map(textOf).join("") + texts.join("");
 }
@@ -73,7 +78,7 @@ function isReasoning(item: RawItem): boolean {
 
 function reasoningText(item: RawItem): string {
   if (!isReasoning(item)) return "";
-  const parts = partsIn(item.summary);
+  const parts = rawPartsOf(item.summary);
   return parts.map((part) => textOf(part.text)).join("\n\n");
 }
 
@@ -87,7 +92,7 @@ function callIn(item: RawItem): OutputPart[] {
   return [{ kind: "call", id, name, arguments: textOf(item.input), isCustom: true }];
 }
 
-export function annotationOf(raw: unknown): JsonObject[] {
+export function toChatAnnotation(raw: unknown): JsonObject[] {
   const { type, ...citation } = objectOf(raw);
   return type === "url_citation" ? [{ type, url_citation: citation }] : [];
 }

@@ -8,7 +8,12 @@ import { isObject, listOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
 import { KNOWS_NAMESPACES, withoutNamespaces } from "../../core/namespaces.ts";
-import { CAP_MIN, LOW_IS_LEAST, REASONING_MODELS, reasoningItem } from "./host-rules.ts";
+import {
+  RESPONSES_CAP_MIN,
+  LOWEST_EFFORT_IS_LOW,
+  REASONING_MODELS,
+  reasoningItem,
+} from "./host-rules.ts";
 
 const SAME = ["parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention"];
 const SAMPLING = ["temperature", "top_p"];
@@ -17,7 +22,7 @@ const SAMPLING = ["temperature", "top_p"];
  * Converts a chat call to the body of POST /v1/responses (platform.openai.com, Create a model
  * response). Sends only the fields in this function. Fails for others that would change the output.
  */
-export function responsesRequest(call: ChatCall): JsonObject | ProviderFailure {
+export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, upstreamId, stream } = call;
   const problem = problemOf(body, cap);
   if (problem !== null) return problem;
@@ -59,7 +64,7 @@ const FIXED: JsonObject = {
  * Returns the client's fields with our model, cap and tier. Drops tuning fields that the model
  * rejects.
  */
-export function nativeRequest(call: ChatCall): JsonObject {
+export function responsesNativeBody(call: ChatCall): JsonObject {
   const { upstreamId, cap, stream } = call;
   const { reasoning: given } = call.native?.body ?? {};
   const { effort, ...reasoning } = objectOf(given);
@@ -97,7 +102,7 @@ function tunedBody(
 
 /** Returns the effort. Since 5.1, the lowest efforts are none and low. */
 function effortFor(upstreamId: string, effort: unknown): unknown {
-  return effort === "minimal" && LOW_IS_LEAST.test(upstreamId) ? "low" : effort;
+  return effort === "minimal" && LOWEST_EFFORT_IS_LOW.test(upstreamId) ? "low" : effort;
 }
 
 function problemOf(body: ChatBody, cap: number): ProviderFailure | null {
@@ -108,9 +113,9 @@ function problemOf(body: ChatBody, cap: number): ProviderFailure | null {
   if ((body.n ?? 1) > 1) {
     return refusal("This model returns only one choice: 'n' must be 1.", "n");
   }
-  if (cap >= CAP_MIN) return null;
+  if (cap >= RESPONSES_CAP_MIN) return null;
   return refusal(
-    `This model requires an output limit of at least ${CAP_MIN} tokens.`,
+    `This model requires an output limit of at least ${RESPONSES_CAP_MIN} tokens.`,
     "max_tokens",
   );
 }

@@ -9,8 +9,8 @@ import type { RawItem, RawResponse } from "./raw.ts";
 /** Models that accept tools only in the Responses API. They always use it. */
 export const RESPONSES_ONLY = /^gpt-6\.1(?!\d)/;
 export const REASONING_MODELS = /^(?:o\d|gpt-(?:[5-9]|\d\d)(?!.*chat))/;
-export const LOW_IS_LEAST = /^gpt-(?:5\.\d|[6-9])/;
-export const CAP_MIN = 16;
+export const LOWEST_EFFORT_IS_LOW = /^gpt-(?:5\.\d|[6-9])/;
+export const RESPONSES_CAP_MIN = 16;
 
 type Counts = KnownFields<
   "input_tokens" | "output_tokens" | "input_tokens_details" | "output_tokens_details"
@@ -21,7 +21,7 @@ type Complained = KnownFields<"error" | "code" | "type" | "message" | "param">;
  * Reads a response's `usage`. Input includes cached tokens, and output includes reasoning. Returns
  * null if there is none.
  */
-export function responseUsage(raw: unknown): Usage | null {
+export function readResponsesUsage(raw: unknown): Usage | null {
   const usage: Counts = objectOf(raw);
   return readUsage({
     prompt_tokens: usage.input_tokens,
@@ -47,7 +47,9 @@ export function responseFailure(
   return streamFailure({ error: { message, param, code, type } }, secret);
 }
 
-export function finishOf(response: RawResponse): "stop" | "length" | "content_filter" | null {
+export function responsesFinishReason(
+  response: RawResponse,
+): "stop" | "length" | "content_filter" | null {
   if (response.status === "completed") return "stop";
   if (response.status !== "incomplete") return null;
   const { reason }: KnownFields<"reason"> = objectOf(response.incomplete_details);

@@ -3,10 +3,15 @@ import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-va
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
-import { annotationOf, itemText } from "./host-answer.ts";
+import { toChatAnnotation, itemText } from "./host-answer.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import type { RawEvent, RawItem, RawResponse } from "./raw.ts";
-import { finishOf, reasoningDetail, responseFailure, responseUsage } from "./host-rules.ts";
+import {
+  responsesFinishReason,
+  reasoningDetail,
+  responseFailure,
+  readResponsesUsage,
+} from "./host-rules.ts";
 
 function thinksAfter(type: string, event: RawEvent): boolean {
   const item: RawItem = objectOf(event.item);
@@ -59,13 +64,13 @@ abstract class ResponseReader extends FrameReader {
   }
 
   #failed(failure: ProviderFailure, response: RawResponse): StreamEvent[] {
-    return failureEvents(failure, responseUsage(response.usage));
+    return failureEvents(failure, readResponsesUsage(response.usage));
   }
 
   #end(event: JsonObject, response: RawResponse): StreamEvent[] {
-    const finish = finishOf(response);
+    const finish = responsesFinishReason(response);
     if (finish === null) return this.#failed(retry("no_status"), response);
-    const usage = responseUsage(response.usage);
+    const usage = readResponsesUsage(response.usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
     return [...this.finished(event, finish), ...reported, END];
   }
@@ -81,7 +86,7 @@ abstract class ResponseReader extends FrameReader {
  * Reads the stream of one response (platform.openai.com, Streaming events) as chat's chunks. Skips
  * unknown events.
  */
-export class ChunkReader extends ResponseReader {
+export class ResponsesChunkReader extends ResponseReader {
   readonly #builder = new ChunkBuilder();
   readonly #calls = new Map<number, Call>();
   #count = 0;
@@ -153,7 +158,7 @@ export class ChunkReader extends ResponseReader {
   }
 
   #annotated(raw: unknown): StreamEvent[] {
-    const annotations = annotationOf(raw);
+    const annotations = toChatAnnotation(raw);
     return annotations.length === 0 ? [] : this.#builder.delta({ annotations });
   }
 }
@@ -167,7 +172,7 @@ const BEGINNINGS: ReadonlySet<string> = new Set([
 const NUMBER = /"sequence_number":\s?\d+/;
 const DELTA = "response.output_text.delta";
 
-export class NativeReader extends ResponseReader {
+export class ResponsesNativeReader extends ResponseReader {
   #held: StreamEvent[] = [];
   readonly #texts = new RepeatedText(/"delta":\s?/);
 

@@ -23,10 +23,10 @@ export type RawEvent = JsonObject &
     "type" | "response" | "item" | "delta" | "output_index" | "annotation" | "logprobs" | "error"
   >;
 
-export function itemsIn(list: unknown): readonly RawItem[] {
+export function rawItemsOf(list: unknown): readonly RawItem[] {
   return listOf(list).filter(isObject);
 }
 
-export function partsIn(list: unknown): readonly RawPart[] {
+export function rawPartsOf(list: unknown): readonly RawPart[] {
   return listOf(list).filter(isObject);
 }

@@ -14,14 +14,14 @@ import type {
 } from "../../core/provider.ts";
 import { withUsage } from "../../core/failed-usage.ts";
 import { toolsOf } from "../../core/tools.ts";
-import { pieceOf } from "./piece.ts";
-import type { WireCall } from "./piece.ts";
+import { readWorkersAiPiece } from "./piece.ts";
+import type { StreamedCall } from "./piece.ts";
 
 /**
  * Converts a response in OpenAI's or Workers AI's format to OpenAI's completion. Returns null if it
  * is invalid.
  */
-export function chatAnswer(
+export function readWorkersAiChat(
   whole: JsonObject,
   call: ChatCall,
 ): ProviderResponse | ProviderFailure | null {
@@ -29,7 +29,7 @@ export function chatAnswer(
   const { choices, usage: reported } = raw;
   const isAnswer = listOf(choices).length > 0 || "response" in raw || "tool_calls" in raw;
   if (!isAnswer) return null;
-  const { text, reasoning, calls, finish } = pieceOf(raw);
+  const { text, reasoning, calls, finish } = readWorkersAiPiece(raw);
   const named = calls.filter((one) => one.name !== "").map(saidCall);
   const leaked = named.length === 0 ? leakedCalls(text, call) : [];
   const tools = leaked.length > 0 ? leaked : named;
@@ -42,12 +42,12 @@ export function chatAnswer(
   if (finish === "error" || finish === "abort") {
     return withUsage(incompleteFailure(finish), { usage, text: outputOf(parts) });
   }
-  const reason = tools.length > 0 ? "stop" : (finish ?? guessedFinish(usage, call.cap));
+  const reason = tools.length > 0 ? "stop" : (finish ?? guessFinishReason(usage, call.cap));
   const kept = leaked.length > 0 ? parts.slice(1) : parts;
   return completionOf([[...kept, { kind: "finish", reason }]], usage);
 }
 
-function saidCall({ id, name, arguments: given }: Omit<WireCall, "index">): OutputCall {
+function saidCall({ id, name, arguments: given }: Omit<StreamedCall, "index">): OutputCall {
   return { kind: "call", id, name, arguments: given };
 }
 
@@ -55,7 +55,7 @@ function saidCall({ id, name, arguments: given }: Omit<WireCall, "index">): Outp
  * Returns the finish reason, which Workers AI's own format omits. If the output is as long as its
  * cap, it was cut off.
  */
-export function guessedFinish(usage: Usage | null, cap: number | null): FinishReason {
+export function guessFinishReason(usage: Usage | null, cap: number | null): FinishReason {
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";
 }
 

@@ -24,7 +24,11 @@ function codes(status: number, those: readonly number[]): Record<number, number>
 
 const NO_HEADERS = new Headers();
 
-export function answerFailure(status: number, headers: Headers, bodyText: string): ProviderFailure {
+export function workersAiFailure(
+  status: number,
+  headers: Headers,
+  bodyText: string,
+): ProviderFailure {
   const raw = parseObject(bodyText);
   if (raw !== null) return failureOf(status, headers, complaintOf(raw));
   // A 403 page comes from a firewall, not from Workers AI.
@@ -33,7 +37,7 @@ export function answerFailure(status: number, headers: Headers, bodyText: string
 }
 
 /** Returns the failure that `run` threw ("3040: no capacity"). */
-export function thrownFailure(error: unknown): ProviderFailure | null {
+export function workersAiThrownFailure(error: unknown): ProviderFailure | null {
   const text = error instanceof Error ? error.message : "";
   return codeIn(text) === null ? null : failureOf(500, NO_HEADERS, { text });
 }

@@ -34,7 +34,7 @@ const FAMILIES: readonly Family[] = [
 
 const PLAIN: Family = { pattern: /^/ };
 
-export function familyOf(model: string): Family {
+export function workersAiFamilyOf(model: string): Family {
   return FAMILIES.find((family) => family.pattern.test(model)) ?? PLAIN;
 }
 

@@ -9,11 +9,11 @@ import type { FieldReader } from "../../core/shape.ts";
 type Piece = {
   readonly text: string;
   readonly reasoning: string;
-  readonly calls: readonly WireCall[];
+  readonly calls: readonly StreamedCall[];
   /** The finish reason, or null. "error" and "abort" mean that the model gave up. */
   readonly finish: FinishReason | "error" | "abort" | null;
 };
-export type WireCall = {
+export type StreamedCall = {
   readonly index: number | null;
   readonly id: string;
   readonly name: string;
@@ -24,7 +24,7 @@ export type WireCall = {
  * Reads an event in OpenAI's or Workers AI's format. Within a stream, the format can change: a
  * stream in OpenAI's format ends with an event in Workers AI's. OpenAI's fields have priority.
  */
-export function pieceOf(raw: JsonObject): Piece {
+export function readWorkersAiPiece(raw: JsonObject): Piece {
   const { choices, response, tool_calls: calls, finish_reason: why } = own(raw);
   if (choices === null) {
     return { text: jsonText(response), reasoning: "", calls, finish: finishOf(why) };
@@ -40,7 +40,7 @@ const beside = shape({
   id: textOf,
   function: optional(called),
 });
-const callOf: FieldReader<WireCall> = (raw) => {
+const callOf: FieldReader<StreamedCall> = (raw) => {
   const { function: inside, ...call } = beside(raw);
   return { index: call.index, id: call.id, ...(inside ?? called(raw)) };
 };

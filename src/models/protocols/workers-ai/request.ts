@@ -6,7 +6,7 @@ import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.
 import { NINE, ToolCallIds } from "../../core/tool-call-id.ts";
 import { toolsOf } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
-import { familyOf, nearestEffort } from "./models.ts";
+import { workersAiFamilyOf, nearestEffort } from "./models.ts";
 
 const FIELDS = [
   "frequency_penalty",
@@ -22,12 +22,12 @@ const FIELDS = [
  * Returns OpenAI's request without model and stream options. Fails for images by URL and for
  * several choices.
  */
-export function chatInputs(call: ChatCall): JsonObject | ProviderFailure {
+export function workersAiChatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
   if ((body.n ?? 1) > 1) return unsupported("Several choices", "n");
   const tools = toolsOf(body);
   if ("kind" in tools) return tools;
-  const isOpenAi = familyOf(upstreamId).openAi === true;
+  const isOpenAi = workersAiFamilyOf(upstreamId).openAi === true;
   const messages = messagesOf(body, upstreamId);
   if ("kind" in messages) return messages;
   const fields = isOpenAi ? [...FIELDS, "stop"] : FIELDS;
@@ -55,7 +55,7 @@ function messagesOf(
   { messages }: ChatBody,
   model: string,
 ): readonly JsonObject[] | ProviderFailure {
-  const nine = familyOf(model).nineLetterIds === true ? new ToolCallIds(NINE) : null;
+  const nine = workersAiFamilyOf(model).nineLetterIds === true ? new ToolCallIds(NINE) : null;
   const idFor = (id: string): string => nine?.idFor(id) ?? id;
   const names = new Map<string, string>();
   const mapped: JsonObject[] = [];
@@ -146,7 +146,7 @@ function responseFormat(format: ChatBody["response_format"], openAi: boolean): J
 }
 
 function reasoning(requested: ChatBody["reasoning_effort"], model: string): JsonObject {
-  const { efforts = [], thinkingSwitch } = familyOf(model);
+  const { efforts = [], thinkingSwitch } = workersAiFamilyOf(model);
   if (requested === undefined) return {};
   if (thinkingSwitch === true) {
     return { chat_template_kwargs: { enable_thinking: requested !== "none" } };
@@ -157,5 +157,5 @@ function reasoning(requested: ChatBody["reasoning_effort"], model: string): Json
 
 /** Reports whether a model reasons although the effort is none. */
 export function ignoresNone(model: string): boolean {
-  return familyOf(model).efforts?.includes("none") === false;
+  return workersAiFamilyOf(model).efforts?.includes("none") === false;
 }

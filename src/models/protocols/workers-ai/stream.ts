@@ -8,10 +8,10 @@ import { isRequestCaused } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
-import { guessedFinish } from "./answer.ts";
+import { guessFinishReason } from "./answer.ts";
 import { failureInside } from "./failure.ts";
-import { pieceOf } from "./piece.ts";
-import type { WireCall } from "./piece.ts";
+import { readWorkersAiPiece } from "./piece.ts";
+import type { StreamedCall } from "./piece.ts";
 
 /**
  * Reads a stream of Workers AI in its own format, OpenAI's, or both. A stream without a finish
@@ -57,7 +57,7 @@ export class WorkersAiStream extends FrameReader {
   #piece(raw: JsonObject): StreamEvent[] {
     this.#hasSpoken ||= "response" in raw || hasChoices(raw);
     if (this.#builder.finished || this.#broken !== null) return [];
-    const { text, reasoning, calls, finish } = pieceOf(raw);
+    const { text, reasoning, calls, finish } = readWorkersAiPiece(raw);
     const events = [...this.#builder.reasoning(reasoning), ...this.#builder.text(text)];
     for (const [position, call] of calls.entries()) events.push(...this.#call(call, position));
     if (events.length > 0) {
@@ -73,7 +73,7 @@ export class WorkersAiStream extends FrameReader {
     return finish === null ? events : [...events, ...this.#builder.finish(finish)];
   }
 
-  #call(call: WireCall, position: number): StreamEvent[] {
+  #call(call: StreamedCall, position: number): StreamEvent[] {
     const key = call.index ?? position;
     const known = this.#calls.get(key);
     const isSame = call.id === "" ? call.name === "" || call.index !== null : call.id === known?.id;
@@ -107,7 +107,7 @@ export class WorkersAiStream extends FrameReader {
   }
 
   #end(): StreamEvent[] {
-    const events = this.#builder.finish(guessedFinish(this.#usage, this.#cap));
+    const events = this.#builder.finish(guessFinishReason(this.#usage, this.#cap));
     if (this.#usage !== null && !this.#isWhole && !this.#isStale) {
       events.push({ kind: "usage", usage: this.#usage });
     }

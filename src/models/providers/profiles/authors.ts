@@ -1,22 +1,29 @@
 import { NINE } from "../../core/tool-call-id.ts";
-import { XAI_DRAWING } from "../../protocols/chat/images.ts";
+import { XAI_IMAGE_CALL } from "../../protocols/chat/images.ts";
 import { effort, THREE_EFFORTS } from "./effort.ts";
-import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, USUAL } from "./fields.ts";
-import { MODERATIONS } from "../../protocols/chat/moderation.ts";
-import { ranking } from "../../protocols/chat/rerank.ts";
-import { READING } from "../../protocols/chat/ocr.ts";
-import { MISTRAL_SPEAKING } from "../../protocols/chat/speech.ts";
-import { transcribing } from "../../protocols/chat/transcription.ts";
+import {
+  COMMON_PROFILE,
+  CORE_FIELDS,
+  EMBEDDING_FIELDS,
+  LOGPROB_FIELDS,
+  PENALTY_FIELDS,
+  USUAL_FIELDS,
+} from "./fields.ts";
+import { MODERATION_CALL } from "../../protocols/chat/moderation.ts";
+import { rerankCall } from "../../protocols/chat/rerank.ts";
+import { OCR_CALL } from "../../protocols/chat/ocr.ts";
+import { MISTRAL_SPEECH_CALL } from "../../protocols/chat/speech.ts";
+import { transcriptionCall } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
 const MISTRAL_REASONS = /small-(?:2603|latest)|medium-(?:3[.-]5|2604|latest)|large-4|magistral|glm/;
 
 /** Mistral. It returns 422 for unknown fields (docs.mistral.ai, OpenAPI). */
 export const MISTRAL: Profile = {
-  ...COMMON,
+  ...COMMON_PROFILE,
   chatFields: new Set([
-    ...CORE,
-    ...PENALTIES,
+    ...CORE_FIELDS,
+    ...PENALTY_FIELDS,
     "n",
     "parallel_tool_calls",
     "prompt_cache_key",
@@ -46,17 +53,17 @@ export const MISTRAL: Profile = {
   },
   textsMax: 32,
   calls: {
-    moderation: MODERATIONS,
-    transcription: transcribing({ streams: true }),
-    speech: MISTRAL_SPEAKING,
-    ocr: READING,
+    moderation: MODERATION_CALL,
+    transcription: transcriptionCall({ streams: true }),
+    speech: MISTRAL_SPEECH_CALL,
+    ocr: OCR_CALL,
   },
 };
 
 /** DeepSeek, with the efforts of its guide "Thinking Mode". It thinks by default. */
-export const DEEPSEEK: Profile = {
-  ...COMMON,
-  chatFields: new Set([...CORE, ...PENALTIES, ...LOGPROBS]),
+export const DEEPSEEK_PROFILE: Profile = {
+  ...COMMON_PROFILE,
+  chatFields: new Set([...CORE_FIELDS, ...PENALTY_FIELDS, ...LOGPROB_FIELDS]),
   rules: [
     effort(null, {
       none: { thinking: { type: "disabled" } },
@@ -77,14 +84,14 @@ export const DEEPSEEK: Profile = {
  * xAI. Reasoning models reject stop and penalties, and don't count reasoning in the completion's
  * tokens.
  */
-export const XAI: Profile = {
-  ...COMMON,
-  chatFields: new Set([...USUAL, "n", "prompt_cache_key"]),
+export const XAI_PROFILE: Profile = {
+  ...COMMON_PROFILE,
+  chatFields: new Set([...USUAL_FIELDS, "n", "prompt_cache_key"]),
   cacheHeader: "x-grok-conv-id",
   rules: [
     {
       models: /^grok-(?:[4-9]|3-mini|code)(?!.*non-reasoning)/,
-      fields: [...PENALTIES, "stop"],
+      fields: [...PENALTY_FIELDS, "stop"],
     },
     effort(/^grok-4\.20(?:-\d{4})?-(?:non-)?reasoning$/),
     effort(/^grok-4\.[67]/, { minimal: "low", max: "xhigh" }),
@@ -93,19 +100,19 @@ export const XAI: Profile = {
   capField: "max_completion_tokens",
   plain: { names: true },
   usage: { apart: true },
-  calls: { image: XAI_DRAWING },
+  calls: { image: XAI_IMAGE_CALL },
 };
 
 /** Voyage, for embeddings and reranking. `input_type` ("query", "document") is its own field. */
 export const VOYAGE: Profile = {
-  ...COMMON,
+  ...COMMON_PROFILE,
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   renamed: { dimensions: "output_dimension" },
   rules: [{ fields: ["encoding_format"], values: { float: null } }],
   // A text that is too long is an error, as at OpenAI. It is never cut.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
-  calls: { rerank: ranking("top_k") },
+  calls: { rerank: rerankCall("top_k") },
 };
 
-export const JINA: Profile = { ...COMMON, calls: { rerank: ranking("top_n") } };
+export const JINA_PROFILE: Profile = { ...COMMON_PROFILE, calls: { rerank: rerankCall("top_n") } };

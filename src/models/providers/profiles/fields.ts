@@ -3,7 +3,7 @@ import type { Profile } from "../../protocols/chat/profile.ts";
 // From openapi.yaml, CreateChatCompletionRequest, with `user`, the customer's end user. Never
 // forwarded: `store`, `metadata` (which needs `store`), `moderation`, and fields with another
 // price.
-export const CORE = [
+export const CORE_FIELDS = [
   "messages",
   "reasoning_effort",
   "response_format",
@@ -13,11 +13,17 @@ export const CORE = [
   "tools",
   "top_p",
 ];
-export const PENALTIES = ["frequency_penalty", "presence_penalty"];
-export const LOGPROBS = ["logprobs", "top_logprobs"];
-export const SAMPLERS = ["min_p", "repetition_penalty", "top_k"];
-export const USUAL = [...CORE, ...PENALTIES, ...LOGPROBS, "parallel_tool_calls", "seed"];
-export const ALL_FIELDS = [...USUAL, "function_call", "functions", "logit_bias", "n"];
+export const PENALTY_FIELDS = ["frequency_penalty", "presence_penalty"];
+export const LOGPROB_FIELDS = ["logprobs", "top_logprobs"];
+export const SAMPLER_FIELDS = ["min_p", "repetition_penalty", "top_k"];
+export const USUAL_FIELDS = [
+  ...CORE_FIELDS,
+  ...PENALTY_FIELDS,
+  ...LOGPROB_FIELDS,
+  "parallel_tool_calls",
+  "seed",
+];
+export const ALL_FIELDS = [...USUAL_FIELDS, "function_call", "functions", "logit_bias", "n"];
 export const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
   "input",
   "dimensions",
@@ -26,7 +32,7 @@ export const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /** The base of most profiles. By itself, it supports no kind of request. */
-export const COMMON: Profile = {
+export const COMMON_PROFILE: Profile = {
   chatFields: NO_FIELDS,
   embeddingFields: NO_FIELDS,
   capField: "max_tokens",

@@ -1,28 +1,35 @@
-import { LOW_IS_LEAST, REASONING_MODELS } from "../../protocols/responses/host-rules.ts";
-import { DRAWING } from "../../protocols/chat/images.ts";
-import { MODERATIONS } from "../../protocols/chat/moderation.ts";
-import { ranking } from "../../protocols/chat/rerank.ts";
-import { READING } from "../../protocols/chat/ocr.ts";
-import { SPEAKING } from "../../protocols/chat/speech.ts";
-import { transcribing } from "../../protocols/chat/transcription.ts";
+import { LOWEST_EFFORT_IS_LOW, REASONING_MODELS } from "../../protocols/responses/host-rules.ts";
+import { IMAGE_CALL } from "../../protocols/chat/images.ts";
+import { MODERATION_CALL } from "../../protocols/chat/moderation.ts";
+import { rerankCall } from "../../protocols/chat/rerank.ts";
+import { OCR_CALL } from "../../protocols/chat/ocr.ts";
+import { SPEECH_CALL } from "../../protocols/chat/speech.ts";
+import { transcriptionCall } from "../../protocols/chat/transcription.ts";
 import { effort, THREE_EFFORTS } from "./effort.ts";
-import { ALL_FIELDS, COMMON, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS } from "./fields.ts";
-import type { Implied, Profile, Rule } from "../../protocols/chat/profile.ts";
+import {
+  ALL_FIELDS,
+  COMMON_PROFILE,
+  EMBEDDING_FIELDS,
+  LOGPROB_FIELDS,
+  PENALTY_FIELDS,
+  SAMPLER_FIELDS,
+} from "./fields.ts";
+import type { RequiredFields, Profile, FieldRule } from "../../protocols/chat/profile.ts";
 
 /**
  * Fields for which reasoning models return 400 or 403 unless reasoning is off
  * (developers.openai.com, "Using GPT-5"). A 403 would disable the route.
  */
-const REASONING_RULES: readonly Rule[] = [
+const REASONING_RULES: readonly FieldRule[] = [
   {
     models: REASONING_MODELS,
-    fields: [...PENALTIES, ...LOGPROBS, "logit_bias", "temperature", "top_p"],
+    fields: [...PENALTY_FIELDS, ...LOGPROB_FIELDS, "logit_bias", "temperature", "top_p"],
     unless: ["reasoning_effort", "none"],
   },
   { models: /^(?:o3|o4-mini)/, fields: ["stop"] },
   // Since 5.1, the lowest efforts are none and low.
   {
-    models: LOW_IS_LEAST,
+    models: LOWEST_EFFORT_IS_LOW,
     fields: ["reasoning_effort"],
     values: { minimal: "low" },
   },
@@ -32,14 +39,14 @@ const REASONING_RULES: readonly Rule[] = [
  * OpenAI returns 400 for function tools from 5.6 on, unless reasoning is off (the API's own error
  * text). It is on by default.
  */
-const WITH_TOOLS: readonly Implied[] = [
+const WITH_TOOLS: readonly RequiredFields[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },
 ];
 
-const TRANSCRIPTIONS = transcribing({ format: "json", streams: true, prompts: true });
+const TRANSCRIPTIONS = transcriptionCall({ format: "json", streams: true, prompts: true });
 
-export const OPENAI: Profile = {
-  ...COMMON,
+export const OPENAI_HOST_PROFILE: Profile = {
+  ...COMMON_PROFILE,
   chatFields: new Set([
     ...ALL_FIELDS,
     "prompt_cache_key",
@@ -56,29 +63,32 @@ export const OPENAI: Profile = {
   streamOptions: { include_usage: true, include_obfuscation: false },
   developerRole: true,
   speaksResponses: true,
-  calls: { moderation: MODERATIONS, image: DRAWING, transcription: TRANSCRIPTIONS },
+  calls: { moderation: MODERATION_CALL, image: IMAGE_CALL, transcription: TRANSCRIPTIONS },
 };
 
-export const GENERIC: Profile = {
-  ...COMMON,
-  chatFields: new Set([...ALL_FIELDS, ...SAMPLERS]),
+export const GENERIC_PROFILE: Profile = {
+  ...COMMON_PROFILE,
+  chatFields: new Set([...ALL_FIELDS, ...SAMPLER_FIELDS]),
   embeddingFields: EMBEDDING_FIELDS,
   returned: ["reasoning_content", "reasoning_details", "extra_content"],
   calls: {
-    rerank: ranking("top_n"),
-    moderation: MODERATIONS,
-    image: DRAWING,
+    rerank: rerankCall("top_n"),
+    moderation: MODERATION_CALL,
+    image: IMAGE_CALL,
     transcription: TRANSCRIPTIONS,
-    speech: SPEAKING,
-    ocr: READING,
+    speech: SPEECH_CALL,
+    ocr: OCR_CALL,
   },
 };
 
 /** Local servers, with the efforts low, medium, high and none. */
-export const LOCAL: Profile = { ...GENERIC, rules: [effort(null, THREE_EFFORTS)] };
+export const LOCAL_PROFILE: Profile = { ...GENERIC_PROFILE, rules: [effort(null, THREE_EFFORTS)] };
 
 /** The llama.cpp server. With several choices, it reports the usage of only one. */
-export const LLAMA_CPP: Profile = { ...LOCAL, oneChoice: true };
+export const LLAMA_CPP_PROFILE: Profile = { ...LOCAL_PROFILE, oneChoice: true };
 
 /** Ollama, which has its own field name for reasoning. */
-export const OLLAMA: Profile = { ...LOCAL, returned: ["reasoning", "extra_content"] };
+export const OLLAMA_PROFILE: Profile = {
+  ...LOCAL_PROFILE,
+  returned: ["reasoning", "extra_content"],
+};

@@ -1,18 +1,26 @@
-import { ALWAYS, effort, THREE_EFFORTS } from "./effort.ts";
-import { COMMON, CORE, EMBEDDING_FIELDS, LOGPROBS, PENALTIES, SAMPLERS, USUAL } from "./fields.ts";
+import { EFFORTS_IF_ALWAYS_REASONING, effort, THREE_EFFORTS } from "./effort.ts";
+import {
+  COMMON_PROFILE,
+  CORE_FIELDS,
+  EMBEDDING_FIELDS,
+  LOGPROB_FIELDS,
+  PENALTY_FIELDS,
+  SAMPLER_FIELDS,
+  USUAL_FIELDS,
+} from "./fields.ts";
 import { SECONDS_MIN } from "../../core/transcription.ts";
-import { SPEAKING } from "../../protocols/chat/speech.ts";
-import { transcribing } from "../../protocols/chat/transcription.ts";
+import { SPEECH_CALL } from "../../protocols/chat/speech.ts";
+import { transcriptionCall } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
 
 /**
  * Groq. It returns 400 for logprobs, logit_bias and message names (console.groq.com/docs/openai).
  */
-export const GROQ: Profile = {
-  ...COMMON,
-  chatFields: new Set([...CORE, ...PENALTIES, "parallel_tool_calls", "seed"]),
+export const GROQ_PROFILE: Profile = {
+  ...COMMON_PROFILE,
+  chatFields: new Set([...CORE_FIELDS, ...PENALTY_FIELDS, "parallel_tool_calls", "seed"]),
   rules: [
-    effort(/gpt-oss/, ALWAYS),
+    effort(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING),
     effort(/qwen3/, {
       minimal: "default",
       low: "default",
@@ -28,31 +36,31 @@ export const GROQ: Profile = {
   usage: { inside: "x_groq" },
   // Only this format has the duration. At least 10 s are billed.
   calls: {
-    transcription: transcribing({ format: "verbose_json", prompts: true, least: SECONDS_MIN }),
-    speech: SPEAKING,
+    transcription: transcriptionCall({ format: "verbose_json", prompts: true, least: SECONDS_MIN }),
+    speech: SPEECH_CALL,
   },
 };
 
 /** Together. Most of its models think by default (docs.together.ai, "Reasoning"). */
-export const TOGETHER: Profile = {
-  ...COMMON,
-  chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "n"]),
+export const TOGETHER_PROFILE: Profile = {
+  ...COMMON_PROFILE,
+  chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "n"]),
   embeddingFields: EMBEDDING_FIELDS,
   rules: [
     effort(/llama/i),
-    effort(/gpt-oss/, ALWAYS),
+    effort(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING),
     effort(null, { ...THREE_EFFORTS, none: { reasoning: { enabled: false } } }),
   ],
   plain: { names: true },
 };
 
 /** Fireworks, with the efforts none, low, medium and high. */
-export const FIREWORKS: Profile = {
-  ...COMMON,
-  chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "n", "prompt_cache_key"]),
+export const FIREWORKS_PROFILE: Profile = {
+  ...COMMON_PROFILE,
+  chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "n", "prompt_cache_key"]),
   cacheHeader: "x-session-affinity",
   embeddingFields: EMBEDDING_FIELDS,
-  rules: [effort(/gpt-oss/, ALWAYS), effort(null, THREE_EFFORTS)],
+  rules: [effort(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING), effort(null, THREE_EFFORTS)],
   // Otherwise Fireworks silently lowers `max_tokens`.
   chatExtras: { context_length_exceeded_behavior: "error" },
   plain: { names: true, reasoning: { as: "reasoning_content" } },
@@ -62,10 +70,14 @@ export const FIREWORKS: Profile = {
  * Cerebras. It returns 400 for penalties, logit_bias and parallel_tool_calls
  * (inference-docs.cerebras.ai, OpenAI compatibility).
  */
-export const CEREBRAS: Profile = {
-  ...COMMON,
-  chatFields: new Set([...CORE, ...LOGPROBS, "seed"]),
-  rules: [effort(/gpt-oss/, ALWAYS), effort(/glm/, THREE_EFFORTS), effort(null)],
+export const CEREBRAS_PROFILE: Profile = {
+  ...COMMON_PROFILE,
+  chatFields: new Set([...CORE_FIELDS, ...LOGPROB_FIELDS, "seed"]),
+  rules: [
+    effort(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING),
+    effort(/glm/, THREE_EFFORTS),
+    effort(null),
+  ],
   capField: "max_completion_tokens",
   plain: { reasoning: { as: "reasoning", models: /gpt-oss|glm/ } },
   oneChoice: true,
@@ -75,9 +87,9 @@ export const CEREBRAS: Profile = {
  * OpenRouter. It accepts OpenAI's fields for all models, and drops those that a model doesn't
  * support.
  */
-export const OPENROUTER: Profile = {
-  ...COMMON,
-  chatFields: new Set([...USUAL, ...SAMPLERS, "logit_bias", "verbosity"]),
+export const OPENROUTER_PROFILE: Profile = {
+  ...COMMON_PROFILE,
+  chatFields: new Set([...USUAL_FIELDS, ...SAMPLER_FIELDS, "logit_bias", "verbosity"]),
   embeddingFields: EMBEDDING_FIELDS,
   rules: [effort(null, { max: "xhigh" })],
   plain: { names: true, marks: true, reasoning: { as: "reasoning", details: true } },

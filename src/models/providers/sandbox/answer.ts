@@ -3,21 +3,21 @@ import type { ChatBody } from "../../core/core-request.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { countPrompt } from "./question.ts";
-import { repliesTo } from "./reply.ts";
-import type { Mode, Reply } from "./reply.ts";
+import { countPromptTokens } from "./question.ts";
+import { sandboxRepliesTo } from "./reply.ts";
+import type { SandboxMode, SandboxReply } from "./reply.ts";
 import { countTokens, tokensOf } from "./tokens.ts";
 
-export type ChatAnswer = {
-  readonly head: AnswerHead;
-  readonly replies: readonly Reply[];
+export type SandboxCompletion = {
+  readonly head: SandboxCompletionHead;
+  readonly replies: readonly SandboxReply[];
   /** The usage. Null simulates a provider that reports none. */
   readonly usage: Usage | null;
   readonly alternatives: number | null;
   readonly split: ((text: string) => readonly string[]) | null;
 };
 
-export type AnswerHead = {
+export type SandboxCompletionHead = {
   readonly id: string;
   readonly created: number;
   readonly model: string;
@@ -25,15 +25,15 @@ export type AnswerHead = {
 };
 
 type ReadAnswer =
-  | { readonly ok: true; readonly answer: ChatAnswer }
+  | { readonly ok: true; readonly answer: SandboxCompletion }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
-export function answerTo(call: ChatCall, nowMs: number, mode: Mode = {}): ReadAnswer {
-  const made = repliesTo(call.body, call.cap, mode);
+export function sandboxAnswer(call: ChatCall, nowMs: number, mode: SandboxMode = {}): ReadAnswer {
+  const made = sandboxRepliesTo(call.body, call.cap, mode);
   if (!made.ok) return made;
   const reasoning = made.replies.reduce((sum, { thought }) => sum + countTokens(thought), 0);
   const output = made.replies.reduce((sum, reply) => sum + reply.tokens, reasoning);
-  const input = countPrompt(call.body);
+  const input = countPromptTokens(call.body);
   const alternatives = askedLogprobs(call.body);
   const usage = { input, cacheRead: 0, cacheWrite: 0, output, reasoning };
   const split = alternatives === null ? null : tokensOf;
@@ -41,12 +41,12 @@ export function answerTo(call: ChatCall, nowMs: number, mode: Mode = {}): ReadAn
   return { ok: true, answer: { head, replies: made.replies, usage, alternatives, split } };
 }
 
-export function chatBody(answer: ChatAnswer): JsonObject {
+export function chatBody(answer: SandboxCompletion): JsonObject {
   const { id, created, model, system_fingerprint } = answer.head;
   const choices = answer.replies.map((reply, index) => ({
     index,
     message: messageOf(reply),
-    logprobs: choiceLogprobs(answer, reply.content),
+    logprobs: sandboxLogprobs(answer, reply.content),
     finish_reason: reply.finish,
   }));
   const body = { id, object: "chat.completion", created, model, choices };
@@ -54,7 +54,10 @@ export function chatBody(answer: ChatAnswer): JsonObject {
   return { ...body, usage: usageBody(answer.usage), system_fingerprint };
 }
 
-export function choiceLogprobs(answer: ChatAnswer, content: string | null): JsonObject | null {
+export function sandboxLogprobs(
+  answer: SandboxCompletion,
+  content: string | null,
+): JsonObject | null {
   if (answer.alternatives === null || content === null) return null;
   const { alternatives } = answer;
   return {
@@ -63,14 +66,14 @@ export function choiceLogprobs(answer: ChatAnswer, content: string | null): Json
   };
 }
 
-function messageOf(reply: Reply): JsonObject {
+function messageOf(reply: SandboxReply): JsonObject {
   const message = {
     role: "assistant",
     content: reply.content,
     refusal: null,
     ...(reply.thought !== "" && {
       reasoning_content: reply.thought,
-      reasoning_details: [thoughtDetail(reply.thought)],
+      reasoning_details: [sandboxThoughtDetail(reply.thought)],
     }),
   };
   if (reply.calls.length === 0) return message;
@@ -82,7 +85,7 @@ function messageOf(reply: Reply): JsonObject {
   return { ...message, tool_calls: calls };
 }
 
-export function thoughtDetail(thinking: string): JsonObject {
+export function sandboxThoughtDetail(thinking: string): JsonObject {
   return { type: "sandbox.thinking", thinking, signature: base62Hash(thinking, 24) };
 }
 
@@ -97,7 +100,7 @@ function usageBody(usage: Usage): JsonObject {
   };
 }
 
-function headOf(call: ChatCall, nowMs: number): AnswerHead {
+function headOf(call: ChatCall, nowMs: number): SandboxCompletionHead {
   return {
     id: "chatcmpl-sandbox",
     created: Math.floor(nowMs / 1000),

@@ -1,10 +1,10 @@
 import type { ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import type { ChatAnswer } from "./answer.ts";
-import { eventsOf, isFinish, textEvent } from "./chunks.ts";
+import type { SandboxCompletion } from "./answer.ts";
+import { eventsOf, isFinish, contentEvent } from "./chunks.ts";
 import { wordsOf } from "./tokens.ts";
 import { FOREVER_MS } from "./play.ts";
-import type { Step } from "./play.ts";
-import type { Mode } from "./reply.ts";
+import type { PlayedStep } from "./play.ts";
+import type { SandboxMode } from "./reply.ts";
 
 export type SandboxDelays = {
   readonly firstByteMs: number;
@@ -13,9 +13,9 @@ export type SandboxDelays = {
 };
 
 export type SandboxBehavior = {
-  readonly mode?: Mode;
-  readonly change?: (answer: ChatAnswer, cap: number) => ChatAnswer;
-  readonly stream: (answer: ChatAnswer, delays: SandboxDelays) => Generator<Step>;
+  readonly mode?: SandboxMode;
+  readonly change?: (answer: SandboxCompletion, cap: number) => SandboxCompletion;
+  readonly stream: (answer: SandboxCompletion, delays: SandboxDelays) => Generator<PlayedStep>;
   /** Returns the ms to wait before a JSON response, or a failure. If absent, there is no wait. */
   readonly json?: (delays: SandboxDelays) => number | ProviderFailure;
 };
@@ -44,7 +44,7 @@ export const BEHAVIORS: ReadonlyMap<string, SandboxBehavior> = new Map<string, S
   ["endless", { stream: endless, json: () => FOREVER_MS }],
 ]);
 
-function* atOnce(answer: ChatAnswer): Generator<Step> {
+function* atOnce(answer: SandboxCompletion): Generator<PlayedStep> {
   let events: StreamEvent[] = [];
   for (const event of eventsOf(answer)) {
     events.push(event);
@@ -55,16 +55,16 @@ function* atOnce(answer: ChatAnswer): Generator<Step> {
   if (events.length > 0) yield { kind: "events", events };
 }
 
-function* wordByWord(answer: ChatAnswer): Generator<Step> {
+function* wordByWord(answer: SandboxCompletion): Generator<PlayedStep> {
   for (const event of eventsOf(answer)) yield { kind: "events", events: [event] };
 }
 
-function* slowFirstByte(answer: ChatAnswer, delays: SandboxDelays): Generator<Step> {
+function* slowFirstByte(answer: SandboxCompletion, delays: SandboxDelays): Generator<PlayedStep> {
   yield { kind: "wait", ms: delays.firstByteMs };
   yield* atOnce(answer);
 }
 
-function* slowStream(answer: ChatAnswer, delays: SandboxDelays): Generator<Step> {
+function* slowStream(answer: SandboxCompletion, delays: SandboxDelays): Generator<PlayedStep> {
   let first = true;
   for (const step of wordByWord(answer)) {
     if (!first) yield { kind: "wait", ms: delays.wordMs };
@@ -73,45 +73,45 @@ function* slowStream(answer: ChatAnswer, delays: SandboxDelays): Generator<Step>
   }
 }
 
-function* stall(answer: ChatAnswer): Generator<Step> {
+function* stall(answer: SandboxCompletion): Generator<PlayedStep> {
   yield* beginning(answer, WORDS_BEFORE_STALL);
   for (;;) yield { kind: "wait", ms: FOREVER_MS };
 }
 
-function* cut(answer: ChatAnswer): Generator<Step> {
+function* cut(answer: SandboxCompletion): Generator<PlayedStep> {
   yield* beginning(answer, WORDS_BEFORE_FAULT);
   yield { kind: "cut" };
 }
 
-function* errorMid(answer: ChatAnswer): Generator<Step> {
+function* errorMid(answer: SandboxCompletion): Generator<PlayedStep> {
   yield* beginning(answer, WORDS_BEFORE_FAULT);
   yield* errorFirst();
 }
 
-function* errorFirst(): Generator<Step> {
+function* errorFirst(): Generator<PlayedStep> {
   yield { kind: "events", events: [{ kind: "error", failure: STREAM_ERROR }] };
 }
 
-function* inHalves(answer: ChatAnswer): Generator<Step> {
+function* inHalves(answer: SandboxCompletion): Generator<PlayedStep> {
   for (const step of wordByWord(answer)) {
     yield { kind: "events", events: [] };
     yield step;
   }
 }
 
-function* endless(answer: ChatAnswer, delays: SandboxDelays): Generator<Step> {
+function* endless(answer: SandboxCompletion, delays: SandboxDelays): Generator<PlayedStep> {
   yield* beginning(answer, 0);
   const text = answer.replies[0]?.content ?? "";
   const words = wordsOf(`${text === "" ? "on and on" : text} `);
   for (;;) {
     for (const word of words) {
-      yield { kind: "events", events: [textEvent(answer.head, word)] };
+      yield { kind: "events", events: [contentEvent(answer.head, word)] };
       yield { kind: "wait", ms: delays.endlessMs };
     }
   }
 }
 
-function* beginning(answer: ChatAnswer, pieces: number): Generator<Step> {
+function* beginning(answer: SandboxCompletion, pieces: number): Generator<PlayedStep> {
   let left = answer.replies.length * (1 + pieces);
   for (const event of eventsOf(answer)) {
     if (left-- <= 0 || isFinish(event)) return;
@@ -119,7 +119,7 @@ function* beginning(answer: ChatAnswer, pieces: number): Generator<Step> {
   }
 }
 
-function withHugeUsage(answer: ChatAnswer, cap: number): ChatAnswer {
+function withHugeUsage(answer: SandboxCompletion, cap: number): SandboxCompletion {
   if (answer.usage === null) return answer;
   const { input, output } = answer.usage;
   const beyond = Number.isFinite(cap) ? cap * answer.replies.length + 1 : 0;
@@ -127,6 +127,6 @@ function withHugeUsage(answer: ChatAnswer, cap: number): ChatAnswer {
   return { ...answer, usage: { ...answer.usage, input: input * USAGE_FACTOR, output: huge } };
 }
 
-function byCharacter(answer: ChatAnswer): ChatAnswer {
+function byCharacter(answer: SandboxCompletion): SandboxCompletion {
   return { ...answer, split: answer.split ?? ((text) => Array.from(text)) };
 }

@@ -5,11 +5,15 @@ import type { ProviderFailure } from "../../core/provider.ts";
 import { toolsOf } from "../../core/tools.ts";
 import type { Tool } from "../../core/tools.ts";
 import type { Question } from "./question.ts";
-import { instanceOf } from "./schema-instance.ts";
+import { schemaInstance } from "./schema-instance.ts";
 
 /** A call as in OpenAI's API; `arguments` is the JSON of an object. */
-export type ToolCall = { readonly id: string; readonly name: string; readonly arguments: string };
-export type CallDraft = Omit<ToolCall, "id">;
+export type SandboxToolCall = {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+};
+export type SandboxCallDraft = Omit<SandboxToolCall, "id">;
 
 const ID_CHARACTERS = 24;
 const BRACES_MAX = 64;
@@ -25,11 +29,11 @@ const BRACES_MAX = 64;
  *
  * `parallel_tool_calls: false` keeps only the first call.
  */
-export function callsFor(
+export function sandboxCallsFor(
   body: ChatBody,
   { ask, results, rounds }: Question,
   isAgent: boolean,
-): readonly CallDraft[] | ProviderFailure {
+): readonly SandboxCallDraft[] | ProviderFailure {
   const tools = toolsOf({ ...body, tools: functionsIn(body) });
   if ("kind" in tools) return tools;
   const { list, choice, parallel } = tools;
@@ -49,19 +53,22 @@ function functionsIn({ tools = [] }: ChatBody): NonNullable<ChatBody["tools"]> {
   return tools.filter(({ type }) => type === "function");
 }
 
-export function withIds(calls: readonly CallDraft[], seed: string): readonly ToolCall[] {
+export function callsWithIds(
+  calls: readonly SandboxCallDraft[],
+  seed: string,
+): readonly SandboxToolCall[] {
   return calls.map(({ name, arguments: args }, index) => {
     const id = `call_${base62Hash(`${seed} ${index} ${name}`, ID_CHARACTERS)}`;
     return { id, name, arguments: args };
   });
 }
 
-function drafts(tools: readonly Tool[]): readonly CallDraft[] {
+function drafts(tools: readonly Tool[]): readonly SandboxCallDraft[] {
   const times = new Map<string, number>();
   return tools.map(({ name, parameters }) => {
     const time = times.get(name) ?? 0;
     times.set(name, time + 1);
-    const value = instanceOf(parameters, time);
+    const value = schemaInstance(parameters, time);
     return { name, arguments: JSON.stringify(isObject(value) ? value : {}) };
   });
 }
@@ -72,8 +79,8 @@ function namedIn(ask: string, tools: readonly Tool[]): readonly Tool[] {
   return words.flatMap((word) => byName.get(word) ?? []);
 }
 
-function ordersIn(ask: string, tools: readonly Tool[]): readonly CallDraft[] {
-  const orders: CallDraft[] = [];
+function ordersIn(ask: string, tools: readonly Tool[]): readonly SandboxCallDraft[] {
+  const orders: SandboxCallDraft[] = [];
   for (const match of ask.matchAll(/(?:^|\s)call\s+([\w.-]+)\s*(?=\{)/gi)) {
     const tool = tools.find(({ name }) => name === match[1]);
     const json = objectAt(ask, match.index + match[0].length);

@@ -1,16 +1,16 @@
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { choiceLogprobs, thoughtDetail } from "./answer.ts";
-import type { AnswerHead, ChatAnswer } from "./answer.ts";
+import { sandboxLogprobs, sandboxThoughtDetail } from "./answer.ts";
+import type { SandboxCompletionHead, SandboxCompletion } from "./answer.ts";
 import type { ChunkChoice } from "../../core/chunk.ts";
-import { fragmentsOf, wordsOf } from "./tokens.ts";
-import type { Reply } from "./reply.ts";
-import type { ToolCall } from "./calls.ts";
+import { splitJsonFragments, wordsOf } from "./tokens.ts";
+import type { SandboxReply } from "./reply.ts";
+import type { SandboxToolCall } from "./calls.ts";
 
 /**
  * Yields a response as OpenAI streams it: for each choice the role, its pieces, then the finish
  * reason in an empty delta. Choices alternate.
  */
-export function* eventsOf(answer: ChatAnswer): Generator<StreamEvent> {
+export function* eventsOf(answer: SandboxCompletion): Generator<StreamEvent> {
   const [only] = answer.replies;
   if (only !== undefined && answer.replies.length === 1) yield* choiceEvents(answer, only, 0);
   else yield* inTurns(answer.replies.map((reply, index) => choiceEvents(answer, reply, index)));
@@ -18,11 +18,15 @@ export function* eventsOf(answer: ChatAnswer): Generator<StreamEvent> {
   yield { kind: "end" };
 }
 
-export function textEvent(head: AnswerHead, content: string): StreamEvent {
+export function contentEvent(head: SandboxCompletionHead, content: string): StreamEvent {
   return event(head, { index: 0, delta: { content }, logprobs: null, finish_reason: null });
 }
 
-function* choiceEvents(answer: ChatAnswer, reply: Reply, index: number): Generator<StreamEvent> {
+function* choiceEvents(
+  answer: SandboxCompletion,
+  reply: SandboxReply,
+  index: number,
+): Generator<StreamEvent> {
   const { head } = answer;
   const open = { index, logprobs: null, finish_reason: null };
   const content = reply.content === null ? null : "";
@@ -31,11 +35,14 @@ function* choiceEvents(answer: ChatAnswer, reply: Reply, index: number): Generat
     yield event(head, { ...open, delta: { reasoning_content: piece } });
   }
   if (reply.thought !== "") {
-    yield event(head, { ...open, delta: { reasoning_details: [thoughtDetail(reply.thought)] } });
+    yield event(head, {
+      ...open,
+      delta: { reasoning_details: [sandboxThoughtDetail(reply.thought)] },
+    });
   }
   const split = answer.split ?? reply.split;
   for (const piece of split(reply.content ?? "")) {
-    const logprobs = choiceLogprobs(answer, piece);
+    const logprobs = sandboxLogprobs(answer, piece);
     yield event(head, { index, delta: { content: piece }, logprobs, finish_reason: null });
   }
   for (const [position, call] of reply.calls.entries()) {
@@ -44,10 +51,10 @@ function* choiceEvents(answer: ChatAnswer, reply: Reply, index: number): Generat
   yield event(head, { ...open, delta: {}, finish_reason: reply.finish });
 }
 
-function* callDeltas(call: ToolCall, index: number): Generator<JsonObject> {
+function* callDeltas(call: SandboxToolCall, index: number): Generator<JsonObject> {
   const opening = { name: call.name, arguments: "" };
   yield { tool_calls: [{ index, id: call.id, type: "function", function: opening }] };
-  for (const fragment of fragmentsOf(call.arguments)) {
+  for (const fragment of splitJsonFragments(call.arguments)) {
     yield { tool_calls: [{ index, function: { arguments: fragment } }] };
   }
 }
@@ -66,7 +73,7 @@ function* inTurns(choices: readonly Generator<StreamEvent>[]): Generator<StreamE
   }
 }
 
-function event(head: AnswerHead, choice: ChunkChoice): StreamEvent {
+function event(head: SandboxCompletionHead, choice: ChunkChoice): StreamEvent {
   const { id, created, model, system_fingerprint } = head;
   const object = "chat.completion.chunk";
   return {

@@ -7,7 +7,7 @@ const PIXEL =
 
 const SOURCE_TOKENS = 1024;
 
-export function imageAnswer({ body }: ImageCall): ProviderResult {
+export function sandboxImages({ body }: ImageCall): ProviderResult {
   const { n, partial_images: previews = 0, prompt, edit } = body;
   const { size = "1024x1024", quality = "low" } = body;
   const usage = {

@@ -6,18 +6,18 @@ import { oneBatch } from "../../core/http-provider.ts";
 import { codePoints } from "../../core/speech.ts";
 import { transcriptEvents } from "../../core/transcript-events.ts";
 import { embeddingsAnswer } from "./embeddings.ts";
-import { imageAnswer } from "./images.ts";
+import { sandboxImages } from "./images.ts";
 
 /** A method's type, because the answer of each kind accepts only calls of the kind. */
 export type SandboxAnswer<K extends InputKind> = {
   answer(call: CallOf<K>): ProviderResult;
 }["answer"];
 
-export const INPUT_ANSWERS: { readonly [K in InputKind]: SandboxAnswer<K> } = {
+export const SANDBOX_INPUT_ANSWERS: { readonly [K in InputKind]: SandboxAnswer<K> } = {
   embeddings: embeddingsAnswer,
   rerank: ranked,
   moderation: moderated,
-  image: imageAnswer,
+  image: sandboxImages,
   transcription: transcribed,
   speech: spoken,
   ocr: readPages,

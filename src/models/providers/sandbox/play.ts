@@ -1,6 +1,6 @@
 import type { EventStream, StreamEvent } from "../../core/provider.ts";
 
-export type Step =
+export type PlayedStep =
   | { readonly kind: "events"; readonly events: readonly StreamEvent[] }
   | { readonly kind: "wait"; readonly ms: number }
   | { readonly kind: "cut" };
@@ -9,7 +9,7 @@ export type Step =
 export const FOREVER_MS = 2 ** 31 - 1;
 
 /** Returns the steps as a stream. `signal` breaks it and `cancel` ends it, also during a wait. */
-export function playStream(steps: Iterator<Step>, signal: AbortSignal): EventStream {
+export function playSteps(steps: Iterator<PlayedStep>, signal: AbortSignal): EventStream {
   let cancelled = false;
   let broken = false;
   let endPause: (() => void) | null = null;
@@ -37,7 +37,7 @@ export function playStream(steps: Iterator<Step>, signal: AbortSignal): EventStr
   return { next, cancel };
 }
 
-export function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
+export function abortablePause(ms: number, signal: AbortSignal): Promise<void> {
   return startPause(ms, signal).over;
 }
 

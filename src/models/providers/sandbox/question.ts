@@ -12,7 +12,7 @@ type ToolResult = { readonly tool: string | null; readonly text: string };
 
 const TOKENS_PER_MESSAGE = 3;
 
-export function readQuestion({ messages }: ChatBody): Question {
+export function readSandboxQuestion({ messages }: ChatBody): Question {
   const requested = messages.findLastIndex(({ role }) => role === "user");
   const since = messages.slice(requested + 1);
   const rounds = since.filter((message) => callsIn(message).length > 0).length;
@@ -31,7 +31,7 @@ export function readQuestion({ messages }: ChatBody): Question {
  * Returns the prompt's tokens: the text and calls of each message, 3 per message, and the tools'
  * JSON.
  */
-export function countPrompt({ messages, tools = [] }: ChatBody): number {
+export function countPromptTokens({ messages, tools = [] }: ChatBody): number {
   let tokens = 0;
   for (const message of messages) {
     tokens += TOKENS_PER_MESSAGE + countTokens(contentText(message.content));

@@ -1,28 +1,28 @@
 import type { ProviderFailure } from "../../core/provider.ts";
-import { readQuestion } from "./question.ts";
+import { readSandboxQuestion } from "./question.ts";
 import type { Question } from "./question.ts";
 import { noFunctions, usesFunctions } from "../../core/conversation.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { fragmentsOf, wordsOf } from "./tokens.ts";
-import { instanceOf } from "./schema-instance.ts";
+import { splitJsonFragments, wordsOf } from "./tokens.ts";
+import { schemaInstance } from "./schema-instance.ts";
 import { countTokens, cutToTokens } from "./tokens.ts";
-import { callsFor, withIds } from "./calls.ts";
-import type { CallDraft, ToolCall } from "./calls.ts";
+import { sandboxCallsFor, callsWithIds } from "./calls.ts";
+import type { SandboxCallDraft, SandboxToolCall } from "./calls.ts";
 
-export type Reply = {
+export type SandboxReply = {
   readonly content: string | null;
   readonly thought: string;
-  readonly calls: readonly ToolCall[];
+  readonly calls: readonly SandboxToolCall[];
   readonly finish: "stop" | "length" | "tool_calls";
   readonly tokens: number;
   readonly split: (text: string) => readonly string[];
 };
 
 type Replies =
-  | { readonly ok: true; readonly replies: readonly Reply[] }
+  | { readonly ok: true; readonly replies: readonly SandboxReply[] }
   | { readonly ok: false; readonly failure: ProviderFailure };
 
-export type Mode = {
+export type SandboxMode = {
   readonly opening?: string;
   /** Whether the model writes a word before its calls, and calls the first tool by default. */
   readonly isAgent?: boolean;
@@ -35,11 +35,11 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
  * Returns calls of matching tools. Otherwise reports their results, or repeats the last user text
  * after `opening`. Cuts output beyond `cap`, also arguments and JSON.
  */
-export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies {
+export function sandboxRepliesTo(body: ChatBody, cap: number, mode: SandboxMode = {}): Replies {
   const { opening = "", thinks = false } = mode;
   if (body.messages.some(usesFunctions)) return { ok: false, failure: noFunctions() };
-  const conversation = readQuestion(body);
-  const calls = callsFor(body, conversation, mode.isAgent === true);
+  const conversation = readSandboxQuestion(body);
+  const calls = sandboxCallsFor(body, conversation, mode.isAgent === true);
   if ("kind" in calls) return { ok: false, failure: calls };
   const { n: choices = 1 } = body;
   const thought = thinks && body.reasoning_effort !== "none" ? thoughtOf(conversation, cap) : "";
@@ -49,9 +49,9 @@ export function repliesTo(body: ChatBody, cap: number, mode: Mode = {}): Replies
     return { ok: true, replies: Array.from({ length: choices }, () => ({ ...reply, thought })) };
   }
   const { drafts, ...reported } = callReply(calls, left, wordBefore(calls, mode));
-  const replies = Array.from({ length: choices }, (_, index): Reply => {
+  const replies = Array.from({ length: choices }, (_, index): SandboxReply => {
     const seed = `${conversation.turn} ${index} ${conversation.ask ?? ""}`;
-    return { ...reported, thought, calls: withIds(drafts, seed), split: wordsOf };
+    return { ...reported, thought, calls: callsWithIds(drafts, seed), split: wordsOf };
   });
   return { ok: true, replies };
 }
@@ -69,7 +69,7 @@ function textFor(conversation: Question): string {
     .join("\n");
 }
 
-function textReply(body: ChatBody, text: string, cap: number): Reply {
+function textReply(body: ChatBody, text: string, cap: number): SandboxReply {
   const formatted = formatText(body.response_format, text);
   const whole = cutAtStop(formatted.text, body.stop);
   const content = cutToTokens(whole, cap);
@@ -87,11 +87,11 @@ function textReply(body: ChatBody, text: string, cap: number): Reply {
 function formatText(
   format: ChatBody["response_format"],
   text: string,
-): Pick<Reply, "split"> & { text: string } {
+): Pick<SandboxReply, "split"> & { text: string } {
   if (format === undefined || format.type === "text") return { text, split: wordsOf };
   const schema = format.type === "json_schema" ? format.json_schema.schema : undefined;
-  const value = schema === undefined ? { echo: text } : instanceOf(schema);
-  return { text: JSON.stringify(value), split: fragmentsOf };
+  const value = schema === undefined ? { echo: text } : schemaInstance(schema);
+  return { text: JSON.stringify(value), split: splitJsonFragments };
 }
 
 function cutAtStop(text: string, stop: ChatBody["stop"]): string {
@@ -104,13 +104,13 @@ function cutAtStop(text: string, stop: ChatBody["stop"]): string {
   return text.slice(0, end);
 }
 
-function wordBefore(calls: readonly CallDraft[], { isAgent = false }: Mode): string {
+function wordBefore(calls: readonly SandboxCallDraft[], { isAgent = false }: SandboxMode): string {
   return isAgent ? `I call ${calls[0]?.name}.` : "";
 }
 
-function callReply(calls: readonly CallDraft[], cap: number, word: string): CallReply {
+function callReply(calls: readonly SandboxCallDraft[], cap: number, word: string): CallReply {
   const content = word === "" ? null : cutToTokens(word, cap);
-  const drafts: CallDraft[] = [];
+  const drafts: SandboxCallDraft[] = [];
   let tokens = countTokens(content ?? "");
   let cut = false;
   for (const draft of calls) {
@@ -125,6 +125,6 @@ function callReply(calls: readonly CallDraft[], cap: number, word: string): Call
   return { content, drafts, finish: cut ? "length" : "tool_calls", tokens };
 }
 
-type CallReply = Pick<Reply, "content" | "finish" | "tokens"> & {
-  readonly drafts: readonly CallDraft[];
+type CallReply = Pick<SandboxReply, "content" | "finish" | "tokens"> & {
+  readonly drafts: readonly SandboxCallDraft[];
 };

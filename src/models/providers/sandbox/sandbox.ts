@@ -9,12 +9,12 @@ import type {
   ProviderCall,
   ProviderFailure,
 } from "../../core/provider.ts";
-import { answerTo, chatBody } from "./answer.ts";
+import { sandboxAnswer, chatBody } from "./answer.ts";
 import { BEHAVIORS } from "./behaviors.ts";
 import type { SandboxBehavior, SandboxDelays } from "./behaviors.ts";
-import { INPUT_ANSWERS } from "./input-answers.ts";
+import { SANDBOX_INPUT_ANSWERS } from "./input-answers.ts";
 import type { SandboxAnswer } from "./input-answers.ts";
-import { pauseFor, playStream } from "./play.ts";
+import { abortablePause, playSteps } from "./play.ts";
 
 type SandboxOptions = {
   readonly delays?: Partial<SandboxDelays>;
@@ -55,7 +55,7 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
 }
 
 function inputAnswer(call: CallOf<InputKind>): ProviderResult {
-  const answer: SandboxAnswer<InputKind> = INPUT_ANSWERS[call.kind];
+  const answer: SandboxAnswer<InputKind> = SANDBOX_INPUT_ANSWERS[call.kind];
   return call.upstreamId === KINDS[call.kind].sandbox.model ? answer(call) : failed(UNKNOWN_MODEL);
 }
 
@@ -65,15 +65,15 @@ async function chat(
   delays: SandboxDelays,
   nowMs: number,
 ): Promise<ProviderResult> {
-  const read = answerTo(call, nowMs, behavior.mode);
+  const read = sandboxAnswer(call, nowMs, behavior.mode);
   if (!read.ok) return failed(read.failure);
   const answer = behavior.change?.(read.answer, call.cap) ?? read.answer;
   if (call.stream) {
-    return { kind: "stream", events: playStream(behavior.stream(answer, delays), call.signal) };
+    return { kind: "stream", events: playSteps(behavior.stream(answer, delays), call.signal) };
   }
   const outcome = behavior.json?.(delays) ?? 0;
   if (typeof outcome !== "number") return failed(outcome);
-  if (outcome > 0) await pauseFor(outcome, call.signal);
+  if (outcome > 0) await abortablePause(outcome, call.signal);
   if (call.signal.aborted) return failed(ABORTED);
   return { kind: "json", body: chatBody(answer), usage: answer.usage };
 }

@@ -13,7 +13,7 @@ const CHARACTERS_MAX = 10_000;
  * limited work finds none. Ignores `pattern` and other rare keywords. Objects get their required
  * properties, or all if none is required.
  */
-export function instanceOf(schema: unknown, variant = 0): unknown {
+export function schemaInstance(schema: unknown, variant = 0): unknown {
   const making = { root: schema, workLeft: WORK_MAX };
   for (let levels = 0; levels <= LEVELS_MAX && making.workLeft > 0; levels++) {
     const place = { name: "text", variant, levels };

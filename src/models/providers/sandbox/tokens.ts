@@ -80,7 +80,7 @@ export function wordsOf(text: string): readonly string[] {
 }
 
 /** Splits JSON into fragments of a few characters, because it has few spaces. */
-export function fragmentsOf(json: string): readonly string[] {
+export function splitJsonFragments(json: string): readonly string[] {
   return json.match(FRAGMENTS) ?? [];
 }
 
