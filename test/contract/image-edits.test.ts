@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { OutgoingForm } from "../../src/models/core/outgoing-body.ts";
+import { RequestForm } from "../../src/models/core/outgoing-body.ts";
 import { FormFile } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
 import { PNG_URL, pngFile } from "../fixtures/pictures.ts";
@@ -33,7 +33,7 @@ type Sent = {
 
 async function edit({ fields, files = [["image", pngFile(64, 64)]], headers, ...more }: Sent = {}) {
   const given = { model: "sandbox/image", prompt: "a red fox", ...fields };
-  const form = new OutgoingForm([...Object.entries(given), ...files]);
+  const form = new RequestForm([...Object.entries(given), ...files]);
   return send("/v1/images/edits", {
     key,
     method: "POST",

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { OutgoingForm } from "../../src/models/core/outgoing-body.ts";
+import { RequestForm } from "../../src/models/core/outgoing-body.ts";
 import { FormFile } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
 import { balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
@@ -37,7 +37,7 @@ function sound(bytes: number): Uint8Array<ArrayBuffer> {
 async function transcribe({ fields = {}, bytes = BYTES, headers, ...more }: Sent = {}) {
   const file = new FormFile("a.mp3", "audio/mpeg", sound(bytes));
   const given: FormField[] = Object.entries({ model: "sandbox/transcribe", ...fields });
-  const form = new OutgoingForm([...given, ["file", file]]);
+  const form = new RequestForm([...given, ["file", file]]);
   return send("/v1/audio/transcriptions", {
     key,
     method: "POST",

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { OutgoingForm } from "../../src/models/core/outgoing-body.ts";
+import { RequestForm } from "../../src/models/core/outgoing-body.ts";
 import {
   boundaryOf,
   FormFile,
@@ -26,7 +26,7 @@ function formOf(text: string): readonly FormField[] {
   return [["file", new FormFile("a", "a/b", utf8(text))]];
 }
 
-async function sent(form: OutgoingForm): Promise<Uint8Array> {
+async function sent(form: RequestForm): Promise<Uint8Array> {
   return new Uint8Array(await new Response(form.stream()).arrayBuffer());
 }
 
@@ -39,7 +39,7 @@ describe("parseForm", () => {
   it("returns any fields as they were sent", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(word, value)), async (fields) => {
-        const form = new OutgoingForm(fields);
+        const form = new RequestForm(fields);
         expect(parsed(await sent(form), form.type)).toEqual(fields);
       }),
     );
@@ -66,7 +66,7 @@ describe("parseForm", () => {
   it("returns the same fingerprint for the same fields with another boundary", async () => {
     const [one, two] = await Promise.all(
       [0, 1].map(async () => {
-        const form = new OutgoingForm(formOf("same"));
+        const form = new RequestForm(formOf("same"));
         return formIdentity(parsed(await sent(form), form.type) ?? []);
       }),
     );
@@ -97,7 +97,7 @@ describe("parseForm", () => {
   ])(
     "returns for a file %j of the type %j a plain name and type",
     async (filename, type, ...plain) => {
-      const form = new OutgoingForm([["file", new FormFile(filename, type, utf8("x"))]]);
+      const form = new RequestForm([["file", new FormFile(filename, type, utf8("x"))]]);
       const [[, file] = []] = parsed(await sent(form), form.type) ?? [];
       expect(file instanceof FormFile && [file.filename, file.type]).toEqual(plain);
     },

@@ -5,7 +5,7 @@ import type { OutputCap } from "../../src/models/requests/hold-bounds.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
-import { tooLarge } from "../../src/models/core/response-size.ts";
+import { responseTooLarge } from "../../src/models/core/response-size.ts";
 import { JSON_REPLY, STREAM_REPLY } from "./run-fixture.ts";
 
 const MIB = 1024 * 1024;
@@ -75,10 +75,10 @@ it("a Responses stream gets a lower cap, because it repeats its log probabilitie
 it("an oversized JSON response is charged with the held amount", () => {
   const call = { kind: "chat", upstreamId: "m", stream: false, cap: 20_000 } as const;
   const { signal } = new AbortController();
-  const many = tooLarge({ ...call, signal, body: { ...CHAT, n: 128 } });
+  const many = responseTooLarge({ ...call, signal, body: { ...CHAT, n: 128 } });
   expect(many).toMatchObject({ kind: "refused", param: "n", spent: { usage: null } });
   expect(many.spent?.output).toBeGreaterThan(128 * 20_000);
-  expect(tooLarge({ ...call, signal, body: CHAT })).toEqual({
+  expect(responseTooLarge({ ...call, signal, body: CHAT })).toEqual({
     kind: "retry",
     reason: "body_too_large",
   });

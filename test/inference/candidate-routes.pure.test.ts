@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { priceAt } from "../../src/models/catalog/price.ts";
 import type { Route } from "../../src/models/catalog/model.ts";
-import { preferencesOf } from "../../src/models/core/routing-preferences.ts";
+import { routePreferencesOf } from "../../src/models/core/routing-preferences.ts";
 import { candidateRoutes } from "../../src/models/requests/candidate-routes.ts";
 import { RouteTimes } from "../../src/models/routing/route-times.ts";
 import { costOf } from "../../src/shared/cost.ts";
@@ -34,7 +34,7 @@ const CAP = { whole: 50, least: 10, choices: 1, isAsked: true };
 const IDS = new Set(["a", "b", "c"]);
 
 function chosen(routes: readonly Route[], provider: object, times = new RouteTimes()) {
-  const preferences = preferencesOf(provider, null, null);
+  const preferences = routePreferencesOf(provider, null, null);
   if (preferences === null) throw new Error("no preferences");
   const speedOf = (name: string) => times.speedOf(name, "org");
   const choice = { preferences, prompt: PROMPT, cap: CAP, providerIds: IDS, speedOf };

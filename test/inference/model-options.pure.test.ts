@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { priceListOf } from "../../src/models/catalog/price-lists.ts";
 import type { Pricing } from "../../src/models/catalog/price-lists.ts";
-import { preferencesOf } from "../../src/models/core/routing-preferences.ts";
+import { routePreferencesOf } from "../../src/models/core/routing-preferences.ts";
 import { costBounds } from "../../src/models/requests/hold-bounds.ts";
 import { reprice } from "../../src/models/requests/model-options.ts";
 import type { ModelOption, PaidRequest } from "../../src/models/requests/paid-request.ts";
@@ -19,7 +19,7 @@ function optionOf(id: string, prices: readonly number[], maximum: number): Model
     const price = { input, cached: input, cacheWrite: input, output: input };
     return { ...ROUTE, provider: `${id}${at}`, price };
   });
-  const preferences = preferencesOf({ max_price: { prompt: maximum } }, null, null);
+  const preferences = routePreferencesOf({ max_price: { prompt: maximum } }, null, null);
   if (preferences === null) throw new Error("a maximum price is a preference");
   const choice = { preferences, prompt, cap, providerIds: new Set<string>(), speedOf };
   const model = { ...MODEL, id, routes };

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { pagesIn } from "../../src/models/core/pdf-pages.ts";
+import { pdfPagesMax } from "../../src/models/core/pdf-pages.ts";
 import { nativePromptSize } from "../../src/models/core/prompt-size.ts";
 import { pdfOf } from "../fixtures/pdf.ts";
 import { MODEL } from "./run-fixture.ts";
 
-const pages = (file: string) => pagesIn(btoa(file));
+const pages = (file: string) => pdfPagesMax(btoa(file));
 const PLAIN = pdfOf(7);
 
 /** The size of a request with this document, for a model with such a window. */
@@ -41,7 +41,7 @@ describe("the page count of a PDF", () => {
   });
 
   it("stays unknown for invalid base64", () => {
-    expect(pagesIn("%PDF-1.4")).toBeNull();
+    expect(pdfPagesMax("%PDF-1.4")).toBeNull();
   });
 
   it("determines the held tokens: text plus an image per page, or the context window if unknown", () => {

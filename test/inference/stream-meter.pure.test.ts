@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { StreamMeter } from "../../src/models/requests/stream-meter.ts";
-import type { Chunk, DeltaFunction } from "../../src/models/core/chunk.ts";
+import type { Chunk, FunctionDelta } from "../../src/models/core/chunk.ts";
 import { estimateTokens } from "../../src/shared/tokens.ts";
 import { USAGE } from "./run-fixture.ts";
 
@@ -11,7 +11,7 @@ const text = (content: string, index = 0): Chunk => ({
 const finish = (index: number, reason = "stop"): Chunk => ({
   choices: [{ index, delta: {}, finish_reason: reason }],
 });
-const call = (called: DeltaFunction): Chunk => ({
+const call = (called: FunctionDelta): Chunk => ({
   choices: [
     { index: 0, delta: { tool_calls: [{ index: 0, function: called }] }, finish_reason: null },
   ],

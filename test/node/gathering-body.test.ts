@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { bundleWorker } from "../../scripts/bundle.ts";
-import { AHEAD_BYTES } from "../../src/models/core/gathering-body.ts";
+import { BUFFERED_AHEAD_BYTES } from "../../src/models/core/gathering-body.ts";
 
 /** By path, what an upstream sends after "a", once the Worker has read that; each piece is a chunk of its own on the wire. */
 const SENT: Readonly<Record<string, (response: ServerResponse) => Promise<void>>> = {
@@ -27,7 +27,7 @@ const SENT: Readonly<Record<string, (response: ServerResponse) => Promise<void>>
     await sleep(50);
     response.destroy();
   },
-  "/much": async (response) => void response.end("b".repeat(4 * AHEAD_BYTES)),
+  "/much": async (response) => void response.end("b".repeat(4 * BUFFERED_AHEAD_BYTES)),
 };
 /** Of what is sent at /words. */
 const [sent, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -108,5 +108,5 @@ it("a buffered body wakes a waiting reader at an error, which the reader then ge
 it("a buffered body wakes a waiting reader once its buffer is full, without loss", async () => {
   const { reads, why } = await read("much?waitMs=100000&all");
   expect(why).toBe("woken");
-  expect((reads as string[]).join("")).toBe(`a${"b".repeat(4 * AHEAD_BYTES)}`);
+  expect((reads as string[]).join("")).toBe(`a${"b".repeat(4 * BUFFERED_AHEAD_BYTES)}`);
 });

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { conversationOf } from "../../src/models/core/conversation.ts";
 import type { Conversation } from "../../src/models/core/conversation.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
-import { toolsOf } from "../../src/models/core/tools.ts";
+import { parseTools } from "../../src/models/core/tools.ts";
 import { chatOf } from "./adapter-kit.ts";
 
 function conversation(...messages: JsonObject[]): Conversation {
@@ -146,16 +146,19 @@ it("the shared conversation reader rejects custom tools and legacy functions wit
     kind: "refused",
     param: "messages",
   });
-  expect(toolsOf(chatOf({ functions: [] }))).toMatchObject({ kind: "refused", param: "functions" });
+  expect(parseTools(chatOf({ functions: [] }))).toMatchObject({
+    kind: "refused",
+    param: "functions",
+  });
   for (const tools of [TWO, [], undefined]) {
     const tool_choice = { type: "function", function: { name: "the model identifier" } };
-    expect(toolsOf(chatOf({ tools, tool_choice }))).toMatchObject({
+    expect(parseTools(chatOf({ tools, tool_choice }))).toMatchObject({
       kind: "refused",
       param: "tool_choice",
       message: expect.not.stringContaining("identifier"),
     });
   }
-  expect(toolsOf(chatOf({ tools: [{ type: "custom", custom: { name: "c" } }] }))).toMatchObject({
+  expect(parseTools(chatOf({ tools: [{ type: "custom", custom: { name: "c" } }] }))).toMatchObject({
     kind: "refused",
     param: "tools[0]",
   });
@@ -178,7 +181,7 @@ const among = (...names: string[]) => ({
 it("the shared conversation reader rejects an unsupported tool_choice", () => {
   const custom = { type: "custom", custom: { name: "a" } };
   for (const tool_choice of [custom, among("c"), among("a", "c"), among()]) {
-    const refused = toolsOf(chatOf({ tools: TWO, tool_choice }));
+    const refused = parseTools(chatOf({ tools: TWO, tool_choice }));
     expect(refused).toMatchObject({ kind: "refused", param: "tool_choice" });
   }
 });
@@ -207,11 +210,11 @@ it.each<[string, JsonObject, object]>([
   ["one call at a time", { tools: TWO, parallel_tool_calls: false }, { parallel: false }],
   ["a choice without tools", { tool_choice: "required" }, { choice: "auto", list: [] }],
 ])("the shared conversation reader reads tools and their choice: %s", (_, body, want) => {
-  expect(toolsOf(chatOf(body))).toMatchObject(want);
+  expect(parseTools(chatOf(body))).toMatchObject(want);
 });
 
 it("the shared conversation reader keeps a tool's schema, or uses an empty one", () => {
-  expect(toolsOf(chatOf({ tools: TWO }))).toMatchObject({
+  expect(parseTools(chatOf({ tools: TWO }))).toMatchObject({
     list: [
       { name: "a", description: "A", parameters: { type: "object" }, strict: true },
       { name: "b", description: "", parameters: { type: "object", properties: {} }, strict: false },

@@ -2,7 +2,7 @@ import { chatOf } from "./adapter-kit.ts";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { attempt } from "../../src/models/routing/attempt.ts";
 import { conversationOf } from "../../src/models/core/conversation.ts";
-import { withInlineImages } from "../../src/models/core/inline-image.ts";
+import { downloadImages } from "../../src/models/core/inline-image.ts";
 import type { Provider, ProviderResult, ProviderCall } from "../../src/models/core/provider.ts";
 import { GOOD, never } from "./failover-fixture.ts";
 
@@ -30,7 +30,7 @@ function slowImages(count: number, ms: number) {
   if ("reason" in read) throw new Error(read.reason);
   return {
     fetching,
-    inlined: (call: Parameters<typeof withInlineImages>[1]) => withInlineImages(read, call),
+    inlined: (call: Parameters<typeof downloadImages>[1]) => downloadImages(read, call),
   };
 }
 

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { FilePace } from "../../src/models/core/file-pace.ts";
+import { FileReadPacer } from "../../src/models/core/file-pace.ts";
 import { FILE_READ_BYTES } from "../../src/models/core/gathering-body.ts";
 
 beforeEach(() => void vi.useFakeTimers({ now: 5_000_000 }));
 afterEach(() => void vi.useRealTimers());
 
 /** Counts the reads that may start. */
-function startReads(pace: FilePace, count: number): () => number {
+function startReads(pace: FileReadPacer, count: number): () => number {
   let started = 0;
   for (let i = 0; i < count; i++) void pace.turnAfter(FILE_READ_BYTES).then(() => started++);
   return () => started;
@@ -14,7 +14,7 @@ function startReads(pace: FilePace, count: number): () => number {
 
 describe("the pace of an isolate's files", () => {
   it("allows all files together one full read per millisecond", async () => {
-    const started = startReads(new FilePace(), 100);
+    const started = startReads(new FileReadPacer(), 100);
     await vi.advanceTimersByTimeAsync(50);
     expect(started()).toBe(51);
     await vi.advanceTimersByTimeAsync(49);
@@ -22,7 +22,7 @@ describe("the pace of an isolate's files", () => {
   });
 
   it("continues immediately after the clock went back", async () => {
-    const pace = new FilePace();
+    const pace = new FileReadPacer();
     startReads(pace, 2);
     vi.setSystemTime(1_000_000);
     const started = startReads(pace, 1);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { IMAGES } from "../../src/models/core/images.ts";
+import { IMAGE_KIND } from "../../src/models/core/images.ts";
 import type { ImageBody } from "../../src/models/core/images.ts";
 import type { Model } from "../../src/models/catalog/model.ts";
 
@@ -10,7 +10,9 @@ const KNOWN = ["gpt-image-2", "gpt-image-2.5-flare"];
 /** The held tokens of one image at a host's model. */
 function held(upstreamId: string, fields: Partial<ImageBody>): number {
   const model = { routes: [{ upstreamId }] } as unknown as Model;
-  return IMAGES.size({ model: "m", prompt: "a", n: 1, ...fields }, model).units?.image_token ?? 0;
+  return (
+    IMAGE_KIND.size({ model: "m", prompt: "a", n: 1, ...fields }, model).units?.image_token ?? 0
+  );
 }
 
 describe("the hold of an image", () => {

@@ -1,8 +1,8 @@
 import { chatOf } from "./adapter-kit.ts";
 import { describe, expect, it, vi } from "vitest";
 import { conversationOf } from "../../src/models/core/conversation.ts";
-import { withInlineImages } from "../../src/models/core/inline-image.ts";
-import { outgoingBody } from "../../src/models/core/outgoing-body.ts";
+import { downloadImages } from "../../src/models/core/inline-image.ts";
+import { requestBodyOf } from "../../src/models/core/outgoing-body.ts";
 import type { WireReply } from "../fixtures/wire-scenario.ts";
 import { network } from "./adapter-kit.ts";
 
@@ -14,7 +14,7 @@ function inlined(urls: readonly string[], signal = new AbortController().signal)
   const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
   const conversation = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in conversation) throw new Error(conversation.reason);
-  return withInlineImages(conversation, { signal });
+  return downloadImages(conversation, { signal });
 }
 
 async function imagesOf(urls: readonly string[]) {
@@ -22,7 +22,7 @@ async function imagesOf(urls: readonly string[]) {
   if ("kind" in answer) throw new Error(JSON.stringify(answer));
   // as they are sent: markers are replaced on the way
   const images = answer.turns[0]?.parts.map((part) => (part.kind === "image" ? part.image : part));
-  const body = outgoingBody(images ?? [], answer.downloads);
+  const body = requestBodyOf(images ?? [], answer.downloads);
   return typeof body === "string" ? images : await new Response(body.stream()).json();
 }
 
@@ -232,7 +232,7 @@ function ask(urls: readonly string[], room: (bytes: number) => boolean) {
   const content = urls.map((url) => ({ type: "image_url", image_url: { url } }));
   const conversation = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in conversation) throw new Error(conversation.reason);
-  return withInlineImages(conversation, { signal: new AbortController().signal, room });
+  return downloadImages(conversation, { signal: new AbortController().signal, room });
 }
 
 describe("the isolate's memory for downloads", () => {

@@ -2,7 +2,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { converseMessages } from "../../src/models/protocols/converse/converse-messages.ts";
 import { conversationOf } from "../../src/models/core/conversation.ts";
 import { httpProvider, post } from "../../src/models/core/http-provider.ts";
-import type { Handler, ProviderProtocol } from "../../src/models/core/http-provider.ts";
+import type { CallHandler, ProviderProtocol } from "../../src/models/core/http-provider.ts";
 import type { ChatCall, ProviderCall } from "../../src/models/core/provider.ts";
 import { callOf, chatOf } from "./adapter-kit.ts";
 
@@ -13,7 +13,7 @@ afterEach(() => {
 const TARGET = { url: "https://up.test/", headers: {}, body: "{}" };
 
 /** A provider that converts a request like this, and answers nothing. */
-function asking(ask: Handler<ChatCall>["ask"]) {
+function asking(ask: CallHandler<ChatCall>["ask"]) {
   const wire: ProviderProtocol = {
     id: "up",
     streamType: "text/event-stream",

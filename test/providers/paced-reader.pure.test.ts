@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { GatheringBody } from "../../src/models/core/gathering-body.ts";
+import { BufferedBody } from "../../src/models/core/gathering-body.ts";
 import type { ByteSource } from "../../src/models/core/gathering-body.ts";
-import { PacedReader } from "../../src/models/core/paced-reader.ts";
+import { PacedBodyReader } from "../../src/models/core/paced-reader.ts";
 
 const PACE_MS = 16;
 
@@ -72,20 +72,20 @@ function gathering() {
   return { source, say, end, reads: () => reads };
 }
 
-function pacedSource(source: ByteSource): PacedReader {
-  const reader = new PacedReader(source);
+function pacedSource(source: ByteSource): PacedBodyReader {
+  const reader = new PacedBodyReader(source);
   reader.paceMs = PACE_MS;
   return reader;
 }
 
-function paced(body: ReadableStream<Uint8Array>, paceMs: number): PacedReader {
-  const reader = new PacedReader(new GatheringBody(body));
+function paced(body: ReadableStream<Uint8Array>, paceMs: number): PacedBodyReader {
+  const reader = new PacedBodyReader(new BufferedBody(body));
   reader.paceMs = paceMs;
   return reader;
 }
 
 /** What a pump hears, with the time of each handing on. */
-function heardBy(reader: PacedReader): { atMs: number; text: string | null }[] {
+function heardBy(reader: PacedBodyReader): { atMs: number; text: string | null }[] {
   const heard: { atMs: number; text: string | null }[] = [];
   const pump = async (): Promise<void> => {
     for (;;) {

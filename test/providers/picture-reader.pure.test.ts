@@ -1,15 +1,15 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { PictureReader, textIn } from "../../src/models/core/picture-reader.ts";
+import { ImageReader, textIn } from "../../src/models/core/picture-reader.ts";
 import { imagesEndpoint } from "../../src/models/endpoints/images.ts";
 import { IMAGE_CALL } from "../../src/models/protocols/chat/images.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
 
 const MEGABYTE = 1024 * 1024;
 
-function reader(): PictureReader {
+function reader(): ImageReader {
   const made = IMAGE_CALL.pieces?.(undefined, new Headers());
-  if (!(made instanceof PictureReader)) throw new Error("it doesn't read in pieces");
+  if (!(made instanceof ImageReader)) throw new Error("it doesn't read in pieces");
   return made;
 }
 

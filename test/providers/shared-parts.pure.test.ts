@@ -1,15 +1,15 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ChunkBuilder } from "../../src/models/core/chunk-builder.ts";
-import { completionOf } from "../../src/models/core/output-part.ts";
+import { toCompletion } from "../../src/models/core/output-part.ts";
 import { embedInBatches, embeddingList, textsIn } from "../../src/models/core/embedding-batches.ts";
 import type { EmbeddingsCall, ProviderResult } from "../../src/models/core/provider.ts";
-import { NINE, ToolCallIds, WORD_64 } from "../../src/models/core/tool-call-id.ts";
+import { NINE_CHARACTER_ID, ToolCallIds, WORD_64_ID } from "../../src/models/core/tool-call-id.ts";
 import { callOf, messageOf } from "./adapter-kit.ts";
 
 it.each([
-  ["nine", NINE],
-  ["word", WORD_64],
+  ["nine", NINE_CHARACTER_ID],
+  ["word", WORD_64_ID],
 ])("tool call IDs (%s) are mapped to valid, stable and unique ones", (_, shape) => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.string(), { maxLength: 40 }), (ids) => {
@@ -25,8 +25,8 @@ it.each([
 });
 
 it("a valid tool call ID is kept, even if another would be mapped to it", () => {
-  const mapped = new ToolCallIds(NINE).idFor("call_long");
-  const ids = new ToolCallIds(NINE);
+  const mapped = new ToolCallIds(NINE_CHARACTER_ID).idFor("call_long");
+  const ids = new ToolCallIds(NINE_CHARACTER_ID);
   expect(ids.idFor("abcdefghi")).toBe("abcdefghi");
   expect(ids.idFor(mapped)).toBe(mapped);
   expect(ids.idFor("call_long")).not.toBe(mapped);
@@ -60,7 +60,7 @@ it("chunks come in OpenAI's order: role once, numbered calls, {} by default, one
 });
 
 it("a response with a tool call has finish_reason tool_calls and null content", () => {
-  const { body } = completionOf(
+  const { body } = toCompletion(
     [
       [
         { kind: "call", id: "x", name: "f", arguments: "" },

@@ -1,6 +1,6 @@
 import { chatOf } from "../providers/adapter-kit.ts";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { withInlineImages } from "../../src/models/core/inline-image.ts";
+import { downloadImages } from "../../src/models/core/inline-image.ts";
 import { conversationOf } from "../../src/models/core/conversation.ts";
 import { cleanedMessage } from "../../src/models/core/cleaned-message.ts";
 import { HELLO, openAccount, send } from "../contract/client.ts";
@@ -13,11 +13,11 @@ const LONG = 100_000;
 const CHAT = "/v1/chat/completions";
 const body = { model: "sandbox/echo", messages: HELLO };
 
-const ask = (url: string): ReturnType<typeof withInlineImages> => {
+const ask = (url: string): ReturnType<typeof downloadImages> => {
   const content = [{ type: "image_url", image_url: { url } }];
   const conversation = conversationOf(chatOf({ messages: [{ role: "user", content }] }));
   if ("reason" in conversation) throw new Error(conversation.reason);
-  return withInlineImages(conversation, { signal: new AbortController().signal });
+  return downloadImages(conversation, { signal: new AbortController().signal });
 };
 
 let key: string;

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatCall, JsonObject } from "../../src/models/core/provider.ts";
-import { completionOf } from "../../src/models/core/output-part.ts";
+import { toCompletion } from "../../src/models/core/output-part.ts";
 import type { OutputPart } from "../../src/models/core/output-part.ts";
 import {
   GENERIC_PROFILE,
@@ -128,7 +128,7 @@ describe.each(Object.entries(WIRES))("the protocol %s", (_, wire) => {
   it("reads its own output back as the same assistant message", async () => {
     await fc.assert(
       fc.asyncProperty(turns(wire), async (said) => {
-        const message = completionOf([said], null).body.choices[0]?.message ?? {};
+        const message = toCompletion([said], null).body.choices[0]?.message ?? {};
         const results = (message.tool_calls ?? []).map(({ id }) => {
           return { role: "tool", tool_call_id: id, content: "done" };
         });

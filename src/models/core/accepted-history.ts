@@ -1,6 +1,6 @@
-import { CallPairs } from "./call-pairs.ts";
+import { ToolCallPairs } from "./call-pairs.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
-import { fittingName } from "./tool-name.ts";
+import { fittingToolName } from "./tool-name.ts";
 import { isObject } from "./json-value.ts";
 
 export function withAcceptedHistory(body: ChatBody): ChatBody {
@@ -15,7 +15,7 @@ export function withAcceptedHistory(body: ChatBody): ChatBody {
  * makes call IDs unique.
  */
 export function acceptedHistory(messages: readonly ChatMessage[]): ChatMessage[] {
-  const pairs = new CallPairs();
+  const pairs = new ToolCallPairs();
   return messages.map((message) => {
     if (message.role === "tool") {
       const id = pairs.result(message.tool_call_id);
@@ -35,7 +35,7 @@ type Call = NonNullable<Extract<ChatMessage, { role: "assistant" }>["tool_calls"
 function acceptedCall(call: Call, id: string): Call {
   if (call.type === "custom") return { ...call, id };
   const { name, arguments: given } = call.function;
-  const called = { name: fittingName(name), arguments: acceptedArguments(given) };
+  const called = { name: fittingToolName(name), arguments: acceptedArguments(given) };
   return { ...call, id, function: called };
 }
 

@@ -4,8 +4,8 @@ import { fromBase64 } from "./base64.ts";
 import { failureEvents } from "./failed-usage.ts";
 import { END, retry } from "./frame-reader.ts";
 import type { StreamReader } from "./http-provider.ts";
-import { PictureReader, textIn } from "./picture-reader.ts";
-import type { ReadFacts } from "./picture-reader.ts";
+import { ImageReader, textIn } from "./picture-reader.ts";
+import type { ReadImageFacts } from "./picture-reader.ts";
 import type { StreamEvent } from "./provider.ts";
 
 export const NO_AUDIO = retry("no_audio");
@@ -34,14 +34,14 @@ export class AudioFile implements StreamReader {
 
 /** Reads JSON with the audio in base64. `facts` reads the rest of the JSON. */
 export class AudioInJson implements StreamReader {
-  readonly #json: PictureReader;
+  readonly #json: ImageReader;
   #usage: readonly StreamEvent[] = [];
   #text = "";
   #hasAudio = false;
   #isBroken = false;
 
-  constructor(facts: ReadFacts) {
-    this.#json = new PictureReader(facts, false);
+  constructor(facts: ReadImageFacts) {
+    this.#json = new ImageReader(facts, false);
   }
 
   get ended(): boolean {

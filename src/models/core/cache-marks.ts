@@ -2,7 +2,7 @@ import { isObject, listOf } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
 
 /** Reports whether a part or tool is marked as the end of a prompt to cache. */
-export function isMarked({ cache_control: mark }: JsonObject): boolean {
+export function isCacheMarked({ cache_control: mark }: JsonObject): boolean {
   return isObject(mark) && isEphemeral(mark);
 }
 
@@ -19,11 +19,14 @@ export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
  * Returns the paths of `cache_control` fields that a provider doesn't get: all of them or, with
  * `isSent`, only those with a lifetime above five minutes.
  */
-export function lostMarks({ messages, tools }: JsonObject, isSent: boolean): readonly string[] {
+export function unsentCacheMarkPaths(
+  { messages, tools }: JsonObject,
+  isSent: boolean,
+): readonly string[] {
   const parts = listOf(messages)
     .filter(isObject)
     .flatMap(({ content }: KnownFields<"content">) => listOf(content));
-  const marked = [...parts, ...listOf(tools)].filter(isObject).filter(isMarked);
+  const marked = [...parts, ...listOf(tools)].filter(isObject).filter(isCacheMarked);
   if (marked.length === 0) return [];
   if (!isSent) return ["cache_control"];
   return marked.some(livesLonger) ? ["cache_control.ttl"] : [];

@@ -2,7 +2,7 @@
  * Gives tool calls unique IDs, because some hosts repeat IDs and others reject repeated ones.
  * Matches results to calls by their order.
  */
-export class CallPairs {
+export class ToolCallPairs {
   readonly #sent = new Set<string>();
   #open = new Map<string, string[]>();
   readonly #answered = new Map<string, string>();

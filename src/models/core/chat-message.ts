@@ -2,8 +2,8 @@ import { randomBase62 } from "../../shared/id.ts";
 import { isObject, isShallow, isTyped, textOf } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
-import type { Chunk, Delta, DeltaCall } from "./chunk.ts";
-import { finishMeaning, isCut } from "./finish-reason.ts";
+import type { Chunk, Delta, ToolCallDelta } from "./chunk.ts";
+import { finishReasonOf, isCut } from "./finish-reason.ts";
 
 const LEVELS_MAX = 8;
 /**
@@ -12,7 +12,7 @@ const LEVELS_MAX = 8;
  */
 export function finishReason(raw: unknown, hasToolCalls: boolean): string | null {
   if (raw === "function_call") return raw;
-  const reason = finishMeaning(textOf(raw));
+  const reason = finishReasonOf(textOf(raw));
   return reason === "stop" && hasToolCalls ? "tool_calls" : reason;
 }
 
@@ -29,18 +29,18 @@ export type Called = KnownFields<"id" | "index" | "function" | "custom">;
 type Part = KnownFields<"text" | "thinking">;
 
 /** Returns a choice's message in OpenAI's schema. Only `content` and `refusal` can be null. */
-export function answerMessage(raw: JsonObject & Message, finish: string | null): Delta {
+export function toResponseMessage(raw: JsonObject & Message, finish: string | null): Delta {
   const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);
   return {
     role: "assistant",
-    content: contentText(raw.content),
+    content: contentAsText(raw.content),
     refusal: text(raw.refusal),
     ...(calls.length > 0 && { tool_calls: calls.map((call) => answerToolCall(call, finish)) }),
-    ...extraFields(raw),
+    ...extraMessageFields(raw),
   };
 }
 
-export function extraFields(raw: JsonObject): Delta {
+export function extraMessageFields(raw: JsonObject): Delta {
   const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
   const { reasoning_details: details } = raw;
   const reasoned = text(thought) ?? text(reasoning) ?? thinkingText(content) ?? "";
@@ -62,15 +62,17 @@ function hasDetails(details: unknown): details is readonly JsonObject[] {
 }
 
 /** Returns the data that a client must send back with a call: Google's thought signature. */
-export function besideCall({ extra_content: extra }: JsonObject): Pick<DeltaCall, "extra_content"> {
+export function toolCallExtras({
+  extra_content: extra,
+}: JsonObject): Pick<ToolCallDelta, "extra_content"> {
   return isObject(extra) && isShallow(extra, LEVELS_MAX) ? { extra_content: extra } : {};
 }
 
-export function logprobsOf({ logprobs }: JsonObject): JsonObject | null {
+export function choiceLogprobsOf({ logprobs }: JsonObject): JsonObject | null {
   return isObject(logprobs) && isShallow(logprobs, LEVELS_MAX) ? logprobs : null;
 }
 
-export function customCall(raw: JsonObject): NonNullable<DeltaCall["custom"]> {
+export function customToolCall(raw: JsonObject): NonNullable<ToolCallDelta["custom"]> {
   return texts(raw, ["name", "input"]);
 }
 
@@ -86,7 +88,7 @@ function texts<Name extends string>(
   return read;
 }
 
-export function contentText(raw: unknown): string | null {
+export function contentAsText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return text(raw);
   return raw.map((part) => textOf(partOf(part).text)).join("");
 }
@@ -97,14 +99,14 @@ function partOf(raw: unknown): Part {
 
 function thinkingText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return null;
-  return raw.map((part) => contentText(partOf(part).thinking) ?? "").join("");
+  return raw.map((part) => contentAsText(partOf(part).thinking) ?? "").join("");
 }
 
 /**
  * Reports whether a response is an error, in the field `error` or, as at Mistral and Cerebras, at
  * the top level.
  */
-export function hasError(
+export function hasErrorField(
   raw: KnownFields<"error" | "choices" | "data" | "object" | "message">,
 ): boolean {
   if (raw.error !== undefined && raw.error !== null) return true;
@@ -112,7 +114,7 @@ export function hasError(
   return raw.object === "error" || typeof raw.message === "string";
 }
 
-export function chunkEnvelope(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
+export function chunkIdentity(raw: JsonObject): Omit<Chunk, "choices" | "object"> {
   const { created } = raw;
   return {
     ...(typeof created === "number" && Number.isSafeInteger(created) && { created }),
@@ -134,9 +136,9 @@ export function text(raw: unknown): string | null {
   return typeof raw === "string" ? raw : null;
 }
 
-function answerToolCall(raw: Called, finish: string | null): DeltaCall {
+function answerToolCall(raw: Called, finish: string | null): ToolCallDelta {
   const id = toolCallId(raw.id);
-  if (isObject(raw.custom)) return { id, type: "custom", custom: customCall(raw.custom) };
+  if (isObject(raw.custom)) return { id, type: "custom", custom: customToolCall(raw.custom) };
   const called: KnownFields<"name" | "arguments"> = isObject(raw.function) ? raw.function : {};
   const given = argumentsText(called.arguments);
   return {
@@ -147,6 +149,6 @@ function answerToolCall(raw: Called, finish: string | null): DeltaCall {
       name: text(called.name) ?? "",
       arguments: given === "" && !isCut(finish) ? "{}" : given,
     },
-    ...besideCall(raw),
+    ...toolCallExtras(raw),
   };
 }

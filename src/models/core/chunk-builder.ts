@@ -1,4 +1,4 @@
-import type { Delta, DeltaCall } from "./chunk.ts";
+import type { Delta, ToolCallDelta } from "./chunk.ts";
 import { isCut } from "./finish-reason.ts";
 import type { StreamEvent } from "./provider.ts";
 import { newToolCallId } from "./output-part.ts";
@@ -68,7 +68,7 @@ export class ChunkBuilder {
     return this.#said(delta);
   }
 
-  tool(id: string, name: string, more: Pick<DeltaCall, "extra_content"> = {}): StreamEvent[] {
+  tool(id: string, name: string, more: Pick<ToolCallDelta, "extra_content"> = {}): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: false });
     const call = { index, id: id === "" ? newToolCallId() : id, type: "function" } as const;

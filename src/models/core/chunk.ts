@@ -9,20 +9,20 @@ export type Delta = {
   readonly reasoning?: string;
   readonly reasoning_details?: readonly JsonObject[];
   readonly annotations?: readonly unknown[];
-  readonly tool_calls?: readonly DeltaCall[];
-  readonly function_call?: DeltaFunction;
+  readonly tool_calls?: readonly ToolCallDelta[];
+  readonly function_call?: FunctionDelta;
 };
 
 /** A call, or a piece of call `index`. Only the first piece has ID, type and name. */
-export type DeltaCall = {
+export type ToolCallDelta = {
   readonly index?: number;
   readonly id?: string;
   readonly type?: "function" | "custom";
-  readonly function?: DeltaFunction;
+  readonly function?: FunctionDelta;
   readonly custom?: { readonly name?: string; readonly input?: string };
   readonly extra_content?: JsonObject;
 };
-export type DeltaFunction = { readonly name?: string; readonly arguments?: string };
+export type FunctionDelta = { readonly name?: string; readonly arguments?: string };
 
 type ChoiceHead = {
   readonly index: number;

@@ -1,7 +1,7 @@
 import { acceptedArguments } from "./accepted-history.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
-import { isMarked } from "./cache-marks.ts";
-import { imageOf } from "./image-url.ts";
+import { isCacheMarked } from "./cache-marks.ts";
+import { parseImageUrl } from "./image-url.ts";
 import type { Image } from "./image-url.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
@@ -52,7 +52,7 @@ export function conversationOf({ messages }: ChatBody): Conversation | ProviderF
   const names = new Map<string, string>();
   for (const [index, message] of messages.entries()) {
     const { role } = message;
-    if (usesFunctions(message)) return noFunctions();
+    if (usesLegacyFunctions(message)) return legacyFunctionsFailure();
     if (role === "system" || role === "developer") {
       const text = plainText(message.content);
       if (text === "") continue;
@@ -74,7 +74,7 @@ export function conversationOf({ messages }: ChatBody): Conversation | ProviderF
   return conversationIn(system, turns);
 }
 
-export function usesFunctions(message: ChatMessage): boolean {
+export function usesLegacyFunctions(message: ChatMessage): boolean {
   return message.role === "function" || (message.role === "assistant" && !!message.function_call);
 }
 
@@ -101,7 +101,7 @@ function conversationIn(
 }
 
 function hasMark(content: unknown): boolean {
-  return listOf(content).filter(isObject).some(isMarked);
+  return listOf(content).filter(isObject).some(isCacheMarked);
 }
 
 type Content = string | readonly { readonly text?: string }[] | null | undefined;
@@ -128,7 +128,7 @@ export type UserPart = Exclude<UserContent, string>[number];
 function userParts(content: UserContent, place: string): Part[] {
   if (typeof content === "string") return content === "" ? [] : [{ kind: "text", text: content }];
   return content.flatMap((part, at): Part[] => {
-    const mark = isMarked(part) ? ({ isMarked: true } as const) : {};
+    const mark = isCacheMarked(part) ? ({ isMarked: true } as const) : {};
     switch (part.type) {
       case "text":
         return part.text === "" ? [] : [{ kind: "text", text: part.text, ...mark }];
@@ -136,7 +136,7 @@ function userParts(content: UserContent, place: string): Part[] {
         return [
           {
             kind: "image",
-            image: imageOf(part.file.file_data),
+            image: parseImageUrl(part.file.file_data),
             at: `${place}[${at}].file.file_data`,
             ...mark,
           },
@@ -145,7 +145,7 @@ function userParts(content: UserContent, place: string): Part[] {
         return [
           {
             kind: "image",
-            image: imageOf(part.image_url.url),
+            image: parseImageUrl(part.image_url.url),
             at: `${place}[${at}].image_url`,
             ...mark,
           },
@@ -154,11 +154,11 @@ function userParts(content: UserContent, place: string): Part[] {
   });
 }
 
-export type Assistant = Extract<ChatMessage, { role: "assistant" }>;
-export type AssistantCall = NonNullable<Assistant["tool_calls"]>[number];
+export type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
+export type AssistantToolCall = NonNullable<AssistantMessage["tool_calls"]>[number];
 
 function assistantParts(
-  { content, refusal: refused, reasoning_details: details, tool_calls: calls }: Assistant,
+  { content, refusal: refused, reasoning_details: details, tool_calls: calls }: AssistantMessage,
   index: number,
   names: Map<string, string>,
 ): Part[] | ProviderFailure {
@@ -167,7 +167,7 @@ function assistantParts(
   if (text !== "") parts.push({ kind: "text", text });
   for (const [at, call] of (calls ?? []).entries()) {
     const place = `messages[${index}].tool_calls[${at}]`;
-    if (call.type === "custom") return unsupported("Custom tool calls", place);
+    if (call.type === "custom") return unsupportedFailure("Custom tool calls", place);
     const { name, arguments: given } = call.function;
     const input = parseObject(acceptedArguments(given)) ?? {};
     names.set(call.id, name);
@@ -176,14 +176,14 @@ function assistantParts(
   return parts;
 }
 
-export function noFunctions(): ProviderFailure {
+export function legacyFunctionsFailure(): ProviderFailure {
   return refusal(
     "This model does not support 'functions'. Send 'tools' and 'tool_calls'.",
     "messages",
   );
 }
 
-export function unsupported(what: string, param: string): ProviderFailure {
+export function unsupportedFailure(what: string, param: string): ProviderFailure {
   return refusal(`${what} are not supported by this model.`, param);
 }
 
@@ -191,7 +191,7 @@ export function unsupported(what: string, param: string): ProviderFailure {
  * Returns the failure of an unusable image. Clients detect it by its code and by the end of
  * `param`.
  */
-export function badImage(message: string, at: string): ProviderFailure {
+export function badImageFailure(message: string, at: string): ProviderFailure {
   return { kind: "refused", reason: "image", message, param: at, code: "invalid_value" };
 }
 

@@ -8,8 +8,8 @@ import { isObject, isTyped } from "./json-value.ts";
 import type { JsonObject, KnownFields } from "./json-value.ts";
 
 export const PDF = "application/pdf";
-export const PDF_HEAD = `data:${PDF};base64,`;
-export const FILENAME = "document.pdf";
+export const PDF_DATA_PREFIX = `data:${PDF};base64,`;
+export const DEFAULT_FILENAME = "document.pdf";
 
 const MESSAGES_MAX = 10_000;
 export const CHOICES_MAX = 128;
@@ -49,7 +49,11 @@ const filePart = z.object({
   file: z.object({
     file_data: z
       .string()
-      .check(z.startsWith(PDF_HEAD, { error: `must be a PDF as a data URL: ${PDF_HEAD}...` })),
+      .check(
+        z.startsWith(PDF_DATA_PREFIX, {
+          error: `must be a PDF as a data URL: ${PDF_DATA_PREFIX}...`,
+        }),
+      ),
     filename: z.nullish(z.string().check(z.maxLength(256))),
     file_id: z.nullish(z.never({ error: NO_FILES })),
   }),
@@ -66,13 +70,13 @@ const assistantParts = z
   .check(z.minLength(1));
 const name = z.nullish(z.string().check(z.maxLength(256)));
 
-export const calledName = nonempty.check(z.maxLength(256));
+export const toolNameSchema = nonempty.check(z.maxLength(256));
 
 const toolCall = z.discriminatedUnion("type", [
   z.object({
     id: nonempty,
     type: z.literal("function"),
-    function: z.object({ name: calledName, arguments: z.string() }),
+    function: z.object({ name: toolNameSchema, arguments: z.string() }),
     // Google's thought signature (ai.google.dev, OpenAI compatibility). If a client doesn't send it
     // back, the next turn fails.
     extra_content: z.nullish(opaqueObject),
@@ -80,7 +84,7 @@ const toolCall = z.discriminatedUnion("type", [
   z.object({
     id: nonempty,
     type: z.literal("custom"),
-    custom: z.object({ name: calledName, input: z.string() }),
+    custom: z.object({ name: toolNameSchema, input: z.string() }),
   }),
 ]);
 
@@ -103,7 +107,7 @@ const chatMessage = z.discriminatedUnion("role", [
   z.object({
     role: z.literal("function"),
     content: z.nullable(z.string()),
-    name: calledName,
+    name: toolNameSchema,
   }),
 ]);
 

@@ -1,9 +1,9 @@
-import { lostMarks } from "./cache-marks.ts";
+import { unsentCacheMarkPaths } from "./cache-marks.ts";
 import { isObject, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject, ProviderCall } from "./provider.ts";
 
 /** The paths (with dots) that each field of a chat request can have in a protocol's body. */
-export type FieldPaths = Readonly<Record<string, readonly string[]>>;
+export type SentFieldPaths = Readonly<Record<string, readonly string[]>>;
 
 /**
  * Fields that aren't reported as dropped: the adapter sets or rejects them, or they have no effect.
@@ -29,21 +29,21 @@ const NO_LOSS: ReadonlySet<string> = new Set([
   "user",
 ]);
 
-export function reportDropped(
+export function reportDroppedFields(
   call: ProviderCall,
   sent: JsonObject,
-  places: FieldPaths,
+  places: SentFieldPaths,
   sendsMarks = false,
 ): void {
   if (call.onDropped === undefined) return;
-  reportUnsent(
+  reportUnsentFields(
     call,
     (field) => (places[field] ?? []).some((place) => has(sent, place)),
     sendsMarks,
   );
 }
 
-export function reportUnsent(
+export function reportUnsentFields(
   { body, onDropped }: ProviderCall,
   isSent: (field: string) => boolean,
   sendsMarks = false,
@@ -52,7 +52,7 @@ export function reportUnsent(
   const left = Object.keys(body).filter(
     (field) => !NO_LOSS.has(field) && asks(body, field) && !isSent(field),
   );
-  onDropped([...left, ...lostMarks(body, sendsMarks)]);
+  onDropped([...left, ...unsentCacheMarkPaths(body, sendsMarks)]);
 }
 
 function asks(body: JsonObject, field: string): boolean {

@@ -1,8 +1,8 @@
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { sumUsage } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
-import { tooLarge } from "./response-size.ts";
-import { withUsage } from "./failed-usage.ts";
+import { responseTooLarge } from "./response-size.ts";
+import { failureWithUsage } from "./failed-usage.ts";
 import type {
   ProviderResponse,
   EmbeddingsCall,
@@ -11,7 +11,7 @@ import type {
   ProviderFailure,
 } from "./provider.ts";
 import { countedUsage } from "./token-count.ts";
-import { inputUsage } from "./openai-usage.ts";
+import { openAiInputUsageView } from "./openai-usage.ts";
 
 const BATCHES_AT_ONCE = 4;
 const TEXTS_AT_ONCE = 6;
@@ -59,7 +59,7 @@ export async function embedInBatches(
   return { kind: "json", ...embeddingList(vectors, sumUsage(parts.map((part) => part.usage))) };
 }
 
-export function inBatchesOf(size: number) {
+export function embedInBatchesOf(size: number) {
   return (call: EmbeddingsCall, send: Slices["send"]): Promise<ProviderResult> =>
     embedInBatches(call, size, send);
 }
@@ -83,7 +83,7 @@ async function answersOf(
     if (slices.length > 1 && isWorthAgain(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += valuesIn(answer.body);
-    if (values > VALUES_MAX) failures.push(tooLarge(call));
+    if (values > VALUES_MAX) failures.push(responseTooLarge(call));
     return answer;
   });
   const [failure] = failures;
@@ -94,7 +94,7 @@ async function answersOf(
 
 function withDone(failure: ProviderFailure, answers: readonly ProviderResult[]): ProviderFailure {
   const done = answers.flatMap((answer) => (answer.kind === "json" ? [answer.usage] : []));
-  return withUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), text: "" });
+  return failureWithUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), text: "" });
 }
 
 function valuesIn(body: JsonObject): number {
@@ -122,7 +122,7 @@ export function embeddingList(
   });
   const body = { object: "list", data };
   return {
-    body: usage === null ? body : { ...body, usage: inputUsage(usage) },
+    body: usage === null ? body : { ...body, usage: openAiInputUsageView(usage) },
     usage,
   };
 }

@@ -3,8 +3,8 @@ import type { Model } from "../catalog/model.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import type { Result } from "../../shared/failure.ts";
 import { user, withoutNulls } from "./core-request.ts";
-import type { InputKindOf } from "./input-kind.ts";
-import { PromptTally } from "./prompt-size.ts";
+import type { InputKindRules } from "./input-kind.ts";
+import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import { needOf } from "./route-needs.ts";
 import type { Need } from "./route-needs.ts";
@@ -38,14 +38,14 @@ export function parseEmbeddingsRequest(value: object): Result<EmbeddingsBody> {
   return parseBody(embeddingsBody, withoutNulls(value));
 }
 
-export const EMBEDDINGS: InputKindOf<EmbeddingsBody> = {
+export const EMBEDDINGS_KIND: InputKindRules<EmbeddingsBody> = {
   size: embeddingsPromptSize,
-  needs: embeddingNeeds,
+  needs: embeddingRouteNeeds,
   smaller: { advice: "send fewer inputs at once, or ask for fewer 'dimensions'.", param: "input" },
 };
 
 export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): PromptSize {
-  const tally = new PromptTally(model);
+  const tally = new PromptSizeCounter(model);
   const inputs = typeof body.input === "string" ? [body.input] : body.input;
   for (const input of inputs) {
     if (typeof input === "number") tally.tokens += 1;
@@ -56,8 +56,8 @@ export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): Prompt
   return tally.size();
 }
 
-export function embeddingNeeds(body: EmbeddingsBody): readonly Need[] {
-  const inputs = inputCount(body);
+export function embeddingRouteNeeds(body: EmbeddingsBody): readonly Need[] {
+  const inputs = embeddingInputCount(body);
   const many: Need = {
     param: "input",
     lack: `embed ${inputs} inputs at once`,
@@ -68,6 +68,6 @@ export function embeddingNeeds(body: EmbeddingsBody): readonly Need[] {
 }
 
 /** Returns the number of vectors: one for a text or a list of tokens, else one per item. */
-export function inputCount({ input }: EmbeddingsBody): number {
+export function embeddingInputCount({ input }: EmbeddingsBody): number {
   return Array.isArray(input) && typeof input[0] !== "number" ? input.length : 1;
 }

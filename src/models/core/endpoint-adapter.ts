@@ -7,7 +7,7 @@ import type { JsonObject, NativeBody, NativeProtocol, StreamEvent } from "./prov
 import type { ModelFallback, RoutePreferences } from "./routing-preferences.ts";
 import type { Chunk } from "./chunk.ts";
 import type { CoreRequest } from "./kinds.ts";
-import type { PartWeights } from "./prompt-size.ts";
+import type { NativePartWeights } from "./prompt-size.ts";
 
 /**
  * Converts between a client format and a core request, which has OpenAI's format.
@@ -114,7 +114,7 @@ export type Receipt = ResponseHead & {
   readonly ended: number;
 };
 
-export type Written = string | Uint8Array;
+export type StreamData = string | Uint8Array;
 
 /** Writes one stream. Each method returns complete events to send immediately, or "". */
 export type StreamWriter = {
@@ -123,15 +123,15 @@ export type StreamWriter = {
   begin(usage: Usage | null): string;
   chunk(chunk: Chunk): string;
   native?(event: JsonObject): string;
-  piece?(piece: Extract<StreamEvent, { kind: "piece" }>): Written;
-  audio?(bytes: Uint8Array): Written;
+  piece?(piece: Extract<StreamEvent, { kind: "piece" }>): StreamData;
+  audio?(bytes: Uint8Array): StreamData;
   /**
    * Writes the last chunk again with another text, in choice (or native block) `index`. `json` is a
    * JSON string, which is copied without parsing.
    */
   text(index: number, json: string): string;
   /** Returns the last events, after the charge. No earlier event may look like the end. */
-  end(receipt: Receipt): Written;
+  end(receipt: Receipt): StreamData;
   /**
    * Returns the events of a failure. `receipt` is null if nothing is charged. If this returns null,
    * the connection is broken off.
@@ -145,7 +145,7 @@ export type NativeRequest = NativeBody & {
   readonly wire: NativeProtocol;
   readonly dropped: readonly string[];
   readonly reply: ResponseWriter;
-  readonly weights: PartWeights;
+  readonly weights: NativePartWeights;
   /** Minimum output tokens that the host accepts. 0 if there is no minimum. */
   readonly outputLeast: number;
   /** Whether the request can cache the prompt for an hour, at another price. */

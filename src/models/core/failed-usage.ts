@@ -1,4 +1,4 @@
-import { literalText } from "./json-value.ts";
+import { textOfLiteral } from "./json-value.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import type { Usage } from "../../shared/usage.ts";
 import { outputText } from "./output-text.ts";
@@ -6,7 +6,7 @@ import { isRequestCaused } from "./provider.ts";
 import type { ProviderFailure, StreamEvent } from "./provider.ts";
 import type { Chunk, Completion } from "./chunk.ts";
 
-export function withUsage(
+export function failureWithUsage(
   failure: ProviderFailure,
   { usage, text }: { readonly usage: Usage | null; readonly text: string },
 ): ProviderFailure {
@@ -30,7 +30,7 @@ export function failureEvents(failure: ProviderFailure, usage: Usage | null = nu
  * Returns the failure of an event larger than `bytesMax`. It counts as caused by the request,
  * because it would fail at other hosts too.
  */
-export function eventTooLarge(bytesMax: number): ProviderFailure {
+export function eventTooLargeFailure(bytesMax: number): ProviderFailure {
   return {
     kind: "refused",
     reason: "event_too_large",
@@ -47,11 +47,11 @@ export function withUsageIn(
   let text = "";
   for (const event of events) {
     if (event.kind === "usage") usage = event.partial === true ? null : event.usage;
-    else if (event.kind === "text") text += literalText(event.json);
+    else if (event.kind === "text") text += textOfLiteral(event.json);
     else if (event.kind === "native") text += event.text;
     else if (event.kind === "chunk") text += textIn(event.chunk);
   }
-  return withUsage(failure, { usage, text });
+  return failureWithUsage(failure, { usage, text });
 }
 
 export function textIn({ choices }: Chunk | Completion): string {

@@ -7,7 +7,7 @@ const READ_MS_MIN = 0.25;
 const WAIT_MS_MAX = 1000;
 
 /** The pace of an isolate's files. Many large files at once would otherwise delay other requests. */
-export class FilePace {
+export class FileReadPacer {
   #freeAtMs = 0;
 
   /** Waits until more of a file can be read. `bytes`: the size of its previous read. */

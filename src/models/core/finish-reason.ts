@@ -21,7 +21,7 @@ function named(reason: FinishReason, names: string): [string, FinishReason][] {
  * Returns OpenAI's finish reason, or null if the provider gave up. Unknown reasons become `length`,
  * so that clients don't run incomplete calls.
  */
-export function finishMeaning(raw: string): FinishReason | null {
+export function finishReasonOf(raw: string): FinishReason | null {
   const name = raw.toLowerCase();
   return BROKEN.test(name) ? null : (MEANINGS.get(name) ?? "length");
 }

@@ -5,9 +5,9 @@ import { parseBody } from "../../shared/http/parse-body.ts";
 import {
   gatewayOptions,
   modelNames,
-  preferencesOf,
+  routePreferencesOf,
   providerPreferences,
-  splitSuffix,
+  splitSortSuffix,
 } from "./routing-preferences.ts";
 import type { ModelFallback, RoutePreferences, RouteSort } from "./routing-preferences.ts";
 
@@ -54,7 +54,7 @@ const NONE: GatewayFields = {
  */
 export function takeGatewayFields(body: object): Result<Taken> {
   const { model: named }: { readonly model?: unknown } = body;
-  const model = typeof named === "string" ? splitSuffix(named) : { name: named, sort: null };
+  const model = typeof named === "string" ? splitSortSuffix(named) : { name: named, sort: null };
   if (model.sort === null && !NAMES.some((name) => Object.hasOwn(body, name))) {
     return success({ fields: NONE, rest: body });
   }
@@ -76,7 +76,7 @@ export function takeGatewayFields(body: object): Result<Taken> {
 }
 
 function choiceOf({ provider, providerOptions }: Fields, sort: RouteSort | null) {
-  return preferencesOf(provider, providerOptions?.gateway, sort);
+  return routePreferencesOf(provider, providerOptions?.gateway, sort);
 }
 
 function fallbacksOf(fields: Fields): ModelFallback[] {
@@ -84,7 +84,7 @@ function fallbacksOf(fields: Fields): ModelFallback[] {
   const list = ours === null ? "providerOptions.gateway.models" : "models";
   const names = ours ?? fields.providerOptions?.gateway?.models ?? [];
   return names.map((named, at) => {
-    const { name, sort } = splitSuffix(named);
+    const { name, sort } = splitSortSuffix(named);
     return { name, param: `${list}[${at}]`, preferences: choiceOf(fields, sort) };
   });
 }

@@ -1,8 +1,8 @@
-export const READ_BYTES = 4 * 1024;
+export const STREAM_READ_BYTES = 4 * 1024;
 /** Bytes per read of a file or an image, because each read has a fixed cost. */
 export const FILE_READ_BYTES = 64 * 1024;
 /** Bytes to buffer ahead of the reader. Then the upstream has to wait. */
-export const AHEAD_BYTES = 16 * 1024;
+export const BUFFERED_AHEAD_BYTES = 16 * 1024;
 
 type Filled = { readonly done: boolean; readonly value?: Uint8Array | undefined };
 type Drain = {
@@ -30,7 +30,7 @@ export type ByteSource = {
  * discarded, so that one read of the other gets all data. A direct read of many bytes would stall
  * the other stream.
  */
-export class GatheringBody implements ByteSource {
+export class BufferedBody implements ByteSource {
   readonly #fileBytes: number | null;
   #spare: ArrayBufferLike | null = null;
   #body: ReadableStream<Uint8Array>;
@@ -52,7 +52,8 @@ export class GatheringBody implements ByteSource {
   read(): Promise<Uint8Array | null> {
     const reader = this.#reader;
     if (!(reader instanceof ReadableStreamBYOBReader)) return reader.read().then(bytesOf);
-    if (this.#fileBytes === null) return reader.read(new Uint8Array(READ_BYTES)).then(bytesOf);
+    if (this.#fileBytes === null)
+      return reader.read(new Uint8Array(STREAM_READ_BYTES)).then(bytesOf);
     const buffer = this.#spare ?? new ArrayBuffer(this.#fileBytes);
     return reader.read(new Uint8Array(buffer)).then(this.#keepBuffer);
   }
@@ -74,8 +75,11 @@ export class GatheringBody implements ByteSource {
   async #fill(drain: Drain): Promise<void> {
     this.#isDraining = true;
     try {
-      const { done, value } = await drain.readAtLeast(AHEAD_BYTES, new Uint8Array(AHEAD_BYTES));
-      this.#isOver ||= done || (value?.byteLength ?? 0) < AHEAD_BYTES;
+      const { done, value } = await drain.readAtLeast(
+        BUFFERED_AHEAD_BYTES,
+        new Uint8Array(BUFFERED_AHEAD_BYTES),
+      );
+      this.#isOver ||= done || (value?.byteLength ?? 0) < BUFFERED_AHEAD_BYTES;
     } catch {
       this.#isOver = true;
     }

@@ -3,17 +3,17 @@ import type { Kind } from "../../shared/kinds.ts";
 import { boundedText, discardBody } from "../../shared/http/bounded-body.ts";
 import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
-import { FilePace } from "./file-pace.ts";
+import { FileReadPacer } from "./file-pace.ts";
 import { retry } from "./frame-reader.ts";
-import { streamOf } from "./whole-stream.ts";
-import { JSON_BYTES_MAX, tooLarge } from "./response-size.ts";
-import { FILE_READ_BYTES, GatheringBody } from "./gathering-body.ts";
+import { eventsOfResponse } from "./whole-stream.ts";
+import { JSON_BYTES_MAX, responseTooLarge } from "./response-size.ts";
+import { FILE_READ_BYTES, BufferedBody } from "./gathering-body.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
-import type { OutgoingBody, OutgoingForm } from "./outgoing-body.ts";
-import { PacedReader } from "./paced-reader.ts";
+import type { OutgoingBody, RequestForm } from "./outgoing-body.ts";
+import { PacedBodyReader } from "./paced-reader.ts";
 import type {
   ProviderResponse,
-  CallOf,
+  ProviderCallOf,
   ChatCall,
   EventStream,
   JsonObject,
@@ -30,7 +30,7 @@ export type StreamReader = {
   readonly ended: boolean;
 };
 
-export type Handler<Call extends ProviderCall> = {
+export type CallHandler<Call extends ProviderCall> = {
   /**
    * Converts and sends the request. Returns a failure if the request isn't supported. Throws if the
    * signal fires, or because of a bug.
@@ -44,7 +44,7 @@ export type Handler<Call extends ProviderCall> = {
   inParts?(call: Call, send: (part: Call) => Promise<ProviderResult>): Promise<ProviderResult>;
 };
 
-export type ProviderProtocol = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
+export type ProviderProtocol = { readonly [K in Kind]?: CallHandler<ProviderCallOf<K>> } & {
   readonly id: string;
   readonly streamType: string;
   failureInside(raw: JsonObject): ProviderFailure | null;
@@ -55,10 +55,10 @@ export type ProviderProtocol = { readonly [K in Kind]?: Handler<CallOf<K>> } & {
 const ERROR_BYTES_MAX = 64 * 1024;
 
 export function httpProvider(wire: ProviderProtocol): Provider {
-  return { id: wire.id, kinds: kindsOf(wire), send: (call) => sendCall(wire, call) };
+  return { id: wire.id, kinds: supportedKinds(wire), send: (call) => sendCall(wire, call) };
 }
 
-export function kindsOf(wire: ProviderProtocol): readonly Kind[] {
+export function supportedKinds(wire: ProviderProtocol): readonly Kind[] {
   return KIND_NAMES.filter((kind) => wire[kind] !== undefined);
 }
 
@@ -70,7 +70,7 @@ export function sendCall(wire: ProviderProtocol, call: ProviderCall): Promise<Pr
 
 function handled<Call extends ProviderCall>(
   wire: ProviderProtocol,
-  handler: Handler<Call> | undefined,
+  handler: CallHandler<Call> | undefined,
   call: Call,
 ): Promise<ProviderResult> {
   if (handler === undefined) {
@@ -82,7 +82,7 @@ function handled<Call extends ProviderCall>(
 
 async function sendBy<Call extends ProviderCall>(
   wire: ProviderProtocol,
-  handler: Handler<Call>,
+  handler: CallHandler<Call>,
   call: Call,
 ): Promise<ProviderResult> {
   let response: Response | ProviderFailure;
@@ -103,7 +103,7 @@ async function sendBy<Call extends ProviderCall>(
 type Post = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: OutgoingBody | OutgoingForm;
+  readonly body: OutgoingBody | RequestForm;
 };
 
 /** Sends a request without following redirects. The signal cancels it. */
@@ -139,7 +139,7 @@ export function trimmedUrl(url: string): string {
 
 type Under<Call extends ProviderCall> = {
   readonly wire: ProviderProtocol;
-  readonly handler: Handler<Call>;
+  readonly handler: CallHandler<Call>;
   readonly call: Call;
 };
 
@@ -179,14 +179,14 @@ async function streamed<Call extends ProviderCall>(
 
 /** Converts a complete response to a stream, because some hosts ignore `stream`. */
 function playedWhole(
-  { events }: Pick<Handler<never>, "events">,
+  { events }: Pick<CallHandler<never>, "events">,
   whole: ProviderResult,
 ): ProviderResult {
   if (whole.kind !== "json") return whole;
   if (whole.native !== undefined) return failed(retry("no_stream"));
   return {
     kind: "stream",
-    events: oneBatch(events === undefined ? streamOf(whole) : events(whole)),
+    events: streamOfEvents(events === undefined ? eventsOfResponse(whole) : events(whole)),
   };
 }
 
@@ -195,7 +195,7 @@ async function jsonAnswer<Call extends ProviderCall>(
   response: Response,
 ): Promise<ProviderResult> {
   const text = await boundedText(response, JSON_BYTES_MAX);
-  if (text === null) return failed(tooLarge(under.call));
+  if (text === null) return failed(responseTooLarge(under.call));
   try {
     return converted(under, text, response.headers);
   } catch (error) {
@@ -241,7 +241,7 @@ export function eventStream(
   paceMs = 0,
   fileBytes: number | null = null,
 ): EventStream {
-  const reader = new PacedReader(new GatheringBody(body, fileBytes));
+  const reader = new PacedBodyReader(new BufferedBody(body, fileBytes));
   let done = false;
   const cancel = (): void => {
     done = true;
@@ -283,7 +283,7 @@ function saysSomething(event: StreamEvent): boolean {
   );
 }
 
-const FILE_PACE = new FilePace();
+const FILE_PACE = new FileReadPacer();
 
 /** Returns the events of a file or of images. They share the isolate with other requests. */
 function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): EventStream {
@@ -303,7 +303,7 @@ function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): Eve
   return { next, cancel: () => events.cancel() };
 }
 
-export function oneBatch(events: readonly StreamEvent[]): EventStream {
+export function streamOfEvents(events: readonly StreamEvent[]): EventStream {
   const batches = [events];
   return {
     next: () => Promise.resolve(batches.pop() ?? null),

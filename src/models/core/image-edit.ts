@@ -8,7 +8,7 @@ import type { ImageHeader } from "./image-header.ts";
 import { imageBody, RESERVE_PERCENT, withCount } from "./images.ts";
 import type { ImageBody, ImageEdit } from "./images.ts";
 import { parseInput } from "./input-kind.ts";
-import type { ParsedInput } from "./input-kind.ts";
+import type { ParsedInputRequest } from "./input-kind.ts";
 
 const SOURCES_MAX = 16;
 const SIDE_PIXELS_MAX = 16_384;
@@ -38,7 +38,7 @@ export const imageEditBody = z.strictObject({
 });
 
 /** Parses a form, or JSON with data URLs. */
-export function parseImageEdit(value: object): Result<ParsedInput<ImageBody>> {
+export function parseImageEdit(value: object): Result<ParsedInputRequest<ImageBody>> {
   const parsed = parseInput(imageEditBody, withValues(value));
   if (!parsed.ok) return parsed;
   const { image = [], images = [], mask, ...fields } = parsed.value.body;

@@ -8,7 +8,7 @@ const HEAD_MAX = 256;
 const URL_MAX = 2048;
 
 /** Parses a data URL (RFC 2397) in the forms that browsers and SDKs write. */
-export function imageOf(url: string): Image {
+export function parseImageUrl(url: string): Image {
   const head = url.slice(0, url.slice(0, HEAD_MAX).indexOf(",") + 1);
   const match = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;,]+)*;base64,$/i.exec(head);
   if (match === null) return { url };
@@ -17,7 +17,7 @@ export function imageOf(url: string): Image {
 
 /** Reports whether a URL contains an image's bytes. They don't count as text of the prompt. */
 export function isInlineImage(url: string): boolean {
-  return "base64" in imageOf(url);
+  return "base64" in parseImageUrl(url);
 }
 
 /** The first bytes of PNG, JPEG, GIF, WebP and HEIF files, in base64. */
@@ -25,7 +25,7 @@ const IMAGE_START = /^(?:iVBORw0KGgo|\/9j\/|R0lGOD|UklGR.{7}RUJQ|.{5}[GWm2]Z0eXB
 
 /** Reports whether base64 or a data URL starts like an image. Other data counts as text. */
 export function isImageData(text: string): boolean {
-  const image = imageOf(text);
+  const image = parseImageUrl(text);
   const base64 = "base64" in image ? image.base64 : text;
   return IMAGE_START.test(base64.slice(0, HEAD_MAX).trimStart());
 }

@@ -6,9 +6,9 @@ import type { UnitOf } from "../../shared/kinds.ts";
 import type { Model, Route } from "../catalog/model.ts";
 import { user } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
-import type { InputKindOf, ParsedInput } from "./input-kind.ts";
+import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
 import type { JsonObject } from "./json-value.ts";
-import { PromptTally } from "./prompt-size.ts";
+import { PromptSizeCounter } from "./prompt-size.ts";
 import type { Need } from "./route-needs.ts";
 
 const PROMPT_CHARACTERS_MAX = 32_000;
@@ -45,7 +45,7 @@ export type ImageEdit = {
   readonly tokens: number;
 };
 
-export function parseImageRequest(value: object): Result<ParsedInput<ImageBody>> {
+export function parseImageRequest(value: object): Result<ParsedInputRequest<ImageBody>> {
   const parsed = parseInput(imageBody, value);
   return parsed.ok ? withCount(parsed.value) : parsed;
 }
@@ -53,7 +53,7 @@ export function parseImageRequest(value: object): Result<ParsedInput<ImageBody>>
 export function withCount({
   body,
   user: name,
-}: ParsedInput<Fields>): Result<ParsedInput<ImageBody>> {
+}: ParsedInputRequest<Fields>): Result<ParsedInputRequest<ImageBody>> {
   const { response_format: _format, n = 1, ...rest } = body;
   if (rest.stream === true && n > 1) return invalid("A stream has one image: 'n' must be 1.", "n");
   if (rest.stream !== true && rest.partial_images !== undefined) {
@@ -62,9 +62,9 @@ export function withCount({
   return success({ body: { ...rest, n }, user: name });
 }
 
-export type Pixels = { readonly width: number; readonly height: number };
+export type ImagePixels = { readonly width: number; readonly height: number };
 
-export function pixelsOf({ size = "auto" }: Pick<ImageBody, "size">): Pixels | null {
+export function pixelsOf({ size = "auto" }: Pick<ImageBody, "size">): ImagePixels | null {
   if (size === "auto") return null;
   const [width = 0, height = 0] = size.split("x").map(Number);
   return { width, height };
@@ -76,7 +76,7 @@ type Tokens = { readonly [Quality in string]?: readonly [small: number, large: n
 type Family = {
   readonly models: RegExp;
   readonly fields: readonly (keyof ImageBody)[];
-  readonly takes: (pixels: Pixels) => boolean;
+  readonly takes: (pixels: ImagePixels) => boolean;
   readonly tokens?: Tokens;
   readonly edits?: true;
 };
@@ -97,7 +97,7 @@ const SIDE_MAX = 3840;
 const AREA_SMALL = 2560 * 1440;
 const AREA_MAX = 3840 * 2160;
 
-function takesOpenAi({ width, height }: Pixels): boolean {
+function takesOpenAi({ width, height }: ImagePixels): boolean {
   const [short, long] = width < height ? [width, height] : [height, width];
   const isFit = width % STEP === 0 && height % STEP === 0 && long <= short * RATIO_MAX;
   return isFit && long <= SIDE_MAX && width * height <= AREA_MAX;
@@ -117,7 +117,7 @@ export const ASPECT_RATIOS = [
 ];
 const RATIO_TOLERANCE = 0.02;
 
-export function ratioOf({ width, height }: Pixels): string | null {
+export function ratioOf({ width, height }: ImagePixels): string | null {
   const isNear = (ratio: string): boolean => {
     const [across = 1, down = 1] = ratio.split(":").map(Number);
     return Math.abs(width / height / (across / down) - 1) <= RATIO_TOLERANCE;
@@ -169,9 +169,9 @@ function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family {
   return FAMILIES.find(({ models }) => models.test(upstreamId)) ?? ANY;
 }
 
-export const IMAGES: InputKindOf<ImageBody, UnitOf<"image">> = {
+export const IMAGE_KIND: InputKindRules<ImageBody, UnitOf<"image">> = {
   size: (body, model) => {
-    const tally = new PromptTally(model);
+    const tally = new PromptSizeCounter(model);
     tally.text(body.prompt);
     tally.overhead += PROMPT_OVERHEAD;
     return { ...tally.size(), units: unitsOf(body, model) };
@@ -244,7 +244,7 @@ const DEFAULTS: Partial<ImageBody> = { n: 1, stream: false, partial_images: 0 };
 
 const MADE = ["background", "output_format", "quality", "size"] as const;
 
-export function madeFields(raw: JsonObject): JsonObject {
+export function responseFieldsOfImage(raw: JsonObject): JsonObject {
   const fields = MADE.filter((field) => typeof raw[field] === "string");
   return Object.fromEntries(fields.map((field) => [field, raw[field]]));
 }

@@ -4,22 +4,22 @@ import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { publicAddress } from "../../shared/public-address.ts";
 import { within } from "../../shared/timers.ts";
 import { PDF } from "./core-request.ts";
-import { badImage } from "./conversation.ts";
+import { badImageFailure } from "./conversation.ts";
 import type { Conversation, Part, Turn } from "./conversation.ts";
 import type { Image } from "./image-url.ts";
-import type { Downloads } from "./outgoing-body.ts";
+import type { DownloadedImages } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
 type InlineImage = Extract<Image, { readonly base64: string }>;
-export type InlinePart =
+export type PartWithImages =
   | Exclude<Part, { readonly kind: "image" }>
   | { readonly kind: "image"; readonly image: InlineImage };
-type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly InlinePart[] };
+type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly PartWithImages[] };
 
-export type InlineConversation = {
+export type ConversationWithImages = {
   readonly system: readonly string[];
   readonly turns: readonly InlineTurn[];
-  readonly downloads: Downloads;
+  readonly downloads: DownloadedImages;
 };
 
 const IMAGE_BYTES_MAX = 10 * 1024 * 1024;
@@ -50,10 +50,10 @@ type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
  * Returns the conversation with downloaded images. If a download fails, the request fails. Throws
  * only if the signal fires.
  */
-export async function withInlineImages(
+export async function downloadImages(
   { system, turns }: Conversation,
   call: Downloading,
-): Promise<InlineConversation | ProviderFailure> {
+): Promise<ConversationWithImages | ProviderFailure> {
   const images = turns.flatMap(({ parts }) => parts.filter((part) => part.kind === "image"));
   const places = new Map<string, string>();
   for (const { image, at } of images) {
@@ -74,7 +74,7 @@ export async function withInlineImages(
     if (inline === undefined) return refused(WRONG_TYPE, at);
     inlined.set(image, inline);
   }
-  const partOf = (part: Part): InlinePart[] => {
+  const partOf = (part: Part): PartWithImages[] => {
     if (part.kind !== "image") return [part];
     const image = inlined.get(part.image);
     return image === undefined ? [] : [{ kind: "image", image }];
@@ -94,7 +94,7 @@ const TOO_LATE = `all downloads of a request can't take more than ${ALL_DOWNLOAD
 const TOO_LARGE = "it is too large; an image can't exceed 10 MB, and all images together 20 MB";
 
 function refused(why: string, at = "messages"): ProviderFailure {
-  return badImage(`An image can't be used: ${why}.`, at);
+  return badImageFailure(`An image can't be used: ${why}.`, at);
 }
 
 function typed({ mediaType, base64 }: InlineImage): InlineImage | undefined {

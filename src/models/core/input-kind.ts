@@ -9,7 +9,7 @@ import type { CountedUnit } from "../../shared/usage.ts";
 import { withoutNulls } from "./core-request.ts";
 import type { Need } from "./route-needs.ts";
 
-export type InputKindOf<Body, U extends CountedUnit = never> = {
+export type InputKindRules<Body, U extends CountedUnit = never> = {
   size(body: Body, model: Model): PromptSize & UnitsOf<U>;
   needs(body: Body, model: Model): readonly Need[];
   readonly smaller: { readonly advice: string; readonly param: string };
@@ -19,7 +19,7 @@ type UnitsOf<U extends CountedUnit> = [U] extends [never]
   ? object
   : { readonly units: { readonly [K in U]: number } };
 
-export type ParsedInput<Body> = { readonly body: Body; readonly user: string | null };
+export type ParsedInputRequest<Body> = { readonly body: Body; readonly user: string | null };
 
 /**
  * Parses a body and separates its end user. `null` means absent. Returns 400 with `param` for an
@@ -28,7 +28,7 @@ export type ParsedInput<Body> = { readonly body: Body; readonly user: string | n
 export function parseInput<S extends FieldsSchema & z.ZodMiniType<{ user?: string | undefined }>>(
   schema: S,
   value: object,
-): Result<ParsedInput<Omit<z.infer<S>, "user">>> {
+): Result<ParsedInputRequest<Omit<z.infer<S>, "user">>> {
   const parsed = parseFields(schema, [], withoutNulls(value));
   if (!parsed.ok) return parsed;
   const { user = null, ...body } = parsed.value;

@@ -25,7 +25,7 @@ function parseObjectBy(parse: (text: string) => unknown, text: string | null): J
   }
 }
 
-export function literalText(literal: string): string {
+export function textOfLiteral(literal: string): string {
   return String(JSON.parse(literal));
 }
 

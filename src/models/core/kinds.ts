@@ -1,19 +1,19 @@
 import type { InputKind, Kind, UnitOf } from "../../shared/kinds.ts";
 import type { ChatBody } from "./core-request.ts";
-import { EMBEDDINGS } from "./embeddings.ts";
+import { EMBEDDINGS_KIND } from "./embeddings.ts";
 import type { EmbeddingsBody } from "./embeddings.ts";
-import { IMAGES } from "./images.ts";
+import { IMAGE_KIND } from "./images.ts";
 import type { ImageBody } from "./images.ts";
-import type { InputKindOf } from "./input-kind.ts";
-import { MODERATION } from "./moderation.ts";
+import type { InputKindRules } from "./input-kind.ts";
+import { MODERATION_KIND } from "./moderation.ts";
 import type { ModerationBody } from "./moderation.ts";
 import { OCR } from "./ocr.ts";
 import type { OcrBody } from "./ocr.ts";
-import { RERANK } from "./rerank.ts";
+import { RERANK_KIND } from "./rerank.ts";
 import type { RerankBody } from "./rerank.ts";
-import { SPEECH } from "./speech.ts";
+import { SPEECH_KIND } from "./speech.ts";
 import type { SpeechBody } from "./speech.ts";
-import { TRANSCRIPTION } from "./transcription.ts";
+import { TRANSCRIPTION_KIND } from "./transcription.ts";
 import type { TranscriptionBody } from "./transcription.ts";
 
 type Bodies = {
@@ -28,13 +28,13 @@ type Bodies = {
 };
 
 /** The size and the needs of a request, for each kind without output tokens. */
-export const INPUT_KINDS: { readonly [K in InputKind]: InputKindOf<Bodies[K], UnitOf<K>> } = {
-  embeddings: EMBEDDINGS,
-  rerank: RERANK,
-  moderation: MODERATION,
-  image: IMAGES,
-  transcription: TRANSCRIPTION,
-  speech: SPEECH,
+export const INPUT_KINDS: { readonly [K in InputKind]: InputKindRules<Bodies[K], UnitOf<K>> } = {
+  embeddings: EMBEDDINGS_KIND,
+  rerank: RERANK_KIND,
+  moderation: MODERATION_KIND,
+  image: IMAGE_KIND,
+  transcription: TRANSCRIPTION_KIND,
+  speech: SPEECH_KIND,
   ocr: OCR,
 };
 

@@ -2,8 +2,8 @@ import * as z from "zod/mini";
 import type { Result } from "../../shared/failure.ts";
 import { user } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
-import type { InputKindOf, ParsedInput } from "./input-kind.ts";
-import { PromptTally } from "./prompt-size.ts";
+import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
+import { PromptSizeCounter } from "./prompt-size.ts";
 
 const INPUTS_MAX = 256;
 
@@ -21,13 +21,13 @@ export const moderationBody = z.strictObject({
 
 export type ModerationBody = Omit<z.infer<typeof moderationBody>, "user">;
 
-export function parseModerationRequest(value: object): Result<ParsedInput<ModerationBody>> {
+export function parseModerationRequest(value: object): Result<ParsedInputRequest<ModerationBody>> {
   return parseInput(moderationBody, value);
 }
 
-export const MODERATION: InputKindOf<ModerationBody> = {
+export const MODERATION_KIND: InputKindRules<ModerationBody> = {
   size: ({ input }, model) => {
-    const tally = new PromptTally(model);
+    const tally = new PromptSizeCounter(model);
     for (const one of [input].flat()) {
       if (typeof one === "string") tally.text(one);
       else tally.parts([one]);
@@ -45,6 +45,6 @@ function hasImages(input: ModerationBody["input"]): boolean {
   return [input].flat().some((one) => typeof one !== "string" && one.type === "image_url");
 }
 
-export function moderatedInputs({ input }: ModerationBody): number {
+export function moderationInputCount({ input }: ModerationBody): number {
   return Array.isArray(input) && typeof input[0] === "string" ? input.length : 1;
 }

@@ -1,19 +1,19 @@
 import { isObject, listOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./json-value.ts";
-import { fittingName } from "./tool-name.ts";
+import { fittingToolName } from "./tool-name.ts";
 
-export function flatName(namespace: string | null, name: string): string {
+export function flatToolName(namespace: string | null, name: string): string {
   if (namespace === null) return name;
-  return fittingName(`${namespace}__${name}`);
+  return fittingToolName(`${namespace}__${name}`);
 }
 
 /**
  * Models that support namespaces of tools. Earlier ones reject them, or the names of OpenAI's own
  * tools.
  */
-export const KNOWS_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
+export const SUPPORTS_NAMESPACES = /^gpt-(?:5\.[6-9]|[6-9])/;
 
-export function withoutNamespaces({ tools, input, ...body }: JsonObject): JsonObject {
+export function withoutToolNamespaces({ tools, input, ...body }: JsonObject): JsonObject {
   return {
     ...body,
     ...(tools !== undefined && { tools: listOf(tools).filter(isObject).flatMap(flatTools) }),
@@ -25,7 +25,7 @@ function flatTools(tool: JsonObject): JsonObject[] {
   if (tool["type"] !== "namespace") return [tool];
   const namespace = textOf(tool["name"]);
   const named = (one: JsonObject): JsonObject => {
-    return { ...one, name: flatName(namespace, textOf(one["name"])) };
+    return { ...one, name: flatToolName(namespace, textOf(one["name"])) };
   };
   return listOf(tool["tools"]).filter(isObject).map(named);
 }
@@ -33,5 +33,5 @@ function flatTools(tool: JsonObject): JsonObject[] {
 function flatCall(item: JsonObject): JsonObject {
   const { namespace, ...call } = item;
   if (typeof namespace !== "string") return item;
-  return { ...call, name: flatName(namespace, textOf(call["name"])) };
+  return { ...call, name: flatToolName(namespace, textOf(call["name"])) };
 }

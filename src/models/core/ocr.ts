@@ -4,7 +4,7 @@ import type { Result } from "../../shared/failure.ts";
 import { user } from "./core-request.ts";
 import { imageUrl } from "./image-url.ts";
 import { parseInput } from "./input-kind.ts";
-import type { InputKindOf, ParsedInput } from "./input-kind.ts";
+import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
 
 const PAGES_MAX = 1000;
 const RANGES_LENGTH_MAX = 4096;
@@ -49,7 +49,7 @@ export type OcrBody = Omit<z.infer<typeof ocrBody>, "pages" | "user"> & {
   readonly pages: readonly number[];
 };
 
-export function parseOcrRequest(value: object): Result<ParsedInput<OcrBody>> {
+export function parseOcrRequest(value: object): Result<ParsedInputRequest<OcrBody>> {
   const parsed = parseInput(ocrBody, value);
   if (!parsed.ok) return parsed;
   const { pages: wanted, ...rest } = parsed.value.body;
@@ -74,7 +74,7 @@ function numbersIn(pages: number | readonly number[] | string): readonly number[
 }
 
 /** OCR, billed by the page. Pages that the document doesn't have aren't charged. */
-export const OCR: InputKindOf<OcrBody, "page"> = {
+export const OCR: InputKindRules<OcrBody, "page"> = {
   size: ({ pages }) => ({ bound: 0, estimate: 0, likely: 0, units: { page: pages.length } }),
   needs: () => [],
   smaller: { advice: "ask for fewer pages or images.", param: "pages" },

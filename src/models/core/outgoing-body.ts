@@ -5,23 +5,23 @@ import { hexOf, sha256Hex } from "../../shared/hash.ts";
 
 export type OutgoingBody = string | BodyInPieces;
 
-export type Downloads = ReadonlyMap<string, readonly Uint8Array[]>;
+export type DownloadedImages = ReadonlyMap<string, readonly Uint8Array[]>;
 
 /** Bytes encoded per step. A multiple of 3 needs no padding. */
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 
 /** Returns a request's body. Downloads are encoded while they are sent, without a second copy. */
-export function outgoingBody(value: object, downloads: Downloads): OutgoingBody {
+export function requestBodyOf(value: object, downloads: DownloadedImages): OutgoingBody {
   const json = JSON.stringify(value);
   return downloads.size === 0 ? json : new BodyInPieces(json, downloads);
 }
 
 class BodyInPieces {
   readonly #texts: readonly string[];
-  readonly #downloads: Downloads;
+  readonly #downloads: DownloadedImages;
 
-  constructor(json: string, downloads: Downloads) {
+  constructor(json: string, downloads: DownloadedImages) {
     this.#texts = json.split(MARKER);
     this.#downloads = downloads;
   }
@@ -59,7 +59,7 @@ class BodyInPieces {
   }
 }
 
-export class OutgoingForm {
+export class RequestForm {
   readonly type: string;
   readonly #pieces: readonly Uint8Array[];
 

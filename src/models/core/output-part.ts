@@ -1,6 +1,6 @@
 import { randomBase62 } from "../../shared/id.ts";
 import type { Usage } from "../../shared/usage.ts";
-import type { Completion, CompletionChoice, Delta, DeltaCall } from "./chunk.ts";
+import type { Completion, CompletionChoice, Delta, ToolCallDelta } from "./chunk.ts";
 import { isCut } from "./finish-reason.ts";
 import type { FinishReason } from "./finish-reason.ts";
 import type { JsonObject } from "./provider.ts";
@@ -21,10 +21,10 @@ export type OutputCall = {
   /** JSON text, or "" if there are none. For a custom tool, its text input. */
   readonly arguments: string;
   readonly isCustom?: true;
-  readonly more?: Pick<DeltaCall, "extra_content">;
+  readonly more?: Pick<ToolCallDelta, "extra_content">;
 };
 
-export function completionOf(
+export function toCompletion(
   choices: readonly (readonly OutputPart[])[],
   usage: Usage | null,
 ): { readonly body: Completion; readonly usage: Usage | null } {
@@ -74,7 +74,7 @@ function messageOf(
 function callOf(
   { id: given, name, arguments: text, isCustom, more }: OutputCall,
   cut: boolean,
-): DeltaCall {
+): ToolCallDelta {
   const id = given === "" ? newToolCallId() : given;
   if (isCustom === true) return { id, type: "custom", custom: { name, input: text } };
   const isEmpty = text === "" || text === "{}";

@@ -1,6 +1,6 @@
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import { elapsedMs } from "../../shared/clock.ts";
-import { READ_BYTES } from "./gathering-body.ts";
+import { STREAM_READ_BYTES } from "./gathering-body.ts";
 import type { ByteSource } from "./gathering-body.ts";
 
 const GATHERED_BYTES_MAX = 64 * 1024;
@@ -16,7 +16,7 @@ const FAST_AFTER = 2;
  * Forwards a body about once per `paceMs`, because each chunk has a fixed cost. Forwards data after
  * a longer pause immediately. Nothing waits for longer than `paceMs` or after the end.
  */
-export class PacedReader {
+export class PacedBodyReader {
   readonly #source: ByteSource;
   paceMs = 0;
   #gathered: Uint8Array[] = [];
@@ -133,7 +133,7 @@ export class PacedReader {
   #handOn(): void {
     const bytes = joinBytes(this.#gathered, this.#length);
     this.#streak = this.#gathered.length > 1 || this.#isFast ? this.#streak + 1 : 0;
-    this.#hasMore = this.#isHeld || this.#gathered.at(-1)?.byteLength === READ_BYTES;
+    this.#hasMore = this.#isHeld || this.#gathered.at(-1)?.byteLength === STREAM_READ_BYTES;
     this.#isHeld = false;
     this.#gathered = [];
     this.#length = 0;

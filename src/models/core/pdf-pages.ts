@@ -6,7 +6,7 @@ const CHARACTERS_MAX = 6_000_000;
  * classic table (ISO 32000-1, 7.5.4) with correct entries, no object streams, and plain `/Kids`
  * lists without duplicates.
  */
-export function pagesIn(base64: string): number | null {
+export function pdfPagesMax(base64: string): number | null {
   if (base64.length > CHARACTERS_MAX) return null;
   const file = decoded(base64);
   if (file?.startsWith("%PDF-") !== true || !isPlain(file)) return null;

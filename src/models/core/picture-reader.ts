@@ -1,6 +1,6 @@
 import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
-import { eventTooLarge, failureEvents } from "./failed-usage.ts";
+import { eventTooLargeFailure, failureEvents } from "./failed-usage.ts";
 import { END, retry } from "./frame-reader.ts";
 import type { StreamReader } from "./http-provider.ts";
 import { parsePlainObject } from "./json-value.ts";
@@ -16,14 +16,14 @@ const PICTURE = /"(?:b64_json|data|audio_data)"\s*:\s*"$/;
 const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
 
 type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
-export type ReadFacts = (raw: JsonObject, pictures: number) => PictureFacts | ProviderFailure;
+export type ReadImageFacts = (raw: JsonObject, pictures: number) => PictureFacts | ProviderFailure;
 
 /**
  * Reads images from a JSON response, or from server-sent events with one image each. Passes base64
  * on in pieces, so that any size fits into memory.
  */
-export class PictureReader implements StreamReader {
-  readonly #facts: ReadFacts;
+export class ImageReader implements StreamReader {
+  readonly #facts: ReadImageFacts;
   readonly #isImage: boolean;
   readonly #decoder = new TextDecoder();
   #rest: string[] | null = null;
@@ -40,7 +40,7 @@ export class PictureReader implements StreamReader {
   #responseCount = 0;
   ended = false;
 
-  constructor(facts: ReadFacts, isImage = true) {
+  constructor(facts: ReadImageFacts, isImage = true) {
     this.#facts = facts;
     this.#isImage = isImage;
   }
@@ -75,7 +75,7 @@ export class PictureReader implements StreamReader {
       if (this.#rest === null) at = this.#between(text, at);
       else if (this.#state === "plain") at = this.#structure(text, at, events);
       else at = this.#string(text, at, events);
-      if (this.kept > REST_MAX) this.#fail(events, eventTooLarge(REST_MAX));
+      if (this.kept > REST_MAX) this.#fail(events, eventTooLargeFailure(REST_MAX));
     }
     return events;
   }

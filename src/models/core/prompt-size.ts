@@ -3,11 +3,11 @@ import type { UnitCounts } from "../../shared/usage.ts";
 import { estimateTokens, utf8Bytes } from "../../shared/tokens.ts";
 import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./json-value.ts";
-import { PDF_HEAD } from "./core-request.ts";
+import { PDF_DATA_PREFIX } from "./core-request.ts";
 import { isImageData } from "./image-url.ts";
-import { flatName } from "./namespaces.ts";
+import { flatToolName } from "./namespaces.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
-import { pagesIn } from "./pdf-pages.ts";
+import { pdfPagesMax } from "./pdf-pages.ts";
 
 const MESSAGE_OVERHEAD = 8;
 const RESULT_OVERHEAD = 48;
@@ -40,19 +40,19 @@ export type PromptSize = {
 };
 
 /** A part of a native body whose size doesn't depend on its text. */
-export type PartWeight =
+export type NativePartWeight =
   /** The field with an image as base64. Null for the URL of an image, which also counts as text. */
   | { readonly image: string | null }
   | { readonly pdf: string }
   /** A tool that the provider defines. Its definition counts as tokens too. */
   | "known_tool";
 
-export type PartWeights = ReadonlyMap<object, PartWeight>;
+export type NativePartWeights = ReadonlyMap<object, NativePartWeight>;
 
-export const NO_WEIGHTS: PartWeights = new Map();
+export const NO_WEIGHTS: NativePartWeights = new Map();
 
 export function chatPromptSize(body: ChatBody, model: Model): PromptSize {
-  const tally = new PromptTally(model);
+  const tally = new PromptSizeCounter(model);
   for (const message of body.messages) tally.message(message);
   for (const field of [body.tools, body["functions"], body.response_format]) {
     if (field === undefined) continue;
@@ -88,8 +88,12 @@ const TUNING = [
 ];
 
 /** Returns the size of a native request. Counts every string and every key. */
-export function nativePromptSize(body: JsonObject, weights: PartWeights, model: Model): PromptSize {
-  const tally = new PromptTally(model, weights);
+export function nativePromptSize(
+  body: JsonObject,
+  weights: NativePartWeights,
+  model: Model,
+): PromptSize {
+  const tally = new PromptSizeCounter(model, weights);
   for (const [field, value] of Object.entries(body)) {
     if (CONVERSATION.has(field)) tally.walk(value);
     else if (field === "tools") for (const tool of listOf(value)) tally.tool(tool);
@@ -133,11 +137,11 @@ type Part =
 
 type Assistant = Extract<ChatMessage, { role: "assistant" }>;
 
-export class PromptTally {
+export class PromptSizeCounter {
   overhead = 0;
   tokens = 0;
   readonly #model: Model;
-  readonly #weights: PartWeights;
+  readonly #weights: NativePartWeights;
   #bytes = 0;
   #estimate = 0;
   #syntax = 0;
@@ -145,7 +149,7 @@ export class PromptTally {
   readonly #called = new Map<string, string>();
   #isBegun = false;
 
-  constructor(model: Model, weights: PartWeights = NO_WEIGHTS) {
+  constructor(model: Model, weights: NativePartWeights = NO_WEIGHTS) {
     this.#model = model;
     this.#weights = weights;
   }
@@ -199,7 +203,7 @@ export class PromptTally {
       if (part.type === "image_url") this.#image(part.image_url.url);
       else if (part.type === "file") {
         this.text(part.file.filename ?? "");
-        this.#pdf(part.file.file_data.slice(PDF_HEAD.length));
+        this.#pdf(part.file.file_data.slice(PDF_DATA_PREFIX.length));
       } else {
         this.overhead += PART_OVERHEAD;
         this.text(part.type === "text" ? part.text : part.refusal);
@@ -253,12 +257,12 @@ export class PromptTally {
     this.any(tool);
     if (!isObject(tool) || tool["type"] !== "namespace") return;
     for (const { name } of listOf(tool["tools"]).filter(isObject)) {
-      this.text(flatName(textOf(tool["name"]), textOf(name)));
+      this.text(flatToolName(textOf(tool["name"]), textOf(name)));
     }
   }
 
   /** Counts an image or PDF by its own rule. Returns its field, which doesn't count as text. */
-  #weigh(weight: PartWeight, value: JsonObject): string | null {
+  #weigh(weight: NativePartWeight, value: JsonObject): string | null {
     if (weight === "known_tool") return null;
     if ("image" in weight) {
       this.tokens += this.#model.imageTokens;
@@ -266,7 +270,7 @@ export class PromptTally {
       return image !== null && isImageData(textOf(value[image])) ? image : null;
     }
     const data = textOf(value[weight.pdf]);
-    this.#pdf(data.startsWith(PDF_HEAD) ? data.slice(PDF_HEAD.length) : data);
+    this.#pdf(data.startsWith(PDF_DATA_PREFIX) ? data.slice(PDF_DATA_PREFIX.length) : data);
     return weight.pdf;
   }
 
@@ -330,7 +334,7 @@ const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
  */
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
   const pagesMost = model.context > SHORT_CONTEXT ? PAGES_MOST.long : PAGES_MOST.short;
-  const pages = Math.min(pagesIn(pdf) ?? pagesMost, pagesMost);
+  const pages = Math.min(pdfPagesMax(pdf) ?? pagesMost, pagesMost);
   const bySize = Math.ceil(pdf.length / PDF_LIKELY.charactersPerToken);
   const most = Math.max(pages * (PAGE_TEXT_TOKENS + model.imageTokens), bySize);
   return { most, likely: Math.min(most, Math.max(PDF_LIKELY.least, bySize)) };

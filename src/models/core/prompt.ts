@@ -1,8 +1,8 @@
-import { conversationOf, unsupported } from "./conversation.ts";
+import { conversationOf, unsupportedFailure } from "./conversation.ts";
 import type { Conversation } from "./conversation.ts";
 import type { ChatBody } from "./core-request.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
-import { toolsOf } from "./tools.ts";
+import { parseTools } from "./tools.ts";
 import type { Tools } from "./tools.ts";
 
 export type Prompt = {
@@ -19,15 +19,15 @@ export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
  * Converts a request. Fails like `conversationOf` and `toolsOf`, and if several choices are
  * requested.
  */
-export function promptOf(body: ChatBody): Prompt | ProviderFailure {
-  if ((body.n ?? 1) > 1) return unsupported("Several choices", "n");
+export function parsePrompt(body: ChatBody): Prompt | ProviderFailure {
+  if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");
   const conversation = conversationOf(body);
   if ("kind" in conversation) return conversation;
-  const tools = toolsOf(body);
+  const tools = parseTools(body);
   if ("kind" in tools) return tools;
   const stops = stopsOf(body);
   const caches = CACHING.some((field) => body[field] !== undefined);
-  return { conversation, tools, format: formatOf(body), stops, caches };
+  return { conversation, tools, format: outputFormatOf(body), stops, caches };
 }
 
 const CACHING = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"] as const;
@@ -37,7 +37,7 @@ function stopsOf({ stop = [] }: ChatBody): readonly string[] {
 }
 
 /** Returns the output format. An empty schema means none. */
-export function formatOf({ response_format: format }: ChatBody): OutputFormat {
+export function outputFormatOf({ response_format: format }: ChatBody): OutputFormat {
   if (format === undefined || format.type === "text") return "text";
   const schema = format.type === "json_schema" ? format.json_schema.schema : undefined;
   return schema === undefined || Object.keys(schema).length === 0 ? "json" : { schema };
@@ -47,7 +47,7 @@ export function formatOf({ response_format: format }: ChatBody): OutputFormat {
  * Returns a name for the tool whose input is the output. It is "json", or another name if that is
  * taken.
  */
-export function answerToolName({ tools = [] }: ChatBody): string {
+export function nameOfOutputTool({ tools = [] }: ChatBody): string {
   const taken = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),
   );

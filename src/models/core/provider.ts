@@ -62,7 +62,7 @@ export type RerankCall = InputCall<"rerank">;
 export type ImageCall = InputCall<"image">;
 
 export type ProviderCall = ChatCall | InputCall<InputKind>;
-export type CallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCall;
+export type ProviderCallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCall;
 
 export type StreamEvent =
   /** A chunk without usage. Its ID and model are set later. */

@@ -10,7 +10,7 @@ const ranks = list(shape({ index: asIs, relevance_score: asIs }));
  * Parses a list of ranked documents, best first. Returns null if it is empty, or names a document
  * twice or an unknown one.
  */
-export function rankedAnswer(
+export function rankedResponse(
   raw: unknown,
   { documents, top_n: most }: RerankBody,
   usage: Usage | null,

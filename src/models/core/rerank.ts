@@ -5,8 +5,8 @@ import { utf8Bytes } from "../../shared/tokens.ts";
 import type { Model } from "../catalog/model.ts";
 import { user } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
-import type { InputKindOf, ParsedInput } from "./input-kind.ts";
-import { PromptTally } from "./prompt-size.ts";
+import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
+import { PromptSizeCounter } from "./prompt-size.ts";
 import type { Need } from "./route-needs.ts";
 
 const DOCUMENTS_MAX = 1000;
@@ -38,7 +38,7 @@ export type RerankBody = {
   readonly max_tokens_per_doc: number;
 };
 
-type Rerank = ParsedInput<RerankBody> & { readonly returnsDocuments: boolean };
+type Rerank = ParsedInputRequest<RerankBody> & { readonly returnsDocuments: boolean };
 
 export function parseRerankRequest(value: object): Result<Rerank> {
   const parsed = parseInput(rerankBody, value);
@@ -59,7 +59,7 @@ export function parseRerankRequest(value: object): Result<Rerank> {
   return success({ body, user: parsed.value.user, returnsDocuments });
 }
 
-export const RERANK: InputKindOf<RerankBody, "search_unit"> = {
+export const RERANK_KIND: InputKindRules<RerankBody, "search_unit"> = {
   size: (body, model) => ({
     ...pairSize(body, model),
     units: { search_unit: searchUnits(body) },
@@ -73,9 +73,9 @@ export const RERANK: InputKindOf<RerankBody, "search_unit"> = {
  * document.
  */
 function pairSize({ query, documents }: RerankBody, model: Model) {
-  const tally = new PromptTally(model);
+  const tally = new PromptSizeCounter(model);
   for (const one of documents) tally.text(one);
-  const requested = new PromptTally(model);
+  const requested = new PromptSizeCounter(model);
   requested.text(query);
   const [all, each] = [tally.size(), requested.size()];
   const pairs = documents.length;

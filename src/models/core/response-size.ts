@@ -7,11 +7,11 @@ const TOO_LARGE = `The response is larger than ${JSON_BYTES_MAX / 1024 / 1024} M
 const TEXT_BYTES = 8;
 const LOGPROB_BYTES = 96;
 
-export function tokenBytes({ logprobs, top_logprobs: tops = 0 }: ChatBody): number {
+export function responseBytesPerToken({ logprobs, top_logprobs: tops = 0 }: ChatBody): number {
   return TEXT_BYTES + (logprobs === true ? LOGPROB_BYTES * (1 + tops) : 0);
 }
 
-export function tooLarge(call: ProviderCall): ProviderFailure {
+export function responseTooLarge(call: ProviderCall): ProviderFailure {
   const refused = { kind: "refused", reason: "body_too_large" } as const;
   if (call.kind !== "chat") {
     const { advice, param } = INPUT_KINDS[call.kind].smaller;
@@ -19,7 +19,7 @@ export function tooLarge(call: ProviderCall): ProviderFailure {
   }
   const { n = 1, logprobs } = call.body;
   if (n === 1 && logprobs !== true) return { kind: "retry", reason: "body_too_large" };
-  const output = Math.floor(JSON_BYTES_MAX / tokenBytes(call.body));
+  const output = Math.floor(JSON_BYTES_MAX / responseBytesPerToken(call.body));
   const message = `${TOO_LARGE}Request less, or use a stream.`;
   const param = logprobs === true ? "logprobs" : "n";
   return { ...refused, message, param, spent: { usage: null, output } };

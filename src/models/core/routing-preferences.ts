@@ -47,7 +47,7 @@ const providerId = z.pipe(
   z.string().check(z.minLength(1), z.maxLength(64)),
   z.transform((name) => NAMES.get(name.toLowerCase()) ?? name.toLowerCase()),
 );
-export const providerNames = z.nullish(z.array(providerId).check(z.maxLength(PROVIDERS_MAX)));
+export const providerNamesSchema = z.nullish(z.array(providerId).check(z.maxLength(PROVIDERS_MAX)));
 export const modelNames = z.nullish(
   z.array(z.string().check(z.minLength(1), z.maxLength(256))).check(z.maxLength(FALLBACKS_MAX)),
 );
@@ -71,9 +71,9 @@ const UNKNOWN_HERE =
  * gateway can't check.
  */
 export const providerPreferences = z.strictObject({
-  order: providerNames,
-  only: providerNames,
-  ignore: providerNames,
+  order: providerNamesSchema,
+  only: providerNamesSchema,
+  ignore: providerNamesSchema,
   allow_fallbacks: flag,
   require_parameters: flag,
   sort: z.nullish(
@@ -103,8 +103,8 @@ const SORT_BY = { cost: "price", ttft: "latency", tps: "throughput" } as const;
  * `providerOptions.gateway` in Vercel's format. `tags` and `user` have nothing to do with routes.
  */
 export const gatewayOptions = z.strictObject({
-  order: providerNames,
-  only: providerNames,
+  order: providerNamesSchema,
+  only: providerNamesSchema,
   sort: z.nullish(z.enum(["cost", "ttft", "tps"], { error: "must be cost, ttft or tps" })),
   models: modelNames,
   tags: z.optional(z.unknown()),
@@ -112,7 +112,7 @@ export const gatewayOptions = z.strictObject({
 });
 type Gateway = z.infer<typeof gatewayOptions>;
 
-export function preferencesOf(
+export function routePreferencesOf(
   provider: Provider | null | undefined,
   gateway: Gateway | null | undefined,
   suffix: RouteSort | null,
@@ -185,7 +185,7 @@ function scaled(amount: number | null, scale: number): number | null {
 const SUFFIXES: Readonly<Record<string, RouteSort>> = { floor: "price", nitro: "throughput" };
 
 /** Separates the suffix `:floor` or `:nitro` from a model's name. */
-export function splitSuffix(name: string): {
+export function splitSortSuffix(name: string): {
   readonly name: string;
   readonly sort: RouteSort | null;
 } {

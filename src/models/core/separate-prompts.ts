@@ -10,7 +10,7 @@ import type {
   ProviderResult,
   ProviderFailure,
 } from "./provider.ts";
-import { withUsage } from "./failed-usage.ts";
+import { failureWithUsage } from "./failed-usage.ts";
 
 /** Maximum concurrent requests (a Workers limit). */
 export const CONCURRENT_PROMPTS_MAX = 6;
@@ -72,7 +72,7 @@ function withDone(failure: ProviderFailure, done: readonly JsonAnswer[]): Provid
   const usages = [...done.map(({ usage }) => usage), ...(spent === undefined ? [] : [spent.usage])];
   const texts = done.flatMap(({ body }) => choicesOf(body)).map(({ message }) => message);
   const text = texts.filter(isObject).map(outputText).join("");
-  return withUsage(failure, { usage: usages.length === 0 ? null : sumUsage(usages), text });
+  return failureWithUsage(failure, { usage: usages.length === 0 ? null : sumUsage(usages), text });
 }
 
 function choicesOf({ choices }: JsonObject): JsonObject[] {

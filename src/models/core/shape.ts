@@ -1,11 +1,11 @@
 import { isObject, listOf, objectOf } from "./json-value.ts";
 
 /** Reads an untyped value. Never throws. A value of another type reads as empty. */
-export type FieldReader<T> = (value: unknown) => T;
+export type ValueReader<T> = (value: unknown) => T;
 
-export function shape<Fields extends Readonly<Record<string, FieldReader<unknown>>>>(
+export function shape<Fields extends Readonly<Record<string, ValueReader<unknown>>>>(
   fields: Fields,
-): FieldReader<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
+): ValueReader<{ readonly [Name in keyof Fields]: ReturnType<Fields[Name]> }> {
   const readers = Object.entries(fields);
   // Each result starts as a copy with all fields, so that JavaScript engines use one object layout.
   const empty: Record<string, unknown> = Object.fromEntries(readers.map(([name]) => [name, null]));
@@ -17,11 +17,11 @@ export function shape<Fields extends Readonly<Record<string, FieldReader<unknown
   };
 }
 
-export function list<T>(one: FieldReader<T>): FieldReader<readonly T[]> {
+export function list<T>(one: ValueReader<T>): ValueReader<readonly T[]> {
   return (value) => listOf(value).filter(isObject).map(one);
 }
 
-export function optional<T>(one: FieldReader<T>): FieldReader<T | null> {
+export function optional<T>(one: ValueReader<T>): ValueReader<T | null> {
   return (value) => (isObject(value) ? one(value) : null);
 }
 

@@ -5,8 +5,8 @@ import { utf8Bytes } from "../../shared/tokens.ts";
 import type { Model, Route } from "../catalog/model.ts";
 import { user } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
-import type { InputKindOf, ParsedInput } from "./input-kind.ts";
-import { PromptTally } from "./prompt-size.ts";
+import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
+import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import type { Need } from "./route-needs.ts";
 
@@ -47,7 +47,7 @@ export type SpeechBody = Omit<
 };
 
 /** `isMistral`: the request and its response have Mistral's format, which has `voice_id`. */
-type Speech = ParsedInput<SpeechBody> & { readonly isMistral: boolean };
+type Speech = ParsedInputRequest<SpeechBody> & { readonly isMistral: boolean };
 
 export function parseSpeechRequest(value: object): Result<Speech> {
   const parsed = parseInput(speechBody, value);
@@ -111,7 +111,7 @@ function bytesOf({ input, instructions = "" }: SpokenText): number {
  * Speech, billed by the character, or by tokens of text and audio. Providers don't define a
  * character as a code point, a UTF-16 unit or a byte, so each byte counts as one.
  */
-export const SPEECH: InputKindOf<SpeechBody, "character" | "audio_token"> = {
+export const SPEECH_KIND: InputKindRules<SpeechBody, "character" | "audio_token"> = {
   size: (body, model) => ({
     ...inputSize(body, model),
     units: { character: bytesOf(body), audio_token: audioTokensMax(body) },
@@ -122,7 +122,7 @@ export const SPEECH: InputKindOf<SpeechBody, "character" | "audio_token"> = {
 
 /** Returns the size in tokens of a text, or 0 if no route of the model bills them. */
 function inputSize({ input, instructions = "" }: SpokenText, model: Model): PromptSize {
-  const tally = new PromptTally(model);
+  const tally = new PromptSizeCounter(model);
   if (model.routes.every(({ price }) => price.input === 0)) return tally.size();
   tally.text(input);
   tally.text(instructions);
@@ -151,6 +151,6 @@ export function codePoints(spoken: string): number {
   return Array.from(spoken).length;
 }
 
-export function voiceOf({ voice: named }: SpeechBody): string {
+export function speechVoiceOf({ voice: named }: SpeechBody): string {
   return typeof named === "string" ? named : named.id;
 }

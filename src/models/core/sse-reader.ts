@@ -2,19 +2,19 @@ import { EVENT_LENGTH_MAX, SseDecoder } from "../../shared/http/server-sent-even
 import type { FrameReader } from "./frame-reader.ts";
 import type { StreamReader } from "./http-provider.ts";
 import type { ProviderFailure, StreamEvent } from "./provider.ts";
-import { eventTooLarge } from "./failed-usage.ts";
+import { eventTooLargeFailure } from "./failed-usage.ts";
 
-export type TextFrame = { readonly name: string; readonly data: string };
+export type NamedFrame = { readonly name: string; readonly data: string };
 
 export type FrameSource = {
-  events(bytes: Uint8Array): readonly TextFrame[];
-  flushEvents(): readonly TextFrame[];
+  events(bytes: Uint8Array): readonly NamedFrame[];
+  flushEvents(): readonly NamedFrame[];
   readonly broken: ProviderFailure | null;
   readonly foreign?: string;
 };
 
-export function streamReader(source: FrameSource, reader: FrameReader): StreamReader {
-  const eventsOf = (frames: readonly TextFrame[]): StreamEvent[] => {
+export function toStreamReader(source: FrameSource, reader: FrameReader): StreamReader {
+  const eventsOf = (frames: readonly NamedFrame[]): StreamEvent[] => {
     const events = frames.flatMap(({ name, data }) => reader.read(data, name));
     return source.broken === null ? events : [...events, ...reader.fail(source.broken)];
   };
@@ -33,11 +33,11 @@ export function sseReader(reader: FrameReader): StreamReader {
     events: (bytes) => decoder.events(bytes),
     flushEvents: () => decoder.flushEvents(),
     get broken() {
-      return decoder.overflowed ? eventTooLarge(EVENT_LENGTH_MAX) : null;
+      return decoder.overflowed ? eventTooLargeFailure(EVENT_LENGTH_MAX) : null;
     },
     get foreign() {
       return decoder.foreign;
     },
   };
-  return streamReader(source, reader);
+  return toStreamReader(source, reader);
 }

@@ -14,7 +14,7 @@ const SEALS: ReadonlySet<string> = new Set([
   "encrypted_content",
 ]);
 
-export function sealedTokens(sealed: unknown): number {
+export function encryptedReasoningTokens(sealed: unknown): number {
   return sealedCharacters(sealed) / SEALED_CHARACTERS_A_TOKEN;
 }
 
@@ -32,27 +32,32 @@ function sealedCharacters(value: unknown, depth = DEPTH_MAX): number {
   return characters;
 }
 
-export type ThoughtSign = {
+export type ReasoningSign = {
   readonly isThought: boolean;
   readonly sealed: number;
 };
 
 const typed = shape({ type: textOf });
-const NO_SIGN: ThoughtSign = { isThought: false, sealed: 0 };
+const NO_SIGN: ReasoningSign = { isThought: false, sealed: 0 };
 
-export function thoughtSign({ type, delta, content_block: block, item }: JsonObject): ThoughtSign {
+export function reasoningSignOf({
+  type,
+  delta,
+  content_block: block,
+  item,
+}: JsonObject): ReasoningSign {
   switch (type) {
     case "content_block_start":
     case "content_block_delta": {
       const part = isObject(block) ? block : objectOf(delta);
       if (!/thinking|signature/.test(typed(part).type)) return NO_SIGN;
-      return { isThought: true, sealed: sealedTokens(part) };
+      return { isThought: true, sealed: encryptedReasoningTokens(part) };
     }
     case "response.output_item.added":
       return { isThought: typed(item).type === "reasoning", sealed: 0 };
     case "response.output_item.done": {
       const isThought = typed(item).type === "reasoning";
-      return isThought ? { isThought, sealed: sealedTokens(item) } : NO_SIGN;
+      return isThought ? { isThought, sealed: encryptedReasoningTokens(item) } : NO_SIGN;
     }
     default:
       return textOf(type).startsWith("response.reasoning")

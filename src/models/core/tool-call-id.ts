@@ -1,21 +1,21 @@
 import { base62Hash } from "../../shared/hash.ts";
 
-export type IdShape = { readonly pattern: RegExp; readonly length: number };
+export type ToolCallIdShape = { readonly pattern: RegExp; readonly length: number };
 
 /** Mistral's tool call IDs, also on Bedrock: nine letters and digits. */
-export const NINE: IdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
-export const WORD_64: IdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
+export const NINE_CHARACTER_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 };
+export const WORD_64_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**
  * Maps tool call IDs to IDs that a host accepts. The same ID always maps to the same result, so that
  * prompt caches still match. Two IDs never map to the same result.
  */
 export class ToolCallIds {
-  readonly #shape: IdShape;
+  readonly #shape: ToolCallIdShape;
   readonly #given = new Map<string, string>();
   readonly #taken = new Set<string>();
 
-  constructor(shape: IdShape) {
+  constructor(shape: ToolCallIdShape) {
     this.#shape = shape;
   }
 

@@ -3,13 +3,13 @@ import { base62Hash } from "../../shared/hash.ts";
 const NAME_MAX = 64;
 const FITTING = /^[a-zA-Z0-9_-]{1,64}$/;
 
-export function fittingName(name: string): string {
+export function fittingToolName(name: string): string {
   if (FITTING.test(name)) return name;
   const readable = name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(-(NAME_MAX - 9));
   return `${base62Hash(name, 8)}_${readable}`;
 }
 
-export class ToolNames {
+export class FittingToolNames {
   readonly origins = new Map<string, string>();
   readonly #fitting = new Map<string, string>();
 
@@ -17,9 +17,9 @@ export class ToolNames {
     const all = new Set(names);
     const taken = new Set(all);
     for (const name of all) {
-      let fitting = fittingName(name);
+      let fitting = fittingToolName(name);
       if (fitting === name) continue;
-      for (let turn = 1; taken.has(fitting); turn++) fitting = fittingName(`${turn} ${name}`);
+      for (let turn = 1; taken.has(fitting); turn++) fitting = fittingToolName(`${turn} ${name}`);
       taken.add(fitting);
       this.#fitting.set(name, fitting);
       this.origins.set(fitting, name);

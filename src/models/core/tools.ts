@@ -1,9 +1,9 @@
-import { isMarked } from "./cache-marks.ts";
-import { refusal, unsupported } from "./conversation.ts";
+import { isCacheMarked } from "./cache-marks.ts";
+import { refusal, unsupportedFailure } from "./conversation.ts";
 import type { ChatBody } from "./core-request.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
-export type Tool = {
+export type FunctionTool = {
   readonly name: string;
   readonly description: string;
   readonly parameters: JsonObject;
@@ -12,7 +12,7 @@ export type Tool = {
 };
 
 export type Tools = {
-  readonly list: readonly Tool[];
+  readonly list: readonly FunctionTool[];
   readonly choice: "auto" | "none" | "required" | { readonly name: string };
   readonly parallel: boolean;
 };
@@ -21,16 +21,16 @@ export type Tools = {
  * Parses `tools`, `tool_choice` and `parallel_tool_calls`. Fails for legacy functions, custom tools
  * and unknown choices.
  */
-export function toolsOf(body: ChatBody): Tools | ProviderFailure {
+export function parseTools(body: ChatBody): Tools | ProviderFailure {
   const { tools = [], tool_choice: choice, functions, function_call: called } = body;
   if (functions !== undefined || called !== undefined) {
     return refusal("This model does not support 'functions'. Send 'tools'.", "functions");
   }
-  const list: Tool[] = [];
+  const list: FunctionTool[] = [];
   for (const [index, tool] of tools.entries()) {
-    if (tool.type === "custom") return unsupported("Custom tools", `tools[${index}]`);
+    if (tool.type === "custom") return unsupportedFailure("Custom tools", `tools[${index}]`);
     const one = toolOf(tool.function);
-    list.push(isMarked(tool) ? { ...one, isMarked: true } : one);
+    list.push(isCacheMarked(tool) ? { ...one, isMarked: true } : one);
   }
   const chosen = choose(list, choice);
   if ("kind" in chosen) return chosen;
@@ -40,7 +40,7 @@ export function toolsOf(body: ChatBody): Tools | ProviderFailure {
 type ToolWish = ChatBody["tool_choice"];
 type Chosen = Pick<Tools, "list" | "choice">;
 
-function choose(list: readonly Tool[], requested: ToolWish): Chosen | ProviderFailure {
+function choose(list: readonly FunctionTool[], requested: ToolWish): Chosen | ProviderFailure {
   if (typeof requested === "string" && list.length > 0) return { list, choice: requested };
   if (typeof requested !== "object") return { list, choice: "auto" };
   if (requested.type === "allowed_tools") return someOf(list, requested.allowed_tools);
@@ -53,7 +53,7 @@ function choose(list: readonly Tool[], requested: ToolWish): Chosen | ProviderFa
 
 type Allowed = Extract<NonNullable<ToolWish>, { type: "allowed_tools" }>["allowed_tools"];
 
-function someOf(list: readonly Tool[], { mode, tools }: Allowed): Chosen | ProviderFailure {
+function someOf(list: readonly FunctionTool[], { mode, tools }: Allowed): Chosen | ProviderFailure {
   const names = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),
   );
@@ -68,7 +68,7 @@ const NO_PARAMETERS: JsonObject = { type: "object", properties: {} };
 
 type Declared = Extract<NonNullable<ChatBody["tools"]>[number], { type: "function" }>["function"];
 
-function toolOf({ name, description, parameters, strict }: Declared): Tool {
+function toolOf({ name, description, parameters, strict }: Declared): FunctionTool {
   return {
     name,
     description: description ?? "",

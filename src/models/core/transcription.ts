@@ -8,11 +8,11 @@ import { audioSecondsMax, SECONDS_MAX as AUDIO_SECONDS_MAX } from "./audio-secon
 import { user } from "./core-request.ts";
 import { fileOfDataUrl, isDataUrl } from "./data-url.ts";
 import { parseInput } from "./input-kind.ts";
-import type { InputKindOf, ParsedInput } from "./input-kind.ts";
+import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
 
 const PROMPT_CHARACTERS_MAX = 4096;
 /** Minimum billed seconds of a request (Groq). */
-export const SECONDS_MIN = 10;
+export const BILLED_SECONDS_MIN = 10;
 const SECONDS_MAX = 1_000_000_000;
 const MEDIA = ["audio", "video"];
 
@@ -57,7 +57,7 @@ export type TranscriptionBody = {
 };
 
 /** `isMistral`: the response has the format of Mistral, whose SDKs always send `diarize`. */
-type Transcription = ParsedInput<TranscriptionBody> & { readonly isMistral: boolean };
+type Transcription = ParsedInputRequest<TranscriptionBody> & { readonly isMistral: boolean };
 
 export function parseTranscriptionRequest(value: object): Result<Transcription> {
   const parsed = parseInput(transcriptionBody, value);
@@ -70,19 +70,19 @@ export function parseTranscriptionRequest(value: object): Result<Transcription> 
   return success({ body, user: parsed.value.user, isMistral: diarize !== undefined });
 }
 
-export const TRANSCRIPTION: InputKindOf<TranscriptionBody, "second"> = {
+export const TRANSCRIPTION_KIND: InputKindRules<TranscriptionBody, "second"> = {
   size: ({ secondsMax }) => ({
     bound: 0,
     estimate: 0,
     likely: 0,
-    units: { second: Math.max(SECONDS_MIN, secondsMax) },
+    units: { second: Math.max(BILLED_SECONDS_MIN, secondsMax) },
   }),
   needs: () => [],
   smaller: { advice: "send a shorter file.", param: "file" },
 };
 
 /** Returns the usage in seconds, if there is any. `least` is the minimum that is billed. */
-export function secondsUsage(seconds: unknown, least = 0): Usage | null {
+export function usageOfSeconds(seconds: unknown, least = 0): Usage | null {
   if (typeof seconds !== "number" || !(seconds > 0 && seconds < SECONDS_MAX)) return null;
   return { ...NO_USAGE, second: Math.max(least, Math.ceil(seconds)) };
 }

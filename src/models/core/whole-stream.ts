@@ -2,7 +2,7 @@ import type { Completion, Delta } from "./chunk.ts";
 import { END } from "./frame-reader.ts";
 import type { ProviderResponse, StreamEvent } from "./provider.ts";
 
-export function streamOf({ body, usage }: ProviderResponse): StreamEvent[] {
+export function eventsOfResponse({ body, usage }: ProviderResponse): StreamEvent[] {
   const { choices, usage: _usage, ...head } = body as Completion;
   const events = choices.flatMap(({ index, message, logprobs = null, finish_reason: reason }) => {
     const deltas: readonly Delta[] = [...deltasOf(message), {}];

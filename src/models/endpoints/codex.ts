@@ -28,7 +28,7 @@ export const codexDialect: Dialect = {
 const CODEX = /^codex[\s_/-]/i;
 
 /** Reports whether the client is Codex, which names itself in two headers, and expects a stream. */
-export function isCodex(at: EndpointContext): boolean {
+export function isCodexRequest(at: EndpointContext): boolean {
   const isNamed = ["originator", "user-agent"].some((name) => CODEX.test(at.header(name) ?? ""));
   return isNamed && at.header("accept")?.includes("text/event-stream") === true;
 }

@@ -2,7 +2,7 @@ import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import { encodeEmbeddings } from "../core/embedding-encoding.ts";
-import { inputUsage } from "../core/openai-usage.ts";
+import { openAiInputUsageView } from "../core/openai-usage.ts";
 import { parseEmbeddingsRequest } from "../core/embeddings.ts";
 import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
 
@@ -30,7 +30,7 @@ function parse(value: object): Result<ParsedRequest> {
         object: "list",
         data: encodeEmbeddings(answer["data"], encoding),
         model,
-        usage: { ...inputUsage(usage), ...costFields(costMicro) },
+        usage: { ...openAiInputUsageView(usage), ...costFields(costMicro) },
       }),
     },
     native: null,

@@ -19,7 +19,7 @@ export type ExpandedBody = {
 
 type Naming = KnownFields<"previous_response_id" | "input">;
 
-export function storedIdsIn(body: object): RecallRequest | null {
+export function storedIdsOfRequest(body: object): RecallRequest | null {
   const { previous_response_id: id, input }: Naming = body;
   const previous = typeof id === "string" && mintedAt(id, RESPONSE_ID) !== null ? id : null;
   const outputs = new Set<string>();
@@ -62,7 +62,7 @@ function withNamed(
   return success(own);
 }
 
-export function ownParam(param: string | null, before: number): string | null {
+export function paramInRequest(param: string | null, before: number): string | null {
   const [whole, index] = /^input\[(\d+)\]/.exec(param ?? "") ?? [];
   if (before === 0 || param === null || whole === undefined) return param;
   const at = Number(index) - before;

@@ -3,9 +3,9 @@ import type { Failure } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import { textIn } from "../core/picture-reader.ts";
 import { parseImageEdit } from "../core/image-edit.ts";
-import { madeFields, parseImageRequest } from "../core/images.ts";
+import { responseFieldsOfImage, parseImageRequest } from "../core/images.ts";
 import type { ImageBody } from "../core/images.ts";
-import type { ParsedInput } from "../core/input-kind.ts";
+import type { ParsedInputRequest } from "../core/input-kind.ts";
 import { numberOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import type { StreamEvent } from "../core/provider.ts";
@@ -14,7 +14,7 @@ import type {
   ResponseHead,
   ResponseWriter,
   StreamWriter,
-  Written,
+  StreamData,
 } from "../core/endpoint-adapter.ts";
 import { inputEndpoint } from "./input-endpoint.ts";
 
@@ -39,7 +39,7 @@ export const imageEditsEndpoint = inputEndpoint({
 type EventPrefix = "image_generation" | "image_edit";
 
 function replyTo(
-  { body: { stream: isStream = false } }: ParsedInput<ImageBody>,
+  { body: { stream: isStream = false } }: ParsedInputRequest<ImageBody>,
   prefix: EventPrefix,
 ): ResponseWriter {
   return {
@@ -69,7 +69,7 @@ abstract class ImageWriter implements StreamWriter {
     return "";
   }
 
-  piece({ index, text, isPartial }: Piece): Written {
+  piece({ index, text, isPartial }: Piece): StreamData {
     const wanted = isPartial ? -1 : index;
     if (wanted === this.#current) return text;
     const before = this.#current;
@@ -84,7 +84,7 @@ abstract class ImageWriter implements StreamWriter {
     }
     this.#current = 0;
     const { partial_image_index: index } = fields;
-    const rest = { partial_image_index: numberOf(index) ?? 0, ...madeFields(fields) };
+    const rest = { partial_image_index: numberOf(index) ?? 0, ...responseFieldsOfImage(fields) };
     return `",${JSON.stringify(rest).slice(1)}\n\n`;
   }
 

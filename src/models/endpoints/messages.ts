@@ -42,7 +42,7 @@ export const messagesEndpoint: EndpointAdapter = {
 };
 
 function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
-  const version = versionOf(at);
+  const version = requestedMessagesVersion(at);
   if (!version.ok) return version;
   const parsed = parseMessagesRequest(value, version.value);
   if (!parsed.ok) return parsed;
@@ -85,7 +85,7 @@ function placeOf({
   return name && name !== "global" ? { name, param: "inference_geo" } : null;
 }
 
-export function versionOf(at: EndpointContext): Result<Version> {
+export function requestedMessagesVersion(at: EndpointContext): Result<Version> {
   const requested = at.header("anthropic-version") ?? "";
   if (requested === "") return success(MESSAGES_VERSIONS[0]);
   const known = MESSAGES_VERSIONS.find((version) => version === requested);

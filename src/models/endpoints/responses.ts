@@ -16,7 +16,7 @@ import {
   responseStream,
 } from "../protocols/responses/client-answer.ts";
 import type { ResponseContext } from "../protocols/responses/client-answer.ts";
-import { codexDialect, isCodex } from "./codex.ts";
+import { codexDialect, isCodexRequest } from "./codex.ts";
 import { codeOf, chatMessagesOfItems } from "../protocols/responses/client-input.ts";
 import type { ConvertedInput } from "../protocols/responses/client-input.ts";
 import type { InputItem, ResponsesBody } from "../protocols/responses/client-request.ts";
@@ -27,7 +27,7 @@ import {
   visibleOutput,
 } from "../protocols/responses/client-request.ts";
 import { responsesNativeRequestOf } from "../protocols/responses/client-native.ts";
-import { storedIdsIn, ownParam, expandStored } from "./expand-stored.ts";
+import { storedIdsOfRequest, paramInRequest, expandStored } from "./expand-stored.ts";
 import type { ExpandedBody } from "./expand-stored.ts";
 import { echoedFields } from "../protocols/responses/client-response-object.ts";
 import { resolveToolChoice, flattenTools } from "../protocols/responses/client-tools.ts";
@@ -37,10 +37,10 @@ import type { FlattenedTools } from "../protocols/responses/client-tools.ts";
 export const responsesEndpoint: EndpointAdapter = {
   name: "responses",
   path: "/v1/responses",
-  dialect: (at) => (isCodex(at) ? codexDialect : null),
+  dialect: (at) => (isCodexRequest(at) ? codexDialect : null),
   asksForAll: true,
   idPrefix: RESPONSE_ID,
-  names: storedIdsIn,
+  names: storedIdsOfRequest,
   parse,
 };
 
@@ -55,7 +55,7 @@ function parse(
   const parsed = parseWhole(whole.value);
   if (parsed.ok || before === 0 || parsed.failure.kind !== "invalid_request") return parsed;
   const { param, message } = parsed.failure;
-  const own = ownParam(param, before);
+  const own = paramInRequest(param, before);
   const text = param === null ? message : message.replace(param, own ?? param);
   return refuse({ ...parsed.failure, param: own, message: text });
 }
@@ -96,7 +96,7 @@ function parseWhole({ body: value, before, own }: ExpandedBody): Result<ParsedRe
     request: { kind: "chat", body: core },
     user: body.user ?? null,
     dropped,
-    paramOf: (param) => ownParam(paramOf(param, places), before),
+    paramOf: (param) => paramInRequest(paramOf(param, places), before),
     codeOf,
     reply: replyOf(body, { ...asking, isNative: false }),
     ...(own !== null &&

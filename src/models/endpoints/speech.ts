@@ -3,7 +3,7 @@ import type { Failure } from "../../shared/failure.ts";
 import { failureObject } from "../../shared/http/failure-response.ts";
 import { costFields } from "../../shared/money.ts";
 import { toBase64 } from "../core/base64.ts";
-import type { Receipt, StreamWriter, Written } from "../core/endpoint-adapter.ts";
+import type { Receipt, StreamWriter, StreamData } from "../core/endpoint-adapter.ts";
 import type { JsonObject } from "../core/json-value.ts";
 import { AUDIO_TYPES, parseSpeechRequest } from "../core/speech.ts";
 import { inputEndpoint } from "./input-endpoint.ts";
@@ -33,15 +33,15 @@ class AudioWriter implements StreamWriter {
   readonly begin = SILENT.begin;
   readonly chunk = SILENT.chunk;
   readonly text = SILENT.text;
-  #last: Written = "";
+  #last: StreamData = "";
 
-  audio(bytes: Uint8Array): Written {
+  audio(bytes: Uint8Array): StreamData {
     const before = this.#last;
     this.#last = bytes;
     return before;
   }
 
-  end(): Written {
+  end(): StreamData {
     return this.#last;
   }
 

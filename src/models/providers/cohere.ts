@@ -1,6 +1,6 @@
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
-import { inBatchesOf } from "../core/embedding-batches.ts";
+import { embedInBatchesOf } from "../core/embedding-batches.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { isFailure } from "../core/provider.ts";
@@ -51,7 +51,7 @@ function wireOf(base: string, secret: string): ProviderProtocol {
       answer: readCohereChat,
     },
     embeddings: {
-      inParts: inBatchesOf(TEXTS_MAX),
+      inParts: embedInBatchesOf(TEXTS_MAX),
       ask: (call) => send(call, "/embed", cohereEmbedRequest(call)),
       answer: readCohereEmbeddings,
     },

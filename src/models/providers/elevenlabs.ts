@@ -5,7 +5,7 @@ import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { isObject, parseObject, textOf } from "../core/json-value.ts";
 import type { Provider, ProviderFailure } from "../core/provider.ts";
-import { codePoints, voiceOf } from "../core/speech.ts";
+import { codePoints, speechVoiceOf } from "../core/speech.ts";
 import { httpFailure } from "../core/upstream-failure.ts";
 
 const ID = "elevenlabs";
@@ -50,7 +50,7 @@ function wireOf(base: string, secret: string): ProviderProtocol {
     speech: {
       ask: async (call) => {
         const { body, upstreamId } = call;
-        const voice = voiceOf(body);
+        const voice = speechVoiceOf(body);
         if (!VOICE.test(voice)) return NO_VOICE;
         const format = FORMATS[body.response_format] ?? "";
         return post(call, {

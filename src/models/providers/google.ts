@@ -6,7 +6,7 @@ import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { isFailure } from "../core/provider.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
-import { PictureReader } from "../core/picture-reader.ts";
+import { ImageReader } from "../core/picture-reader.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { readGeminiChat } from "../protocols/gemini/answer.ts";
 import { GeminiChunkReader } from "../protocols/gemini/chunks.ts";
@@ -72,7 +72,7 @@ function wireOf(service: Service): ProviderProtocol {
     image: {
       ask: (call) => generate(service, call, imageRequest(call)),
       answer: () => null,
-      pieces: () => new PictureReader((raw, count) => imageFacts(raw, count, service.secrets())),
+      pieces: () => new ImageReader((raw, count) => imageFacts(raw, count, service.secrets())),
     },
     speech: {
       ask: (call) => generate(service, call, speechRequest(call)),

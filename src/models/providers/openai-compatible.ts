@@ -1,24 +1,24 @@
-import { inBatchesOf } from "../core/embedding-batches.ts";
-import { httpProvider, kindsOf, post, sendCall, trimmedUrl } from "../core/http-provider.ts";
+import { embedInBatchesOf } from "../core/embedding-batches.ts";
+import { httpProvider, supportedKinds, post, sendCall, trimmedUrl } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { InputKind } from "../../shared/kinds.ts";
 import { CustomerHashes } from "./customer-hashes.ts";
 import type {
-  CallOf,
+  ProviderCallOf,
   ChatCall,
   JsonObject,
   Provider,
   ProviderCall,
   ProviderFailure,
 } from "../core/provider.ts";
-import { OutgoingForm } from "../core/outgoing-body.ts";
+import { RequestForm } from "../core/outgoing-body.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { responsesProtocol } from "./responses-protocol.ts";
 import { RESPONSES_ONLY } from "../protocols/responses/host-rules.ts";
 import { httpFailure, streamFailure } from "../core/upstream-failure.ts";
 import { readChatCompletion, embeddingsAnswer } from "../protocols/chat/answer.ts";
 import { ChatChunkReader } from "../protocols/chat/chunks.ts";
-import { hasError } from "../core/chat-message.ts";
+import { hasErrorField } from "../core/chat-message.ts";
 import type { PlainCall, Profile } from "../protocols/chat/profile.ts";
 import { openAiChatRequest, embeddingsRequest, ignoresNone } from "../protocols/chat/request.ts";
 import type { UpstreamRequest } from "../protocols/chat/request.ts";
@@ -60,7 +60,7 @@ function withResponses(
   });
   return {
     id,
-    kinds: kindsOf(chat),
+    kinds: supportedKinds(chat),
     takesTokens: true,
     readsFiles: true,
     summarizesThoughts: true,
@@ -84,7 +84,7 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
   const send: Send = async (call, path, request, more) => {
     if (!("body" in request)) return request;
     const headers = { ...(call.stream ? streamHeaders : jsonHeaders), ...more };
-    const body = request.body instanceof OutgoingForm ? request.body : JSON.stringify(request.body);
+    const body = request.body instanceof RequestForm ? request.body : JSON.stringify(request.body);
     return post(call, { url: base + path, headers, body });
   };
   return {
@@ -100,12 +100,12 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
       answer: (raw) => readChatCompletion(raw, profile.usage),
     },
     embeddings: {
-      ...(profile.textsMax !== undefined && { inParts: inBatchesOf(profile.textsMax) }),
+      ...(profile.textsMax !== undefined && { inParts: embedInBatchesOf(profile.textsMax) }),
       ask: (call) => send(call, profile.embeddingsPath, embeddingsRequest(call, profile)),
       answer: embeddingsAnswer,
     },
     ...plainHandlers(profile.calls ?? {}, send, secret),
-    failureInside: (raw) => (hasError(raw) ? streamFailure(raw, secret) : null),
+    failureInside: (raw) => (hasErrorField(raw) ? streamFailure(raw, secret) : null),
     failure: (status, headers, bodyText) => httpFailure(status, headers, bodyText, secret),
     reader: ({ body }) => sseReader(new ChatChunkReader(secret, profile.usage, body.n)),
   };
@@ -148,7 +148,7 @@ function plainHandlers(
 ): Partial<ProviderProtocol> {
   const plain: [string, PlainCall<InputKind>][] = Object.entries(calls);
   const handlers = plain.map(([kind, one]) => {
-    const ask = (call: CallOf<InputKind>) => {
+    const ask = (call: ProviderCallOf<InputKind>) => {
       const path = one.otherPath?.(call) ?? one.path;
       return send(call, path, { body: one.request(call) });
     };

@@ -1,15 +1,15 @@
 import type { AiBinding } from "../../shared/config/config.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
-import { embeddingList, inBatchesOf, textsIn } from "../core/embedding-batches.ts";
+import { embeddingList, embedInBatchesOf, textsIn } from "../core/embedding-batches.ts";
 import { httpProvider, connectionFailure } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { listOf, objectOf } from "../core/json-value.ts";
 import { toBase64 } from "../core/base64.ts";
-import { secondsUsage } from "../core/transcription.ts";
+import { usageOfSeconds } from "../core/transcription.ts";
 import { transcriptEvents } from "../core/transcript-events.ts";
 import { isFailure } from "../core/provider.ts";
 import type {
-  CallOf,
+  ProviderCallOf,
   ProviderResponse,
   EmbeddingsCall,
   JsonObject,
@@ -57,7 +57,7 @@ function wireOf(ai: AiBinding): ProviderProtocol {
       answer: readWorkersAiChat,
     },
     embeddings: {
-      inParts: inBatchesOf(TEXTS_MAX),
+      inParts: embedInBatchesOf(TEXTS_MAX),
       ask: (call) => run(ai, call, embeddingInputs(call)),
       answer: embeddingAnswer,
     },
@@ -87,7 +87,7 @@ async function run(
   }
 }
 
-function transcriptionInputs({ body, onDropped }: CallOf<"transcription">): JsonObject {
+function transcriptionInputs({ body, onDropped }: ProviderCallOf<"transcription">): JsonObject {
   const { file, language, prompt, temperature } = body;
   if (temperature !== undefined) onDropped?.(["temperature"]);
   return {
@@ -100,7 +100,7 @@ function transcriptionInputs({ body, onDropped }: CallOf<"transcription">): Json
 function transcriptionAnswer({ text, transcription_info: info }: JsonObject) {
   if (typeof text !== "string") return null;
   const { duration } = objectOf(info);
-  return { body: { text }, usage: secondsUsage(duration) };
+  return { body: { text }, usage: usageOfSeconds(duration) };
 }
 
 function embeddingInputs({ body, upstreamId }: EmbeddingsCall): JsonObject {

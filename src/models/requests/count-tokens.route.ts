@@ -18,7 +18,7 @@ import { deploymentOf } from "./deployment.ts";
 import { rejectOverloaded } from "./observe.route.ts";
 import { countedPromptOf } from "../protocols/messages/client-convert.ts";
 import { ConversionLosses } from "../protocols/messages/client-losses.ts";
-import { versionOf } from "../endpoints/messages.ts";
+import { requestedMessagesVersion } from "../endpoints/messages.ts";
 import { parseBetaHeader, claudeNativeRequestOf } from "../protocols/messages/client-native.ts";
 import { parseCountRequest } from "../protocols/messages/client-request.ts";
 import type { CountBody } from "../protocols/messages/client-request.ts";
@@ -44,7 +44,10 @@ export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
 async function count(c: Context<AppEnv>): Promise<Result<number>> {
   const { paused, policies } = c.var.admitted;
   if (paused !== undefined) return refuse(paused);
-  const version = versionOf({ header: (name) => c.req.header(name), query: () => undefined });
+  const version = requestedMessagesVersion({
+    header: (name) => c.req.header(name),
+    query: () => undefined,
+  });
   if (!version.ok) return version;
   const { numbers } = c.var.config;
   const limits = { bytesMax: COUNT_BYTES_MAX, timeoutMs: numbers.BODY_TIMEOUT_MS };

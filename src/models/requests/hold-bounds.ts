@@ -7,7 +7,7 @@ import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import { COUNTED_UNITS, HOUR_WRITE_INPUTS } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
-import { JSON_BYTES_MAX, tokenBytes } from "../core/response-size.ts";
+import { JSON_BYTES_MAX, responseBytesPerToken } from "../core/response-size.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
@@ -62,7 +62,7 @@ export function capThatFits(
   const isMany = cap.choices > 1 || body.logprobs === true;
   const bytesMax = isMany ? heldBytesMax(body, parsed) : null;
   if (bytesMax === null) return success(cap);
-  const most = Math.floor(bytesMax / tokenBytes(body) / cap.choices);
+  const most = Math.floor(bytesMax / responseBytesPerToken(body) / cap.choices);
   if (cap.whole <= most) return success(cap);
   if (!cap.isAsked && cap.least <= most) return success({ ...cap, whole: most });
   const times = cap.choices > 1 ? `${cap.choices} times ` : "";

@@ -1,6 +1,6 @@
 import { isRequestCaused } from "../core/provider.ts";
 import type { ProviderFailure, StreamEvent } from "../core/provider.ts";
-import type { StreamWriter, Written } from "../core/endpoint-adapter.ts";
+import type { StreamWriter, StreamData } from "../core/endpoint-adapter.ts";
 import { joinBytes } from "../../shared/http/bounded-body.ts";
 import type { StreamEnding } from "./charge.ts";
 import type { StreamMeter } from "./stream-meter.ts";
@@ -18,9 +18,9 @@ type Digesting = {
 export function digest(
   streaming: Digesting,
   batch: readonly StreamEvent[],
-): { readonly written: Written; readonly over: StreamEnding | null } {
+): { readonly written: StreamData; readonly over: StreamEnding | null } {
   const { meter } = streaming;
-  let written: Written = "";
+  let written: StreamData = "";
   for (const event of batch) {
     if (event.kind === "error") {
       streaming.failure = event.failure;
@@ -36,7 +36,7 @@ export function digest(
 
 type OutputEvent = Extract<StreamEvent, { kind: "chunk" | "text" | "native" | "piece" | "audio" }>;
 
-function writtenOf({ meter, writer }: Digesting, event: OutputEvent): Written {
+function writtenOf({ meter, writer }: Digesting, event: OutputEvent): StreamData {
   switch (event.kind) {
     case "chunk":
       meter.see(event.chunk);
@@ -64,7 +64,7 @@ export function endOfFile(meter: StreamMeter, otherwise: StreamEnding): StreamEn
 
 const encoder = new TextEncoder();
 
-export function joined(one: Written, next: Written): Written {
+export function joined(one: StreamData, next: StreamData): StreamData {
   if (typeof one === "string" && typeof next === "string") return one + next;
   if (one.length === 0) return next;
   if (next.length === 0) return one;

@@ -1,5 +1,5 @@
-import { literalText } from "../core/json-value.ts";
-import { sealedTokens, thoughtSign } from "../core/thought-signs.ts";
+import { textOfLiteral } from "../core/json-value.ts";
+import { encryptedReasoningTokens, reasoningSignOf } from "../core/thought-signs.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { StreamEvent } from "../core/provider.ts";
@@ -101,11 +101,11 @@ export class StreamMeter {
   }
 
   seeText(json: string): void {
-    this.#say(json.includes("\\") ? literalText(json) : json.slice(1, -1), this.#isThought);
+    this.#say(json.includes("\\") ? textOfLiteral(json) : json.slice(1, -1), this.#isThought);
   }
 
   seeNative({ event, text, finish }: Extract<StreamEvent, { kind: "native" }>): void {
-    const { isThought, sealed } = thoughtSign(event);
+    const { isThought, sealed } = reasoningSignOf(event);
     this.#isThought = isThought && text !== "";
     if (isThought) this.#hidden.begin();
     this.#say(text, isThought);
@@ -119,7 +119,7 @@ export class StreamMeter {
     for (const { index, delta, finish_reason: reason } of choices) {
       this.#isThought = (delta.reasoning_content ?? "") !== "";
       this.#seeDelta(delta);
-      this.#seal(sealedTokens(delta.reasoning_details) + callSeals(delta));
+      this.#seal(encryptedReasoningTokens(delta.reasoning_details) + callSeals(delta));
       if (reason === null) continue;
       this.#finishReason ??= reason;
       this.#finished.add(index);
@@ -148,5 +148,5 @@ export class StreamMeter {
 }
 
 function callSeals({ tool_calls: calls = [] }: Delta): number {
-  return calls.reduce((tokens, call) => tokens + sealedTokens(call.extra_content), 0);
+  return calls.reduce((tokens, call) => tokens + encryptedReasoningTokens(call.extra_content), 0);
 }

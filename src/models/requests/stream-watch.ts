@@ -1,5 +1,5 @@
 import type { NumberVars } from "../../shared/config/config.ts";
-import type { Written } from "../core/endpoint-adapter.ts";
+import type { StreamData } from "../core/endpoint-adapter.ts";
 import type { EventStream, StreamEvent } from "../core/provider.ts";
 import type { RunTimer } from "./run-timer.ts";
 
@@ -46,7 +46,7 @@ export class StreamClient {
    * Resolves when the client has received the text or disconnected. This isn't an async function,
    * because each await adds a microtask per chunk.
    */
-  write(written: Written): Promise<void> {
+  write(written: StreamData): Promise<void> {
     if (this.#gone || written.length === 0) return Promise.resolve();
     this.#begun += 1;
     const bytes = typeof written === "string" ? encoder.encode(written) : written;
@@ -63,7 +63,7 @@ export class StreamClient {
   };
 
   /** Writes the last part and closes the response. Null breaks the response off. */
-  async end(last: Written | null): Promise<void> {
+  async end(last: StreamData | null): Promise<void> {
     await this.write(last ?? "");
     if (this.#gone) return;
     this.#gone = true;

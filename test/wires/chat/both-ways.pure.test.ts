@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { readUsage } from "../../../src/models/core/chat-usage.ts";
 import type { JsonObject } from "../../../src/models/core/provider.ts";
-import { completionOf } from "../../../src/models/core/output-part.ts";
+import { toCompletion } from "../../../src/models/core/output-part.ts";
 import type { OutputPart } from "../../../src/models/core/output-part.ts";
 import { openAiUsage } from "../../../src/models/core/openai-usage.ts";
 import { chatEndpoint } from "../../../src/models/endpoints/chat.ts";
@@ -51,7 +51,7 @@ it("a completion that our endpoint writes is read as the same output", () => {
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
       if (reply.kind !== "json") throw new Error("a stream");
-      const whole = completionOf([pieces], usage);
+      const whole = toCompletion([pieces], usage);
       const written = JSON.stringify(reply.json(whole.body, receiptOf("chatcmpl-1", usage)));
       const read = readChatCompletion(JSON.parse(written) as JsonObject);
       expect(read).toMatchObject(whole);

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { completionOf } from "../../../src/models/core/output-part.ts";
+import { toCompletion } from "../../../src/models/core/output-part.ts";
 import type { OutputPart } from "../../../src/models/core/output-part.ts";
 import { messagesEndpoint } from "../../../src/models/endpoints/messages.ts";
 import type { Usage } from "../../../src/shared/usage.ts";
@@ -50,7 +50,7 @@ it("a message that our endpoint writes is read as the same output", () => {
   const reply = replyOf(false);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
-      const whole = completionOf([pieces], usage);
+      const whole = toCompletion([pieces], usage);
       if (reply.kind !== "json") throw new Error("a stream");
       const written = JSON.stringify(reply.json(whole.body, receiptOf(ID, usage)));
       const read = readMessagesCompletion(

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { messagesToChatBody } from "../../../src/models/protocols/messages/client-convert.ts";
 import { parseMessagesRequest } from "../../../src/models/protocols/messages/client-request.ts";
-import { ToolNames } from "../../../src/models/core/tool-name.ts";
+import { FittingToolNames } from "../../../src/models/core/tool-name.ts";
 import { sealThoughts } from "../../../src/models/core/stored-thoughts.ts";
 
 type Json = Record<string, unknown>;
@@ -217,14 +217,16 @@ describe("conversion of a Messages request", () => {
     fc.assert(
       fc.property(fc.array(name, { minLength: 1 }), (names) => {
         // one whose name equals another's shortened name
-        const all = [...names, ...names.map((one) => new ToolNames([one]).fitting(one))];
-        const tools = new ToolNames(all);
+        const all = [...names, ...names.map((one) => new FittingToolNames([one]).fitting(one))];
+        const tools = new FittingToolNames(all);
         const sent = new Map(all.map((one) => [one, tools.fitting(one)]));
         expect(new Set(sent.values()).size).toBe(sent.size);
         for (const [one, fitting] of sent) {
           expect(fitting).toMatch(/^[\w-]{1,64}$/);
           expect(tools.origins.get(fitting) ?? fitting).toBe(one);
-          expect(new ToolNames([one]).fitting(one)).toBe(new ToolNames([one]).fitting(one));
+          expect(new FittingToolNames([one]).fitting(one)).toBe(
+            new FittingToolNames([one]).fitting(one),
+          );
         }
       }),
     );

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { completionOf } from "../../../src/models/core/output-part.ts";
+import { toCompletion } from "../../../src/models/core/output-part.ts";
 import type { OutputPart } from "../../../src/models/core/output-part.ts";
 import type { Usage } from "../../../src/shared/usage.ts";
 import { readResponsesCompletion } from "../../../src/models/protocols/responses/host-answer.ts";
@@ -37,7 +37,7 @@ it("a response that our /v1/responses writes is read as the same output", () => 
   const { reply } = asked(BODY);
   fc.assert(
     fc.property(said, usages, (pieces, usage) => {
-      const whole = completionOf([pieces], usage);
+      const whole = toCompletion([pieces], usage);
       if (reply.kind !== "json") throw new Error("a stream");
       const receipt = { ...RECEIPT, usage, finishReason: finishIn(pieces) };
       const written = JSON.stringify(reply.json(whole.body, receipt));

@@ -6,7 +6,7 @@ import {
   sealThoughts,
   unsealThoughts,
 } from "../../../src/models/core/stored-thoughts.ts";
-import { flatName } from "../../../src/models/core/namespaces.ts";
+import { flatToolName } from "../../../src/models/core/namespaces.ts";
 import { core, messages, call, output, coreCall, tool, parse, fn } from "./request-kit.ts";
 
 describe("the tools of a Responses request", () => {
@@ -42,7 +42,7 @@ describe("the tools of a Responses request", () => {
   });
 
   it("get one flat name per namespace, in tools and in the history", () => {
-    const name = flatName("mcp files", "patch");
+    const name = flatToolName("mcp files", "patch");
     expect(name).toMatch(/^[\w-]{1,64}$/);
     const body = core({
       tools: [files],
@@ -59,7 +59,7 @@ describe("the tools of a Responses request", () => {
       ],
     });
     expect(body["tools"]).toMatchObject([
-      { function: { name: flatName("mcp files", "read"), strict: true } },
+      { function: { name: flatToolName("mcp files", "read"), strict: true } },
       { function: { name } },
     ]);
     expect(body["tool_choice"]).toEqual({ type: "function", function: { name } });
@@ -87,7 +87,10 @@ describe("the tools of a Responses request", () => {
       tool_choice: { type: "allowed_tools", mode: "required", tools: allowed },
     });
     expect(body).toMatchObject({
-      tools: [{ function: { name: "g" } }, { function: { name: flatName("mcp files", "patch") } }],
+      tools: [
+        { function: { name: "g" } },
+        { function: { name: flatToolName("mcp files", "patch") } },
+      ],
       tool_choice: "required",
     });
   });
@@ -108,11 +111,11 @@ describe("the tools of a Responses request", () => {
     );
     fc.assert(
       fc.property(names, ([namespace, name]) => {
-        expect(flatName(namespace, name)).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+        expect(flatToolName(namespace, name)).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
       }),
     );
     const long = "x".repeat(70);
-    expect(flatName(`${long}a`, "f")).not.toBe(flatName(`${long}b`, "f"));
+    expect(flatToolName(`${long}a`, "f")).not.toBe(flatToolName(`${long}b`, "f"));
   });
 });
 

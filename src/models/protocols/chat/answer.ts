@@ -1,10 +1,10 @@
 import { isBase64Floats, isVector } from "../../core/embedding-encoding.ts";
 import {
-  answerMessage,
+  toResponseMessage,
   incompleteFailure,
-  chunkEnvelope,
+  chunkIdentity,
   finishReason,
-  logprobsOf,
+  choiceLogprobsOf,
 } from "../../core/chat-message.ts";
 import type { Message } from "../../core/chat-message.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
@@ -12,9 +12,9 @@ import type { KnownFields } from "../../core/json-value.ts";
 import { readInputUsage, readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
-import { textIn, withUsage } from "../../core/failed-usage.ts";
-import { inputUsage, openAiUsage } from "../../core/openai-usage.ts";
-import { inputCount } from "../../core/embeddings.ts";
+import { textIn, failureWithUsage } from "../../core/failed-usage.ts";
+import { openAiInputUsageView, openAiUsage } from "../../core/openai-usage.ts";
+import { embeddingInputCount } from "../../core/embeddings.ts";
 import type {
   ProviderResponse,
   EmbeddingsCall,
@@ -43,8 +43,8 @@ export function readChatCompletion(
     choices.push(read);
     if (read.finish_reason === null) broken ??= incompleteFailure(choice.finish_reason);
   }
-  const body = { ...chunkEnvelope(raw), object: "chat.completion", choices };
-  if (broken !== null) return withUsage(broken, { usage, text: textIn(body) });
+  const body = { ...chunkIdentity(raw), object: "chat.completion", choices };
+  if (broken !== null) return failureWithUsage(broken, { usage, text: textIn(body) });
   return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }
 
@@ -54,7 +54,7 @@ export function embeddingsAnswer(
   raw: KnownFields<"data" | "usage" | "model">,
   call: EmbeddingsCall,
 ): ProviderResponse | null {
-  const inputs = inputCount(call.body);
+  const inputs = embeddingInputCount(call.body);
   if (!Array.isArray(raw.data) || raw.data.length !== inputs) return null;
   const vectors = new Map<number, unknown>();
   for (const [position, one] of raw.data.entries()) {
@@ -72,7 +72,7 @@ export function embeddingsAnswer(
   const model = typeof raw.model === "string" ? { model: raw.model } : {};
   const body = { object: "list", data, ...model };
   return {
-    body: usage === null ? body : { ...body, usage: inputUsage(usage) },
+    body: usage === null ? body : { ...body, usage: openAiInputUsageView(usage) },
     usage,
   };
 }
@@ -83,8 +83,8 @@ function chatChoice(
   position: number,
 ): CompletionChoice {
   const finish_reason = finishReason(raw.finish_reason, listOf(fields.tool_calls).some(isObject));
-  const message = answerMessage(fields, finish_reason);
-  return { index: indexOf(raw, position), message, logprobs: logprobsOf(raw), finish_reason };
+  const message = toResponseMessage(fields, finish_reason);
+  return { index: indexOf(raw, position), message, logprobs: choiceLogprobsOf(raw), finish_reason };
 }
 
 /** Returns the index of a choice or vector. Hosts that omit the index send them in order. */

@@ -1,14 +1,14 @@
 import {
   argumentsText,
-  besideCall,
+  toolCallExtras,
   incompleteFailure,
-  contentText,
-  customCall,
-  chunkEnvelope,
-  extraFields,
+  contentAsText,
+  customToolCall,
+  chunkIdentity,
+  extraMessageFields,
   finishReason,
-  hasError,
-  logprobsOf,
+  hasErrorField,
+  choiceLogprobsOf,
   text,
   toolCallId,
 } from "../../core/chat-message.ts";
@@ -18,7 +18,7 @@ import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import { readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
-import type { Chunk, ChunkChoice, Delta, DeltaCall } from "../../core/chunk.ts";
+import type { Chunk, ChunkChoice, Delta, ToolCallDelta } from "../../core/chunk.ts";
 import { indexOf } from "./answer.ts";
 import { isRequestCaused } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
@@ -91,7 +91,7 @@ export class ChatChunkReader extends FrameReader {
   protected frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     const usage = readUsage(usageIn(raw, this.#shape), this.#shape);
     if (this.#broken !== null) return failureEvents(this.#broken, usage);
-    if (name === "error" || hasError(raw)) {
+    if (name === "error" || hasErrorField(raw)) {
       return failureEvents(streamFailure(raw, this.#secret), usage);
     }
     const { choices: given }: RawChunk = raw;
@@ -171,7 +171,7 @@ export class ChatChunkReader extends FrameReader {
 
   #chunks(raw: JsonObject, choices: readonly unknown[]): StreamEvent[] {
     if (choices.length === 0) return []; // Azure's first chunk has an empty id and a date of 1970
-    this.#head ??= { ...chunkEnvelope(raw), object: "chat.completion.chunk" };
+    this.#head ??= { ...chunkIdentity(raw), object: "chat.completion.chunk" };
     const events: StreamEvent[] = [];
     for (const [position, given] of choices.entries()) {
       if (!isObject(given)) continue;
@@ -194,7 +194,7 @@ export class ChatChunkReader extends FrameReader {
     const choice: ChoiceState = known ?? { tools: [], current: new Map(), finished: false };
     this.#choices.set(index, choice);
     const deltas = this.#deltas(isObject(raw.delta) ? raw.delta : {}, choice, known === undefined);
-    const given = logprobsOf(raw);
+    const given = choiceLogprobsOf(raw);
     const parts: (Omit<ChunkChoice, "index"> | null)[] = deltas.map((delta, at) => {
       return { delta, logprobs: at === 0 ? given : null, finish_reason: null };
     });
@@ -206,9 +206,9 @@ export class ChatChunkReader extends FrameReader {
 
   #deltas(raw: JsonObject & Message, choice: ChoiceState, first: boolean): Delta[] {
     const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
-    const [content, refusal] = [contentText(raw.content), text(raw.refusal)];
+    const [content, refusal] = [contentAsText(raw.content), text(raw.refusal)];
     const rest: Delta = {
-      ...extraFields(raw),
+      ...extraMessageFields(raw),
       ...(content !== null && (content !== "" || first) && { content }),
       ...(refusal !== null && refusal !== "" && { refusal }),
     };
@@ -222,7 +222,7 @@ export class ChatChunkReader extends FrameReader {
   }
 }
 
-function toolDelta(raw: Called, choice: ChoiceState, position: number): DeltaCall {
+function toolDelta(raw: Called, choice: ChoiceState, position: number): ToolCallDelta {
   const theirs = indexOf(raw, position);
   const id = text(raw.id);
   const known = choice.current.get(theirs);
@@ -244,20 +244,20 @@ function nameOf(raw: Called): string {
   return textOf(called?.name) || textOf(custom?.name);
 }
 
-function startCall(raw: Called, choice: ChoiceState, theirs: number): DeltaCall {
+function startCall(raw: Called, choice: ChoiceState, theirs: number): ToolCallDelta {
   const index = choice.tools.length;
   const called: KnownFields<"name" | "arguments"> = objectOf(raw.function);
   const given = argumentsText(called.arguments);
-  const custom = isObject(raw.custom) ? customCall(raw.custom) : null;
+  const custom = isObject(raw.custom) ? customToolCall(raw.custom) : null;
   const id = toolCallId(raw.id);
   choice.tools.push({ id, given, custom: custom !== null });
   choice.current.set(theirs, index);
   if (custom !== null) return { index, id, type: "custom", custom };
   const named = { name: text(called.name) ?? "", arguments: given };
-  return { index, id, type: "function", function: named, ...besideCall(raw) };
+  return { index, id, type: "function", function: named, ...toolCallExtras(raw) };
 }
 
-function continued(raw: Called, tool: Tool, index: number): DeltaCall {
+function continued(raw: Called, tool: Tool, index: number): ToolCallDelta {
   if (tool.custom) {
     const custom: KnownFields<"input"> = objectOf(raw.custom);
     return { index, custom: { input: text(custom.input) ?? "" } };
@@ -265,7 +265,7 @@ function continued(raw: Called, tool: Tool, index: number): DeltaCall {
   const called: KnownFields<"name" | "arguments"> = objectOf(raw.function);
   const given = argumentsText(called.arguments);
   tool.given += given;
-  return { index, function: { arguments: given }, ...besideCall(raw) };
+  return { index, function: { arguments: given }, ...toolCallExtras(raw) };
 }
 
 /** Calls without arguments get `{}`, because clients parse them. */

@@ -1,11 +1,11 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { madeFields, pixelsOf, ratioOf } from "../../core/images.ts";
+import { responseFieldsOfImage, pixelsOf, ratioOf } from "../../core/images.ts";
 import type { FormField } from "../../../shared/http/form.ts";
-import { hasError } from "../../core/chat-message.ts";
+import { hasErrorField } from "../../core/chat-message.ts";
 import type { ImageBody, ImageEdit } from "../../core/images.ts";
-import { OutgoingForm } from "../../core/outgoing-body.ts";
-import { PictureReader } from "../../core/picture-reader.ts";
+import { RequestForm } from "../../core/outgoing-body.ts";
+import { ImageReader } from "../../core/picture-reader.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { shape } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
@@ -21,22 +21,20 @@ export const IMAGE_CALL: PlainCall<"image"> = {
   },
   answer: () => null,
   pieces: (secret) =>
-    new PictureReader((raw) =>
-      hasError(raw) ? streamFailure(raw, secret) : { usage: usageOf(raw), fields: madeFields(raw) },
+    new ImageReader((raw) =>
+      hasErrorField(raw)
+        ? streamFailure(raw, secret)
+        : { usage: usageOf(raw), fields: responseFieldsOfImage(raw) },
     ),
 };
 
-function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit): OutgoingForm {
+function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit): RequestForm {
   const texts = Object.entries(fields).flatMap(([field, value]): FormField[] =>
     value === undefined ? [] : [[field, String(value)]],
   );
   const name = images.length === 1 ? "image" : "image[]"; // some hosts have no list
   const files = images.map((file): FormField => [name, file]);
-  return new OutgoingForm([
-    ...texts,
-    ...files,
-    ...(mask === null ? [] : [["mask", mask] as const]),
-  ]);
+  return new RequestForm([...texts, ...files, ...(mask === null ? [] : [["mask", mask] as const])]);
 }
 
 export const XAI_IMAGE_CALL: PlainCall<"image"> = {

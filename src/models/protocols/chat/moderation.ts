@@ -1,6 +1,6 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import { listOf, isObject, objectOf } from "../../core/json-value.ts";
-import { moderatedInputs } from "../../core/moderation.ts";
+import { moderationInputCount } from "../../core/moderation.ts";
 import type { ModerationBody } from "../../core/moderation.ts";
 import type { PlainCall } from "./profile.ts";
 
@@ -9,7 +9,7 @@ export const MODERATION_CALL: PlainCall<"moderation"> = {
   request: ({ body: { input }, upstreamId }) => ({ model: upstreamId, input: plainInput(input) }),
   answer: ({ results: given }, { body }) => {
     const results = listOf(given).filter(isObject);
-    if (results.length !== moderatedInputs(body)) return null;
+    if (results.length !== moderationInputCount(body)) return null;
     if (!results.every(({ categories }) => isObject(categories))) return null;
     const flagged = results.map((result) => {
       const isFlagged = Object.values(objectOf(result["categories"])).includes(true);

@@ -1,12 +1,22 @@
-import { plainText, refusal, unsupported, usesFunctions } from "../../core/conversation.ts";
-import type { Assistant, AssistantCall, UserContent, UserPart } from "../../core/conversation.ts";
-import { CACHE_MARK, isMarked } from "../../core/cache-marks.ts";
+import {
+  plainText,
+  refusal,
+  unsupportedFailure,
+  usesLegacyFunctions,
+} from "../../core/conversation.ts";
+import type {
+  AssistantMessage,
+  AssistantToolCall,
+  UserContent,
+  UserPart,
+} from "../../core/conversation.ts";
+import { CACHE_MARK, isCacheMarked } from "../../core/cache-marks.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds } from "../../core/tool-call-id.ts";
-import { toolsOf } from "../../core/tools.ts";
-import type { Tool, Tools } from "../../core/tools.ts";
+import { parseTools } from "../../core/tools.ts";
+import type { FunctionTool, Tools } from "../../core/tools.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
@@ -18,7 +28,7 @@ export function plainChatBody(
   style: PlainStyle,
   model: string,
 ): { readonly body: JsonObject } | ProviderFailure {
-  const found = toolsOf(body);
+  const found = parseTools(body);
   if ("reason" in found) return found;
   const turns = new PlainTurns(style, model);
   for (const [index, message] of body.messages.entries()) {
@@ -51,7 +61,7 @@ class PlainTurns {
 
   add(message: ChatMessage, index: number): ProviderFailure | null {
     const { role, name } = message;
-    if (role === "function" || usesFunctions(message)) {
+    if (role === "function" || usesLegacyFunctions(message)) {
       return refusal(
         "This model does not support 'functions'. Send 'tools'.",
         `messages[${index}]`,
@@ -74,11 +84,15 @@ class PlainTurns {
     return null;
   }
 
-  #addAssistant(message: Assistant, named: JsonObject, index: number): ProviderFailure | null {
+  #addAssistant(
+    message: AssistantMessage,
+    named: JsonObject,
+    index: number,
+  ): ProviderFailure | null {
     const calls = message.tool_calls ?? [];
     const custom = calls.findIndex(({ type }) => type === "custom");
     if (custom !== -1) {
-      return unsupported("Custom tool calls", `messages[${index}].tool_calls[${custom}]`);
+      return unsupportedFailure("Custom tool calls", `messages[${index}].tool_calls[${custom}]`);
     }
     const content = spoken(message.content) || (message.refusal ?? "");
     if (this.#style.bridge !== undefined && content === "" && calls.length === 0) return null;
@@ -92,7 +106,7 @@ class PlainTurns {
     return null;
   }
 
-  #reasoning(message: Assistant, content: string): JsonObject {
+  #reasoning(message: AssistantMessage, content: string): JsonObject {
     const reasoning = this.#reasons ? this.#style.reasoning : undefined;
     const details = reasoning?.details === true ? openRouterDetails(message.reasoning_details) : [];
     if (details.length > 0) return { reasoning_details: details };
@@ -103,7 +117,7 @@ class PlainTurns {
     return { content: [thinking, ...(content === "" ? [] : [{ type: "text", text: content }])] };
   }
 
-  #call(call: AssistantCall): JsonObject[] {
+  #call(call: AssistantToolCall): JsonObject[] {
     if (call.type === "custom") return [];
     const { name, arguments: given } = call.function;
     const called = { name, arguments: given.trim() === "" ? "{}" : given };
@@ -120,7 +134,7 @@ class PlainTurns {
       return spoken(content);
     }
     return content.map((part) => {
-      const mark = keepsMarks && isMarked(part) ? CACHE_MARK : {};
+      const mark = keepsMarks && isCacheMarked(part) ? CACHE_MARK : {};
       if (part.type !== "image_url") return { type: "text", text: textIn(part), ...mark };
       const { url, detail } = part.image_url;
       return { type: "image_url", image_url: { url, ...(detail && { detail }) }, ...mark };
@@ -136,12 +150,14 @@ class PlainTurns {
 /**
  * Returns the `reasoning_details` that OpenRouter created. Those of our adapters have other types.
  */
-export function openRouterDetails(details: Assistant["reasoning_details"]): readonly JsonObject[] {
+export function openRouterDetails(
+  details: AssistantMessage["reasoning_details"],
+): readonly JsonObject[] {
   return (details ?? []).filter(({ type }) => type.startsWith("reasoning."));
 }
 
 function hasMark(content: unknown): boolean {
-  return listOf(content).filter(isObject).some(isMarked);
+  return listOf(content).filter(isObject).some(isCacheMarked);
 }
 
 function isImage({ type }: UserPart): boolean {
@@ -165,7 +181,7 @@ function textIn(part: Spoken): string {
 }
 
 function plainTool(
-  { name, description, parameters, strict, isMarked: isEnd }: Tool,
+  { name, description, parameters, strict, isMarked: isEnd }: FunctionTool,
   keepsMarks: boolean,
 ): JsonObject {
   return {

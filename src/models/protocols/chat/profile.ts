@@ -1,9 +1,14 @@
 import type { InputKind } from "../../../shared/kinds.ts";
 import type { StreamReader } from "../../core/http-provider.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
-import type { OutgoingForm } from "../../core/outgoing-body.ts";
-import type { CallOf, JsonObject, ProviderResponse, StreamEvent } from "../../core/provider.ts";
-import type { IdShape } from "../../core/tool-call-id.ts";
+import type { RequestForm } from "../../core/outgoing-body.ts";
+import type {
+  ProviderCallOf,
+  JsonObject,
+  ProviderResponse,
+  StreamEvent,
+} from "../../core/provider.ts";
+import type { ToolCallIdShape } from "../../core/tool-call-id.ts";
 
 export type Profile = {
   /**
@@ -50,9 +55,9 @@ export type Profile = {
 export type PlainCall<K extends InputKind> = {
   readonly path: string;
   /** Returns another path for some calls of the kind, or null. */
-  otherPath?(call: CallOf<K>): string | null;
-  request(call: CallOf<K>): JsonObject | OutgoingForm;
-  answer(raw: JsonObject, call: CallOf<K>): ProviderResponse | null;
+  otherPath?(call: ProviderCallOf<K>): string | null;
+  request(call: ProviderCallOf<K>): JsonObject | RequestForm;
+  answer(raw: JsonObject, call: ProviderCallOf<K>): ProviderResponse | null;
   pieces?(secret: string | undefined, headers: Headers): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(secret: string | undefined): StreamReader;
@@ -98,7 +103,7 @@ export type PlainStyle = {
    * The only format of tool call IDs that the host accepts. Other IDs are replaced, also in
    * results.
    */
-  readonly toolIds?: IdShape;
+  readonly toolIds?: ToolCallIdShape;
   /**
    * Text of the assistant between a tool result and a user message, for hosts that require
    * alternating turns. Empty turns are dropped.

@@ -1,6 +1,6 @@
 import { refusal } from "../../core/conversation.ts";
-import { reportUnsent } from "../../core/dropped.ts";
-import { besideCall } from "../../core/chat-message.ts";
+import { reportUnsentFields } from "../../core/dropped.ts";
+import { toolCallExtras } from "../../core/chat-message.ts";
 import { isObject } from "../../core/json-value.ts";
 import type {
   ChatCall,
@@ -11,9 +11,9 @@ import type {
 } from "../../core/provider.ts";
 import { openRouterDetails, plainChatBody } from "./plain-body.ts";
 import type { Profile, ReturnedField, FieldRule } from "./profile.ts";
-import { FILENAME } from "../../core/core-request.ts";
+import { DEFAULT_FILENAME } from "../../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
-import type { AssistantCall } from "../../core/conversation.ts";
+import type { AssistantToolCall } from "../../core/conversation.ts";
 
 export type UpstreamRequest = { readonly body: JsonObject } | ProviderFailure;
 
@@ -69,7 +69,7 @@ function addFields(
     if (set !== value && isObject(set)) Object.assign(body, set);
     else body[profile.renamed?.[field] ?? field] = isPlain ? set : forwarded(field, set, profile);
   }
-  reportUnsent(call, (field) => !left.has(field), profile.plain?.marks);
+  reportUnsentFields(call, (field) => !left.has(field), profile.plain?.marks);
 }
 
 function streamFlags({ streamOptions }: Profile): JsonObject {
@@ -155,18 +155,18 @@ function forwardedPart(part: Part): JsonObject {
     case "image_url":
       return { type, image_url: withoutNulls(part.image_url) };
     case "file":
-      return { type, file: { filename: FILENAME, ...withoutNulls(part.file) } };
+      return { type, file: { filename: DEFAULT_FILENAME, ...withoutNulls(part.file) } };
   }
 }
 
-function forwardedCall(call: AssistantCall, hasExtra: boolean): JsonObject {
+function forwardedCall(call: AssistantToolCall, hasExtra: boolean): JsonObject {
   const { id, type } = call;
   return type === "function"
     ? {
         id,
         type,
         function: picked(call.function, ["name", "arguments"]),
-        ...(hasExtra && besideCall(call)),
+        ...(hasExtra && toolCallExtras(call)),
       }
     : { id, type, custom: picked(call.custom, ["name", "input"]) };
 }

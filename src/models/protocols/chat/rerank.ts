@@ -1,5 +1,5 @@
 import { listOf } from "../../core/json-value.ts";
-import { rankedAnswer, rankedUsage } from "../../core/ranked.ts";
+import { rankedResponse, rankedUsage } from "../../core/ranked.ts";
 import { shape } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
 import type { PlainCall } from "./profile.ts";
@@ -23,7 +23,7 @@ export function rerankCall(limit: "top_k" | "top_n"): PlainCall<"rerank"> {
     answer: (raw, { body }) => {
       const { results, data, usage } = ranked(raw);
       const counted = rankedUsage({ searchUnits: null, tokens: usage.total_tokens });
-      return rankedAnswer([...results, ...data], body, counted);
+      return rankedResponse([...results, ...data], body, counted);
     },
   };
 }

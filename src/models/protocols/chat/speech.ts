@@ -1,10 +1,10 @@
 import { AudioFile, AudioInJson, audioOf, NO_AUDIO } from "../../core/audio-reader.ts";
-import { hasError } from "../../core/chat-message.ts";
+import { hasErrorField } from "../../core/chat-message.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { END, FrameReader } from "../../core/frame-reader.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { voiceOf } from "../../core/speech.ts";
+import { speechVoiceOf } from "../../core/speech.ts";
 import { sseReader } from "../../core/sse-reader.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
@@ -19,7 +19,7 @@ export const SPEECH_CALL: PlainCall<"speech"> = {
     const type = headers.get("content-type") ?? "";
     if (type.startsWith("application/json")) {
       return new AudioInJson((raw, files) => {
-        if (hasError(raw)) return streamFailure(raw, secret);
+        if (hasErrorField(raw)) return streamFailure(raw, secret);
         return files === 0 ? NO_AUDIO : NO_FACTS;
       });
     }
@@ -33,7 +33,7 @@ export const MISTRAL_SPEECH_CALL: PlainCall<"speech"> = {
   request: ({ body, upstreamId }) => ({
     model: upstreamId,
     input: body.input,
-    voice_id: voiceOf(body),
+    voice_id: speechVoiceOf(body),
     response_format: body.response_format,
     stream: body.stream_format === "sse",
   }),
@@ -58,7 +58,7 @@ class AudioEvents extends FrameReader {
 
   protected frame(raw: JsonObject): StreamEvent[] {
     const { type, audio_data: data, audio } = raw;
-    if (hasError(raw)) return failureEvents(streamFailure(raw, this.#secret));
+    if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.#secret));
     if (type === "speech.audio.delta") {
       const events = audioOf(textOf(data) || textOf(audio));
       this.#hasAudio ||= events.length > 0;

@@ -1,12 +1,12 @@
 import type { FormField } from "../../../shared/http/form.ts";
-import { hasError } from "../../core/chat-message.ts";
+import { hasErrorField } from "../../core/chat-message.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { FrameReader } from "../../core/frame-reader.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
-import { OutgoingForm } from "../../core/outgoing-body.ts";
+import { RequestForm } from "../../core/outgoing-body.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { sseReader } from "../../core/sse-reader.ts";
-import { secondsUsage } from "../../core/transcription.ts";
+import { usageOfSeconds } from "../../core/transcription.ts";
 import { transcriptEvents } from "../../core/transcript-events.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
@@ -34,7 +34,7 @@ export function transcriptionCall(dialect: Dialect): PlainCall<"transcription"> 
         stream: stream && streams === true ? "true" : undefined,
         file,
       };
-      return new OutgoingForm(
+      return new RequestForm(
         Object.entries(fields).flatMap(([name, value]) =>
           value === undefined ? [] : [[name, value] as const],
         ),
@@ -51,7 +51,7 @@ export function transcriptionCall(dialect: Dialect): PlainCall<"transcription"> 
 
 function secondsIn({ usage, duration }: JsonObject, least: number) {
   const { seconds, prompt_audio_seconds: audio } = objectOf(usage);
-  return secondsUsage(seconds ?? audio ?? duration, least);
+  return usageOfSeconds(seconds ?? audio ?? duration, least);
 }
 
 class TranscriptStream extends FrameReader {
@@ -69,7 +69,7 @@ class TranscriptStream extends FrameReader {
 
   protected frame(raw: JsonObject): StreamEvent[] {
     const { type, delta, text } = raw;
-    if (hasError(raw)) return failureEvents(streamFailure(raw, this.#secret));
+    if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.#secret));
     if (type === "transcript.text.delta") return [deltaOf(textOf(delta))];
     if (type === "transcription.text.delta") return [deltaOf(textOf(text))];
     if (type !== "transcript.text.done" && type !== "transcription.done") return [];

@@ -8,12 +8,12 @@ import type {
   JsonObject,
   ProviderFailure,
 } from "../../core/provider.ts";
-import { finishMeaning } from "../../core/finish-reason.ts";
-import { completionOf, outputOf } from "../../core/output-part.ts";
+import { finishReasonOf } from "../../core/finish-reason.ts";
+import { toCompletion, outputOf } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { asIs, list, optional, shape } from "../../core/shape.ts";
-import { withUsage } from "../../core/failed-usage.ts";
+import { failureWithUsage } from "../../core/failed-usage.ts";
 import { countedUsage, tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
@@ -41,8 +41,9 @@ export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFail
       return { kind: "call", id, name, arguments: given };
     }),
   ];
-  if (reason === null) return withUsage(cohereGaveUpFailure(why), { usage, text: outputOf(parts) });
-  return completionOf([[...parts, { kind: "finish", reason }]], usage);
+  if (reason === null)
+    return failureWithUsage(cohereGaveUpFailure(why), { usage, text: outputOf(parts) });
+  return toCompletion([[...parts, { kind: "finish", reason }]], usage);
 }
 
 function argumentsOf(raw: unknown): string {
@@ -68,7 +69,7 @@ export function usageOf(raw: unknown): Usage | null {
  * Returns the finish reason. Returns null if the model gave up (ERROR, TIMEOUT) or gave no reason.
  */
 export function cohereFinishReason(raw: unknown): FinishReason | null {
-  return typeof raw === "string" ? finishMeaning(raw) : null;
+  return typeof raw === "string" ? finishReasonOf(raw) : null;
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { Part, Turn } from "../../core/conversation.ts";
 import type { Image } from "../../core/image-url.ts";
-import { reportDropped } from "../../core/dropped.ts";
-import type { FieldPaths } from "../../core/dropped.ts";
+import { reportDroppedFields } from "../../core/dropped.ts";
+import type { SentFieldPaths } from "../../core/dropped.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { promptOf } from "../../core/prompt.ts";
+import { parsePrompt } from "../../core/prompt.ts";
 import type { OutputFormat } from "../../core/prompt.ts";
 import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import type { Tools } from "../../core/tools.ts";
@@ -11,7 +11,7 @@ import type { Tools } from "../../core/tools.ts";
 /** Returns a request for POST /v2/chat (Cohere's API reference v2). */
 export function cohereChatRequest(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
-  const prompt = promptOf(body);
+  const prompt = parsePrompt(body);
   if ("kind" in prompt) return prompt;
   const { conversation, tools, format } = prompt;
   const system = conversation.system.map((content) => ({ role: "system", content }));
@@ -25,11 +25,11 @@ export function cohereChatRequest(call: ChatCall): JsonObject | ProviderFailure 
     ...responseFormat(body, format),
     ...thinking(body.reasoning_effort, upstreamId, cap),
   };
-  reportDropped(call, request, PLACES);
+  reportDroppedFields(call, request, PLACES);
   return request;
 }
 
-const PLACES: FieldPaths = {
+const PLACES: SentFieldPaths = {
   frequency_penalty: ["frequency_penalty"],
   presence_penalty: ["presence_penalty"],
   reasoning_effort: ["thinking"],

@@ -1,5 +1,5 @@
 import type { JsonObject, ProviderResponse, RerankCall } from "../../core/provider.ts";
-import { rankedAnswer, rankedUsage } from "../../core/ranked.ts";
+import { rankedResponse, rankedUsage } from "../../core/ranked.ts";
 import { listOf } from "../../core/json-value.ts";
 import { shape } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
@@ -18,5 +18,5 @@ const ranked = shape({
 export function readCohereRerank(raw: JsonObject, { body }: RerankCall): ProviderResponse | null {
   const { results, meta } = ranked(raw);
   const { search_units: searchUnits, input_tokens: tokens } = meta.billed_units;
-  return rankedAnswer(results, body, rankedUsage({ searchUnits, tokens }));
+  return rankedResponse(results, body, rankedUsage({ searchUnits, tokens }));
 }

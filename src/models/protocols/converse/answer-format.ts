@@ -1,7 +1,7 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { claudeSchema } from "../../claude/json-schema.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { answerToolName, formatOf } from "../../core/prompt.ts";
+import { nameOfOutputTool, outputFormatOf } from "../../core/prompt.ts";
 import type { JsonObject, ChatCall } from "../../core/provider.ts";
 import { bedrockFamilyOf, toolForcingOf } from "./models.ts";
 
@@ -22,7 +22,7 @@ const TEXT: ConverseOutputFormat = { kind: "text" };
  * rejects for later ones. Most models and the newest Claude can't be forced to call a tool.
  */
 export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
-  const format = formatOf(body);
+  const format = outputFormatOf(body);
   if (format === "text" || isNamed(body.tool_choice)) return TEXT;
   if (format === "json") {
     return { kind: "told", words: "Answer with one JSON object and nothing else." };
@@ -33,7 +33,7 @@ export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOu
   }
   const type = schema["type"] ?? "object";
   if (toolForcingOf(upstreamId) === "tool" && type === "object") {
-    return { kind: "tool", schema, name: answerToolName(body) };
+    return { kind: "tool", schema, name: nameOfOutputTool(body) };
   }
   const words = `Answer with one JSON value that matches this JSON schema, and nothing else: ${JSON.stringify(schema)}`;
   return { kind: "told", words };

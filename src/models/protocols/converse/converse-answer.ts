@@ -1,16 +1,16 @@
 import { claudeThoughtDetail } from "../../claude/thoughts.ts";
-import { finishMeaning } from "../../core/finish-reason.ts";
+import { finishReasonOf } from "../../core/finish-reason.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { completionOf, outputOf } from "../../core/output-part.ts";
+import { toCompletion, outputOf } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { list, optional, shape } from "../../core/shape.ts";
-import { withUsage } from "../../core/failed-usage.ts";
+import { failureWithUsage } from "../../core/failed-usage.ts";
 import { readConverseUsage } from "./converse-usage.ts";
 
 export function converseFinishReason(stopReason: unknown): FinishReason | null {
-  return finishMeaning(textOf(stopReason));
+  return finishReasonOf(textOf(stopReason));
 }
 
 export const INCOMPLETE_FAILURE: ProviderFailure = {
@@ -46,8 +46,8 @@ export function converseAnswer(
     { kind: "finish", reason: reason ?? "stop" },
   ];
   const shownParts = answer ? parts.filter(({ kind }, at) => at === 0 || kind !== "text") : parts;
-  if (reason !== null) return completionOf([shownParts], usage);
-  return withUsage(INCOMPLETE_FAILURE, { usage, text: outputOf(shownParts) });
+  if (reason !== null) return toCompletion([shownParts], usage);
+  return failureWithUsage(INCOMPLETE_FAILURE, { usage, text: outputOf(shownParts) });
 }
 
 function saidIn(

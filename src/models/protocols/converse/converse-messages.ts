@@ -1,8 +1,8 @@
 import { claudeThoughtBlock } from "../../claude/thoughts.ts";
 import { isObject } from "../../core/json-value.ts";
-import type { InlineConversation, InlinePart } from "../../core/inline-image.ts";
+import type { ConversationWithImages, PartWithImages } from "../../core/inline-image.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { NINE, ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
+import { NINE_CHARACTER_ID, ToolCallIds, WORD_64_ID } from "../../core/tool-call-id.ts";
 import type { BedrockFamily } from "./models.ts";
 
 type Block = JsonObject;
@@ -32,10 +32,10 @@ const NO_RESULT = "(empty)";
  * request has no tools, calls and results become text.
  */
 export function converseMessages(
-  { turns }: InlineConversation,
+  { turns }: ConversationWithImages,
   rules: MessageRules,
 ): readonly Message[] {
-  const ids = new ToolCallIds(rules.family === "mistral" ? NINE : WORD_64);
+  const ids = new ToolCallIds(rules.family === "mistral" ? NINE_CHARACTER_ID : WORD_64_ID);
   const messages: Message[] = [];
   for (const { role, parts } of turns) {
     const content = parts.flatMap((part) => blocksOf(part, rules, ids));
@@ -53,7 +53,7 @@ export function converseMessages(
   return messages;
 }
 
-function blocksOf(part: InlinePart, rules: MessageRules, ids: ToolCallIds): Block[] {
+function blocksOf(part: PartWithImages, rules: MessageRules, ids: ToolCallIds): Block[] {
   switch (part.kind) {
     case "text":
       return part.text.trim() === "" ? [] : [{ text: part.text }];

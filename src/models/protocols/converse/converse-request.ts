@@ -1,15 +1,15 @@
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
 import { refusal } from "../../core/conversation.ts";
-import { reportDropped } from "../../core/dropped.ts";
-import type { FieldPaths } from "../../core/dropped.ts";
-import { withInlineImages } from "../../core/inline-image.ts";
-import type { InlineConversation } from "../../core/inline-image.ts";
-import { outgoingBody } from "../../core/outgoing-body.ts";
+import { reportDroppedFields } from "../../core/dropped.ts";
+import type { SentFieldPaths } from "../../core/dropped.ts";
+import { downloadImages } from "../../core/inline-image.ts";
+import type { ConversationWithImages } from "../../core/inline-image.ts";
+import { requestBodyOf } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import { isFailure } from "../../core/provider.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { promptOf } from "../../core/prompt.ts";
+import { parsePrompt } from "../../core/prompt.ts";
 import { converseOutputFormat } from "./answer-format.ts";
 import { converseMessages } from "./converse-messages.ts";
 import type { InstructedMessages, Message } from "./converse-messages.ts";
@@ -23,7 +23,7 @@ import type { BedrockFamily } from "./models.ts";
 
 const MORE = "additionalModelRequestFields";
 const cachePoint = "somewhere in it";
-const PLACES: FieldPaths = {
+const PLACES: SentFieldPaths = {
   prompt_cache_key: ["cachePoint"],
   prompt_cache_options: ["cachePoint"],
   prompt_cache_retention: ["cachePoint"],
@@ -46,10 +46,10 @@ const PLACES: FieldPaths = {
  */
 export async function converseRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const { body, upstreamId: model, cap } = call;
-  const prompt = promptOf(body);
+  const prompt = parsePrompt(body);
   if ("kind" in prompt) return prompt;
   const { conversation } = prompt;
-  const inline = await withInlineImages(conversation, call);
+  const inline = await downloadImages(conversation, call);
   if ("reason" in inline) return inline;
   const format = converseOutputFormat(call);
   const tools = converseToolFields(prompt.tools, format, model);
@@ -59,14 +59,14 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
   const words = [format.kind === "told" ? format.words : "", tools.words];
   const request = bodyOf({ call, caches: prompt.caches, said: told(inline, words), tools, fields });
   if (isFailure(request)) return request;
-  reportDropped(call, { ...request, ...(hasCachePoint(request) && { cachePoint }) }, PLACES);
-  return outgoingBody(request, inline.downloads);
+  reportDroppedFields(call, { ...request, ...(hasCachePoint(request) && { cachePoint }) }, PLACES);
+  return requestBodyOf(request, inline.downloads);
 }
 
 type Sendable = {
   readonly call: ChatCall;
   readonly caches: boolean;
-  readonly said: InlineConversation;
+  readonly said: ConversationWithImages;
   readonly tools: ConverseToolFields;
   readonly fields: ConverseModelFields;
 };
@@ -106,7 +106,10 @@ function withInstructions(
 }
 
 /** Adds our own instructions at the end, so that the text before them stays cached. */
-function told(conversation: InlineConversation, words: readonly string[]): InlineConversation {
+function told(
+  conversation: ConversationWithImages,
+  words: readonly string[],
+): ConversationWithImages {
   const parts = words
     .filter((text) => text !== "")
     .map((text) => ({ kind: "text" as const, text: `<system>${text}</system>` }));

@@ -4,9 +4,9 @@ import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { numberOf, parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { asIs, optional, shape } from "../../core/shape.ts";
-import { streamReader } from "../../core/sse-reader.ts";
-import type { FrameSource, TextFrame } from "../../core/sse-reader.ts";
-import { eventTooLarge, failureEvents } from "../../core/failed-usage.ts";
+import { toStreamReader } from "../../core/sse-reader.ts";
+import type { FrameSource, NamedFrame } from "../../core/sse-reader.ts";
+import { eventTooLargeFailure, failureEvents } from "../../core/failed-usage.ts";
 import { exceptionFailure } from "./bedrock-failure.ts";
 import {
   INCOMPLETE_FAILURE,
@@ -158,14 +158,14 @@ export function converseReader(reader: ConverseReader): StreamReader {
     flushEvents: () => [],
     get broken() {
       if (!decoder.broken) return null;
-      return decoder.overflowed ? eventTooLarge(FRAME_BYTES_MAX) : retry("bad_frame");
+      return decoder.overflowed ? eventTooLargeFailure(FRAME_BYTES_MAX) : retry("bad_frame");
     },
   };
-  return streamReader(source, reader);
+  return toStreamReader(source, reader);
 }
 
 /** Converts a frame. An exception gets the name "error", and its own name becomes `__type`. */
-function textFrame({ headers, payload }: EventStreamFrame): TextFrame {
+function textFrame({ headers, payload }: EventStreamFrame): NamedFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";
   if (kind === "event") return { name: headers.get(":event-type") ?? "", data };

@@ -1,6 +1,6 @@
 import { keepExact } from "../../../shared/exact-json.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { Tool, Tools } from "../../core/tools.ts";
+import type { FunctionTool, Tools } from "../../core/tools.ts";
 import type { ConverseOutputFormat } from "./answer-format.ts";
 import { bedrockFamilyOf, toolForcingOf } from "./models.ts";
 
@@ -34,7 +34,7 @@ export function converseToolFields(
   const choice = isForced ? wanted : "auto";
   const words = isForced ? "" : wordsFor(wanted);
   const family = bedrockFamilyOf(model);
-  const isOnly = ({ name }: Tool) =>
+  const isOnly = ({ name }: FunctionTool) =>
     forcing !== "any" || typeof choice === "string" || name === choice.name;
   const specs = tools.filter(isOnly).map((tool) => toolSpec(tool, family === "nova"));
   if (family === "claude" && !requested.parallel) {
@@ -68,12 +68,15 @@ function claudeChoice(choice: ToolWish): JsonObject {
   return { type: choice === "required" ? "any" : "auto" };
 }
 
-function answerToolOf(format: { readonly name: string; readonly schema: JsonObject }): Tool {
+function answerToolOf(format: {
+  readonly name: string;
+  readonly schema: JsonObject;
+}): FunctionTool {
   const { name, schema } = format;
   return { name, description: "Gives the answer.", parameters: schema, strict: false };
 }
 
-function toolSpec({ name, description, parameters }: Tool, isNova: boolean): JsonObject {
+function toolSpec({ name, description, parameters }: FunctionTool, isNova: boolean): JsonObject {
   const schema = isNova ? novaSchema(parameters) : parameters;
   const json = keepExact(schema, { ...schema, type: "object" });
   const about = description.trim() === "" ? {} : { description };

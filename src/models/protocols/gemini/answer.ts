@@ -1,11 +1,11 @@
-import { finishMeaning } from "../../core/finish-reason.ts";
+import { finishReasonOf } from "../../core/finish-reason.ts";
 import { numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { completionOf, outputOf } from "../../core/output-part.ts";
+import { toCompletion, outputOf } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { asIs, list, optional, shape } from "../../core/shape.ts";
-import { withUsage } from "../../core/failed-usage.ts";
+import { failureWithUsage } from "../../core/failed-usage.ts";
 import { readUsage } from "./usage.ts";
 
 const part = shape({
@@ -32,7 +32,7 @@ const FAILED: ReadonlySet<string> = new Set([
 ]);
 
 export function geminiFinishReason(reason: string): FinishReason | ProviderFailure {
-  const meaning = FAILED.has(reason) ? null : finishMeaning(reason);
+  const meaning = FAILED.has(reason) ? null : finishReasonOf(reason);
   return meaning ?? { kind: "retry", reason: reason.toLowerCase(), fault: "request" };
 }
 
@@ -71,17 +71,17 @@ function saidIn({
 export function readGeminiChat(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { isBlocked, candidates, usage } = answerOf(raw);
   if (isBlocked) {
-    return completionOf([[NOTHING, { kind: "finish", reason: "content_filter" }]], usage);
+    return toCompletion([[NOTHING, { kind: "finish", reason: "content_filter" }]], usage);
   }
   const choices: (readonly OutputPart[])[] = [];
   for (const { parts, finish } of candidates.toSorted((a, b) => a.index - b.index)) {
     const reason = geminiFinishReason(finish);
     if (typeof reason === "object") {
-      return withUsage(reason, { usage, text: outputOf([...choices.flat(), ...parts]) });
+      return failureWithUsage(reason, { usage, text: outputOf([...choices.flat(), ...parts]) });
     }
     choices.push([NOTHING, ...parts, { kind: "finish", reason }]);
   }
-  return choices.length === 0 ? null : completionOf(choices, usage);
+  return choices.length === 0 ? null : toCompletion(choices, usage);
 }
 
 const NOTHING: OutputPart = { kind: "text", text: "" };

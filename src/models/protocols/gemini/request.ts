@@ -1,15 +1,15 @@
 import { conversationOf, refusal } from "../../core/conversation.ts";
-import { reportDropped } from "../../core/dropped.ts";
-import type { FieldPaths } from "../../core/dropped.ts";
-import { withInlineImages } from "../../core/inline-image.ts";
-import type { InlineConversation, InlinePart } from "../../core/inline-image.ts";
+import { reportDroppedFields } from "../../core/dropped.ts";
+import type { SentFieldPaths } from "../../core/dropped.ts";
+import { downloadImages } from "../../core/inline-image.ts";
+import type { ConversationWithImages, PartWithImages } from "../../core/inline-image.ts";
 import { textOf } from "../../core/json-value.ts";
 import { shape } from "../../core/shape.ts";
-import { outgoingBody } from "../../core/outgoing-body.ts";
+import { requestBodyOf } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { geminiSchema } from "./schema.ts";
-import { toolsOf } from "../../core/tools.ts";
+import { parseTools } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
 
 const NO_SIGNATURE = "skip_thought_signature_validator";
@@ -19,11 +19,11 @@ const NO_SIGNATURE = "skip_thought_signature_validator";
  * first.
  */
 export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
-  const tools = toolsOf(call.body);
+  const tools = parseTools(call.body);
   if ("reason" in tools) return tools;
   const read = conversationOf(call.body);
   if ("reason" in read) return read;
-  const conversation = await withInlineImages(read, call);
+  const conversation = await downloadImages(read, call);
   if ("kind" in conversation) return conversation;
   const strays = conversation.turns.some(({ parts }) =>
     parts.some((part) => part.kind === "result" && part.name === ""),
@@ -34,11 +34,11 @@ export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | 
     ...toolFields(tools),
     generationConfig: generationConfig(call),
   };
-  reportDropped(call, body, PLACES);
-  return outgoingBody(body, conversation.downloads);
+  reportDroppedFields(call, body, PLACES);
+  return requestBodyOf(body, conversation.downloads);
 }
 
-const PLACES: FieldPaths = {
+const PLACES: SentFieldPaths = {
   frequency_penalty: ["generationConfig.frequencyPenalty"],
   presence_penalty: ["generationConfig.presencePenalty"],
   reasoning_effort: ["generationConfig.thinkingConfig"],
@@ -50,7 +50,7 @@ const PLACES: FieldPaths = {
 
 type Content = { readonly role: "user" | "model"; readonly parts: readonly JsonObject[] };
 
-function saidSoFar({ system, turns }: InlineConversation, model: string): JsonObject {
+function saidSoFar({ system, turns }: ConversationWithImages, model: string): JsonObject {
   const contents: Content[] = [];
   let calls: readonly string[] = [];
   for (const { role, parts } of turns) {
@@ -78,10 +78,10 @@ function saidSoFar({ system, turns }: InlineConversation, model: string): JsonOb
  * Puts tool results in the order of their calls. Before Gemini 3, only order and name connect them.
  */
 function inCallOrder(
-  parts: readonly InlinePart[],
+  parts: readonly PartWithImages[],
   calls: readonly string[],
-): readonly InlinePart[] {
-  const place = (part: InlinePart): number => {
+): readonly PartWithImages[] {
+  const place = (part: PartWithImages): number => {
     if (part.kind !== "result") return calls.length + 1;
     const at = calls.indexOf(part.id);
     return at === -1 ? calls.length : at;
@@ -91,7 +91,7 @@ function inCallOrder(
 
 const extra = shape({ google: shape({ thought_signature: textOf }) });
 
-function partOf(part: InlinePart, model: string): JsonObject[] {
+function partOf(part: PartWithImages, model: string): JsonObject[] {
   if (part.kind === "text") return [{ text: part.text }];
   if (part.kind === "image") {
     return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];

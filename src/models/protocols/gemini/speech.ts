@@ -1,18 +1,18 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { retry } from "../../core/frame-reader.ts";
-import type { CallOf, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { audioTokensMax, voiceOf } from "../../core/speech.ts";
+import type { ProviderCallOf, JsonObject, ProviderFailure } from "../../core/provider.ts";
+import { audioTokensMax, speechVoiceOf } from "../../core/speech.ts";
 import { failureInside } from "./failure.ts";
 import { BLOCKED, mediaAnswer } from "./images.ts";
 
-export function speechRequest({ body }: CallOf<"speech">): JsonObject {
+export function speechRequest({ body }: ProviderCallOf<"speech">): JsonObject {
   return {
     contents: [{ role: "user", parts: [{ text: body.input }] }],
     generationConfig: {
       responseModalities: ["AUDIO"],
       maxOutputTokens: audioTokensMax(body),
-      speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName: voiceOf(body) } } },
+      speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName: speechVoiceOf(body) } } },
     },
   };
 }

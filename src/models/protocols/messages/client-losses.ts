@@ -1,15 +1,15 @@
-import { ToolNames } from "../../core/tool-name.ts";
+import { FittingToolNames } from "../../core/tool-name.ts";
 import type { CountBody } from "./client-request.ts";
 
 type Lack = { readonly param: string; readonly message: string };
 
 export class ConversionLosses {
   readonly dropped = new Set<string>();
-  readonly names: ToolNames;
+  readonly names: FittingToolNames;
   #lack: Lack | null = null;
 
   constructor(body: CountBody) {
-    this.names = new ToolNames(namesIn(body));
+    this.names = new FittingToolNames(namesIn(body));
   }
 
   get lack(): Lack | null {

@@ -2,9 +2,9 @@ import { success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { CallPairs } from "../../core/call-pairs.ts";
-import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
-import type { PartWeight, PartWeights } from "../../core/prompt-size.ts";
+import { ToolCallPairs } from "../../core/call-pairs.ts";
+import { ToolCallIds, WORD_64_ID } from "../../core/tool-call-id.ts";
+import type { NativePartWeight, NativePartWeights } from "../../core/prompt-size.ts";
 import {
   NATIVE_BLOCK_FIELDS,
   isForwardedBeta,
@@ -27,7 +27,7 @@ type NativeRequest = {
   readonly dropped: ReadonlySet<string>;
   readonly unconverted: ReadonlySet<string>;
   readonly marksCache: boolean;
-  readonly weights: PartWeights;
+  readonly weights: NativePartWeights;
   readonly outputLeast: number;
 };
 
@@ -112,10 +112,10 @@ class Picker {
   readonly dropped = new Set<string>();
   readonly unconverted = new Set<string>();
   marksCache = false;
-  readonly weights = new Map<object, PartWeight>();
+  readonly weights = new Map<object, NativePartWeight>();
   readonly #betas: ReadonlySet<string>;
-  readonly #ids = new ToolCallIds(WORD_64);
-  readonly #pairs = new CallPairs();
+  readonly #ids = new ToolCallIds(WORD_64_ID);
+  readonly #pairs = new ToolCallPairs();
 
   constructor(betas: readonly string[]) {
     this.#betas = new Set(betas);

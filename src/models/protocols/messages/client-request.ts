@@ -3,7 +3,7 @@ import { invalid, refuse } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { parseBody } from "../../../shared/http/parse-body.ts";
 import { isObject } from "../../core/json-value.ts";
-import { calledName, opaqueObject } from "../../core/core-request.ts";
+import { toolNameSchema, opaqueObject } from "../../core/core-request.ts";
 import { imageUrl } from "../../core/image-url.ts";
 
 /**
@@ -105,7 +105,7 @@ const toolResultBlock = z.looseObject({
 const toolUseBlock = z.looseObject({
   type: z.literal("tool_use"),
   id: nonempty,
-  name: calledName,
+  name: toolNameSchema,
   input: opaqueObject,
   cache_control: cacheControl,
 });

@@ -4,7 +4,7 @@ import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { BlockSequencer } from "../../core/block-sequencer.ts";
 import type { Part } from "../../core/block-sequencer.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { Chunk, DeltaCall } from "../../core/chunk.ts";
+import type { Chunk, ToolCallDelta } from "../../core/chunk.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import type { ResponseHead, Receipt, StreamWriter } from "../../core/endpoint-adapter.ts";
 import {
@@ -214,7 +214,7 @@ export class MessagesBlockWriter {
     return isWhole ? text + thought.append(textOf(block["thinking"])) : text;
   }
 
-  #call(piece: DeltaCall): string {
+  #call(piece: ToolCallDelta): string {
     const number = piece.index ?? 0;
     const start = this.#calls.has(number) ? "" : this.#beginCall(number, piece);
     const text = this.#calls.get(number)?.append(piece.function?.arguments ?? "") ?? "";
@@ -223,7 +223,7 @@ export class MessagesBlockWriter {
 
   #beginCall(
     number: number,
-    { id = "", function: called, extra_content: extra }: DeltaCall,
+    { id = "", function: called, extra_content: extra }: ToolCallDelta,
   ): string {
     let text = "";
     if (extra !== undefined) {

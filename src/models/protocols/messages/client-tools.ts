@@ -2,7 +2,7 @@ import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { ToolNames } from "../../core/tool-name.ts";
+import type { FittingToolNames } from "../../core/tool-name.ts";
 import type { ConversionLosses } from "./client-losses.ts";
 import type { CountBody, MessagesTool } from "./client-request.ts";
 
@@ -116,7 +116,7 @@ function functionsOf(tool: MessagesTool, place: string, losses: ConversionLosses
 
 function functionOf(
   { name, description, input_schema: parameters, strict }: MessagesTool,
-  names: ToolNames,
+  names: FittingToolNames,
 ): JsonObject {
   return {
     type: "function",
@@ -129,7 +129,7 @@ function functionOf(
   };
 }
 
-function choiceOf(choice: ToolWish, names: ToolNames): unknown {
+function choiceOf(choice: ToolWish, names: FittingToolNames): unknown {
   switch (choice.type) {
     case "auto":
       return "auto";

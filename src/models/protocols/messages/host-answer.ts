@@ -1,8 +1,8 @@
 import { cleanedMessage } from "../../core/cleaned-message.ts";
-import { finishMeaning } from "../../core/finish-reason.ts";
+import { finishReasonOf } from "../../core/finish-reason.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject } from "../../core/provider.ts";
-import { completionOf } from "../../core/output-part.ts";
+import { toCompletion } from "../../core/output-part.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { asIs, list, shape } from "../../core/shape.ts";
 import { claudeThoughtDetail } from "../../claude/thoughts.ts";
@@ -36,7 +36,7 @@ export function readMessagesCompletion(
   const { content, usage } = raw;
   if (!Array.isArray(content)) return null;
   const parts = list(block)(content).flatMap((one) => saidIn(one, jsonTool));
-  return completionOf([[...parts, ...endOf(ending(raw), secret)]], messagesUsage(usage));
+  return toCompletion([[...parts, ...endOf(ending(raw), secret)]], messagesUsage(usage));
 }
 
 function saidIn(one: MessagesOutputBlock, jsonTool: string | null): OutputPart[] {
@@ -57,7 +57,7 @@ export function endOf(
   { stop_reason: why, stop_details: details }: Ending,
   secret: string,
 ): OutputPart[] {
-  const reason = finishMeaning(textOf(why)) ?? "length"; // none of Claude's reasons means that it gave up
+  const reason = finishReasonOf(textOf(why)) ?? "length"; // none of Claude's reasons means that it gave up
   const refusal = reason === "content_filter" ? cleanedMessage(details.explanation, secret) : "";
   const end: OutputPart = { kind: "finish", reason };
   return refusal === "" ? [end] : [{ kind: "refusal", text: refusal }, end];

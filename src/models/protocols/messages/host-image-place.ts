@@ -1,6 +1,6 @@
 import { listOf } from "../../core/json-value.ts";
 import { asIs, shape } from "../../core/shape.ts";
-import { badImage, conversationOf } from "../../core/conversation.ts";
+import { badImageFailure, conversationOf } from "../../core/conversation.ts";
 import type { ProviderCall, ProviderFailure } from "../../core/provider.ts";
 import { claudeMessagesOf } from "./host-messages.ts";
 
@@ -30,5 +30,5 @@ export function withImageParam(failure: ProviderFailure, call: ProviderCall): Pr
     .flatMap(({ content }) => listOf(content))
     .filter((one) => typed(one).type === "image");
   const at = places.at(images.findIndex((image) => image === wanted));
-  return at === undefined ? failure : { ...failure, ...badImage(message, at) };
+  return at === undefined ? failure : { ...failure, ...badImageFailure(message, at) };
 }

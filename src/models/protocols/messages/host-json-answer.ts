@@ -1,5 +1,5 @@
 import type { ChatBody } from "../../core/core-request.ts";
-import { answerToolName, formatOf } from "../../core/prompt.ts";
+import { nameOfOutputTool, outputFormatOf } from "../../core/prompt.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
 
@@ -10,9 +10,9 @@ export type JsonAnswer =
   | { readonly by: "tool"; readonly schema: JsonObject; readonly name: string };
 
 export function jsonOutputMethodOf(body: ChatBody, rules: ClaudeRules): JsonAnswer | null {
-  const format = formatOf(body);
+  const format = outputFormatOf(body);
   if (format === "text") return null;
   if (format === "json") return { by: "words" };
   if (rules.jsonSchema === "native") return { by: "schema", ...format };
-  return { by: "tool", ...format, name: answerToolName(body) };
+  return { by: "tool", ...format, name: nameOfOutputTool(body) };
 }

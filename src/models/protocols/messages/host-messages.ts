@@ -1,10 +1,10 @@
 import { PDF } from "../../core/core-request.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
-import { badImage } from "../../core/conversation.ts";
+import { badImageFailure } from "../../core/conversation.ts";
 import type { Conversation, Part, Turn } from "../../core/conversation.ts";
 import type { Image } from "../../core/image-url.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
+import { ToolCallIds, WORD_64_ID } from "../../core/tool-call-id.ts";
 import { claudeThoughtBlock } from "../../claude/thoughts.ts";
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set([
@@ -24,7 +24,7 @@ export function claudeMessagesOf(
   { system, markedSystem, turns }: Conversation,
   thinks: boolean,
 ): { readonly system: readonly JsonObject[]; readonly messages: readonly JsonObject[] } {
-  const ids = new ToolCallIds(WORD_64);
+  const ids = new ToolCallIds(WORD_64_ID);
   const messages = turns
     .map(({ role, parts }) => ({ role, content: blocksOf(parts, thinks, ids) }))
     .filter(({ content }) => content.length > 0);
@@ -46,7 +46,7 @@ export function imageProblem(turns: readonly Turn[]): ProviderFailure | null {
   for (const { parts } of turns) {
     for (const part of parts) {
       if (part.kind === "image" && imageSource(part.image) === null) {
-        return badImage(
+        return badImageFailure(
           "Images must be PNG, JPEG, GIF or WebP, as a base64 data URL or an http or https address.",
           part.at,
         );

@@ -1,9 +1,9 @@
 import type { Conversation } from "../../core/conversation.ts";
-import { reportDropped } from "../../core/dropped.ts";
-import type { FieldPaths } from "../../core/dropped.ts";
+import { reportDroppedFields } from "../../core/dropped.ts";
+import type { SentFieldPaths } from "../../core/dropped.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
-import { promptOf } from "../../core/prompt.ts";
+import { parsePrompt } from "../../core/prompt.ts";
 import type { Prompt } from "../../core/prompt.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { claudeRules, claudeReasoningFields } from "../../claude/claude-rules.ts";
@@ -24,7 +24,7 @@ type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_WORDS = "Answer with one JSON object and nothing else.";
 
-const PLACES: FieldPaths = {
+const PLACES: SentFieldPaths = {
   parallel_tool_calls: ["tool_choice.disable_parallel_tool_use"],
   prompt_cache_key: ["cache_control"],
   prompt_cache_options: ["cache_control"],
@@ -49,13 +49,13 @@ export function toMessagesApiRequest(
   call: ChatCall,
   geo: "us" | null,
 ): MessagesRequest | ProviderFailure {
-  const prompt = promptOf(call.body);
+  const prompt = parsePrompt(call.body);
   if ("kind" in prompt) return prompt;
   const problem = imageProblem(prompt.conversation.turns);
   if (problem !== null) return problem;
   const rules = claudeRules(call.upstreamId);
   const { body: sent, beta } = requestBody({ call, rules, prompt });
-  reportDropped(call, sent, PLACES, true);
+  reportDroppedFields(call, sent, PLACES, true);
   return {
     beta,
     body: {

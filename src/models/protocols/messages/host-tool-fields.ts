@@ -2,7 +2,7 @@ import type { Conversation } from "../../core/conversation.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { keepExact } from "../../../shared/exact-json.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { Tool, Tools } from "../../core/tools.ts";
+import type { FunctionTool, Tools } from "../../core/tools.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
 import type { JsonAnswer } from "./host-json-answer.ts";
 import { claudeSchema } from "../../claude/json-schema.ts";
@@ -54,7 +54,7 @@ function objectSchema(schema: JsonObject): JsonObject {
   return keepExact(schema, { ...schema, type: "object" });
 }
 
-function offeredTools(list: readonly Tool[], rules: ClaudeRules): JsonObject[] {
+function offeredTools(list: readonly FunctionTool[], rules: ClaudeRules): JsonObject[] {
   const strict = list.filter((tool) => tool.strict).length;
   const keepsStrict = rules.jsonSchema === "native" && strict <= STRICT_TOOLS_MAX;
   return list.map((tool) => {

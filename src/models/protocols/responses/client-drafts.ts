@@ -1,4 +1,4 @@
-import { isObject, literalText } from "../../core/json-value.ts";
+import { isObject, textOfLiteral } from "../../core/json-value.ts";
 import type { Part } from "../../core/block-sequencer.ts";
 import { CustomInputReader } from "./client-custom-input.ts";
 import type {
@@ -109,7 +109,7 @@ export class MessageDraft extends BaseDraft {
     part.literal += json.slice(1, -1);
     part.logprobs.push(...logprobs);
     const isSaid = json !== '""' || logprobs.length > 0;
-    if (isSaid) text += this.#sayText(literalText(json), logprobs);
+    if (isSaid) text += this.#sayText(textOfLiteral(json), logprobs);
     for (const annotation of annotations) {
       part.annotations.push(annotation);
       text += this.#sayAnnotation(annotation, part.annotations.length - 1);
@@ -218,7 +218,7 @@ function empty({ kind }: GrowingPart): GrowingPart {
 function partOf(part: GrowingPart): TextPart | RefusalPart {
   if (part.kind === "refusal") return { type: "refusal", refusal: part.refusal };
   const { logprobs, annotations } = part;
-  const text = literalText(`"${part.literal}"`);
+  const text = textOfLiteral(`"${part.literal}"`);
   return { type: "output_text", text, annotations: [...annotations], logprobs: [...logprobs] };
 }
 

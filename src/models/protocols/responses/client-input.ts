@@ -1,10 +1,10 @@
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { fromBase64 } from "../../core/base64.ts";
-import { PDF_HEAD } from "../../core/core-request.ts";
+import { PDF_DATA_PREFIX } from "../../core/core-request.ts";
 import { isObject, isTyped, listOf, textOf } from "../../core/json-value.ts";
 import { list, shape } from "../../core/shape.ts";
-import { flatName } from "../../core/namespaces.ts";
+import { flatToolName } from "../../core/namespaces.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ChatMessage } from "../../core/core-request.ts";
 import { isInputPart } from "./client-request.ts";
@@ -187,7 +187,7 @@ class ItemReader {
     }
     this.#called.set(id, number + 1);
     const turn = (this.#turn ??= new Turn());
-    const called = { name: flatName(namespace ?? null, name), arguments: args };
+    const called = { name: flatToolName(namespace ?? null, name), arguments: args };
     turn.calls.push({ id, type: "function", function: called });
     turn.outputs.push(output);
     return null;
@@ -335,7 +335,7 @@ export function filePartOf(
   if (part.file_url) return invalid(NO_FILES, `${at}.file_url`);
   const data = part.file_data ?? "";
   const { filename } = part;
-  if (data.startsWith(PDF_HEAD)) {
+  if (data.startsWith(PDF_DATA_PREFIX)) {
     return success({
       type: "file",
       file: { file_data: data, ...(filename && { filename: filename.slice(0, 256) }) },

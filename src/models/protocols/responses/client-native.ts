@@ -1,12 +1,12 @@
-import { FILENAME } from "../../core/core-request.ts";
-import { listOf, numberOf, objectOf, textOf, literalText } from "../../core/json-value.ts";
+import { DEFAULT_FILENAME } from "../../core/core-request.ts";
+import { listOf, numberOf, objectOf, textOf, textOfLiteral } from "../../core/json-value.ts";
 import { isInlineImage } from "../../core/image-url.ts";
-import { flatName, withoutNamespaces } from "../../core/namespaces.ts";
+import { flatToolName, withoutToolNamespaces } from "../../core/namespaces.ts";
 import { reasoningItem, reasoningDetail } from "./host-rules.ts";
 import { rawItemsOf, rawPartsOf } from "./raw.ts";
 import type { RawEvent, RawItem } from "./raw.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { PartWeight, PartWeights } from "../../core/prompt-size.ts";
+import type { NativePartWeight, NativePartWeights } from "../../core/prompt-size.ts";
 import { ToolCallDraft, MessageDraft } from "./client-drafts.ts";
 import type { TextExtras } from "./client-drafts.ts";
 import { textOfAgentMessage, filePartOf, partsInText } from "./client-input.ts";
@@ -27,7 +27,7 @@ import type { FlattenedTools } from "./client-tools.ts";
 type NativeRequest = {
   readonly body: JsonObject;
   readonly dropped: readonly string[];
-  readonly weights: PartWeights;
+  readonly weights: NativePartWeights;
 };
 
 const PASSES = ["temperature", "top_p", "truncation", "prompt_cache_key"] as const;
@@ -53,7 +53,7 @@ export function responsesNativeRequestOf(body: ResponsesBody, flat: FlattenedToo
     ...(logprobs && { include: [INCLUDE_LOGPROBS], top_logprobs: body.top_logprobs ?? 0 }),
   };
   return {
-    body: choosesNamespaced(flat, choice) ? withoutNamespaces(whole) : whole,
+    body: choosesNamespaced(flat, choice) ? withoutToolNamespaces(whole) : whole,
     dropped: [...UNKNOWN_THERE.filter((field) => (body[field] ?? 0) !== 0), ...left],
     weights,
   };
@@ -89,11 +89,11 @@ function given(fields: JsonObject): JsonObject {
 type Input = {
   readonly input: string | readonly JsonObject[];
   readonly left: readonly string[];
-  readonly weights: PartWeights;
+  readonly weights: NativePartWeights;
 };
 
 function inputOf({ input }: ResponsesBody): Input {
-  const weights = new Map<object, PartWeight>();
+  const weights = new Map<object, NativePartWeight>();
   if (typeof input === "string") return { input, left: [], weights };
   const left = new Set<string>();
   const items = input.flatMap((item) => {
@@ -155,7 +155,7 @@ function calledBy(
   const within = namespace ?? null;
   const own = isAcceptedNamespace(within)
     ? { name, namespace: within }
-    : { name: flatName(within, name) };
+    : { name: flatToolName(within, name) };
   const called = { type, call_id, ...own };
   return item.type === "function_call"
     ? { ...called, arguments: item.arguments }
@@ -188,7 +188,7 @@ function inputPart(part: InputPart): JsonObject {
   if (!read.ok || read.value.type === "text") {
     return { type: "input_text", text: read.ok && "text" in read.value ? read.value.text : "" };
   }
-  const { file_data, filename = FILENAME } = read.value.file;
+  const { file_data, filename = DEFAULT_FILENAME } = read.value.file;
   return { type: "input_file", filename, file_data, ...(part.detail && { detail: part.detail }) };
 }
 
@@ -229,7 +229,7 @@ export class NativeItems {
   }
 
   more(json: string): string {
-    return this.#text(this.#last, literalText(json), this.#beside([], []));
+    return this.#text(this.#last, textOfLiteral(json), this.#beside([], []));
   }
 
   event(event: RawEvent): string {

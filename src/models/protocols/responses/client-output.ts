@@ -1,10 +1,10 @@
 import { isEmpty, joined, NO_THOUGHTS } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
-import { flatName } from "../../core/namespaces.ts";
+import { flatToolName } from "../../core/namespaces.ts";
 import { BlockSequencer } from "../../core/block-sequencer.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { Delta, DeltaCall } from "../../core/chunk.ts";
+import type { Delta, ToolCallDelta } from "../../core/chunk.ts";
 import { ToolCallDraft, MessageDraft } from "./client-drafts.ts";
 import type {
   TextExtras,
@@ -80,7 +80,7 @@ export class Output {
     const kind = type === "custom_tool_call" ? "custom" : "function";
     const name = textOf(raw["name"]);
     const { origins } = this.#wanted;
-    const inside = origins.get(flatName(textOf(raw["namespace"]) || null, name));
+    const inside = origins.get(flatToolName(textOf(raw["namespace"]) || null, name));
     // Some models add a namespace that the request doesn't have.
     const origin = { namespace: null, name, ...(inside ?? origins.get(name)), kind } as const;
     return this.#add(
@@ -154,7 +154,7 @@ export class Output {
     return written + draft.refusal(text);
   }
 
-  #call(piece: DeltaCall, at: number): string {
+  #call(piece: ToolCallDelta, at: number): string {
     const { index = at, id = "", extra_content: extra } = piece;
     const { name, args } = calledIn(piece);
     const known = this.#calls.get(index);
@@ -235,7 +235,7 @@ export class Output {
   }
 }
 
-function calledIn({ function: called, custom }: DeltaCall) {
+function calledIn({ function: called, custom }: ToolCallDelta) {
   return custom === undefined
     ? { name: called?.name ?? "", args: called?.arguments ?? "" }
     : { name: custom.name ?? "", args: custom.input ?? "" };

@@ -5,7 +5,7 @@ import type { Refusal, Result } from "../../../shared/failure.ts";
 import { isObject } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import {
-  calledName,
+  toolNameSchema,
   MODEL_CHARACTERS_MAX,
   opaqueObject,
   promptCacheOptions,
@@ -56,7 +56,7 @@ const message = z.object({
   phase: text,
 });
 const output = z.union([z.string(), z.array(part)]);
-const called = { call_id: nonempty, name: calledName, namespace: text };
+const called = { call_id: nonempty, name: toolNameSchema, namespace: text };
 const answered = { call_id: nonempty, output };
 
 const item = z.discriminatedUnion("type", [

@@ -4,7 +4,7 @@ import type { Refusal, Result } from "../../../shared/failure.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { flatName } from "../../core/namespaces.ts";
+import { flatToolName } from "../../core/namespaces.ts";
 import { opaqueObject } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 
@@ -103,7 +103,7 @@ export function flattenTools(lists: readonly List[]): Result<FlattenedTools> {
     const { type } = raw;
     if (!SERVED.has(type)) left.add(textOf(type));
     for (const { origin, core, native } of served(raw as Served)) {
-      const name = flatName(origin.namespace, origin.name);
+      const name = flatToolName(origin.namespace, origin.name);
       const other = origins.get(name) ?? origin;
       if (!isSame(other, origin)) {
         return invalid(`Two tools would have the same name '${name}'.`, `${at}.name`);
@@ -163,7 +163,7 @@ function single(raw: FunctionTool | CustomTool, within: Namespace | null): Singl
   return {
     origin: { kind, namespace, name },
     core: (flat) => ({ type: "function", function: { name: flat, ...core } }),
-    native: { space, tool: nativeTool(raw, space === null ? flatName(namespace, name) : name) },
+    native: { space, tool: nativeTool(raw, space === null ? flatToolName(namespace, name) : name) },
   };
 }
 

@@ -1,4 +1,4 @@
-import { completionOf, outputOf } from "../../core/output-part.ts";
+import { toCompletion, outputOf } from "../../core/output-part.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type {
@@ -7,7 +7,7 @@ import type {
   NativeOutput,
   ProviderFailure,
 } from "../../core/provider.ts";
-import { withUsage } from "../../core/failed-usage.ts";
+import { failureWithUsage } from "../../core/failed-usage.ts";
 import { rawItemsOf, rawPartsOf } from "./raw.ts";
 import type { RawItem, RawResponse } from "./raw.ts";
 import {
@@ -42,7 +42,7 @@ export function readResponsesCompletion(
   ];
   const usage = readResponsesUsage(raw.usage);
   if (finish === null) return failedWith(raw, { usage, text: outputOf(output) }, secret);
-  return completionOf([[...output, { kind: "finish", reason: finish }]], usage);
+  return toCompletion([[...output, { kind: "finish", reason: finish }]], usage);
 }
 
 export function readNativeResponse(
@@ -65,11 +65,11 @@ export function itemText(item: RawItem): string {
 
 function failedWith(
   raw: RawResponse,
-  spent: Parameters<typeof withUsage>[1],
+  spent: Parameters<typeof failureWithUsage>[1],
   secret: string | undefined,
 ): ProviderFailure {
   if (!isObject(raw.error)) return { kind: "retry", reason: "not_completed" };
-  return withUsage(responseFailure(raw, secret), spent);
+  return failureWithUsage(responseFailure(raw, secret), spent);
 }
 
 function isReasoning(item: RawItem): boolean {

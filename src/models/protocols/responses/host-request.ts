@@ -1,13 +1,13 @@
-import { FILENAME } from "../../core/core-request.ts";
+import { DEFAULT_FILENAME } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
-import { noFunctions, refusal, usesFunctions } from "../../core/conversation.ts";
-import type { Assistant, UserContent } from "../../core/conversation.ts";
-import { reportDropped } from "../../core/dropped.ts";
-import type { FieldPaths } from "../../core/dropped.ts";
+import { legacyFunctionsFailure, refusal, usesLegacyFunctions } from "../../core/conversation.ts";
+import type { AssistantMessage, UserContent } from "../../core/conversation.ts";
+import { reportDroppedFields } from "../../core/dropped.ts";
+import type { SentFieldPaths } from "../../core/dropped.ts";
 import { isObject, listOf, objectOf } from "../../core/json-value.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { ToolCallIds, WORD_64 } from "../../core/tool-call-id.ts";
-import { KNOWS_NAMESPACES, withoutNamespaces } from "../../core/namespaces.ts";
+import { ToolCallIds, WORD_64_ID } from "../../core/tool-call-id.ts";
+import { SUPPORTS_NAMESPACES, withoutToolNamespaces } from "../../core/namespaces.ts";
 import {
   RESPONSES_CAP_MIN,
   LOWEST_EFFORT_IS_LOW,
@@ -41,11 +41,11 @@ export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFail
     ...FIXED,
     ...(stream && { stream: true, stream_options: { include_obfuscation: false } }),
   };
-  reportDropped(call, request, PLACES);
+  reportDroppedFields(call, request, PLACES);
   return request;
 }
 
-const PLACES: FieldPaths = {
+const PLACES: SentFieldPaths = {
   ...Object.fromEntries([...SAME, ...SAMPLING].map((field) => [field, [field]])),
   reasoning_effort: ["reasoning.effort"],
   verbosity: ["text.verbosity"],
@@ -89,7 +89,7 @@ function tunedBody(
   effort: unknown,
 ): { readonly body: JsonObject; readonly tuned: JsonObject & { readonly include?: unknown } } {
   const given = native?.body ?? {};
-  const known = KNOWS_NAMESPACES.test(upstreamId) ? given : withoutNamespaces(given);
+  const known = SUPPORTS_NAMESPACES.test(upstreamId) ? given : withoutToolNamespaces(given);
   const { temperature, top_p, top_logprobs, include, ...body } = known;
   const sampled = withoutNulls({ temperature, top_p, top_logprobs });
   if (!REASONING_MODELS.test(upstreamId) || effort === "none") {
@@ -126,11 +126,12 @@ function fieldsOf(body: JsonObject, names: readonly string[]): JsonObject {
 }
 
 function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
-  const ids = new ToolCallIds(WORD_64);
+  const ids = new ToolCallIds(WORD_64_ID);
   const customs = new Set<string>();
   const items: JsonObject[] = [];
   for (const message of messages) {
-    if (message.role === "function" || usesFunctions(message)) return noFunctions();
+    if (message.role === "function" || usesLegacyFunctions(message))
+      return legacyFunctionsFailure();
     if (message.role === "assistant") items.push(...assistantItems(message, ids, customs));
     else if (message.role === "tool") {
       const { tool_call_id: id, content } = message;
@@ -143,7 +144,11 @@ function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
   return items;
 }
 
-function assistantItems(message: Assistant, ids: ToolCallIds, customs: Set<string>): JsonObject[] {
+function assistantItems(
+  message: AssistantMessage,
+  ids: ToolCallIds,
+  customs: Set<string>,
+): JsonObject[] {
   const thoughts = (message.reasoning_details ?? []).map(reasoningItem);
   const text = textIn(message.content ?? "");
   const refused = message.refusal ?? "";
@@ -174,14 +179,16 @@ function userParts(content: UserContent): JsonObject[] {
     if (part.type === "text") return { type: "input_text", text: part.text };
     if (part.type === "file") {
       const { file_data, filename } = part.file;
-      return { type: "input_file", filename: filename ?? FILENAME, file_data };
+      return { type: "input_file", filename: filename ?? DEFAULT_FILENAME, file_data };
     }
     const { url, detail } = part.image_url;
     return { type: "input_image", image_url: url, detail: detail ?? "auto" };
   });
 }
 
-function textIn(content: string | NonNullable<Exclude<Assistant["content"], string>>): string {
+function textIn(
+  content: string | NonNullable<Exclude<AssistantMessage["content"], string>>,
+): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : part.refusal)).join("");
 }

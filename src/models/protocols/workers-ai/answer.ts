@@ -1,6 +1,6 @@
 import { parseJson } from "../../../shared/exact-json.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { completionOf, outputOf } from "../../core/output-part.ts";
+import { toCompletion, outputOf } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart, OutputCall } from "../../core/output-part.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
@@ -12,8 +12,8 @@ import type {
   ChatCall,
   ProviderFailure,
 } from "../../core/provider.ts";
-import { withUsage } from "../../core/failed-usage.ts";
-import { toolsOf } from "../../core/tools.ts";
+import { failureWithUsage } from "../../core/failed-usage.ts";
+import { parseTools } from "../../core/tools.ts";
 import { readWorkersAiPiece } from "./piece.ts";
 import type { StreamedCall } from "./piece.ts";
 
@@ -40,11 +40,11 @@ export function readWorkersAiChat(
     ...tools,
   ];
   if (finish === "error" || finish === "abort") {
-    return withUsage(incompleteFailure(finish), { usage, text: outputOf(parts) });
+    return failureWithUsage(incompleteFailure(finish), { usage, text: outputOf(parts) });
   }
   const reason = tools.length > 0 ? "stop" : (finish ?? guessFinishReason(usage, call.cap));
   const kept = leaked.length > 0 ? parts.slice(1) : parts;
-  return completionOf([[...kept, { kind: "finish", reason }]], usage);
+  return toCompletion([[...kept, { kind: "finish", reason }]], usage);
 }
 
 function saidCall({ id, name, arguments: given }: Omit<StreamedCall, "index">): OutputCall {
@@ -64,7 +64,7 @@ export function guessFinishReason(usage: Usage | null, cap: number | null): Fini
  * tool.
  */
 function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
-  const tools = toolsOf(call.body);
+  const tools = parseTools(call.body);
   if ("kind" in tools || tools.choice === "auto" || tools.choice === "none") return [];
   const names = new Set<unknown>(tools.list.map((tool) => tool.name));
   const reported = parsedList(text);

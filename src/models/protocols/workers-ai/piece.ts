@@ -1,10 +1,10 @@
-import { finishMeaning } from "../../core/finish-reason.ts";
+import { finishReasonOf } from "../../core/finish-reason.ts";
 import { textOf } from "../../core/json-value.ts";
 import { argumentsText } from "../../core/chat-message.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import { asIs, list, optional, shape } from "../../core/shape.ts";
-import type { FieldReader } from "../../core/shape.ts";
+import type { ValueReader } from "../../core/shape.ts";
 
 type Piece = {
   readonly text: string;
@@ -40,7 +40,7 @@ const beside = shape({
   id: textOf,
   function: optional(called),
 });
-const callOf: FieldReader<StreamedCall> = (raw) => {
+const callOf: ValueReader<StreamedCall> = (raw) => {
   const { function: inside, ...call } = beside(raw);
   return { index: call.index, id: call.id, ...(inside ?? called(raw)) };
 };
@@ -69,5 +69,5 @@ function jsonText(response: unknown): string {
 
 function finishOf(raw: unknown): Piece["finish"] {
   if (typeof raw !== "string" || raw === "") return null;
-  return finishMeaning(raw) ?? (raw === "error" ? raw : "abort");
+  return finishReasonOf(raw) ?? (raw === "error" ? raw : "abort");
 }

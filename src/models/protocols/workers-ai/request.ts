@@ -1,10 +1,15 @@
-import { plainText, refusal, unsupported, usesFunctions } from "../../core/conversation.ts";
-import { reportDropped } from "../../core/dropped.ts";
-import type { FieldPaths } from "../../core/dropped.ts";
+import {
+  plainText,
+  refusal,
+  unsupportedFailure,
+  usesLegacyFunctions,
+} from "../../core/conversation.ts";
+import { reportDroppedFields } from "../../core/dropped.ts";
+import type { SentFieldPaths } from "../../core/dropped.ts";
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { NINE, ToolCallIds } from "../../core/tool-call-id.ts";
-import { toolsOf } from "../../core/tools.ts";
+import { NINE_CHARACTER_ID, ToolCallIds } from "../../core/tool-call-id.ts";
+import { parseTools } from "../../core/tools.ts";
 import type { Tools } from "../../core/tools.ts";
 import { workersAiFamilyOf, nearestEffort } from "./models.ts";
 
@@ -24,8 +29,8 @@ const FIELDS = [
  */
 export function workersAiChatInputs(call: ChatCall): JsonObject | ProviderFailure {
   const { body, cap, stream, upstreamId } = call;
-  if ((body.n ?? 1) > 1) return unsupported("Several choices", "n");
-  const tools = toolsOf(body);
+  if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");
+  const tools = parseTools(body);
   if ("kind" in tools) return tools;
   const isOpenAi = workersAiFamilyOf(upstreamId).openAi === true;
   const messages = messagesOf(body, upstreamId);
@@ -42,11 +47,11 @@ export function workersAiChatInputs(call: ChatCall): JsonObject | ProviderFailur
     ...responseFormat(body.response_format, isOpenAi),
     ...reasoning(body.reasoning_effort, upstreamId),
   };
-  reportDropped(call, inputs, PLACES);
+  reportDroppedFields(call, inputs, PLACES);
   return inputs;
 }
 
-const PLACES: FieldPaths = {
+const PLACES: SentFieldPaths = {
   ...Object.fromEntries([...FIELDS, "stop"].map((field) => [field, [field]])),
   reasoning_effort: ["reasoning_effort", "chat_template_kwargs"],
 };
@@ -55,7 +60,8 @@ function messagesOf(
   { messages }: ChatBody,
   model: string,
 ): readonly JsonObject[] | ProviderFailure {
-  const nine = workersAiFamilyOf(model).nineLetterIds === true ? new ToolCallIds(NINE) : null;
+  const nine =
+    workersAiFamilyOf(model).nineLetterIds === true ? new ToolCallIds(NINE_CHARACTER_ID) : null;
   const idFor = (id: string): string => nine?.idFor(id) ?? id;
   const names = new Map<string, string>();
   const mapped: JsonObject[] = [];
@@ -88,11 +94,11 @@ function callsOf(message: ChatMessage) {
 }
 
 function messageProblem(message: ChatMessage, place: string): ProviderFailure | null {
-  if (usesFunctions(message)) return unsupported("Legacy function calls", place);
+  if (usesLegacyFunctions(message)) return unsupportedFailure("Legacy function calls", place);
   const custom = callsOf(message).findIndex(({ type }) => type === "custom");
   return custom === -1
     ? imageProblem(message.content, place)
-    : unsupported("Custom tool calls", `${place}.tool_calls[${custom}]`);
+    : unsupportedFailure("Custom tool calls", `${place}.tool_calls[${custom}]`);
 }
 
 type Content = ChatMessage["content"];

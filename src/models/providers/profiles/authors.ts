@@ -1,4 +1,4 @@
-import { NINE } from "../../core/tool-call-id.ts";
+import { NINE_CHARACTER_ID } from "../../core/tool-call-id.ts";
 import { XAI_IMAGE_CALL } from "../../protocols/chat/images.ts";
 import { effort, THREE_EFFORTS } from "./effort.ts";
 import {
@@ -45,7 +45,7 @@ export const MISTRAL: Profile = {
   ],
   streamOptions: null,
   plain: {
-    toolIds: NINE,
+    toolIds: NINE_CHARACTER_ID,
     // The text can't be empty, because mistral-common rejects an assistant message without content
     // and calls.
     bridge: "Done.",

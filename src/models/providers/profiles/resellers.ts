@@ -8,7 +8,7 @@ import {
   SAMPLER_FIELDS,
   USUAL_FIELDS,
 } from "./fields.ts";
-import { SECONDS_MIN } from "../../core/transcription.ts";
+import { BILLED_SECONDS_MIN } from "../../core/transcription.ts";
 import { SPEECH_CALL } from "../../protocols/chat/speech.ts";
 import { transcriptionCall } from "../../protocols/chat/transcription.ts";
 import type { Profile } from "../../protocols/chat/profile.ts";
@@ -36,7 +36,11 @@ export const GROQ_PROFILE: Profile = {
   usage: { inside: "x_groq" },
   // Only this format has the duration. At least 10 s are billed.
   calls: {
-    transcription: transcriptionCall({ format: "verbose_json", prompts: true, least: SECONDS_MIN }),
+    transcription: transcriptionCall({
+      format: "verbose_json",
+      prompts: true,
+      least: BILLED_SECONDS_MIN,
+    }),
     speech: SPEECH_CALL,
   },
 };

@@ -2,8 +2,8 @@ import { base62Hash } from "../../../shared/hash.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { isObject, parseObject } from "../../core/json-value.ts";
 import type { ProviderFailure } from "../../core/provider.ts";
-import { toolsOf } from "../../core/tools.ts";
-import type { Tool } from "../../core/tools.ts";
+import { parseTools } from "../../core/tools.ts";
+import type { FunctionTool } from "../../core/tools.ts";
 import type { Question } from "./question.ts";
 import { schemaInstance } from "./schema-instance.ts";
 
@@ -34,7 +34,7 @@ export function sandboxCallsFor(
   { ask, results, rounds }: Question,
   isAgent: boolean,
 ): readonly SandboxCallDraft[] | ProviderFailure {
-  const tools = toolsOf({ ...body, tools: functionsIn(body) });
+  const tools = parseTools({ ...body, tools: functionsIn(body) });
   if ("kind" in tools) return tools;
   const { list, choice, parallel } = tools;
   if (choice === "none") return [];
@@ -63,7 +63,7 @@ export function callsWithIds(
   });
 }
 
-function drafts(tools: readonly Tool[]): readonly SandboxCallDraft[] {
+function drafts(tools: readonly FunctionTool[]): readonly SandboxCallDraft[] {
   const times = new Map<string, number>();
   return tools.map(({ name, parameters }) => {
     const time = times.get(name) ?? 0;
@@ -73,13 +73,13 @@ function drafts(tools: readonly Tool[]): readonly SandboxCallDraft[] {
   });
 }
 
-function namedIn(ask: string, tools: readonly Tool[]): readonly Tool[] {
+function namedIn(ask: string, tools: readonly FunctionTool[]): readonly FunctionTool[] {
   const byName = new Map(tools.map((tool) => [tool.name.toLowerCase(), tool]));
   const words = ask.toLowerCase().split(/[^a-z0-9_-]+/);
   return words.flatMap((word) => byName.get(word) ?? []);
 }
 
-function ordersIn(ask: string, tools: readonly Tool[]): readonly SandboxCallDraft[] {
+function ordersIn(ask: string, tools: readonly FunctionTool[]): readonly SandboxCallDraft[] {
   const orders: SandboxCallDraft[] = [];
   for (const match of ask.matchAll(/(?:^|\s)call\s+([\w.-]+)\s*(?=\{)/gi)) {
     const tool = tools.find(({ name }) => name === match[1]);

@@ -1,8 +1,13 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { UnitCounts } from "../../../shared/usage.ts";
 import type { InputKind } from "../../../shared/kinds.ts";
-import type { CallOf, JsonObject, ProviderResult, StreamEvent } from "../../core/provider.ts";
-import { oneBatch } from "../../core/http-provider.ts";
+import type {
+  ProviderCallOf,
+  JsonObject,
+  ProviderResult,
+  StreamEvent,
+} from "../../core/provider.ts";
+import { streamOfEvents } from "../../core/http-provider.ts";
 import { codePoints } from "../../core/speech.ts";
 import { transcriptEvents } from "../../core/transcript-events.ts";
 import { embeddingsAnswer } from "./embeddings.ts";
@@ -10,7 +15,7 @@ import { sandboxImages } from "./images.ts";
 
 /** A method's type, because the answer of each kind accepts only calls of the kind. */
 export type SandboxAnswer<K extends InputKind> = {
-  answer(call: CallOf<K>): ProviderResult;
+  answer(call: ProviderCallOf<K>): ProviderResult;
 }["answer"];
 
 export const SANDBOX_INPUT_ANSWERS: { readonly [K in InputKind]: SandboxAnswer<K> } = {
@@ -25,7 +30,7 @@ export const SANDBOX_INPUT_ANSWERS: { readonly [K in InputKind]: SandboxAnswer<K
 
 const DOCUMENTS_PER_UNIT = 100;
 
-function ranked({ body }: CallOf<"rerank">): ProviderResult {
+function ranked({ body }: ProviderCallOf<"rerank">): ProviderResult {
   const wanted = wordsIn(body.query);
   const results = body.documents.map((text, index) => {
     const words = wordsIn(text);
@@ -37,7 +42,7 @@ function ranked({ body }: CallOf<"rerank">): ProviderResult {
   return answered({ results: sorted.slice(0, body.top_n) }, { search_unit: units });
 }
 
-function moderated({ body: { input } }: CallOf<"moderation">): ProviderResult {
+function moderated({ body: { input } }: ProviderCallOf<"moderation">): ProviderResult {
   const inputs = [input].flat();
   const flags = inputs.map((one) => {
     const part = typeof one === "string" ? { text: one } : one;
@@ -55,14 +60,14 @@ function moderated({ body: { input } }: CallOf<"moderation">): ProviderResult {
 const BYTES_PER_SECOND = 1000;
 
 /** Returns a transcript. A thousand bytes count as a second. */
-function transcribed({ body: { file }, stream }: CallOf<"transcription">): ProviderResult {
+function transcribed({ body: { file }, stream }: ProviderCallOf<"transcription">): ProviderResult {
   const body = { text: `This is the audio of ${file.filename}.` };
   const usage = { ...NO_USAGE, second: Math.ceil(file.bytes.length / BYTES_PER_SECOND) };
   if (!stream) return { kind: "json", body, usage };
-  return { kind: "stream", events: oneBatch(transcriptEvents({ body, usage })) };
+  return { kind: "stream", events: streamOfEvents(transcriptEvents({ body, usage })) };
 }
 
-function spoken({ body: { input } }: CallOf<"speech">): ProviderResult {
+function spoken({ body: { input } }: ProviderCallOf<"speech">): ProviderResult {
   const bytes = new TextEncoder().encode(input);
   const half = Math.ceil(bytes.length / 2);
   const audio = [bytes.slice(0, half), bytes.slice(half)].filter(({ length }) => length > 0);
@@ -71,10 +76,10 @@ function spoken({ body: { input } }: CallOf<"speech">): ProviderResult {
     { kind: "usage", usage: { ...NO_USAGE, character: codePoints(input) } },
     { kind: "end" },
   ];
-  return { kind: "stream", events: oneBatch(events) };
+  return { kind: "stream", events: streamOfEvents(events) };
 }
 
-function readPages({ body: { pages } }: CallOf<"ocr">): ProviderResult {
+function readPages({ body: { pages } }: ProviderCallOf<"ocr">): ProviderResult {
   const blank = { images: [], dimensions: null };
   const read = pages.map((index) => ({ index, markdown: `# Page ${index}`, ...blank }));
   return answered({ pages: read, doc_size_bytes: null }, { page: pages.length });

@@ -1,7 +1,7 @@
 import type { ProviderFailure } from "../../core/provider.ts";
 import { readSandboxQuestion } from "./question.ts";
 import type { Question } from "./question.ts";
-import { noFunctions, usesFunctions } from "../../core/conversation.ts";
+import { legacyFunctionsFailure, usesLegacyFunctions } from "../../core/conversation.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { splitJsonFragments, wordsOf } from "./tokens.ts";
 import { schemaInstance } from "./schema-instance.ts";
@@ -37,7 +37,8 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
  */
 export function sandboxRepliesTo(body: ChatBody, cap: number, mode: SandboxMode = {}): Replies {
   const { opening = "", thinks = false } = mode;
-  if (body.messages.some(usesFunctions)) return { ok: false, failure: noFunctions() };
+  if (body.messages.some(usesLegacyFunctions))
+    return { ok: false, failure: legacyFunctionsFailure() };
   const conversation = readSandboxQuestion(body);
   const calls = sandboxCallsFor(body, conversation, mode.isAgent === true);
   if ("kind" in calls) return { ok: false, failure: calls };

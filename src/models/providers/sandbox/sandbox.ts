@@ -2,7 +2,7 @@ import { now } from "../../../shared/clock.ts";
 import { KIND_NAMES, KINDS } from "../../../shared/kinds.ts";
 import type { InputKind } from "../../../shared/kinds.ts";
 import type {
-  CallOf,
+  ProviderCallOf,
   ChatCall,
   Provider,
   ProviderResult,
@@ -54,7 +54,7 @@ export function sandboxProvider(options: SandboxOptions = {}): Provider {
   return { id: "sandbox", kinds: KIND_NAMES, readsFiles: true, send };
 }
 
-function inputAnswer(call: CallOf<InputKind>): ProviderResult {
+function inputAnswer(call: ProviderCallOf<InputKind>): ProviderResult {
   const answer: SandboxAnswer<InputKind> = SANDBOX_INPUT_ANSWERS[call.kind];
   return call.upstreamId === KINDS[call.kind].sandbox.model ? answer(call) : failed(UNKNOWN_MODEL);
 }
