@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
 import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
-import { REGION_LIST } from "../models/catalog/price-lists.ts";
-import { hasListRows } from "../models/catalog/prices.store.ts";
+import { REGION_PRICE_LIST } from "../models/catalog/price-lists.ts";
+import { hasPriceListRows } from "../models/catalog/prices.store.ts";
 import { invalid, refuse } from "../shared/failure.ts";
 import type { Refusal } from "../shared/failure.ts";
 import { organizationChangeSchema } from "../accounts/organizations/organization.ts";
@@ -84,13 +84,13 @@ async function refuseList(
   list: string | null | undefined,
 ): Promise<Refusal | null> {
   if (list === undefined || list === null) return null;
-  if (list === REGION_LIST) {
+  if (list === REGION_PRICE_LIST) {
     return invalid(
       `price_list can't be '${list}', which applies to every organization. Send null for no own list.`,
       "price_list",
     );
   }
-  return (await hasListRows(db, list))
+  return (await hasPriceListRows(db, list))
     ? null
     : invalid(`price_list: the list '${list}' has no prices in this region.`, "price_list");
 }

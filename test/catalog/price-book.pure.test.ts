@@ -1,6 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it, vi } from "vitest";
-import { READ_EVERY_MS, SPARE_MS } from "../../src/models/catalog/price-list-cache.ts";
+import {
+  PRICE_READ_INTERVAL_MS,
+  PRICE_AGE_MARGIN_MS,
+} from "../../src/models/catalog/price-list-cache.ts";
 import { effort } from "../effort.ts";
 import { LEAD_MS, world } from "./price-world.ts";
 
@@ -30,7 +33,11 @@ it("a price list is used during an outage within the lead time, but not longer",
   const { state, ask } = world();
   await ask();
   state.isAway = true;
-  for (const lastMs = state.now + LEAD_MS - SPARE_MS; state.now < lastMs; state.now += 60_000) {
+  for (
+    const lastMs = state.now + LEAD_MS - PRICE_AGE_MARGIN_MS;
+    state.now < lastMs;
+    state.now += 60_000
+  ) {
     expect((await ask()).ok).toBe(true);
   }
   expect(await ask()).toEqual({ ok: false, failure: { kind: "prices_unavailable" } });
@@ -44,7 +51,7 @@ it("a price list in use is read every two minutes, after the response, once for 
   await ask();
   for (let i = 0; i < 100; i++) await ask();
   expect(state.reads).toBe(1);
-  state.now += READ_EVERY_MS;
+  state.now += PRICE_READ_INTERVAL_MS;
   state.percent = 2;
   const [list] = await Promise.all([ask(), ask(), ask()]);
   expect(state.reads).toBe(2);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { SPARE_MS } from "../../src/models/catalog/price-list-cache.ts";
-import { cachedCopies } from "../../src/models/catalog/price-copies.ts";
+import { PRICE_AGE_MARGIN_MS } from "../../src/models/catalog/price-list-cache.ts";
+import { signedPriceCopies } from "../../src/models/catalog/price-copies.ts";
 import type { PriceCopies } from "../../src/models/catalog/price-copies.ts";
 import { LEAD_MS, LEAD_S, world } from "./price-world.ts";
 
@@ -13,7 +13,7 @@ function place() {
       void kept.set(new Request(at).url, response),
   };
   const of = (region = "eu", secret = "secret") =>
-    cachedCopies(cache, { region, secret, keptS: LEAD_S });
+    signedPriceCopies(cache, { region, secret, keptS: LEAD_S });
   return { kept, of };
 }
 
@@ -31,7 +31,7 @@ it("a price list read by another isolate is used while the database is down, wit
   const { reads } = second.state;
   await second.ask("mine");
   expect(second.state.reads).toBe(reads);
-  second.state.now += LEAD_MS / 2 - SPARE_MS;
+  second.state.now += LEAD_MS / 2 - PRICE_AGE_MARGIN_MS;
   expect(await second.ask("mine")).toEqual({ ok: false, failure: { kind: "prices_unavailable" } });
   const early = world(of());
   early.state.isAway = true;

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Model } from "../../src/models/catalog/model.ts";
 import { upcomingChanges, priceListOf, pricedModel } from "../../src/models/catalog/price-lists.ts";
-import type { ListCharge, PriceRow } from "../../src/models/catalog/price-lists.ts";
+import type { PriceOrMarkup, PriceRow } from "../../src/models/catalog/price-lists.ts";
 import type { Price } from "../../src/shared/usage.ts";
 import { effort } from "../effort.ts";
 
@@ -26,7 +26,7 @@ const row = fc
     isPrice: fc.boolean(),
   })
   .map(({ item, from, price: own, percent: more, isPrice }): PriceRow => {
-    const says: ListCharge = isPrice && !item.endsWith("*") ? { price: own } : { percent: more };
+    const says: PriceOrMarkup = isPrice && !item.endsWith("*") ? { price: own } : { percent: more };
     return { item, from, says };
   });
 const rows = fc.uniqueArray(row, {

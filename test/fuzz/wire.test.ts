@@ -4,9 +4,9 @@ import { parseConfig } from "../../src/shared/config/config.ts";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import { prepared } from "../fixtures/prepared.ts";
 import {
-  authorizeBody,
-  readAuthorizeAnswer,
-  readAuthorizeBody,
+  authorizeRequestToJson,
+  parseAuthorizeResponse,
+  parseAuthorizeRequest,
 } from "../../src/models/requests/authorize.ts";
 import {
   forwardBody,
@@ -41,7 +41,8 @@ function written<T>(read: T | null, write: (value: T) => object): object | null 
 const READERS: readonly Reader[] = [
   {
     good: seeds.AUTHORIZE,
-    read: (body) => written(readAuthorizeBody(body), (one) => authorizeBody(one as never)),
+    read: (body) =>
+      written(parseAuthorizeRequest(body), (one) => authorizeRequestToJson(one as never)),
   },
   { good: seeds.FORWARDS, read: (body) => written(readForwardBody(body), forwardBody) },
   {
@@ -51,7 +52,7 @@ const READERS: readonly Reader[] = [
   {
     good: seeds.AUTHORIZE_ANSWERS,
     read: (body) =>
-      written(readAuthorizeAnswer(body), (one) => {
+      written(parseAuthorizeResponse(body), (one) => {
         if (one.unanswered) return { ok: false, failure: one.failure, may_hold: true };
         const { result } = one;
         return result.ok ? { ok: true, ...result.value } : result;

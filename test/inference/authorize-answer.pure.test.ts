@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readAuthorizeAnswer } from "../../src/models/requests/authorize.ts";
+import { parseAuthorizeResponse } from "../../src/models/requests/authorize.ts";
 import type { HoldGrant } from "../../src/shared/contracts/wallet.ts";
 import { micros } from "../../src/shared/money.ts";
 
@@ -24,6 +24,6 @@ it("a hold's grant keeps every field in a message to another region", () => {
     tokens: { granted: 5, limit: 9, remaining: 4, resetMs: 60_000 },
     tokensGranted: 7,
   };
-  const read = readAuthorizeAnswer({ ok: true, ...grant });
+  const read = parseAuthorizeResponse({ ok: true, ...grant });
   expect(read).toEqual({ unanswered: false, result: { ok: true, value: grant } });
 });

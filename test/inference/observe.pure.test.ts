@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { countRun } from "../../src/models/requests/observe.route.ts";
+import { countRunInMetrics } from "../../src/models/requests/observe.route.ts";
 import type { Outcome } from "../../src/models/requests/paid-request.ts";
 import { micros } from "../../src/shared/money.ts";
 import { Tally } from "../../src/events/metrics/tally.ts";
@@ -18,7 +18,7 @@ const SETTLED: Outcome = {
 function counted(progress: object) {
   const run = runOf();
   const tally = new Tally();
-  countRun({ ...run, progress: { ...run.progress, ...progress } }, tally);
+  countRunInMetrics({ ...run, progress: { ...run.progress, ...progress } }, tally);
   return Object.entries(tally.take()).filter(([name]) => !name.includes("_seconds"));
 }
 

@@ -3,7 +3,7 @@ import { success } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 import { ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
 import type { ResponseWriter, StreamWriter } from "../../src/models/core/endpoint-adapter.ts";
-import { countRun } from "../../src/models/requests/observe.route.ts";
+import { countRunInMetrics } from "../../src/models/requests/observe.route.ts";
 import { runPaidRequest } from "../../src/models/requests/paid-path.route.ts";
 import type { PaidRequest, Run, RunServices } from "../../src/models/requests/paid-request.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
@@ -266,7 +266,7 @@ async function broken(way: Way, at: number): Promise<Told> {
 
 function countsOf(run: Run): Pick<Told, "bugs" | "absorbed"> {
   const tally = new Tally();
-  countRun(run, tally);
+  countRunInMetrics(run, tally);
   const counted = Object.entries(tally.take());
   const count = (name: string): number =>
     counted.find(([series]) => series.startsWith(name))?.[1] ?? 0;

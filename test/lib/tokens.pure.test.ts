@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { getEncoding } from "js-tiktoken";
 import { expect, it } from "vitest";
-import { CL100K, O200K } from "../../src/models/catalog/entry.ts";
+import { CL100K, O200K_FACTOR } from "../../src/models/catalog/entry.ts";
 import { closeTokens } from "../../src/shared/close-tokens.ts";
 import { estimateTokens, utf8Bytes } from "../../src/shared/tokens.ts";
 import { effort } from "../effort.ts";
@@ -10,7 +10,7 @@ import { RIGHTS } from "../fixtures/rights.ts";
 
 const O200K_BASE = getEncoding("o200k_base");
 const TOKENIZERS = [
-  { factor: O200K, encoding: O200K_BASE },
+  { factor: O200K_FACTOR, encoding: O200K_BASE },
   { factor: CL100K, encoding: getEncoding("cl100k_base") },
 ];
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import { ANTHROPIC } from "../../src/models/providers/anthropic.ts";
-import { liveProviders, providerProblems } from "../../src/models/providers/registry.ts";
+import { activeProviders, providerProblems } from "../../src/models/providers/registry.ts";
 import { ANTHROPIC_CHAT } from "../fixtures/anthropic-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
 
@@ -18,11 +18,11 @@ function configOf(vars: Record<string, string>) {
 }
 
 it("the Anthropic provider needs only its key, and has US-only inference only in the US", () => {
-  expect(liveProviders(configOf({}))).toEqual([]);
-  expect(liveProviders(configOf({ ANTHROPIC_API_KEY: "k" }))).toEqual([
+  expect(activeProviders(configOf({}))).toEqual([]);
+  expect(activeProviders(configOf({ ANTHROPIC_API_KEY: "k" }))).toEqual([
     { id: "anthropic", regions: ["global"] },
   ]);
-  expect(liveProviders(configOf({ ANTHROPIC_API_KEY: "k", REGION: "us" }))).toEqual([
+  expect(activeProviders(configOf({ ANTHROPIC_API_KEY: "k", REGION: "us" }))).toEqual([
     { id: "anthropic", regions: ["us", "global"] },
   ]);
 });
@@ -30,7 +30,7 @@ it("the Anthropic provider needs only its key, and has US-only inference only in
 it("the Anthropic provider reports an invalid base URL, and is then left out", () => {
   const config = configOf({ ANTHROPIC_API_KEY: "k", ANTHROPIC_BASE_URL: "no address" });
   expect(providerProblems(config).map((one) => one.variable)).toEqual(["ANTHROPIC_BASE_URL"]);
-  expect(liveProviders(config)).toEqual([]);
+  expect(activeProviders(config)).toEqual([]);
 });
 
 it.each([

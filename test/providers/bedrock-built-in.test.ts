@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
 import {
   buildProviders,
-  liveProviders,
+  activeProviders,
   providerProblems,
 } from "../../src/models/providers/registry.ts";
 import { BEDROCK_CHAT } from "../fixtures/bedrock-wire.ts";
@@ -25,7 +25,7 @@ function configOf(vars: Record<string, string>) {
 
 const host = (region: string) => `https://bedrock-runtime.${region}.amazonaws.com`;
 const liveWith = (vars: Record<string, string>) =>
-  liveProviders(configOf(vars)).filter(({ id }) => id === "bedrock");
+  activeProviders(configOf(vars)).filter(({ id }) => id === "bedrock");
 const problemsWith = (vars: Record<string, string>) => providerProblems(configOf(vars));
 /** Where a request goes and how it is authorized. */
 async function askedWith(vars: Record<string, string>) {

@@ -2,15 +2,15 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   Breaker,
-  BUSY_IN_A_ROW,
-  FAULTS_IN_A_ROW,
-  OPEN_MS,
-  OPEN_MS_MAX,
-  PROBE_MS_MAX,
+  CONSECUTIVE_OVERLOADS_MAX,
+  CONSECUTIVE_FAULTS_MAX,
+  BREAKER_OPEN_MS,
+  BREAKER_OPEN_MS_MAX,
+  PROBE_TIMEOUT_MS,
 } from "../../src/models/routing/breaker.ts";
-import type { BreakerPass } from "../../src/models/routing/breaker.ts";
+import type { BreakerPermit } from "../../src/models/routing/breaker.ts";
 
-type Ticket = { readonly pass: BreakerPass };
+type Ticket = { readonly pass: BreakerPermit };
 type Outcome = "served" | "fault" | "busy" | "nothing";
 
 /** The rules again over the whole log, without a counter. */
@@ -72,7 +72,11 @@ const outcome = (...whats: Outcome[]) =>
 const asking = fc.record({ do: fc.constant("ask" as const), force: fc.boolean() });
 const waiting = fc.record({
   do: fc.constant("wait" as const),
-  ms: fc.oneof(fc.nat(3000), fc.nat(40_000), fc.constantFrom(OPEN_MS, OPEN_MS_MAX, PROBE_MS_MAX)),
+  ms: fc.oneof(
+    fc.nat(3000),
+    fc.nat(40_000),
+    fc.constantFrom(BREAKER_OPEN_MS, BREAKER_OPEN_MS_MAX, PROBE_TIMEOUT_MS),
+  ),
 });
 const steps = (...heard: Outcome[]): fc.Arbitrary<Step[]> =>
   fc.array(
@@ -105,7 +109,7 @@ class Play {
     const { breaker, plain, nowMs } = this;
     const { openUntilMs } = plain;
     const mayProbe = openUntilMs !== null && nowMs >= openUntilMs && !plain.isAwaiting(nowMs);
-    const pass: BreakerPass | null = breaker.pass(nowMs) ?? (force ? "forced" : null);
+    const pass: BreakerPermit | null = breaker.pass(nowMs) ?? (force ? "forced" : null);
     const isProbe = pass !== null && typeof pass !== "string";
     this.same("is a probe", isProbe, mayProbe);
     this.same("is free", pass === "free", openUntilMs === null);
@@ -163,7 +167,7 @@ describe("a route's circuit breaker", () => {
     fc.assert(
       fc.property(steps("served", "fault", "busy", "nothing"), (all) => {
         const { breaker, nowMs } = new Play(all);
-        const laterMs = nowMs + OPEN_MS_MAX + PROBE_MS_MAX;
+        const laterMs = nowMs + BREAKER_OPEN_MS_MAX + PROBE_TIMEOUT_MS;
         breaker.served(breaker.pass(laterMs) ?? "free", laterMs);
         expect(breaker.state(laterMs)).toBe("closed");
         expect(breaker.pass(laterMs)).toBe("free");
@@ -173,8 +177,8 @@ describe("a route's circuit breaker", () => {
 
   it("opens at the fifth failure in a row, or at the third overload without a wait time in a row", () => {
     for (const [busy, times] of [
-      [false, FAULTS_IN_A_ROW],
-      [true, BUSY_IN_A_ROW],
+      [false, CONSECUTIVE_FAULTS_MAX],
+      [true, CONSECUTIVE_OVERLOADS_MAX],
     ] as const) {
       const breaker = new Breaker();
       for (let at = 1; at < times; at++) breaker.failed("free", busy, 0);
@@ -207,11 +211,11 @@ describe("a route's circuit breaker", () => {
     opens(0);
     breaker.served("free", 1);
     expect(breaker.state(1)).toBe("open");
-    breaker.failed(breaker.pass(OPEN_MS) ?? "free", false, OPEN_MS);
-    breaker.served("forced", OPEN_MS + 1);
-    expect(breaker.state(OPEN_MS + 1)).toBe("closed");
-    opens(OPEN_MS + 2); // as long as the first time
-    expect(breaker.openUntilMs).toBe(OPEN_MS + 2 + OPEN_MS);
+    breaker.failed(breaker.pass(BREAKER_OPEN_MS) ?? "free", false, BREAKER_OPEN_MS);
+    breaker.served("forced", BREAKER_OPEN_MS + 1);
+    expect(breaker.state(BREAKER_OPEN_MS + 1)).toBe("closed");
+    opens(BREAKER_OPEN_MS + 2); // as long as the first time
+    expect(breaker.openUntilMs).toBe(BREAKER_OPEN_MS + 2 + BREAKER_OPEN_MS);
   });
 
   it("doubles its open time after each failed probe, up to five minutes", () => {
@@ -235,15 +239,15 @@ describe("a route's circuit breaker", () => {
   it("admits another probe after a probe without a result, and after a while even if a probe is lost", () => {
     const breaker = new Breaker();
     for (let at = 0; at < 5; at++) breaker.failed("free", false, 0);
-    const first = breaker.pass(OPEN_MS);
+    const first = breaker.pass(BREAKER_OPEN_MS);
     breaker.released(first ?? "free");
-    expect(breaker.pass(OPEN_MS)).not.toBeNull();
-    expect(breaker.pass(OPEN_MS + PROBE_MS_MAX - 1)).toBeNull();
-    const last = breaker.pass(OPEN_MS + PROBE_MS_MAX);
+    expect(breaker.pass(BREAKER_OPEN_MS)).not.toBeNull();
+    expect(breaker.pass(BREAKER_OPEN_MS + PROBE_TIMEOUT_MS - 1)).toBeNull();
+    const last = breaker.pass(BREAKER_OPEN_MS + PROBE_TIMEOUT_MS);
     expect(last).not.toBeNull();
-    breaker.failed(first ?? "free", false, OPEN_MS + PROBE_MS_MAX); // of the first: too late to count
-    expect(breaker.openUntilMs).toBe(OPEN_MS);
-    breaker.failed(last ?? "free", false, OPEN_MS + PROBE_MS_MAX);
-    expect(breaker.openUntilMs).toBe(OPEN_MS + PROBE_MS_MAX + 2 * OPEN_MS);
+    breaker.failed(first ?? "free", false, BREAKER_OPEN_MS + PROBE_TIMEOUT_MS); // of the first: too late to count
+    expect(breaker.openUntilMs).toBe(BREAKER_OPEN_MS);
+    breaker.failed(last ?? "free", false, BREAKER_OPEN_MS + PROBE_TIMEOUT_MS);
+    expect(breaker.openUntilMs).toBe(BREAKER_OPEN_MS + PROBE_TIMEOUT_MS + 2 * BREAKER_OPEN_MS);
   });
 });

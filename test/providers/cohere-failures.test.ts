@@ -3,7 +3,7 @@ import { parseConfig } from "../../src/shared/config/config.ts";
 import { cohere } from "../../src/models/providers/cohere.ts";
 import {
   buildProviders,
-  liveProviders,
+  activeProviders,
   providerProblems,
 } from "../../src/models/providers/registry.ts";
 import { COHERE_CHAT, COHERE_FAILURES, cut, gaveUp } from "../fixtures/cohere-wire.ts";
@@ -135,9 +135,9 @@ const configOf = (more: object) => {
 };
 
 it("the Cohere provider is available with its key, at Cohere's host or the configured one", async () => {
-  expect(liveProviders(configOf({}))).toEqual([]);
+  expect(activeProviders(configOf({}))).toEqual([]);
   const config = configOf({ COHERE_API_KEY: "k" });
-  expect(liveProviders(config)).toEqual([{ id: "cohere", regions: ["global"] }]);
+  expect(activeProviders(config)).toEqual([{ id: "cohere", regions: ["global"] }]);
   const asked = network(COHERE_CHAT.text.json);
   await buildProviders(config, provider).get("cohere")?.send(callOf());
   const other = configOf({ COHERE_API_KEY: "k", COHERE_BASE_URL: "https://proxy.example/v2/" });

@@ -4,7 +4,7 @@ import { parseConfig } from "../../src/shared/config/config.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import {
   buildProviders,
-  liveProviders,
+  activeProviders,
   providerProblems,
 } from "../../src/models/providers/registry.ts";
 import { chunkOf, DONE, sse, usageChunk } from "../fixtures/openai-wire.ts";
@@ -85,7 +85,7 @@ it("the provider vLLM streams with its key, and usage is requested", async () =>
 
 it("the provider OpenAI is available with its key, and an entry of PROVIDERS with its named secret", () => {
   const live = (vars: Record<string, string>) =>
-    liveProviders(configOf(vars)).map((provider) => provider.id);
+    activeProviders(configOf(vars)).map((provider) => provider.id);
   expect(live({})).toEqual([]);
   expect(live({ SANDBOX: "on" })).toEqual(["sandbox"]);
   expect(live({ PROVIDERS: JSON.stringify(LOCAL) })).toEqual(["ollama"]);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { parseConfig } from "../../src/shared/config/config.ts";
-import { buildProviders, liveProviders } from "../../src/models/providers/registry.ts";
+import { buildProviders, activeProviders } from "../../src/models/providers/registry.ts";
 import { failed, json } from "../fixtures/workers-ai-wire.ts";
 import { answerTo, callOf } from "./adapter-kit.ts";
 import { BINDING, WORKERS_AI_PROVIDER as provider } from "./workers-ai-binding.ts";
@@ -79,8 +79,8 @@ const configWith = (more: object) =>
 it("the Workers AI provider is available with its binding, without a region", async () => {
   const [without, having] = [configWith({}), configWith({ AI: BINDING })];
   if (!without.ok || !having.ok) throw new Error("bad configuration");
-  expect(liveProviders(without.config)).toEqual([]);
-  expect(liveProviders(having.config)).toEqual([{ id: "workers-ai", regions: ["global"] }]);
+  expect(activeProviders(without.config)).toEqual([]);
+  expect(activeProviders(having.config)).toEqual([{ id: "workers-ai", regions: ["global"] }]);
   const built = buildProviders(having.config, provider).get("workers-ai");
   const { answer } = await answerTo(built ?? provider, {}, json('{"response":"Hi"}'));
   expect(built).toBeDefined();

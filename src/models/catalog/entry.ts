@@ -79,9 +79,9 @@ export type CatalogEntry = {
  * Factors that make the estimated tokens an upper bound, even in the language that a tokenizer
  * handles worst.
  */
-export const O200K = 1.15;
-export const GEMINI = 1.25;
-export const CLAUDE_OLD = 1.4;
+export const O200K_FACTOR = 1.15;
+export const GEMINI_FACTOR = 1.25;
+export const CLAUDE_OLD_FACTOR = 1.4;
 /**
  * The factor of cl100k and similar open tokenizers (Llama, Mistral, Qwen, DeepSeek, GLM, Kimi,
  * Cohere).
@@ -174,14 +174,14 @@ function inputOnlyModel(
  * the input's.
  */
 export type Dollars =
-  | UnitDollars
+  | UnitDollarPrices
   | readonly [input: number]
   | readonly [input: number, output: number]
   | readonly [input: number, cached: number, output: number]
   | readonly [input: number, cached: number, cacheWrite: number, output: number];
 
 /** Dollars per million tokens, characters or seconds, and dollars per piece of other units. */
-export type UnitDollars = { readonly [U in Unit | "input"]?: number };
+export type UnitDollarPrices = { readonly [U in Unit | "input"]?: number };
 
 export type PriceChange = readonly [from: string, dollars: Dollars, seenOn: string];
 
@@ -218,7 +218,7 @@ function microPrice(dollars: Dollars): Price {
   };
 }
 
-function isTokenDollars(dollars: Dollars): dollars is Exclude<Dollars, UnitDollars> {
+function isTokenDollars(dollars: Dollars): dollars is Exclude<Dollars, UnitDollarPrices> {
   return Array.isArray(dollars);
 }
 

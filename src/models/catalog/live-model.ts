@@ -7,7 +7,7 @@ import type { CatalogEntry, HostTag, RouteEntry } from "./entry.ts";
 import type { Model, Route, RouteLimits } from "./model.ts";
 import { KINDS } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
-import { longPromptPrice, raisedPrices, withMarkup } from "./price.ts";
+import { longPromptPrice, pricesWithMarkup, withMarkup } from "./price.ts";
 import type { Region } from "../../shared/regions.ts";
 
 /** The active providers, and the tags of their hosts that can serve this region. */
@@ -138,7 +138,7 @@ function routeSold(
     provider,
     upstreamId,
     dataRegion: tag,
-    ...raisedPrices(bought, markupPercent),
+    ...pricesWithMarkup(bought, markupPercent),
     ...limitsIfAny({
       ...limitsOfProvider(provider, { kind, upstreamId }),
       ...shortOf(best, route.limits ?? {}),

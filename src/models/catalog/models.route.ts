@@ -38,12 +38,12 @@ export function readModelRoute(c: Context<AppEnv>, sold: Result<CallerCatalog>):
   if (!sold.ok) return fail(c, sold.failure);
   const name = c.req.param("id") ?? "";
   const model = findModel(sold.value, name);
-  if (model === undefined) return fail(c, unlisted(sold.value, name));
+  if (model === undefined) return fail(c, unlistedModelFailure(sold.value, name));
   return c.json(isMessagesClient(c.req) ? messagesModel(model) : model);
 }
 
 /** Returns the failure for a model that the caller can't use. */
-export function unlisted(sold: CallerCatalog, name: string): Failure {
+export function unlistedModelFailure(sold: CallerCatalog, name: string): Failure {
   const isSold = findModel({ ...sold, policies: [] }, name) !== undefined;
   return { kind: isSold ? "model_not_allowed" : "model_not_found", model: name };
 }

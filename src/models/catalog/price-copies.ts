@@ -17,7 +17,7 @@ const TAG_DIGITS = 64;
  * Stores copies in a cache to which others can write. The region's secret signs each copy. Copies
  * without a valid signature are ignored.
  */
-export function cachedCopies(
+export function signedPriceCopies(
   cache: CopyCache,
   { region, secret, keptS }: Readonly<Record<"region" | "secret", string>> & { keptS: number },
 ): PriceCopies {

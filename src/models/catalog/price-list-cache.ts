@@ -4,17 +4,17 @@ import type { Result } from "../../shared/failure.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
 import type { PriceCopies, PriceCopy } from "./price-copies.ts";
-import { priceListOf, REGION_LIST } from "./price-lists.ts";
+import { priceListOf, REGION_PRICE_LIST } from "./price-lists.ts";
 import type { PriceList, PriceLists, PriceRow } from "./price-lists.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
-export const READ_EVERY_MS = 120_000;
+export const PRICE_READ_INTERVAL_MS = 120_000;
 const RETRY_MS = 15_000;
 /**
  * Ms by which a copy must be younger than the lead time. They cover clock differences and late
  * writes to D1.
  */
-export const SPARE_MS = 60_000;
+export const PRICE_AGE_MARGIN_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
 const COPY_TIMEOUT_MS = 500;
 const MISSED_MS = 1000;
@@ -42,7 +42,7 @@ export class PriceListCache {
   readonly #own = new Map<string, string>();
 
   constructor({ numbers }: Pick<Config, "numbers">) {
-    this.#sellableMs = numbers.PRICE_LEAD_S * 1000 - SPARE_MS;
+    this.#sellableMs = numbers.PRICE_LEAD_S * 1000 - PRICE_AGE_MARGIN_MS;
   }
 
   ownOf(orgId: string): string | null {
@@ -63,7 +63,8 @@ export class PriceListCache {
    * list.
    */
   async listsOf(own: string | null, reader: Reader): Promise<Result<PriceLists>> {
-    const names = own === null || own === REGION_LIST ? [REGION_LIST] : [own, REGION_LIST];
+    const names =
+      own === null || own === REGION_PRICE_LIST ? [REGION_PRICE_LIST] : [own, REGION_PRICE_LIST];
     const lists = await Promise.all(names.map((name) => this.#listOf(name, reader)));
     const [list, region] = lists;
     if (list === null || list === undefined || region === null) {
@@ -85,7 +86,7 @@ export class PriceListCache {
     const nowMs = reader.now();
     const ageMs = nowMs - known.readAt;
     if (ageMs < 0 || ageMs >= this.#sellableMs) return null;
-    const isDue = ageMs >= READ_EVERY_MS && nowMs - known.triedAt >= RETRY_MS;
+    const isDue = ageMs >= PRICE_READ_INTERVAL_MS && nowMs - known.triedAt >= RETRY_MS;
     if (isDue || nowMs < known.triedAt) {
       known.triedAt = nowMs;
       reader.waitUntil(this.#read(name, reader));
@@ -141,7 +142,7 @@ function leaveCopy(name: string, copy: PriceCopy, { copies, waitUntil }: Reader)
 function keep<T>(known: Map<string, T>, name: string, value: T): void {
   known.delete(name);
   const oldest =
-    known.size < LISTS_MAX ? undefined : [...known.keys()].find((one) => one !== REGION_LIST);
+    known.size < LISTS_MAX ? undefined : [...known.keys()].find((one) => one !== REGION_PRICE_LIST);
   if (oldest !== undefined) known.delete(oldest);
   known.set(name, value);
 }

@@ -1,12 +1,12 @@
 import type { Result } from "../../shared/failure.ts";
 import type { Price } from "../../shared/usage.ts";
 import type { Model, PriceOrigin, Route } from "./model.ts";
-import { longPromptPrice, raisedPrices } from "./price.ts";
+import { longPromptPrice, pricesWithMarkup } from "./price.ts";
 
 /** The region's list. It applies to models that an organization's own list doesn't have. */
-export const REGION_LIST = "default";
+export const REGION_PRICE_LIST = "default";
 
-export type ListCharge =
+export type PriceOrMarkup =
   | { readonly price: Price; readonly percent?: never }
   | { readonly percent: number; readonly price?: never };
 
@@ -14,7 +14,11 @@ export type ListCharge =
  * A price or markup from a time (Unix ms) on, for a model's ID, `author/*` or `*`. Only a model can
  * have a price.
  */
-export type PriceRow = { readonly item: string; readonly from: number; readonly says: ListCharge };
+export type PriceRow = {
+  readonly item: string;
+  readonly from: number;
+  readonly says: PriceOrMarkup;
+};
 
 export type PriceList = {
   readonly name: string;
@@ -87,7 +91,11 @@ function pricedRoute(model: Model, route: Route, { list, row }: Rule): Route {
     return { ...rest, price: says.price, ...long, origin };
   }
   const base = model.isConfigured === true ? route : (route.bought ?? route);
-  return { ...route, ...raisedPrices(base, says.percent), origin: since(route, { from, list }) };
+  return {
+    ...route,
+    ...pricesWithMarkup(base, says.percent),
+    origin: since(route, { from, list }),
+  };
 }
 
 function dearer(long: NonNullable<Route["longPrompt"]>, price: Price) {

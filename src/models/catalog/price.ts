@@ -18,7 +18,7 @@ export function withMarkup(price: Price, percent: number): Price {
   };
 }
 
-export function raisedPrices(
+export function pricesWithMarkup(
   { price, longPrompt }: Pick<Route, "price" | "longPrompt">,
   percent: number,
 ): Pick<Route, "price" | "longPrompt"> {

@@ -1,6 +1,6 @@
 import { UNITS } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
-import type { ListCharge, PriceRow } from "./price-lists.ts";
+import type { PriceOrMarkup, PriceRow } from "./price-lists.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
 export type PriceRecord = PriceRow & {
@@ -110,7 +110,7 @@ export async function deletePrice(db: D1Database, id: string): Promise<boolean> 
   return row !== null;
 }
 
-export async function hasListRows(db: D1Database, list: string): Promise<boolean> {
+export async function hasPriceListRows(db: D1Database, list: string): Promise<boolean> {
   const row = await db.prepare("SELECT 1 FROM prices WHERE list = ? LIMIT 1").bind(list).first();
   return row !== null;
 }
@@ -124,7 +124,7 @@ function rowOf({ item, from_at: from, price, percent }: StoredPrice): PriceRow {
   return { item, from, says: chargedOf(price, percent) };
 }
 
-function chargedOf(price: string | null, percent: number | null): ListCharge {
+function chargedOf(price: string | null, percent: number | null): PriceOrMarkup {
   return price === null ? { percent: percent ?? 0 } : { price: priceOfText(price) };
 }
 

@@ -1,8 +1,8 @@
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { placeOfItem } from "../stored-responses/item-ids.ts";
+import { parseItemId } from "../stored-responses/item-ids.ts";
 import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
-import { itemsIn, itemsOfLink, responseIn } from "../stored-responses/items.ts";
+import { parseStoredItems, itemsOfTurn, parseStoredResponse } from "../stored-responses/items.ts";
 import type { RecallRequest, RecallResult } from "../../shared/contracts/stored-responses.ts";
 import { mintedAt } from "../../shared/id.ts";
 import { isObject, listOf } from "../core/json-value.ts";
@@ -43,7 +43,7 @@ export function expandStored(
   if (links === null) return noSuchResponse(String(previous));
   const own = withNamed(items, recalled);
   if (!own.ok) return own;
-  const before = links.flatMap(itemsOfLink);
+  const before = links.flatMap(itemsOfTurn);
   const isPlain = typeof input === "string" && before.length === 0;
   const whole = isPlain ? input : [...before, ...own.value];
   return success({ body: { ...body, input: whole }, before: before.length, own: own.value });
@@ -78,8 +78,8 @@ function isReference(item: unknown): item is JsonObject {
   );
 }
 
-function placeOf({ id }: JsonObject): ReturnType<typeof placeOfItem> {
-  return typeof id === "string" ? placeOfItem(id) : null;
+function placeOf({ id }: JsonObject): ReturnType<typeof parseItemId> {
+  return typeof id === "string" ? parseItemId(id) : null;
 }
 
 function itemNamed(reference: JsonObject, recalled: RecallResult | undefined): JsonObject | null {
@@ -88,7 +88,8 @@ function itemNamed(reference: JsonObject, recalled: RecallResult | undefined): J
   const { responseId, of, index } = place;
   const text = (of === "output" ? recalled.outputs : recalled.inputs)[responseId];
   if (text === undefined) return null;
-  const items = of === "output" ? responseIn(text).response.output : itemsIn(text);
+  const items =
+    of === "output" ? parseStoredResponse(text).response.output : parseStoredItems(text);
   return items[index] ?? null;
 }
 

@@ -38,7 +38,7 @@ export function buildProviders(
   return providers;
 }
 
-export function liveProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
+export function activeProviders(config: ProviderConfig): readonly ConfiguredProvider[] {
   const live: ConfiguredProvider[] = builtInHere(config).map((builtIn) => ({
     id: builtIn.id,
     regions: builtIn.tags(config),

@@ -19,7 +19,7 @@ const LIFETIMES: ReadonlyMap<string, number> = new Map([
 const LIFETIME_DEFAULT = 300;
 const LIFETIME_HOUR = 3600;
 
-export function cacheSeconds(provider: string, { hourCache }: PromptSize): number {
+export function promptCacheSeconds(provider: string, { hourCache }: PromptSize): number {
   return hourCache === true ? LIFETIME_HOUR : (LIFETIMES.get(provider) ?? LIFETIME_DEFAULT);
 }
 

@@ -12,16 +12,16 @@ import type { Reached } from "../../shared/reach-object.ts";
 import { knownCallers } from "../../accounts/keys/admission.route.ts";
 import { identifyGlobalKey } from "../../accounts/keys/vouched.ts";
 import type { WalletCalls } from "../../shared/contracts/wallet.ts";
-import { walletsOf } from "./home-or-away.route.ts";
-import { readAuthorizeBody } from "./authorize.ts";
-import type { AuthorizeRequest, Authorized } from "./authorize.ts";
+import { walletForAttemptOf } from "./home-or-away.route.ts";
+import { parseAuthorizeRequest } from "./authorize.ts";
+import type { AuthorizeRequest, AuthorizedHold } from "./authorize.ts";
 
 /**
  * Handles POST /internal/v1/authorize in a key's home region. Checks that the key is global and
  * active, and holds credits. Only the calling region applies the rate limit.
  */
 export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
-  const request = readAuthorizeBody(c.var.peerBody);
+  const request = parseAuthorizeRequest(c.var.peerBody);
   if (request === null) return c.json({ ok: false, failure: { kind: "internal" } });
   const caller = await callerOf(c, request);
   if (!caller.ok) return c.json(refused(caller.failure));
@@ -66,7 +66,7 @@ async function lookedAt(
   c: Context<AppEnv>,
   orgId: string,
   { keyHash, shown }: RequestCredential,
-): Promise<Reached<Authorized>> {
+): Promise<Reached<AuthorizedHold>> {
   const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
     objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
   const reached = await reachObject(ask, { attemptsMax: 2, after: c.var.timers.after });
@@ -90,11 +90,11 @@ async function holdFor(
   c: Context<AppEnv>,
   { keyId, orgId }: Caller,
   { hold, keyHash, shown }: AuthorizeRequest,
-): Promise<Reached<Authorized>> {
+): Promise<Reached<AuthorizedHold>> {
   const { after } = c.var.timers;
   if (hold === null) return lookedAt(c, orgId, requestCredential(keyHash, shown));
   const request = { ...hold, keyId, peer: true };
-  const walletAt = walletsOf(c.var.config, c.env, after);
+  const walletAt = walletForAttemptOf(c.var.config, c.env, after);
   return reachObject((attempt) => walletAt(orgId, attempt).hold(request, keyHash, shown), {
     attemptsMax: 2,
     after,

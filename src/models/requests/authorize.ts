@@ -20,7 +20,7 @@ import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 export type AuthorizeRequest = RequestCredential & {
   readonly hold: Omit<HoldRequest, "keyId" | "peer"> | null;
 };
-export type Authorized = HoldGrant;
+export type AuthorizedHold = HoldGrant;
 
 const amount = z.int().check(z.minimum(0));
 const cost = z.pipe(amount, z.transform(micros));
@@ -59,7 +59,7 @@ const requestSchema = z.object({
   ),
 });
 
-export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
+export function authorizeRequestToJson({ hold, ...called }: AuthorizeRequest): object {
   const shown = { key_hash: called.keyHash, ...presentedToJson(called) };
   if (hold === null) return { ...shown, hold };
   const { id, least, sure, most, hasCap, tokens, model, externalId: user, idempotency } = hold;
@@ -80,7 +80,7 @@ export function authorizeBody({ hold, ...called }: AuthorizeRequest): object {
   return { ...shown, hold: requested };
 }
 
-export function readAuthorizeBody(body: unknown): AuthorizeRequest | null {
+export function parseAuthorizeRequest(body: unknown): AuthorizeRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
   const { hold } = parsed.data;
@@ -128,7 +128,7 @@ const answerSchema = z.discriminatedUnion("ok", [
  * Parses the response, or returns null. `unanswered`: an attempt failed, but may have placed its
  * hold.
  */
-export function readAuthorizeAnswer(body: unknown): Reached<Authorized> | null {
+export function parseAuthorizeResponse(body: unknown): Reached<AuthorizedHold> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
   const answer = parsed.data;
@@ -154,17 +154,17 @@ export async function authorizeAtHome(
   home: PeerConfig | undefined,
   request: AuthorizeRequest,
   at: AskedAt,
-): Promise<Reached<Authorized>> {
+): Promise<Reached<AuthorizedHold>> {
   const answer =
     home === undefined
       ? null
-      : await callPeer(home, "authorize", authorizeBody(request), {
+      : await callPeer(home, "authorize", authorizeRequestToJson(request), {
           requestId: at.requestId,
           now: at.now,
           budgetMs: homeBudgetMs(at.spentMs),
           ...(at.after !== undefined && { after: at.after }),
         });
-  const reached = answer === null ? null : readAuthorizeAnswer(answer.body);
+  const reached = answer === null ? null : parseAuthorizeResponse(answer.body);
   if (answer === null || reached === null) return AWAY;
   if (reached.unanswered) return reached;
   const { result } = reached;
@@ -177,7 +177,7 @@ export async function authorizeAtHome(
 
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } } as const;
 
-function isFor({ hold }: AuthorizeRequest, { granted }: Authorized): boolean {
+function isFor({ hold }: AuthorizeRequest, { granted }: AuthorizedHold): boolean {
   if (hold === null) return true;
   const least = Math.min(hold.least, ...(hold.candidates ?? []).map((one) => one.least));
   return least <= granted && granted <= hold.most;

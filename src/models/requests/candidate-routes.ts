@@ -7,8 +7,8 @@ import type { Price } from "../../shared/usage.ts";
 import type { MaxPrice, RoutePreferences, RouteSort } from "../core/routing-preferences.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 import { routeName } from "../routing/route-health.ts";
-import type { KnownSpeed } from "../routing/route-times.ts";
-import { maxInputPrice } from "./hold-bounds.ts";
+import type { MedianSpeed } from "../routing/route-times.ts";
+import { highestInputPrice } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
 
 export type RouteChoice = {
@@ -17,10 +17,10 @@ export type RouteChoice = {
   readonly cap: OutputCap | null;
   /** Includes providers whose secret isn't set. */
   readonly providerIds: ReadonlySet<string>;
-  readonly speedOf: (route: string) => KnownSpeed;
+  readonly speedOf: (route: string) => MedianSpeed;
 };
 
-export type RouteRule = {
+export type RouteCondition = {
   readonly param: string;
   readonly problem: string;
   readonly why: SkippedRoute["why"];
@@ -34,7 +34,7 @@ export type RouteRule = {
 export function allowedRoutes(
   { id }: Pick<Model, "id">,
   routes: readonly Route[],
-  rules: readonly RouteRule[],
+  rules: readonly RouteCondition[],
 ): Result<readonly Route[]> {
   let left = routes;
   for (const { param, problem, allows } of rules) {
@@ -91,9 +91,9 @@ export function skipReason(route: Route, choice: RouteChoice | null): SkippedRou
   return choice.preferences.allowsFallbacks ? "parameter" : "preference";
 }
 
-function rulesOf({ preferences, prompt }: RouteChoice): RouteRule[] {
+function rulesOf({ preferences, prompt }: RouteChoice): RouteCondition[] {
   const { field, order, only, ignore, allowsFallbacks, maxPrice } = preferences;
-  const rules: RouteRule[] = [
+  const rules: RouteCondition[] = [
     {
       param: `${field}.only`,
       problem: "'only' lists none of them",
@@ -134,7 +134,7 @@ function isWithin(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean
   return [route.price, priceAt(route, prompt.bound)].every((price) => {
     const { input, output, request } = maxPrice;
     return (
-      maxInputPrice(price, prompt) <= (input ?? Infinity) &&
+      highestInputPrice(price, prompt) <= (input ?? Infinity) &&
       price.output <= (output ?? Infinity) &&
       (price.units?.request ?? 0) <= (request ?? Infinity) &&
       Object.keys(price.units ?? {}).every((unit) => unit === "request")

@@ -8,7 +8,7 @@ import type { Provider } from "../core/provider.ts";
 import {
   BUILT_IN,
   buildProviders,
-  liveProviders,
+  activeProviders,
   providerProblems,
 } from "../providers/registry.ts";
 import { RouteHealth } from "../routing/route-health.ts";
@@ -71,7 +71,7 @@ function canBeAsked(provider: Provider | undefined, kind: Kind): boolean {
 }
 
 function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAfter"> {
-  const live = liveProviders(config);
+  const live = activeProviders(config);
   let known: Catalog | null = null;
   let following: { readonly of: Catalog; readonly later: readonly UpcomingCatalog[] } | null = null;
   const catalogAt = (at: number): Catalog => {

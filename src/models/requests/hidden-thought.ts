@@ -16,7 +16,7 @@ export function hiddenTokens(ms: number): number {
   return (Math.max(0, ms) * HIDDEN_TOKENS_A_SECOND) / 1000;
 }
 
-export class HiddenThought {
+export class HiddenReasoning {
   readonly #model: ThinkingModel;
   #nowMs: number;
   #sinceMs: number | null;

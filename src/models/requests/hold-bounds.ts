@@ -171,7 +171,7 @@ function tokensFor(
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },
 ): bigint {
   const price = heldPrice(route, held.prompt);
-  const forPrompt = BigInt(held.promptTokens) * BigInt(maxInputPrice(price, held.prompt));
+  const forPrompt = BigInt(held.promptTokens) * BigInt(highestInputPrice(price, held.prompt));
   const left = BigInt(held.granted) * 1_000_000n - forPrompt - unitsCost(price, held.prompt);
   if (left < 0n) return -1n;
   if (price.output === 0) return BigInt(Number.MAX_SAFE_INTEGER);
@@ -188,7 +188,7 @@ function worstCost(
   outputTokens: number,
 ): number {
   const sum =
-    BigInt(promptTokens) * BigInt(maxInputPrice(price, prompt)) +
+    BigInt(promptTokens) * BigInt(highestInputPrice(price, prompt)) +
     BigInt(outputTokens) * BigInt(price.output) +
     unitsCost(price, prompt);
   return Number((sum + 999_999n) / 1_000_000n);
@@ -203,7 +203,7 @@ function unitsCost({ units: prices }: Price, { units: counts = {} }: PromptSize)
 }
 
 /** Returns the highest price of an input token, including cache writes. */
-export function maxInputPrice(price: Price, { hourCache }: PromptSize): number {
+export function highestInputPrice(price: Price, { hourCache }: PromptSize): number {
   const hour = hourCache === true ? price.input * HOUR_WRITE_INPUTS : 0;
   return Math.max(price.input, price.cached, price.cacheWrite, hour);
 }

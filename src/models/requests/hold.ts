@@ -11,7 +11,7 @@ import { speaksNatively } from "./bound-request.ts";
 import { optionsOf, reprice } from "./model-options.ts";
 import { affordableCap, costBounds } from "./hold-bounds.ts";
 import type { OutputCap } from "./hold-bounds.ts";
-import { decideStoring } from "./store-response.ts";
+import { decideResponseStorage } from "./store-response.ts";
 import type {
   GrantedHold,
   ModelOption,
@@ -42,7 +42,7 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
       progress.admitted = { ...progress.admitted, tokens };
     }
     progress.granted = result.value.granted;
-    decideStoring(run, result.value);
+    decideResponseStorage(run, result.value);
     const routes = paidFor(run, result.value);
     progress.skipped = skippedByGrant(run.request, result.value, routes);
     return success({ routes });

@@ -11,14 +11,14 @@ import { recorderOf } from "../../events/metrics/count-requests.route.ts";
 import { ownShard, peerShard } from "../../regions/outbox-schedule.ts";
 import { authorizeAtHome } from "./authorize.ts";
 import { deploymentOf } from "./deployment.ts";
-import { storedAtHome } from "./stored-format.ts";
+import { recallFromHome } from "./stored-format.ts";
 import type { Home, OutboxAt, Run, RunServices, WalletAt } from "./paid-request.ts";
 import { ANSWER_MS, RunBoard } from "./run-board.ts";
 import { readStops, watchBody, watchRun } from "./run-watch.ts";
 import type { AskStops } from "./run-watch.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import { pricingOf } from "./pricing.route.ts";
-import { shedCounters } from "./observe.route.ts";
+import { overloadCountersOf } from "./observe.route.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Config } from "../../shared/config/config.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
@@ -36,7 +36,7 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home 
   const at = { requestId, now: () => now(env), spentMs, ...(after !== undefined && { after }) };
   return {
     authorize: (hold) => authorizeAtHome(peer, { ...called, hold }, at),
-    askKept: (request) => storedAtHome(peer, { called, ...request }, at),
+    askKept: (request) => recallFromHome(peer, { called, ...request }, at),
   };
 }
 
@@ -56,7 +56,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     times,
     tally: recorderOf(config).tally,
     callers: knownCallers(config),
-    sheds: shedCounters(config),
+    sheds: overloadCountersOf(config),
     keysNeedingCandidates: Isolate.of(config).get(makeKeySet),
     region,
     numbers,
@@ -67,7 +67,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
       outboxes(home === null ? ownShard(owner) : peerShard(caller.home, owner), attempt),
   };
   if (home !== null) return { ...here, home, wallet: null };
-  return { ...here, home, wallet: walletsOf(config, env, timers.after) };
+  return { ...here, home, wallet: walletForAttemptOf(config, env, timers.after) };
 }
 
 const makeBoard = (): RunBoard => new RunBoard();
@@ -135,7 +135,7 @@ const makeGroups = () => ({
   outboxes: new CallGroups<readonly OutcomeItem[], null>(),
 });
 
-export function walletsOf(config: Config, env: Env, after: After): WalletAt {
+export function walletForAttemptOf(config: Config, env: Env, after: After): WalletAt {
   const { wallets } = Isolate.of(config).get(makeGroups);
   return (orgId, attempt) => {
     const stub = () => objectsOf(env).wallet(orgId);

@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { findRoutes } from "../catalog/catalog.ts";
 import type { CallerCatalog } from "../catalog/catalog.ts";
 import { listedEndpoint } from "../catalog/listed-endpoint.ts";
-import { unlisted } from "../catalog/models.route.ts";
+import { unlistedModelFailure } from "../catalog/models.route.ts";
 import { routeName } from "../routing/route-health.ts";
 import { readSpeeds } from "../../events/metrics/region-speeds.ts";
 import { now } from "../../shared/clock.ts";
@@ -25,7 +25,7 @@ export async function modelEndpointsRoute(
   if (!sold.ok) return fail(c, sold.failure);
   const name = c.req.param("id") ?? "";
   const found = findRoutes(sold.value, name);
-  if (found === undefined) return fail(c, unlisted(sold.value, name));
+  if (found === undefined) return fail(c, unlistedModelFailure(sold.value, name));
   const { listed, model } = found;
   const { id, created, architecture } = listed;
   const speeds = await regionSpeeds(c);

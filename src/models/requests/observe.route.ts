@@ -27,7 +27,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const { health, times } = run.services;
   recorder.view = () => ({ series: routeGauges(health, now(env)), samples: times.take() });
   recorder.onSpeeds = (speeds) => times.learn(speeds);
-  countRun(run, recorder.tally);
+  countRunInMetrics(run, recorder.tally);
   noteSpeed(run);
   const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (point !== null) env.ANALYTICS?.writeDataPoint(point);
@@ -45,7 +45,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (!isCounted) logRun(run, { route, status, failure });
 }
 
-export function countRun(run: Run, tally: Tally): void {
+export function countRunInMetrics(run: Run, tally: Tally): void {
   const { outcome, charged, shortfall, isUnsaved, isBroken } = run.progress;
   if (isBroken) tally.count("bugs");
   if (outcome === null) return;
@@ -196,7 +196,7 @@ class ShedCounts implements OverloadCounters {
   }
 }
 
-export function shedCounters(config: Config): OverloadCounters {
+export function overloadCountersOf(config: Config): OverloadCounters {
   return Isolate.of(config).get(makeSheds);
 }
 
@@ -207,7 +207,7 @@ const makeSheds = (config: Config): OverloadCounters => new ShedCounts(config);
  */
 export function rejectOverloaded(c: Context<AppEnv>, reason: OverloadReason): Refusal {
   const { config, startedMs, requestId } = c.var;
-  shedCounters(config).note(reason, requestId, startedMs);
+  overloadCountersOf(config).note(reason, requestId, startedMs);
   c.set("logged", config.logRequests !== "all");
   return refuse({ kind: "overloaded" });
 }

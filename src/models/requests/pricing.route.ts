@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { PriceListCache } from "../catalog/price-list-cache.ts";
 import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
-import { cachedCopies } from "../catalog/price-copies.ts";
+import { signedPriceCopies } from "../catalog/price-copies.ts";
 import type { PriceCopies } from "../catalog/price-copies.ts";
 import { readPriceRows } from "../catalog/prices.store.ts";
 import type { CallerCatalog } from "../catalog/catalog.ts";
@@ -65,7 +65,7 @@ function makeCopies({ keySecrets, numbers, region }: Config): PriceCopies | null
   const [newest] = keySecrets;
   if (newest === undefined) return null;
   const { secret } = newest;
-  return cachedCopies(caches.default, { region, secret, keptS: numbers.PRICE_LEAD_S });
+  return signedPriceCopies(caches.default, { region, secret, keptS: numbers.PRICE_LEAD_S });
 }
 
 function makeCache(config: Config): PriceListCache {

@@ -5,7 +5,7 @@ import { logEvent, reasonOf } from "../../shared/log.ts";
 import type { SettleAnswer } from "../../shared/contracts/wallet.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import { routeName } from "../routing/route-health.ts";
-import { cacheSeconds } from "./affinity.ts";
+import { promptCacheSeconds } from "./affinity.ts";
 import { tagsWithSession } from "../../shared/tags.ts";
 import { skippedRoutes } from "./skipped-routes.ts";
 import { storeResponse } from "./store-response.ts";
@@ -209,7 +209,7 @@ function warmRouteOf(
 ): Pick<Generation, "warm"> {
   if (affinity === null || isFallback !== true) return {};
   const { provider, upstreamId } = route;
-  const seconds = cacheSeconds(provider, prompt);
+  const seconds = promptCacheSeconds(provider, prompt);
   return { warm: { affinity, route: routeName(provider, upstreamId), seconds } };
 }
 

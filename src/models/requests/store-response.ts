@@ -52,7 +52,7 @@ export async function recallStored(
 const PAUSES_MS: readonly number[] = [500, 3000];
 
 /** Decides whether to store the response. Its first event reports this. */
-export function decideStoring(
+export function decideResponseStorage(
   { request, progress, bodyBytes }: Run,
   { keepHours = 0 }: HoldGrant,
 ): void {

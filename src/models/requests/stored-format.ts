@@ -55,7 +55,7 @@ function keptBody({ called, recall, keep }: StoredResponsesRequest): object {
   };
 }
 
-export function readStoredBody(body: unknown): StoredResponsesRequest | null {
+export function parseStoredResponsesRequest(body: unknown): StoredResponsesRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
   const { recall, keep } = parsed.data;
@@ -78,7 +78,7 @@ const answerSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(false), failure: peerRefusal }),
 ]);
 
-export function storedAnswerBody(result: Result<RecallResult | null>): object {
+export function recallResultToJson(result: Result<RecallResult | null>): object {
   if (!result.ok) return { ok: false, failure: result.failure };
   if (result.value === null) return { ok: true, recalled: null };
   const { links, outputs, inputs } = result.value;
@@ -127,7 +127,7 @@ function bytesOf(text: string): Uint8Array {
 /** Timeout of both attempts in ms. The home region can wait for a response that is being stored. */
 const HOME_MS = 5000;
 
-export async function storedAtHome(
+export async function recallFromHome(
   home: PeerConfig | undefined,
   request: StoredResponsesRequest,
   { requestId, now }: Pick<PeerCallOptions, "requestId" | "now">,

@@ -7,14 +7,14 @@ import { refuse } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { callObject } from "../../shared/reach-object.ts";
-import { storedAnswerBody, readStoredBody } from "./stored-format.ts";
+import { recallResultToJson, parseStoredResponsesRequest } from "./stored-format.ts";
 import type { StoredResponsesRequest } from "./stored-format.ts";
 
 export async function storedResponsesPeer(c: Context<AppEnv>): Promise<Response> {
-  const request = readStoredBody(c.var.peerBody);
+  const request = parseStoredResponsesRequest(c.var.peerBody);
   const answer =
     request === null ? refuse({ kind: "storage_unavailable" }) : await done(c, request);
-  return c.json(storedAnswerBody(answer));
+  return c.json(recallResultToJson(answer));
 }
 
 async function done(

@@ -5,7 +5,7 @@ import type { Usage } from "../../shared/usage.ts";
 import type { StreamEvent } from "../core/provider.ts";
 import type { Chunk, Delta } from "../core/chunk.ts";
 import { outputText } from "../core/output-text.ts";
-import { HiddenThought } from "./hidden-thought.ts";
+import { HiddenReasoning } from "./hidden-thought.ts";
 import type { ThinkingModel } from "./hidden-thought.ts";
 
 const COUNT_EVERY = 8192;
@@ -36,7 +36,7 @@ export class StreamMeter {
   readonly #finished = new Set<unknown>();
   readonly #text = new TextCount();
   readonly #thoughts = new TextCount();
-  readonly #hidden: HiddenThought;
+  readonly #hidden: HiddenReasoning;
   #sealed = 0;
   #usage: Usage | null = null;
   #partial: Usage | null = null;
@@ -45,7 +45,7 @@ export class StreamMeter {
 
   constructor(choices: number, model: ThinkingModel = THOUGHTLESS) {
     this.#choices = choices;
-    this.#hidden = new HiddenThought(model);
+    this.#hidden = new HiddenReasoning(model);
   }
 
   get usage(): Usage | null {

@@ -4,24 +4,24 @@ export type BreakerState = "closed" | "open" | "half_open";
 type Probe = { readonly untilMs: number };
 
 /** The reason for which a request was let through. `forced`: no other route was left. */
-export type BreakerPass = "free" | "forced" | Probe;
+export type BreakerPermit = "free" | "forced" | Probe;
 
 /**
  * Number of consecutive faults, and of consecutive overloads without a wait time, that open the
  * breaker.
  */
-export const FAULTS_IN_A_ROW = 5;
-export const BUSY_IN_A_ROW = 3;
+export const CONSECUTIVE_FAULTS_MAX = 5;
+export const CONSECUTIVE_OVERLOADS_MAX = 3;
 /**
  * Number of faults within the last 15 to 30 seconds that open the breaker, if at least half of the
  * requests failed.
  */
 const FAULTS_IN_WINDOW = 5;
 const HALF_WINDOW_MS = 15_000;
-export const OPEN_MS = 15_000;
-export const OPEN_MS_MAX = 300_000;
+export const BREAKER_OPEN_MS = 15_000;
+export const BREAKER_OPEN_MS_MAX = 300_000;
 /** Maximum ms of an attempt. An older probe will never report its result. */
-export const PROBE_MS_MAX = 600_000;
+export const PROBE_TIMEOUT_MS = 600_000;
 
 type Tally = { half: number; served: number; faults: number };
 
@@ -45,15 +45,15 @@ export class Breaker {
   }
 
   /** Returns a pass, or null to reject the request. The result of a probe must be reported. */
-  pass(nowMs: number): Exclude<BreakerPass, "forced"> | null {
+  pass(nowMs: number): Exclude<BreakerPermit, "forced"> | null {
     if (this.#openUntilMs === null) return "free";
     const isAwaited = this.#probe !== null && nowMs < this.#probe.untilMs;
     if (nowMs < this.#openUntilMs || isAwaited) return null;
-    this.#probe = { untilMs: nowMs + PROBE_MS_MAX };
+    this.#probe = { untilMs: nowMs + PROBE_TIMEOUT_MS };
     return this.#probe;
   }
 
-  served(pass: BreakerPass, nowMs: number): void {
+  served(pass: BreakerPermit, nowMs: number): void {
     if (this.#openUntilMs === null) {
       this.#turn(nowMs);
       this.#now.served++;
@@ -62,7 +62,7 @@ export class Breaker {
     } else if (pass === "forced" || pass === this.#probe) this.#close();
   }
 
-  failed(pass: BreakerPass, busy: boolean, nowMs: number): void {
+  failed(pass: BreakerPermit, busy: boolean, nowMs: number): void {
     if (this.#openUntilMs !== null) {
       if (pass === this.#probe) this.#open(nowMs);
       return;
@@ -74,19 +74,23 @@ export class Breaker {
     if (this.#isTooMuch()) this.#open(nowMs);
   }
 
-  released(pass: BreakerPass): void {
+  released(pass: BreakerPermit): void {
     if (pass === this.#probe) this.#probe = null;
   }
 
   #isTooMuch(): boolean {
-    if (this.#faultsInARow >= FAULTS_IN_A_ROW || this.#busyInARow >= BUSY_IN_A_ROW) return true;
+    if (
+      this.#faultsInARow >= CONSECUTIVE_FAULTS_MAX ||
+      this.#busyInARow >= CONSECUTIVE_OVERLOADS_MAX
+    )
+      return true;
     const faults = this.#now.faults + this.#before.faults;
     const served = this.#now.served + this.#before.served;
     return faults >= FAULTS_IN_WINDOW && faults >= served;
   }
 
   #open(nowMs: number): void {
-    this.#openUntilMs = nowMs + Math.min(OPEN_MS * 2 ** this.#opened, OPEN_MS_MAX);
+    this.#openUntilMs = nowMs + Math.min(BREAKER_OPEN_MS * 2 ** this.#opened, BREAKER_OPEN_MS_MAX);
     this.#opened++;
     this.#probe = null;
   }

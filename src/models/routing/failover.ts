@@ -4,7 +4,7 @@ import { attempt } from "./attempt.ts";
 import type { AttemptOptions, AttemptRequest, Candidate } from "./attempt.ts";
 import type { ProviderResult, ProviderFailure, FailedUsage } from "../core/provider.ts";
 import type { CooldownReason, RouteHealth } from "./route-health.ts";
-import type { BreakerPass } from "./breaker.ts";
+import type { BreakerPermit } from "./breaker.ts";
 import { isInCooldown, routeName } from "./route-health.ts";
 
 const ATTEMPTS_MAX = 3;
@@ -39,7 +39,7 @@ class AskingOrder {
   #next = 0;
   #route = "";
   #index = 0;
-  #pass: BreakerPass = "free";
+  #pass: BreakerPermit = "free";
   #last: ProviderFailure | null = null;
   #isRepeat = false;
   #waitMs = Infinity;
@@ -98,7 +98,7 @@ class AskingOrder {
     return this.#waitMs === Infinity ? null : this.#waitMs;
   }
 
-  #take(index: number, pass: BreakerPass, pauseMs: number): Turn {
+  #take(index: number, pass: BreakerPermit, pauseMs: number): Turn {
     this.attempts++;
     const model = this.#candidates[index]?.model;
     this.#attemptsOf.set(model, (this.#attemptsOf.get(model) ?? 0) + 1);

@@ -1,5 +1,5 @@
 import { Breaker } from "./breaker.ts";
-import type { BreakerState, BreakerPass } from "./breaker.ts";
+import type { BreakerState, BreakerPermit } from "./breaker.ts";
 import type { ProviderFailure } from "../core/provider.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 
@@ -16,7 +16,7 @@ export function routeName(provider: string, upstreamId: string): string {
   return `${provider}:${upstreamId}`;
 }
 
-export function isInCooldown(pass: BreakerPass | CooldownReason): pass is CooldownReason {
+export function isInCooldown(pass: BreakerPermit | CooldownReason): pass is CooldownReason {
   return typeof pass !== "string" && "why" in pass;
 }
 
@@ -48,7 +48,7 @@ export class RouteHealth {
    * Returns a pass for the route, or the reason for its cooldown. The result of a probe must be
    * reported.
    */
-  pass(route: string, nowMs: number): Exclude<BreakerPass, "forced"> | CooldownReason {
+  pass(route: string, nowMs: number): Exclude<BreakerPermit, "forced"> | CooldownReason {
     const entry = this.#entries.get(route);
     if (entry === undefined) return "free";
     if (entry.disabledUntilMs > nowMs) return { why: "disabled", untilMs: entry.disabledUntilMs };
@@ -57,7 +57,7 @@ export class RouteHealth {
     return pass ?? { why: "open", untilMs: entry.breaker.openUntilMs ?? nowMs };
   }
 
-  served(route: string, pass: BreakerPass, nowMs: number): void {
+  served(route: string, pass: BreakerPermit, nowMs: number): void {
     const entry = this.#entryOf(route);
     entry.disabledTimes = 0;
     entry.breaker.served(pass, nowMs);
@@ -67,7 +67,7 @@ export class RouteHealth {
    * Records a failure. A rejected key disables the route, and a wait time starts a cooldown. Other
    * faults of the provider count in the breaker.
    */
-  failed(route: string, pass: BreakerPass, failure: ProviderFailure, nowMs: number): void {
+  failed(route: string, pass: BreakerPermit, failure: ProviderFailure, nowMs: number): void {
     if (failure.fault === "request") return this.released(route, pass);
     const entry = this.#entryOf(route);
     const waitMs = failure.retryAfterMs ?? 0;
@@ -84,7 +84,7 @@ export class RouteHealth {
     this.#entryOf(route).breaker.failed("free", false, nowMs);
   }
 
-  released(route: string, pass: BreakerPass): void {
+  released(route: string, pass: BreakerPermit): void {
     this.#entries.get(route)?.breaker.released(pass);
   }
 

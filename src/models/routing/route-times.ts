@@ -3,7 +3,7 @@ import { publicPercentiles } from "../../shared/route-speed.ts";
 import type { RouteSample, RouteSpeed } from "../../shared/route-speed.ts";
 
 /** The medians that decide the order of routes. Null until there are enough requests. */
-export type KnownSpeed = Pick<RouteSample, "latencyMs" | "tokensPerSecond">;
+export type MedianSpeed = Pick<RouteSample, "latencyMs" | "tokensPerSecond">;
 
 const ROUTES_MAX = 1_000;
 const SAMPLES_MAX = 32;
@@ -19,7 +19,7 @@ type Samples = { readonly latencies: number[]; readonly speeds: number[] };
  */
 export class RouteTimes {
   readonly #own = new Map<string, Samples>();
-  #region = new Map<string, KnownSpeed>();
+  #region = new Map<string, MedianSpeed>();
   #waiting: RouteSample[] = [];
 
   note(
@@ -62,7 +62,7 @@ export class RouteTimes {
     );
   }
 
-  speedOf(route: string, orgId: string): KnownSpeed {
+  speedOf(route: string, orgId: string): MedianSpeed {
     const region = this.#region.get(route);
     const { latencies = [], speeds = [] } = this.#own.get(nameOf(route, orgId)) ?? {};
     return {

@@ -22,7 +22,7 @@ export async function openDataKey(
 }
 
 /** Returns the key encrypted with the first of KEY_SECRETS. Returns null if none can decrypt it. */
-export function resealedDataKey(
+export function reencryptDataKey(
   sealed: string,
   owner: string,
   secrets: readonly SealingSecret[],

@@ -3,48 +3,50 @@ import { inputItemId } from "./item-ids.ts";
 import type { Link } from "../../shared/contracts/stored-responses.ts";
 
 /** An item of a conversation (openai npm, ResponseInputItem, ResponseOutputItem). */
-export type Item = Readonly<Record<string, unknown>>;
+export type StoredItem = Readonly<Record<string, unknown>>;
 
 export type StoredResponse = {
-  readonly response: Item & { readonly output: readonly Item[] };
+  readonly response: StoredItem & { readonly output: readonly StoredItem[] };
   readonly hidden: boolean;
 };
 
-export function itemsIn(input: Uint8Array): readonly Item[] {
-  return storedJson<Item[]>(textOf(input));
+export function parseStoredItems(input: Uint8Array): readonly StoredItem[] {
+  return storedJson<StoredItem[]>(textOf(input));
 }
 
-export function responseIn(response: Uint8Array): StoredResponse {
+export function parseStoredResponse(response: Uint8Array): StoredResponse {
   return storedJson<StoredResponse>(textOf(response));
 }
 
-export function itemsOfLink({ input, response }: Link): readonly Item[] {
-  return [...itemsIn(input), ...responseIn(response).response.output];
+export function itemsOfTurn({ input, response }: Link): readonly StoredItem[] {
+  return [...parseStoredItems(input), ...parseStoredResponse(response).response.output];
 }
 
-export function responseView({ response, hidden }: StoredResponse, isWhole: boolean): Item {
+export function responseView({ response, hidden }: StoredResponse, isWhole: boolean): StoredItem {
   if (!hidden || isWhole) return response;
   return { ...response, output: response.output.map(withoutThoughts) };
 }
 
-export function inputItems(links: readonly Link[]): readonly (Item & { readonly id: string })[] {
+export function inputItems(
+  links: readonly Link[],
+): readonly (StoredItem & { readonly id: string })[] {
   return links.flatMap((link, at) => {
-    const given = itemsIn(link.input).map((item, index) =>
+    const given = parseStoredItems(link.input).map((item, index) =>
       shownItem(item, inputItemId(link.id, item["type"] ?? "message", index)),
     );
     if (at === links.length - 1) return given;
-    const { response, hidden } = responseIn(link.response);
+    const { response, hidden } = parseStoredResponse(link.response);
     const output = hidden ? response.output.map(withoutThoughts) : response.output;
-    return [...given, ...(output as (Item & { readonly id: string })[])];
+    return [...given, ...(output as (StoredItem & { readonly id: string })[])];
   });
 }
 
-function withoutThoughts(item: Item): Item {
+function withoutThoughts(item: StoredItem): StoredItem {
   return item["type"] === "reasoning" ? { ...item, encrypted_content: null } : item;
 }
 
 /** Returns an item with a list of parts, which readers expect instead of plain text. */
-function shownItem(item: Item, id: string): Item & { readonly id: string } {
+function shownItem(item: StoredItem, id: string): StoredItem & { readonly id: string } {
   const { type = "message", role, content } = item;
   const whole = { status: "completed", ...item, type, id };
   if (typeof content !== "string") return whole;

@@ -49,7 +49,7 @@ export type ResponseRow = {
   readonly dataKey: number;
   readonly bytes: number;
 };
-export type PartKind = "input" | "response";
+export type StoredPartKind = "input" | "response";
 
 const PART_BYTES = 1_000_000;
 const COLUMNS = "id, previous, expires_at AS expiresAt, data_key AS dataKey, bytes";
@@ -85,7 +85,7 @@ export function insertResponse(
   stored: {
     readonly expiresAt: number;
     readonly dataKey: number;
-    readonly sealed: Readonly<Record<PartKind, Uint8Array>>;
+    readonly sealed: Readonly<Record<StoredPartKind, Uint8Array>>;
   },
 ): void {
   const { id, previous, by, createdAt } = answer;
@@ -112,7 +112,7 @@ export function insertResponse(
   }
 }
 
-export function selectSealed(sql: SqlStorage, id: string, kind: PartKind): Uint8Array {
+export function selectEncryptedPart(sql: SqlStorage, id: string, kind: StoredPartKind): Uint8Array {
   const parts = sql
     .exec<{ sealed: ArrayBuffer }>(
       "SELECT sealed FROM parts WHERE id = ? AND kind = ? ORDER BY number",
@@ -132,7 +132,7 @@ export function selectSealed(sql: SqlStorage, id: string, kind: PartKind): Uint8
 
 export type StoredAmounts = { answers: number; bytes: number };
 
-export function selectAmounts(sql: SqlStorage): StoredAmounts {
+export function selectStoredAmounts(sql: SqlStorage): StoredAmounts {
   return sql
     .exec<StoredAmounts>(
       "SELECT count(*) AS answers, coalesce(sum(bytes), 0) AS bytes FROM answers",
@@ -155,7 +155,7 @@ export function clearResponse(sql: SqlStorage, id: string, untilMs: number): voi
   );
 }
 
-export function selectExpired(
+export function selectExpiredResponses(
   sql: SqlStorage,
   nowMs: number,
   limit: number,
@@ -164,13 +164,13 @@ export function selectExpired(
   return sql.exec<ResponseRow>(query, nowMs, limit).toArray();
 }
 
-export function selectOldest(sql: SqlStorage, limit: number): readonly ResponseRow[] {
+export function selectOldestResponses(sql: SqlStorage, limit: number): readonly ResponseRow[] {
   return sql
     .exec<ResponseRow>(`SELECT ${COLUMNS} FROM answers ORDER BY id LIMIT ?`, limit)
     .toArray();
 }
 
-export function selectNextEnd(sql: SqlStorage): number | null {
+export function selectNextExpiry(sql: SqlStorage): number | null {
   return sql.exec<{ at: number | null }>("SELECT min(expires_at) AS at FROM answers").one().at;
 }
 
@@ -193,7 +193,7 @@ export function selectShortestLifetime(sql: SqlStorage, sinceMs: number): number
  * Stores the setting and shortens the lifetime of stored responses. Earlier settings count for
  * requests since `lateMs`. Requires a transaction.
  */
-export function storeSetting(
+export function storeRetentionSetting(
   sql: SqlStorage,
   hours: number,
   { nowMs, lateMs }: { readonly nowMs: number; readonly lateMs: number },

@@ -12,7 +12,7 @@ import type { SealingSecret } from "../../shared/seal.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import { makeTables, openTables } from "../../shared/tables.do.ts";
 import { within } from "../../shared/timers.ts";
-import { makeDataKey, openDataKey, resealedDataKey } from "./data-keys.ts";
+import { makeDataKey, openDataKey, reencryptDataKey } from "./data-keys.ts";
 import {
   ANSWER_BYTES_MAX,
   LINKS_MAX,
@@ -36,18 +36,18 @@ import {
   insertResponse,
   isStoringDisabled,
   hasResponse,
-  selectAmounts,
+  selectStoredAmounts,
   selectResponse,
   selectDataKeys,
   selectShortestLifetime,
-  selectNextEnd,
-  selectOldest,
-  selectExpired,
-  selectSealed,
+  selectNextExpiry,
+  selectOldestResponses,
+  selectExpiredResponses,
+  selectEncryptedPart,
   storeDataKey,
-  storeSetting,
+  storeRetentionSetting,
 } from "./rows.do.ts";
-import type { StoredAmounts, ResponseRow, PartKind } from "./rows.do.ts";
+import type { StoredAmounts, ResponseRow, StoredPartKind } from "./rows.do.ts";
 
 /** Maximum ms to wait for a write in progress, less than the caller's timeout. */
 const ARRIVAL_MS = 1200;
@@ -59,7 +59,7 @@ const LOOK_MS = HOUR_MS;
 const ANYBODY: VisibilityFilter = { memberId: null, keyId: null, sessionId: null };
 
 type Current = { readonly number: number; readonly key: CryptoKey };
-type Text = { readonly row: ResponseRow; readonly kind: PartKind; readonly name: string };
+type Text = { readonly row: ResponseRow; readonly kind: StoredPartKind; readonly name: string };
 type Waiting = { readonly ids: Set<string>; readonly resolve: () => void };
 
 /**
@@ -86,7 +86,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       makeTables(this.ctx.storage, STORED_TABLES);
       const nowMs = now(this.env);
       const at = { nowMs, lateMs: nowMs - this.#lateMs() };
-      this.ctx.storage.transactionSync(() => storeSetting(this.#sql, hours, at));
+      this.ctx.storage.transactionSync(() => storeRetentionSetting(this.#sql, hours, at));
       await this.#arm();
       return success(null);
     });
@@ -130,13 +130,13 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       ];
       const texts = isLong ? null : this.#sealedOf(asTexts);
       if (texts === null) return refuse({ kind: "body_too_large", bytesMax: BODY_BYTES_MAX });
-      const open = (row: ResponseRow, kind: PartKind): Promise<Uint8Array> =>
+      const open = (row: ResponseRow, kind: StoredPartKind): Promise<Uint8Array> =>
         this.#open(textIn(row, kind), texts);
       const linked = async (row: ResponseRow): Promise<Link> => {
         const [input, response] = [await open(row, "input"), await open(row, "response")];
         return { id: row.id, input, response };
       };
-      const named = async (found: readonly ResponseRow[], kind: PartKind) =>
+      const named = async (found: readonly ResponseRow[], kind: StoredPartKind) =>
         Object.fromEntries(
           await Promise.all(found.map(async (row) => [row.id, await open(row, kind)] as const)),
         );
@@ -169,7 +169,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     this.#armedFor = null;
     if (!this.#isMade()) return;
     try {
-      const over = selectExpired(this.#sql, now(this.env), FORGOTTEN_MAX);
+      const over = selectExpiredResponses(this.#sql, now(this.env), FORGOTTEN_MAX);
       if (over.length > 0) {
         this.#change(() => {
           for (const { id } of over) deleteResponse(this.#sql, id);
@@ -206,7 +206,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
 
   #insert(answer: ResponseToStore, stored: Parameters<typeof insertResponse>[2]): void {
     const { sealed } = stored;
-    const amounts = { ...(this.#amounts ?? selectAmounts(this.#sql)) };
+    const amounts = { ...(this.#amounts ?? selectStoredAmounts(this.#sql)) };
     this.#change(() => {
       amounts.answers += 1;
       amounts.bytes += sealed.input.length + sealed.response.length;
@@ -220,7 +220,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     const answersMax = numberVar(this.env, "KEPT_ANSWERS_MAX");
     const bytesMax = numberVar(this.env, "KEPT_BYTES_MAX");
     while (amounts.answers > answersMax || amounts.bytes > bytesMax) {
-      const [oldest] = selectOldest(this.#sql, 1);
+      const [oldest] = selectOldestResponses(this.#sql, 1);
       if (oldest === undefined) return;
       deleteResponse(this.#sql, oldest.id);
       amounts.answers -= 1;
@@ -263,7 +263,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     let bytes = 0;
     for (const { row, kind, name } of requested) {
       if (texts.has(name)) continue;
-      const sealed = selectSealed(this.#sql, row.id, kind);
+      const sealed = selectEncryptedPart(this.#sql, row.id, kind);
       bytes += sealed.length;
       if (bytes > BODY_BYTES_MAX) return null;
       texts.set(name, sealed);
@@ -322,7 +322,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     const owner = this.ctx.id.toString();
     for (const { number, sealed } of selectDataKeys(this.#sql)) {
       // oxlint-disable-next-line no-await-in-loop -- usually one key
-      const anew = await resealedDataKey(sealed, owner, this.#secrets());
+      const anew = await reencryptDataKey(sealed, owner, this.#secrets());
       if (anew === null) logAlert("kept_response_unreadable", { object: owner });
       else if (anew !== sealed) storeDataKey(this.#sql, number, anew);
     }
@@ -353,7 +353,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 
   async #arm(): Promise<void> {
-    const end = selectNextEnd(this.#sql);
+    const end = selectNextExpiry(this.#sql);
     if (end === null) return;
     const at = now({}) + Math.min(LOOK_MS, Math.max(0, end - now(this.env)));
     if (this.#armedFor !== null && this.#armedFor <= at) return;
@@ -363,10 +363,10 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
 }
 
 /** Binds an encrypted text to its row, so that no other row can replace it. */
-function boundTo(id: string, kind: PartKind): string {
+function boundTo(id: string, kind: StoredPartKind): string {
   return `${id}/${kind}`;
 }
 
-function textIn(row: ResponseRow, kind: PartKind): Text {
+function textIn(row: ResponseRow, kind: StoredPartKind): Text {
   return { row, kind, name: boundTo(row.id, kind) };
 }

@@ -7,7 +7,7 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import { mintedAt } from "../../shared/id.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { callObject } from "../../shared/reach-object.ts";
-import { inputItems, responseIn, responseView } from "./items.ts";
+import { inputItems, parseStoredResponse, responseView } from "./items.ts";
 import { RESPONSE_ID, visibleTo } from "../../shared/contracts/stored-responses.ts";
 import type {
   StoredResponsesCalls,
@@ -30,7 +30,7 @@ export async function readResponseRoute(c: AppContext): Promise<Answer> {
   const included = [...searchParams].some(
     ([name, value]) => name.startsWith("include") && value.split(",").includes(ENCRYPTED),
   );
-  return success(responseView(responseIn(text), included));
+  return success(responseView(parseStoredResponse(text), included));
 }
 
 /** Handles DELETE /v1/responses/{id}. Deletes a stored response and the conversation after it. */

@@ -1,6 +1,6 @@
 import {
   chat,
-  CLAUDE_OLD,
+  CLAUDE_OLD_FACTOR,
   pricesSeenOn,
   TVR,
   ESTIMATE_FACTOR_MAX,
@@ -42,7 +42,7 @@ export const ANTHROPIC_MODELS: readonly CatalogEntry[] = [
     ...chat(
       "anthropic/claude-haiku-4.5",
       "2025-10-15",
-      [200_000, 64_000, TVR, CLAUDE_OLD, IMAGE_OLD],
+      [200_000, 64_000, TVR, CLAUDE_OLD_FACTOR, IMAGE_OLD],
       [
         at("anthropic", "claude-haiku-4-5-20251001", [1, 0.1, 1.25, 5]),
         ...bedrock("claude-haiku-4-5-20251001-v1:0", [1, 0.1, 1.25, 5], {}),
@@ -56,7 +56,7 @@ function claude(name: string, released: string, dollars: Dollars, more: More = {
   const upstreamId = `claude-${name.replace(".", "-")}`;
   const tokens =
     more.old === true
-      ? ([CLAUDE_OLD, IMAGE_OLD] as const)
+      ? ([CLAUDE_OLD_FACTOR, IMAGE_OLD] as const)
       : ([ESTIMATE_FACTOR_MAX, IMAGE] as const);
   return chat(
     `anthropic/claude-${name}`,

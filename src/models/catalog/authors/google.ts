@@ -1,4 +1,4 @@
-import { chat, embeddings, GEMINI, modelsOf, pricesSeenOn, TVR } from "../entry.ts";
+import { chat, embeddings, GEMINI_FACTOR, modelsOf, pricesSeenOn, TVR } from "../entry.ts";
 import type { CatalogEntry, PriceChange, Dollars, LongPromptRule } from "../entry.ts";
 
 const IMAGE = 1_120;
@@ -54,7 +54,7 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   embeddings(
     "google/gemini-embedding-001",
     "2025-07-14",
-    [2_048, "any", GEMINI],
+    [2_048, "any", GEMINI_FACTOR],
     [
       august("google", "gemini-embedding-001", [0.15]),
       august("vertex", "gemini-embedding-001", [0.15], {
@@ -66,7 +66,7 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   embeddings(
     "google/gemini-embedding-2",
     "2026-04-22",
-    [8_192, "any", GEMINI],
+    [8_192, "any", GEMINI_FACTOR],
     [august("google", "gemini-embedding-2", [0.2])],
   ),
 ];
@@ -113,7 +113,7 @@ function gemini(
   return chat(
     `google/${upstreamId}`,
     released,
-    [1_048_576, 65_536, TVR, GEMINI, image],
+    [1_048_576, 65_536, TVR, GEMINI_FACTOR, image],
     [
       ...(regional ? [pricesSeenOn(pricedOn)("vertex", upstreamId, dollars, vertex)] : []),
       pricesSeenOn(pricedOn)("google", upstreamId, dollars, more),

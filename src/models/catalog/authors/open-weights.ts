@@ -2,9 +2,9 @@ import {
   chat,
   CL100K,
   embeddings,
-  GEMINI,
+  GEMINI_FACTOR,
   modelsOf,
-  O200K,
+  O200K_FACTOR,
   pricesSeenOn,
   T,
   TR,
@@ -58,7 +58,7 @@ const GPT_OSS_MODELS: readonly CatalogEntry[] = [
   chat(
     "openai/gpt-oss-120b",
     "2025-08-05",
-    [131_072, 131_072, TR, O200K],
+    [131_072, 131_072, TR, O200K_FACTOR],
     [
       july("groq", "openai/gpt-oss-120b", [0.15, 0.075, 0.6], {
         limits: { maxOutput: 65_536 },
@@ -73,7 +73,7 @@ const GPT_OSS_MODELS: readonly CatalogEntry[] = [
   chat(
     "openai/gpt-oss-20b",
     "2025-08-05",
-    [131_072, 65_536, TR, O200K],
+    [131_072, 65_536, TR, O200K_FACTOR],
     [
       july("groq", "openai/gpt-oss-20b", [0.075, 0.0375, 0.3]),
       july("workers-ai", "@cf/openai/gpt-oss-20b", [0.2, 0.3], {
@@ -87,7 +87,7 @@ const GEMMA_MODELS: readonly CatalogEntry[] = [
   chat(
     "google/gemma-4-26b",
     "2026-04-02",
-    [256_000, 16_384, TVR, GEMINI, UNKNOWN_IMAGE],
+    [256_000, 16_384, TVR, GEMINI_FACTOR, UNKNOWN_IMAGE],
     [july("workers-ai", "@cf/google/gemma-4-26b-a4b-it", [0.1, 0.3])],
   ),
 ];

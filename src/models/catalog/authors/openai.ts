@@ -1,5 +1,14 @@
 import type { Ability } from "../model.ts";
-import { chat, CL100K, embeddings, modelsOf, O200K, pricesSeenOn, TV, TVR } from "../entry.ts";
+import {
+  chat,
+  CL100K,
+  embeddings,
+  modelsOf,
+  O200K_FACTOR,
+  pricesSeenOn,
+  TV,
+  TVR,
+} from "../entry.ts";
 import type { CatalogEntry, PriceChange, ChatFacts, Dollars, LongPromptRule } from "../entry.ts";
 
 const UPLIFT_FROM = "2026-03-05";
@@ -30,12 +39,12 @@ type Facts = {
 };
 
 const gpt6 = (abilities: readonly Ability[], image: number): Facts => ({
-  chat: [1_050_000, 128_000, abilities, O200K, image],
+  chat: [1_050_000, 128_000, abilities, O200K_FACTOR, image],
   longPrompt: { above: 272_000, inputPercent: 200, outputPercent: 150 },
 });
-const gpt5 = (image: number): Facts => ({ chat: [400_000, 128_000, TVR, O200K, image] });
-const gpt41 = (image: number): Facts => ({ chat: [1_047_576, 32_768, TV, O200K, image] });
-const gpt4o = (image: number): Facts => ({ chat: [128_000, 16_384, TV, O200K, image] });
+const gpt5 = (image: number): Facts => ({ chat: [400_000, 128_000, TVR, O200K_FACTOR, image] });
+const gpt41 = (image: number): Facts => ({ chat: [1_047_576, 32_768, TV, O200K_FACTOR, image] });
+const gpt4o = (image: number): Facts => ({ chat: [128_000, 16_384, TV, O200K_FACTOR, image] });
 
 const GPT_6_1: Facts = { ...gpt6(TVR, PATCHES_LARGE), minOutput: 16 };
 const GPT_6 = gpt6(TVR, PATCHES_LARGE);
