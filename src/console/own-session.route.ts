@@ -24,7 +24,12 @@ import type {
   OperatorIdentity,
   PersonSession,
 } from "../shared/contracts/console-session.ts";
-import { expiredCookie, mintCookie, SESSION_S, readSessionCookie } from "./session-cookie.ts";
+import {
+  expiredCookie,
+  mintSessionCookie,
+  SESSION_S,
+  readSessionCookie,
+} from "./session-cookie.ts";
 import type { SessionLocation } from "./session-cookie.ts";
 
 type AppContext = Context<AppEnv>;
@@ -76,7 +81,7 @@ export async function openSession(
   identity: ConsoleIdentity,
 ): Promise<Result<{ readonly cookie: string; readonly expiresAt: number } & SessionLocation>> {
   const expiresAt = now(c.env) + SESSION_S * 1000;
-  const cookie = await mintCookie(c.var.config, accountOf(identity), SESSION_S);
+  const cookie = await mintSessionCookie(c.var.config, accountOf(identity), SESSION_S);
   const opened = await callSessions(c, cookie, (own) =>
     own.open(cookie.session, identity, expiresAt),
   );

@@ -27,7 +27,7 @@ type CookieConfig = { readonly keySecrets: readonly KeySecret[]; readonly region
 
 export type SessionLocation = { readonly account: string; readonly session: string };
 
-export async function mintCookie(
+export async function mintSessionCookie(
   { keySecrets: secrets, region }: CookieConfig,
   account: string,
   ageS: number,

@@ -5,23 +5,27 @@ import { changeKeyEverywhere } from "../accounts/keys/change-key.ts";
 import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/stored-key.ts";
 import type { StoredKey } from "../accounts/keys/stored-key.ts";
 import { findKey } from "../accounts/keys/keys.store.ts";
-import { keysQuery, keysView, listedKeys } from "../accounts/keys/keys.route.ts";
+import { parseKeyListQuery, keyPageView, readKeyPage } from "../accounts/keys/keys.route.ts";
 import { keyChangeSchema } from "../accounts/keys/new-key.ts";
 import { revokeKeyEverywhere } from "../accounts/keys/revocation.ts";
-import { rotateKeyEverywhere, parseRotation, rotationView } from "../accounts/keys/rotation.ts";
+import {
+  rotateKeyEverywhere,
+  parseKeyRotation,
+  rotatedKeyView,
+} from "../accounts/keys/rotation.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
 export async function getKeys(call: OperatorCall): Promise<Answer> {
-  const query = keysQuery(call.url);
+  const query = parseKeyListQuery(call.url);
   if (!query.ok) return query;
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const owner = { orgId: found.value.id, memberId: null };
-  const page = await listedKeys(call.db, owner, query.value);
-  return success(keysView(page, (key) => recordOf(call, key)));
+  const page = await readKeyPage(call.db, owner, query.value);
+  return success(keyPageView(page, (key) => recordOf(call, key)));
 }
 
 export async function getKey(call: OperatorCall): Promise<Answer> {
@@ -47,7 +51,7 @@ export async function patchKey(call: OperatorCall): Promise<Answer> {
  */
 export async function postRotation(call: OperatorCall): Promise<Answer> {
   const { id, orgId } = namesOf(call);
-  const request = await parseRotation({
+  const request = await parseKeyRotation({
     header: call.idempotencyKey,
     body: call.body,
     named: {
@@ -61,7 +65,7 @@ export async function postRotation(call: OperatorCall): Promise<Answer> {
   const find = (): ReturnType<typeof findKey> => findKey(call.db, id, { orgId, memberId: null });
   const rotated = await rotateKeyEverywhere(call, { find, caller: null, ...request.value });
   if (!rotated.ok) return rotated;
-  return created(rotationView(rotated.value, recordOf(call, rotated.value.booked)));
+  return created(rotatedKeyView(rotated.value, recordOf(call, rotated.value.booked)));
 }
 
 /** Handles `DELETE /orgs/{id}/keys/{key_id}`. A retry sends all revocations again. */

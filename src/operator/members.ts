@@ -8,14 +8,14 @@ import {
   listMembers,
   updateMember,
 } from "../accounts/organizations/members.store.ts";
-import type { MemberChangeActor, MemberName } from "../accounts/organizations/members.store.ts";
+import type { MemberChangeActor, MemberIds } from "../accounts/organizations/members.store.ts";
 import {
   emailSchema,
-  MEMBER_READ_ONLY,
+  MEMBER_READ_ONLY_FIELDS,
   memberRecord,
   roleSchema,
 } from "../accounts/organizations/organization.ts";
-import { personalOrganization } from "../accounts/people/invitation-handlers.ts";
+import { personalOrganizationRefusal } from "../accounts/people/invitation-handlers.ts";
 import { removeMemberEverywhere } from "../accounts/people/removal.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
@@ -34,11 +34,11 @@ export async function getMembers(call: OperatorCall): Promise<Answer> {
 }
 
 export async function postMember(call: OperatorCall): Promise<Answer> {
-  const fields = parseFields(newMember, MEMBER_READ_ONLY, call.body);
+  const fields = parseFields(newMember, MEMBER_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
   if (!found.ok) return found;
-  if (found.value.isPersonal === 1) return personalOrganization();
+  if (found.value.isPersonal === 1) return personalOrganizationRefusal();
   const member = {
     id: crypto.randomUUID(),
     orgId: found.value.id,
@@ -50,7 +50,7 @@ export async function postMember(call: OperatorCall): Promise<Answer> {
 }
 
 export async function patchMember(call: OperatorCall): Promise<Answer> {
-  const fields = parseFields(memberChange, MEMBER_READ_ONLY, call.body);
+  const fields = parseFields(memberChange, MEMBER_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
   const changed = await updateMember(call.db, memberName(call), fields.value, changedBy(call));
   return changed.ok ? success(memberRecord(changed.value)) : changed;
@@ -67,6 +67,6 @@ function changedBy({ actor, now }: OperatorCall): MemberChangeActor {
   return { actor, nowMs: now };
 }
 
-function memberName({ params }: OperatorCall): MemberName {
+function memberName({ params }: OperatorCall): MemberIds {
   return { id: params["member_id"] ?? "", orgId: params["id"] ?? "" };
 }

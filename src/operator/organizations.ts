@@ -10,7 +10,7 @@ import {
 } from "../shared/http/parse-body.ts";
 import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/stored-key.ts";
 import { insertKey, insertKeyStatement, keyCreatedStatement } from "../accounts/keys/keys.store.ts";
-import { mintKeyOf, newKeyChoices, newKeySchema } from "../accounts/keys/new-key.ts";
+import { mintMemberKey, newKeyOptionFields, newKeySchema } from "../accounts/keys/new-key.ts";
 import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
@@ -18,7 +18,7 @@ import { logWarning, reasonOf } from "../shared/log.ts";
 import {
   emailSchema,
   memberRecord,
-  ORGANIZATION_READ_ONLY,
+  ORGANIZATION_READ_ONLY_FIELDS,
   nameSchema,
   organizationRecord,
   slugSchema,
@@ -28,7 +28,7 @@ import {
   createOrganization,
   findOrganization,
 } from "../accounts/organizations/organizations.store.ts";
-import { findClosing } from "../accounts/people/closing.store.ts";
+import { findOrganizationClosing } from "../accounts/people/closing.store.ts";
 import { listCustomers, ORDERS, SORT_NAMES } from "./customers.store.ts";
 import type { Customer } from "./customers.store.ts";
 import { listLostOrganizations } from "./lost-organizations.store.ts";
@@ -39,13 +39,13 @@ export const newOrganization = z.object({
   slug: slugSchema,
   owner_email: emailSchema,
   is_personal: z.nullish(z.boolean()),
-  key_scope: newKeyChoices.scope,
-  rpm_limit: newKeyChoices.rpm_limit,
+  key_scope: newKeyOptionFields.scope,
+  rpm_limit: newKeyOptionFields.rpm_limit,
   restore_id: z.nullish(z.uuid()),
 });
 
 export const SHOWN_READ_ONLY: readonly string[] = [
-  ...ORGANIZATION_READ_ONLY,
+  ...ORGANIZATION_READ_ONLY_FIELDS,
   "credits_micro",
   "held_micro",
   "open_holds",
@@ -82,7 +82,7 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
     role: "owner",
     createdAt: call.now,
   };
-  const first = await mintKeyOf(
+  const first = await mintMemberKey(
     call,
     { memberId: owner.id, orgId: owner.orgId },
     {
@@ -176,7 +176,7 @@ export async function getOrganization(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const [shown, closing] = await Promise.all([
     withBalance(call, found.value),
-    findClosing(call.db, found.value.id),
+    findOrganizationClosing(call.db, found.value.id),
   ]);
   const { closedAt = null, restorableUntil = null } = closing ?? {};
   return success({
@@ -190,7 +190,7 @@ export async function postMemberKey(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, call.body);
   if (!fields.ok) return fields;
   const { member_id: memberId = "", id: orgId = "" } = call.params;
-  const fresh = await mintKeyOf(call, { memberId, orgId }, fields.value);
+  const fresh = await mintMemberKey(call, { memberId, orgId }, fields.value);
   if (!fresh.ok) return fresh;
   const { booked, key } = fresh.value;
   const inserted = await insertKey(call.db, booked, null, { actor: call.actor });

@@ -3,16 +3,19 @@ import { created } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { refuse, success } from "../shared/failure.ts";
-import { endOrganization, reopenOrganization } from "../accounts/people/close-organization.ts";
+import {
+  closeOrganizationEverywhere,
+  reopenOrganization,
+} from "../accounts/people/close-organization.ts";
 import { domainRecord, notifyOwners } from "../accounts/people/company.ts";
-import { mailSettings } from "../accounts/people/company-issuer.ts";
+import { emailIssuerSettings } from "../accounts/people/company-issuer.ts";
 import { findIssuer, removeIssuer } from "../accounts/people/company-issuer.store.ts";
 import { approveDomain, listDomains } from "../accounts/people/company.store.ts";
 import { endInvitation } from "../accounts/people/invitations.store.ts";
 import {
   createInvitation,
   newInvitationBody,
-  personalOrganization,
+  personalOrganizationRefusal,
   sendInvitation,
 } from "../accounts/people/invitation-handlers.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -21,7 +24,7 @@ import { getOrganization, organizationOf } from "./organizations.ts";
 export async function postInvitation(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
-  if (found.value.isPersonal === 1 && !isForMember(call.body)) return personalOrganization();
+  if (found.value.isPersonal === 1 && !isForMember(call.body)) return personalOrganizationRefusal();
   const origin = new URL(call.url).origin;
   const made = await createInvitation({ ...call, origin }, found.value.id, {
     by: null,
@@ -79,7 +82,7 @@ export async function deleteCompanyIssuer(call: OperatorCall): Promise<Answer> {
   if (!(await removeIssuer(call.db, id, { actor: call.actor, nowMs: call.now }))) {
     return refuse({ kind: "not_found", message: "This organization has no company login." });
   }
-  await mailSettings(call, id);
+  await emailIssuerSettings(call, id);
   return success({ id, deleted: true });
 }
 
@@ -97,7 +100,7 @@ export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
     memberId: null,
     givesUp: fields.value.give_up_balance === "true",
   };
-  const closed = await endOrganization(call, found.value.id, by);
+  const closed = await closeOrganizationEverywhere(call, found.value.id, by);
   return closed.ok ? success({ id: found.value.id, deleted: true }) : closed;
 }
 

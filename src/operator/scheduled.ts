@@ -13,11 +13,14 @@ import { wakePayers } from "../money/payments/payers.store.ts";
 import { sweepEvents } from "../money/payments/stripe-events.ts";
 import { stripeOf } from "../money/payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
-import { removeOrganization, tellClosing } from "../accounts/people/close-organization.ts";
-import { listDueRemovals, listRestorable } from "../accounts/people/closing.store.ts";
+import {
+  removeOrganization,
+  notifyWalletOfClosing,
+} from "../accounts/people/close-organization.ts";
+import { listDueRemovals, listRestorableOrganizations } from "../accounts/people/closing.store.ts";
 import { checkDomains } from "../accounts/people/company.ts";
-import { resealIssuers } from "../accounts/people/company-issuer.ts";
-import { eraseStale } from "../accounts/people/stale-data.store.ts";
+import { reencryptIssuerSecrets } from "../accounts/people/company-issuer.ts";
+import { eraseStalePeople } from "../accounts/people/stale-data.store.ts";
 import { mailSender } from "../accounts/people/mail.ts";
 import { resealSecrets } from "../events/webhooks/webhooks.store.ts";
 import { CRONS } from "./crons.ts";
@@ -82,12 +85,12 @@ export async function runScheduled(env: Env): Promise<void> {
   const { peers, keySecrets } = parsed.config;
   try {
     await resealSecrets(env.DB, keySecrets);
-    await resealIssuers(env.DB, keySecrets);
+    await reencryptIssuerSecrets(env.DB, keySecrets);
   } catch (error) {
     logWarning("webhooks_not_resealed", { reason: reasonOf(error) });
   }
   try {
-    await eraseStale(env.DB, now(env));
+    await eraseStalePeople(env.DB, now(env));
     await removeClosed(env, parsed.config);
     const sending: Promise<unknown>[] = [];
     await checkDomains(
@@ -121,9 +124,9 @@ async function removeClosed(env: Env, config: Config): Promise<void> {
     actor: SYSTEM,
   };
   await forEachOrganization(
-    await listRestorable(env.DB),
+    await listRestorableOrganizations(env.DB),
     "organization_not_closed", // its wallet didn't learn about the closing
-    (orgId) => tellClosing(services, orgId),
+    (orgId) => notifyWalletOfClosing(services, orgId),
   );
   await forEachOrganization(
     await listDueRemovals(env.DB, services.now),

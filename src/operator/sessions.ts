@@ -1,4 +1,8 @@
-import { sessionEnding, sessionsQuery, sessionsView } from "../accounts/keys/sessions.route.ts";
+import {
+  parseSessionEnding,
+  parseSessionsQuery,
+  sessionsView,
+} from "../accounts/keys/sessions.route.ts";
 import { success } from "../shared/failure.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -7,7 +11,7 @@ import { organizationOf } from "./organizations.ts";
 const ANYONES = { keyId: null, memberId: null };
 
 export async function getSessions(call: OperatorCall): Promise<Answer> {
-  const query = sessionsQuery(call.url);
+  const query = parseSessionsQuery(call.url);
   if (!query.ok) return query;
   const found = await organizationOf(call);
   if (!found.ok) return found;
@@ -25,7 +29,7 @@ export async function deleteSession(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const { id: orgId } = found.value;
   const id = call.params["session_id"] ?? "";
-  const ending = await sessionEnding(id, { ...call, of: { orgId }, owner: ANYONES });
+  const ending = await parseSessionEnding(id, { ...call, of: { orgId }, owner: ANYONES });
   if (!ending.ok) return ending;
   const ended = await call.wallet(orgId).endSession(ending.value);
   return ended.ok ? success({ id, ended: true }) : ended;

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { mintId } from "../../src/shared/id.ts";
-import { forwardBody } from "../../src/accounts/keys/forward-format.ts";
+import { forwardedRequestToJson } from "../../src/accounts/keys/forward-format.ts";
 import { verifySession } from "../../src/accounts/keys/session-token.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
 import { send } from "./client.ts";
@@ -38,7 +38,7 @@ async function forward(token: string, method: string, path: string, sent: object
   const called = { keyHash: account.hash, ...(verified !== null && { shown: verified.shown }) };
   const body = sent === null ? null : new TextEncoder().encode(JSON.stringify(sent)).toBase64();
   const headers = { "content-type": "application/json" };
-  const message = forwardBody({ method, path, query: "", headers, body, called });
+  const message = forwardedRequestToJson({ method, path, query: "", headers, body, called });
   const requestId = mintId("req_", Date.now());
   const text = JSON.stringify({ v: 1, ...message });
   const reply = await deliver(await signed({ path: FORWARD, body: text, requestId }));

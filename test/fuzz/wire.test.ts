@@ -9,9 +9,9 @@ import {
   parseAuthorizeRequest,
 } from "../../src/models/requests/authorize.ts";
 import {
-  forwardBody,
-  readForwardAnswer,
-  readForwardBody,
+  forwardedRequestToJson,
+  parseForwardedResponse,
+  parseForwardedRequest,
 } from "../../src/accounts/keys/forward-format.ts";
 import {
   itemsIn,
@@ -44,10 +44,13 @@ const READERS: readonly Reader[] = [
     read: (body) =>
       written(parseAuthorizeRequest(body), (one) => authorizeRequestToJson(one as never)),
   },
-  { good: seeds.FORWARDS, read: (body) => written(readForwardBody(body), forwardBody) },
+  {
+    good: seeds.FORWARDS,
+    read: (body) => written(parseForwardedRequest(body), forwardedRequestToJson),
+  },
   {
     good: seeds.FORWARD_ANSWERS,
-    read: (body) => written(readForwardAnswer(body), (one) => ({ ok: true, ...one })),
+    read: (body) => written(parseForwardedResponse(body), (one) => ({ ok: true, ...one })),
   },
   {
     good: seeds.AUTHORIZE_ANSWERS,

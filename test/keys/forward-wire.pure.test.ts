@@ -1,5 +1,8 @@
 import { expect, it } from "vitest";
-import { readForwardAnswer, readForwardBody } from "../../src/accounts/keys/forward-format.ts";
+import {
+  parseForwardedResponse,
+  parseForwardedRequest,
+} from "../../src/accounts/keys/forward-format.ts";
 
 const ANSWER = {
   ok: true,
@@ -17,8 +20,8 @@ const REQUEST = {
 };
 
 it("a forwarded request and its response keep only the allowed headers", () => {
-  expect(readForwardAnswer(ANSWER)).toMatchObject(ANSWER);
-  expect(readForwardBody(REQUEST)).toMatchObject({
+  expect(parseForwardedResponse(ANSWER)).toMatchObject(ANSWER);
+  expect(parseForwardedRequest(REQUEST)).toMatchObject({
     query: "?limit=1",
     headers: { "content-type": "application/json" },
     called: { keyHash: REQUEST.caller_key_hash },
@@ -28,15 +31,15 @@ it("a forwarded request and its response keep only the allowed headers", () => {
 it.each([{ "": "a" }, { "a b": "c" }, { allow: "GET\r\nx: y" }, { allow: "\u4e16" }])(
   "a forwarded response with invalid headers is rejected: %j",
   (headers) => {
-    expect(readForwardAnswer({ ...ANSWER, headers })).toBeNull();
-    expect(readForwardBody({ ...REQUEST, headers })).toBeNull();
+    expect(parseForwardedResponse({ ...ANSWER, headers })).toBeNull();
+    expect(parseForwardedRequest({ ...REQUEST, headers })).toBeNull();
   },
 );
 
 it.each([204, 205, 304])(
   "a forwarded response with the status %d must not have a body",
   (status) => {
-    expect(readForwardAnswer({ ...ANSWER, status })).toBeNull();
-    expect(readForwardAnswer({ ...ANSWER, status, body: "" })).toMatchObject({ status });
+    expect(parseForwardedResponse({ ...ANSWER, status })).toBeNull();
+    expect(parseForwardedResponse({ ...ANSWER, status, body: "" })).toMatchObject({ status });
   },
 );

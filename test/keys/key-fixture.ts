@@ -3,8 +3,8 @@ import { afterEach, beforeEach, vi } from "vitest";
 import { configOf } from "../../src/shared/config/config.ts";
 import type { KeySecret } from "../../src/shared/config/config.ts";
 import { mintKey } from "../../src/accounts/keys/api-key.ts";
-import { admitKey, verifyRequest, KnownCallers } from "../../src/accounts/keys/authenticate.ts";
-import type { KeyAdmitter, Verification } from "../../src/accounts/keys/authenticate.ts";
+import { admitKey, verifyRequestKey, KnownCallers } from "../../src/accounts/keys/authenticate.ts";
+import type { KeyAdmitter, KeyVerification } from "../../src/accounts/keys/authenticate.ts";
 import { insertKey } from "../../src/accounts/keys/keys.store.ts";
 import { NO_SPEND } from "../../src/accounts/keys/stored-key.ts";
 import type { StoredKey } from "../../src/accounts/keys/stored-key.ts";
@@ -25,9 +25,9 @@ export function keySecrets(): readonly KeySecret[] {
 
 /** Both halves of authentication, as a request goes through them. */
 export async function authenticateBy(
-  request: Verification & KeyAdmitter,
+  request: KeyVerification & KeyAdmitter,
 ): Promise<Result<Admitted>> {
-  const key = await verifyRequest(request);
+  const key = await verifyRequestKey(request);
   return key.ok ? admitKey(key.value, request) : key;
 }
 

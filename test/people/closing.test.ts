@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { closeOrganization } from "../../src/accounts/people/closing.store.ts";
-import { eraseStale } from "../../src/accounts/people/stale-data.store.ts";
+import { eraseStalePeople } from "../../src/accounts/people/stale-data.store.ts";
 import { SYSTEM } from "../../src/shared/event.ts";
 import { objectsOf } from "../../src/shared/contracts/objects.ts";
 import { mintId } from "../../src/shared/id.ts";
@@ -209,7 +209,7 @@ describe("a closed organization", () => {
     const orgId = ann.view.organization.id;
     const stays = await joined(ann.browser);
     expect((await ann.browser.people("DELETE", "/organization")).status).toBe(200);
-    await eraseStale(env.DB, Date.now() + 100 * 86_400_000);
+    await eraseStalePeople(env.DB, Date.now() + 100 * 86_400_000);
     expect((await restore(orgId)).status).toBe(200);
     expect(await organizationAfterLogin(stays)).toMatchObject({ id: orgId });
   });

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { eraseStale } from "../../src/accounts/people/stale-data.store.ts";
+import { eraseStalePeople } from "../../src/accounts/people/stale-data.store.ts";
 import { Browser, inviteTo, joined, signUp, someone, startIssuer } from "./people-client.ts";
 
 let issuer: ReturnType<typeof startIssuer>;
@@ -9,7 +9,7 @@ beforeEach(() => {
 });
 
 const DAY = 86_400_000;
-const swept = (days: number): Promise<void> => eraseStale(env.DB, Date.now() + days * DAY);
+const swept = (days: number): Promise<void> => eraseStalePeople(env.DB, Date.now() + days * DAY);
 
 /** Whether the text stands anywhere in the book's tables of people. */
 async function isKnown(text: string): Promise<boolean> {

@@ -20,7 +20,7 @@ export type Claims = {
 
 type LoginFault = Extract<Failure, { readonly kind: "login_refused" }>["why"];
 
-export class LoginRejected extends Error {
+export class LoginRejectedError extends Error {
   readonly why: LoginFault;
 
   constructor(why: LoginFault) {
@@ -29,19 +29,20 @@ export class LoginRejected extends Error {
   }
 }
 
-export class IssuerUnavailable extends Error {}
+export class IssuerUnavailableError extends Error {}
 
 const SUBJECT = /^[\x21-\x7e]{1,255}$/;
 
 /** Returns the subject. Throws unless it has 1 to 255 printable ASCII characters. */
 export function subjectOf(subject: unknown): string {
-  if (typeof subject !== "string" || !SUBJECT.test(subject)) throw new LoginRejected("refused");
+  if (typeof subject !== "string" || !SUBJECT.test(subject))
+    throw new LoginRejectedError("refused");
   return subject;
 }
 
 const SHOWN_MAX = 100;
 
-export function displayName(name: unknown): string | null {
+export function displayNameOf(name: unknown): string | null {
   if (typeof name !== "string") return null;
   const clean = name
     .replaceAll(/\p{Cc}/gu, " ")

@@ -1,8 +1,8 @@
 import type * as oauth from "oauth4webapi";
 import * as z from "zod/mini";
-import { IssuerUnavailable, LoginRejected, displayName, subjectOf } from "./claims.ts";
+import { IssuerUnavailableError, LoginRejectedError, displayNameOf, subjectOf } from "./claims.ts";
 import type { Claims } from "./claims.ts";
-import { issuerFetch } from "./issuer-fetch.ts";
+import { fetchFromIssuer } from "./issuer-fetch.ts";
 import { authorizationUrl, exchangeCode } from "./oidc.ts";
 import type { LoginContext, CachedIssuer } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
@@ -28,7 +28,7 @@ const claims = z.looseObject({
  * Logins with Microsoft Entra. Each tenant has its own issuer, so standard discovery fails. An
  * address counts only if Entra has verified its domain (`xms_edov`).
  */
-export class Entra {
+export class EntraLogin {
   readonly #known = new Map<string, CachedIssuer>();
 
   async location(at: LoginContext, ticket: Ticket): Promise<string> {
@@ -45,9 +45,9 @@ export class Entra {
     };
     const token = await exchangeCode({ known, as: known.as, at, ticket, url, issuerOf });
     mustSignFor(known, reported[0]?.kid, token.iss);
-    if (!mayCome(at.entry.issuer, reported[0]?.tid)) throw new LoginRejected("refused");
+    if (!mayCome(at.entry.issuer, reported[0]?.tid)) throw new LoginRejectedError("refused");
     const parsed = z.safeParse(claims, token);
-    if (!parsed.success) throw new LoginRejected("refused");
+    if (!parsed.success) throw new LoginRejectedError("refused");
     const { tid, oid, name, email, xms_edov: proof } = parsed.data;
     return {
       issuer: token.iss,
@@ -55,7 +55,7 @@ export class Entra {
       account: `${tid}/${oid}`,
       madeAt: null,
       company: { domain: null, tenant: tid === PRIVATE ? null : tid },
-      name: displayName(name),
+      name: displayNameOf(name),
       email: email ?? null,
       proven: email !== undefined && isYes(proof) ? [email] : [],
       authenticatedAt: typeof token.auth_time === "number" ? token.auth_time * 1000 : null,
@@ -67,9 +67,9 @@ export class Entra {
     const before = this.#known.get(tenant);
     if (before !== undefined && at.nowMs - before.readAt < METADATA_MS) return before;
     const url = `${HOST}/${tenant}/v2.0/.well-known/openid-configuration`;
-    const parsed = z.safeParse(metadata, await (await issuerFetch(url, {})).json());
+    const parsed = z.safeParse(metadata, await (await fetchFromIssuer(url, {})).json());
     const isTheirs = parsed.success && parsed.data.issuer.startsWith(`${HOST}/`);
-    if (!isTheirs) throw new IssuerUnavailable();
+    if (!isTheirs) throw new IssuerUnavailableError();
     const as = parsed.data as oauth.AuthorizationServer;
     const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
     this.#known.set(tenant, known);
@@ -98,7 +98,7 @@ function unverified(answer: string): Unverified {
     const { tid } = payload.parse(decoded(body));
     return { tid, kid: header.parse(decoded(head)).kid };
   } catch {
-    throw new LoginRejected("refused");
+    throw new LoginRejectedError("refused");
   }
 }
 
@@ -108,7 +108,7 @@ function decoded(text: string): unknown {
 }
 
 function mustSignFor({ keys }: CachedIssuer, kid: string | undefined, issuer: string): void {
-  if (kid === undefined) throw new LoginRejected("refused");
+  if (kid === undefined) throw new LoginRejectedError("refused");
   const { jwks } = keys as {
     readonly jwks?: {
       readonly keys: readonly { readonly kid?: string; readonly issuer?: unknown }[];
@@ -118,6 +118,6 @@ function mustSignFor({ keys }: CachedIssuer, kid: string | undefined, issuer: st
   const named = key?.issuer;
   const isTemplate = typeof named === "string" && named.includes("{tenantid}");
   if (typeof named === "string" && !isTemplate && named !== issuer) {
-    throw new LoginRejected("refused");
+    throw new LoginRejectedError("refused");
   }
 }

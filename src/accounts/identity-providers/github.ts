@@ -1,8 +1,8 @@
 import * as oauth from "oauth4webapi";
 import * as z from "zod/mini";
-import { IssuerUnavailable, LoginRejected, displayName } from "./claims.ts";
+import { IssuerUnavailableError, LoginRejectedError, displayNameOf } from "./claims.ts";
 import type { Claims } from "./claims.ts";
-import { issuerFetch } from "./issuer-fetch.ts";
+import { fetchFromIssuer } from "./issuer-fetch.ts";
 import { oauthClient, issuerHttpOptions } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
@@ -25,7 +25,7 @@ const emails = z.array(
   z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }),
 );
 
-export async function githubLocation(at: LoginContext, ticket: Ticket): Promise<string> {
+export async function githubLoginUrl(at: LoginContext, ticket: Ticket): Promise<string> {
   const url = new URL(AS.authorization_endpoint ?? "");
   const parameters = {
     response_type: "code",
@@ -42,7 +42,11 @@ export async function githubLocation(at: LoginContext, ticket: Ticket): Promise<
 }
 
 /** Returns the claims of the account number, because GitHub can give a name to another account. */
-export async function githubClaims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
+export async function readGithubClaims(
+  at: LoginContext,
+  ticket: Ticket,
+  url: URL,
+): Promise<Claims> {
   const client = oauthClient(at);
   const params = oauth.validateAuthResponse(AS, client, url, ticket.state);
   const proof = oauth.ClientSecretPost(at.secret);
@@ -60,7 +64,9 @@ export async function githubClaims(at: LoginContext, ticket: Ticket, url: URL): 
     .catch((error: unknown) => {
       // For an expired code, GitHub returns status 200.
       const isError = error instanceof oauth.OperationProcessingError;
-      throw isError && error.code === oauth.INVALID_RESPONSE ? new LoginRejected("expired") : error;
+      throw isError && error.code === oauth.INVALID_RESPONSE
+        ? new LoginRejectedError("expired")
+        : error;
     });
   const [who, addresses] = await Promise.all([
     ask("/user", token, user),
@@ -74,7 +80,7 @@ export async function githubClaims(at: LoginContext, ticket: Ticket, url: URL): 
     account: String(who.id),
     madeAt: typeof who.created_at === "string" ? Date.parse(who.created_at) : null,
     company: { domain: null, tenant: null },
-    name: displayName(who.name) ?? displayName(who.login),
+    name: displayNameOf(who.name) ?? displayNameOf(who.login),
     email: primary?.email ?? null,
     proven: verified.toSorted((one) => (one.primary ? -1 : 1)).map(({ email }) => email),
     authenticatedAt: null,
@@ -82,15 +88,15 @@ export async function githubClaims(at: LoginContext, ticket: Ticket, url: URL): 
 }
 
 async function ask<T>(path: string, token: string, schema: z.ZodMiniType<T>): Promise<T> {
-  const response = await issuerFetch(API + path, {
+  const response = await fetchFromIssuer(API + path, {
     headers: {
       authorization: `Bearer ${token}`,
       accept: "application/vnd.github+json",
       "x-github-api-version": "2022-11-28",
     },
   });
-  if (response.status !== 200) throw new LoginRejected("refused");
+  if (response.status !== 200) throw new LoginRejectedError("refused");
   const parsed = z.safeParse(schema, await response.json().catch(() => null));
-  if (!parsed.success) throw new IssuerUnavailable();
+  if (!parsed.success) throw new IssuerUnavailableError();
   return parsed.data;
 }

@@ -1,21 +1,21 @@
 import * as oauth from "oauth4webapi";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { IssuerUnavailable, LoginRejected } from "./claims.ts";
+import { IssuerUnavailableError, LoginRejectedError } from "./claims.ts";
 import type { Claims } from "./claims.ts";
-import { Entra } from "./entra.ts";
-import { githubClaims, githubLocation } from "./github.ts";
-import { Oidc } from "./oidc.ts";
+import { EntraLogin } from "./entra.ts";
+import { readGithubClaims, githubLoginUrl } from "./github.ts";
+import { OidcLogin } from "./oidc.ts";
 import type { LoginContext } from "./oidc.ts";
 import type { Ticket } from "./ticket.ts";
 
 export class IssuerCache {
-  readonly #oidc = new Oidc();
-  readonly #entra = new Entra();
+  readonly #oidc = new OidcLogin();
+  readonly #entra = new EntraLogin();
 
   location(at: LoginContext, ticket: Ticket): Promise<Result<string>> {
     return settled(() => {
-      if (at.entry.kind === "github") return githubLocation(at, ticket);
+      if (at.entry.kind === "github") return githubLoginUrl(at, ticket);
       return (at.entry.kind === "entra" ? this.#entra : this.#oidc).location(at, ticket);
     });
   }
@@ -29,7 +29,7 @@ export class IssuerCache {
 
   claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Result<Claims>> {
     return settled(() => {
-      if (at.entry.kind === "github") return githubClaims(at, ticket, url);
+      if (at.entry.kind === "github") return readGithubClaims(at, ticket, url);
       return (at.entry.kind === "entra" ? this.#entra : this.#oidc).claims(at, ticket, url);
     });
   }
@@ -47,7 +47,8 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
   try {
     return success(await talk());
   } catch (error) {
-    if (error instanceof LoginRejected) return refuse({ kind: "login_refused", why: error.why });
+    if (error instanceof LoginRejectedError)
+      return refuse({ kind: "login_refused", why: error.why });
     if (error instanceof oauth.AuthorizationResponseError) {
       const why = error.error === "access_denied" ? "denied" : "refused";
       return refuse({ kind: "login_refused", why });
@@ -56,7 +57,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
     if (error instanceof oauth.ResponseBodyError) {
       return refuse({ kind: "login_refused", why: "expired" });
     }
-    if (error instanceof IssuerUnavailable || isAway(error)) {
+    if (error instanceof IssuerUnavailableError || isAway(error)) {
       return refuse({ kind: "issuer_unreachable" });
     }
     if (

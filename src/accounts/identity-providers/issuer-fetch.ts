@@ -1,5 +1,5 @@
 import { boundedText } from "../../shared/http/bounded-body.ts";
-import { IssuerUnavailable } from "./claims.ts";
+import { IssuerUnavailableError } from "./claims.ts";
 
 const TIMEOUT_MS = 5000;
 const BYTES_MAX = 256 * 1024;
@@ -7,7 +7,11 @@ const ANSWER_BYTES_MAX = 64 * 1024;
 
 type Sending = Pick<RequestInit, "method" | "headers" | "body">;
 
-export async function issuerFetch(url: string, init: Sending, isKeySet = false): Promise<Response> {
+export async function fetchFromIssuer(
+  url: string,
+  init: Sending,
+  isKeySet = false,
+): Promise<Response> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const { method = "GET", headers = {}, body = null } = init;
@@ -15,11 +19,11 @@ export async function issuerFetch(url: string, init: Sending, isKeySet = false):
     named.set("user-agent", "turnpike"); // GitHub returns 403 without a user agent
     const response = await fetch(url, { method, headers: named, body, redirect: "manual", signal });
     const text = await boundedText(response, isKeySet ? BYTES_MAX : ANSWER_BYTES_MAX);
-    if (text === null || !isAnswer(response.status)) throw new IssuerUnavailable();
+    if (text === null || !isAnswer(response.status)) throw new IssuerUnavailableError();
     const type = response.headers.get("content-type") ?? "";
     return new Response(text, { status: response.status, headers: { "content-type": type } });
   } catch {
-    throw new IssuerUnavailable();
+    throw new IssuerUnavailableError();
   }
 }
 

@@ -1,9 +1,9 @@
 import * as oauth from "oauth4webapi";
 import type { IssuerEntry } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
-import { IssuerUnavailable, LoginRejected, displayName, subjectOf } from "./claims.ts";
+import { IssuerUnavailableError, LoginRejectedError, displayNameOf, subjectOf } from "./claims.ts";
 import type { Claims } from "./claims.ts";
-import { issuerFetch } from "./issuer-fetch.ts";
+import { fetchFromIssuer } from "./issuer-fetch.ts";
 import type { Ticket } from "./ticket.ts";
 
 const KNOWN_MAX = 200;
@@ -34,7 +34,7 @@ const GOOGLE = "https://accounts.google.com";
 /** Google returns `auth_time` if asked, but can't force a new login. */
 const GOOGLE_CLAIMS = JSON.stringify({ id_token: { auth_time: { essential: true } } });
 
-export class Oidc {
+export class OidcLogin {
   readonly #known = new Map<string, CachedIssuer>();
 
   async location(at: LoginContext, ticket: Ticket): Promise<string> {
@@ -53,7 +53,7 @@ export class Oidc {
     const { authorization_endpoint: page, token_endpoint: token, jwks_uri: keys } = known.as;
     const { problemOf = () => null } = at;
     const isCallable = [page, token, keys].every((one) => problemOf(one ?? "") === null);
-    if (!isCallable) throw new IssuerUnavailable();
+    if (!isCallable) throw new IssuerUnavailableError();
     return known;
   }
 
@@ -67,7 +67,7 @@ export class Oidc {
       ...issuerHttpOptions(at),
     });
     const as = await oauth.processDiscoveryResponse(expected, response);
-    if (as.issuer !== issuer) throw new IssuerUnavailable();
+    if (as.issuer !== issuer) throw new IssuerUnavailableError();
     const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
     const [oldest] = this.#known.keys();
     if (this.#known.size >= KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
@@ -88,7 +88,7 @@ export function issuerHttpOptions({ isInsecure }: LoginContext): {
 } {
   return {
     [oauth.customFetch]: (url, { method, headers, body }) =>
-      issuerFetch(url, { method, headers, body: body ?? null }, body === undefined),
+      fetchFromIssuer(url, { method, headers, body: body ?? null }, body === undefined),
     [oauth.allowInsecureRequests]: isInsecure,
   };
 }
@@ -106,7 +106,7 @@ export async function authorizationUrl(
   { entry, redirectUri }: LoginContext,
   { state, nonce, verifier, purpose }: Ticket,
 ): Promise<string> {
-  if (as.authorization_endpoint === undefined) throw new IssuerUnavailable();
+  if (as.authorization_endpoint === undefined) throw new IssuerUnavailableError();
   const url = new URL(as.authorization_endpoint);
   const known = as.scopes_supported;
   const scopes = ["openid", "email", "profile"].filter((one) => known?.includes(one) ?? true);
@@ -178,7 +178,7 @@ export async function exchangeCode({
   });
   await verifySignature(known, signedBy, response, at);
   const claims = oauth.getValidatedIdTokenClaims(result);
-  if (claims === undefined) throw new LoginRejected("refused");
+  if (claims === undefined) throw new LoginRejectedError("refused");
   mustBeOurs(claims, at, ticket);
   return claims;
 }
@@ -220,7 +220,7 @@ function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticke
   const isAnothers = claims.azp !== undefined && claims.azp !== entry.client_id;
   const isOld = claims.iat < ticket.at / 1000 - ISSUED_SKEW_S;
   const isAhead = claims.iat > nowMs / 1000 + ISSUED_SKEW_S;
-  if (isAnothers || isOld || isAhead) throw new LoginRejected("refused");
+  if (isAnothers || isOld || isAhead) throw new LoginRejectedError("refused");
 }
 
 const EMAIL_MAX = 254;
@@ -249,7 +249,7 @@ function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
     account: subject,
     madeAt: null,
     company: { domain: isGoogle ? (hd ?? null) : null, tenant: null },
-    name: displayName(token["name"]),
+    name: displayNameOf(token["name"]),
     email: email ?? null,
     proven: email !== undefined && isVerified && speaks ? [email] : [],
     authenticatedAt: at === undefined ? null : at * 1000,

@@ -12,8 +12,8 @@ import { SMALL_BODY_BYTES } from "../../shared/in-flight.ts";
 import type { InFlight, OverloadReason, Slot } from "../../shared/in-flight.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { Timers } from "../../shared/timers.ts";
-import { admitKey, verifyRequest, KnownCallers } from "./authenticate.ts";
-import { vouchedCaller } from "./vouched.ts";
+import { admitKey, verifyRequestKey, KnownCallers } from "./authenticate.ts";
+import { internalCallerOf } from "./vouched.ts";
 
 /**
  * Verifies the key of each `/v1` request without I/O and starts its admission. A paid POST first
@@ -23,7 +23,7 @@ import { vouchedCaller } from "./vouched.ts";
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.set("timers", new Timers(inFlightOf(c.get("config")).recordDelay));
-    const vouched = vouchedCaller(c.req.raw);
+    const vouched = internalCallerOf(c.req.raw);
     if (vouched !== undefined && "admitted" in vouched) {
       c.set("admitted", vouched.admitted);
       c.set("admissionMs", 0);
@@ -84,7 +84,7 @@ function startPaid(c: Context<AppEnv>, key: VerifiedKey, slot: Slot | OverloadRe
 }
 
 function noteMet(c: Context<AppEnv>, key: VerifiedKey): void {
-  const met = knownCallers(c.get("config")).met(key);
+  const met = keyOwnerCacheOf(c.get("config")).met(key);
   if (met !== undefined) c.set("met", met);
 }
 
@@ -92,7 +92,7 @@ async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
   const { keySecrets, region } = c.get("config");
   const authorization = c.req.header("authorization") ?? null;
   const apiKey = c.req.header("x-api-key") ?? null;
-  const key = await verifyRequest({
+  const key = await verifyRequestKey({
     authorization,
     apiKey,
     keySecrets,
@@ -110,10 +110,10 @@ async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
 /** Returns the caller of a key from the isolate's cache. The key may have been revoked since. */
 function presumedCaller(c: Context<AppEnv>, key: VerifiedKey): Caller | undefined {
   const config = c.get("config");
-  return key.home === config.region ? knownCallers(config).get(key) : undefined;
+  return key.home === config.region ? keyOwnerCacheOf(config).get(key) : undefined;
 }
 
-export function knownCallers(config: Config): KnownCallers {
+export function keyOwnerCacheOf(config: Config): KnownCallers {
   return Isolate.of(config).get(makeCallers);
 }
 
@@ -125,7 +125,7 @@ async function admissionBy(c: Context<AppEnv>, key: VerifiedKey): Promise<Result
   const result = await admitKey(key, {
     region: config.region,
     ...objectsOf(c.env),
-    callers: knownCallers(config),
+    callers: keyOwnerCacheOf(config),
     after: c.get("timers").after,
   });
   if (result.ok) c.set("admitted", result.value);

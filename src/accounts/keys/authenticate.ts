@@ -11,14 +11,14 @@ import { mayRetry, storageFailure } from "../../shared/storage-failure.ts";
 import type { After } from "../../shared/timers.ts";
 import { within } from "../../shared/timers.ts";
 import { verifyKey } from "./api-key.ts";
-import { SESSION_TOKEN, verifySession, SESSION_TOKEN_MAX } from "./session-token.ts";
+import { SESSION_TOKEN_PREFIX, verifySession, SESSION_TOKEN_MAX } from "./session-token.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Region } from "../../shared/regions.ts";
 
 const REGISTER_TIMEOUT_MS = 6000;
 
-export type Verification = {
+export type KeyVerification = {
   readonly authorization: string | null;
   readonly apiKey?: string | null;
   readonly keySecrets: readonly KeySecret[];
@@ -41,7 +41,7 @@ export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
     readonly after?: After;
   };
 
-export async function verifyRequest(request: Verification): Promise<Result<VerifiedKey>> {
+export async function verifyRequestKey(request: KeyVerification): Promise<Result<VerifiedKey>> {
   const { token, twoHeaders } = readCredential(request.authorization, request.apiKey ?? null);
   const key = token === null ? null : await verified(token, request.keySecrets);
   if (key === null) return refuse({ kind: "invalid_api_key", ...(twoHeaders && { twoHeaders }) });
@@ -53,7 +53,10 @@ export async function verifyRequest(request: Verification): Promise<Result<Verif
   return success(key);
 }
 
-function refuseSession({ shown }: VerifiedKey, { now = 0, origin }: Verification): Refusal | null {
+function refuseSession(
+  { shown }: VerifiedKey,
+  { now = 0, origin }: KeyVerification,
+): Refusal | null {
   if (shown?.session === undefined) return null;
   const { expiresAt, origins } = shown.session;
   if (expiresAt + SESSION_SPARE_MS <= now) {
@@ -64,7 +67,7 @@ function refuseSession({ shown }: VerifiedKey, { now = 0, origin }: Verification
 }
 
 function verified(token: string, secrets: readonly KeySecret[]): Promise<VerifiedKey | null> {
-  return token.startsWith(SESSION_TOKEN)
+  return token.startsWith(SESSION_TOKEN_PREFIX)
     ? verifySession(token, secrets)
     : verifyKey(token, secrets);
 }
@@ -167,7 +170,7 @@ export function bearerToken(authorization: string | null): string | null {
 const SCHEME = "bearer ".length;
 
 function isSession(token: string): boolean {
-  return token.startsWith(SESSION_TOKEN);
+  return token.startsWith(SESSION_TOKEN_PREFIX);
 }
 
 const OURS = "svc_";

@@ -56,12 +56,12 @@ const answerSchema = z.object({
   body: z.string(),
 });
 
-export function forwardBody(request: ForwardedRequest): object {
+export function forwardedRequestToJson(request: ForwardedRequest): object {
   const { called, ...rest } = request;
   return { ...rest, caller_key_hash: called.keyHash, ...presentedToJson(called) };
 }
 
-export function readForwardBody(body: unknown): ForwardedRequest | null {
+export function parseForwardedRequest(body: unknown): ForwardedRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
   const { caller_key_hash: hash, secret, session, headers: sent, ...rest } = parsed.data;
@@ -71,7 +71,7 @@ export function readForwardBody(body: unknown): ForwardedRequest | null {
     : { ...rest, called: credentialFromJson(hash, { secret, session }), headers: taken };
 }
 
-export function readForwardAnswer(body: unknown): ForwardedAnswer | null {
+export function parseForwardedResponse(body: unknown): ForwardedAnswer | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
   const answer = parsed.data;
@@ -80,11 +80,11 @@ export function readForwardAnswer(body: unknown): ForwardedAnswer | null {
   return taken === null ? null : { ...answer, headers: taken };
 }
 
-export function requestHeaders(from: Headers): Record<string, string> {
+export function forwardedRequestHeaders(from: Headers): Record<string, string> {
   return picked(from, REQUEST_HEADERS);
 }
 
-export function answerHeaders(from: Headers): Record<string, string> {
+export function forwardedResponseHeaders(from: Headers): Record<string, string> {
   return picked(from, ANSWER_HEADERS);
 }
 

@@ -10,7 +10,7 @@ import type { Failure, Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Key } from "../../shared/key.ts";
 import { reachObject } from "../../shared/reach-object.ts";
-import { answerHeaders, readForwardBody } from "./forward-format.ts";
+import { forwardedResponseHeaders, parseForwardedRequest } from "./forward-format.ts";
 import type { ForwardedRequest } from "./forward-format.ts";
 import { vouchFor, admittedAs, identifyGlobalKey } from "./vouched.ts";
 
@@ -30,7 +30,7 @@ type Surface = {
  * ID of a write in the last minute was duplicated by the network and returns 409.
  */
 export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise<Response> {
-  const forwarded = readForwardBody(c.var.peerBody);
+  const forwarded = parseForwardedRequest(c.var.peerBody);
   const request = forwarded === null ? null : requestOf(c, forwarded, surface);
   if (forwarded === null || request === null) {
     return c.json({ ok: false, failure: { kind: "internal" } });
@@ -54,7 +54,7 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
   return c.json({
     ok: true,
     status: response.status,
-    headers: answerHeaders(response.headers),
+    headers: forwardedResponseHeaders(response.headers),
     body: await response.text(),
   });
 }

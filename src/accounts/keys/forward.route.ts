@@ -13,7 +13,11 @@ import { within } from "../../shared/timers.ts";
 import { peerShards } from "../../regions/outbox-schedule.ts";
 import { homeBudgetMs } from "../../regions/home-budget.ts";
 import { callPeer } from "../../regions/peer-call.ts";
-import { forwardBody, readForwardAnswer, requestHeaders } from "./forward-format.ts";
+import {
+  forwardedRequestToJson,
+  parseForwardedResponse,
+  forwardedRequestHeaders,
+} from "./forward-format.ts";
 
 const FLUSH_MS = 1000;
 
@@ -40,11 +44,11 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
       : await callPeer(
           home,
           "forward",
-          forwardBody({
+          forwardedRequestToJson({
             method: c.req.method,
             path: url.pathname,
             query: url.search,
-            headers: requestHeaders(c.req.raw.headers),
+            headers: forwardedRequestHeaders(c.req.raw.headers),
             body: body.value,
             called: requestCredential(caller.keyHash, caller.shown),
           }),
@@ -55,7 +59,7 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
             attempts: isRead ? 2 : 1,
           },
         );
-  const answered = answer === null ? null : readForwardAnswer(answer.body);
+  const answered = answer === null ? null : parseForwardedResponse(answer.body);
   if (answered === null) return fail(c, { kind: "home_region_unreachable" });
   const { status, headers } = answered;
   if (status >= 400) c.set("failure", `home_${status}`);

@@ -25,10 +25,10 @@ export type KeyLookup = {
 };
 
 /** Thrown if the home region returns no valid response in time. */
-export class HomeUnreachable extends Error {}
+export class HomeUnreachableError extends Error {}
 
 /** Returns the source for keys of a home region. Null means this region. */
-export function keyLookup(env: Env, home: Region | null): KeyLookup {
+export function keyLookupFor(env: Env, home: Region | null): KeyLookup {
   const parsed = configOf(env);
   if (home === null || (parsed.ok && parsed.config.region === home)) {
     return {
@@ -64,7 +64,7 @@ const answerSchema = z.discriminatedUnion("ok", [
 
 function homeSource(home: PeerConfig | undefined, clock: () => number): KeyLookup {
   const find = async (keyHash: string): Promise<FoundKey | null> => {
-    if (home === undefined) throw new HomeUnreachable("no such peer is configured");
+    if (home === undefined) throw new HomeUnreachableError("no such peer is configured");
     const answer = await callPeer(
       home,
       "lookup",
@@ -72,7 +72,7 @@ function homeSource(home: PeerConfig | undefined, clock: () => number): KeyLooku
       { requestId: mintId("req_", clock()), now: clock, budgetMs: LOOKUP_BUDGET_MS },
     );
     const parsed = answerSchema.safeParse(answer?.body);
-    if (!parsed.success) throw new HomeUnreachable(`${home.region} did not answer`);
+    if (!parsed.success) throw new HomeUnreachableError(`${home.region} did not answer`);
     const found = parsed.data;
     if (!found.ok) return null;
     const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: rpmLimit } = found;

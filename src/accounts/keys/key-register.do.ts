@@ -19,17 +19,17 @@ import {
   markUsePending,
   markRevocationSaved,
   markUseSaved,
-  readMemory,
-  REGISTER_TABLES,
+  readKeyObjectMemory,
+  KEY_OBJECT_TABLES,
   storeAdmission,
-  storeClamp,
-  storeKey,
-  storeRetired,
-  updateKey,
+  clampStoredAdmissions,
+  storeKeyRecord,
+  storeRetiredSecret,
+  updateKeyRecord,
 } from "./register-memory.do.ts";
-import { keyLookup, HomeUnreachable } from "./key-lookup.ts";
+import { keyLookupFor, HomeUnreachableError } from "./key-lookup.ts";
 import type { KeyLookup } from "./key-lookup.ts";
-import type { RegisterMemory, RegisteredKey } from "./register-memory.do.ts";
+import type { KeyObjectMemory, KeyObjectRecord } from "./register-memory.do.ts";
 import { SessionRateWindows } from "./session-rate-windows.ts";
 import { CLOCK_LAG_MAX_MS } from "../../shared/rate-window.ts";
 import type { RateWindow } from "../../shared/rate-window.ts";
@@ -48,7 +48,7 @@ const BOOK_RETRY_MS = 15_000;
  */
 export class KeyRegister extends DurableObject<Env> {
   /** The key's data in memory. If null, storage must be read first. */
-  #memory: RegisterMemory | null = null;
+  #memory: KeyObjectMemory | null = null;
   #learning: Promise<void> | null = null;
   #limitsSet = 0;
   #home: Region | null = null;
@@ -85,7 +85,7 @@ export class KeyRegister extends DurableObject<Env> {
       return decide();
     } catch (error) {
       this.#memory = null;
-      if (error instanceof HomeUnreachable) return refuse({ kind: "home_region_unreachable" });
+      if (error instanceof HomeUnreachableError) return refuse({ kind: "home_region_unreachable" });
       logWarning("register_storage_failed", { reason: reasonOf(error) });
       return refuse(storageFailure(error));
     }
@@ -93,7 +93,7 @@ export class KeyRegister extends DurableObject<Env> {
 
   revoke(revokedAt: number): number {
     this.#memory = null;
-    makeTables(this.ctx.storage, REGISTER_TABLES);
+    makeTables(this.ctx.storage, KEY_OBJECT_TABLES);
     this.ctx.storage.sql.exec(
       "INSERT INTO tombstone (one, revoked_at) VALUES (1, ?) ON CONFLICT (one) DO NOTHING",
       revokedAt,
@@ -142,8 +142,8 @@ export class KeyRegister extends DurableObject<Env> {
 
   retire(secret: string, retiresAt: number): void {
     this.#memory = null;
-    makeTables(this.ctx.storage, REGISTER_TABLES);
-    storeRetired(this.ctx.storage.sql, secret, retiresAt);
+    makeTables(this.ctx.storage, KEY_OBJECT_TABLES);
+    storeRetiredSecret(this.ctx.storage.sql, secret, retiresAt);
   }
 
   #decide(secret: string | undefined, session: PacedSession | undefined): Admission {
@@ -203,9 +203,9 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   /** Changes the times of admissions in the future to now, after the clock moved back. */
-  #clampTo(clockMs: number, window: RateWindow, key: RegisteredKey): void {
+  #clampTo(clockMs: number, window: RateWindow, key: KeyObjectRecord): void {
     logAlert("clock_stepped_back", { key_id: key.keyId, lag_ms: window.lagMs(clockMs) });
-    storeClamp(this.ctx.storage.sql, clockMs);
+    clampStoredAdmissions(this.ctx.storage.sql, clockMs);
     window.clamp(clockMs);
     this.#amend({ touchedAt: Math.min(key.touchedAt, clockMs) });
   }
@@ -229,10 +229,13 @@ export class KeyRegister extends DurableObject<Env> {
     }
     // A read that began before a limit change must not undo it.
     if (limitsSet !== this.#limitsSet) return this.#readKey();
-    makeTables(this.ctx.storage, REGISTER_TABLES);
+    makeTables(this.ctx.storage, KEY_OBJECT_TABLES);
     this.#memory = null;
     // The home region records uses, so the next lookup is due in a minute.
-    storeKey(this.ctx.storage.sql, { ...found, touchedAt: source.isOurs ? 0 : now(this.env) });
+    storeKeyRecord(this.ctx.storage.sql, {
+      ...found,
+      touchedAt: source.isOurs ? 0 : now(this.env),
+    });
   }
 
   #touchWhenDue(usedAt: number): void {
@@ -303,20 +306,20 @@ export class KeyRegister extends DurableObject<Env> {
     this.ctx.storage.sql.exec("DELETE FROM record");
   }
 
-  #amend(change: Partial<RegisteredKey>): void {
+  #amend(change: Partial<KeyObjectRecord>): void {
     const memory = this.#remember();
     if (memory.key === null) return;
     const key = { ...memory.key, ...change };
-    if (updateKey(this.ctx.storage.sql, memory.key, key)) this.#memory = { ...memory, key };
+    if (updateKeyRecord(this.ctx.storage.sql, memory.key, key)) this.#memory = { ...memory, key };
   }
 
-  #remember(): RegisterMemory {
-    this.#memory ??= readMemory(this.ctx.storage);
+  #remember(): KeyObjectMemory {
+    this.#memory ??= readKeyObjectMemory(this.ctx.storage);
     return this.#memory;
   }
 
   #source(): KeyLookup {
-    return keyLookup(this.env, this.#home);
+    return keyLookupFor(this.env, this.#home);
   }
 
   #hash(): string {

@@ -27,9 +27,9 @@ import {
   listRevokedKeys,
 } from "./keys.store.ts";
 import type { KeyOwner, ListCursor } from "./keys.store.ts";
-import { keyChangeSchema, mintKeyOf, newKeySchema } from "./new-key.ts";
-import { rotateKeyEverywhere, parseRotation, rotationView } from "./rotation.ts";
-import type { Rotation, RotationRequest } from "./rotation.ts";
+import { keyChangeSchema, mintMemberKey, newKeySchema } from "./new-key.ts";
+import { rotateKeyEverywhere, parseKeyRotation, rotatedKeyView } from "./rotation.ts";
+import type { RotatedKey, KeyRotationRequest } from "./rotation.ts";
 import { revokeKeyEverywhere } from "./revocation.ts";
 import type { KeyServices } from "./revocation.ts";
 import { ownKeyData } from "./own-key-data.ts";
@@ -42,12 +42,12 @@ import type { ModelNames } from "./terms.ts";
  * `?revoked=true` pages of all revoked keys. A `member` sees only their own.
  */
 export async function listKeysRoute(c: AppContext): Promise<Answer> {
-  const query = keysQuery(c.req.url);
+  const query = parseKeyListQuery(c.req.url);
   if (!query.ok) return query;
-  const read = (): Promise<KeysPage> => listedKeys(c.env.DB, ownerOf(c), query.value);
+  const read = (): Promise<KeysPage> => readKeyPage(c.env.DB, ownerOf(c), query.value);
   const page = await queryDatabase(read, "keys_unreadable", fieldsOf(c));
   if (!page.ok) return page;
-  return success(keysView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
+  return success(keyPageView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
 }
 
 const place = z.pipe(
@@ -65,14 +65,14 @@ export const keysParameters = z.object({
 });
 type KeysQuery = z.infer<typeof keysParameters>;
 
-export function keysQuery(url: string): Result<KeysQuery> {
+export function parseKeyListQuery(url: string): Result<KeysQuery> {
   const fields = parseQuery(keysParameters, url);
   return fields.ok ? success(fields.value) : fields;
 }
 
 type KeysPage = { readonly keys: readonly StoredKey[]; readonly nextAfter: string | null };
 
-export async function listedKeys(
+export async function readKeyPage(
   db: D1Database,
   owner: KeyOwner,
   { revoked, limit, after }: KeysQuery,
@@ -86,7 +86,10 @@ export async function listedKeys(
   return { keys, nextAfter: last === undefined ? null : `${last.createdAt}.${last.keyId}` };
 }
 
-export function keysView({ keys, nextAfter }: KeysPage, record: (key: StoredKey) => object): View {
+export function keyPageView(
+  { keys, nextAfter }: KeysPage,
+  record: (key: StoredKey) => object,
+): View {
   return { keys: keys.map(record), ...(nextAfter !== null && { next_after: nextAfter }) };
 }
 
@@ -105,7 +108,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const secret = secretOf(keyHash, shown) ?? keyHash;
   const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env), names };
-  const fresh = await mintKeyOf(mint, { memberId: member.id, orgId }, fields.value);
+  const fresh = await mintMemberKey(mint, { memberId: member.id, orgId }, fields.value);
   if (!fresh.ok) return fresh;
   const { booked, key } = fresh.value;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
@@ -197,7 +200,7 @@ export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
   if (!request.ok) return request;
   const owner = { orgId, memberId: member.id };
   const services = { ...keyServices(c), region: config.region, keySecrets: config.keySecrets };
-  const rotate = (): Promise<Result<Rotation>> =>
+  const rotate = (): Promise<Result<RotatedKey>> =>
     rotateKeyEverywhere(services, {
       find: () => findKey(c.env.DB, id, owner),
       caller: { keyId, secret: secretOf(keyHash, shown) ?? keyHash },
@@ -206,16 +209,16 @@ export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
   const rotated = flattenResult(await queryDatabase(rotate, "key_not_rotated", fieldsOf(c)));
   if (!rotated.ok) return rotated;
   const record = keyRecord(rotated.value.booked, config.region, services.now);
-  return created(rotationView(rotated.value, record));
+  return created(rotatedKeyView(rotated.value, record));
 }
 
-async function rotationOf(c: AppContext): Promise<Result<RotationRequest>> {
+async function rotationOf(c: AppContext): Promise<Result<KeyRotationRequest>> {
   const { orgId, keyId } = c.var.admitted.caller;
   const body = await readBody(c);
   if (!body.ok) return body;
   const header = c.req.header("idempotency-key") ?? null;
   const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
-  return parseRotation({ header, body: body.value.json, named });
+  return parseKeyRotation({ header, body: body.value.json, named });
 }
 
 /**

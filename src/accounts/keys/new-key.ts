@@ -18,12 +18,12 @@ const keyNameSchema = label(100);
 
 const rpmLimitSchema = z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX));
 
-export const newKeyChoices = {
+export const newKeyOptionFields = {
   rpm_limit: z.nullish(rpmLimitSchema),
   scope: z.nullish(z.enum(["regional", "global"])),
 };
 
-export const newKeySchema = z.object({ name: keyNameSchema, ...newKeyChoices, ...termFields });
+export const newKeySchema = z.object({ name: keyNameSchema, ...newKeyOptionFields, ...termFields });
 
 export const keyChangeSchema = z.object({
   name: z.optional(keyNameSchema),
@@ -40,7 +40,7 @@ type Mint = {
 
 type FreshKey = { readonly booked: StoredKey; readonly key: string };
 
-export async function mintKeyOf(
+export async function mintMemberKey(
   mint: Mint,
   member: Pick<Key, "memberId" | "orgId">,
   fields: z.infer<typeof newKeySchema>,

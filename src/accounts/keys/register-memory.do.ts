@@ -25,27 +25,27 @@ const FIRST = `CREATE TABLE admissions (slot INTEGER PRIMARY KEY, at INTEGER NOT
     id TEXT PRIMARY KEY NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;`;
 
 /** The tables of a key object. A lookup of an unknown key doesn't create them. */
-export const REGISTER_TABLES: Tables = {
+export const KEY_OBJECT_TABLES: Tables = {
   name: "register",
   steps: [{ sql: FIRST, readableBy: 1 }],
 };
 
-export type RegisteredKey = Key & {
+export type KeyObjectRecord = Key & {
   /** Last recorded use (Unix ms), or 0. */
   readonly touchedAt: number;
 };
 
-export type RegisterMemory = {
+export type KeyObjectMemory = {
   readonly window: RateWindow;
-  readonly key: RegisteredKey | null;
+  readonly key: KeyObjectRecord | null;
   readonly revokedAt: number | null;
   readonly owedUse: OwedUse | null;
   readonly retired: ReadonlyMap<string, number>;
 };
 
-export function readMemory(storage: DurableObjectStorage): RegisterMemory {
+export function readKeyObjectMemory(storage: DurableObjectStorage): KeyObjectMemory {
   const { sql } = storage;
-  if (!openTables(storage, REGISTER_TABLES)) {
+  if (!openTables(storage, KEY_OBJECT_TABLES)) {
     return {
       window: new RateWindow(),
       key: null,
@@ -67,7 +67,7 @@ export function readMemory(storage: DurableObjectStorage): RegisterMemory {
 
 const RETIRED_MAX = 10;
 
-export function storeRetired(sql: SqlStorage, secret: string, retiresAt: number): void {
+export function storeRetiredSecret(sql: SqlStorage, secret: string, retiresAt: number): void {
   sql.exec(
     `INSERT INTO retired (hash, retires_at) VALUES (?, ?)
      ON CONFLICT (hash) DO UPDATE SET retires_at = min(retires_at, excluded.retires_at)`,
@@ -100,7 +100,7 @@ export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
 }
 
 /** Changes the times of admissions in the future to now, after the clock moved back. */
-export function storeClamp(sql: SqlStorage, clockMs: number): void {
+export function clampStoredAdmissions(sql: SqlStorage, clockMs: number): void {
   sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }
 
@@ -115,7 +115,7 @@ type RecordRow = {
   touched_at: number;
 };
 
-function selectKey(sql: SqlStorage): RegisteredKey | null {
+function selectKey(sql: SqlStorage): KeyObjectRecord | null {
   const [row] = sql.exec<RecordRow>("SELECT * FROM record");
   if (row === undefined) return null;
   return {
@@ -130,7 +130,7 @@ function selectKey(sql: SqlStorage): RegisteredKey | null {
   };
 }
 
-export function storeKey(sql: SqlStorage, key: RegisteredKey): void {
+export function storeKeyRecord(sql: SqlStorage, key: KeyObjectRecord): void {
   sql.exec(
     `INSERT OR REPLACE INTO record
        (one, key_id, org_id, member_id, scope, rpm_limit, touched_at, terms, secrets)
@@ -146,7 +146,11 @@ export function storeKey(sql: SqlStorage, key: RegisteredKey): void {
   );
 }
 
-export function updateKey(sql: SqlStorage, was: RegisteredKey, is: RegisteredKey): boolean {
+export function updateKeyRecord(
+  sql: SqlStorage,
+  was: KeyObjectRecord,
+  is: KeyObjectRecord,
+): boolean {
   const [before, after] = [changingColumns(was), changingColumns(is)];
   const changed = CHANGING.filter((column) => before[column] !== after[column]);
   if (changed.length === 0) return false;
@@ -157,7 +161,7 @@ export function updateKey(sql: SqlStorage, was: RegisteredKey, is: RegisteredKey
 
 const CHANGING = ["rpm_limit", "terms", "secrets", "touched_at"] as const;
 
-function changingColumns(key: RegisteredKey): Pick<RecordRow, (typeof CHANGING)[number]> {
+function changingColumns(key: KeyObjectRecord): Pick<RecordRow, (typeof CHANGING)[number]> {
   return {
     rpm_limit: key.rpmLimit,
     terms: termsText(key.terms),

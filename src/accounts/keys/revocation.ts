@@ -38,7 +38,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   if (!buried.ok) return buried;
   // 2. Durable notices to other regions. Until then, these call the home region for each request.
   const item = { keyHash: key.keyHash, revokedAt: buried.value };
-  const notified = await notifyPeers(services, key.scope, [item]);
+  const notified = await notifyPeersOfRevocations(services, key.scope, [item]);
   if (!notified.ok) return notified;
   // 3. D1, for lists and for key objects without stored data.
   const gone = { ...key, revokedAt: buried.value };
@@ -82,7 +82,7 @@ async function bury(
   return inRegister.unanswered ? refuse(inRegister.failure) : inRegister.result;
 }
 
-export async function notifyPeers(
+export async function notifyPeersOfRevocations(
   { peers, outbox }: Pick<KeyServices, "peers" | "outbox">,
   scope: Scope,
   items: readonly RevocationItem[],

@@ -14,10 +14,10 @@ import { mintRotated } from "./api-key.ts";
 import type { MintedKey } from "./api-key.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { LIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
-import { notifyPeers } from "./revocation.ts";
+import { notifyPeersOfRevocations } from "./revocation.ts";
 import type { KeyServices } from "./revocation.ts";
-import { insertSecret, isActiveCaller, listSecrets, ROTATIONS_MAX } from "./secrets.store.ts";
-import type { NewSecret, SecretRow } from "./secrets.store.ts";
+import { insertKeySecret, isActiveCaller, listKeySecrets, ROTATIONS_MAX } from "./secrets.store.ts";
+import type { NewKeySecret, SecretRow } from "./secrets.store.ts";
 
 const OVERLAP_MAX_S = 30 * 86_400;
 const ROUNDS_MAX = 5;
@@ -27,13 +27,13 @@ export const rotationSchema = z.object({
   end_sessions: z.optional(z.boolean()),
 });
 
-export type RotationRequest = Pick<Rotating, "overlapMs" | "endsSessions" | "idempotency">;
+export type KeyRotationRequest = Pick<Rotating, "overlapMs" | "endsSessions" | "idempotency">;
 
 /**
  * Parses a rotation. Requires an Idempotency-Key, because otherwise a lost response would lose the
  * secret.
  */
-export async function parseRotation({
+export async function parseKeyRotation({
   header,
   body,
   named,
@@ -41,7 +41,7 @@ export async function parseRotation({
   readonly header: string | null;
   readonly body: unknown;
   readonly named: IdempotentRequest;
-}): Promise<Result<RotationRequest>> {
+}): Promise<Result<KeyRotationRequest>> {
   const name = readIdempotencyKey(header ?? undefined);
   if (!name.ok) return name;
   if (name.value === null) {
@@ -57,21 +57,21 @@ export async function parseRotation({
 /** A requested rotation. The calling key must be active. Null is an operator. */
 type Rotating = {
   readonly find: () => Promise<StoredKey | null>;
-  readonly caller: NewSecret["caller"];
+  readonly caller: NewKeySecret["caller"];
   readonly overlapMs: number;
   readonly endsSessions: boolean;
   readonly idempotency: Idempotency;
 };
 
 /** A key with its new secret. Its other secrets end by `retiresAt` (Unix ms). */
-export type Rotation = {
+export type RotatedKey = {
   readonly booked: StoredKey;
   readonly key: string;
   readonly retiresAt: number;
 };
 
-export function rotationView(
-  { key, retiresAt }: Rotation,
+export function rotatedKeyView(
+  { key, retiresAt }: RotatedKey,
   record: object,
 ): Readonly<Record<string, unknown>> {
   return { ...record, key, others_end_at: timestamp(retiresAt) };
@@ -84,7 +84,7 @@ export function rotationView(
 export async function rotateKeyEverywhere(
   services: KeyServices,
   rotating: Rotating,
-): Promise<Result<Rotation>> {
+): Promise<Result<RotatedKey>> {
   const made = await secretInDatabase(services, rotating);
   if (!made.ok) return made;
   const booked = await rotating.find();
@@ -99,7 +99,7 @@ export async function rotateKeyEverywhere(
   const ended = (notified.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
     retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: booked.keyHash }],
   );
-  const noticed = await notifyPeers(services, booked.scope, ended);
+  const noticed = await notifyPeersOfRevocations(services, booked.scope, ended);
   if (!noticed.ok) return noticed;
   return success({
     booked: notified.value,
@@ -138,7 +138,7 @@ async function secretInDatabase(
     /* oxlint-disable no-await-in-loop -- retries after a concurrent rotation */
     const booked = await find();
     if (booked === null || booked.revokedAt !== null) return noSuchKey();
-    const secrets = await listSecrets(db, booked.keyId);
+    const secrets = await listKeySecrets(db, booked.keyId);
     const earlier = earlierOf(secrets, idempotency, now);
     if (earlier !== null) return again(services, booked, { earlier, idempotency });
     const why = whyNot(secrets, { now, retiresAt: now + overlapMs });
@@ -150,7 +150,7 @@ async function secretInDatabase(
     const secret = { of: booked, number, hash, prefix, signedBy: signedBy.id, idempotency, caller };
     const times = { now, retiresAt: now + overlapMs };
     const by = { actor: services.actor, endsSessions };
-    const isMade = await insertSecret(db, { ...secret, ...times, ...by });
+    const isMade = await insertKeySecret(db, { ...secret, ...times, ...by });
     if (isMade) return success({ secret: { number, created_at: now }, key });
     if (!(await isActiveCaller(db, caller, now))) return refuse({ kind: "invalid_api_key" });
     /* oxlint-enable no-await-in-loop */

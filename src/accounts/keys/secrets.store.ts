@@ -22,7 +22,7 @@ export type SecretRow = {
 };
 
 /** Returns a key's secrets, newest first. A key that was never rotated has none. */
-export async function listSecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
+export async function listKeySecrets(db: D1Database, keyId: string): Promise<readonly SecretRow[]> {
   const { results } = await db
     .prepare("SELECT * FROM key_secrets WHERE key_id = ? ORDER BY number DESC")
     .bind(keyId)
@@ -30,7 +30,7 @@ export async function listSecrets(db: D1Database, keyId: string): Promise<readon
   return results;
 }
 
-export type NewSecret = {
+export type NewKeySecret = {
   readonly of: Pick<StoredKey, "keyId" | "orgId">;
   readonly actor: Actor;
   readonly number: number;
@@ -50,7 +50,7 @@ export type NewSecret = {
  * Inserts a key's newest secret. Returns false if its number is taken, the key or the caller is
  * revoked, or the key has too many secrets.
  */
-export async function insertSecret(db: D1Database, made: NewSecret): Promise<boolean> {
+export async function insertKeySecret(db: D1Database, made: NewKeySecret): Promise<boolean> {
   const { of, number, hash, now, retiresAt, idempotency, caller } = made;
   const isMade =
     "EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1 AND number = ?2 AND hash = ?3)";
@@ -113,7 +113,7 @@ export async function insertSecret(db: D1Database, made: NewSecret): Promise<boo
  * Returns the statement that inserts the event. The wallet also reports the rotation, with the same
  * event ID.
  */
-function secretMade(db: D1Database, made: NewSecret) {
+function secretMade(db: D1Database, made: NewKeySecret) {
   const { of, hash, now, retiresAt, endsSessions, actor } = made;
   return eventIfChanged(db, {
     id: derivedEventId("key.rotated", hash),
@@ -128,7 +128,7 @@ function secretMade(db: D1Database, made: NewSecret) {
 
 export async function isActiveCaller(
   db: D1Database,
-  caller: NewSecret["caller"],
+  caller: NewKeySecret["caller"],
   now: number,
 ): Promise<boolean> {
   if (caller === null) return true;

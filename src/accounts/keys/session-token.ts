@@ -14,14 +14,14 @@ import { toBase62, hmacOf, isSameSecret, sign } from "./api-key.ts";
 import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
-export const SESSION_TOKEN = "svc_st_";
+export const SESSION_TOKEN_PREFIX = "svc_st_";
 export const SESSION_TOKEN_MAX = 4096;
 const SESSION_ID = "ses_";
 const OWNER_CHARACTERS = 8;
 /** Length of 32 bytes in base64url. */
 const MAC_CHARACTERS = 43;
 const TOKEN = new RegExp(
-  `^${SESSION_TOKEN}(gbl_)?(${REGIONS.join("|")})_([0-9A-Za-z])([\\w-]+)([\\w-]{${MAC_CHARACTERS}})$`,
+  `^${SESSION_TOKEN_PREFIX}(gbl_)?(${REGIONS.join("|")})_([0-9A-Za-z])([\\w-]+)([\\w-]{${MAC_CHARACTERS}})$`,
 );
 
 const at = z.int().check(z.minimum(0));
@@ -86,7 +86,7 @@ function sessionFromWire(reported: z.infer<typeof wire>): Session {
   };
 }
 
-export type SessionMint = {
+export type SessionSigner = {
   readonly home: Region;
   readonly scope: Scope;
   readonly keyHash: string;
@@ -100,7 +100,7 @@ export type MintedSession = { readonly session: Session; readonly token: string 
  * because nothing else protects the budget.
  */
 export async function mintSession(
-  { home, scope, keyHash, orgId, secrets }: SessionMint,
+  { home, scope, keyHash, orgId, secrets }: SessionSigner,
   terms: Omit<Session, "id">,
 ): Promise<MintedSession> {
   const [secret] = secrets;
@@ -111,7 +111,7 @@ export async function mintSession(
   const bytes = encoder.encode(JSON.stringify({ ...sessionToWire(session), key: keyHash }));
   const text = bytes.toBase64({ alphabet: "base64url", omitPadding: true });
   const global = scope === "global" ? "gbl_" : "";
-  const untagged = `${SESSION_TOKEN}${global}${home}_${secret.id}${text}`;
+  const untagged = `${SESSION_TOKEN_PREFIX}${global}${home}_${secret.id}${text}`;
   return { session, token: untagged + (await macOf(secret, untagged)) };
 }
 
@@ -140,7 +140,7 @@ export async function verifySession(
   };
 }
 
-export function sessionMintedAt(id: string): number | null {
+export function sessionCreationTime(id: string): number | null {
   const length = SESSION_ID.length + ID_CHARACTERS;
   if (!/^\w+$/.test(id) || id.length !== length + 2 * OWNER_CHARACTERS) return null;
   return mintedAt(id.slice(0, length), SESSION_ID);

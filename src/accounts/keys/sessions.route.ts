@@ -23,8 +23,13 @@ import { SESSION_MAX_S } from "../../shared/session.ts";
 import type { Session } from "../../shared/session.ts";
 import { tagsSchema } from "../../shared/tags.ts";
 import { RPM_LIMIT_MAX } from "./stored-key.ts";
-import { isSessionOf, mintSession, SESSION_TOKEN_MAX, sessionMintedAt } from "./session-token.ts";
-import type { MintedSession, SessionMint } from "./session-token.ts";
+import {
+  isSessionOf,
+  mintSession,
+  SESSION_TOKEN_MAX,
+  sessionCreationTime,
+} from "./session-token.ts";
+import type { MintedSession, SessionSigner } from "./session-token.ts";
 import { allowedModels, isWithin, keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 import type {
@@ -102,7 +107,7 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
  * it. If the token would become too long, the session has no list. The key's list still applies.
  */
 async function mintFor(
-  mint: SessionMint,
+  mint: SessionSigner,
   terms: Omit<Session, "id">,
   key: KeyTerms,
 ): Promise<MintedSession> {
@@ -192,7 +197,7 @@ export const sessionsParameters = z.object({
   after: z._default(once.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
 });
 
-export function sessionsQuery(url: string): Result<z.infer<typeof sessionsParameters>> {
+export function parseSessionsQuery(url: string): Result<z.infer<typeof sessionsParameters>> {
   const fields = parseQuery(sessionsParameters, url);
   return fields.ok ? success(fields.value) : fields;
 }
@@ -212,7 +217,7 @@ export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   if (c.var.admitted.caller.shown?.session !== undefined) {
     return refuse({ kind: "key_is_limited" });
   }
-  const query = sessionsQuery(c.req.url);
+  const query = parseSessionsQuery(c.req.url);
   if (!query.ok) return query;
   const owner = ownerOf(c);
   const page = await callObject(() => walletOf(c).sessions({ owner, ...query.value }));
@@ -228,7 +233,7 @@ export async function endSessionRoute(c: AppContext): Promise<Answer> {
   const of = isAny ? { orgId: caller.orgId } : { keyHash: caller.keyHash };
   const actor = actorOf(caller);
   const { keySecrets } = c.var.config;
-  const ending = await sessionEnding(id, { of, owner, actor, keySecrets, now: now(c.env) });
+  const ending = await parseSessionEnding(id, { of, owner, actor, keySecrets, now: now(c.env) });
   if (!ending.ok) return ending;
   const ended = await callObject(() => walletOf(c).endSession(ending.value));
   return ended.ok ? success({ id, ended: true }) : ended;
@@ -237,7 +242,7 @@ export async function endSessionRoute(c: AppContext): Promise<Answer> {
 /**
  * Returns the parameters to end a session, or `not_found` if no active session can have this ID.
  */
-export async function sessionEnding(
+export async function parseSessionEnding(
   id: string,
   by: Pick<SessionEnding, "owner" | "actor"> & {
     readonly of: Parameters<typeof isSessionOf>[1];
@@ -246,7 +251,7 @@ export async function sessionEnding(
   },
 ): Promise<Result<SessionEnding>> {
   const { of, owner, actor, keySecrets, now: nowMs } = by;
-  const mintedAt = sessionMintedAt(id);
+  const mintedAt = sessionCreationTime(id);
   const expiresAt = (mintedAt ?? 0) + SESSION_MAX_S * 1000;
   if (mintedAt === null || mintedAt > nowMs + SPARE_MS || expiresAt + SPARE_MS < nowMs) {
     return refuse({ kind: "not_found", message: "No such session." });

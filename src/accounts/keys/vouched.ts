@@ -26,7 +26,7 @@ export function vouchForKey(request: Request, key: VerifiedKey): void {
   callers.set(request, { key });
 }
 
-export function vouchedCaller(request: Request): Vouched | undefined {
+export function internalCallerOf(request: Request): Vouched | undefined {
   return callers.get(request);
 }
 

@@ -8,7 +8,7 @@ import { queryDatabase } from "../../shared/query-database.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { missing } from "../../money/wallet/routes/holds.route.ts";
 import { findOrganization } from "../organizations/organizations.store.ts";
-import { merchantAnswer, readMerchantBody } from "./peer-hold.ts";
+import { merchantResultToJson, parseMerchantRequest } from "./peer-hold.ts";
 import type { MerchantRequest } from "./peer-hold.ts";
 
 /**
@@ -16,13 +16,15 @@ import type { MerchantRequest } from "./peer-hold.ts";
  * merchant's secret.
  */
 export async function holdsPeer(c: Context<AppEnv>): Promise<Response> {
-  const request = readMerchantBody(c.var.peerBody);
+  const request = parseMerchantRequest(c.var.peerBody);
   const answer =
-    request === null ? refuse({ kind: "storage_unavailable" }) : await actAtHome(c, request);
-  return c.json(merchantAnswer(answer));
+    request === null
+      ? refuse({ kind: "storage_unavailable" })
+      : await applyMerchantAction(c, request);
+  return c.json(merchantResultToJson(answer));
 }
 
-export async function actAtHome(
+export async function applyMerchantAction(
   c: Context<AppEnv>,
   { merchant, orgId, id, action }: MerchantRequest,
 ): Promise<Result<PlacedHold>> {

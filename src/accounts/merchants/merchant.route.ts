@@ -12,10 +12,10 @@ import { queryDatabase } from "../../shared/query-database.ts";
 import type { Region } from "../../shared/regions.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import { captureOf, missing, placedView } from "../../money/wallet/routes/holds.route.ts";
-import { actAtHome } from "./holds.peer.ts";
-import { merchantBody, readMerchantAnswer } from "./peer-hold.ts";
+import { applyMerchantAction } from "./holds.peer.ts";
+import { merchantRequestToJson, parseMerchantResult } from "./peer-hold.ts";
 import type { MerchantRequest } from "./peer-hold.ts";
-import { findMerchantName, MERCHANT_SECRET } from "./merchants.store.ts";
+import { findMerchantName, MERCHANT_SECRET_PREFIX } from "./merchants.store.ts";
 
 export type MerchantAction = "read" | "capture" | "release";
 
@@ -26,7 +26,7 @@ export type MerchantAction = "read" | "capture" | "release";
 export function merchantRoute(kind: MerchantAction) {
   return async (c: Context<AppEnv>, next: Next): Promise<Response | undefined> => {
     const secret = /^bearer (.+)$/is.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
-    if (secret.startsWith(MERCHANT_SECRET)) return answerTo(c, kind, secret);
+    if (secret.startsWith(MERCHANT_SECRET_PREFIX)) return answerTo(c, kind, secret);
     await next();
     return undefined;
   };
@@ -49,7 +49,8 @@ async function act(c: AppContext, kind: MerchantAction, merchant: string): Promi
   const { id, orgId, home } = hold;
   const request = { merchant, orgId, id, action: action.value };
   const { region } = c.var.config;
-  const placed = home === region ? await actAtHome(c, request) : await actAway(c, home, request);
+  const placed =
+    home === region ? await applyMerchantAction(c, request) : await actAway(c, home, request);
   return placed.ok ? success(placedView(placed.value, hold)) : placed;
 }
 
@@ -72,7 +73,7 @@ async function actAway(
   const peer = c.var.config.peers.find(({ region }) => region === home);
   const at = { requestId: c.var.requestId, now: () => now(c.env) };
   const answer =
-    peer === undefined ? null : await callPeer(peer, "holds", merchantBody(request), at);
-  const placed = answer === null ? null : readMerchantAnswer(answer.body);
+    peer === undefined ? null : await callPeer(peer, "holds", merchantRequestToJson(request), at);
+  const placed = answer === null ? null : parseMerchantResult(answer.body);
   return placed ?? refuse({ kind: "home_region_unreachable" });
 }

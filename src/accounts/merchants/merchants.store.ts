@@ -1,9 +1,9 @@
 import { sha256Hex } from "../../shared/hash.ts";
 import { randomBase62 } from "../../shared/id.ts";
 
-export const MERCHANT_SECRET = "svc_mer_";
+export const MERCHANT_SECRET_PREFIX = "svc_mer_";
 const SECRET_CHARACTERS = 43;
-const SECRET = new RegExp(`^${MERCHANT_SECRET}[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
+const SECRET = new RegExp(`^${MERCHANT_SECRET_PREFIX}[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
 
 /** A service that operators allow to capture holds. Times are Unix ms. */
 export type Merchant = {
@@ -23,7 +23,7 @@ type MerchantRow = {
 const COLUMNS = "name, created_at, rotated_at, created_by";
 
 export function mintMerchantSecret(): string {
-  return MERCHANT_SECRET + randomBase62(SECRET_CHARACTERS);
+  return MERCHANT_SECRET_PREFIX + randomBase62(SECRET_CHARACTERS);
 }
 
 export async function insertMerchant(

@@ -27,11 +27,11 @@ const requestSchema = z.object({
   ),
 });
 
-export function merchantBody({ orgId, ...rest }: MerchantRequest): object {
+export function merchantRequestToJson({ orgId, ...rest }: MerchantRequest): object {
   return { ...rest, org_id: orgId };
 }
 
-export function readMerchantBody(body: unknown): MerchantRequest | null {
+export function parseMerchantRequest(body: unknown): MerchantRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
   const { org_id: orgId, ...rest } = parsed.data;
@@ -58,11 +58,11 @@ const answerSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(false), failure: peerRefusal }),
 ]);
 
-export function merchantAnswer(result: Result<PlacedHold>): object {
+export function merchantResultToJson(result: Result<PlacedHold>): object {
   return result.ok ? { ok: true, hold: result.value } : { ok: false, failure: result.failure };
 }
 
-export function readMerchantAnswer(body: unknown): Result<PlacedHold> | null {
+export function parseMerchantResult(body: unknown): Result<PlacedHold> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
   return parsed.data.ok ? success(parsed.data.hold) : refuse(parsed.data.failure);

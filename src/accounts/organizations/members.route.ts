@@ -13,7 +13,7 @@ import { queryDatabase } from "../../shared/query-database.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import type { WalletCalls } from "../../shared/contracts/wallet.ts";
 import { findMemberById } from "./members.store.ts";
-import { MEMBER_READ_ONLY, memberRecord } from "./organization.ts";
+import { MEMBER_READ_ONLY_FIELDS, memberRecord } from "./organization.ts";
 import type { StoredMember } from "./organization.ts";
 
 export const memberLimitsSchema = z.object({
@@ -26,7 +26,11 @@ export function readMemberRoute(c: AppContext): Promise<Answer> {
 }
 
 export async function patchMemberRoute(c: AppContext): Promise<Answer> {
-  const fields = await readFields(c, memberLimitsSchema, [...MEMBER_READ_ONLY, "email", "role"]);
+  const fields = await readFields(c, memberLimitsSchema, [
+    ...MEMBER_READ_ONLY_FIELDS,
+    "email",
+    "role",
+  ]);
   if (!fields.ok) return fields;
   const { policy, budgets: list } = fields.value;
   const { caller } = c.var.admitted;

@@ -9,14 +9,14 @@ import type { StoredMember } from "./organization.ts";
 
 const COLUMNS = "id, org_id AS orgId, email, role, created_at AS createdAt";
 
-export type MemberName = { readonly id: string; readonly orgId: string };
+export type MemberIds = { readonly id: string; readonly orgId: string };
 
 type MemberChange = {
   readonly email?: string | undefined;
   readonly role?: Role | undefined;
 };
 
-export type EndedKey = Pick<Key, "keyId" | "orgId" | "scope"> & {
+export type RevokedKey = Pick<Key, "keyId" | "orgId" | "scope"> & {
   readonly keyHash: string;
   readonly revokedAt: number;
 };
@@ -63,7 +63,7 @@ export async function findMember(db: D1Database, keyId: string): Promise<Member 
 
 export function findMemberById(
   db: D1Database,
-  { id, orgId }: MemberName,
+  { id, orgId }: MemberIds,
 ): Promise<StoredMember | null> {
   return db
     .prepare(`SELECT ${COLUMNS} FROM members WHERE id = ? AND org_id = ? AND removed_at IS NULL`)
@@ -89,7 +89,7 @@ export async function insertMember(
 ): Promise<Result<StoredMember>> {
   const [inserted] = await db.batch<StoredMember>([
     insertMemberStatement(db, member),
-    memberCreatedStatement(db, member, actor),
+    memberCreatedEventStatement(db, member, actor),
   ]);
   const [row] = inserted?.results ?? [];
   return row === undefined ? emailTaken(member.email) : success(row);
@@ -108,7 +108,7 @@ export function insertMemberStatement(
     .bind(id, orgId, email, role, createdAt);
 }
 
-export function memberCreatedStatement(
+export function memberCreatedEventStatement(
   db: D1Database,
   { id, orgId, role, createdAt }: StoredMember,
   actor: Actor,
@@ -138,7 +138,7 @@ export type MemberChangeActor = {
  */
 export async function updateMember(
   db: D1Database,
-  member: MemberName,
+  member: MemberIds,
   change: MemberChange,
   { actor, nowMs, memberId: by = null }: MemberChangeActor,
 ): Promise<Result<StoredMember>> {
@@ -184,11 +184,11 @@ function whyNotUpdated(check: UpdateCheck | undefined, email: string | null): Re
 type UpdateCheck = { readonly isEmailTaken: 0 | 1; readonly may: 0 | 1 };
 
 export type RemovedMember = {
-  readonly keys: readonly EndedKey[];
+  readonly keys: readonly RevokedKey[];
   readonly personId: string | null;
   readonly email: string | null;
 };
-type RemovedRow = EndedKey & {
+type RemovedRow = RevokedKey & {
   readonly removedAt: number | null;
   readonly personId: string | null;
   readonly email: string | null;
@@ -202,7 +202,7 @@ type RemovedRow = EndedKey & {
  */
 export async function removeMember(
   db: D1Database,
-  member: MemberName,
+  member: MemberIds,
   { actor, nowMs: now, memberId: by = null }: MemberChangeActor,
 ): Promise<Result<RemovedMember>> {
   const may = `(?3 = ?1 OR ${mayAct("?3", "members.role <> 'owner'")})`;
@@ -253,7 +253,7 @@ export async function removeMember(
 
 function invitationsEnded(
   db: D1Database,
-  member: MemberName,
+  member: MemberIds,
   nowMs: number,
 ): readonly D1PreparedStatement[] {
   const ends = `invited_by = ?1 AND accepted_at IS NULL AND ended_at IS NULL

@@ -20,10 +20,10 @@ const RESERVED = new Set(
     " ",
   ),
 );
-export const CLOSED_SLUG = "closed-";
+export const CLOSED_SLUG_PREFIX = "closed-";
 
 export function isReservedSlug(slug: string): boolean {
-  return RESERVED.has(slug) || slug.startsWith(CLOSED_SLUG);
+  return RESERVED.has(slug) || slug.startsWith(CLOSED_SLUG_PREFIX);
 }
 
 export const nameSchema = label(200);
@@ -48,13 +48,13 @@ export const organizationChangeSchema = z.object({
   slug: z.optional(slugSchema),
 });
 
-export const ORGANIZATION_READ_ONLY: readonly string[] = [
+export const ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
   "id",
   "region",
   "is_personal",
   "created_at",
 ];
-export const MEMBER_READ_ONLY: readonly string[] = ["id", "created_at"];
+export const MEMBER_READ_ONLY_FIELDS: readonly string[] = ["id", "created_at"];
 
 export type OrganizationStatus = "active" | "suspended";
 

@@ -6,7 +6,7 @@ import { actorOf } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { flattenResult, refuse, success } from "../../shared/failure.ts";
 import {
-  ORGANIZATION_READ_ONLY,
+  ORGANIZATION_READ_ONLY_FIELDS,
   organizationChangeSchema,
   organizationRecord,
 } from "./organization.ts";
@@ -27,7 +27,7 @@ export async function readOrganizationRoute(c: AppContext): Promise<Answer> {
 }
 
 export async function patchOrganizationRoute(c: AppContext): Promise<Answer> {
-  const fields = await readFields(c, organizationChangeSchema, ORGANIZATION_READ_ONLY);
+  const fields = await readFields(c, organizationChangeSchema, ORGANIZATION_READ_ONLY_FIELDS);
   if (!fields.ok) return fields;
   const { caller } = c.var.admitted;
   const { orgId, keyId } = caller;

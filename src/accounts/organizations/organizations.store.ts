@@ -3,7 +3,7 @@ import type { Actor } from "../../shared/event.ts";
 import { eventIfChanged, eventOfChange } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { insertMemberStatement, memberCreatedStatement } from "./members.store.ts";
+import { insertMemberStatement, memberCreatedEventStatement } from "./members.store.ts";
 import type { StoredMember, StoredOrganization, OrganizationChange } from "./organization.ts";
 
 export type NewOrganization = {
@@ -30,7 +30,7 @@ export async function createOrganization(
       insertOrganization(db, organization),
       organizationCreated(db, organization, actor),
       insertMemberStatement(db, owner),
-      memberCreatedStatement(db, owner, actor),
+      memberCreatedEventStatement(db, owner, actor),
       db
         .prepare(
           `INSERT INTO balances (org_id, epoch, seq, credits_micro, updated_at)

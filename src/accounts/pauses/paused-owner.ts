@@ -5,7 +5,7 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import type { PauseFields, PauseSource } from "../../shared/pauses.ts";
 import type { NewPause } from "../../shared/contracts/pauses.ts";
 import { findKey } from "../keys/keys.store.ts";
-import { sessionEnding } from "../keys/sessions.route.ts";
+import { parseSessionEnding } from "../keys/sessions.route.ts";
 import { findMemberById } from "../organizations/members.store.ts";
 
 export type PausingParty = {
@@ -52,7 +52,7 @@ async function ownerPause(party: PausingParty, pause: NewPause): Promise<Result<
 async function sessionPause(party: PausingParty, pause: NewPause): Promise<Result<NewPause>> {
   const { orgId, memberId } = party;
   const owner = { keyId: null, memberId };
-  const ending = await sessionEnding(pause.id, { ...party, of: { orgId }, owner });
+  const ending = await parseSessionEnding(pause.id, { ...party, of: { orgId }, owner });
   if (!ending.ok) return ending;
   const { isOwn, expiresAt } = ending.value;
   return success({ ...pause, session: { owner, isOwn: isOwn && memberId === null, expiresAt } });

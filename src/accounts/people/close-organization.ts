@@ -12,7 +12,7 @@ import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import {
   closeOrganization,
   eraseOrganization,
-  findClosing,
+  findOrganizationClosing,
   findRestoringOwner,
   isClosed,
   recordRemoval,
@@ -21,8 +21,8 @@ import {
 import { exportOrganization } from "./erasure.store.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleCall, PeopleServices } from "./people-call.ts";
-import { endKeys, endSessionsOfMember } from "./removal.ts";
-import { canCreateOrganization, tooManyOrganizations } from "./sign-up.store.ts";
+import { endRevokedKeys, endSessionsOfMember } from "./removal.ts";
+import { canCreateOrganization, tooManyOrganizationsRefusal } from "./sign-up.store.ts";
 
 const AT_ONCE = 6;
 
@@ -33,7 +33,7 @@ export async function deleteOrganization(call: MemberCall): Promise<Answer> {
   if (!fields.ok) return fields;
   const { as } = call;
   const by = { actor: memberActor(as.memberId), memberId: as.memberId };
-  const closed = await endOrganization(call, as.orgId, {
+  const closed = await closeOrganizationEverywhere(call, as.orgId, {
     ...by,
     givesUp: fields.value.give_up_balance,
   });
@@ -43,7 +43,7 @@ export async function deleteOrganization(call: MemberCall): Promise<Answer> {
 type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "deliveries">;
 
 /** Rejects the closing with `has_balance`, unless the caller gives up the remaining credits. */
-export async function checkBalanceGivenUp(
+export async function requireBalanceGivenUp(
   { wallet }: Pick<ClosingServices, "wallet">,
   orgId: string,
   givesUp = false,
@@ -63,7 +63,7 @@ export async function checkBalanceGivenUp(
  * charged. An operator can restore it for 7 days, unless its last person is erased (`isAlone`).
  * After a 503, a retry completes the closing.
  */
-export async function endOrganization(
+export async function closeOrganizationEverywhere(
   services: ClosingServices,
   orgId: string,
   by: {
@@ -74,7 +74,7 @@ export async function endOrganization(
   },
 ): Promise<Result<null>> {
   const { db, now: nowMs } = services;
-  const left = await checkBalanceGivenUp(services, orgId, by.givesUp);
+  const left = await requireBalanceGivenUp(services, orgId, by.givesUp);
   if (!left.ok) return left;
   const persons = await closeOrganization(db, orgId, { ...by, nowMs });
   if (persons === null) {
@@ -83,7 +83,7 @@ export async function endOrganization(
       ? refuse({ kind: "conflict", message, param: null })
       : refuse({ kind: "role_required", roles: ["owner"] });
   }
-  const configured = await tellClosing(services, orgId);
+  const configured = await notifyWalletOfClosing(services, orgId);
   const out = await mapConcurrently(AT_ONCE, persons, ({ personId, memberId }) =>
     endSessionsOfMember(services, personId, { id: memberId, orgId }),
   );
@@ -95,16 +95,16 @@ export async function endOrganization(
   return [configured, removed, ...out].find((one) => !one.ok) ?? success(null);
 }
 
-export async function tellClosing(
+export async function notifyWalletOfClosing(
   { db, wallet }: Pick<ClosingServices, "db" | "wallet">,
   orgId: string,
 ): Promise<Result<unknown>> {
-  const found = await findClosing(db, orgId);
+  const found = await findOrganizationClosing(db, orgId);
   if (found === null) return success(null);
   return syncWithDatabase(found, {
     tell: ({ status, closedAt }) =>
       wallet(orgId).configure({ suspended: status === "suspended", closed: closedAt !== null }),
-    reread: () => findClosing(db, orgId),
+    reread: () => findOrganizationClosing(db, orgId),
     isSame: (one, other) => one.status === other.status && one.closedAt === other.closedAt,
   });
 }
@@ -117,9 +117,9 @@ export async function reopenOrganization(
 ): Promise<Result<null>> {
   const { db, now: nowMs } = services;
   const { isRestored, keys } = await restoreOrganization(db, orgId, { actor, nowMs });
-  const ended = await endKeys(services, keys); // before the wallet admits keys again
+  const ended = await endRevokedKeys(services, keys); // before the wallet admits keys again
   if (!ended.ok) return ended;
-  const followed = await tellClosing(services, orgId);
+  const followed = await notifyWalletOfClosing(services, orgId);
   if (!followed.ok) return followed;
   if (isRestored || !(await isClosed(db, orgId))) return success(null);
   const message = "This organization was removed permanently, so it can't be restored.";
@@ -138,7 +138,7 @@ export async function postOwnRestore(call: PeopleCall): Promise<Answer> {
     return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
   }
   if ((await isClosed(db, own.orgId)) && !(await canCreateOrganization(db, person.id))) {
-    return tooManyOrganizations();
+    return tooManyOrganizationsRefusal();
   }
   const restored = await reopenOrganization(call, own.orgId, memberActor(own.memberId));
   if (!restored.ok) return (await find()) === null ? notRestorable() : restored;
@@ -167,7 +167,7 @@ export async function removeOrganization(
   const { db, wallet, deliveries, now: nowMs } = services;
   const keys = await eraseOrganization(db, orgId, nowMs);
   if (keys === null) return success(null);
-  const ended = await endKeys(services, keys);
+  const ended = await endRevokedKeys(services, keys);
   if (!ended.ok) return ended;
   const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
   if (undelivered.unanswered) return refuse(undelivered.failure);

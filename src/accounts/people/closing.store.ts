@@ -2,9 +2,9 @@ import { DAY_MS, timestamp } from "../../shared/clock.ts";
 import { derivedEventId, SYSTEM } from "../../shared/event.ts";
 import type { Actor, EventData } from "../../shared/event.ts";
 import { eventIfChanged } from "../../shared/events.store.ts";
-import { CLOSED_SLUG } from "../organizations/organization.ts";
-import type { EndedKey } from "../organizations/members.store.ts";
-import { IS_COMPANYS } from "./people.store.ts";
+import { CLOSED_SLUG_PREFIX } from "../organizations/organization.ts";
+import type { RevokedKey } from "../organizations/members.store.ts";
+import { REQUIRES_COMPANY_LOGIN } from "./people.store.ts";
 import type { Membership } from "./person.ts";
 
 /** Ms after the closing in which an operator can restore an organization. */
@@ -104,7 +104,7 @@ export async function closeOrganization(
 type Restored = {
   /** Whether the organization was restored. False if the actor can't restore it, or it isn't closed. */
   readonly isRestored: boolean;
-  readonly keys: readonly EndedKey[];
+  readonly keys: readonly RevokedKey[];
 };
 
 /**
@@ -121,7 +121,7 @@ export async function restoreOrganization(
   const restorable = `restorable_until > ?2 ${byOwner}`;
   const open = `EXISTS (${CLOSED} AND ${restorable})`;
   const bound = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
-  const results = await db.batch<EndedKey>([
+  const results = await db.batch<RevokedKey>([
     bound(
       `UPDATE organizations SET status = (SELECT status FROM closed_organizations WHERE org_id = ?1)
        WHERE id = ?1 AND ${open}`,
@@ -177,7 +177,7 @@ export type Closing = {
   readonly restorableUntil: number | null;
 };
 
-export function findClosing(db: D1Database, orgId: string): Promise<Closing | null> {
+export function findOrganizationClosing(db: D1Database, orgId: string): Promise<Closing | null> {
   return db
     .prepare(
       `SELECT organizations.status, closed_at AS closedAt, restorable_until AS restorableUntil
@@ -188,7 +188,7 @@ export function findClosing(db: D1Database, orgId: string): Promise<Closing | nu
 }
 
 export async function isClosed(db: D1Database, orgId: string): Promise<boolean> {
-  return ((await findClosing(db, orgId))?.closedAt ?? null) !== null;
+  return ((await findOrganizationClosing(db, orgId))?.closedAt ?? null) !== null;
 }
 
 /** `restorableUntil` is in Unix ms. */
@@ -215,7 +215,7 @@ export async function listOwnRestorable(
   const { results } = await db
     .prepare(
       `SELECT organizations.id AS orgId, name, restorable_until AS restorableUntil ${OWN_CLOSED}
-       AND ${BY_OWNER} AND restorable_until > ?2 AND NOT ${IS_COMPANYS} ORDER BY closed_at DESC LIMIT 100`,
+       AND ${BY_OWNER} AND restorable_until > ?2 AND NOT ${REQUIRES_COMPANY_LOGIN} ORDER BY closed_at DESC LIMIT 100`,
     )
     .bind(personId, nowMs)
     .all<OwnRestorable>();
@@ -233,7 +233,7 @@ export function findRestoringOwner(
 ): Promise<Pick<Membership, "memberId" | "orgId" | "isCompanys"> | null> {
   return db
     .prepare(
-      `SELECT members.id AS memberId, members.org_id AS orgId, ${IS_COMPANYS} AS isCompanys ${OWN_CLOSED}
+      `SELECT members.id AS memberId, members.org_id AS orgId, ${REQUIRES_COMPANY_LOGIN} AS isCompanys ${OWN_CLOSED}
        AND members.org_id = ?2 AND (members.removed_at IS NULL OR (${BY_OWNER}))`,
     )
     .bind(personId, orgId)
@@ -242,7 +242,7 @@ export function findRestoringOwner(
 
 const REMOVED_MAX = 100;
 
-export async function listRestorable(db: D1Database): Promise<readonly string[]> {
+export async function listRestorableOrganizations(db: D1Database): Promise<readonly string[]> {
   const { results } = await db
     .prepare(
       `SELECT org_id AS id FROM closed_organizations WHERE restorable_until IS NOT NULL
@@ -271,10 +271,10 @@ export async function eraseOrganization(
   db: D1Database,
   orgId: string,
   nowMs: number,
-): Promise<readonly EndedKey[] | null> {
+): Promise<readonly RevokedKey[] | null> {
   const isDue = `EXISTS (${CLOSED} AND coalesce(restorable_until, 0) <= ?2)`;
   const bound = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
-  const results = await db.batch<EndedKey & { isDue: 0 | 1 }>([
+  const results = await db.batch<RevokedKey & { isDue: 0 | 1 }>([
     bound(`SELECT ${isDue} AS isDue`),
     db
       .prepare(
@@ -282,7 +282,7 @@ export async function eraseOrganization(
            slug = iif(slug GLOB ?3 || '*' AND length(slug) = 31, slug, ?3 || lower(hex(randomblob(12))))
          WHERE id = ?1 AND ${isDue}`,
       )
-      .bind(orgId, nowMs, CLOSED_SLUG),
+      .bind(orgId, nowMs, CLOSED_SLUG_PREFIX),
     bound(
       `UPDATE keys SET revoked_at = ?2, name = 'Closed' WHERE org_id = ?1 AND revoked_at IS NULL AND ${isDue}`,
     ),

@@ -68,7 +68,7 @@ function issuerEvent(
 }
 
 /** Stores an issuer as a draft. Returns false if the organization has no verified domain. */
-export async function putIssuer(
+export async function storeIssuerDraft(
   db: D1Database,
   row: Omit<CompanyIssuer, "triedAt" | "requiredAt">,
   actor: Actor,
@@ -153,7 +153,7 @@ export async function findPersonOfRealm(
   return found?.results[0] ?? null;
 }
 
-export async function listOutdatedSecrets(
+export async function listIssuersWithOutdatedSecrets(
   db: D1Database,
   secretId: string,
 ): Promise<readonly CompanyIssuer[]> {
@@ -166,7 +166,7 @@ export async function listOutdatedSecrets(
   return results;
 }
 
-export async function storeResealed(
+export async function storeReencryptedSecret(
   db: D1Database,
   { id, clientSecret }: Pick<CompanyIssuer, "id" | "clientSecret">,
   anew: string,

@@ -13,14 +13,14 @@ import type { Claims } from "../identity-providers/claims.ts";
 import { listDomains } from "./company.store.ts";
 import {
   findIssuer,
-  storeResealed,
-  putIssuer,
+  storeReencryptedSecret,
+  storeIssuerDraft,
   removeIssuer,
   setIssuerRequired,
-  listOutdatedSecrets,
+  listIssuersWithOutdatedSecrets,
 } from "./company-issuer.store.ts";
 import type { CompanyIssuer } from "./company-issuer.store.ts";
-import { settingsMail } from "./mail.ts";
+import { issuerSettingsMail } from "./mail.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
 import { ownersOf } from "./team.store.ts";
@@ -98,7 +98,7 @@ export async function postIssuer(call: MemberCall): Promise<Answer> {
   const row = { ...at, issuer, clientId, clientSecret, createdAt: nowMs };
   const reached = await call.reachIssuer(issuerEntryOf(row));
   if (!reached.ok) return reached;
-  if (!(await putIssuer(db, row, memberActor(as.memberId)))) return noDomain();
+  if (!(await storeIssuerDraft(db, row, memberActor(as.memberId)))) return noDomain();
   await notifyOwners(call);
   return created(issuerView(call, { ...row, triedAt: null, requiredAt: null }));
 }
@@ -142,16 +142,16 @@ function noIssuer(): Answer {
 
 async function notifyOwners(call: MemberCall): Promise<void> {
   call.takeEvents(call.as.orgId);
-  await mailSettings(call, call.as.orgId);
+  await emailIssuerSettings(call, call.as.orgId);
 }
 
-export async function mailSettings(
+export async function emailIssuerSettings(
   { db, mail }: Pick<PeopleServices, "db" | "mail">,
   orgId: string,
 ): Promise<void> {
   if (mail === null) return;
   for (const { email, organization } of await ownersOf(db, orgId)) {
-    mail(settingsMail(email, organization));
+    mail(issuerSettingsMail(email, organization));
   }
 }
 
@@ -172,16 +172,16 @@ export function clientSecretOf(
 }
 
 /** Encrypts the secrets again with the first entry of KEY_SECRETS. Runs every hour. */
-export async function resealIssuers(
+export async function reencryptIssuerSecrets(
   db: D1Database,
   keySecrets: readonly KeySecret[],
 ): Promise<void> {
-  for (const row of await listOutdatedSecrets(db, keySecrets[0]?.id ?? "")) {
+  for (const row of await listIssuersWithOutdatedSecrets(db, keySecrets[0]?.id ?? "")) {
     const what = { purpose: PURPOSE, owner: ownerOf(row) };
     // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
     const anew = await resealed(row.clientSecret, what, keySecrets);
     // oxlint-disable-next-line no-await-in-loop -- one issuer at a time
-    if (anew !== null) await storeResealed(db, row, anew);
+    if (anew !== null) await storeReencryptedSecret(db, row, anew);
     else logAlert("company_secret_unreadable", { org_id: row.orgId });
   }
 }

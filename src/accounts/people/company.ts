@@ -19,8 +19,8 @@ import {
   removeDomain,
 } from "./company.store.ts";
 import type { CompanyDomain } from "./company.store.ts";
-import { parseCompanyDomain, proofRecord, hasProof } from "./domain-proof.ts";
-import { domainMail } from "./mail.ts";
+import { parseCompanyDomain, domainProofRecord, hasDomainProof } from "./domain-proof.ts";
+import { missingDomainRecordMail } from "./mail.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleServices } from "./people-call.ts";
 import { membershipsOf } from "./people.store.ts";
@@ -72,7 +72,7 @@ export async function postProof(call: MemberCall): Promise<Answer> {
   const off = mayName(call);
   if (off !== null) return off;
   const { domain, nonce } = own.value;
-  const seen = await hasProof(domain, nonce);
+  const seen = await hasDomainProof(domain, nonce);
   if (seen !== "there") {
     const why = seen === "away" ? "A DNS resolver did not respond" : "The TXT record was not found";
     const message = `${why}; please try again.`;
@@ -102,11 +102,11 @@ export async function deleteDomain(call: MemberCall): Promise<Answer> {
 export async function notifyOwners(
   { db, mail }: Pick<PeopleServices, "db" | "mail">,
   { orgId, domain }: Pick<CompanyDomain, "orgId" | "domain">,
-  what: Parameters<typeof domainMail>[1]["what"],
+  what: Parameters<typeof missingDomainRecordMail>[1]["what"],
 ): Promise<void> {
   if (mail === null) return;
   for (const { email, organization } of await ownersOf(db, orgId)) {
-    mail(domainMail(email, { organization, domain, what }));
+    mail(missingDomainRecordMail(email, { organization, domain, what }));
   }
 }
 
@@ -124,7 +124,7 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
     provenAt !== null && (mode === "on" || (mode === "approve" && approvedAt !== null));
   return {
     domain,
-    record: proofRecord(domain, nonce),
+    record: domainProofRecord(domain, nonce),
     proven_at: provenAt === null ? null : timestamp(provenAt),
     approved: mode === "on" || approvedAt !== null,
     lost_since: failedSince === null ? null : timestamp(failedSince),
@@ -184,7 +184,7 @@ export async function checkDomains(
 ): Promise<void> {
   const due = await listDomainsToCheck(db, nowMs);
   await mapConcurrently(AT_ONCE, due, async (one) => {
-    const seen = await hasProof(one.domain, one.nonce);
+    const seen = await hasDomainProof(one.domain, one.nonce);
     if (seen === "away") return;
     const isLost = await recordDomainCheck(db, one, { isThere: seen === "there", nowMs });
     if (isLost) await notifyOwners({ db, mail }, one, "lost");

@@ -25,15 +25,15 @@ export function parseCompanyDomain(
   return FREE_MAIL.has(domain) ? { problem: "is a public email provider" } : { domain };
 }
 
-export function proofRecord(domain: string, nonce: string) {
+export function domainProofRecord(domain: string, nonce: string) {
   return { name: `_turnpike-challenge.${domain}`, value: `turnpike-domain-verification=${nonce}` };
 }
 
 type Seen = "there" | "missing" | "away";
 
 /** Reports whether both resolvers return the TXT record. Never throws. */
-export async function hasProof(domain: string, nonce: string): Promise<Seen> {
-  const { name, value } = proofRecord(domain, nonce);
+export async function hasDomainProof(domain: string, nonce: string): Promise<Seen> {
+  const { name, value } = domainProofRecord(domain, nonce);
   const seen = await Promise.all(
     RESOLVERS.map(async (resolver): Promise<Seen> => {
       const texts = await textsOf(resolver, name).catch(() => null);

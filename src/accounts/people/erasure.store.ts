@@ -74,7 +74,11 @@ export async function exportOrganization(
 const EXPORT_EVERY_MS = 600_000;
 
 /** Allows one export in ten minutes. Otherwise returns the ms until the next one. */
-export async function takeExport(db: D1Database, personId: string, nowMs: number): Promise<number> {
+export async function takeExportSlot(
+  db: D1Database,
+  personId: string,
+  nowMs: number,
+): Promise<number> {
   const [taken, found] = await db.batch<{ exportedAt: number | null }>([
     db
       .prepare(

@@ -46,7 +46,7 @@ type Inviting = Pick<PeopleServices, "db" | "region" | "keySecrets" | "now" | "o
  */
 export async function postInvitation(call: MemberCall): Promise<Answer> {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
-  if (call.as.isPersonal === 1) return personalOrganization();
+  if (call.as.isPersonal === 1) return personalOrganizationRefusal();
   const { as, person } = call;
   const services = { ...call, actor: memberActor(as.memberId) };
   const made = await createInvitation(services, as.orgId, { by: as.memberId, body: call.body });
@@ -55,7 +55,7 @@ export async function postInvitation(call: MemberCall): Promise<Answer> {
   return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
 }
 
-export function personalOrganization(): Refusal {
+export function personalOrganizationRefusal(): Refusal {
   const message = "This is a personal organization. Turn it into a team first.";
   return refuse({ kind: "conflict", message, param: null, code: "personal_organization" });
 }

@@ -8,7 +8,7 @@ import type { ConsoleKey } from "../keys/console-key.store.ts";
 import type { Invitation } from "./invitation.ts";
 import { addressOf } from "./person.ts";
 import type { Person } from "./person.ts";
-import { grantsRoleSql } from "./rights.ts";
+import { canGrantRoleSql } from "./rights.ts";
 
 const OPEN_MAX = 50;
 const HOURLY_MAX = 20;
@@ -20,7 +20,7 @@ const OPEN = "accepted_at IS NULL AND ended_at IS NULL";
 /** SQL condition that the member `?n` is active and can grant `role`. Null is an operator. */
 function mayInvite(by: string, role: string): string {
   return `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ${by}
-    AND inviter.removed_at IS NULL AND ${grantsRoleSql("inviter.role", role)}))`;
+    AND inviter.removed_at IS NULL AND ${canGrantRoleSql("inviter.role", role)}))`;
 }
 
 function roleFor(member: string, role: string): string {

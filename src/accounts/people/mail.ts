@@ -61,7 +61,7 @@ export function invitationMail(invited: Invited): Mail {
   };
 }
 
-export function removalMail(to: string, organization: string): Mail {
+export function memberRemovalMail(to: string, organization: string): Mail {
   const name = plainName(organization);
   return {
     to,
@@ -115,7 +115,7 @@ const DOMAIN_NEWS = {
   lost: "has lost its TXT record. After a week, new people can't join with it. Existing members stay.",
 } as const;
 
-export function domainMail(
+export function missingDomainRecordMail(
   to: string,
   of: {
     readonly organization: string;
@@ -131,7 +131,7 @@ export function domainMail(
   };
 }
 
-export function settingsMail(to: string, organization: string): Mail {
+export function issuerSettingsMail(to: string, organization: string): Mail {
   const name = plainName(organization);
   return {
     to,

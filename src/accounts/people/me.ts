@@ -10,19 +10,19 @@ import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import { listMembers } from "../organizations/members.store.ts";
 import { nameSchema } from "../organizations/organization.ts";
 import {
-  endOrganization,
+  closeOrganizationEverywhere,
   closeOrganizationBody,
-  checkBalanceGivenUp,
+  requireBalanceGivenUp,
 } from "./close-organization.ts";
 import { listOwnRestorable } from "./closing.store.ts";
-import { erasePerson, exportPerson, takeExport } from "./erasure.store.ts";
+import { erasePerson, exportPerson, takeExportSlot } from "./erasure.store.ts";
 import { loginMethodsMail } from "./mail.ts";
 import { createOrganizationWithWallet } from "./new-organization.ts";
 import type { CreatedOwner } from "./new-organization.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall, PeopleCall, PeopleServices, SessionSummary } from "./people-call.ts";
 import {
-  endSessionsOf,
+  endSessionsOfPerson,
   isIdentityInUse,
   listIdentities,
   membershipsOf,
@@ -36,7 +36,7 @@ import {
   canCreateOrganization,
   convertToTeam,
   hasPersonalOrganization,
-  tooManyOrganizations,
+  tooManyOrganizationsRefusal,
 } from "./sign-up.store.ts";
 import type { Objects } from "../../shared/contracts/objects.ts";
 import type { EventRecord } from "../../shared/event.ts";
@@ -104,7 +104,7 @@ export async function getMyExport(call: PeopleCall): Promise<Answer> {
   const view = await meView(call);
   if (!view.ok) return view;
   const { db, person, now: nowMs } = call;
-  const waitMs = await takeExport(db, person.id, nowMs);
+  const waitMs = await takeExportSlot(db, person.id, nowMs);
   if (waitMs > 0) {
     return refuse({ kind: "rate_limited", scope: "export", limit: 1, retryAfterMs: waitMs });
   }
@@ -124,7 +124,7 @@ export async function deleteMySession(call: PeopleCall): Promise<Answer> {
  * tokens that were created in the console.
  */
 export async function postLogOut(call: PeopleCall): Promise<Answer> {
-  await endSessionsOf(call.db, call.person.id, call.now + 1);
+  await endSessionsOfPerson(call.db, call.person.id, call.now + 1);
   for (const key of await consoleKeysOf(call.db, call.person.id)) {
     const ending = { ...key, scope: "regional", revokedAt: null } as const;
     const actor = memberActor(key.memberId);
@@ -193,7 +193,7 @@ export async function postOrganization(call: PeopleCall): Promise<Answer> {
   if (!fields.ok) return fields;
   const { db, person, signUp, sessions } = call;
   if (signUp.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
-  if (!(await canCreateOrganization(db, person.id))) return tooManyOrganizations();
+  if (!(await canCreateOrganization(db, person.id))) return tooManyOrganizationsRefusal();
   const paced = await takeSignUpSlots(call, "person", person.id);
   if (!paced.ok) return paced;
   const { name } = fields.value;
@@ -253,7 +253,7 @@ export async function deleteMe(call: PeopleCall): Promise<Answer> {
   const givesUp = fields.value.give_up_balance;
   const lonely = own.filter(({ others }) => others.length === 0);
   const emptied = await Promise.all(
-    lonely.map(({ orgId }) => checkBalanceGivenUp(call, orgId, givesUp)),
+    lonely.map(({ orgId }) => requireBalanceGivenUp(call, orgId, givesUp)),
   );
   const kept = emptied.find((one) => !one.ok);
   if (kept !== undefined) return kept;
@@ -263,7 +263,7 @@ export async function deleteMe(call: PeopleCall): Promise<Answer> {
     // oxlint-disable-next-line no-await-in-loop -- a failure ends the loop
     const done = await (others.length > 0
       ? removeMemberEverywhere({ ...call, actor }, member, memberId)
-      : endOrganization(call, orgId, { actor, memberId, givesUp, isAlone: true }));
+      : closeOrganizationEverywhere(call, orgId, { actor, memberId, givesUp, isAlone: true }));
     if (!done.ok) return done;
     call.takeEvents(orgId);
   }

@@ -10,7 +10,7 @@ import { isReservedSlug } from "../organizations/organization.ts";
 import type { StoredMember, StoredOrganization } from "../organizations/organization.ts";
 import { memberActor } from "./people-call.ts";
 import type { PeopleServices } from "./people-call.ts";
-import { insertMemberPerson, insertPerson, isIdentityInUse } from "./people.store.ts";
+import { linkMemberToPerson, insertPerson, isIdentityInUse } from "./people.store.ts";
 import { addressOf } from "./person.ts";
 import type { Identity, Person } from "./person.ts";
 import {
@@ -119,7 +119,7 @@ function rowsOf(
   const promotion = { identity: promoted ?? "", orgId, amountMicro: signUp.creditMicro };
   return [
     ...(identity === null ? [] : insertPerson(db, person, identity)),
-    insertMemberPerson(db, { memberId, personId: person.id, cameBy: "sign_up" }, nowMs),
+    linkMemberToPerson(db, { memberId, personId: person.id, cameBy: "sign_up" }, nowMs),
     insertConsoleKey(db, key, memberId, nowMs),
     ...(isPersonal ? [insertPersonalOrganization(db, person.id, orgId)] : []),
     ...(promoted === null ? [] : [insertPromotion(db, promotion, signUp.creditsADayMicro, nowMs)]),

@@ -4,11 +4,11 @@ import type { Identity, Membership, Person } from "./person.ts";
 
 const PERSON = `id, name, email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom`;
 /** SQL condition for an organization that requires its company login. */
-export const IS_COMPANYS = `EXISTS (SELECT 1 FROM company_issuers
+export const REQUIRES_COMPANY_LOGIN = `EXISTS (SELECT 1 FROM company_issuers
   WHERE company_issuers.org_id = organizations.id AND required_at IS NOT NULL)`;
 const MEMBERSHIP = `members.id AS memberId, members.role, organizations.id AS orgId, organizations.name,
   organizations.slug, organizations.status, organizations.is_personal AS isPersonal,
-  ${IS_COMPANYS} AS isCompanys`;
+  ${REQUIRES_COMPANY_LOGIN} AS isCompanys`;
 const OF_PERSON = `FROM member_people JOIN members ON members.id = member_people.member_id
   JOIN organizations ON organizations.id = member_people.org_id`;
 
@@ -174,7 +174,7 @@ export async function listIdentities(
   return results;
 }
 
-export function insertMemberPerson(
+export function linkMemberToPerson(
   db: D1Database,
   of: { readonly memberId: string; readonly personId: string; readonly cameBy: string },
   nowMs: number,
@@ -244,7 +244,7 @@ export async function findActingPerson(
       `SELECT people.id, people.name, people.email, is_email_proven AS isEmailProven, sessions_from AS sessionsFrom,
          members.id AS memberId, members.role, members.email AS memberEmail, organizations.id AS orgId,
          organizations.name AS orgName, slug, status, is_personal AS isPersonal, keys.hash AS keyHash,
-         ${IS_COMPANYS} AS isCompanys, EXISTS (SELECT 1 FROM company_issuers WHERE company_issuers.id = ?4 AND org_id = members.org_id) AS hasRealm
+         ${REQUIRES_COMPANY_LOGIN} AS isCompanys, EXISTS (SELECT 1 FROM company_issuers WHERE company_issuers.id = ?4 AND org_id = members.org_id) AS hasRealm
        FROM people
        LEFT JOIN member_people ON member_people.member_id = ?2 AND member_people.person_id = people.id
        LEFT JOIN members ON members.id = member_people.member_id AND members.removed_at IS NULL
@@ -287,7 +287,7 @@ function isOpenTo(
   return row.orgId === realm && row.hasRealm === 1;
 }
 
-export async function endSessionsOf(
+export async function endSessionsOfPerson(
   db: D1Database,
   personId: string,
   nowMs: number,

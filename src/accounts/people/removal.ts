@@ -6,7 +6,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { callObject, reachObject } from "../../shared/reach-object.ts";
 import { removeMember } from "../organizations/members.store.ts";
-import type { EndedKey, MemberName, RemovedMember } from "../organizations/members.store.ts";
+import type { RevokedKey, MemberIds, RemovedMember } from "../organizations/members.store.ts";
 
 const AT_ONCE = 6;
 
@@ -21,7 +21,7 @@ export function personAccount(personId: string, realm = ""): string {
 export async function endSessionsOfMember(
   { consoles }: Pick<KeyServices, "consoles">,
   personId: string,
-  member: MemberName,
+  member: MemberIds,
 ): Promise<Result<null>> {
   const accounts = ["", member.orgId].map((realm) => personAccount(personId, realm));
   const closed = await mapConcurrently(AT_ONCE, accounts, async (account) => {
@@ -38,14 +38,14 @@ export async function endSessionsOfMember(
  */
 export async function removeMemberEverywhere(
   services: KeyServices,
-  member: MemberName,
+  member: MemberIds,
   by: string | null,
 ): Promise<Result<Pick<RemovedMember, "email">>> {
   const { db, actor, now: nowMs } = services;
   const removed = await removeMember(db, member, { actor, nowMs, memberId: by });
   if (!removed.ok) return removed;
   const { keys, personId, email } = removed.value;
-  const ended = await endKeys(services, keys);
+  const ended = await endRevokedKeys(services, keys);
   if (!ended.ok) return ended;
   const forgotten = await callObject(() => services.wallet(member.orgId).forgetMember(member.id));
   if (!forgotten.ok) return forgotten;
@@ -53,9 +53,9 @@ export async function removeMemberEverywhere(
   return left.ok ? success({ email }) : left;
 }
 
-export async function endKeys(
+export async function endRevokedKeys(
   services: KeyServices,
-  keys: readonly EndedKey[],
+  keys: readonly RevokedKey[],
 ): Promise<Result<null>> {
   const ended = await mapConcurrently(AT_ONCE, keys, (key) => revokeKeyEverywhere(services, key));
   return ended.find((one) => !one.ok) ?? success(null);

@@ -15,6 +15,6 @@ export function canGrantRole(by: Role, role: Role): boolean {
  * Returns the same rule as an SQL condition, because the result of an earlier check can be
  * outdated.
  */
-export function grantsRoleSql(by: string, role: string): string {
+export function canGrantRoleSql(by: string, role: string): string {
   return `(${by} = 'owner' OR (${by} = 'admin' AND ${role} <> 'owner'))`;
 }

@@ -35,7 +35,7 @@ export async function takeSignUpSlot(
 }
 
 /** Returns the salt of identity hashes. The first call stores `fresh` as the salt. */
-export async function promotionSalt(db: D1Database, fresh: string): Promise<string> {
+export async function promotionSaltOf(db: D1Database, fresh: string): Promise<string> {
   const [, found] = await db.batch<{ after: string }>([
     db
       .prepare(
@@ -136,7 +136,7 @@ export async function canCreateOrganization(db: D1Database, personId: string): P
   return (row?.owned ?? 0) < OWNED_MAX;
 }
 
-export function tooManyOrganizations(): Refusal {
+export function tooManyOrganizationsRefusal(): Refusal {
   const message = "You own the maximum number of organizations.";
   return refuse({ kind: "conflict", message, param: null, code: "too_many_organizations" });
 }

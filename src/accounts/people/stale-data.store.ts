@@ -9,7 +9,7 @@ const BATCH = 500;
  * Erases, in batches, the addresses of ended invitations, and inactive people without memberships.
  * A membership in an organization that can be restored counts.
  */
-export async function eraseStale(db: D1Database, nowMs: number): Promise<void> {
+export async function eraseStalePeople(db: D1Database, nowMs: number): Promise<void> {
   const lone = `SELECT id FROM people WHERE erased_at IS NOT NULL AND erased_at = ?1`;
   await db.batch([
     db

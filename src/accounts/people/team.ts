@@ -5,7 +5,7 @@ import { timestamp } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import { updateMember } from "../organizations/members.store.ts";
 import { memberRecord, roleSchema } from "../organizations/organization.ts";
-import { removalMail } from "./mail.ts";
+import { memberRemovalMail } from "./mail.ts";
 import { memberActor } from "./people-call.ts";
 import type { MemberCall } from "./people-call.ts";
 import { removeMemberEverywhere } from "./removal.ts";
@@ -50,6 +50,6 @@ export async function deleteTeamMember(call: MemberCall): Promise<Answer> {
   call.takeEvents(as.orgId);
   if (!removed.ok) return removed;
   const { email } = removed.value;
-  if (member.id !== as.memberId && email !== null) call.mail?.(removalMail(email, as.name));
+  if (member.id !== as.memberId && email !== null) call.mail?.(memberRemovalMail(email, as.name));
   return success({ id: member.id, deleted: true });
 }

@@ -9,7 +9,7 @@ import { objectsOf } from "../../shared/contracts/objects.ts";
 import { micros } from "../../shared/money.ts";
 import { reachObject } from "../../shared/reach-object.ts";
 import type { Reached } from "../../shared/reach-object.ts";
-import { knownCallers } from "../../accounts/keys/admission.route.ts";
+import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
 import { identifyGlobalKey } from "../../accounts/keys/vouched.ts";
 import type { WalletCalls } from "../../shared/contracts/wallet.ts";
 import { walletForAttemptOf } from "./home-or-away.route.ts";
@@ -29,7 +29,7 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   if (reached.unanswered) return c.json({ ...refused(reached.failure), may_hold: true });
   const held = reached.result;
   if (held.ok) return c.json({ ok: true, ...held.value });
-  knownCallers(c.var.config).refused(keyIn(request), held.failure);
+  keyOwnerCacheOf(c.var.config).refused(keyIn(request), held.failure);
   return c.json(refused(held.failure));
 }
 
@@ -39,7 +39,7 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
  */
 async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<Result<Caller>> {
   const { config, timers } = c.var;
-  const callers = knownCallers(config);
+  const callers = keyOwnerCacheOf(config);
   const key = { ...keyIn(request), home: config.region };
   const nowMs = now(c.env);
   if (callers.isDead(key)) return refuse({ kind: "invalid_api_key", isForGood: true });

@@ -1,7 +1,7 @@
 import type { Context, Next } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { knownCallers } from "../../accounts/keys/admission.route.ts";
+import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
 import { requestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
@@ -55,7 +55,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     health,
     times,
     tally: recorderOf(config).tally,
-    callers: knownCallers(config),
+    callers: keyOwnerCacheOf(config),
     sheds: overloadCountersOf(config),
     keysNeedingCandidates: Isolate.of(config).get(makeKeySet),
     region,
@@ -112,7 +112,7 @@ export async function requireLiveAtHome(
   const reached = await homeOf(c, admitted.caller)?.authorize(null);
   if (reached?.unanswered === true) return fail(c, reached.failure);
   if (reached?.result.ok === false) {
-    knownCallers(config).refused({ hash, shown }, reached.result.failure);
+    keyOwnerCacheOf(config).refused({ hash, shown }, reached.result.failure);
     return fail(c, reached.result.failure);
   }
   if (reached?.result.ok === true) {
