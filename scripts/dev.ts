@@ -9,7 +9,7 @@ import { lockState, StateRefused } from "./dev-state.ts";
 import { servePayments } from "./dev-payments.ts";
 import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settings.ts";
 import { serveIssuer } from "./dev-issuer.ts";
-import { CRONS } from "../src/operator/crons.ts";
+import { CRON_SCHEDULES } from "../src/operator/crons.ts";
 import { makeShowcase, readShowcase } from "./dev-showcase.ts";
 import { topUpByItself } from "./dev-top-up.ts";
 import { HELP, welcome } from "./dev-words.ts";
@@ -23,9 +23,9 @@ import { removeDirectory } from "./tmpfs.ts";
 
 /** The crons with the time between two runs, ms. */
 const CRON_TIMES = [
-  [CRONS.hourly, 3_600_000],
-  [CRONS.watch, 180_000],
-  [CRONS.round, 60_000],
+  [CRON_SCHEDULES.hourly, 3_600_000],
+  [CRON_SCHEDULES.watch, 180_000],
+  [CRON_SCHEDULES.round, 60_000],
 ] as const;
 const LOG_LINES_KEPT = 200;
 /** The offset of the issuer's port from the first region's. */

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { isFarOff } from "../../src/operator/bill-difference.ts";
+import { isLargeDifference } from "../../src/operator/bill-difference.ts";
 import { day, microsOfDollarText, WrongUsage } from "./arguments.ts";
 import { csvLines, numberIn, readGiven } from "./csv.ts";
 import { does, examples, fail, note, show } from "./session.ts";
@@ -138,7 +138,7 @@ function addImport(program: Command): void {
       table(compared, "provider, day, >billed_micro dollars, >bought_micro dollars, >percent"),
     );
     noteMissing(missing);
-    if (compared.some((one) => isFarOff(one.billed_micro, one.bought_micro))) fail();
+    if (compared.some((one) => isLargeDifference(one.billed_micro, one.bought_micro))) fail();
   });
 }
 

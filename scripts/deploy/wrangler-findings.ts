@@ -1,4 +1,4 @@
-import { CRONS } from "../../src/operator/crons.ts";
+import { CRON_SCHEDULES } from "../../src/operator/crons.ts";
 import type { Unstable_Config } from "wrangler";
 import { rowOf } from "../../src/shared/regions.ts";
 import { OWN_FILE } from "./files.ts";
@@ -144,7 +144,9 @@ function objectFindings(config: Unstable_Config): Finding[] {
 function platformFindings(config: Unstable_Config): Finding[] {
   const { compatibility_flags, triggers, version_metadata } = config;
   const missing = FLAGS.filter((flag) => !compatibility_flags.includes(flag));
-  const crons = Object.values(CRONS).filter((cron) => triggers.crons?.includes(cron) !== true);
+  const crons = Object.values(CRON_SCHEDULES).filter(
+    (cron) => triggers.crons?.includes(cron) !== true,
+  );
   return [
     ...missing.map((flag) => error("compatibility_flags", `lack ${flag}`, `Add "${flag}".`)),
     ...those(
@@ -153,7 +155,7 @@ function platformFindings(config: Unstable_Config): Finding[] {
         error(
           "triggers",
           `lack the cron ${crons.join(" and ")}, so wallets, outboxes or payments are not swept`,
-          `Add crons = ${JSON.stringify(Object.values(CRONS))}.`,
+          `Add crons = ${JSON.stringify(Object.values(CRON_SCHEDULES))}.`,
         ),
       ],
       [

@@ -48,7 +48,7 @@ export async function organizationIds(
 }
 
 /** Returns organizations used since then (Unix ms), the most recently used first. */
-export async function listUsedSince(
+export async function listOrganizationsUsedSince(
   db: D1Database,
   sinceMs: number,
   limit: number,
@@ -62,7 +62,10 @@ export async function listUsedSince(
   return results;
 }
 
-export async function countUsedSince(db: D1Database, sinceMs: number): Promise<number> {
+export async function countOrganizationsUsedSince(
+  db: D1Database,
+  sinceMs: number,
+): Promise<number> {
   const count = await db
     .prepare("SELECT count(*) AS active FROM organizations WHERE used_at >= ?")
     .bind(sinceMs)

@@ -14,7 +14,7 @@ import { policySchema } from "../shared/policy.ts";
 import { syncWithDatabase } from "../shared/sync-with-database.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { listName } from "./price-fields.ts";
-import { SHOWN_READ_ONLY, getOrganization } from "./organizations.ts";
+import { SHOWN_ORGANIZATION_READ_ONLY_FIELDS, getOrganization } from "./organizations.ts";
 
 /** A change. Null removes `rpm_limit` or `price_list`. */
 export const organizationChange = z.extend(organizationChangeSchema, {
@@ -29,7 +29,7 @@ export const organizationChange = z.extend(organizationChangeSchema, {
  * the finance role, other fields the support role.
  */
 export async function patchOrganization(call: OperatorCall): Promise<Answer> {
-  const fields = parseFields(organizationChange, SHOWN_READ_ONLY, call.body);
+  const fields = parseFields(organizationChange, SHOWN_ORGANIZATION_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
   const id = call.params["id"] ?? "";
   const { rpm_limit: rpmLimit, price_list: priceList, operator_policy: policy } = fields.value;

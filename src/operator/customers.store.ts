@@ -35,7 +35,7 @@ const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> 
   runway: [RUNWAY, "asc"],
   used: [USED, "desc"],
 };
-export const ORDERS = ["asc", "desc"] as const;
+export const SORT_ORDERS = ["asc", "desc"] as const;
 
 /** SQL condition that ?1 is null, or matches a name, slug or ID, or a key, member or domain. */
 const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
@@ -50,7 +50,7 @@ export type CustomersQuery = {
   readonly status: StoredOrganization["status"] | null;
   readonly endsWithinDays: number | null;
   readonly sort: Sort;
-  readonly order: (typeof ORDERS)[number] | null;
+  readonly order: (typeof SORT_ORDERS)[number] | null;
   readonly limit: number;
   readonly offset: number;
 };

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { logAlert } from "../shared/log.ts";
-import { METRICS, seriesOf } from "../events/metrics/series.ts";
-import type { Labels, MetricName } from "../events/metrics/series.ts";
+import { METRICS, metricSeriesName } from "../events/metrics/series.ts";
+import type { MetricLabels, MetricName } from "../events/metrics/series.ts";
 import type { Series } from "../shared/contracts/metrics.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 import type { Vitals } from "../shared/contracts/wallet.ts";
@@ -91,17 +91,17 @@ export function outboxSeries(outboxes: readonly OutboxDepth[]): Series {
     const receiver = name.replace(/\/\d+$/, "");
     const { waiting, dead, parked, oldestMs } = depth;
     for (const [state, count] of Object.entries({ waiting, dead, parked })) {
-      const key = seriesOf(METRICS.outboxMessages.name, { receiver, state });
+      const key = metricSeriesName(METRICS.outboxMessages.name, { receiver, state });
       series[key] = (series[key] ?? 0) + count;
     }
-    const key = seriesOf(METRICS.outboxOldest.name, { receiver });
+    const key = metricSeriesName(METRICS.outboxOldest.name, { receiver });
     series[key] = Math.max(series[key] ?? 0, (oldestMs ?? 0) / 1000);
   }
   return series;
 }
 
-function one(metric: MetricName, value: number, labels: Labels = {}): Series {
-  return { [seriesOf(METRICS[metric].name, labels)]: value };
+function one(metric: MetricName, value: number, labels: MetricLabels = {}): Series {
+  return { [metricSeriesName(METRICS[metric].name, labels)]: value };
 }
 
 function isLarge(bytes: number): boolean {

@@ -1,6 +1,6 @@
 import { NEWEST_MIGRATION } from "../accounts/organizations/organizations.store.ts";
 import type { DatabaseState } from "../accounts/organizations/organizations.store.ts";
-import { METRICS, seriesOf } from "../events/metrics/series.ts";
+import { METRICS, metricSeriesName } from "../events/metrics/series.ts";
 import type { Series } from "../shared/contracts/metrics.ts";
 import type { Model } from "../models/catalog/model.ts";
 import { routeName } from "../models/routing/route-health.ts";
@@ -88,7 +88,7 @@ function walletProblems({ wallets, sweep }: RegionState): Problem[] {
 function modelProblems({ models, breakers, isolates }: RegionState): Problem[] {
   const isRefused = (route: string): boolean =>
     breakers.some((one) => one.route === route && one.state === "disabled") ||
-    (isolates[seriesOf(METRICS.routesLeftOut.name, { route, state: "disabled" })] ?? 0) > 0;
+    (isolates[metricSeriesName(METRICS.routesLeftOut.name, { route, state: "disabled" })] ?? 0) > 0;
   const refused = [...models].flatMap(([id, { routes }]) => {
     const names = routes
       .filter(({ provider }) => provider !== "sandbox") // the sandbox's models fail when a request asks for it

@@ -13,7 +13,7 @@ import { REGIONS } from "../shared/regions.ts";
 import { BYTES_MAX } from "./depths.ts";
 import { problemsOf } from "./health-problems.ts";
 import type { OperatorContext } from "./operator-context.ts";
-import { queryWallets } from "./unavailable-wallets.store.ts";
+import { testWallets } from "./unavailable-wallets.store.ts";
 
 /**
  * Handles `GET /health`. An outbox that didn't respond is null. Routes in cooldown are those of
@@ -23,7 +23,7 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
   const { region, version, db, now, models } = context;
   const [database, wallets, counted, peers, outboxes, orphaned] = await Promise.all([
     databaseState(db),
-    queryWallets(db, now, (orgId) => context.wallet(orgId).balance()),
+    testWallets(db, now, (orgId) => context.wallet(orgId).balance()),
     context
       .metrics()
       .read()

@@ -9,7 +9,7 @@ import { logAlert } from "../shared/log.ts";
 import { microsOfDollars } from "../shared/money.ts";
 import { callObject } from "../shared/reach-object.ts";
 import type { CostGroup, CostQuery, CostReport } from "../shared/contracts/reports.ts";
-import { isFarOff } from "./bill-difference.ts";
+import { isLargeDifference } from "./bill-difference.ts";
 import { organizationIds, putBills, readBills } from "./bills.store.ts";
 import type { Bill } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -186,7 +186,7 @@ export function differingBills(
   return bills.flatMap(({ provider, day: of, billedMicro }) => {
     const group = groups.find((one) => one.group === provider && one.day === of);
     const counted = group?.boughtMicro ?? 0;
-    return isFarOff(billedMicro, counted)
+    return isLargeDifference(billedMicro, counted)
       ? [{ provider, day: of, billed_micro: billedMicro, counted_micro: counted }]
       : [];
   });

@@ -29,7 +29,7 @@ import {
   findOrganization,
 } from "../accounts/organizations/organizations.store.ts";
 import { findOrganizationClosing } from "../accounts/people/closing.store.ts";
-import { listCustomers, ORDERS, SORT_NAMES } from "./customers.store.ts";
+import { listCustomers, SORT_ORDERS, SORT_NAMES } from "./customers.store.ts";
 import type { Customer } from "./customers.store.ts";
 import { listLostOrganizations } from "./lost-organizations.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -44,7 +44,7 @@ export const newOrganization = z.object({
   restore_id: z.nullish(z.uuid()),
 });
 
-export const SHOWN_READ_ONLY: readonly string[] = [
+export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
   ...ORGANIZATION_READ_ONLY_FIELDS,
   "credits_micro",
   "held_micro",
@@ -59,7 +59,11 @@ export const SHOWN_READ_ONLY: readonly string[] = [
  * the organization may exist. `restore_id` is a lost organization, whose wallet is used again.
  */
 export async function postOrganization(call: OperatorCall): Promise<Answer> {
-  const fields = parseFields(newOrganization, ["status", ...SHOWN_READ_ONLY], call.body);
+  const fields = parseFields(
+    newOrganization,
+    ["status", ...SHOWN_ORGANIZATION_READ_ONLY_FIELDS],
+    call.body,
+  );
   if (!fields.ok) return fields;
   const { name, slug, owner_email, is_personal, key_scope, rpm_limit } = fields.value;
   const { restore_id: restoredId = null } = fields.value;
@@ -109,7 +113,7 @@ export async function postOrganization(call: OperatorCall): Promise<Answer> {
     return creation;
   }
   return created({
-    organization: await withBalance(call, organization),
+    organization: await organizationViewWithBalance(call, organization),
     member: memberRecord(owner),
     key: { ...keyRecord(booked, call.region, call.now), key },
   });
@@ -138,7 +142,7 @@ export const organizationsQuery = z.extend(pageQuery, {
   status: z.optional(z.enum(["active", "suspended"])),
   ends_within_days: z.optional(wholeWithin(0, 3650)),
   sort: z._default(z.enum(SORT_NAMES), "created"),
-  order: z.optional(z.enum(ORDERS)),
+  order: z.optional(z.enum(SORT_ORDERS)),
 });
 
 /**
@@ -154,7 +158,8 @@ export async function getOrganizations(call: OperatorCall): Promise<Answer> {
   const { rows, total } = await listCustomers(call.db, query, call.now);
   const organizations = await Promise.all(
     rows.map(async (row) => {
-      const shown = balance === "true" ? await withBalance(call, row) : operatorsView(row);
+      const shown =
+        balance === "true" ? await organizationViewWithBalance(call, row) : operatorsView(row);
       return Object.assign({}, shown, figuresOf(row));
     }),
   );
@@ -175,7 +180,7 @@ export async function getOrganization(call: OperatorCall): Promise<Answer> {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const [shown, closing] = await Promise.all([
-    withBalance(call, found.value),
+    organizationViewWithBalance(call, found.value),
     findOrganizationClosing(call.db, found.value.id),
   ]);
   const { closedAt = null, restorableUntil = null } = closing ?? {};
@@ -208,7 +213,10 @@ export function organizationNotFound(): Refusal {
 }
 
 /** Adds the wallet's amounts, or null if the wallet can't be read, so that a list never fails. */
-export async function withBalance(call: OperatorCall, row: StoredOrganization): Promise<View> {
+export async function organizationViewWithBalance(
+  call: OperatorCall,
+  row: StoredOrganization,
+): Promise<View> {
   const balance = await call
     .wallet(row.id)
     .balance()

@@ -7,7 +7,7 @@ import type { Result } from "../shared/failure.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { callObject } from "../shared/reach-object.ts";
 import type { ProviderCallsReport } from "../shared/contracts/reports.ts";
-import { countUsedSince, listUsedSince } from "./bills.store.ts";
+import { countOrganizationsUsedSince, listOrganizationsUsedSince } from "./bills.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 const ORGANIZATIONS_MAX = 200;
@@ -31,8 +31,8 @@ export async function getProviders(call: OperatorCall): Promise<Answer> {
   if (!fields.ok) return fields;
   const fromMs = call.now - fields.value.minutes * MINUTE_MS;
   const [organizations, active] = await Promise.all([
-    listUsedSince(call.db, fromMs - USED_DELAY_MS, ORGANIZATIONS_MAX),
-    countUsedSince(call.db, fromMs - USED_DELAY_MS),
+    listOrganizationsUsedSince(call.db, fromMs - USED_DELAY_MS, ORGANIZATIONS_MAX),
+    countOrganizationsUsedSince(call.db, fromMs - USED_DELAY_MS),
   ]);
   const answered = await mapConcurrently(AT_ONCE, organizations, async (one): Promise<Answered> => {
     const read = () => call.wallet(one.id).providerCalls(fromMs);

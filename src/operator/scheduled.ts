@@ -22,15 +22,15 @@ import { checkDomains } from "../accounts/people/company.ts";
 import { reencryptIssuerSecrets } from "../accounts/people/company-issuer.ts";
 import { eraseStalePeople } from "../accounts/people/stale-data.store.ts";
 import { mailSender } from "../accounts/people/mail.ts";
-import { resealSecrets } from "../events/webhooks/webhooks.store.ts";
-import { CRONS } from "./crons.ts";
+import { reencryptWebhookSecrets } from "../events/webhooks/webhooks.store.ts";
+import { CRON_SCHEDULES } from "./crons.ts";
 import { outboxSeries } from "./depths.ts";
 import { sweepHourly } from "./hourly.store.ts";
 import { continueRound } from "./sweep.store.ts";
 
 export function runCron(cron: string, env: Env): Promise<void> {
-  if (cron === CRONS.round) return runRound(env);
-  return cron === CRONS.watch ? runWatch(env) : runScheduled(env);
+  if (cron === CRON_SCHEDULES.round) return runRound(env);
+  return cron === CRON_SCHEDULES.watch ? runWatch(env) : runScheduled(env);
 }
 
 async function runWatch(env: Env): Promise<void> {
@@ -84,7 +84,7 @@ export async function runScheduled(env: Env): Promise<void> {
   }
   const { peers, keySecrets } = parsed.config;
   try {
-    await resealSecrets(env.DB, keySecrets);
+    await reencryptWebhookSecrets(env.DB, keySecrets);
     await reencryptIssuerSecrets(env.DB, keySecrets);
   } catch (error) {
     logWarning("webhooks_not_resealed", { reason: reasonOf(error) });

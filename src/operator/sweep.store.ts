@@ -4,7 +4,11 @@ import { logWarning, reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import type { CallsOf } from "../shared/contracts/objects.ts";
 import { Depths, foundSchema } from "./depths.ts";
-import { storeUnavailable, KEPT_MAX, listUnavailable } from "./unavailable-wallets.store.ts";
+import {
+  storeUnavailableWallets,
+  UNAVAILABLE_WALLETS_MAX,
+  listUnavailableWallets,
+} from "./unavailable-wallets.store.ts";
 
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const PAGE = 500;
@@ -76,7 +80,7 @@ class Sweep {
   }
 
   async run(): Promise<Depths | null> {
-    const unavailable = new Set(await listUnavailable(this.#db).catch(() => []));
+    const unavailable = new Set(await listUnavailableWallets(this.#db).catch(() => []));
     if (this.#round.after === "") {
       await mapConcurrently(AT_ONCE, [...unavailable], (id) => this.#pokeWallet(id));
     }
@@ -110,7 +114,7 @@ class Sweep {
       logWarning("sweep_failed", { org_id: id, reason: reasonOf(error) });
     }
     this.#depths.unavailable();
-    if (this.#closed.length < KEPT_MAX) this.#closed.push(id);
+    if (this.#closed.length < UNAVAILABLE_WALLETS_MAX) this.#closed.push(id);
   }
 
   async #pokeDeliveries(id: string): Promise<void> {
@@ -136,7 +140,7 @@ class Sweep {
   }
 
   async #end(): Promise<Depths> {
-    await storeUnavailable(this.#db, this.#closed);
+    await storeUnavailableWallets(this.#db, this.#closed);
     await this.#db.prepare("DELETE FROM cursors WHERE name = ?").bind(ROUND).run();
     return this.#depths;
   }

@@ -3,20 +3,23 @@ import type { Result } from "../shared/failure.ts";
 import { within } from "../shared/timers.ts";
 
 const UNAVAILABLE = "unavailable";
-export const KEPT_MAX = 100;
+export const UNAVAILABLE_WALLETS_MAX = 100;
 const USED_WITHIN_MS = 2 * 24 * 60 * 60 * 1000;
 const SAMPLE = 3;
 const AT_ONCE = 6;
 const TIMEOUT_MS = 2000;
 
-export async function storeUnavailable(db: D1Database, ids: readonly string[]): Promise<void> {
+export async function storeUnavailableWallets(
+  db: D1Database,
+  ids: readonly string[],
+): Promise<void> {
   await db
     .prepare("INSERT OR REPLACE INTO cursors (name, after) VALUES (?, ?)")
-    .bind(UNAVAILABLE, JSON.stringify(ids.slice(0, KEPT_MAX)))
+    .bind(UNAVAILABLE, JSON.stringify(ids.slice(0, UNAVAILABLE_WALLETS_MAX)))
     .run();
 }
 
-export async function listUnavailable(db: D1Database): Promise<readonly string[]> {
+export async function listUnavailableWallets(db: D1Database): Promise<readonly string[]> {
   const { results } = await db
     .prepare(
       `SELECT id FROM organizations WHERE id IN
@@ -31,7 +34,7 @@ export async function listUnavailable(db: D1Database): Promise<readonly string[]
  * Tests the wallets that couldn't be read in the last sweep, and some of those used recently.
  * `asked` is 0 if D1 fails.
  */
-export async function queryWallets(
+export async function testWallets(
   db: D1Database,
   nowMs: number,
   open: (orgId: string) => Promise<Result<unknown>>,
@@ -56,7 +59,7 @@ async function walletsToAsk(db: D1Database, nowMs: number): Promise<readonly str
     .prepare(`${usedFrom(">")} UNION ALL ${usedFrom("<=")} LIMIT ?3`)
     .bind(crypto.randomUUID(), since, SAMPLE)
     .all<{ id: string }>();
-  return [...new Set([...(await listUnavailable(db)), ...results.map(({ id }) => id)])];
+  return [...new Set([...(await listUnavailableWallets(db)), ...results.map(({ id }) => id)])];
 }
 
 function usedFrom(side: ">" | "<="): string {

@@ -3,9 +3,9 @@ import { parseFields } from "../shared/http/parse-body.ts";
 import { success } from "../shared/failure.ts";
 import { callObject } from "../shared/reach-object.ts";
 import { deliveriesQuery } from "../events/webhooks/deliveries.route.ts";
-import { deliveriesView, testView, webhooksView } from "../events/webhooks/webhook-views.ts";
+import { deliveriesView, testResultView, webhooksView } from "../events/webhooks/webhook-views.ts";
 import { replaySchema, startReplay } from "../events/webhooks/replay.route.ts";
-import { findWebhook, listWebhooks, noSuchWebhook } from "../events/webhooks/webhooks.store.ts";
+import { findWebhook, listWebhooks, webhookNotFound } from "../events/webhooks/webhooks.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
@@ -22,7 +22,7 @@ export async function getDeliveries(call: OperatorCall): Promise<Answer> {
   const query = deliveriesQuery(call.url);
   if (!query.ok) return query;
   const { id, orgId } = namesOf(call);
-  if ((await findWebhook(call.db, { id, orgId })) === null) return noSuchWebhook();
+  if ((await findWebhook(call.db, { id, orgId })) === null) return webhookNotFound();
   const found = await call.deliveries(orgId).deliveries(id, query.value);
   return found.ok ? success(deliveriesView(found.value)) : found;
 }
@@ -30,14 +30,14 @@ export async function getDeliveries(call: OperatorCall): Promise<Answer> {
 export async function postTest(call: OperatorCall): Promise<Answer> {
   const { id, orgId } = namesOf(call);
   const attempt = await call.deliveries(orgId).sendTest(orgId, id, call.actor);
-  return attempt.ok ? success(testView(attempt.value)) : attempt;
+  return attempt.ok ? success(testResultView(attempt.value)) : attempt;
 }
 
 export async function postReplay(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(replaySchema, [], call.body);
   if (!fields.ok) return fields;
   const { id, orgId } = namesOf(call);
-  if ((await findWebhook(call.db, { id, orgId })) === null) return noSuchWebhook();
+  if ((await findWebhook(call.db, { id, orgId })) === null) return webhookNotFound();
   return startReplay(fields.value, {
     since: (sinceMs, limit) => call.wallet(orgId).eventsSince(sinceMs, limit),
     queue: (events, replayId) => call.deliveries(orgId).replay(orgId, id, { events, replayId }),

@@ -4,6 +4,6 @@ const CALL_MS_MAX = 2000;
 const CALL_MS_MIN = 200;
 
 /** Returns the ms for a call and its retry, after the request has already waited `spentMs`. */
-export function homeBudgetMs(spentMs: number): number {
+export function homeCallBudgetMs(spentMs: number): number {
   return Math.min(CALL_MS_MAX, Math.max(CALL_MS_MIN, PATIENCE_MS - spentMs));
 }

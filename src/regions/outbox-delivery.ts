@@ -2,15 +2,15 @@ import * as z from "zod/mini";
 import { reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import { deliverOutcome, outcomeOf, revocationOf } from "./outbox-message.ts";
-import type { OutcomeCalls, Deliver, Delivery, Message } from "./outbox-message.ts";
+import type { OutcomeCalls, DeliverMessages, Delivery, Message } from "./outbox-message.ts";
 import {
-  MALFORMED,
-  NO_ANSWER,
+  MALFORMED_DELIVERY,
+  NO_ANSWER_DELIVERY,
   outcomeToJson,
-  resultFromJson,
+  deliveryFromJson,
   revocationToJson,
 } from "./outbox-format.ts";
-import type { IdName } from "./outbox-format.ts";
+import type { OutboxIdName } from "./outbox-format.ts";
 import type { PeerAnswer } from "./peer-call.ts";
 
 const AT_ONCE = 6;
@@ -20,7 +20,7 @@ const WALLET_TIMEOUT_MS = 5000;
  * Delivers items, at most six at a time. Each receiver first gets one item. After a failure, its
  * other items are `untried`, so that a receiver that never responds blocks only one of the six.
  */
-export async function eachReceiver<T>(
+export async function deliverByReceiver<T>(
   items: readonly T[],
   receiverOf: (item: T) => string | null,
   deliver: (item: T) => Promise<Delivery>,
@@ -55,19 +55,19 @@ export async function eachReceiver<T>(
 /** Sends one signed request. Returns null if there is no response. */
 export type Post = (body: { readonly items: readonly object[] }) => Promise<PeerAnswer | null>;
 
-export function toOwnWallets(wallet: OutcomeCalls): Deliver {
+export function deliverToOwnWallets(wallet: OutcomeCalls): DeliverMessages {
   const deliver = (message: Message): Promise<Delivery> => {
     const item = outcomeOf(message);
-    if (item === null) return Promise.resolve(MALFORMED);
+    if (item === null) return Promise.resolve(MALFORMED_DELIVERY);
     return within(deliverOutcome(item, wallet), WALLET_TIMEOUT_MS).catch((error: unknown) => ({
       kind: "failed",
       reason: reasonOf(error),
     }));
   };
-  return (messages) => eachReceiver(messages, ({ receiver }) => receiver, deliver);
+  return (messages) => deliverByReceiver(messages, ({ receiver }) => receiver, deliver);
 }
 
-export function outcomesToPeer(post: Post): Deliver {
+export function deliverOutcomesToPeer(post: Post): DeliverMessages {
   return (messages) => ask(messages, "hold_id", outcomeIn, post);
 }
 
@@ -76,7 +76,7 @@ function outcomeIn(message: Message): object | null {
   return item === null ? null : outcomeToJson(item);
 }
 
-export function revocationsToPeer(post: Post): Deliver {
+export function deliverRevocationsToPeer(post: Post): DeliverMessages {
   return (messages) => ask(messages, "key_hash", revocationIn, post);
 }
 
@@ -86,7 +86,7 @@ function revocationIn(message: Message): object | null {
 }
 
 /** Used if the other region is no longer configured. */
-export const DELIVER_NOWHERE: Deliver = (messages) =>
+export const DELIVER_NOWHERE: DeliverMessages = (messages) =>
   Promise.resolve(messages.map(() => UNREACHABLE));
 
 const UNTRIED: Delivery = { kind: "untried" };
@@ -94,7 +94,7 @@ const UNREACHABLE: Delivery = { kind: "unreachable" };
 
 async function ask(
   messages: readonly Message[],
-  idName: IdName,
+  idName: OutboxIdName,
   toWire: (message: Message) => object | null,
   post: Post,
 ): Promise<readonly Delivery[]> {
@@ -102,8 +102,8 @@ async function ask(
   const sound = items.filter((item) => item !== null);
   const answers = sound.length === 0 ? new Map() : answersIn(await post({ items: sound }), idName);
   return messages.map((message, i) => {
-    if (items[i] === null) return MALFORMED;
-    return answers === null ? UNREACHABLE : (answers.get(message.id) ?? NO_ANSWER);
+    if (items[i] === null) return MALFORMED_DELIVERY;
+    return answers === null ? UNREACHABLE : (answers.get(message.id) ?? NO_ANSWER_DELIVERY);
   });
 }
 
@@ -113,21 +113,21 @@ const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown())
  * Returns the result for each ID, or null if the response is invalid. An ID with two results counts
  * as without one.
  */
-function answersIn(answer: PeerAnswer | null, idName: IdName): Map<string, Delivery> | null {
+function answersIn(answer: PeerAnswer | null, idName: OutboxIdName): Map<string, Delivery> | null {
   const body = answerBody.safeParse(answer?.status === 200 ? answer.body : null);
   if (!body.success) return null;
   const answers = new Map<string, Delivery>();
   for (const result of body.data.results) {
-    const reported = resultFromJson(idName, result);
+    const reported = deliveryFromJson(idName, result);
     if (reported !== null) {
-      answers.set(reported.id, answers.has(reported.id) ? NO_ANSWER : reported.delivery);
+      answers.set(reported.id, answers.has(reported.id) ? NO_ANSWER_DELIVERY : reported.delivery);
     }
   }
   return answers;
 }
 
 /** Drops repeated IDs, because a response couldn't distinguish them. */
-export function firstOfEachId(messages: readonly Message[]): readonly Message[] {
+export function withoutRepeatedIds(messages: readonly Message[]): readonly Message[] {
   const ids = new Set<string>();
   return messages.filter(({ id }) => !ids.has(id) && ids.add(id) !== undefined);
 }

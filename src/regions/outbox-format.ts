@@ -8,7 +8,7 @@ import { micros } from "../shared/money.ts";
 import { UNITS } from "../shared/usage.ts";
 import type { Delivery } from "./outbox-message.ts";
 import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
-import { DELIVER_MAX } from "./outbox-schedule.ts";
+import { DELIVERED_AT_ONCE_MAX } from "./outbox-schedule.ts";
 import type { Region } from "../shared/regions.ts";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -102,17 +102,17 @@ export function revocationFromJson(value: unknown): RevocationItem | null {
   return { keyHash, revokedAt, ...(root !== undefined && { root }) };
 }
 
-const message = z.object({ items: z.array(z.unknown()).check(z.maxLength(DELIVER_MAX)) });
+const message = z.object({ items: z.array(z.unknown()).check(z.maxLength(DELIVERED_AT_ONCE_MAX)) });
 
 /** Returns the items without parsing them, so that an invalid one can't stop the others. */
-export function itemsIn(body: unknown): Result<readonly unknown[]> {
+export function itemsOfPeerBody(body: unknown): Result<readonly unknown[]> {
   const parsed = parseBody(message, body);
   return parsed.ok ? { ok: true, value: parsed.value.items } : parsed;
 }
 
-export type IdName = "hold_id" | "key_hash";
+export type OutboxIdName = "hold_id" | "key_hash";
 
-export function resultToJson(idName: IdName, item: unknown, delivery: Delivery): object {
+export function deliveryToJson(idName: OutboxIdName, item: unknown, delivery: Delivery): object {
   const id = z.object({ [idName]: z.string() }).safeParse(item).data?.[idName] ?? null;
   if (delivery.kind === "unreachable") return { [idName]: id, result: "failed" };
   if (delivery.kind === "untried") return { [idName]: id, result: "failed", reason: NOT_TRIED };
@@ -126,14 +126,14 @@ const itemResult = z.object({
 });
 
 /** Parses a result. Returns null if it has no ID. */
-export function resultFromJson(
-  idName: IdName,
+export function deliveryFromJson(
+  idName: OutboxIdName,
   value: unknown,
 ): { readonly id: string; readonly delivery: Delivery } | null {
   const id = z.object({ [idName]: z.string() }).safeParse(value).data?.[idName];
   if (id === undefined) return null;
   const parsed = itemResult.safeParse(value);
-  if (!parsed.success) return { id, delivery: NO_ANSWER };
+  if (!parsed.success) return { id, delivery: NO_ANSWER_DELIVERY };
   const { result, reason = "unsaid" } = parsed.data;
   if (result === "delivered") return { id, delivery: { kind: "delivered" } };
   if (result === "failed" && reason === NOT_TRIED) return { id, delivery: { kind: "untried" } };
@@ -141,9 +141,9 @@ export function resultFromJson(
 }
 
 /** A result after which the message is retried. */
-export const NO_ANSWER: Delivery = { kind: "failed", reason: "no proper answer" };
+export const NO_ANSWER_DELIVERY: Delivery = { kind: "failed", reason: "no proper answer" };
 /** A result after which the message isn't retried. */
-export const MALFORMED: Delivery = { kind: "refused", reason: "malformed" };
+export const MALFORMED_DELIVERY: Delivery = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;
 const NOT_TRIED = "not tried";
 

@@ -27,7 +27,7 @@ export type Delivery =
   | { readonly kind: "unreachable" };
 
 /** Delivers up to 100 messages. An exception fails all of them. */
-export type Deliver = (messages: readonly Message[]) => Promise<readonly Delivery[]>;
+export type DeliverMessages = (messages: readonly Message[]) => Promise<readonly Delivery[]>;
 
 export type OutcomeCalls = CallsOf<"wallet", "settle" | "void">["wallet"];
 

@@ -2,7 +2,7 @@ import { fnv1a } from "../shared/hash.ts";
 import { findRegion } from "../shared/regions.ts";
 import type { Region } from "../shared/regions.ts";
 
-export const DELIVER_MAX = 100;
+export const DELIVERED_AT_ONCE_MAX = 100;
 /** Age in ms at which a message is dead-lettered. It is never deleted. */
 export const DEAD_LETTER_AFTER_MS = 7 * 24 * 60 * 60 * 1000;
 const SHARDS = 16;
@@ -10,14 +10,14 @@ const SHARD_NAMES = Array.from({ length: SHARDS }, (_, i) => String(i));
 
 const REVOCATIONS = "revocations";
 const BACKOFF_FIRST_MS = 1000;
-export const BACKOFF_MAX_MS = 30_000;
+export const RETRY_DELAY_MAX_MS = 30_000;
 
 /**
  * Returns the wait in ms: 1 s after the first failure, doubling up to 30 s. `random` (0 to 1)
  * shortens it by up to half, so that retries don't come together.
  */
-export function backoffMs(attempts: number, random: number): number {
-  const full = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** Math.min(attempts - 1, 16));
+export function retryDelayMs(attempts: number, random: number): number {
+  const full = Math.min(RETRY_DELAY_MAX_MS, BACKOFF_FIRST_MS * 2 ** Math.min(attempts - 1, 16));
   return Math.round(full * (1 - random / 2));
 }
 
@@ -34,21 +34,21 @@ function shardOf({ orgId, keyId }: Owner): number {
  * Returns the name of the outbox for outcomes that a wallet in this region couldn't accept
  * immediately.
  */
-export function ownShard(owner: Owner): string {
+export function ownOutboxName(owner: Owner): string {
   return `own/${shardOf(owner)}`;
 }
 
 /** Returns the name of the outbox for outcomes of holds in the home region `peer`. */
-export function peerShard(peer: Region, owner: Owner): string {
+export function peerOutboxName(peer: Region, owner: Owner): string {
   return `${peer}/${shardOf(owner)}`;
 }
 
-export function peerShards(peer: Region, orgId: string): readonly string[] {
+export function peerOutboxNamesOf(peer: Region, orgId: string): readonly string[] {
   const first = fnv1a(orgId);
   return Array.from({ length: SPREAD }, (_, i) => `${peer}/${(first + i) % SHARDS}`);
 }
 
-export function revocationsShard(peer: Region): string {
+export function revocationsOutboxName(peer: Region): string {
   return `${peer}/${REVOCATIONS}`;
 }
 

@@ -1,6 +1,11 @@
 import { logAlert } from "../shared/log.ts";
 import type { Tables } from "../shared/tables.do.ts";
-import { backoffMs, BACKOFF_MAX_MS, DELIVER_MAX, DEAD_LETTER_AFTER_MS } from "./outbox-schedule.ts";
+import {
+  retryDelayMs,
+  RETRY_DELAY_MAX_MS,
+  DELIVERED_AT_ONCE_MAX,
+  DEAD_LETTER_AFTER_MS,
+} from "./outbox-schedule.ts";
 import type { Delivery, Message } from "./outbox-message.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 
@@ -108,7 +113,7 @@ export class OutboxQueue {
     const isBack = this.#clockMs === null || nowMs < this.#clockMs;
     this.#clockMs = nowMs;
     if (!isBack) return;
-    const latestMs = nowMs + BACKOFF_MAX_MS;
+    const latestMs = nowMs + RETRY_DELAY_MAX_MS;
     const { sql } = this.#storage;
     sql.exec(
       "UPDATE messages SET due_at = ?1 WHERE state = 'waiting' AND due_at > ?2",
@@ -124,22 +129,23 @@ export class OutboxQueue {
    */
   due(nowMs: number): readonly Message[] {
     const lines = this.#lines().filter(({ dueAt }) => dueAt <= nowMs);
-    const sound = lines.filter(({ isFailing }) => !isFailing).slice(0, DELIVER_MAX);
+    const sound = lines.filter(({ isFailing }) => !isFailing).slice(0, DELIVERED_AT_ONCE_MAX);
     const failing = lines.filter(({ isFailing }) => isFailing).slice(0, PROBES_MAX);
     const messages: Message[] = [];
     for (const [i, { receiver }] of sound.entries()) {
-      const share = Math.ceil((DELIVER_MAX - messages.length) / (sound.length - i));
+      const share = Math.ceil((DELIVERED_AT_ONCE_MAX - messages.length) / (sound.length - i));
       messages.push(...this.#of(receiver, nowMs, share));
     }
-    const probes = failing.slice(0, Math.max(1, DELIVER_MAX - messages.length));
+    const probes = failing.slice(0, Math.max(1, DELIVERED_AT_ONCE_MAX - messages.length));
     return [
-      ...messages.slice(0, DELIVER_MAX - probes.length),
+      ...messages.slice(0, DELIVERED_AT_ONCE_MAX - probes.length),
       ...probes.flatMap(({ receiver }) => this.#of(receiver, nowMs, 1)),
     ];
   }
 
   waiting(receiver: string | null): readonly Message[] {
-    if (receiver !== null) return this.#of(receiver, Number.MAX_SAFE_INTEGER, DELIVER_MAX);
+    if (receiver !== null)
+      return this.#of(receiver, Number.MAX_SAFE_INTEGER, DELIVERED_AT_ONCE_MAX);
     return this.due(Number.MAX_SAFE_INTEGER);
   }
 
@@ -226,7 +232,7 @@ export class OutboxQueue {
       "INSERT OR REPLACE INTO failing (receiver, attempts, due_at) VALUES (?, ?, ?)",
       receiver,
       attempts,
-      nowMs + backoffMs(attempts, random),
+      nowMs + retryDelayMs(attempts, random),
     );
   }
 
@@ -251,7 +257,7 @@ export class OutboxQueue {
   revive(nowMs: number): void {
     this.#storage.sql.exec(
       `UPDATE messages SET state = 'waiting', due_at = ?, attempts = ${REVIVED} WHERE (id, kind) IN
-         (SELECT id, kind FROM messages WHERE state = 'parked' ORDER BY due_at LIMIT ${DELIVER_MAX})`,
+         (SELECT id, kind FROM messages WHERE state = 'parked' ORDER BY due_at LIMIT ${DELIVERED_AT_ONCE_MAX})`,
       nowMs,
     );
     this.#storage.sql.exec("UPDATE failing SET due_at = min(due_at, ?)", nowMs);
@@ -294,7 +300,7 @@ export class OutboxQueue {
     this.#storage.sql.exec(
       "UPDATE messages SET attempts = ?, due_at = ?, reason = ? WHERE id = ? AND kind = ?",
       attempts,
-      nowMs + backoffMs(attempts, random),
+      nowMs + retryDelayMs(attempts, random),
       reason,
       id,
       kind,

@@ -8,17 +8,17 @@ import { logWarning, reasonOf } from "../shared/log.ts";
 import { makeTables } from "../shared/tables.do.ts";
 import { within } from "../shared/timers.ts";
 import {
-  firstOfEachId,
-  outcomesToPeer,
-  revocationsToPeer,
+  withoutRepeatedIds,
+  deliverOutcomesToPeer,
+  deliverRevocationsToPeer,
   DELIVER_NOWHERE,
-  toOwnWallets,
+  deliverToOwnWallets,
 } from "./outbox-delivery.ts";
 import type { Post } from "./outbox-delivery.ts";
 import { outcomeMessage, revocationMessage } from "./outbox-message.ts";
-import type { Deliver, Delivery, Message } from "./outbox-message.ts";
+import type { DeliverMessages, Delivery, Message } from "./outbox-message.ts";
 import type { RevocationItem, OutcomeItem, Depth } from "../shared/contracts/outbox.ts";
-import { outboxTarget, BACKOFF_MAX_MS } from "./outbox-schedule.ts";
+import { outboxTarget, RETRY_DELAY_MAX_MS } from "./outbox-schedule.ts";
 import type { OutboxTarget } from "./outbox-schedule.ts";
 import { callPeer } from "./peer-call.ts";
 import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
@@ -150,7 +150,7 @@ export class RegionOutbox extends DurableObject<Env> {
 
   /** Delivers messages. Returns false if none got a response. */
   async #deliver(all: readonly Message[]): Promise<boolean> {
-    const messages = firstOfEachId(all);
+    const messages = withoutRepeatedIds(all);
     if (messages.length === 0) return true;
     const deliveries = await this.#deliverer()(messages).catch((error: unknown) =>
       messages.map((): Delivery => ({ kind: "failed", reason: reasonOf(error) })),
@@ -171,14 +171,14 @@ export class RegionOutbox extends DurableObject<Env> {
     return isAnswered;
   }
 
-  #deliverer(): Deliver {
+  #deliverer(): DeliverMessages {
     const { carries, peer } = this.#addressee();
     if (peer === null) {
-      return toOwnWallets(objectsOf(this.env).wallet);
+      return deliverToOwnWallets(objectsOf(this.env).wallet);
     }
     const post = this.#postTo(peer, carries);
     if (post === null) return DELIVER_NOWHERE;
-    return carries === "outcomes" ? outcomesToPeer(post) : revocationsToPeer(post);
+    return carries === "outcomes" ? deliverOutcomesToPeer(post) : deliverRevocationsToPeer(post);
   }
 
   #postTo(region: Region, operation: "outcomes" | "revocations"): Post | null {
@@ -220,7 +220,7 @@ export class RegionOutbox extends DurableObject<Env> {
     const isSound =
       alarmAt !== null &&
       alarmAt >= platformMs - STALE_MS &&
-      alarmAt <= platformMs + BACKOFF_MAX_MS;
+      alarmAt <= platformMs + RETRY_DELAY_MAX_MS;
     if (!isSound) await this.#arm();
   }
 

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import { CRONS } from "../../src/operator/crons.ts";
+import { CRON_SCHEDULES } from "../../src/operator/crons.ts";
 import { runCron, runScheduled } from "../../src/operator/scheduled.ts";
 import {
   ADMIN_TOKEN,
@@ -71,7 +71,7 @@ describe("GET /admin/v1/metrics", () => {
   it("includes the findings of the hourly sweep and their age: holds, wallets, outboxes and sizes", async () => {
     await chat(key);
     await runScheduled(bindingsWith({ WALLET: { getByName: ownWallet } }));
-    await runCron(CRONS.watch, env);
+    await runCron(CRON_SCHEDULES.watch, env);
     const response = await send("/admin/v1/metrics", { key: ADMIN_TOKEN });
     const text = await response.text();
     // Other tests may have left holds and messages: check only that each figure exists.

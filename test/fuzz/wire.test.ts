@@ -14,11 +14,11 @@ import {
   parseForwardedRequest,
 } from "../../src/accounts/keys/forward-format.ts";
 import {
-  itemsIn,
+  itemsOfPeerBody,
   outcomeFromJson,
   outcomeToJson,
-  resultFromJson,
-  resultToJson,
+  deliveryFromJson,
+  deliveryToJson,
   revocationFromJson,
   revocationToJson,
 } from "../../src/regions/outbox-format.ts";
@@ -66,7 +66,7 @@ const READERS: readonly Reader[] = [
   {
     good: [{ v: 1, items: seeds.OUTCOMES }],
     read: (body) => {
-      const items = itemsIn(body);
+      const items = itemsOfPeerBody(body);
       return items.ok ? { items: items.value } : null;
     },
   },
@@ -76,10 +76,10 @@ const READERS: readonly Reader[] = [
       { hold_id: "req_2", result: "refused", reason: "voided" },
     ],
     read: (body) => {
-      const answer = resultFromJson("hold_id", body);
+      const answer = deliveryFromJson("hold_id", body);
       return answer === null
         ? null
-        : resultToJson("hold_id", { hold_id: answer.id }, answer.delivery);
+        : deliveryToJson("hold_id", { hold_id: answer.id }, answer.delivery);
     },
   },
 ];

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { publicAddress } from "../../src/shared/public-address.ts";
-import { webhookUrl } from "../../src/events/webhooks/webhook-url.ts";
+import { parseWebhookUrl } from "../../src/events/webhooks/webhook-url.ts";
 import { effort } from "../effort.ts";
 
 const PRIVATE =
@@ -42,7 +42,7 @@ const check = <T>(values: fc.Arbitrary<T>, holds: (value: T) => void): void =>
 it("every spelling of a private address or name is rejected", () => {
   check(fc.tuple(spelled(fc.oneof(ipv4, ipv6, privateNames)), rest), ([host, path]) => {
     expect(publicAddress(`https://${host}${path}`)).toBeTypeOf("string");
-    expect(webhookUrl(`https://${host}${path}`, true)).toBeTypeOf("string");
+    expect(parseWebhookUrl(`https://${host}${path}`, true)).toBeTypeOf("string");
   });
 });
 
@@ -66,16 +66,16 @@ it("a public name is accepted only on port 443, without a user, with at most one
 
 it("a webhook's URL is stored as parsed, without control characters", () => {
   check(fc.string({ unit: "binary", maxLength: 40 }), (path) => {
-    const url = webhookUrl(`https://hooks.turnpike.dev/${path}`, false);
+    const url = parseWebhookUrl(`https://hooks.turnpike.dev/${path}`, false);
     if (typeof url === "string") return;
     expect(url.href).toMatch(/^https:\/\/hooks\.turnpike\.dev\/[!-~]*$/);
     expect(url.href.length).toBeLessThanOrEqual(2048);
-    expect(webhookUrl(url.href, false)).toEqual(url);
+    expect(parseWebhookUrl(url.href, false)).toEqual(url);
   });
   for (const odd of ["\u0001", "\t", "\n", "\u007f", "\u0085", "\u2028", " "]) {
-    expect(webhookUrl(`https://hooks.turnpike.dev/a${odd}b`, false)).toBe("must be a URL");
+    expect(parseWebhookUrl(`https://hooks.turnpike.dev/a${odd}b`, false)).toBe("must be a URL");
   }
-  expect(webhookUrl(`https://hooks.turnpike.dev/${"é".repeat(400)}`, false)).toBe(
+  expect(parseWebhookUrl(`https://hooks.turnpike.dev/${"é".repeat(400)}`, false)).toBe(
     "must have at most 2048 characters",
   );
 });

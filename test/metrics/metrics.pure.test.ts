@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { prometheusText } from "../../src/events/metrics/prometheus.ts";
-import { METRICS, seriesOf } from "../../src/events/metrics/series.ts";
+import { METRICS, metricSeriesName } from "../../src/events/metrics/series.ts";
 import { histogramOf, Tally } from "../../src/events/metrics/tally.ts";
 
 /** The samples of an exposition: series to value. */
@@ -60,7 +60,7 @@ it("the metrics tally adds two batches, and is empty after it is taken", () => {
   const first = one.take();
   expect(one.isEmpty).toBe(true);
   one.count("tokens", { model: "m", type: "input" }, 7);
-  const key = seriesOf("turnpike_tokens_total", { model: "m", type: "input" });
+  const key = metricSeriesName("turnpike_tokens_total", { model: "m", type: "input" });
   expect([first[key], one.take()[key], one.take()[key]]).toEqual([5, 7, undefined]);
 });
 

@@ -1,8 +1,8 @@
 import { expect, it, vi } from "vitest";
-import { Recorder } from "../../src/events/metrics/tally.ts";
+import { MetricRecorder } from "../../src/events/metrics/tally.ts";
 
 it("the metrics recorder starts another transfer once the previous one has taken its counts", async () => {
-  const recorder = new Recorder(0);
+  const recorder = new MetricRecorder(0);
   const begun: Promise<unknown>[] = [];
   const added: object[] = [];
   const count = async (): Promise<void> => {
@@ -20,7 +20,7 @@ it("the metrics recorder starts another transfer once the previous one has taken
 });
 
 it("the metrics recorder repeats a transfer that the platform ended, half a minute later", () => {
-  const recorder = new Recorder(5000);
+  const recorder = new MetricRecorder(5000);
   vi.spyOn(scheduler, "wait").mockImplementation(() => new Promise<void>(() => undefined));
   const begunMs = Date.now();
   const clock = vi.spyOn(Date, "now").mockReturnValue(begunMs);

@@ -10,7 +10,7 @@ import { serveStripe } from "../../scripts/dev-stripe.ts";
 import type { ServedStripe } from "../../scripts/dev-stripe.ts";
 import { freePort } from "../../scripts/ports.ts";
 import { removeDirectory } from "../../scripts/tmpfs.ts";
-import { CRONS } from "../../src/operator/crons.ts";
+import { CRON_SCHEDULES } from "../../src/operator/crons.ts";
 import { isInstalled, NOT_INSTALLED } from "../documents/prometheus.ts";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
 import type { MockScript, OpenAiMock } from "../fixtures/openai-mock.ts";
@@ -181,7 +181,7 @@ async function setUp(): Promise<void> {
 
 function runCrons(): void {
   for (const region of [regions.eu, regions.us]) {
-    for (const cron of [CRONS.watch, CRONS.hourly]) {
+    for (const cron of [CRON_SCHEDULES.watch, CRON_SCHEDULES.hourly]) {
       void region.runCron(cron).catch(() => undefined);
     }
   }

@@ -6,7 +6,11 @@ import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
 import type { RevocationItem, OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
-import { outboxNames, peerShards, revocationsShard } from "../../src/regions/outbox-schedule.ts";
+import {
+  outboxNames,
+  peerOutboxNamesOf,
+  revocationsOutboxName,
+} from "../../src/regions/outbox-schedule.ts";
 import { Account } from "./support/account.ts";
 import { ADMIN_TOKEN, startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
@@ -38,7 +42,7 @@ async function outboxOfUs(name: string): Promise<Outbox> {
 
 /** One of the outboxes of the US for an organization of the EU. */
 function shardOf({ orgId }: Account): string {
-  const [name] = peerShards("eu", orgId);
+  const [name] = peerOutboxNamesOf("eu", orgId);
   assert.ok(name !== undefined);
   return name;
 }
@@ -115,7 +119,7 @@ it("the outbox of the US delivers each message to the EU once, over a link that 
     seed: 20_261_121,
     odds: { "reset-before": 0.1, "reset-after": 0.15, garbage: 0.05, duplicate: 0.2, reorder: 0.2 },
   });
-  const gone = await outboxOfUs(revocationsShard("eu"));
+  const gone = await outboxOfUs(revocationsOutboxName("eu"));
   for (let round = 0; round < 20; round++) {
     const notice = revocations[round];
     assert.ok(notice !== undefined);
@@ -188,7 +192,7 @@ it("an outbox delivers pending messages before a flush returns", async () => {
 
 it("an outbox delivers a revocation immediately even if replies are lost, and repeats it", async () => {
   const gone = revocation(4321);
-  const outbox = await outboxOfUs(revocationsShard("eu"));
+  const outbox = await outboxOfUs(revocationsOutboxName("eu"));
   const before = regions.toEu.counts.forwarded;
   await regions.toEu.set("lose-reply");
   await outbox.enqueueRevocations([gone]);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { peerShards } from "../../src/regions/outbox-schedule.ts";
+import { peerOutboxNamesOf } from "../../src/regions/outbox-schedule.ts";
 import type { Account } from "./support/account.ts";
 import { delivered, expectAtRest, openFar, outboxesOf } from "./support/far-money.ts";
 import { callAt, chatOf, withUsage } from "./support/far-traffic.ts";
@@ -173,7 +173,9 @@ describe("an outbox that loses its storage", () => {
 async function loseOutbox(): Promise<void> {
   const { miniflare, directory } = regions.us;
   const outboxes = await miniflare.getDurableObjectNamespace("REGION_OUTBOX", "turnpike-us");
-  const ids = peerShards("eu", account.orgId).map((name) => outboxes.idFromName(name).toString());
+  const ids = peerOutboxNamesOf("eu", account.orgId).map((name) =>
+    outboxes.idFromName(name).toString(),
+  );
   const files = readdirSync(directory, { recursive: true, encoding: "utf8" });
   const lost = files.filter((file) => ids.some((id) => file.includes(id)));
   assert.ok(lost.length > 0, "the outbox has a file");

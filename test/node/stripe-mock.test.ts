@@ -5,7 +5,7 @@ import { freePort } from "../../scripts/ports.ts";
 import * as calls from "../../src/money/payments/stripe-calls.ts";
 import { stripeOf } from "../../src/money/payments/stripe.ts";
 import type { Params, StripeCall } from "../../src/money/payments/stripe.ts";
-import { meteredOf, usageFormat } from "../../src/events/webhooks/usage-formats.ts";
+import { meteredRowsOf, usageFormat } from "../../src/events/webhooks/usage-formats.ts";
 import { micros } from "../../src/shared/money.ts";
 import { GENERATION_RECORD } from "../fixtures/generation-record.ts";
 import { SELLING } from "../payments/selling.ts";
@@ -100,7 +100,7 @@ async function meterEvent(url: string, more: string): Promise<number> {
   const { status } = await fetch(url + format.path, {
     method: "POST",
     headers: { "content-type": format.contentType, authorization: "Bearer sk_test_123456789" },
-    body: format.body(meteredOf([row], format, settings), settings) + more,
+    body: format.body(meteredRowsOf([row], format, settings), settings) + more,
   });
   return status;
 }

@@ -1,11 +1,11 @@
 import { assert, integer, property } from "fast-check";
 import { expect, it } from "vitest";
-import { homeBudgetMs } from "../../src/regions/home-budget.ts";
+import { homeCallBudgetMs } from "../../src/regions/home-budget.ts";
 
 it("a lookup of at most 2 s and the call to the home region after it end within 2.5 s", () => {
   assert(
     property(integer({ min: 0, max: 2000 }), (spentMs) => {
-      expect(spentMs + homeBudgetMs(spentMs)).toBeLessThan(2500);
+      expect(spentMs + homeCallBudgetMs(spentMs)).toBeLessThan(2500);
     }),
   );
 });
@@ -17,5 +17,5 @@ it.each([
   [2000, 300],
   [6000, 200],
 ])("a call to the home region that starts after %i ms has %i ms left", (spentMs, leftMs) => {
-  expect(homeBudgetMs(spentMs)).toBe(leftMs);
+  expect(homeCallBudgetMs(spentMs)).toBe(leftMs);
 });

@@ -2,16 +2,16 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import {
   outboxTarget,
-  backoffMs,
+  retryDelayMs,
   outboxNames,
-  ownShard,
-  peerShard,
-  peerShards,
-  revocationsShard,
+  ownOutboxName,
+  peerOutboxName,
+  peerOutboxNamesOf,
+  revocationsOutboxName,
 } from "../../src/regions/outbox-schedule.ts";
 
 it("the backoff of an outbox doubles from 1 s to 30 s, minus at most half at random", () => {
-  expect([1, 2, 3, 4, 5, 6, 7, 1000].map((attempts) => backoffMs(attempts, 0))).toEqual([
+  expect([1, 2, 3, 4, 5, 6, 7, 1000].map((attempts) => retryDelayMs(attempts, 0))).toEqual([
     1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000,
   ]);
   fc.assert(
@@ -19,10 +19,10 @@ it("the backoff of an outbox doubles from 1 s to 30 s, minus at most half at ran
       fc.integer({ min: 1, max: 10_000 }),
       fc.double({ min: 0, max: 1, noNaN: true }),
       (attempts, random) => {
-        const wait = backoffMs(attempts, random);
+        const wait = retryDelayMs(attempts, random);
         expect(Number.isSafeInteger(wait)).toBe(true);
-        expect(wait).toBeLessThanOrEqual(backoffMs(attempts, 0));
-        expect(wait).toBeGreaterThanOrEqual(backoffMs(attempts, 0) / 2);
+        expect(wait).toBeLessThanOrEqual(retryDelayMs(attempts, 0));
+        expect(wait).toBeGreaterThanOrEqual(retryDelayMs(attempts, 0) / 2);
       },
     ),
   );
@@ -35,11 +35,11 @@ it("a key belongs to one fixed outbox of its organization's four, and all 16 are
     const ofOrganization = new Set<string>();
     for (let key = 0; key < 40; key++) {
       const owner = { orgId, keyId: crypto.randomUUID() };
-      expect(ownShard(owner)).toBe(ownShard({ ...owner }));
-      used.add(ownShard(owner));
-      ofOrganization.add(peerShard("us", owner));
+      expect(ownOutboxName(owner)).toBe(ownOutboxName({ ...owner }));
+      used.add(ownOutboxName(owner));
+      ofOrganization.add(peerOutboxName("us", owner));
     }
-    expect([...ofOrganization].toSorted()).toEqual([...peerShards("us", orgId)].toSorted());
+    expect([...ofOrganization].toSorted()).toEqual([...peerOutboxNamesOf("us", orgId)].toSorted());
   }
   expect([...used].toSorted()).toEqual([...outboxNames([])].toSorted());
 });
@@ -49,12 +49,16 @@ it("each other region has 16 outboxes for outcomes and one for revocations", () 
   expect(names).toHaveLength(16 + 2 * 17);
   expect(new Set(names).size).toBe(names.length);
   const owner = { orgId: crypto.randomUUID(), keyId: crypto.randomUUID() };
-  for (const name of [peerShard("us", owner), peerShard("eu", owner), revocationsShard("us")]) {
+  for (const name of [
+    peerOutboxName("us", owner),
+    peerOutboxName("eu", owner),
+    revocationsOutboxName("us"),
+  ]) {
     expect(names).toContain(name);
   }
-  expect(outboxNames(["us"])).not.toContain(peerShard("eu", owner));
-  expect(outboxTarget(ownShard(owner))).toEqual({ carries: "outcomes", peer: null });
-  expect(outboxTarget(peerShard("us", owner))).toEqual({ carries: "outcomes", peer: "us" });
-  expect(outboxTarget(revocationsShard("eu"))).toEqual({ carries: "revocations", peer: "eu" });
+  expect(outboxNames(["us"])).not.toContain(peerOutboxName("eu", owner));
+  expect(outboxTarget(ownOutboxName(owner))).toEqual({ carries: "outcomes", peer: null });
+  expect(outboxTarget(peerOutboxName("us", owner))).toEqual({ carries: "outcomes", peer: "us" });
+  expect(outboxTarget(revocationsOutboxName("eu"))).toEqual({ carries: "revocations", peer: "eu" });
   for (const name of ["own", "us", "", "xx/1", "unnamed"]) expect(outboxTarget(name)).toBeNull();
 });

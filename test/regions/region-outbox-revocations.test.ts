@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { RegionOutbox } from "../../src/index.ts";
-import { revocationsShard } from "../../src/regions/outbox-schedule.ts";
+import { revocationsOutboxName } from "../../src/regions/outbox-schedule.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { settleOf } from "./outbox-fixture.ts";
 import { armed, depthIs, emptied, EMPTY, eventually, outboxOf } from "./outbox-steps.ts";
@@ -14,7 +14,7 @@ let outbox: Outbox;
 
 beforeEach(async () => {
   peer = new Peer();
-  outbox = env.REGION_OUTBOX.getByName(revocationsShard("us"));
+  outbox = env.REGION_OUTBOX.getByName(revocationsOutboxName("us"));
   await emptied(outbox);
 });
 afterEach(async () => {

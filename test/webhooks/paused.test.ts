@@ -4,8 +4,8 @@ import { assert } from "../../src/shared/assert.ts";
 import { SYSTEM } from "../../src/shared/event.ts";
 import type { EventRecord, EventType } from "../../src/shared/event.ts";
 import { recordAttempt } from "../../src/events/webhooks/attempt-rows.do.ts";
-import { queueEvents, selectDue } from "../../src/events/webhooks/delivery-rows.do.ts";
-import { selectReceivers } from "../../src/events/webhooks/receiver-rows.do.ts";
+import { queueEvents, selectDueDelivery } from "../../src/events/webhooks/delivery-rows.do.ts";
+import { selectWebhookStates } from "../../src/events/webhooks/receiver-rows.do.ts";
 import { addCredits, errorOf } from "../contract/client.ts";
 import { setClock } from "../wallet/wallet-desk.ts";
 import {
@@ -151,13 +151,13 @@ describe("the messages of a webhook object", () => {
       await made(`rows${i}.turnpike.dev`, { types });
     }
     await runInDurableObject(object(), (_, { storage }) => {
-      const all = selectReceivers(storage.sql);
+      const all = selectWebhookStates(storage.sql);
       const now = { nowMs: Date.now(), nextAt: null, ending: null };
       storage.sql.exec("DELETE FROM deliveries");
       for (const one of events("balance.credited", 1200)) {
         queueEvents(storage, [one], { receivers: all, nowMs: 1 });
         for (const receiver of all) {
-          const due = selectDue(storage.sql, receiver, now.nowMs);
+          const due = selectDueDelivery(storage.sql, receiver, now.nowMs);
           assert(due !== null, "it waits for each");
           const sending = { attempt: taken, headers: null };
           recordAttempt(storage, { webhookId: receiver.webhook.id, due, sending }, now);
@@ -176,7 +176,7 @@ describe("the messages of a webhook object", () => {
     receivers["flood.turnpike.dev"] = () => new Response("ok");
     await made("flood.turnpike.dev");
     await runInDurableObject(object(), (_, { storage }) => {
-      const all = selectReceivers(storage.sql);
+      const all = selectWebhookStates(storage.sql);
       storage.sql.exec("DELETE FROM deliveries");
       const queued = (many: readonly EventRecord[]) =>
         queueEvents(storage, many, { receivers: all, nowMs: Date.now() });

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { Webhook } from "standardwebhooks";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it, vi } from "vitest";
-import { unsealSecret } from "../../src/events/webhooks/webhook-secrets.ts";
+import { decryptWebhookSecret } from "../../src/events/webhooks/webhook-secrets.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
 import type { WebhookDeliveries } from "../../src/events/webhooks/webhook-deliveries.do.ts";
 import { addCredits } from "../contract/client.ts";
@@ -63,7 +63,7 @@ it("credentials of usage receivers are encrypted again after KEY_SECRETS is repl
   const { sealed, eventName } = JSON.parse(stored ?? "") as { sealed: string; eventName: string };
   expect([sealed, eventName]).toEqual([expect.stringMatching(/^z\./), "ai"]);
   const keySecrets = [{ id: "z", secret: NEWER.slice(2) }];
-  expect(await unsealSecret(sealed, hook.id, keySecrets)).toBe("rk_1");
+  expect(await decryptWebhookSecret(sealed, hook.id, keySecrets)).toBe("rk_1");
 });
 
 it("a webhook secret that no KEY_SECRETS can decrypt causes an alert at the next sweep, and no change", async () => {

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { expect, vi } from "vitest";
-import { nextDue } from "../../src/events/webhooks/delivery-rows.do.ts";
-import { selectReceivers } from "../../src/events/webhooks/receiver-rows.do.ts";
+import { nextDeliveryTime } from "../../src/events/webhooks/delivery-rows.do.ts";
+import { selectWebhookStates } from "../../src/events/webhooks/receiver-rows.do.ts";
 import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
 import type { Micros } from "../../src/shared/money.ts";
 import { GENERATION, holdOf, setClock, valueOf } from "../wallet/wallet-desk.ts";
@@ -27,9 +27,9 @@ export async function deliver(atMs: number): Promise<void> {
   await alarm();
   await vi.waitFor(async () => {
     const due = await runInDurableObject(object(), (_, { storage }) =>
-      selectReceivers(storage.sql)
+      selectWebhookStates(storage.sql)
         .filter(({ webhook, ending }) => webhook.disabledReason === null && ending === null)
-        .map((one) => nextDue(storage.sql, one) ?? Infinity),
+        .map((one) => nextDeliveryTime(storage.sql, one) ?? Infinity),
     );
     expect(Math.min(...due)).toBeGreaterThan(atMs);
   }, LONG);

@@ -1,7 +1,10 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { DAY_MS, HOUR_MS } from "../../src/shared/clock.ts";
-import { selectReceivers, writeStream } from "../../src/events/webhooks/receiver-rows.do.ts";
+import {
+  selectWebhookStates,
+  storeStreamState,
+} from "../../src/events/webhooks/receiver-rows.do.ts";
 import type { Micros } from "../../src/shared/money.ts";
 import { credit, setClock, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 import { account, alarm, ask, deliveriesOf, made, object } from "./receivers.ts";
@@ -48,10 +51,10 @@ async function charges(count: number): Promise<string[]> {
 /** Moves the webhook's position to another wallet. */
 function rebuild(more: object = {}): Promise<void> {
   return runInDurableObject(object(), (_, { storage }) => {
-    const [{ webhook, stream } = {}] = selectReceivers(storage.sql);
+    const [{ webhook, stream } = {}] = selectWebhookStates(storage.sql);
     if (!webhook || !stream) throw new Error("no stream");
     const from = { balanceMicro: 0 as Micros, seq: 2, ...stream.from, madeAt: 1 };
-    writeStream(storage.sql, webhook.id, { ...stream, from, nextAt: 0, ...more });
+    storeStreamState(storage.sql, webhook.id, { ...stream, from, nextAt: 0, ...more });
   });
 }
 
@@ -230,8 +233,8 @@ describe("a Stripe meter of an organization whose requests mostly have no custom
     for (let n = 0; n < 22; n++) await charge(stub, 1); // oxlint-disable-line no-await-in-loop -- one after the other
     ids = await charges(1);
     await runInDurableObject(object(), (_, { storage }) => {
-      const [{ webhook, stream } = {}] = selectReceivers(storage.sql);
-      if (webhook && stream) writeStream(storage.sql, webhook.id, { ...stream, singles: 40 });
+      const [{ webhook, stream } = {}] = selectWebhookStates(storage.sql);
+      if (webhook && stream) storeStreamState(storage.sql, webhook.id, { ...stream, singles: 40 });
     });
     await vi.waitFor(async () => {
       await deliver(at); // at the same time, so nothing waits

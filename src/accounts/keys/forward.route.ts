@@ -10,8 +10,8 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { within } from "../../shared/timers.ts";
-import { peerShards } from "../../regions/outbox-schedule.ts";
-import { homeBudgetMs } from "../../regions/home-budget.ts";
+import { peerOutboxNamesOf } from "../../regions/outbox-schedule.ts";
+import { homeCallBudgetMs } from "../../regions/home-budget.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import {
   forwardedRequestToJson,
@@ -55,7 +55,7 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
           {
             requestId: c.var.requestId,
             now: () => now(c.env),
-            budgetMs: homeBudgetMs(c.var.admissionMs + elapsedMs() - startedMs),
+            budgetMs: homeCallBudgetMs(c.var.admissionMs + elapsedMs() - startedMs),
             attempts: isRead ? 2 : 1,
           },
         );
@@ -77,7 +77,7 @@ async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
 
 async function flush(c: Context<AppEnv>, caller: Caller): Promise<void> {
   const { outbox } = objectsOf(c.env);
-  const flushed = peerShards(caller.home, caller.orgId).map((name) =>
+  const flushed = peerOutboxNamesOf(caller.home, caller.orgId).map((name) =>
     outbox(name).flush(FLUSH_MS, caller.orgId),
   );
   await within(Promise.allSettled(flushed), FLUSH_MS).catch(() => undefined);

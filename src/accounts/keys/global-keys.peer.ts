@@ -11,9 +11,9 @@ import { reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
 import type { Delivery } from "../../regions/outbox-message.ts";
 import {
-  itemsIn,
-  MALFORMED,
-  resultToJson,
+  itemsOfPeerBody,
+  MALFORMED_DELIVERY,
+  deliveryToJson,
   revocationFromJson,
 } from "../../regions/outbox-format.ts";
 
@@ -44,14 +44,14 @@ const REGISTER_TIMEOUT_MS = 1000;
  * region. Retries are safe.
  */
 export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
-  const items = itemsIn(c.var.peerBody);
+  const items = itemsOfPeerBody(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
   const deliveries = await mapConcurrently(
     AT_ONCE,
     items.value,
     async (value): Promise<Delivery> => {
       const item = revocationFromJson(value);
-      if (item === null) return MALFORMED;
+      if (item === null) return MALFORMED_DELIVERY;
       try {
         const { keyHash, revokedAt, root } = item;
         const notifying: Promise<unknown> =
@@ -66,7 +66,7 @@ export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
     },
   );
   const results = deliveries.map((delivery, i) =>
-    resultToJson("key_hash", items.value[i], delivery),
+    deliveryToJson("key_hash", items.value[i], delivery),
   );
   return c.json({ ok: true, results });
 }

@@ -6,7 +6,7 @@ import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { reachObject } from "../../shared/reach-object.ts";
-import { revocationsShard } from "../../regions/outbox-schedule.ts";
+import { revocationsOutboxName } from "../../regions/outbox-schedule.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { revokeKey } from "./keys.store.ts";
 import type { Scope } from "../../shared/key.ts";
@@ -90,7 +90,7 @@ export async function notifyPeersOfRevocations(
   const tellings = (scope === "global" && items.length > 0 ? peers : []).map((peer) =>
     reachObject(
       async () => {
-        await outbox(revocationsShard(peer)).enqueueRevocations(items);
+        await outbox(revocationsOutboxName(peer)).enqueueRevocations(items);
         return success(null);
       },
       { attemptsMax: ATTEMPTS },

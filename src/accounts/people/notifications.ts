@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import {
   readPreferences,
-  typesOfRole,
+  eventTypesOfRole,
   writePreferences,
 } from "../../events/notifications/notifications.store.ts";
 import { NOTIFIED_TYPES } from "../../events/notifications/notification-text.ts";
@@ -23,7 +23,7 @@ export async function getNotifications(call: MemberCall): Promise<Answer> {
 export async function patchNotifications(call: MemberCall): Promise<Answer> {
   const fields = parseFields(notificationsBody, [], call.body);
   if (!fields.ok) return fields;
-  const allowed = typesOfRole(call.as.role);
+  const allowed = eventTypesOfRole(call.as.role);
   const wrong = fields.value.types.find((type) => !allowed.includes(type));
   if (wrong !== undefined) {
     return invalid(`"types" can't contain ${wrong}: your role doesn't receive it.`, "types");
@@ -38,6 +38,6 @@ function notificationsView({ mail, person, as }: MemberCall, types: readonly Not
     email: person.isEmailProven === 1 ? person.email : null,
     is_available: mail !== null,
     types,
-    available_types: typesOfRole(as.role),
+    available_types: eventTypesOfRole(as.role),
   };
 }

@@ -6,14 +6,15 @@ import { Isolate } from "../../shared/http/isolate.ts";
 import { now } from "../../shared/clock.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Config } from "../../shared/config/config.ts";
-import { Recorder, counterSeries, histogramOf } from "./tally.ts";
-import type { Histogram } from "./tally.ts";
+import { MetricRecorder, counterSeries, histogramOf } from "./tally.ts";
+import type { HistogramSeries } from "./tally.ts";
 
-export function recorderOf(config: Config): Recorder {
+export function metricRecorderOf(config: Config): MetricRecorder {
   return Isolate.of(config).get(makeRecorder);
 }
 
-const makeRecorder = ({ numbers }: Config): Recorder => new Recorder(numbers.METRICS_DELAY_MS);
+const makeRecorder = ({ numbers }: Config): MetricRecorder =>
+  new MetricRecorder(numbers.METRICS_DELAY_MS);
 
 /**
  * Middleware that counts each response. A 401 starts no flush, so that forged keys cause no object
@@ -23,17 +24,17 @@ export async function countRequests(c: Context<AppEnv>, next: Next): Promise<voi
   await next();
   const config = optionalVariables(c, "config");
   if (config === undefined) return; // misconfigured: nothing is served
-  const { tally } = recorderOf(config);
+  const { tally } = metricRecorderOf(config);
   const { status } = c.res;
   const series = seriesAt(routePath(c));
   tally.add(series.answers(status));
   tally.observe(series.headers, (now(c.env) - c.get("startedMs")) / 1000);
-  if (status !== 401) flushCounts(c);
+  if (status !== 401) flushMetricCounts(c);
 }
 
 type RouteSeries = {
   readonly answers: (status: number) => string;
-  readonly headers: Histogram;
+  readonly headers: HistogramSeries;
 };
 const routes = new Map<string, RouteSeries>();
 
@@ -55,9 +56,9 @@ function seriesAt(route: string): RouteSeries {
   return fresh;
 }
 
-export function flushCounts(c: Context<AppEnv>): void {
+export function flushMetricCounts(c: Context<AppEnv>): void {
   const config = c.get("config");
-  const recorder = recorderOf(config);
+  const recorder = metricRecorderOf(config);
   if (!recorder.isWaiting) return;
   recorder.handOver(
     (work) => c.executionCtx.waitUntil(work),

@@ -9,7 +9,7 @@ import type {
 } from "../../shared/contracts/metrics.ts";
 import type { RouteSpeed } from "../../shared/route-speed.ts";
 import { RegionSpeeds } from "./region-speeds.ts";
-import { VIEW_MS } from "./views.ts";
+import { ISOLATE_SILENCE_MAX_MS } from "./views.ts";
 
 const SERIES_MAX = 10_000;
 
@@ -29,7 +29,9 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
       if (sum[name] === undefined && ++size > SERIES_MAX) continue;
       sum[name] = (sum[name] ?? 0) + value;
     }
-    const seen = Object.entries(views).filter(([, one]) => atMs - one.atMs < VIEW_MS);
+    const seen = Object.entries(views).filter(
+      ([, one]) => atMs - one.atMs < ISOLATE_SILENCE_MAX_MS,
+    );
     if (view !== undefined) seen.push([view.isolate, { atMs, series: view.series }]);
     this.#write({ ...rest, counters: sum, views: Object.fromEntries(seen) });
     const samples = view?.samples ?? [];

@@ -94,9 +94,9 @@ export const METRICS = {
 } as const satisfies Readonly<Record<string, Metric>>;
 
 export type MetricName = keyof typeof METRICS;
-export type Labels = Readonly<Record<string, string>>;
+export type MetricLabels = Readonly<Record<string, string>>;
 
-export function seriesOf(name: string, labels: Labels): string {
+export function metricSeriesName(name: string, labels: MetricLabels): string {
   let pairs = "";
   for (const [label, value] of Object.entries(labels)) {
     pairs += `${pairs === "" ? "" : ","}${label}="${escaped(value)}"`;

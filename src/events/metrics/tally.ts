@@ -1,5 +1,5 @@
-import { METRICS, seriesOf } from "./series.ts";
-import type { Labels, MetricName } from "./series.ts";
+import { METRICS, metricSeriesName } from "./series.ts";
+import type { MetricLabels, MetricName } from "./series.ts";
 import type { Series, View } from "../../shared/contracts/metrics.ts";
 import type { RouteSpeed } from "../../shared/route-speed.ts";
 import { elapsedMs } from "../../shared/clock.ts";
@@ -9,27 +9,27 @@ import { within } from "../../shared/timers.ts";
 /** Maximum series, as a safeguard. Labels have limited sets of values. */
 const SERIES_MAX = 5000;
 
-export type Histogram = {
+export type HistogramSeries = {
   readonly bounds: readonly number[];
   /** One more than `bounds`, because the last bucket has no bound. */
   readonly buckets: readonly string[];
   readonly sum: string;
 };
 
-export function counterSeries(metric: MetricName, labels: Labels = {}): string {
-  return seriesOf(METRICS[metric].name, labels);
+export function counterSeries(metric: MetricName, labels: MetricLabels = {}): string {
+  return metricSeriesName(METRICS[metric].name, labels);
 }
 
-export function histogramOf(metric: MetricName, labels: Labels): Histogram {
+export function histogramOf(metric: MetricName, labels: MetricLabels): HistogramSeries {
   const { name, buckets: bounds = [] } = METRICS[metric] as {
     name: string;
     buckets?: readonly number[];
   };
-  const bucket = (le: string): string => seriesOf(`${name}_bucket`, { ...labels, le });
+  const bucket = (le: string): string => metricSeriesName(`${name}_bucket`, { ...labels, le });
   return {
     bounds,
     buckets: [...bounds.map((bound) => bucket(String(bound))), bucket("+Inf")],
-    sum: seriesOf(`${name}_sum`, labels),
+    sum: metricSeriesName(`${name}_sum`, labels),
   };
 }
 
@@ -41,7 +41,7 @@ export class Tally {
     return this.#series.size === 0;
   }
 
-  count(metric: MetricName, labels: Labels = {}, by = 1): void {
+  count(metric: MetricName, labels: MetricLabels = {}, by = 1): void {
     this.add(counterSeries(metric, labels), by);
   }
 
@@ -52,7 +52,7 @@ export class Tally {
     this.#series.set(series, (known ?? 0) + by);
   }
 
-  observe(histogram: Histogram, value: number): void {
+  observe(histogram: HistogramSeries, value: number): void {
     const { bounds, buckets, sum } = histogram;
     let at = 0;
     while (at < bounds.length && value > (bounds[at] ?? 0)) at++;
@@ -79,7 +79,7 @@ const LOST_AFTER_MS = 30_000;
 type Add = (series: Series, view: View) => Promise<readonly RouteSpeed[] | undefined>;
 
 /** Flushes an isolate's counts. An idle isolate schedules nothing. */
-export class Recorder {
+export class MetricRecorder {
   readonly tally = new Tally();
   readonly #isolate = crypto.randomUUID();
   view: () => Omit<View, "isolate"> = () => ({ series: {} });

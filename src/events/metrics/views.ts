@@ -2,10 +2,10 @@ import { METRICS } from "./series.ts";
 import type { RegionCounts, Series } from "../../shared/contracts/metrics.ts";
 
 /** Ms without a report after which an isolate counts as ended. */
-export const VIEW_MS = 300_000;
+export const ISOLATE_SILENCE_MAX_MS = 300_000;
 
 export function isolateGauges({ views }: RegionCounts, nowMs: number): Series {
-  const seen = Object.values(views).filter((one) => nowMs - one.atMs < VIEW_MS);
+  const seen = Object.values(views).filter((one) => nowMs - one.atMs < ISOLATE_SILENCE_MAX_MS);
   const sum: Record<string, number> = { [METRICS.isolates.name]: seen.length };
   for (const { atMs, series } of seen) {
     const age = METRICS.isolatesAge.name;

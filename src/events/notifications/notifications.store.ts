@@ -25,7 +25,7 @@ const ROLES: Readonly<Record<NotifiedType, readonly Role[]>> = {
   "top_up.disabled": MONEY,
 };
 
-export function typesOfRole(role: Role): readonly NotifiedType[] {
+export function eventTypesOfRole(role: Role): readonly NotifiedType[] {
   return NOTIFIED_TYPES.filter((type) => ROLES[type].includes(role));
 }
 
@@ -85,7 +85,7 @@ export async function memberOfKey(db: D1Database, keyId: string): Promise<string
 }
 
 function chosenTypes(stored: string | null, role: Role): readonly NotifiedType[] {
-  const allowed = typesOfRole(role);
+  const allowed = eventTypesOfRole(role);
   if (stored === null) return allowed;
   const chosen = storedJson<string[]>(stored);
   return allowed.filter((type) => chosen.includes(type));

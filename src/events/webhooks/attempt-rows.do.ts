@@ -7,8 +7,8 @@ import type {
 import { storedJson } from "../../shared/stored-json.ts";
 import {
   deliveryOf,
-  DELETE_BATCH,
-  deleteFinished,
+  DELIVERIES_DELETED_AT_ONCE,
+  deleteFinishedDeliveries,
   abandonDeliveries,
   DELIVERY_COLUMNS,
 } from "./delivery-rows.do.ts";
@@ -83,7 +83,8 @@ export function recordAttempt(
       attempt.error,
     );
     if (ending !== null) abandonDeliveries(sql, webhookId, "webhook_disabled");
-    if (receiver.finished + 1 >= DELETE_BATCH) deleteFinished(sql, webhookId);
+    if (receiver.finished + 1 >= DELIVERIES_DELETED_AT_ONCE)
+      deleteFinishedDeliveries(sql, webhookId);
   });
 }
 

@@ -7,7 +7,7 @@ import { EVENT_TYPES } from "../../shared/event.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { deliveriesView, deliveryDetailView } from "./webhook-views.ts";
-import { deliveriesOf, webhookInPath } from "./webhooks.route.ts";
+import { callDeliveries, findWebhookOfPath } from "./webhooks.route.ts";
 
 export const deliveriesParameters = z.object({
   limit: wholeNumber(1, 100, 50),
@@ -26,18 +26,18 @@ export function deliveriesQuery(url: string): Result<DeliveryQuery> {
 export async function deliveriesRoute(c: AppContext): Promise<Answer> {
   const query = deliveriesQuery(c.req.url);
   if (!query.ok) return query;
-  const found = await webhookInPath(c);
+  const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
   const { id } = found.value;
-  const answer = await deliveriesOf(c, (object) => object.deliveries(id, query.value));
+  const answer = await callDeliveries(c, (object) => object.deliveries(id, query.value));
   return answer.ok ? success(deliveriesView(answer.value)) : answer;
 }
 
 export async function deliveryRoute(c: AppContext): Promise<Answer> {
-  const found = await webhookInPath(c);
+  const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
   const { id } = found.value;
   const deliveryId = c.req.param("delivery_id") ?? "";
-  const answer = await deliveriesOf(c, (object) => object.delivery(id, deliveryId));
+  const answer = await callDeliveries(c, (object) => object.delivery(id, deliveryId));
   return answer.ok ? success(deliveryDetailView(answer.value)) : answer;
 }

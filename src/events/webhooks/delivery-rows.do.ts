@@ -14,7 +14,7 @@ import type { Webhook } from "./webhooks.store.ts";
 
 const PENDING_MAX = 10_000;
 const KEPT_MAX = 1000;
-export const DELETE_BATCH = 100;
+export const DELIVERIES_DELETED_AT_ONCE = 100;
 
 export const DELIVERY_ID = "dlv_";
 
@@ -22,9 +22,9 @@ export const DELIVERY_ID = "dlv_";
  * The `next_at` of every pending batch (the year 2200). Release 1.1.0 would send the stored text, which has
  * no rows. The stream and the pause decide when a batch is sent.
  */
-export const BATCH_AT = 7_258_118_400_000;
+export const PENDING_BATCH_AT = 7_258_118_400_000;
 const FIRST_DUE = `${firstOf("<= ?2", "next_at")}
-  UNION ALL ${firstOf(`= ${BATCH_AT}`, "coalesce(last_at, created_at)")} ORDER BY at, number LIMIT 1`;
+  UNION ALL ${firstOf(`= ${PENDING_BATCH_AT}`, "coalesce(last_at, created_at)")} ORDER BY at, number LIMIT 1`;
 
 function firstOf(nextAt: string, at: string): string {
   return `SELECT * FROM (SELECT number, event_id, type, body, attempts, ${at} AS at FROM deliveries
@@ -75,7 +75,10 @@ function eventBody({ id, type, createdAt, actor, subject, data }: EventRecord): 
   return JSON.stringify({ id, type, created_at: timestamp(createdAt), actor, subject, data });
 }
 
-export function messageBody({ format }: Pick<Webhook, "format">, event: EventRecord): string {
+export function webhookMessageBody(
+  { format }: Pick<Webhook, "format">,
+  event: EventRecord,
+): string {
   return format === "slack" ? slackBody(event) : eventBody(event);
 }
 
@@ -140,7 +143,7 @@ export function resendDeliveries(
     const resent = storage.sql
       .exec(
         `UPDATE deliveries SET state = 'pending', attempts = 0,
-          next_at = iif(type = '${USAGE_SETTLED}', ${BATCH_AT}, ?2), last_at = NULL, status = NULL,
+          next_at = iif(type = '${USAGE_SETTLED}', ${PENDING_BATCH_AT}, ?2), last_at = NULL, status = NULL,
           error = NULL, answer = NULL, duration_ms = NULL
         WHERE webhook_id = ?1 AND ${where} AND (state = 'pending' OR type <> '${USAGE_SETTLED}') RETURNING number`,
         webhookId,
@@ -175,7 +178,7 @@ function queue(
     webhook.id,
     event.id,
     event.type,
-    messageBody(webhook, event),
+    webhookMessageBody(webhook, event),
     nowMs,
     again ? 1 : 0,
   );
@@ -204,7 +207,7 @@ function boundQueue(sql: SqlStorage, webhookId: string): void {
     most.noun,
     Math.min(over, most.n),
   );
-  deleteFinished(sql, webhookId);
+  deleteFinishedDeliveries(sql, webhookId);
   if (over > most.n) boundQueue(sql, webhookId);
 }
 
@@ -227,7 +230,7 @@ export function renameEvents(
         storage.sql.exec(
           `UPDATE deliveries SET body = ?, answer = NULL, sent_headers = NULL, newest_attempts = ${NO_ANSWERS}
           WHERE webhook_id = ? AND event_id = ?`,
-          messageBody(webhook, event),
+          webhookMessageBody(webhook, event),
           webhook.id,
           event.id,
         );
@@ -237,7 +240,7 @@ export function renameEvents(
 }
 
 /** Returns the delivery that has been due for the longest time, or null. Ignores a pause. */
-export function selectDue(
+export function selectDueDelivery(
   sql: SqlStorage,
   { webhook, pausedUntil }: Receiver,
   nowMs: number,
@@ -255,12 +258,12 @@ export function selectDue(
   return { number, eventId, type, body, attempts };
 }
 
-export function nextDue(sql: SqlStorage, receiver: Receiver): number | null {
+export function nextDeliveryTime(sql: SqlStorage, receiver: Receiver): number | null {
   const { webhook, pausedUntil, stream } = receiver;
   const { at } = sql
     .exec<{ at: number | null }>(
       `SELECT min(next_at) AS at FROM deliveries
-      WHERE webhook_id = ? AND state = 'pending' AND next_at < ${BATCH_AT}`,
+      WHERE webhook_id = ? AND state = 'pending' AND next_at < ${PENDING_BATCH_AT}`,
       webhook.id,
     )
     .one();
@@ -275,10 +278,10 @@ export function abandonDeliveries(sql: SqlStorage, webhookId: string, error: str
     error,
     webhookId,
   );
-  deleteFinished(sql, webhookId);
+  deleteFinishedDeliveries(sql, webhookId);
 }
 
-export function deleteFinished(sql: SqlStorage, webhookId: string): void {
+export function deleteFinishedDeliveries(sql: SqlStorage, webhookId: string): void {
   sql.exec(
     `DELETE FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending' AND number <= (
       SELECT number FROM deliveries WHERE webhook_id = ?1 AND state <> 'pending'
@@ -346,7 +349,7 @@ export function deliveryOf(row: DeliveryRow): DeliveryRecord {
     state: row.state,
     attempts: row.attempts,
     createdAt: row.created_at,
-    nextAt: row.next_at === BATCH_AT ? (row.last_at ?? row.created_at) : row.next_at,
+    nextAt: row.next_at === PENDING_BATCH_AT ? (row.last_at ?? row.created_at) : row.next_at,
     lastAt: row.last_at,
     status: row.status,
     error: row.error,

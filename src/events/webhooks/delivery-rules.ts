@@ -23,7 +23,7 @@ const FAILING_MAX_MS = 5 * 86_400_000;
 export const REPEAT_UNSAFE = "repeat_unsafe";
 export const RESPONSE_BYTES_MAX = 1024;
 
-export function retryAt(attempts: number, nowMs: number): number | null {
+export function retryTime(attempts: number, nowMs: number): number | null {
   const wait = RETRIES_MS[attempts - 1];
   return wait === undefined ? null : nowMs + wait;
 }
@@ -109,7 +109,7 @@ async function firstBytes(response: Response): Promise<string> {
   return new TextDecoder().decode(bytes.subarray(0, length));
 }
 
-export function noSuchDelivery(): Refusal {
+export function deliveryNotFound(): Refusal {
   return refuse({ kind: "not_found", message: "No such delivery." });
 }
 

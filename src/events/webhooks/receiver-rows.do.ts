@@ -12,7 +12,7 @@ type StoredReceiver = {
   stream: string | null;
 };
 
-export function selectReceivers(sql: SqlStorage): Receiver[] {
+export function selectWebhookStates(sql: SqlStorage): Receiver[] {
   return sql
     .exec<StoredReceiver>(
       "SELECT webhook, failing_since, paused_until, ending, stream FROM receivers ORDER BY id",
@@ -31,9 +31,12 @@ export function selectReceivers(sql: SqlStorage): Receiver[] {
  * Applies the webhooks in D1. Deletes the deliveries of a removed webhook, fails those of a
  * disabled one, and restarts those of a changed one.
  */
-export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly Webhook[]): void {
+export function syncWebhookStates(
+  storage: DurableObjectStorage,
+  webhooks: readonly Webhook[],
+): void {
   const { sql } = storage;
-  const known = new Map(selectReceivers(sql).map((one) => [one.webhook.id, one]));
+  const known = new Map(selectWebhookStates(sql).map((one) => [one.webhook.id, one]));
   storage.transactionSync(() => {
     for (const webhook of webhooks) {
       const before = known.get(webhook.id);
@@ -49,7 +52,7 @@ export function syncReceivers(storage: DurableObjectStorage, webhooks: readonly 
         JSON.stringify(webhook),
       );
       const stream = streamAfter(before, webhook);
-      writeStream(sql, webhook.id, stream);
+      storeStreamState(sql, webhook.id, stream);
       // If there is no position, a pending batch would block the queue.
       if (stream === null) {
         sql.exec(
@@ -79,7 +82,11 @@ function streamAfter(before: Receiver | undefined, webhook: Webhook): StreamStat
   return { from: { sinceMs: webhook.changedAt }, ...kept, nextAt: 0, idleMs: 0 };
 }
 
-export function writeStream(sql: SqlStorage, webhookId: string, stream: StreamState | null): void {
+export function storeStreamState(
+  sql: SqlStorage,
+  webhookId: string,
+  stream: StreamState | null,
+): void {
   const text = stream === null ? null : JSON.stringify(stream);
   sql.exec("UPDATE receivers SET stream = ? WHERE id = ?", text, webhookId);
 }
@@ -97,12 +104,12 @@ function keepSecrets(sql: SqlStorage, before: Webhook, webhook: Webhook): void {
   sql.exec("UPDATE receivers SET webhook = ? WHERE id = ?", text, webhook.id);
 }
 
-export function endPause(sql: SqlStorage, webhookId: string): void {
+export function endReceiverPause(sql: SqlStorage, webhookId: string): void {
   sql.exec("UPDATE receivers SET paused_until = NULL WHERE id = ?", webhookId);
 }
 
 /** Counts a test. Returns 0, or the ms to wait. */
-export function countTest(
+export function countTestMessage(
   sql: SqlStorage,
   webhookId: string,
   { limit, nowMs }: { readonly limit: number; readonly nowMs: number },

@@ -5,9 +5,9 @@ import type { Result } from "../../shared/failure.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { USAGE_SETTLED } from "../../shared/event.ts";
 import { TAG_KEY } from "../../shared/tags.ts";
-import { TAG, usageFormat } from "./usage-formats.ts";
+import { TAG_CUSTOMER_PREFIX, usageFormat } from "./usage-formats.ts";
 import type { ReceiverSettings, SettingName } from "./usage-formats.ts";
-import { sealSecret } from "./webhook-secrets.ts";
+import { encryptWebhookSecret } from "./webhook-secrets.ts";
 
 const CREDENTIAL_MAX = 1024;
 const EVENT_NAME_MAX = 100;
@@ -34,7 +34,9 @@ export const receiverSchema = z.nullable(
         .check(
           z.refine(
             (text) =>
-              text === "end_user" || (text.startsWith(TAG) && TAG_KEY.test(text.slice(TAG.length))),
+              text === "end_user" ||
+              (text.startsWith(TAG_CUSTOMER_PREFIX) &&
+                TAG_KEY.test(text.slice(TAG_CUSTOMER_PREFIX.length))),
             'must be "end_user" or "tag:" and the key of a tag',
           ),
         ),
@@ -67,7 +69,7 @@ export async function sealReceiver(
     ...(customer !== undefined && { customer }),
     ...(header !== undefined && { header }),
     ...(credential !== undefined && {
-      sealed: await sealSecret(credential, webhookId, by),
+      sealed: await encryptWebhookSecret(credential, webhookId, by),
       setAt: nowMs,
     }),
   };
@@ -77,7 +79,7 @@ export async function sealReceiver(
  * Returns the settings after a change. If the change has no credential, the stored one stays,
  * unless the URL leads to another server, which must not get it.
  */
-export function receiverAfter(
+export function receiverSettingsAfter(
   before: Shape,
   { url, format }: Pick<Shape, "url" | "format">,
   given: ReceiverSettings | null | undefined,
@@ -93,7 +95,7 @@ export function receiverAfter(
 }
 
 /** Returns 400 with `param` if the format doesn't support the event types or settings. */
-export function checkedFormat<T extends Shape>(webhook: T): Result<T> {
+export function validateWebhookFormat<T extends Shape>(webhook: T): Result<T> {
   const { format, types, receiver = null } = webhook;
   const row = usageFormat(format);
   const hasUsage = types?.includes(USAGE_SETTLED) === true;

@@ -15,7 +15,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { callObject } from "../../shared/reach-object.ts";
-import { deliveriesOf } from "./webhooks.route.ts";
+import { callDeliveries } from "./webhooks.route.ts";
 
 const REPLAY_MAX = 1000;
 /** Maximum events of one millisecond, which an organization with 1,000 active keys can't exceed. */
@@ -51,10 +51,10 @@ export async function replayRoute(c: AppContext): Promise<Answer> {
   return startReplay(fields.value, {
     since: (sinceMs, limit) => callObject(() => wallet(orgId).eventsSince(sinceMs, limit)),
     queue: (events, replayId) =>
-      deliveriesOf(c, (object) => object.replay(orgId, id, { events, replayId })),
+      callDeliveries(c, (object) => object.replay(orgId, id, { events, replayId })),
     page: (query) => callObject(() => wallet(orgId).usageStream(query)),
     restart: (from, first) =>
-      deliveriesOf(c, (object) => object.restartStream(orgId, id, from, first)),
+      callDeliveries(c, (object) => object.restartStream(orgId, id, from, first)),
   });
 }
 

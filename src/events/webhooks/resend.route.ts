@@ -5,7 +5,7 @@ import { accepted, readFields } from "../../shared/http/endpoint.ts";
 import type { Answer } from "../../shared/http/endpoint.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { deliveriesOf } from "./webhooks.route.ts";
+import { callDeliveries } from "./webhooks.route.ts";
 
 export const resendSchema = z.object({
   delivery_id: z.optional(
@@ -21,7 +21,7 @@ export async function resendRoute(c: AppContext): Promise<Answer> {
   if (!which.ok) return which;
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";
-  const resent = await deliveriesOf(c, (object) => object.resend(orgId, id, which.value));
+  const resent = await callDeliveries(c, (object) => object.resend(orgId, id, which.value));
   return resent.ok ? accepted({ queued: resent.value }) : resent;
 }
 

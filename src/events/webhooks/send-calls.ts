@@ -3,8 +3,8 @@ import type { Attempt } from "../../shared/contracts/deliveries.ts";
 import type { StreamedRow } from "../../shared/contracts/usage-stream.ts";
 import type { AttemptRecord } from "./attempt-rows.do.ts";
 import { attemptDelivery, REPEAT_UNSAFE } from "./delivery-rules.ts";
-import { meteredOf, usageFormat } from "./usage-formats.ts";
-import { openSecrets, signatures, unsealSecret } from "./webhook-secrets.ts";
+import { meteredRowsOf, usageFormat } from "./usage-formats.ts";
+import { decryptValidSecrets, signMessage, decryptWebhookSecret } from "./webhook-secrets.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 /** Maximum concurrent calls for one message. */
@@ -31,12 +31,12 @@ export function eventDelivery({ url }: Pick<Webhook, "url">, body: string): Call
   return { url, contentType: "application/json", body };
 }
 
-export function usageCalls(webhook: Webhook, rows: readonly StreamedRow[]): readonly Call[] {
+export function usageCallsOf(webhook: Webhook, rows: readonly StreamedRow[]): readonly Call[] {
   const format = usageFormat(webhook.format);
   if (format === null) return [];
   const { path, contentType, perCall } = format;
   const settings = webhook.receiver ?? {};
-  const requests = meteredOf(rows, format, settings);
+  const requests = meteredRowsOf(rows, format, settings);
   const url = addressOf(webhook.url, path);
   const calls: Call[] = [];
   for (let from = 0; from < requests.length; from += perCall) {
@@ -67,12 +67,12 @@ export async function openKeys(
   nowMs: number,
 ): Promise<Keys | null> {
   if (usageFormat(webhook.format) === null) {
-    const secrets = await openSecrets(webhook, keySecrets, nowMs);
+    const secrets = await decryptValidSecrets(webhook, keySecrets, nowMs);
     return secrets.length === 0 ? null : { secrets, headers: {} };
   }
   const { sealed, header = "authorization" } = webhook.receiver ?? {};
   if (sealed === undefined) return { secrets: [], headers: {} };
-  const credential = await unsealSecret(sealed, webhook.id, keySecrets);
+  const credential = await decryptWebhookSecret(sealed, webhook.id, keySecrets);
   if (credential === null) return null;
   const isBearer = webhook.format !== "otlp";
   return { secrets: [], headers: { [header]: isBearer ? `Bearer ${credential}` : credential } };
@@ -156,7 +156,7 @@ async function sendCall(
     ...(keys.secrets.length > 0 && {
       "webhook-id": eventId,
       "webhook-timestamp": String(seconds),
-      "webhook-signature": await signatures({ id: eventId, seconds, body }, keys.secrets),
+      "webhook-signature": await signMessage({ id: eventId, seconds, body }, keys.secrets),
     }),
   };
   const message = { headers: { ...headers, ...keys.headers }, body };

@@ -14,10 +14,10 @@ import type {
 } from "../../shared/contracts/usage-stream.ts";
 import { recordAttempt } from "./attempt-rows.do.ts";
 import { REPEAT_UNSAFE } from "./delivery-rules.ts";
-import { BATCH_AT, DELIVERY_ID } from "./delivery-rows.do.ts";
+import { PENDING_BATCH_AT, DELIVERY_ID } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
-import { selectReceivers, writeStream } from "./receiver-rows.do.ts";
-import { eventDelivery, usageCalls } from "./send-calls.ts";
+import { selectWebhookStates, storeStreamState } from "./receiver-rows.do.ts";
+import { eventDelivery, usageCallsOf } from "./send-calls.ts";
 import type { Call, Sending } from "./send-calls.ts";
 import { usageFormat } from "./usage-formats.ts";
 import { findTestRow } from "./usage-probe.ts";
@@ -41,7 +41,7 @@ const REJECTED_ROWS_MAX = 20;
  * A batch to send, with the positions before and after it. `sentMs` is the time of its last row, and
  * `unsure` the stream's without the calls in progress.
  */
-export type Batch = {
+export type UsageBatch = {
   readonly due: DueDelivery;
   readonly calls: readonly [Call, ...Call[]];
   readonly rows: number;
@@ -72,7 +72,7 @@ export async function nextBatch(
   { storage, read, nowMs }: Source,
   { webhook, stream }: Receiver & { readonly stream: StreamState },
   before: DueDelivery | null,
-): Promise<Batch | null> {
+): Promise<UsageBatch | null> {
   const { id, orgId } = webhook;
   const isMeter = usageFormat(webhook.format) !== null;
   const probe = await probeBatch({ storage, read, nowMs }, { webhook, stream }, before);
@@ -121,13 +121,13 @@ async function probeBatch(
   { storage, read, nowMs }: Source,
   { webhook, stream }: Pick<Receiver, "webhook"> & { readonly stream: StreamState },
   before: DueDelivery | null,
-): Promise<Batch | null> {
+): Promise<UsageBatch | null> {
   const { rejections = 0, rejectedRows = 0, from, unsure } = stream;
   const turn = rejections - REJECTIONS_MAX;
   const isTurn = turn >= 0 && turn % 2 === 0 && rejectedRows >= REJECTED_ROWS_MAX;
   if (!isTurn || !("seq" in from)) return null;
   const row = await findTestRow(read, { webhook, start: from, turn: turn / 2 });
-  const [call] = row === null ? [] : usageCalls(webhook, [row]);
+  const [call] = row === null ? [] : usageCallsOf(webhook, [row]);
   if (row === null || call === undefined) return null;
   const message = usageMessage(webhook.orgId, { from, rows: [row], next: from });
   const due = storage.transactionSync(() =>
@@ -162,7 +162,7 @@ function callsOf(
 ): readonly Call[] {
   return usageFormat(webhook.format) === null
     ? rows.map(() => eventDelivery(webhook, body)).slice(0, 1)
-    : usageCalls(webhook, rows);
+    : usageCallsOf(webhook, rows);
 }
 
 function wait(
@@ -182,7 +182,7 @@ function wait(
     const { nowMs, idleMs, before } = to;
     if (before !== null) deleteDelivery(storage.sql, before);
     if (streamAt(storage.sql, id, stream.from) !== null) {
-      writeStream(storage.sql, id, { ...stream, ...reached, nextAt: nowMs + idleMs, idleMs });
+      storeStreamState(storage.sql, id, { ...stream, ...reached, nextAt: nowMs + idleMs, idleMs });
     }
   });
 }
@@ -206,7 +206,7 @@ function putBatch(
   const { number, attempts } = sql
     .exec<{ number: number; attempts: number }>(
       `INSERT INTO deliveries (id, webhook_id, event_id, type, body, state, created_at, next_at)
-      VALUES (?1, ?2, ?3, '${USAGE_SETTLED}', ?4, 'pending', ?5, ${BATCH_AT})
+      VALUES (?1, ?2, ?3, '${USAGE_SETTLED}', ?4, 'pending', ?5, ${PENDING_BATCH_AT})
       ON CONFLICT (webhook_id, event_id) DO UPDATE SET state = 'pending', next_at = excluded.next_at
       RETURNING number, attempts`,
       mintId(DELIVERY_ID, nowMs),
@@ -228,16 +228,16 @@ function sendNextNow(sql: SqlStorage, webhookId: string): void {
  * stores that it may have the rows up to `sending`, because this object can end during the calls.
  * Returns the rest of the batch.
  */
-export function recordStep(
+export function recordSentCalls(
   storage: DurableObjectStorage,
   { id, format }: Receiver["webhook"],
   step: {
-    readonly batch: Batch;
+    readonly batch: UsageBatch;
     readonly taken: number;
     readonly sending: StreamedRow | undefined;
     readonly nowMs: number;
   },
-): Batch {
+): UsageBatch {
   const { batch, taken, nowMs } = step;
   const row = batch.calls[taken - 1]?.last;
   const sending = usageFormat(format)?.repeatMs === undefined ? undefined : step.sending;
@@ -247,13 +247,13 @@ export function recordStep(
     if (stream === null) return batch;
     const before = { ...stream, unsure: batch.unsure };
     const moved = row === undefined ? before : movedTo(before, positionAfter(row, batch));
-    writeStream(storage.sql, id, { ...moved, unsure: unsureAfter(moved, sending, nowMs) });
+    storeStreamState(storage.sql, id, { ...moved, unsure: unsureAfter(moved, sending, nowMs) });
     const { from, unsure } = moved;
     return { ...batch, from, unsure };
   });
 }
 
-function positionAfter({ seq, balanceMicro, createdAt }: StreamedRow, { next }: Batch) {
+function positionAfter({ seq, balanceMicro, createdAt }: StreamedRow, { next }: UsageBatch) {
   return { from: { ...next, seq, balanceMicro }, sentMs: createdAt };
 }
 
@@ -275,7 +275,7 @@ function movedTo(
   };
 }
 
-export function isTooLate({ webhook, stream }: Receiver, nowMs: number): boolean {
+export function isRepeatTooLate({ webhook, stream }: Receiver, nowMs: number): boolean {
   const { repeatMs = Infinity } = usageFormat(webhook.format) ?? {};
   return nowMs - (stream?.unsure?.sinceMs ?? nowMs) >= repeatMs;
 }
@@ -288,7 +288,7 @@ export function isTooLate({ webhook, stream }: Receiver, nowMs: number): boolean
 export function recordBatch(
   storage: DurableObjectStorage,
   attempt: Parameters<typeof recordAttempt>[1] & {
-    readonly batch: Batch;
+    readonly batch: UsageBatch;
     readonly sending: Sending;
     readonly receiver: Receiver;
   },
@@ -302,20 +302,20 @@ export function recordBatch(
   storage.transactionSync(() => {
     recordAttempt(storage, attempt, {
       ...then,
-      nextAt: isSkipped || error === REPEAT_UNSAFE ? null : BATCH_AT,
+      nextAt: isSkipped || error === REPEAT_UNSAFE ? null : PENDING_BATCH_AT,
     }); // the pause delays the next attempt
     if (isSkipped && !isTrace) sendNextNow(storage.sql, webhookId);
     const stream = streamAt(storage.sql, webhookId, batch.from);
     if (stream === null) return;
     const after = streamAfter(stream, { batch, sending, rejection, nowMs });
-    writeStream(storage.sql, webhookId, after);
+    storeStreamState(storage.sql, webhookId, after);
   });
 }
 
 function streamAfter(
   stream: StreamState,
   attempt: {
-    readonly batch: Batch;
+    readonly batch: UsageBatch;
     readonly sending: Sending;
     readonly rejection: ReturnType<typeof rejectionOf>;
     readonly nowMs: number;
@@ -394,6 +394,6 @@ export function refuseRepeat(
 }
 
 function streamAt(sql: SqlStorage, webhookId: string, from: StreamStart): StreamState | null {
-  const stream = selectReceivers(sql).find(({ webhook }) => webhook.id === webhookId)?.stream;
+  const stream = selectWebhookStates(sql).find(({ webhook }) => webhook.id === webhookId)?.stream;
   return JSON.stringify(stream?.from) === JSON.stringify(from) ? (stream ?? null) : null;
 }

@@ -104,7 +104,7 @@ export function usageFormat(format: string | null | undefined): UsageFormat | nu
   return name === undefined ? null : USAGE_FORMATS[name];
 }
 
-export function meteredOf(
+export function meteredRowsOf(
   rows: readonly StreamedRow[],
   format: UsageFormat,
   { customer = "end_user" }: ReceiverSettings,
@@ -122,13 +122,13 @@ function customerOf(
   { externalId, tags = {}, sessionTags }: GenerationRecord,
   by: string,
 ): string | null {
-  if (!by.startsWith(TAG)) return externalId;
-  const key = by.slice(TAG.length);
+  if (!by.startsWith(TAG_CUSTOMER_PREFIX)) return externalId;
+  const key = by.slice(TAG_CUSTOMER_PREFIX.length);
   if (sessionTags?.includes(key) === false) return null;
   return Object.hasOwn(tags, key) ? (tags[key] ?? null) : null;
 }
 
-export const TAG = "tag:";
+export const TAG_CUSTOMER_PREFIX = "tag:";
 
 function isUsage(row: StreamedRow): row is UsageRow {
   return row.kind === "usage" && (row.request ?? null) !== null;

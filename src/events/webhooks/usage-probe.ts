@@ -5,7 +5,7 @@ import type {
   StreamStart,
 } from "../../shared/contracts/usage-stream.ts";
 import type { Result } from "../../shared/failure.ts";
-import { meteredOf, usageFormat } from "./usage-formats.ts";
+import { meteredRowsOf, usageFormat } from "./usage-formats.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 /** Pages to search for another customer. */
@@ -29,7 +29,7 @@ export async function findTestRow(
     // oxlint-disable-next-line no-await-in-loop -- one page at a time
     const page = await read({ from, limit: PAGE_ROWS });
     if (!page.ok || page.value.next.seq === page.value.from.seq) return null;
-    const requests = meteredOf(page.value.rows, format, webhook.receiver ?? {});
+    const requests = meteredRowsOf(page.value.rows, format, webhook.receiver ?? {});
     blocked ??= requests[0]?.customer;
     const others = new Map(
       requests.flatMap(({ row, customer }) => (customer === blocked ? [] : [[customer, row]])),

@@ -22,38 +22,38 @@ import type {
   Resend,
 } from "../../shared/contracts/deliveries.ts";
 import {
-  messageBody,
-  nextDue,
+  webhookMessageBody,
+  nextDeliveryTime,
   queueEvents,
   renameEvents,
   requeueEvents,
   resendDeliveries,
   selectDeliveries,
-  selectDue,
+  selectDueDelivery,
 } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver } from "./delivery-rows.do.ts";
 import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.ts";
 import { DELIVERY_TABLES } from "./delivery-tables.do.ts";
-import { disabled, disableReason, noSuchDelivery, retryAt } from "./delivery-rules.ts";
+import { disabled, disableReason, deliveryNotFound, retryTime } from "./delivery-rules.ts";
 import { Notifications } from "../notifications/send-notifications.ts";
 import {
-  countTest,
-  endPause,
-  syncReceivers,
-  selectReceivers,
-  writeStream,
+  countTestMessage,
+  endReceiverPause,
+  syncWebhookStates,
+  selectWebhookStates,
+  storeStreamState,
 } from "./receiver-rows.do.ts";
 import { usageFormat } from "./usage-formats.ts";
 import {
   isStreamDue,
-  isTooLate,
+  isRepeatTooLate,
   nextBatch,
   recordBatch,
-  recordStep,
+  recordSentCalls,
   refuseRepeat,
   unsureAfterReplay,
 } from "./usage-batches.do.ts";
-import type { Batch } from "./usage-batches.do.ts";
+import type { UsageBatch } from "./usage-batches.do.ts";
 import { eventDelivery, openKeys, sendCalls, TOO_LATE, UNREADABLE_ATTEMPT } from "./send-calls.ts";
 import type { Keys, Message, Sending } from "./send-calls.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
@@ -113,7 +113,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       return invalid(`The format "${webhook.format}" has no test message.`, "format");
     }
     const { sql } = this.ctx.storage;
-    const retryAfterMs = countTest(sql, webhookId, { limit: TESTS_MAX, nowMs });
+    const retryAfterMs = countTestMessage(sql, webhookId, { limit: TESTS_MAX, nowMs });
     if (retryAfterMs > 0) {
       return refuse({
         kind: "rate_limited",
@@ -130,10 +130,10 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       subject: webhookId,
       data: {},
     };
-    const calls = [eventDelivery(webhook, messageBody(webhook, event))] as const;
+    const calls = [eventDelivery(webhook, webhookMessageBody(webhook, event))] as const;
     const { attempt } = await this.#send(webhook, { eventId: event.id, calls });
     if (attempt.error === null) {
-      endPause(sql, webhookId);
+      endReceiverPause(sql, webhookId);
       this.#move();
     }
     return success(attempt);
@@ -150,7 +150,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   async delivery(webhookId: string, deliveryId: string): Promise<Result<DeliveryDetail>> {
     const { sql } = this.ctx.storage;
     const found = this.#isMade() ? selectDelivery(sql, webhookId, deliveryId) : null;
-    return found === null ? noSuchDelivery() : success(found);
+    return found === null ? deliveryNotFound() : success(found);
   }
 
   async health(): Promise<Result<Readonly<Record<string, ReceiverHealth>>>> {
@@ -164,9 +164,9 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const { storage } = this.ctx;
     const resent = resendDeliveries(storage, webhookId, { which, nowMs: now(this.env) });
     if (resent === 0 && "deliveryId" in which) {
-      return noSuchDelivery();
+      return deliveryNotFound();
     }
-    if (resent > 0) endPause(storage.sql, webhookId);
+    if (resent > 0) endReceiverPause(storage.sql, webhookId);
     this.#move();
     return success(resent);
   }
@@ -207,7 +207,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     if (refused !== null) return refused;
     const unsure = unsureAfterReplay(stream, first);
     const restarted = { ...stream, from, nextAt: now(this.env), idleMs: 0, unsure };
-    writeStream(this.ctx.storage.sql, webhookId, restarted);
+    storeStreamState(this.ctx.storage.sql, webhookId, restarted);
     this.#move();
     return success(null);
   }
@@ -227,7 +227,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const nowMs = now(this.env);
     for (const receiver of this.#receivers().filter(isOn)) {
       const { webhook } = receiver;
-      const at = nextDue(this.ctx.storage.sql, receiver);
+      const at = nextDeliveryTime(this.ctx.storage.sql, receiver);
       if (at === null || at > nowMs || this.#moving.has(webhook.id)) continue;
       this.#moving.add(webhook.id);
       this.ctx.waitUntil(this.#moveLine(webhook.id));
@@ -253,16 +253,16 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const { storage } = this.ctx;
     const receiver = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
     if (receiver === undefined || !isOn(receiver)) return false;
-    const queued = selectDue(storage.sql, receiver, now(this.env));
+    const queued = selectDueDelivery(storage.sql, receiver, now(this.env));
     let batch = await this.#nextBatch(receiver, queued);
     const due = batch?.due ?? queued;
     if (due === null || (due.type === USAGE_SETTLED && batch === null)) return false;
     const calls = batch?.calls ?? ([eventDelivery(receiver.webhook, due.body)] as const);
     const onStep: Message["onStep"] = (taken, sending) => {
       const nowMs = now(this.env);
-      batch &&= recordStep(storage, receiver.webhook, { batch, taken, sending, nowMs });
+      batch &&= recordSentCalls(storage, receiver.webhook, { batch, taken, sending, nowMs });
     };
-    const sending = isTooLate(receiver, now(this.env))
+    const sending = isRepeatTooLate(receiver, now(this.env))
       ? TOO_LATE
       : await this.#send(receiver.webhook, { eventId: due.eventId, calls, onStep });
     const ending = this.#record(receiver, { due, sending, batch });
@@ -279,7 +279,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     }: {
       readonly due: DueDelivery;
       readonly sending: Sending;
-      readonly batch: Batch | null;
+      readonly batch: UsageBatch | null;
     },
   ): string | null {
     const { webhook, failingSince } = receiver;
@@ -289,13 +289,13 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const ending = attempt.error === null ? null : disableReason(attempt, since);
     const record = { webhookId: webhook.id, due, sending };
     if (batch === null) {
-      const nextAt = attempt.error === null ? null : retryAt(due.attempts + 1, nowMs);
+      const nextAt = attempt.error === null ? null : retryTime(due.attempts + 1, nowMs);
       recordAttempt(this.ctx.storage, record, { nowMs, nextAt, ending });
     } else recordBatch(this.ctx.storage, { ...record, batch, receiver }, { nowMs, ending });
     return ending;
   }
 
-  async #nextBatch(receiver: Receiver, queued: DueDelivery | null): Promise<Batch | null> {
+  async #nextBatch(receiver: Receiver, queued: DueDelivery | null): Promise<UsageBatch | null> {
     const nowMs = now(this.env);
     const { stream, webhook } = receiver;
     const isDue = queued === null ? isStreamDue(receiver, nowMs) : queued.type === USAGE_SETTLED;
@@ -354,7 +354,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const nowMs = now(this.env);
     const due = this.#receivers().map((receiver) => {
       if (receiver.ending !== null) return nowMs + WATCH_MS;
-      const at = isOn(receiver) ? nextDue(this.ctx.storage.sql, receiver) : null;
+      const at = isOn(receiver) ? nextDeliveryTime(this.ctx.storage.sql, receiver) : null;
       if (at === null) return Infinity;
       return this.#moving.has(receiver.webhook.id) ? nowMs + WATCH_MS : at;
     });
@@ -383,7 +383,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const webhooks = await within(listWebhooks(this.env.DB, orgId), DATABASE_TIMEOUT_MS);
     if (webhooks.length === 0 && !this.#isMade()) return;
     makeTables(this.ctx.storage, DELIVERY_TABLES);
-    syncReceivers(this.ctx.storage, webhooks);
+    syncWebhookStates(this.ctx.storage, webhooks);
   }
 
   #isMade(): boolean {
@@ -391,7 +391,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   }
 
   #receivers(): readonly Receiver[] {
-    return this.#isMade() ? selectReceivers(this.ctx.storage.sql) : [];
+    return this.#isMade() ? selectWebhookStates(this.ctx.storage.sql) : [];
   }
 }
 

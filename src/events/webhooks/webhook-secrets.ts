@@ -3,27 +3,31 @@ import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
 import { resealed, seal, unseal } from "../../shared/seal.ts";
 
 /** An encrypted secret, valid until `until` (Unix ms). */
-export type SealedSecret = { readonly sealed: string; readonly until: number | null };
+export type EncryptedSecret = { readonly sealed: string; readonly until: number | null };
 
 const PREFIX = "whsec_";
 const SECRET_BYTES = 32;
 
 /** Creates a Standard Webhooks secret: `whsec_` and 32 random bytes in base64. */
-export function mintSecret(): string {
+export function mintWebhookSecret(): string {
   return PREFIX + crypto.getRandomValues(new Uint8Array(SECRET_BYTES)).toBase64();
 }
 
 const PURPOSE = "turnpike webhook secrets 1";
 
 /** Encrypts a secret with the first of KEY_SECRETS, for this webhook only. */
-export function sealSecret(secret: string, webhookId: string, by: KeySecret): Promise<string> {
+export function encryptWebhookSecret(
+  secret: string,
+  webhookId: string,
+  by: KeySecret,
+): Promise<string> {
   return seal(secret, { purpose: PURPOSE, owner: webhookId }, by);
 }
 
 /**
  * Decrypts a secret. Returns null if it is another webhook's or its KEY_SECRETS entry was removed.
  */
-export function unsealSecret(
+export function decryptWebhookSecret(
   sealed: string,
   webhookId: string,
   keySecrets: readonly KeySecret[],
@@ -32,24 +36,24 @@ export function unsealSecret(
 }
 
 /** Returns the valid secrets, newest first. Returns none if the newest can't be decrypted. */
-export async function openSecrets(
-  { id, secrets }: { readonly id: string; readonly secrets: readonly SealedSecret[] },
+export async function decryptValidSecrets(
+  { id, secrets }: { readonly id: string; readonly secrets: readonly EncryptedSecret[] },
   keySecrets: readonly KeySecret[],
   nowMs: number,
 ): Promise<readonly string[]> {
   const active = secrets.filter(({ until }) => until === null || until > nowMs);
   const opened = await Promise.all(
-    active.map(({ sealed }) => unsealSecret(sealed, id, keySecrets)),
+    active.map(({ sealed }) => decryptWebhookSecret(sealed, id, keySecrets)),
   );
   return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
 }
 
 /** Encrypts a secret again with the first of KEY_SECRETS. Returns null if it can't be decrypted. */
-export async function resealedSecret(
-  secret: SealedSecret,
+export async function reencryptWebhookSecret(
+  secret: EncryptedSecret,
   webhookId: string,
   keySecrets: readonly KeySecret[],
-): Promise<SealedSecret | null> {
+): Promise<EncryptedSecret | null> {
   const sealed = await resealed(secret.sealed, { purpose: PURPOSE, owner: webhookId }, keySecrets);
   return sealed === null ? null : { ...secret, sealed };
 }
@@ -60,7 +64,7 @@ type SignedMessage = {
   readonly body: string;
 };
 
-export async function signatures(
+export async function signMessage(
   { id, seconds, body }: SignedMessage,
   secrets: readonly string[],
 ): Promise<string> {

@@ -9,7 +9,7 @@ const UNPRINTABLE = /[\s\u0000-\u001f\u007f-\u009f]/;
  * Returns the URL, or the reason why it is invalid. It must be public and have no fragment. The
  * sandbox also allows HTTP on 127.0.0.1.
  */
-export function webhookUrl(text: string, sandbox: boolean): URL | string {
+export function parseWebhookUrl(text: string, sandbox: boolean): URL | string {
   if (text.length > LENGTH_MAX) return `must have at most ${LENGTH_MAX} characters`;
   if (UNPRINTABLE.test(text) || !text.isWellFormed()) return "must be a URL";
   const local = URL.parse(text);

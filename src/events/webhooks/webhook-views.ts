@@ -61,7 +61,7 @@ function healthView({ disabledReason }: Webhook, health: ReceiverHealth): View {
   };
 }
 
-export function testView(attempt: Attempt): View {
+export function testResultView(attempt: Attempt): View {
   const { status, error, answer, durationMs } = attempt;
   return { delivered: error === null, status, error, answer, duration_ms: durationMs };
 }

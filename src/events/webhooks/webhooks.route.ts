@@ -15,23 +15,28 @@ import { logWarning, reasonOf } from "../../shared/log.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import type { DeliveriesCalls, Attempt } from "../../shared/contracts/deliveries.ts";
-import { checkedFormat, receiverAfter, receiverSchema, sealReceiver } from "./receiver-settings.ts";
+import {
+  validateWebhookFormat,
+  receiverSettingsAfter,
+  receiverSchema,
+  sealReceiver,
+} from "./receiver-settings.ts";
 import type { ReceiverFields } from "./receiver-settings.ts";
 import type { ReceiverSettings } from "./usage-formats.ts";
-import { mintSecret, sealSecret } from "./webhook-secrets.ts";
-import type { SealedSecret } from "./webhook-secrets.ts";
-import { webhookUrl } from "./webhook-url.ts";
-import { testView, webhookView, webhooksView } from "./webhook-views.ts";
+import { mintWebhookSecret, encryptWebhookSecret } from "./webhook-secrets.ts";
+import type { EncryptedSecret } from "./webhook-secrets.ts";
+import { parseWebhookUrl } from "./webhook-url.ts";
+import { testResultView, webhookView, webhooksView } from "./webhook-views.ts";
 import {
   deleteWebhook,
   findWebhook,
   insertWebhook,
-  isActive,
+  isActiveKey,
   listWebhooks,
   WEBHOOK_FORMATS,
-  noSuchWebhook,
+  webhookNotFound,
   updateWebhook,
-  invalidUrl,
+  invalidWebhookUrl,
 } from "./webhooks.store.ts";
 import type { WebhookChangeActor, Webhook, WebhookChange } from "./webhooks.store.ts";
 
@@ -73,8 +78,8 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, newWebhookSchema, [...READ_ONLY, "enabled"]);
   if (!fields.ok) return fields;
   const { config, admitted } = c.var;
-  const url = webhookUrl(fields.value.url, config.sandbox);
-  if (typeof url === "string") return invalidUrl(url);
+  const url = parseWebhookUrl(fields.value.url, config.sandbox);
+  if (typeof url === "string") return invalidWebhookUrl(url);
   const by = byOf(c);
   const id = mintId(WEBHOOK_ID, by.nowMs);
   const fresh = await freshSecret(c, id);
@@ -93,18 +98,18 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
     createdAt: by.nowMs,
     changedAt: by.nowMs,
   };
-  const fits = checkedFormat(webhook);
+  const fits = validateWebhookFormat(webhook);
   if (!fits.ok) return fits;
   const made = flattenResult(await queryFor(c, () => insertWebhook(c.env.DB, webhook, by)));
   if (!made.ok) return made;
   // A failure is ignored, because only this response has the secret. The next event also updates
   // the object.
-  await deliveriesOf(c, (deliveries) => deliveries.refresh(webhook.orgId));
+  await callDeliveries(c, (deliveries) => deliveries.refresh(webhook.orgId));
   return created({ ...webhookView(made.value, by.nowMs), secret: fresh.value.secret });
 }
 
 export async function readWebhookRoute(c: AppContext): Promise<Answer> {
-  const found = await webhookInPath(c);
+  const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
   const [shown = {}] = webhooksView([found.value], await healthOf(c), now(c.env));
   return success(shown);
@@ -115,8 +120,8 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
   if (!fields.ok) return fields;
   const { url: given, enabled, format: requested } = fields.value;
   const wanted = each(fields.value.types);
-  const url = given === undefined ? null : webhookUrl(given, c.var.config.sandbox);
-  if (typeof url === "string") return invalidUrl(url);
+  const url = given === undefined ? null : parseWebhookUrl(given, c.var.config.sandbox);
+  if (typeof url === "string") return invalidWebhookUrl(url);
   const sealed = await sealedReceiver(c, c.req.param("id") ?? "", fields.value.receiver);
   if (!sealed.ok) return sealed;
   const changed = await change(c, false, (before) => {
@@ -124,9 +129,9 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
       url: url?.href ?? before.url,
       format: requested === undefined ? before.format : requested,
     };
-    const receiver = receiverAfter(before, shape, sealed.value);
+    const receiver = receiverSettingsAfter(before, shape, sealed.value);
     if (!receiver.ok) return receiver;
-    return checkedFormat({
+    return validateWebhookFormat({
       ...shape,
       types: wanted === undefined ? before.types : wanted,
       secrets: before.secrets,
@@ -157,13 +162,13 @@ export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
 
 /** Handles DELETE /v1/webhooks/{id}. Afterwards, at most a message in progress is still sent. */
 export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
-  const found = await webhookInPath(c);
+  const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
   const { id, orgId } = found.value;
   const gone = await queryFor(c, () => deleteWebhook(c.env.DB, found.value, byOf(c)));
   if (!gone.ok) return gone;
-  if (!gone.value) return noSuchWebhook();
-  const notified = await deliveriesOf(c, (deliveries) => deliveries.refresh(orgId));
+  if (!gone.value) return webhookNotFound();
+  const notified = await callDeliveries(c, (deliveries) => deliveries.refresh(orgId));
   return notified.ok ? success({ id, deleted: true }) : notified;
 }
 
@@ -173,7 +178,7 @@ export async function testWebhookRoute(c: AppContext): Promise<Answer> {
   const actor = actorOf(caller);
   const test = { orgId, id: c.req.param("id") ?? "", actor };
   const answer = await sendTest(objectsOf(c.env).deliveries(orgId), test);
-  return answer.ok ? success(testView(answer.value)) : answer;
+  return answer.ok ? success(testResultView(answer.value)) : answer;
 }
 
 async function sendTest(
@@ -218,12 +223,12 @@ function queryFor<T>(c: AppContext, statement: () => Promise<T>): Promise<Result
   return queryDatabase(statement, "webhooks_unreadable", fields);
 }
 
-export async function webhookInPath(c: AppContext): Promise<Result<Webhook>> {
+export async function findWebhookOfPath(c: AppContext): Promise<Result<Webhook>> {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";
   const found = await queryFor(c, () => findWebhook(c.env.DB, { id, orgId }));
   if (!found.ok) return found;
-  return found.value === null ? noSuchWebhook() : success(found.value);
+  return found.value === null ? webhookNotFound() : success(found.value);
 }
 
 async function change(
@@ -234,7 +239,7 @@ async function change(
   const by = { ...byOf(c), rotated };
   for (let round = 0; round < ROUNDS_MAX; round++) {
     /* oxlint-disable no-await-in-loop -- retries after a concurrent change */
-    const found = await webhookInPath(c);
+    const found = await findWebhookOfPath(c);
     if (!found.ok) return found;
     const before = found.value;
     const decided = decide(before);
@@ -242,12 +247,12 @@ async function change(
     const updated = await queryFor(c, () => updateWebhook(c.env.DB, before, decided.value, by));
     if (!updated.ok) return updated;
     if (updated.value === null) {
-      const live = await queryFor(c, () => isActive(c.env.DB, by.keyId));
+      const live = await queryFor(c, () => isActiveKey(c.env.DB, by.keyId));
       if (!live.ok) return live;
       if (!live.value) return refuse({ kind: "invalid_api_key" });
       continue;
     }
-    const notified = await deliveriesOf(c, (deliveries) => deliveries.refresh(before.orgId));
+    const notified = await callDeliveries(c, (deliveries) => deliveries.refresh(before.orgId));
     return notified.ok ? success(updated.value) : notified;
     /* oxlint-enable no-await-in-loop */
   }
@@ -255,7 +260,7 @@ async function change(
 }
 
 /** Calls the object and retries failures, so `call` must be safe to repeat. */
-export function deliveriesOf<T>(
+export function callDeliveries<T>(
   c: AppContext,
   call: (deliveries: DeliveriesCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
@@ -268,12 +273,12 @@ function healthOf(c: AppContext): ReturnType<DeliveriesCalls["health"]> {
   return callObject(() => objectsOf(c.env).deliveries(orgId).health(), { attemptsMax: 1 });
 }
 
-type FreshSecret = { readonly secret: string; readonly stored: SealedSecret };
+type FreshSecret = { readonly secret: string; readonly stored: EncryptedSecret };
 
 async function freshSecret(c: AppContext, webhookId: string): Promise<Result<FreshSecret>> {
   const [first] = c.var.config.keySecrets;
   if (first === undefined) return refuse({ kind: "misconfigured" });
-  const secret = mintSecret();
-  const stored = { sealed: await sealSecret(secret, webhookId, first), until: null };
+  const secret = mintWebhookSecret();
+  const stored = { sealed: await encryptWebhookSecret(secret, webhookId, first), until: null };
   return success({ secret, stored });
 }

@@ -8,8 +8,8 @@ import { logAlert } from "../../shared/log.ts";
 import { receiverView } from "./receiver-settings.ts";
 import type { ReceiverSettings } from "./usage-formats.ts";
 import { USAGE_FORMAT_NAMES } from "./usage-formats.ts";
-import { resealedSecret } from "./webhook-secrets.ts";
-import type { SealedSecret } from "./webhook-secrets.ts";
+import { reencryptWebhookSecret } from "./webhook-secrets.ts";
+import type { EncryptedSecret } from "./webhook-secrets.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
 const WEBHOOKS_MAX = 5;
@@ -24,7 +24,7 @@ export type Webhook = {
   readonly orgId: string;
   readonly url: string;
   readonly types: readonly WebhookType[] | null;
-  readonly secrets: readonly SealedSecret[];
+  readonly secrets: readonly EncryptedSecret[];
   /** Absent in copies of an earlier release. */
   readonly format: WebhookFormat | null;
   /** Set for a usage format. Absent in copies of an earlier release, which means null. */
@@ -107,7 +107,7 @@ export async function insertWebhook(
   ]);
   const row = inserted?.results[0];
   if (row !== undefined) return success(webhookOf(row));
-  if (!(await isActive(db, by.keyId))) return refuse({ kind: "invalid_api_key" });
+  if (!(await isActiveKey(db, by.keyId))) return refuse({ kind: "invalid_api_key" });
   const message = `At most ${WEBHOOKS_MAX} webhooks.`;
   return refuse({ kind: "conflict", message, param: null, code: "too_many_webhooks" });
 }
@@ -200,7 +200,7 @@ const RESEALED_MAX = 500;
  * next call does it. A webhook with a secret that can't be decrypted sends nothing until it is
  * rotated.
  */
-export async function resealSecrets(
+export async function reencryptWebhookSecrets(
   db: D1Database,
   keySecrets: readonly KeySecret[],
 ): Promise<void> {
@@ -232,11 +232,11 @@ async function resealedRow(
   { id, org_id: orgId, secrets, receiver }: StoredSecrets,
   keySecrets: readonly KeySecret[],
 ): Promise<Pick<StoredWebhook, "secrets" | "receiver">> {
-  const signing = storedJson<SealedSecret[]>(secrets);
+  const signing = storedJson<EncryptedSecret[]>(secrets);
   const settings = receiver === null ? null : storedJson<ReceiverSettings>(receiver);
   const { sealed } = settings ?? {};
   const old = sealed === undefined ? signing : [...signing, { sealed, until: null }];
-  const anew = await Promise.all(old.map((one) => resealedSecret(one, id, keySecrets)));
+  const anew = await Promise.all(old.map((one) => reencryptWebhookSecret(one, id, keySecrets)));
   const credential = anew[signing.length];
   if (anew[0] === null || credential === null) {
     logAlert("webhook_secret_unreadable", { org_id: orgId, webhook_id: id });
@@ -273,15 +273,15 @@ export async function disableWebhook(
   ]);
 }
 
-export function noSuchWebhook(): Refusal {
+export function webhookNotFound(): Refusal {
   return refuse({ kind: "not_found", message: "No such webhook." });
 }
 
-export function invalidUrl(problem: string): Refusal {
+export function invalidWebhookUrl(problem: string): Refusal {
   return invalid(`url ${problem}.`, "url");
 }
 
-export async function isActive(db: D1Database, keyId: string): Promise<boolean> {
+export async function isActiveKey(db: D1Database, keyId: string): Promise<boolean> {
   const found = await db
     .prepare("SELECT 1 FROM keys WHERE id = ? AND revoked_at IS NULL")
     .bind(keyId)
@@ -305,7 +305,7 @@ function webhookOf(row: StoredWebhook): Webhook {
     orgId: row.org_id,
     url: row.url,
     types: row.types === null ? null : storedJson<WebhookType[]>(row.types),
-    secrets: storedJson<SealedSecret[]>(row.secrets),
+    secrets: storedJson<EncryptedSecret[]>(row.secrets),
     format: row.format,
     receiver: row.receiver === null ? null : storedJson<ReceiverSettings>(row.receiver),
     disabledReason: row.disabled_reason,

@@ -12,7 +12,7 @@ import { layerSchema } from "../../shared/policy.ts";
 import { micros } from "../../shared/money.ts";
 import type { Reached } from "../../shared/reach-object.ts";
 import { isStorageFailure } from "../../shared/storage-failure.ts";
-import { homeBudgetMs } from "../../regions/home-budget.ts";
+import { homeCallBudgetMs } from "../../regions/home-budget.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
@@ -161,7 +161,7 @@ export async function authorizeAtHome(
       : await callPeer(home, "authorize", authorizeRequestToJson(request), {
           requestId: at.requestId,
           now: at.now,
-          budgetMs: homeBudgetMs(at.spentMs),
+          budgetMs: homeCallBudgetMs(at.spentMs),
           ...(at.after !== undefined && { after: at.after }),
         });
   const reached = answer === null ? null : parseAuthorizeResponse(answer.body);

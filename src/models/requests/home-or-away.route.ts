@@ -7,8 +7,8 @@ import type { Caller } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
 import { within } from "../../shared/timers.ts";
 import type { After, Timers } from "../../shared/timers.ts";
-import { recorderOf } from "../../events/metrics/count-requests.route.ts";
-import { ownShard, peerShard } from "../../regions/outbox-schedule.ts";
+import { metricRecorderOf } from "../../events/metrics/count-requests.route.ts";
+import { ownOutboxName, peerOutboxName } from "../../regions/outbox-schedule.ts";
 import { authorizeAtHome } from "./authorize.ts";
 import { deploymentOf } from "./deployment.ts";
 import { recallFromHome } from "./stored-format.ts";
@@ -54,7 +54,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     providers,
     health,
     times,
-    tally: recorderOf(config).tally,
+    tally: metricRecorderOf(config).tally,
     callers: keyOwnerCacheOf(config),
     sheds: overloadCountersOf(config),
     keysNeedingCandidates: Isolate.of(config).get(makeKeySet),
@@ -64,7 +64,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     corrected: pricingOf(c).corrected,
     kept: objectsOf(env).kept,
     outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) =>
-      outboxes(home === null ? ownShard(owner) : peerShard(caller.home, owner), attempt),
+      outboxes(home === null ? ownOutboxName(owner) : peerOutboxName(caller.home, owner), attempt),
   };
   if (home !== null) return { ...here, home, wallet: null };
   return { ...here, home, wallet: walletForAttemptOf(config, env, timers.after) };

@@ -5,8 +5,8 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import { isSummed } from "../../shared/http/request-log.ts";
 import { now } from "../../shared/clock.ts";
 import { logEvent } from "../../shared/log.ts";
-import { flushCounts, recorderOf } from "../../events/metrics/count-requests.route.ts";
-import { METRICS, seriesOf } from "../../events/metrics/series.ts";
+import { flushMetricCounts, metricRecorderOf } from "../../events/metrics/count-requests.route.ts";
+import { METRICS, metricSeriesName } from "../../events/metrics/series.ts";
 import type { Series } from "../../shared/contracts/metrics.ts";
 import { counterSeries, histogramOf } from "../../events/metrics/tally.ts";
 import type { Tally } from "../../events/metrics/tally.ts";
@@ -22,7 +22,7 @@ import type { OverloadReason } from "../../shared/in-flight.ts";
 
 export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   const config = c.get("config");
-  const recorder = recorderOf(config);
+  const recorder = metricRecorderOf(config);
   const { env } = c; // not c, which would keep the request in memory
   const { health, times } = run.services;
   recorder.view = () => ({ series: routeGauges(health, now(env)), samples: times.take() });
@@ -31,7 +31,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   noteSpeed(run);
   const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
   if (point !== null) env.ANALYTICS?.writeDataPoint(point);
-  if (status !== 401) flushCounts(c); // as in countRequests: no object calls for revoked keys
+  if (status !== 401) flushMetricCounts(c); // as in countRequests: no object calls for revoked keys
   const failure = c.get("failure") ?? null;
   const isTold = status >= 400 || failure !== null || config.logRequests === "all";
   if (!isTold) return;
@@ -119,7 +119,9 @@ function runSeries({ id: model, kind }: Model, provider: string, stream: boolean
 function routeGauges(health: RouteHealth, nowMs: number): Series {
   const { name } = METRICS.routesLeftOut;
   const left = health.standings(nowMs);
-  return Object.fromEntries(left.map(({ route, state }) => [seriesOf(name, { route, state }), 1]));
+  return Object.fromEntries(
+    left.map(({ route, state }) => [metricSeriesName(name, { route, state }), 1]),
+  );
 }
 
 function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
@@ -191,7 +193,7 @@ class ShedCounts implements OverloadCounters {
   }
 
   note(reason: OverloadReason, requestId: string, startedMs: number): void {
-    recorderOf(this.#config).tally.count("shed", { reason });
+    metricRecorderOf(this.#config).tally.count("shed", { reason });
     this.#line.add(reason, startedMs, { last_request_id: requestId });
   }
 }

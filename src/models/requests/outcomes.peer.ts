@@ -7,11 +7,16 @@ import { reasonOf } from "../../shared/log.ts";
 import type { After } from "../../shared/timers.ts";
 import { within } from "../../shared/timers.ts";
 import { findOrganization } from "../../accounts/organizations/organizations.store.ts";
-import { eachReceiver } from "../../regions/outbox-delivery.ts";
+import { deliverByReceiver } from "../../regions/outbox-delivery.ts";
 import { deliverOutcome } from "../../regions/outbox-message.ts";
 import type { Delivery } from "../../regions/outbox-message.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
-import { itemsIn, MALFORMED, outcomeFromJson, resultToJson } from "../../regions/outbox-format.ts";
+import {
+  itemsOfPeerBody,
+  MALFORMED_DELIVERY,
+  outcomeFromJson,
+  deliveryToJson,
+} from "../../regions/outbox-format.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
@@ -20,7 +25,7 @@ import type { Region } from "../../shared/regions.ts";
  * served. Returns 200 with a result for each, in order.
  */
 export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
-  const items = itemsIn(c.var.peerBody);
+  const items = itemsOfPeerBody(c.var.peerBody);
   if (!items.ok) return fail(c, items.failure);
   const deliveries = await applyOutcomes(items.value, c.var.peer, {
     wallet: objectsOf(c.env).wallet,
@@ -28,7 +33,7 @@ export async function outcomesPeer(c: Context<AppEnv>): Promise<Response> {
     after: c.var.timers.after,
   });
   const results = deliveries.map((delivery, i) =>
-    resultToJson("hold_id", items.value[i], delivery),
+    deliveryToJson("hold_id", items.value[i], delivery),
   );
   return c.json({ ok: true, results });
 }
@@ -55,11 +60,11 @@ export function applyOutcomes(
 ): Promise<readonly Delivery[]> {
   const untilMs = elapsedMs() + ALL_TIMEOUT_MS;
   const outcomes = items.map((value) => outcomeFromJson(value, sender));
-  return eachReceiver(
+  return deliverByReceiver(
     outcomes,
     (item) => item?.orgId ?? null,
     async (item): Promise<Delivery> => {
-      if (item === null) return MALFORMED;
+      if (item === null) return MALFORMED_DELIVERY;
       const leftMs = untilMs - elapsedMs();
       if (leftMs <= 0) return { kind: "untried" };
       try {
