@@ -38,7 +38,7 @@ type Memory = {
 
 /**
  * The console sessions of one key, operator or person, and all calls of the last minute.
- * `consoleAccount` returns the object's name. An alarm deletes expired sessions.
+ * `consoleAccountName` returns the object's name. An alarm deletes expired sessions.
  */
 export class ConsoleSession extends DurableObject<Env> {
   #memory: Memory | null = null;

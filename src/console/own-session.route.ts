@@ -5,7 +5,7 @@ import type { AppEnv } from "../shared/http/context.ts";
 import { queryDatabase } from "../shared/query-database.ts";
 import { secretOf } from "../shared/caller.ts";
 import type { VerifiedKey } from "../shared/caller.ts";
-import { consoleAccount } from "../shared/console-account.ts";
+import { consoleAccountName } from "../shared/console-account.ts";
 import { now } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
@@ -94,9 +94,9 @@ export async function openSession(
 
 function accountOf(identity: ConsoleIdentity): string {
   if (identity.kind === "person") return personAccount(identity.personId, identity.realm);
-  if (identity.kind === "key") return consoleAccount(identity.key.hash);
-  if (identity.kind === "operator") return consoleAccount(identity.tokenHash);
-  return consoleAccount(`operator/${identity.issuer}/${identity.subject}`);
+  if (identity.kind === "key") return consoleAccountName(identity.key.hash);
+  if (identity.kind === "operator") return consoleAccountName(identity.tokenHash);
+  return consoleAccountName(`operator/${identity.issuer}/${identity.subject}`);
 }
 
 /**

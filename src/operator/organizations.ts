@@ -6,7 +6,7 @@ import {
   pageQuery,
   parseFields,
   parseQuery,
-  wholeWithin,
+  wholeNumberWithin,
 } from "../shared/http/parse-body.ts";
 import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/stored-key.ts";
 import { insertKey, insertKeyStatement, keyCreatedStatement } from "../accounts/keys/keys.store.ts";
@@ -140,7 +140,7 @@ export const organizationsQuery = z.extend(pageQuery, {
   balance: z._default(z.enum(["true", "false"]), "false"),
   q: z.optional(once.check(z.minLength(1), z.maxLength(200))),
   status: z.optional(z.enum(["active", "suspended"])),
-  ends_within_days: z.optional(wholeWithin(0, 3650)),
+  ends_within_days: z.optional(wholeNumberWithin(0, 3650)),
   sort: z._default(z.enum(SORT_NAMES), "created"),
   order: z.optional(z.enum(SORT_ORDERS)),
 });

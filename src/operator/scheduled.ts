@@ -8,8 +8,8 @@ import type { Result } from "../shared/failure.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import type { Series, WatchJob } from "../shared/contracts/metrics.ts";
-import { eventStore } from "../money/payments/customers.store.ts";
-import { wakePayers } from "../money/payments/payers.store.ts";
+import { stripeEventStoreOf } from "../money/payments/customers.store.ts";
+import { wakePayingOrganizations } from "../money/payments/payers.store.ts";
 import { sweepEvents } from "../money/payments/stripe-events.ts";
 import { stripeOf } from "../money/payments/stripe.ts";
 import { outboxNames } from "../regions/outbox-schedule.ts";
@@ -70,9 +70,14 @@ export async function runPaymentsSweep(env: Env): Promise<void> {
 async function sweepPayments(env: Env, payments: PaymentsConfig): Promise<void> {
   const stripe = stripeOf(payments);
   const { isLive } = payments;
-  const to = { store: eventStore(env.DB), payments: objectsOf(env).payments, stripe, isLive };
+  const to = {
+    store: stripeEventStoreOf(env.DB),
+    payments: objectsOf(env).payments,
+    stripe,
+    isLive,
+  };
   const listed = await sweepEvents(to, now(env));
-  await wakePayers(env.DB, objectsOf(env));
+  await wakePayingOrganizations(env.DB, objectsOf(env));
   if (listed === null) throw new Error("Stripe did not list its events");
 }
 

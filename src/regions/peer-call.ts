@@ -1,5 +1,5 @@
 import type { PeerConfig } from "../shared/config/config.ts";
-import { boundedText, discardBody } from "../shared/http/bounded-body.ts";
+import { readBoundedText, discardBody } from "../shared/http/bounded-body.ts";
 import { BODY_BYTES_MAX } from "../shared/http/read-json.ts";
 import { elapsedMs } from "../shared/clock.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
@@ -144,7 +144,7 @@ async function send(message: Message, signal: AbortSignal): Promise<Attempted> {
     return failed(statusWords(status, headers), status >= 500);
   }
   const bytesMax = ANSWERS_MAX[operation] ?? ANSWER_BYTES_MAX;
-  const text = await boundedText(response, bytesMax);
+  const text = await readBoundedText(response, bytesMax);
   if (text === null) return failed(`an answer of more than ${bytesMax} bytes`, true);
   const body = parsed(text);
   return body === undefined ? failed("not JSON", true) : { answer: { status, headers, body } };

@@ -6,17 +6,17 @@ import {
   BODY_BYTES_MAX,
   MANAGEMENT_BYTES_MAX,
   parseJsonBytes,
-  readBytes,
+  readBodyBytes,
 } from "../shared/http/read-json.ts";
 import { Isolate } from "../shared/http/isolate.ts";
-import { SummedLine } from "../shared/http/summed-line.ts";
+import { SummaryLogLine } from "../shared/http/summed-line.ts";
 import { now } from "../shared/clock.ts";
 import { Timers } from "../shared/timers.ts";
 import type { PeerOperation } from "./peer-call.ts";
 import { contentDigestOf, verifySignature } from "./signature.ts";
 import type { Region } from "../shared/regions.ts";
 
-const makeLine = (): SummedLine => new SummedLine("peer_refused");
+const makeLine = (): SummaryLogLine => new SummaryLogLine("peer_refused");
 
 const PREFIX = "/internal/v1/";
 const VERSION = 1;
@@ -82,7 +82,7 @@ async function verified(
   if (bytesMax === undefined) return "no such operation";
   const timeoutMs = numbers.BODY_TIMEOUT_MS;
   const { after } = c.var.timers;
-  const bytes = await readBytes(c.req.raw, { bytesMax, timeoutMs, after });
+  const bytes = await readBodyBytes(c.req.raw, { bytesMax, timeoutMs, after });
   if (!bytes.ok) return `body not read: ${bytes.failure.kind}`;
   if ((await contentDigestOf(bytes.value)) !== verdict.contentDigest) return "another body";
   const body = parseJsonBytes(bytes.value);

@@ -2,14 +2,14 @@ import { elapsedMs } from "./clock.ts";
 import type { After } from "./timers.ts";
 
 /** Maximum parts per call. It limits the object's transaction and the effect of a failed call. */
-export const PARTS_MAX = 32;
+export const GROUPED_PARTS_MAX = 32;
 const WAITING_MAX = 256;
 /** Ms after which a part without a response fails. */
-export const PATIENCE_MS = 800;
+export const GROUPED_CALL_TIMEOUT_MS = 800;
 /** Ms after which a slow call no longer blocks others. */
 const STALL_MS = 100;
 /** Maximum concurrent calls to an object. At low load, timers for waiting cost more than a call. */
-export const SIDE_BY_SIDE = 4;
+export const CONCURRENT_CALLS_MAX = 4;
 /** Minimum and maximum ms between two polls, which are a quarter of the time waited so far. */
 const LOOK_MS = { least: 1, most: 20 } as const;
 
@@ -51,7 +51,7 @@ type Lane<Part, Answer> = Busy & {
 };
 
 /**
- * Groups an isolate's calls to objects of one class. While `SIDE_BY_SIDE` calls to an object run,
+ * Groups an isolate's calls to objects of one class. While `CONCURRENT_CALLS_MAX` calls to an object run,
  * further parts wait. Each waiting request polls with its own timer. A promise that another request
  * resolves can continue in that request's context, or never settle if that request was canceled
  * (workerd#2719). A part that gets no response in time throws, and its caller retries with the same
@@ -61,7 +61,7 @@ export class CallGroups<Part, Answer> {
   readonly #lanes = new Map<string, Lane<Part, Answer>>();
   readonly #sideBySide: number;
 
-  constructor(sideBySide = SIDE_BY_SIDE) {
+  constructor(sideBySide = CONCURRENT_CALLS_MAX) {
     this.#sideBySide = sideBySide;
   }
 
@@ -175,10 +175,11 @@ function takeGroup<Part, Answer>(
   const nowMs = elapsedMs();
   lane.waiting.add(carrier);
   for (const waiter of lane.waiting) {
-    if (nowMs - waiter.sinceMs > PATIENCE_MS && waiter !== carrier) lane.waiting.delete(waiter);
+    if (nowMs - waiter.sinceMs > GROUPED_CALL_TIMEOUT_MS && waiter !== carrier)
+      lane.waiting.delete(waiter);
   }
   const waiting = [...lane.waiting];
-  const group = waiting.slice(0, PARTS_MAX);
+  const group = waiting.slice(0, GROUPED_PARTS_MAX);
   if (!group.includes(carrier)) group.splice(-1, 1, carrier);
   for (const waiter of group) lane.waiting.delete(waiter);
   return group;
@@ -213,8 +214,12 @@ function turnOf<Part, Answer>(
   waiter: Waiter<Part, Answer>,
 ): Turn<Answer> | null {
   if (waiter.turn !== null) return waiter.turn;
-  if (elapsedMs() - waiter.sinceMs >= PATIENCE_MS) {
-    return { kind: "lost", reason: `no answer within ${PATIENCE_MS} ms`, overloaded: false };
+  if (elapsedMs() - waiter.sinceMs >= GROUPED_CALL_TIMEOUT_MS) {
+    return {
+      kind: "lost",
+      reason: `no answer within ${GROUPED_CALL_TIMEOUT_MS} ms`,
+      overloaded: false,
+    };
   }
   return lane.waiting.has(waiter) && isFree(lane) ? { kind: "carry", call: startCall(lane) } : null;
 }

@@ -39,7 +39,7 @@ const SLICE = 2048;
  * Estimates o200k tokens for display, usually within 10%. Holds use `estimateTokens`, which returns
  * an upper bound.
  */
-export function closeTokens(text: string): number {
+export function estimateTokensClosely(text: string): number {
   if (text.length <= SAMPLE) return counted(text);
   const every = (text.length * SLICE) / SAMPLE;
   const slices = Array.from({ length: SAMPLE / SLICE }, (_, at) =>

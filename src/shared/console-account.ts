@@ -4,6 +4,6 @@ import { sha256 } from "./hash.ts";
  * Returns the name of the object with an account's console sessions. Cookies can contain it,
  * because it doesn't reveal the hash.
  */
-export function consoleAccount(hash: string): string {
+export function consoleAccountName(hash: string): string {
   return sha256(`console ${hash}`);
 }

@@ -14,7 +14,10 @@ export function costOf(price: Price, usage: Usage): Micros {
   const terms = chargeLines(price, usage);
   let sum = 0;
   for (const [, tokens, perMillion] of terms) {
-    assert(isCount(tokens) && isCount(perMillion), "tokens and prices are whole and not negative");
+    assert(
+      isTokenCount(tokens) && isTokenCount(perMillion),
+      "tokens and prices are whole and not negative",
+    );
     sum += tokens * perMillion;
   }
   // Doubles are exact up to 2^53, and a larger sum can't round to below it.
@@ -32,6 +35,6 @@ function exactCost(terms: readonly ChargeLine[]): Micros {
   return micros(Number((sum + perPrice - 1n) / perPrice));
 }
 
-export function isCount(value: number): boolean {
+export function isTokenCount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }

@@ -27,7 +27,7 @@ type Changing = {
 };
 
 /** Returns the statement that inserts the event if the update after it changes anything. */
-export function eventOfChange(
+export function insertChangeEventStatement(
   db: D1Database,
   event: Omit<EventRow, "data">,
   { table, where, values, columns, hidden = [], hiddenWhere = "1" }: Changing,

@@ -35,7 +35,7 @@ export function parseJson(text: string): unknown {
 }
 
 /** Gives an edited copy the recorded changes of the original. */
-export function keepExact<T extends object>(original: object, copy: T): T {
+export function keepExactJson<T extends object>(original: object, copy: T): T {
   const losses = LOSSES.get(original);
   return losses === undefined ? copy : marked(copy, losses);
 }
@@ -79,7 +79,7 @@ function losesSomething(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
-      const end = stringEnd(text, at);
+      const end = jsonStringEnd(text, at);
       loses ||= isIndexKey(text, at, end);
       at = end;
     } else if (isNumberStart(code)) {
@@ -138,7 +138,7 @@ function isNumberSign(code: number): boolean {
   return code === POINT || code === MINUS || code === PLUS || code === E_SMALL || code === E_BIG;
 }
 
-export function stringEnd(text: string, open: number): number {
+export function jsonStringEnd(text: string, open: number): number {
   let at = text.indexOf('"', open + 1);
   while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
   return at === -1 ? text.length : at;
@@ -223,7 +223,7 @@ class Reader {
 
   #string(): string {
     const open = this.#at;
-    const end = stringEnd(this.#text, open);
+    const end = jsonStringEnd(this.#text, open);
     this.#at = end + 1;
     const inside = this.#text.slice(open + 1, end);
     return inside.includes("\\") ? String(JSON.parse(`"${inside}"`)) : inside;

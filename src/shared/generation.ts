@@ -3,7 +3,7 @@ import { REGIONS } from "./regions.ts";
 import { mintedAt } from "./id.ts";
 import { tagsSchema } from "./tags.ts";
 import type { Tags } from "./tags.ts";
-import { purposeSchema, readHoldName } from "./placed-hold.ts";
+import { holdPurposeSchema, readHoldName } from "./placed-hold.ts";
 import type { StoredPurpose } from "./placed-hold.ts";
 import { priceSchema, strictUsageSchema, usageSchema } from "./usage.ts";
 import type { Price, Usage } from "./usage.ts";
@@ -97,7 +97,7 @@ const ran = {
   trace: z.exactOptional(z.string()),
   kind: z.exactOptional(z.string()),
   warm: z.exactOptional(warmRouteSchema),
-  purpose: z.exactOptional(purposeSchema),
+  purpose: z.exactOptional(holdPurposeSchema),
 };
 /**
  * The schema of a generation from another region. Fields that don't affect money can have any

@@ -11,7 +11,7 @@ export function fnv1a(text: string, seed = 0): number {
  * Returns a 32-bit hash: `fnv1a`, then MurmurHash3's finalizer for an even distribution. Not for
  * secrets.
  */
-export function hash32(text: string, seed = 0): number {
+export function distributedHash32(text: string, seed = 0): number {
   let hash = fnv1a(text, seed);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
@@ -20,7 +20,7 @@ export function hash32(text: string, seed = 0): number {
 
 export function base62Hash(text: string, length: number): string {
   let out = "";
-  for (let i = 0; i < length; i++) out += BASE62.charAt(hash32(text, i + 1) % 62);
+  for (let i = 0; i < length; i++) out += BASE62.charAt(distributedHash32(text, i + 1) % 62);
   return out;
 }
 

@@ -17,9 +17,9 @@ type Waiter = { readonly slot: Slot; readonly bytes: number; readonly grant: () 
 
 const KIB = 1024;
 /** Memory per open request, besides its body: 25 KiB measured for a stream, plus a quarter. */
-export const REQUEST_BYTES = 32 * KIB;
+export const MEMORY_PER_REQUEST = 32 * KIB;
 /** Memory per body byte, because bytes, text and values exist at the same time. */
-export const BODY_COPIES = 4;
+export const MEMORY_PER_BODY_BYTE = 4;
 /** Maximum bytes of a body that gets free memory whatever its organization already uses. */
 export const SMALL_BODY_BYTES = 64 * KIB;
 const WAITERS_MAX = 1024;
@@ -32,7 +32,7 @@ const UNKNOWN = "";
  * above that wait, and freed memory goes to the smallest organization first. Keys of unknown
  * organizations share one part.
  */
-export class InFlight {
+export class RequestMemory {
   readonly #limits: InFlightLimits;
   readonly #loads = new Map<string, Load>();
   readonly #slots = new Set<Slot>();
@@ -139,9 +139,12 @@ export class InFlight {
     if (requests >= this.#compute.requestsMax && owner !== UNKNOWN && this.#loads.size > 1) {
       return "isolate";
     }
-    const [share, used] = [requests * REQUEST_BYTES, this.#memoryOf(this.#slots.size, this.#bytes)];
-    if (share + used + REQUEST_BYTES > memoryMax) return "isolate";
-    return this.#hasBytes(share + bodies * BODY_COPIES, bytes, bytes, REQUEST_BYTES)
+    const [share, used] = [
+      requests * MEMORY_PER_REQUEST,
+      this.#memoryOf(this.#slots.size, this.#bytes),
+    ];
+    if (share + used + MEMORY_PER_REQUEST > memoryMax) return "isolate";
+    return this.#hasBytes(share + bodies * MEMORY_PER_BODY_BYTE, bytes, bytes, MEMORY_PER_REQUEST)
       ? null
       : "bytes";
   }
@@ -153,7 +156,7 @@ export class InFlight {
   }
 
   #memoryOf(requests: number, bodyBytes: number): number {
-    return requests * REQUEST_BYTES + bodyBytes * BODY_COPIES;
+    return requests * MEMORY_PER_REQUEST + bodyBytes * MEMORY_PER_BODY_BYTE;
   }
 
   #waiting(): number {
@@ -228,13 +231,13 @@ export class InFlight {
 }
 
 export class Slot {
-  readonly #inFlight: InFlight;
+  readonly #inFlight: RequestMemory;
   readonly keyHash: string;
   readonly takenMs: number;
   load: Load | null = null;
   bytes = 0;
 
-  constructor(inFlight: InFlight, keyHash: string, takenMs: number) {
+  constructor(inFlight: RequestMemory, keyHash: string, takenMs: number) {
     this.#inFlight = inFlight;
     this.keyHash = keyHash;
     this.takenMs = takenMs;

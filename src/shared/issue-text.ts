@@ -5,7 +5,7 @@ type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
 /** Parse options that leave a message empty unless the schema sets one. */
-export const OUR_WORDS: z.core.ParseContext<Issue> = { error: () => "" };
+export const WITHOUT_ZOD_MESSAGES: z.core.ParseContext<Issue> = { error: () => "" };
 
 const PARAM_SHOWN_MAX = 200;
 const ABSENCE = new Set<Issue["code"]>(["invalid_type", "invalid_value", "invalid_union"]);
@@ -146,9 +146,9 @@ export function orList(words: readonly string[]): string {
 const MODEL_SHOWN_MAX = 100;
 
 export function modelMessage(model: string): string {
-  return `The model '${shortened(model)}' does not exist or is not available in this region. GET /v1/models lists the models.`;
+  return `The model '${shortenedModelName(model)}' does not exist or is not available in this region. GET /v1/models lists the models.`;
 }
 
-export function shortened(model: string): string {
+export function shortenedModelName(model: string): string {
   return model.length > MODEL_SHOWN_MAX ? `${model.slice(0, MODEL_SHOWN_MAX)}...` : model;
 }

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import { readStoredTerms, storedTerms } from "./key-terms.ts";
-import type { KeyTerms, StoredTerms } from "./key-terms.ts";
+import { keyTermsFromStored, storedTerms } from "./key-terms.ts";
+import type { KeyTerms, StoredKeyTerms } from "./key-terms.ts";
 
 /** Limits with their own column in `key_terms`. The others are JSON in `more`. */
 export const TERM_COLUMNS = [
@@ -20,8 +20,8 @@ export type KeyTermsRow = Readonly<Record<TermColumn, string | number | null>> &
 export function termsOfRow({
   more,
   ...columns
-}: StoredTerms & Pick<KeyTermsRow, "more">): KeyTerms {
-  return readStoredTerms({ ...moreOfText(more), ...columns });
+}: StoredKeyTerms & Pick<KeyTermsRow, "more">): KeyTerms {
+  return keyTermsFromStored({ ...moreOfText(more), ...columns });
 }
 
 export function valuesOfTerms(
@@ -40,6 +40,6 @@ export function valuesOfTerms(
 
 const moreSchema = z.record(z.string(), z.union([z.string(), z.number()]));
 
-function moreOfText(text: string | null): StoredTerms {
+function moreOfText(text: string | null): StoredKeyTerms {
   return text === null ? {} : moreSchema.parse(JSON.parse(text));
 }

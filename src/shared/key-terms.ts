@@ -221,9 +221,9 @@ export function keyTermsView(terms: KeyTerms) {
   return byField<{ readonly [K in TermName]: Sayings[K] | null }>(show);
 }
 
-export type StoredTerms = Readonly<Record<string, Stored | null>>;
+export type StoredKeyTerms = Readonly<Record<string, Stored | null>>;
 
-export function storedTerms(terms: KeyTerms): StoredTerms {
+export function storedTerms(terms: KeyTerms): StoredKeyTerms {
   const entryOf = <K extends TermName>(name: K, kept: KeyTerms[K]): [string, Stored | null] => [
     TERMS[name].stored,
     kept === null ? null : EACH[name].store(kept),
@@ -231,7 +231,7 @@ export function storedTerms(terms: KeyTerms): StoredTerms {
   return Object.fromEntries(TERM_NAMES.map((name) => entryOf(name, terms[name])));
 }
 
-export function readStoredTerms(stored: StoredTerms): KeyTerms {
+export function keyTermsFromStored(stored: StoredKeyTerms): KeyTerms {
   return termsBy((name) => {
     const value = stored[TERMS[name].stored] ?? null;
     return value === null ? null : EACH[name].recall(value);

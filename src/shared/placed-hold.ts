@@ -23,7 +23,7 @@ export type Purpose = {
  */
 export type StoredPurpose = Purpose & { readonly held?: Micros; readonly charged?: Micros };
 
-export const purposeSchema: z.ZodMiniType<Purpose> = z.object({
+export const holdPurposeSchema: z.ZodMiniType<Purpose> = z.object({
   pays: z.enum(PAYS),
   merchant: z.nullable(z.string()),
   description: z.string(),

@@ -8,7 +8,7 @@ const LABEL_CHARACTERS_MAX = 63;
  * Returns a user's URL, or the reason why it can't be called. It must have HTTPS on port 443, a
  * public name and no password.
  */
-export function publicAddress(text: string, base?: string): URL | string {
+export function parsePublicUrl(text: string, base?: string): URL | string {
   const url = URL.parse(text, base);
   if (url === null) return "must be a URL";
   if (url.protocol !== "https:") return "must begin with https://";

@@ -32,7 +32,7 @@ export type Reached<T> =
  * Calls an object, and retries on new stubs. Stops after `.overloaded`, which means that the call
  * did nothing.
  */
-export async function reachObject<T>(
+export async function callObjectWithRetries<T>(
   call: (attempt: number) => Promise<Result<T>>,
   options: ReachOptions = {},
 ): Promise<Reached<T>> {
@@ -63,7 +63,7 @@ export async function callObject<T>(
   call: () => Promise<Result<T>>,
   options?: ReachOptions,
 ): Promise<Result<T>> {
-  const reached = await reachObject(call, options);
+  const reached = await callObjectWithRetries(call, options);
   return reached.unanswered ? refuse(reached.failure) : reached.result;
 }
 

@@ -1,33 +1,37 @@
 const IV_BYTES = 12;
 const encoder = new TextEncoder();
 
-export type SealingSecret = { readonly id: string; readonly secret: string };
+export type EncryptionSecret = { readonly id: string; readonly secret: string };
 
 /** The purpose of an encrypted text, which selects its key, and its owner. */
-export type SealedFor = { readonly purpose: string; readonly owner: string };
+export type EncryptionPurpose = { readonly purpose: string; readonly owner: string };
 
 /**
  * Encrypts a text with AES-256-GCM, with a key derived by HKDF. Returns `<secret ID>.<base64 of IV
  * and ciphertext>`.
  */
-export async function seal(text: string, what: SealedFor, by: SealingSecret): Promise<string> {
+export async function encryptText(
+  text: string,
+  what: EncryptionPurpose,
+  by: EncryptionSecret,
+): Promise<string> {
   const key = await keyOf(by.secret, what.purpose);
-  const sealed = await encrypt(encoder.encode(text), key, what.owner);
+  const sealed = await encryptBytes(encoder.encode(text), key, what.owner);
   return `${by.id}.${sealed.toBase64()}`;
 }
 
 /** Decrypts a text. Returns null if no secret matches or the owner differs. */
-export async function unseal(
+export async function decryptText(
   sealed: string,
-  what: SealedFor,
-  secrets: readonly SealingSecret[],
+  what: EncryptionPurpose,
+  secrets: readonly EncryptionSecret[],
 ): Promise<string | null> {
   const [id, text = ""] = sealed.split(".");
   const source = secrets.find((one) => one.id === id);
   if (source === undefined) return null;
   try {
     const key = await keyOf(source.secret, what.purpose);
-    const opened = await decrypt(Uint8Array.fromBase64(text), key, what.owner);
+    const opened = await decryptBytes(Uint8Array.fromBase64(text), key, what.owner);
     return opened === null ? null : new TextDecoder().decode(opened);
   } catch {
     return null;
@@ -35,18 +39,18 @@ export async function unseal(
 }
 
 /** Encrypts a text again with the first secret. Returns null if it can't be decrypted. */
-export async function resealed(
+export async function reencryptText(
   sealed: string,
-  what: SealedFor,
-  secrets: readonly SealingSecret[],
+  what: EncryptionPurpose,
+  secrets: readonly EncryptionSecret[],
 ): Promise<string | null> {
   const [first] = secrets;
   if (first === undefined || sealed.startsWith(`${first.id}.`)) return sealed;
-  const opened = await unseal(sealed, what, secrets);
-  return opened === null ? null : seal(opened, what, first);
+  const opened = await decryptText(sealed, what, secrets);
+  return opened === null ? null : encryptText(opened, what, first);
 }
 
-export async function encrypt(
+export async function encryptBytes(
   bytes: Uint8Array,
   key: CryptoKey,
   owner: string,
@@ -60,7 +64,7 @@ export async function encrypt(
   return whole;
 }
 
-export async function decrypt(
+export async function decryptBytes(
   whole: Uint8Array,
   key: CryptoKey,
   owner: string,

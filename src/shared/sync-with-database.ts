@@ -1,6 +1,6 @@
 import { refuse, success } from "./failure.ts";
 import type { Result } from "./failure.ts";
-import { reachObject } from "./reach-object.ts";
+import { callObjectWithRetries } from "./reach-object.ts";
 
 const ROUNDS_MAX = 20;
 
@@ -22,7 +22,7 @@ export async function syncWithDatabase<Row>(
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const current = reported;
     // oxlint-disable-next-line no-await-in-loop -- each round depends on the one before
-    const reached = await reachObject(() => following.tell(current));
+    const reached = await callObjectWithRetries(() => following.tell(current));
     if (reached.unanswered) return refuse(reached.failure);
     if (!reached.result.ok) return reached.result;
     // oxlint-disable-next-line no-await-in-loop -- each round depends on the one before

@@ -98,7 +98,7 @@ export type StopSignal = {
 };
 
 /** A stop signal inside an isolate, which costs less than `AbortController`. */
-export class Stop implements StopSignal {
+export class StopSource implements StopSignal {
   readonly #listeners = new Set<() => void>();
   #aborted = false;
 

@@ -2,10 +2,10 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RequestForm } from "../../src/models/core/outgoing-body.ts";
 import {
-  boundaryOf,
+  formBoundaryOf,
   FormFile,
   formIdentity,
-  formObject,
+  fieldsOfForm,
   parseForm,
 } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
@@ -31,7 +31,7 @@ async function sent(form: RequestForm): Promise<Uint8Array> {
 }
 
 function parsed(body: Uint8Array, type: string): readonly FormField[] | null {
-  const fields = parseForm(body, boundaryOf(type) ?? "none");
+  const fields = parseForm(body, formBoundaryOf(type) ?? "none");
   return fields.ok ? fields.value : null;
 }
 
@@ -54,7 +54,7 @@ describe("parseForm", () => {
     const request = new Response(data);
     const body = new Uint8Array(await request.arrayBuffer());
     const fields = parsed(body, request.headers.get("content-type") ?? "");
-    const object = formObject(fields ?? []);
+    const object = fieldsOfForm(fields ?? []);
     expect(object).toMatchObject({
       ok: true,
       value: { model: "a/b", languages: ["en", "de"], file: { filename: "a.mp3" } },
@@ -104,7 +104,7 @@ describe("parseForm", () => {
   );
 
   it("rejects a field that is given twice", () => {
-    const twice = formObject([
+    const twice = fieldsOfForm([
       ["model", "a"],
       ["model", "b"],
     ]);
@@ -122,7 +122,7 @@ describe("parseForm", () => {
     [`multipart/form-data; boundary=${"x".repeat(71)}`, null],
     ["application/json", null],
   ])("finds the boundary in the type %s", (type, boundary) => {
-    expect(boundaryOf(type)).toBe(boundary);
+    expect(formBoundaryOf(type)).toBe(boundary);
   });
 
   it("reads 20 MiB of worst-case input within a second", () => {

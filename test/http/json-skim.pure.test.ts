@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { JsonSkim } from "../../src/shared/http/json-skim.ts";
+import { JsonFieldBlanker } from "../../src/shared/http/json-skim.ts";
 import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 
 const LEFT = new Set(["output", "logprobs"]);
@@ -32,7 +32,7 @@ it("skimming JSON removes only the listed fields, however the JSON is split and 
   fc.assert(
     fc.property(values, cuts, fc.constantFrom(0, 1), (value, at, indent) => {
       const json = JSON.stringify(value, null, indent);
-      const skim = new JsonSkim(LEFT);
+      const skim = new JsonFieldBlanker(LEFT);
       const ends = [...at.toSorted((a, b) => a - b), json.length];
       let begun = 0;
       let copy = "";

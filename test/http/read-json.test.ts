@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BODY_BYTES_MAX, readBytes, readJson } from "../../src/shared/http/read-json.ts";
+import { BODY_BYTES_MAX, readBodyBytes, readJson } from "../../src/shared/http/read-json.ts";
 
 const limits = { bytesMax: 1024, timeoutMs: 1000 };
 const utf8 = (text: string) => new TextEncoder().encode(text);
@@ -102,7 +102,9 @@ describe("the size of a body", () => {
     const { request, state } = arriving([utf8("{}")]);
     request.headers.set("content-length", "1025");
     expect(await kindOf(request)).toBe("body_too_large");
-    expect(await readBytes(request, limits)).toMatchObject({ failure: { kind: "body_too_large" } });
+    expect(await readBodyBytes(request, limits)).toMatchObject({
+      failure: { kind: "body_too_large" },
+    });
     expect(state.pulled).toBe(0);
   });
 

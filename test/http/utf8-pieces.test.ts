@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { boundedText, Utf8Pieces } from "../../src/shared/http/bounded-body.ts";
+import { readBoundedText, Utf8PieceDecoder } from "../../src/shared/http/bounded-body.ts";
 import { SseDecoder } from "../../src/shared/http/server-sent-events.ts";
 
 const MARK = "\ufeff";
@@ -22,7 +22,7 @@ it.each(FORMS)(
   "the UTF-8 decoder drops one byte order mark at the start, and no other: %j",
   (form) => {
     for (const parts of everyCut(encoder.encode(form.whole))) {
-      const pieces = new Utf8Pieces();
+      const pieces = new Utf8PieceDecoder();
       const text = parts.map((part) => pieces.decode(part)).join("") + pieces.end();
       expect(JSON.stringify(text)).toBe(JSON.stringify(form.text));
     }
@@ -30,7 +30,7 @@ it.each(FORMS)(
 );
 
 it("the UTF-8 decoder replaces half a character at the end by U+FFFD", () => {
-  const pieces = new Utf8Pieces();
+  const pieces = new Utf8PieceDecoder();
   expect(pieces.decode(Uint8Array.of(0xe2, 0x82)) + pieces.end()).toBe("\ufffd");
 });
 
@@ -49,7 +49,7 @@ it("the UTF-8 decoder keeps a body's U+FEFF at the edge of two reads", async () 
     for (const mark of ["", MARK]) {
       const text = "a".repeat(letters) + MARK + "b";
       const sent = new Response(encoder.encode(mark + text)).body;
-      const read = await boundedText(new Response(sent), 1024 * 1024);
+      const read = await readBoundedText(new Response(sent), 1024 * 1024);
       expect([letters, read?.length]).toEqual([
         letters,
         mark === "" && letters === 0 ? 1 : text.length,

@@ -1,6 +1,11 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { CallGroups, PARTS_MAX, PATIENCE_MS, SIDE_BY_SIDE } from "../../src/shared/call-groups.ts";
+import {
+  CallGroups,
+  GROUPED_PARTS_MAX,
+  GROUPED_CALL_TIMEOUT_MS,
+  CONCURRENT_CALLS_MAX,
+} from "../../src/shared/call-groups.ts";
 import type { PartAnswer } from "../../src/shared/call-groups.ts";
 import { effort } from "../effort.ts";
 import { afterTimeout } from "../../src/shared/timers.ts";
@@ -82,7 +87,7 @@ class Run {
   async take(step: Step): Promise<void> {
     const [call] = this.#open();
     if (step === "ask") this.#ask();
-    else if (step === "time") await vi.advanceTimersByTimeAsync(PATIENCE_MS + 25);
+    else if (step === "time") await vi.advanceTimersByTimeAsync(GROUPED_CALL_TIMEOUT_MS + 25);
     else if (call !== undefined) this.#end(call, step);
     await settled();
   }
@@ -92,7 +97,7 @@ class Run {
     do {
       for (const call of this.#open()) this.#end(call, "end");
       // oxlint-disable-next-line no-await-in-loop -- who waits carries the next one
-      await vi.advanceTimersByTimeAsync(PATIENCE_MS + 25);
+      await vi.advanceTimersByTimeAsync(GROUPED_CALL_TIMEOUT_MS + 25);
     } while (this.#open().length > 0);
   }
 
@@ -105,7 +110,9 @@ class Run {
     const all = Array.from({ length: this.#asked }, (_, i) => i + 1);
     return [
       ...parts.filter((part, i) => parts.indexOf(part) !== i).map((part) => `${part} sent twice`),
-      ...sent.filter(({ length }) => length > PARTS_MAX).map(({ length }) => `a call of ${length}`),
+      ...sent
+        .filter(({ length }) => length > GROUPED_PARTS_MAX)
+        .map(({ length }) => `a call of ${length}`),
       ...[...this.#heard]
         .filter(([part, heard]) => typeof heard === "number" && heard !== part * 2)
         .map(([part]) => `${part} heard another's answer`),
@@ -152,8 +159,8 @@ describe("a group of calls", () => {
   });
 
   it("runs a few calls concurrently, and groups only further calls", async () => {
-    const outside = new Outside(SIDE_BY_SIDE);
-    const first = Array.from({ length: SIDE_BY_SIDE }, (_, i) => i + 1);
+    const outside = new Outside(CONCURRENT_CALLS_MAX);
+    const first = Array.from({ length: CONCURRENT_CALLS_MAX }, (_, i) => i + 1);
     const asked = [...first, 11, 12].map((part) => outside.ask(part));
     expect(outside.sent).toEqual(first.map((part) => [part]));
     outside.calls[0]?.end();
@@ -183,13 +190,17 @@ describe("a group of calls", () => {
   it("gives every part its own result, sends each once, and limits a call's size", async () => {
     const steps = fc.array(fc.constantFrom(...STEPS), { maxLength: 200 });
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 1, max: SIDE_BY_SIDE }), steps, async (most, taken) => {
-        const run = new Run(most);
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
-        for (const step of taken) await run.take(step);
-        await run.toTheEnd();
-        expect(run.faults()).toEqual([]);
-      }),
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: CONCURRENT_CALLS_MAX }),
+        steps,
+        async (most, taken) => {
+          const run = new Run(most);
+          // oxlint-disable-next-line no-await-in-loop -- one after the other
+          for (const step of taken) await run.take(step);
+          await run.toTheEnd();
+          expect(run.faults()).toEqual([]);
+        },
+      ),
       { numRuns: effort(200, 2000) },
     );
   });

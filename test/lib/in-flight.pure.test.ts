@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  BODY_COPIES,
-  InFlight,
-  REQUEST_BYTES,
+  MEMORY_PER_BODY_BYTE,
+  RequestMemory,
+  MEMORY_PER_REQUEST,
   SMALL_BODY_BYTES,
 } from "../../src/shared/in-flight.ts";
 import { COMPUTE_REQUESTS_MIN } from "../../src/shared/compute-limit.ts";
@@ -12,27 +12,27 @@ import type { After } from "../../src/shared/timers.ts";
 
 const MIB = 1024 * 1024;
 const LIMITS: InFlightLimits = {
-  memoryMax: 12 * REQUEST_BYTES,
+  memoryMax: 12 * MEMORY_PER_REQUEST,
   organizationMax: 100,
   waitMs: 2000,
   leaseMs: 1000,
 };
 /** Memory for 24 MiB of bodies and few requests. */
-const BODIES = { memoryMax: 24 * MIB * BODY_COPIES + 8 * REQUEST_BYTES };
+const BODIES = { memoryMax: 24 * MIB * MEMORY_PER_BODY_BYTE + 8 * MEMORY_PER_REQUEST };
 
-function inFlight(limits: Partial<InFlightLimits> = {}): InFlight {
-  return new InFlight({ ...LIMITS, ...limits });
+function inFlight(limits: Partial<InFlightLimits> = {}): RequestMemory {
+  return new RequestMemory({ ...LIMITS, ...limits });
 }
 
 /** A room that knows these keys, each of an organization of its own. */
-function roomOf(keys: readonly string[], limits: Partial<InFlightLimits> = {}): InFlight {
+function roomOf(keys: readonly string[], limits: Partial<InFlightLimits> = {}): RequestMemory {
   const room = inFlight(limits);
   for (const key of keys) introduce(room, key, `of ${key}`);
   return room;
 }
 
 /** Places for requests of one key, until there is none, or so many. */
-function takeAll(room: InFlight, key: string, most = Infinity): Slot[] {
+function takeAll(room: RequestMemory, key: string, most = Infinity): Slot[] {
   const slots: Slot[] = [];
   while (slots.length < most) {
     const slot = room.take(key, 0, 0);
@@ -43,7 +43,7 @@ function takeAll(room: InFlight, key: string, most = Infinity): Slot[] {
 }
 
 /** One request of a key whose organization the register has named: from then on the isolate knows it. */
-function introduce(room: InFlight, key: string, orgId: string): void {
+function introduce(room: RequestMemory, key: string, orgId: string): void {
   const slot = room.take(key, 0, 0);
   if (typeof slot === "string") throw new Error("no place to begin with");
   expect(slot.handTo(orgId)).toBeNull();
@@ -51,7 +51,7 @@ function introduce(room: InFlight, key: string, orgId: string): void {
 }
 
 /** Records a second of timers that fire `delayMs` late. */
-function recordSecond(room: InFlight, startMs: number, delayMs: number): void {
+function recordSecond(room: RequestMemory, startMs: number, delayMs: number): void {
   for (let ms = 0; ms < 1000; ms += 10) room.recordDelay(delayMs, startMs + ms);
 }
 
@@ -268,7 +268,7 @@ describe("concurrent requests in any order", () => {
 type World = { readonly live: Map<Slot, { org: string; bytes: number }>; readonly all: Slot[] };
 
 /** Does one step and compares the room with a plain list of what lives. */
-function take(room: InFlight, one: Step, { live, all }: World): void {
+function take(room: RequestMemory, one: Step, { live, all }: World): void {
   if (one.do === "take") {
     const slot = room.take(`key${one.key}`, one.bytes, 0);
     if (typeof slot !== "string") {
@@ -281,7 +281,9 @@ function take(room: InFlight, one: Step, { live, all }: World): void {
   }
   const bytes = [...live.values()].reduce((sum, known) => sum + known.bytes, 0);
   expect(room.total).toEqual({ requests: live.size, bytes });
-  expect(live.size * REQUEST_BYTES + bytes * BODY_COPIES).toBeLessThanOrEqual(BODIES.memoryMax);
+  expect(live.size * MEMORY_PER_REQUEST + bytes * MEMORY_PER_BODY_BYTE).toBeLessThanOrEqual(
+    BODIES.memoryMax,
+  );
   for (const org of ["org0", "org1"]) {
     const mine = [...live.values()].filter((known) => known.org === org);
     expect(mine.length).toBeLessThanOrEqual(5);
@@ -308,7 +310,7 @@ function change(slot: Slot, what: Exclude<Step["do"], "take">, live: World["live
 }
 
 describe("an isolate with more to compute than it can", () => {
-  const ROOM = { memoryMax: 3200 * REQUEST_BYTES, organizationMax: Infinity };
+  const ROOM = { memoryMax: 3200 * MEMORY_PER_REQUEST, organizationMax: Infinity };
 
   it("accepts no more requests of the largest organization while others have some", () => {
     const room = roomOf(["hot", "small"], ROOM);

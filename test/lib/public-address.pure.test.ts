@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { publicAddress } from "../../src/shared/public-address.ts";
+import { parsePublicUrl } from "../../src/shared/public-address.ts";
 import { parseWebhookUrl } from "../../src/events/webhooks/webhook-url.ts";
 import { effort } from "../effort.ts";
 
@@ -41,7 +41,7 @@ const check = <T>(values: fc.Arbitrary<T>, holds: (value: T) => void): void =>
 
 it("every spelling of a private address or name is rejected", () => {
   check(fc.tuple(spelled(fc.oneof(ipv4, ipv6, privateNames)), rest), ([host, path]) => {
-    expect(publicAddress(`https://${host}${path}`)).toBeTypeOf("string");
+    expect(parsePublicUrl(`https://${host}${path}`)).toBeTypeOf("string");
     expect(parseWebhookUrl(`https://${host}${path}`, true)).toBeTypeOf("string");
   });
 });
@@ -54,13 +54,13 @@ it("a public name is accepted only on port 443, without a user, with at most one
   check(fc.tuple(names, rest), ([[name, end], path]) => {
     const host = `${name}.${end}`;
     for (const good of [host, `${host}.`, `${host}:443`]) {
-      expect(publicAddress(`https://${good}${path}`)).toBeInstanceOf(URL);
+      expect(parsePublicUrl(`https://${good}${path}`)).toBeInstanceOf(URL);
     }
     const bad = [`${host}..`, `.${host}`, `${name}..${end}`, `${host}:8443`, `${host}:80`];
     for (const wrong of [...bad, `u@${host}`, `:p@${host}`, name, `${"a".repeat(64)}.${end}`]) {
-      expect(publicAddress(`https://${wrong}${path}`)).toBeTypeOf("string");
+      expect(parsePublicUrl(`https://${wrong}${path}`)).toBeTypeOf("string");
     }
-    expect(publicAddress(`http://${host}${path}`)).toBeTypeOf("string");
+    expect(parsePublicUrl(`http://${host}${path}`)).toBeTypeOf("string");
   });
 });
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { refuse, success } from "../../src/shared/failure.ts";
 import type { Result } from "../../src/shared/failure.ts";
-import { reachObject } from "../../src/shared/reach-object.ts";
+import { callObjectWithRetries } from "../../src/shared/reach-object.ts";
 
 const BUDGET_MS = 2000;
 const LOST = new Error("Network connection lost.");
@@ -37,7 +37,7 @@ function reached(...ends: readonly (Error | string | typeof never)[]) {
     return Promise.resolve(success(end));
   };
   const seen: { result?: unknown; atMs?: number } = {};
-  void reachObject(call).then((result) =>
+  void callObjectWithRetries(call).then((result) =>
     Object.assign(seen, { result, atMs: Date.now() - startMs }),
   );
   return { calls, seen };

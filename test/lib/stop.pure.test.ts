@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { Stop } from "../../src/shared/timers.ts";
+import { StopSource } from "../../src/shared/timers.ts";
 
 it("a stop signal notifies every listener once, and no removed one", () => {
-  const stop = new Stop();
+  const stop = new StopSource();
   const told: string[] = [];
   const gone = (): void => void told.push("gone");
   stop.addEventListener("abort", () => told.push("one"));
@@ -17,7 +17,7 @@ it("a stop signal notifies every listener once, and no removed one", () => {
 });
 
 it("a stop signal ignores a listener added after the end, like an AbortSignal", () => {
-  const stop = new Stop();
+  const stop = new StopSource();
   stop.abort();
   const told: string[] = [];
   stop.addEventListener("abort", () => told.push("late"));
@@ -25,7 +25,7 @@ it("a stop signal ignores a listener added after the end, like an AbortSignal", 
 });
 
 it("a stop signal notifies the same listeners if one is removed or added meanwhile", () => {
-  const stop = new Stop();
+  const stop = new StopSource();
   const told: string[] = [];
   const second = (): void => void told.push("second");
   stop.addEventListener("abort", () => {

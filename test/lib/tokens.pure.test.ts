@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { getEncoding } from "js-tiktoken";
 import { expect, it } from "vitest";
 import { CL100K, O200K_FACTOR } from "../../src/models/catalog/entry.ts";
-import { closeTokens } from "../../src/shared/close-tokens.ts";
+import { estimateTokensClosely } from "../../src/shared/close-tokens.ts";
 import { estimateTokens, utf8Bytes } from "../../src/shared/tokens.ts";
 import { effort } from "../effort.ts";
 import { RIGHTS } from "../fixtures/rights.ts";
@@ -159,7 +159,7 @@ const FILES = [
 it("estimateTokens is within 15 % of the real tokenizer, for prose in many languages and code of many kinds", () => {
   const files = FILES.map((name) => [name, readFileSync(name, "utf8").slice(0, 12_000)] as const);
   for (const [name, text] of [...Object.entries(RIGHTS), ...files]) {
-    const ratio = closeTokens(text) / O200K_BASE.encode(text, [], []).length;
+    const ratio = estimateTokensClosely(text) / O200K_BASE.encode(text, [], []).length;
     expect([name, ratio > 0.85 && ratio < 1.15 ? "near" : ratio]).toEqual([name, "near"]);
   }
 });
@@ -167,10 +167,12 @@ it("estimateTokens is within 15 % of the real tokenizer, for prose in many langu
 it("estimateTokens is as exact if it only samples parts of a long text", () => {
   const prose = readFileSync("docs/security.md", "utf8");
   const long = [prose, ...Object.values(RIGHTS), prose].join("\n").repeat(12);
-  const ratio = closeTokens(long) / (closeTokens(long.slice(0, 60_000)) * (long.length / 60_000));
+  const ratio =
+    estimateTokensClosely(long) /
+    (estimateTokensClosely(long.slice(0, 60_000)) * (long.length / 60_000));
   expect(ratio).toBeGreaterThan(0.9);
   expect(ratio).toBeLessThan(1.1);
-  expect(closeTokens(" ".repeat(200_000))).toBeGreaterThan(0);
+  expect(estimateTokensClosely(" ".repeat(200_000))).toBeGreaterThan(0);
 });
 
 it("estimateTokens counts bytes like the encoder, including lone surrogates", () => {

@@ -1,6 +1,6 @@
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import type { Charge } from "../fakes/stripe/objects.ts";
-import { netOf } from "../../src/money/payments/payment-rules.ts";
+import { creditsOfPayment } from "../../src/money/payments/payment-rules.ts";
 import { isOver } from "../../src/money/payments/purchase.ts";
 import type { Purchase } from "../../src/money/payments/purchase.ts";
 import type { Organization, PaymentsWorld } from "./payments-world.ts";
@@ -94,7 +94,7 @@ function paymentsOf(world: PaymentsWorld): Known[] {
     const purchase = organization?.rows.purchase(made?.metadata?.["purchase_id"] ?? "") ?? null;
     if (organization === undefined || purchase === null) return [];
     const { received: receivedCents, total: totalCents, tax: taxCents, intent } = payment;
-    const net = netOf(purchase.amountMicro, { receivedCents, totalCents, taxCents });
+    const net = creditsOfPayment(purchase.amountMicro, { receivedCents, totalCents, taxCents });
     return [{ organization, purchase, intent, net }];
   });
 }

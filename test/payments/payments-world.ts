@@ -9,10 +9,10 @@ import { micros } from "../../src/shared/money.ts";
 import { PurchaseRunner, newPurchase } from "../../src/money/payments/purchase-runner.ts";
 import { isOver } from "../../src/money/payments/purchase.ts";
 import { dispatchEvent, sweepEvents } from "../../src/money/payments/stripe-events.ts";
-import type { Dispatching, SweepCursor } from "../../src/money/payments/stripe-events.ts";
+import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
 import { eventSchema } from "../../src/money/payments/stripe-objects.ts";
 import { stripeOf } from "../../src/money/payments/stripe.ts";
-import type { Fetch } from "../../src/money/payments/stripe.ts";
+import type { FetchFunction } from "../../src/money/payments/stripe.ts";
 import type { PaymentDeps } from "../../src/money/payments/payment-deps.ts";
 import { MemoryRows } from "./memory-rows.ts";
 import { PlainWallet } from "./plain-wallet.ts";
@@ -193,7 +193,7 @@ export class PaymentsWorld {
   }
 
   stripe() {
-    const send: Fetch = (url, init) => {
+    const send: FetchFunction = (url, init) => {
       const [, invoice] = /\/v1\/invoices\/(\w+)\/pay$/.exec(url) ?? [];
       if (invoice !== undefined) this.oddPays.push(...this.#oddPay(invoice));
       return this.fake.handle(new Request(url, init));
@@ -287,7 +287,7 @@ export class PaymentsWorld {
     });
   }
 
-  #dispatching(): Dispatching {
+  #dispatching(): DispatchServices {
     return {
       stripe: this.stripe(),
       isLive: false,

@@ -4,7 +4,7 @@ import { FakeStripe } from "../fakes/stripe/fake.ts";
 import { signedWebhook } from "../fakes/stripe/events.ts";
 import { customerParams, post } from "../../src/money/payments/stripe-calls.ts";
 import { idSchema } from "../../src/money/payments/stripe-objects.ts";
-import { isSigned, stripeOf } from "../../src/money/payments/stripe.ts";
+import { isSignedByStripe, stripeOf } from "../../src/money/payments/stripe.ts";
 
 const NOW_S = 1_795_600_000;
 const SECRET = "whsec_of_this_test";
@@ -18,7 +18,7 @@ async function ours(
   { secrets = [SECRET], atS = NOW_S } = {},
 ): Promise<boolean> {
   const bytes = typeof body === "string" ? encoder.encode(body) : body;
-  return isSigned(bytes, header, { secrets, nowMs: atS * 1000 });
+  return isSignedByStripe(bytes, header, { secrets, nowMs: atS * 1000 });
 }
 
 /** Whether Stripe's package does. */

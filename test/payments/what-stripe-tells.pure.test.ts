@@ -8,7 +8,7 @@ import { checkPurchaseLimits } from "../../src/money/payments/limits.ts";
 import { newPurchase } from "../../src/money/payments/purchase-runner.ts";
 import { refundOf } from "../../src/money/payments/refunding.ts";
 import { sweepEvents } from "../../src/money/payments/stripe-events.ts";
-import type { Dispatching, SweepCursor } from "../../src/money/payments/stripe-events.ts";
+import type { DispatchServices, SweepCursor } from "../../src/money/payments/stripe-events.ts";
 import type { StripeCall } from "../../src/money/payments/stripe.ts";
 import { PaymentsWorld } from "./payments-world.ts";
 import type { Broken, Organization } from "./payments-world.ts";
@@ -142,7 +142,7 @@ it("a sweep that can't read all events continues in the next one, even with a ma
   const events = manyEvents(12_345, START_S);
   const heard = new Set<string>();
   let cursor: SweepCursor | null = { sinceS: START_S, rest: null };
-  const to: Dispatching = {
+  const to: DispatchServices = {
     isLive: false,
     stripe: {
       ask: async (call) => ({ kind: "done", body: pageOf(events, call), requestId: null }),

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { Stop } from "../../src/shared/timers.ts";
+import { StopSource } from "../../src/shared/timers.ts";
 import { failover } from "../../src/models/routing/failover.ts";
 import type { Provider } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
@@ -16,7 +16,7 @@ afterEach(() => {
 async function begun(provider: Provider, upstreamId: string) {
   const body = chatOf({ messages: [{ role: "user", content: "a long prompt" }] });
   const prompt = new WeakRef<object>(body);
-  const stop = new Stop();
+  const stop = new StopSource();
   const failing: Provider = { id: "failing", send: () => Promise.resolve(RETRY) };
   const served = await failover(
     [failing, provider].map((one) => ({ provider: one, upstreamId, cap: 256 })),

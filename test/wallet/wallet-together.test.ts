@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { expect, it, vi } from "vitest";
-import { PARTS_MAX } from "../../src/shared/call-groups.ts";
+import { GROUPED_PARTS_MAX } from "../../src/shared/call-groups.ts";
 import { afterTimeout } from "../../src/shared/timers.ts";
 import { WalletGroups } from "../../src/money/wallet/grouped-wallet.ts";
 import type { Settlement, WalletPart } from "../../src/shared/contracts/wallet.ts";
@@ -88,7 +88,7 @@ it("100 concurrent holds and outcomes are grouped into fewer wallet calls, each 
   });
   const sizes = calls.mock.calls.map(([parts]) => parts);
   expect(sizes.reduce((total, one) => total + one, 0)).toBe(200);
-  expect(Math.max(...sizes)).toBeLessThanOrEqual(PARTS_MAX);
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(GROUPED_PARTS_MAX);
   expect(sizes.length).toBeLessThan(150);
   expect(await differences(stub)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-import { boundedText } from "../../shared/http/bounded-body.ts";
+import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { IssuerUnavailableError } from "./claims.ts";
 
 const TIMEOUT_MS = 5000;
@@ -18,7 +18,7 @@ export async function fetchFromIssuer(
     const named = new Headers(headers);
     named.set("user-agent", "turnpike"); // GitHub returns 403 without a user agent
     const response = await fetch(url, { method, headers: named, body, redirect: "manual", signal });
-    const text = await boundedText(response, isKeySet ? BYTES_MAX : ANSWER_BYTES_MAX);
+    const text = await readBoundedText(response, isKeySet ? BYTES_MAX : ANSWER_BYTES_MAX);
     if (text === null || !isAnswer(response.status)) throw new IssuerUnavailableError();
     const type = response.headers.get("content-type") ?? "";
     return new Response(text, { status: response.status, headers: { "content-type": type } });

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { KeySecret } from "../../shared/config/config.ts";
 import { assert } from "../../shared/assert.ts";
 import type { Region } from "../../shared/regions.ts";
-import { seal, unseal } from "../../shared/seal.ts";
+import { encryptText, decryptText } from "../../shared/seal.ts";
 
 export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
 export type Purpose = (typeof PURPOSES)[number];
@@ -38,7 +38,7 @@ export async function ticketCookie(
   const [secret] = secrets;
   assert(secret !== undefined, "a ticket needs a secret");
   const what = { purpose: PURPOSE, owner: `${region} ${issuer}` };
-  const sealed = await seal(JSON.stringify(given), what, secret);
+  const sealed = await encryptText(JSON.stringify(given), what, secret);
   return `${nameOf(region)}=${sealed}; ${ATTRIBUTES}; Max-Age=${TICKET_S}`;
 }
 
@@ -61,7 +61,7 @@ export async function readTicket(
   if (ours.length !== 1) return null;
   const sealed = (ours[0] ?? "").slice(nameOf(at.region).length + 1);
   const what = { purpose: PURPOSE, owner: `${at.region} ${at.issuer}` };
-  const text = await unseal(sealed, what, at.secrets);
+  const text = await decryptText(sealed, what, at.secrets);
   if (text === null) return null;
   const parsed = z.safeParse(ticket, JSON.parse(text));
   if (!parsed.success) return null; // created by another release

@@ -3,13 +3,13 @@ import type { Config } from "../../shared/config/config.ts";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv, PresumedCaller } from "../../shared/http/context.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
-import { bodyLength, initialBodyBytes, inFlightOf } from "../../shared/http/request-slots.ts";
+import { bodyLength, initialBodyBytes, requestMemoryOf } from "../../shared/http/request-slots.ts";
 import type { Admitted, Caller, VerifiedKey } from "../../shared/caller.ts";
 import { elapsedMs } from "../../shared/clock.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { SMALL_BODY_BYTES } from "../../shared/in-flight.ts";
-import type { InFlight, OverloadReason, Slot } from "../../shared/in-flight.ts";
+import type { RequestMemory, OverloadReason, Slot } from "../../shared/in-flight.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { Timers } from "../../shared/timers.ts";
 import { admitKey, verifyRequestKey, KnownCallers } from "./authenticate.ts";
@@ -22,7 +22,7 @@ import { internalCallerOf } from "./vouched.ts";
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
-    c.set("timers", new Timers(inFlightOf(c.get("config")).recordDelay));
+    c.set("timers", new Timers(requestMemoryOf(c.get("config")).recordDelay));
     const vouched = internalCallerOf(c.req.raw);
     if (vouched !== undefined && "admitted" in vouched) {
       c.set("admitted", vouched.admitted);
@@ -60,9 +60,12 @@ async function afterWaiting(
   await next();
 }
 
-function takeSlot(c: Context<AppEnv>, { hash }: VerifiedKey): ReturnType<InFlight["takeOrWait"]> {
+function takeSlot(
+  c: Context<AppEnv>,
+  { hash }: VerifiedKey,
+): ReturnType<RequestMemory["takeOrWait"]> {
   const bytes = initialBodyBytes(bodyLength(c));
-  const room = inFlightOf(c.get("config"));
+  const room = requestMemoryOf(c.get("config"));
   return room.takeOrWait(hash, bytes, c.get("startedMs"), c.get("timers").after);
 }
 

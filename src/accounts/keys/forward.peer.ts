@@ -9,7 +9,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Failure, Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import type { Key } from "../../shared/key.ts";
-import { reachObject } from "../../shared/reach-object.ts";
+import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { forwardedResponseHeaders, parseForwardedRequest } from "./forward-format.ts";
 import type { ForwardedRequest } from "./forward-format.ts";
 import { vouchFor, admittedAs, identifyGlobalKey } from "./vouched.ts";
@@ -70,7 +70,7 @@ async function withStatus(
   { keyHash, shown }: RequestCredential,
 ): Promise<Result<Key>> {
   const isSession = shown?.session !== undefined;
-  const reached = await reachObject(
+  const reached = await callObjectWithRetries(
     () => objectsOf(c.env).wallet(key.orgId).keyStanding(keyHash, shown, false, isSession),
     { attemptsMax: 2, after: c.var.timers.after },
   );

@@ -1,8 +1,8 @@
 import type { Context, Next } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { MANAGEMENT_BYTES_MAX, readBytes } from "../../shared/http/read-json.ts";
-import { readWithSlot } from "../../shared/http/request-slots.ts";
+import { MANAGEMENT_BYTES_MAX, readBodyBytes } from "../../shared/http/read-json.ts";
+import { readBodyWithSlot } from "../../shared/http/request-slots.ts";
 import { requestCredential } from "../../shared/caller.ts";
 import type { Caller } from "../../shared/caller.ts";
 import { elapsedMs, now } from "../../shared/clock.ts";
@@ -70,7 +70,7 @@ async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
   if (c.req.raw.body === null) return success(null);
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
-  const bytes = await readWithSlot(c, readBytes, limits);
+  const bytes = await readBodyWithSlot(c, readBodyBytes, limits);
   if ("shed" in bytes) return refuse({ kind: "overloaded" });
   return bytes.ok ? success(bytes.value.toBase64()) : bytes;
 }

@@ -5,7 +5,7 @@ import { queryDatabase } from "../../shared/query-database.ts";
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { reachObject } from "../../shared/reach-object.ts";
+import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { revocationsOutboxName } from "../../regions/outbox-schedule.ts";
 import type { StoredKey } from "./stored-key.ts";
 import { revokeKey } from "./keys.store.ts";
@@ -52,7 +52,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
     return revoked.value ? success(gone) : refuse({ kind: "not_found", message: "No such key." });
   }
   // 4. If D1 is unavailable, the key object keeps retrying.
-  const owed = await reachObject(async () => {
+  const owed = await callObjectWithRetries(async () => {
     await services.register(key.keyHash).tellBook();
     return success(gone);
   });
@@ -69,11 +69,11 @@ async function bury(
   revokedAt: number,
 ): Promise<Result<number>> {
   const often = { attemptsMax: ATTEMPTS };
-  const inRegister = await reachObject(
+  const inRegister = await callObjectWithRetries(
     async () => success(await register(keyHash).revoke(revokedAt)),
     often,
   );
-  const inWallet = await reachObject(
+  const inWallet = await callObjectWithRetries(
     () => wallet(orgId).revokeKey(keyHash, revokedAt, { keyId, actor }),
     often,
   );
@@ -88,7 +88,7 @@ export async function notifyPeersOfRevocations(
   items: readonly RevocationItem[],
 ): Promise<Result<null>> {
   const tellings = (scope === "global" && items.length > 0 ? peers : []).map((peer) =>
-    reachObject(
+    callObjectWithRetries(
       async () => {
         await outbox(revocationsOutboxName(peer)).enqueueRevocations(items);
         return success(null);

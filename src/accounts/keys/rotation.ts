@@ -4,7 +4,7 @@ import { parseFields } from "../../shared/http/parse-body.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { consoleAccount } from "../../shared/console-account.ts";
+import { consoleAccountName } from "../../shared/console-account.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import { IDEMPOTENCY_MS, idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import type { Idempotency, IdempotentRequest } from "../../shared/idempotency.ts";
@@ -114,7 +114,7 @@ function endConsoles(
   { endsSessions }: Rotating,
 ): Promise<Result<null>> {
   if (!endsSessions) return Promise.resolve(success(null));
-  return callObject(() => consoles(consoleAccount(keyHash)).close(null));
+  return callObject(() => consoles(consoleAccountName(keyHash)).close(null));
 }
 
 function noSuchKey(): Result<never> {

@@ -4,7 +4,7 @@ import { refuse } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { isLimited } from "../../shared/key-terms.ts";
 import type { Key } from "../../shared/key.ts";
-import { reachObject } from "../../shared/reach-object.ts";
+import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 import type { After } from "../../shared/timers.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
@@ -44,7 +44,7 @@ export async function identifyGlobalKey(
     typeof called === "string"
       ? [called]
       : [called.keyHash, secretOf(called.keyHash, called.shown)];
-  const reached = await reachObject(() => register(keyHash).identify(writeId, secret), {
+  const reached = await callObjectWithRetries(() => register(keyHash).identify(writeId, secret), {
     attemptsMax: writeId === null ? 2 : 1,
     after,
   });

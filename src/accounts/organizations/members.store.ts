@@ -1,7 +1,7 @@
 import type { Member, Role } from "../../shared/caller.ts";
 import { derivedEventId, SYSTEM } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
-import { eventIfChanged, eventOfChange } from "../../shared/events.store.ts";
+import { eventIfChanged, insertChangeEventStatement } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import type { Key } from "../../shared/key.ts";
@@ -145,7 +145,7 @@ export async function updateMember(
   const { email = null, role = null } = change;
   const event = { type: "member.changed", actor, subject: member.id, orgId: member.orgId } as const;
   const results = await db.batch<StoredMember & UpdateCheck>([
-    eventOfChange(
+    insertChangeEventStatement(
       db,
       { ...event, createdAt: nowMs },
       {

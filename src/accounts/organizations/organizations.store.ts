@@ -1,6 +1,6 @@
 import { derivedEventId } from "../../shared/event.ts";
 import type { Actor } from "../../shared/event.ts";
-import { eventIfChanged, eventOfChange } from "../../shared/events.store.ts";
+import { eventIfChanged, insertChangeEventStatement } from "../../shared/events.store.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { insertMemberStatement, memberCreatedEventStatement } from "./members.store.ts";
@@ -91,7 +91,7 @@ async function updated(
   const values = [id, name, slug, status, limitGiven, rpmLimit ?? null, callerKeyId, ...list];
   const event = { type: "organization.changed", actor, subject: id, orgId: id } as const;
   const [, rows] = await db.batch<StoredOrganization>([
-    eventOfChange(
+    insertChangeEventStatement(
       db,
       { ...event, createdAt: nowMs },
       {

@@ -7,7 +7,7 @@ import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import type { Actor } from "../../shared/event.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
-import { reachObject } from "../../shared/reach-object.ts";
+import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { syncWithDatabase } from "../../shared/sync-with-database.ts";
 import {
   closeOrganization,
@@ -169,12 +169,12 @@ export async function removeOrganization(
   if (keys === null) return success(null);
   const ended = await endRevokedKeys(services, keys);
   if (!ended.ok) return ended;
-  const undelivered = await reachObject(() => deliveries(orgId).refresh(orgId));
+  const undelivered = await callObjectWithRetries(() => deliveries(orgId).refresh(orgId));
   if (undelivered.unanswered) return refuse(undelivered.failure);
   if (!undelivered.result.ok) return undelivered.result;
   for (let call = 0; call < ERASING_CALLS_MAX; call++) {
     // oxlint-disable-next-line no-await-in-loop -- each call deletes the next end users
-    const erased = await reachObject(() => wallet(orgId).eraseEndUsers());
+    const erased = await callObjectWithRetries(() => wallet(orgId).eraseEndUsers());
     if (erased.unanswered) return refuse(erased.failure);
     if (!erased.result.ok) return erased.result;
     if (erased.result.value.more) continue;

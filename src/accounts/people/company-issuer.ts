@@ -7,8 +7,8 @@ import { timestamp } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { logAlert } from "../../shared/log.ts";
-import { publicAddress } from "../../shared/public-address.ts";
-import { resealed, seal, unseal } from "../../shared/seal.ts";
+import { parsePublicUrl } from "../../shared/public-address.ts";
+import { reencryptText, encryptText, decryptText } from "../../shared/seal.ts";
 import type { Claims } from "../identity-providers/claims.ts";
 import { listDomains } from "./company.store.ts";
 import {
@@ -52,7 +52,7 @@ function isPublicIssuer(address: string): boolean {
 }
 
 export function issuerProblem(address: string, isInsecure: boolean): string | null {
-  const url = publicAddress(address);
+  const url = parsePublicUrl(address);
   if (typeof url !== "string") return null;
   const local = URL.parse(address);
   const isOwn = local?.protocol === "http:" && /^(?:localhost|127\.0\.0\.1)$/.test(local.hostname);
@@ -94,7 +94,7 @@ export async function postIssuer(call: MemberCall): Promise<Answer> {
   const hasDomain = (await listDomains(db, as.orgId)).some(({ provenAt }) => provenAt !== null);
   if (companyDomains === "off" || !hasDomain || first === undefined) return noDomain();
   const at = { orgId: as.orgId, id: mintId("iss_", nowMs) };
-  const clientSecret = await seal(secret, { purpose: PURPOSE, owner: ownerOf(at) }, first);
+  const clientSecret = await encryptText(secret, { purpose: PURPOSE, owner: ownerOf(at) }, first);
   const row = { ...at, issuer, clientId, clientSecret, createdAt: nowMs };
   const reached = await call.reachIssuer(issuerEntryOf(row));
   if (!reached.ok) return reached;
@@ -168,7 +168,7 @@ export function clientSecretOf(
   row: CompanyIssuer,
   keySecrets: readonly KeySecret[],
 ): Promise<string | null> {
-  return unseal(row.clientSecret, { purpose: PURPOSE, owner: ownerOf(row) }, keySecrets);
+  return decryptText(row.clientSecret, { purpose: PURPOSE, owner: ownerOf(row) }, keySecrets);
 }
 
 /** Encrypts the secrets again with the first entry of KEY_SECRETS. Runs every hour. */
@@ -179,7 +179,7 @@ export async function reencryptIssuerSecrets(
   for (const row of await listIssuersWithOutdatedSecrets(db, keySecrets[0]?.id ?? "")) {
     const what = { purpose: PURPOSE, owner: ownerOf(row) };
     // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
-    const anew = await resealed(row.clientSecret, what, keySecrets);
+    const anew = await reencryptText(row.clientSecret, what, keySecrets);
     // oxlint-disable-next-line no-await-in-loop -- one issuer at a time
     if (anew !== null) await storeReencryptedSecret(db, row, anew);
     else logAlert("company_secret_unreadable", { org_id: row.orgId });

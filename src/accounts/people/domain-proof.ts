@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import { boundedText } from "../../shared/http/bounded-body.ts";
-import { publicAddress } from "../../shared/public-address.ts";
+import { readBoundedText } from "../../shared/http/bounded-body.ts";
+import { parsePublicUrl } from "../../shared/public-address.ts";
 
 /** The DNS resolvers. There are two, because an attacker must then deceive both. */
 const RESOLVERS = ["https://cloudflare-dns.com/dns-query", "https://dns.google/resolve"];
@@ -19,7 +19,7 @@ export function parseCompanyDomain(
   text: string,
 ): { readonly domain: string } | { readonly problem: string } {
   const domain = text.trim().toLowerCase().replace(/\.$/, "");
-  const url = publicAddress(`https://${domain}/`);
+  const url = parsePublicUrl(`https://${domain}/`);
   const isPublic = typeof url !== "string" && url.hostname === domain;
   if (!isPublic) return { problem: "must be an internet domain" };
   return FREE_MAIL.has(domain) ? { problem: "is a public email provider" } : { domain };
@@ -58,7 +58,7 @@ async function textsOf(resolver: string, name: string): Promise<readonly string[
     redirect: "manual",
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
-  const text = response.status === 200 ? await boundedText(response, BYTES_MAX) : null;
+  const text = response.status === 200 ? await readBoundedText(response, BYTES_MAX) : null;
   const parsed = text === null ? null : z.safeParse(answer, JSON.parse(text));
   if (parsed === null || !parsed.success || parsed.data.TC) return null;
   const { Status: status, Answer: records = [] } = parsed.data;

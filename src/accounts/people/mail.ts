@@ -1,6 +1,6 @@
 import type { Mailing } from "../../shared/config/config.ts";
 import { logWarning } from "../../shared/log.ts";
-import { plainName } from "../../shared/plain-name.ts";
+import { plainFileName } from "../../shared/plain-name.ts";
 
 export type Mail = {
   readonly to: string;
@@ -45,8 +45,8 @@ type Invited = {
 
 export function invitationMail(invited: Invited): Mail {
   const { email, organization, inviter, role, region, link, until } = invited;
-  const name = plainName(organization);
-  const by = inviter === null ? "An operator" : plainName(inviter);
+  const name = plainFileName(organization);
+  const by = inviter === null ? "An operator" : plainFileName(inviter);
   return {
     to: email,
     subject: `Invitation to ${name}`,
@@ -62,7 +62,7 @@ export function invitationMail(invited: Invited): Mail {
 }
 
 export function memberRemovalMail(to: string, organization: string): Mail {
-  const name = plainName(organization);
+  const name = plainFileName(organization);
   return {
     to,
     subject: `You were removed from ${name}`,
@@ -123,7 +123,7 @@ export function missingDomainRecordMail(
     readonly what: keyof typeof DOMAIN_NEWS;
   },
 ): Mail {
-  const name = plainName(of.organization);
+  const name = plainFileName(of.organization);
   return {
     to,
     subject: `The company login of ${name} has changed`,
@@ -132,7 +132,7 @@ export function missingDomainRecordMail(
 }
 
 export function issuerSettingsMail(to: string, organization: string): Mail {
-  const name = plainName(organization);
+  const name = plainFileName(organization);
   return {
     to,
     subject: `The company login of ${name} has changed`,

@@ -1,10 +1,10 @@
 import { revokeKeyEverywhere } from "../keys/revocation.ts";
 import type { KeyServices } from "../keys/revocation.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
-import { consoleAccount } from "../../shared/console-account.ts";
+import { consoleAccountName } from "../../shared/console-account.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
-import { callObject, reachObject } from "../../shared/reach-object.ts";
+import { callObject, callObjectWithRetries } from "../../shared/reach-object.ts";
 import { removeMember } from "../organizations/members.store.ts";
 import type { RevokedKey, MemberIds, RemovedMember } from "../organizations/members.store.ts";
 
@@ -15,7 +15,7 @@ const AT_ONCE = 6;
  * any number of sessions, but they evict only sessions of its own realm.
  */
 export function personAccount(personId: string, realm = ""): string {
-  return consoleAccount(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);
+  return consoleAccountName(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);
 }
 
 export async function endSessionsOfMember(
@@ -25,7 +25,7 @@ export async function endSessionsOfMember(
 ): Promise<Result<null>> {
   const accounts = ["", member.orgId].map((realm) => personAccount(personId, realm));
   const closed = await mapConcurrently(AT_ONCE, accounts, async (account) => {
-    const notified = await reachObject(() => consoles(account).closeOf(member.id));
+    const notified = await callObjectWithRetries(() => consoles(account).closeOf(member.id));
     return notified.unanswered ? refuse(notified.failure) : notified.result;
   });
   return closed.find((one) => !one.ok) ?? success(null);

@@ -1,7 +1,7 @@
 import type { Mailing } from "../../shared/config/config.ts";
 import type { EventRecord } from "../../shared/event.ts";
 import { logWarning } from "../../shared/log.ts";
-import { plainName } from "../../shared/plain-name.ts";
+import { plainFileName } from "../../shared/plain-name.ts";
 import { within } from "../../shared/timers.ts";
 import { notificationOf } from "./notification-text.ts";
 import type { NotificationText } from "./notification-text.ts";
@@ -71,7 +71,7 @@ async function sendOne(
   { email, organization }: Recipient,
   { subject, text }: NotificationText,
 ): Promise<void> {
-  const name = plainName(organization);
+  const name = plainFileName(organization);
   const lines = [`${name}: ${text}`, "", "You can choose these emails in the console (Profile)."];
   try {
     await binding.send({

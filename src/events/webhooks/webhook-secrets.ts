@@ -1,6 +1,6 @@
 import type { KeySecret } from "../../shared/config/config.ts";
 import { hmacKey, hmacSha256 } from "../../shared/hmac.ts";
-import { resealed, seal, unseal } from "../../shared/seal.ts";
+import { reencryptText, encryptText, decryptText } from "../../shared/seal.ts";
 
 /** An encrypted secret, valid until `until` (Unix ms). */
 export type EncryptedSecret = { readonly sealed: string; readonly until: number | null };
@@ -21,7 +21,7 @@ export function encryptWebhookSecret(
   webhookId: string,
   by: KeySecret,
 ): Promise<string> {
-  return seal(secret, { purpose: PURPOSE, owner: webhookId }, by);
+  return encryptText(secret, { purpose: PURPOSE, owner: webhookId }, by);
 }
 
 /**
@@ -32,7 +32,7 @@ export function decryptWebhookSecret(
   webhookId: string,
   keySecrets: readonly KeySecret[],
 ): Promise<string | null> {
-  return unseal(sealed, { purpose: PURPOSE, owner: webhookId }, keySecrets);
+  return decryptText(sealed, { purpose: PURPOSE, owner: webhookId }, keySecrets);
 }
 
 /** Returns the valid secrets, newest first. Returns none if the newest can't be decrypted. */
@@ -54,7 +54,11 @@ export async function reencryptWebhookSecret(
   webhookId: string,
   keySecrets: readonly KeySecret[],
 ): Promise<EncryptedSecret | null> {
-  const sealed = await resealed(secret.sealed, { purpose: PURPOSE, owner: webhookId }, keySecrets);
+  const sealed = await reencryptText(
+    secret.sealed,
+    { purpose: PURPOSE, owner: webhookId },
+    keySecrets,
+  );
   return sealed === null ? null : { ...secret, sealed };
 }
 

@@ -1,4 +1,4 @@
-import { publicAddress } from "../../shared/public-address.ts";
+import { parsePublicUrl } from "../../shared/public-address.ts";
 
 const LENGTH_MAX = 2048;
 /** Characters that URL parsers drop or encode. */
@@ -14,7 +14,7 @@ export function parseWebhookUrl(text: string, sandbox: boolean): URL | string {
   if (UNPRINTABLE.test(text) || !text.isWellFormed()) return "must be a URL";
   const local = URL.parse(text);
   if (sandbox && local?.protocol === "http:" && local.hostname === "127.0.0.1") return local;
-  const url = publicAddress(text);
+  const url = parsePublicUrl(text);
   if (typeof url === "string") return url;
   if (url.hash !== "") return "must not have a fragment";
   return url.href.length > LENGTH_MAX ? `must have at most ${LENGTH_MAX} characters` : url;

@@ -1,5 +1,5 @@
 import { assert } from "../../shared/assert.ts";
-import { isCount } from "../../shared/cost.ts";
+import { isTokenCount } from "../../shared/cost.ts";
 import type { Price, UnitPrices } from "../../shared/usage.ts";
 import type { Route } from "./model.ts";
 
@@ -53,7 +53,7 @@ export function longPromptPrice(
 }
 
 function raised(perMillion: number, percent: number): number {
-  assert(isCount(perMillion) && isCount(percent), "prices and percents are whole");
+  assert(isTokenCount(perMillion) && isTokenCount(percent), "prices and percents are whole");
   const product = perMillion * percent;
   assert(Number.isSafeInteger(product), "a raised price stays a safe integer");
   return Math.ceil(product / 100);

@@ -1,4 +1,4 @@
-import { keepExact } from "../../shared/exact-json.ts";
+import { keepExactJson } from "../../shared/exact-json.ts";
 import { isObject, listOf, textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
@@ -27,7 +27,7 @@ export function claudeSchema(schema: JsonObject): JsonObject {
   const parts = listOf(schema["allOf"]);
   if (parts.length > 0) clean["allOf"] = parts.filter(isObject).map(claudeSchema);
   if (isObjectSchema(schema)) clean["additionalProperties"] = false;
-  return keepExact(schema, clean);
+  return keepExactJson(schema, clean);
 }
 
 function mapped(named: JsonObject): JsonObject {
@@ -38,7 +38,7 @@ function mapped(named: JsonObject): JsonObject {
       isObject(value) ? claudeSchema(value) : value,
     ]),
   );
-  return keepExact(named, copy);
+  return keepExactJson(named, copy);
 }
 
 function isObjectSchema({ type, properties }: JsonObject): boolean {

@@ -1,6 +1,6 @@
 import { KIND_NAMES } from "../../shared/kinds.ts";
 import type { Kind } from "../../shared/kinds.ts";
-import { boundedText, discardBody } from "../../shared/http/bounded-body.ts";
+import { readBoundedText, discardBody } from "../../shared/http/bounded-body.ts";
 import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import { FileReadPacer } from "./file-pace.ts";
@@ -149,7 +149,7 @@ async function answered<Call extends ProviderCall>(
 ): Promise<ProviderResult> {
   const { wire, handler, call } = under;
   if (!response.ok) {
-    const text = (await boundedText(response, ERROR_BYTES_MAX)) ?? "";
+    const text = (await readBoundedText(response, ERROR_BYTES_MAX)) ?? "";
     return failed(wire.failure(response.status, response.headers, text, call));
   }
   if (handler.pieces !== undefined && response.body !== null) {
@@ -194,7 +194,7 @@ async function jsonAnswer<Call extends ProviderCall>(
   under: Under<Call>,
   response: Response,
 ): Promise<ProviderResult> {
-  const text = await boundedText(response, JSON_BYTES_MAX);
+  const text = await readBoundedText(response, JSON_BYTES_MAX);
   if (text === null) return failed(responseTooLarge(under.call));
   try {
     return converted(under, text, response.headers);

@@ -1,7 +1,7 @@
-import { discardBody, readParts } from "../../shared/http/bounded-body.ts";
+import { discardBody, readBodyParts } from "../../shared/http/bounded-body.ts";
 import { randomBase62 } from "../../shared/id.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
-import { publicAddress } from "../../shared/public-address.ts";
+import { parsePublicUrl } from "../../shared/public-address.ts";
 import { within } from "../../shared/timers.ts";
 import { PDF } from "./core-request.ts";
 import { badImageFailure } from "./conversation.ts";
@@ -114,7 +114,7 @@ async function allOf(
   const urls = [...places.keys()];
   if (urls.length === 0) return images;
   if (urls.length > DOWNLOADS_MAX) return refused(`more than ${DOWNLOADS_MAX} addresses`);
-  const wrong = urls.find((url) => typeof publicAddress(url) === "string");
+  const wrong = urls.find((url) => typeof parsePublicUrl(url) === "string");
   if (wrong !== undefined) return refused(NO_ADDRESS, places.get(wrong));
   onDownload?.();
   const stop = new AbortController();
@@ -158,7 +158,7 @@ async function fetched(
   signal: AbortSignal,
   budget: Budget,
 ): Promise<Download | ProviderFailure> {
-  let address = publicAddress(first);
+  let address = parsePublicUrl(first);
   for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
     if (typeof address === "string") return refused(NO_ADDRESS);
     const headers = { accept: [...MEDIA_TYPES.values()].join(", "), "user-agent": "turnpike" };
@@ -168,7 +168,7 @@ async function fetched(
     discardBody(response);
     const location = response.headers.get("location");
     if (response.status < 300 || response.status > 399 || location === null) break;
-    address = publicAddress(location, address.href);
+    address = parsePublicUrl(location, address.href);
   }
   return refused(NOT_HAD);
 }
@@ -188,7 +188,7 @@ async function imageIn(response: Response, budget: Budget): Promise<Download | P
   }
   const parts: Uint8Array[] = [];
   let length = 0;
-  const ended = await readParts(response.body, (part) => {
+  const ended = await readBodyParts(response.body, (part) => {
     parts.push(part);
     const before = Math.max(length, reserved);
     length += part.length;

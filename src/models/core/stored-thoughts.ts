@@ -1,5 +1,5 @@
 import { parseJsonText } from "../../shared/http/json-text.ts";
-import { hash32 } from "../../shared/hash.ts";
+import { distributedHash32 } from "../../shared/hash.ts";
 import { fromBase64, toBase64Url } from "./base64.ts";
 import { isObject, listOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
@@ -96,7 +96,7 @@ export function unsealThoughts(seal: string): StoredThoughts | null {
 }
 
 function checkOf(payload: string): string {
-  return hash32(payload, 1).toString(36) + hash32(payload, 2).toString(36);
+  return distributedHash32(payload, 1).toString(36) + distributedHash32(payload, 2).toString(36);
 }
 
 function decoded(payload: string): string | null {

@@ -1,5 +1,5 @@
 import { rowOf } from "../../shared/regions.ts";
-import { boundedText } from "../../shared/http/bounded-body.ts";
+import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
@@ -135,7 +135,7 @@ async function countTokens(
       body: JSON.stringify({ ...body, model: upstreamId }),
       signal,
     });
-    const text = await boundedText(response, COUNT_BYTES_MAX);
+    const text = await readBoundedText(response, COUNT_BYTES_MAX);
     const counted = response.ok ? tokenCount(parseObject(text)?.["input_tokens"]) : null;
     return counted === 0 ? null : counted;
   } catch {

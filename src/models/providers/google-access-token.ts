@@ -1,4 +1,4 @@
-import { boundedText } from "../../shared/http/bounded-body.ts";
+import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { afterTimeout, within } from "../../shared/timers.ts";
 import { fromBase64, toBase64Url } from "../core/base64.ts";
 import { numberOf, parseObject, textOf } from "../core/json-value.ts";
@@ -134,7 +134,7 @@ export class GoogleAccessTokens {
       signal,
     });
     const { status, ok } = response;
-    const reported = parseObject(await boundedText(response, TOKEN_BYTES_MAX));
+    const reported = parseObject(await readBoundedText(response, TOKEN_BYTES_MAX));
     if (!ok) {
       const isOurs = status >= 400 && status < 500 && status !== 408 && status !== 429;
       return { kind: isOurs ? "disabled" : "retry", reason: `token_${status}` };

@@ -1,6 +1,6 @@
 import { post } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
-import { boundedText } from "../../shared/http/bounded-body.ts";
+import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { isObject, listOf, parseObject } from "../core/json-value.ts";
 import { asIs, shape } from "../core/shape.ts";
 import { isFailure } from "../core/provider.ts";
@@ -78,7 +78,7 @@ async function againWithoutReasoning(
   const input = listOf(body.input);
   const kept = input.filter((item) => kindOf(item).type !== "reasoning");
   if (kept.length === input.length) return answer;
-  const text = (await boundedText(answer, ERROR_BYTES_MAX)) ?? "";
+  const text = (await readBoundedText(answer, ERROR_BYTES_MAX)) ?? "";
   if (complaint(parseObject(text)).error.code === NOT_OURS) return send({ ...body, input: kept });
   return new Response(text, { status: answer.status, headers: answer.headers });
 }

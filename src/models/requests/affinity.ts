@@ -1,4 +1,4 @@
-import { hash32 } from "../../shared/hash.ts";
+import { distributedHash32 } from "../../shared/hash.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
@@ -44,7 +44,7 @@ export function affinityOf(
   }
   const start = session ?? body.prompt_cache_key ?? startOf(body);
   const text = JSON.stringify([region, model, start]);
-  return hash32(text, 1).toString(36) + hash32(text, 2).toString(36);
+  return distributedHash32(text, 1).toString(36) + distributedHash32(text, 2).toString(36);
 }
 
 function startOf({ messages, tools = [] }: ChatBody): readonly unknown[] {

@@ -7,7 +7,7 @@ import type { Failure, Result } from "../../shared/failure.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { micros } from "../../shared/money.ts";
-import { reachObject } from "../../shared/reach-object.ts";
+import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import type { Reached } from "../../shared/reach-object.ts";
 import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
 import { identifyGlobalKey } from "../../accounts/keys/vouched.ts";
@@ -69,7 +69,7 @@ async function lookedAt(
 ): Promise<Reached<AuthorizedHold>> {
   const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
     objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
-  const reached = await reachObject(ask, { attemptsMax: 2, after: c.var.timers.after });
+  const reached = await callObjectWithRetries(ask, { attemptsMax: 2, after: c.var.timers.after });
   if (reached.unanswered) return reached;
   if (!reached.result.ok) return { unanswered: false, result: reached.result };
   const { priceList, policies, paused } = reached.result.value;
@@ -95,8 +95,11 @@ async function holdFor(
   if (hold === null) return lookedAt(c, orgId, requestCredential(keyHash, shown));
   const request = { ...hold, keyId, peer: true };
   const walletAt = walletForAttemptOf(c.var.config, c.env, after);
-  return reachObject((attempt) => walletAt(orgId, attempt).hold(request, keyHash, shown), {
-    attemptsMax: 2,
-    after,
-  });
+  return callObjectWithRetries(
+    (attempt) => walletAt(orgId, attempt).hold(request, keyHash, shown),
+    {
+      attemptsMax: 2,
+      after,
+    },
+  );
 }

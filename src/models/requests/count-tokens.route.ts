@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { fail } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { COUNT_BYTES_MAX, readJson } from "../../shared/http/read-json.ts";
-import { readWithSlot } from "../../shared/http/request-slots.ts";
+import { readBodyWithSlot } from "../../shared/http/request-slots.ts";
 import { now } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -11,7 +11,7 @@ import { resolveModel } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type { ChatBody, ChatMessage } from "../core/core-request.ts";
-import { closeTokens } from "../../shared/close-tokens.ts";
+import { estimateTokensClosely } from "../../shared/close-tokens.ts";
 import type { Provider } from "../core/provider.ts";
 import { chatPromptSize, nativePromptSize } from "../core/prompt-size.ts";
 import { deploymentOf } from "./deployment.ts";
@@ -51,7 +51,7 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   if (!version.ok) return version;
   const { numbers } = c.var.config;
   const limits = { bytesMax: COUNT_BYTES_MAX, timeoutMs: numbers.BODY_TIMEOUT_MS };
-  const read = await readWithSlot(c, readJson, limits);
+  const read = await readBodyWithSlot(c, readJson, limits);
   if ("shed" in read) return rejectOverloaded(c, read.shed);
   if (!read.ok) return read;
   const parsed = parseCountRequest(read.value);
@@ -96,7 +96,9 @@ function closely({ messages, tools, response_format: format }: ChatBody, model: 
     if (message.role === "assistant") texts.push(...spoken(message));
   }
   return (
-    closeTokens(texts.join("\n")) + AROUND * (messages.length + 1) + images * model.imageTokens
+    estimateTokensClosely(texts.join("\n")) +
+    AROUND * (messages.length + 1) +
+    images * model.imageTokens
   );
 }
 

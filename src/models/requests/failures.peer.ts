@@ -5,7 +5,7 @@ import type { AppEnv } from "../../shared/http/context.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import { failedBatchSchema } from "../../shared/failed-request.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { reachObject } from "../../shared/reach-object.ts";
+import { callObjectWithRetries } from "../../shared/reach-object.ts";
 
 const message = z.object({
   org_id: z.string().check(z.minLength(1), z.maxLength(64)),
@@ -22,6 +22,6 @@ export async function failuresPeer(c: Context<AppEnv>): Promise<Response> {
   const { org_id: orgId, batch } = body.value;
   const { after } = c.var.timers;
   const call = () => objectsOf(c.env).wallet(orgId).noteFailed(batch);
-  const reached = await reachObject(call, { after, attemptsMax: 1 });
+  const reached = await callObjectWithRetries(call, { after, attemptsMax: 1 });
   return c.json({ ok: !reached.unanswered && reached.result.ok });
 }

@@ -4,7 +4,7 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 import { CANDIDATES_MAX } from "../../shared/policy.ts";
 import type { RouteCandidate } from "../../shared/policy.ts";
 import { micros } from "../../shared/money.ts";
-import { reachObject } from "../../shared/reach-object.ts";
+import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import type { Reached } from "../../shared/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 import { speaksNatively } from "./bound-request.ts";
@@ -158,7 +158,7 @@ function holdInRegion(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>>
     progress.admitted = { caller, rate: answer.value.admitted };
     return answer.value.held;
   };
-  return reachObject(ask, { after: timers.after, attemptsMax: ATTEMPTS });
+  return callObjectWithRetries(ask, { after: timers.after, attemptsMax: ATTEMPTS });
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Context } from "hono";
 import { routePath } from "hono/route";
 import type { Model } from "../catalog/model.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { isSummed } from "../../shared/http/request-log.ts";
+import { countInSummaryLine } from "../../shared/http/request-log.ts";
 import { now } from "../../shared/clock.ts";
 import { logEvent } from "../../shared/log.ts";
 import { flushMetricCounts, metricRecorderOf } from "../../events/metrics/count-requests.route.ts";
@@ -15,7 +15,7 @@ import type { RouteHealth } from "../routing/route-health.ts";
 import type { Charge, Run, OverloadCounters } from "./paid-request.ts";
 import type { Config } from "../../shared/config/config.ts";
 import { Isolate } from "../../shared/http/isolate.ts";
-import { SummedLine } from "../../shared/http/summed-line.ts";
+import { SummaryLogLine } from "../../shared/http/summed-line.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Refusal } from "../../shared/failure.ts";
 import type { OverloadReason } from "../../shared/in-flight.ts";
@@ -37,7 +37,7 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   if (!isTold) return;
   const route = routePath(c);
   const { orgId } = run.caller;
-  const isCounted = isSummed(
+  const isCounted = countInSummaryLine(
     config,
     { requestId: run.id, route, status, orgId, failure },
     now(env),
@@ -186,7 +186,7 @@ function wordOf(reason: string): string {
  */
 class ShedCounts implements OverloadCounters {
   readonly #config: Config;
-  readonly #line = new SummedLine("requests_shed");
+  readonly #line = new SummaryLogLine("requests_shed");
 
   constructor(config: Config) {
     this.#config = config;

@@ -1,6 +1,6 @@
 import { elapsedMs } from "../../shared/clock.ts";
 import type { Failure } from "../../shared/failure.ts";
-import { Stop } from "../../shared/timers.ts";
+import { StopSource } from "../../shared/timers.ts";
 import type { StopSignal, Timers } from "../../shared/timers.ts";
 
 type RunLimits = {
@@ -18,7 +18,7 @@ type StopReason = "deadline" | "drained" | "halted";
  * read for up to `drainMs`, to get the exact usage.
  */
 export class RunTimer {
-  readonly #stop = new Stop();
+  readonly #stop = new StopSource();
   /** Releases the run at its end, because the client's signal is in memory for longer. */
   readonly #listening: Listening;
   readonly #timers: Timers;

@@ -19,7 +19,7 @@ import type {
   SettledRun,
   StoredOutcome,
 } from "./paid-request.ts";
-import { reachObject } from "../../shared/reach-object.ts";
+import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import { within } from "../../shared/timers.ts";
 
@@ -92,9 +92,12 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
   let isLost = false;
   if (wallet !== null) {
     const settlement = { id: run.id, cost, generation };
-    const reached = await reachObject((attempt) => wallet(orgId, attempt).settle(settlement), {
-      after: run.timers.after,
-    });
+    const reached = await callObjectWithRetries(
+      (attempt) => wallet(orgId, attempt).settle(settlement),
+      {
+        after: run.timers.after,
+      },
+    );
     if (!reached.unanswered && reached.result.ok) {
       return { stored: "saved", charged: chargedBy(run, reached.result.value) };
     }
@@ -150,9 +153,12 @@ async function voidInWallet(run: Run, absorbed: Generation | null): Promise<bool
   if (wallet === null) return false;
   const { after } = run.timers;
   const { orgId } = run.caller;
-  const reached = await reachObject((attempt) => wallet(orgId, attempt).void(run.id, absorbed), {
-    after,
-  });
+  const reached = await callObjectWithRetries(
+    (attempt) => wallet(orgId, attempt).void(run.id, absorbed),
+    {
+      after,
+    },
+  );
   return !reached.unanswered && reached.result.ok;
 }
 

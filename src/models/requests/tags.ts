@@ -1,7 +1,7 @@
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import {
-  NO_VALUE,
+  TAG_WITHOUT_VALUE,
   TAGS_MAX,
   TAG_KEY,
   TAG_KEY_PROBLEM,
@@ -79,7 +79,7 @@ function headerPairs(header: string): Result<readonly Pair[]> {
 
 function pairOf(text: string, param: string): Pair {
   const at = text.indexOf("=");
-  if (at < 0) return [text, NO_VALUE, param];
+  if (at < 0) return [text, TAG_WITHOUT_VALUE, param];
   return [text.slice(0, at).trim(), text.slice(at + 1).trim(), param];
 }
 

@@ -1,5 +1,5 @@
-import { resealed, seal, unseal } from "../../shared/seal.ts";
-import type { SealedFor, SealingSecret } from "../../shared/seal.ts";
+import { reencryptText, encryptText, decryptText } from "../../shared/seal.ts";
+import type { EncryptionPurpose, EncryptionSecret } from "../../shared/seal.ts";
 
 const PURPOSE = "turnpike kept responses 1";
 const KEY_BYTES = 32;
@@ -7,17 +7,20 @@ const KEY_BYTES = 32;
 type DataKey = { readonly key: CryptoKey; readonly sealed: string };
 
 /** Creates a key, encrypted with the first of KEY_SECRETS. */
-export async function makeDataKey(owner: string, by: SealingSecret): Promise<DataKey> {
+export async function makeDataKey(owner: string, by: EncryptionSecret): Promise<DataKey> {
   const raw = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
-  return { key: await imported(raw), sealed: await seal(raw.toBase64(), sealedFor(owner), by) };
+  return {
+    key: await imported(raw),
+    sealed: await encryptText(raw.toBase64(), sealedFor(owner), by),
+  };
 }
 
 export async function openDataKey(
   sealed: string,
   owner: string,
-  secrets: readonly SealingSecret[],
+  secrets: readonly EncryptionSecret[],
 ): Promise<CryptoKey | null> {
-  const raw = await unseal(sealed, sealedFor(owner), secrets);
+  const raw = await decryptText(sealed, sealedFor(owner), secrets);
   return raw === null ? null : imported(Uint8Array.fromBase64(raw));
 }
 
@@ -25,12 +28,12 @@ export async function openDataKey(
 export function reencryptDataKey(
   sealed: string,
   owner: string,
-  secrets: readonly SealingSecret[],
+  secrets: readonly EncryptionSecret[],
 ): Promise<string | null> {
-  return resealed(sealed, sealedFor(owner), secrets);
+  return reencryptText(sealed, sealedFor(owner), secrets);
 }
 
-function sealedFor(owner: string): SealedFor {
+function sealedFor(owner: string): EncryptionPurpose {
   return { purpose: PURPOSE, owner };
 }
 

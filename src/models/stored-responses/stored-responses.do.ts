@@ -1,14 +1,14 @@
 import { DurableObject } from "cloudflare:workers";
 import { configOf, numberVar } from "../../shared/config/config.ts";
-import { valuesIn, VALUES_MAX } from "../../shared/http/json-text.ts";
+import { countJsonValues, VALUES_MAX } from "../../shared/http/json-text.ts";
 import { BODY_BYTES_MAX } from "../../shared/http/read-json.ts";
 import { HOUR_MS, now } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { mintedAt } from "../../shared/id.ts";
 import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
-import { decrypt, encrypt } from "../../shared/seal.ts";
-import type { SealingSecret } from "../../shared/seal.ts";
+import { decryptBytes, encryptBytes } from "../../shared/seal.ts";
+import type { EncryptionSecret } from "../../shared/seal.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import { makeTables, openTables } from "../../shared/tables.do.ts";
 import { within } from "../../shared/timers.ts";
@@ -101,8 +101,8 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
       makeTables(this.ctx.storage, STORED_TABLES);
       const { number, key } = await this.#currentKey();
       const sealed = {
-        input: await encrypt(input, key, boundTo(id, "input")),
-        response: await encrypt(response, key, boundTo(id, "response")),
+        input: await encryptBytes(input, key, boundTo(id, "input")),
+        response: await encryptBytes(response, key, boundTo(id, "response")),
       };
       const expiresAt = this.#endOf(answer);
       if (expiresAt > now(this.env) && !hasResponse(this.#sql, id)) {
@@ -145,7 +145,10 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
         outputs: await named(reported, "response"),
         inputs: await named(given, "input"),
       };
-      const values = textsOf(recalled).reduce((sum, text) => sum + valuesIn(textOf(text)), 0);
+      const values = textsOf(recalled).reduce(
+        (sum, text) => sum + countJsonValues(textOf(text)),
+        0,
+      );
       return values > VALUES_MAX
         ? invalid(`The conversation holds more than ${VALUES_MAX} values.`)
         : success(recalled);
@@ -274,7 +277,8 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   async #open({ row, name }: Text, texts: ReadonlyMap<string, Uint8Array>): Promise<Uint8Array> {
     const key = await this.#keyOf(row.dataKey);
     const sealed = texts.get(name);
-    const text = key === null || sealed === undefined ? null : await decrypt(sealed, key, name);
+    const text =
+      key === null || sealed === undefined ? null : await decryptBytes(sealed, key, name);
     if (text !== null) return text;
     logAlert("kept_response_unreadable", { object: this.ctx.id.toString() });
     throw new Error("a kept answer does not open under KEY_SECRETS");
@@ -311,7 +315,7 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     return { number, key };
   }
 
-  #secrets(): readonly SealingSecret[] {
+  #secrets(): readonly EncryptionSecret[] {
     const parsed = configOf(this.env);
     return parsed.ok ? parsed.config.keySecrets : [];
   }

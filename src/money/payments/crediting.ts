@@ -1,9 +1,9 @@
 import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
-import { refundedMicros, refundedCents } from "./payment-rules.ts";
-import { moveTo, retryLater, storePurchase } from "./purchase-moves.ts";
+import { creditsTakenBack, refundedCents } from "./payment-rules.ts";
+import { moveToStep, retryLater, storePurchase } from "./purchase-moves.ts";
 import type { Payment } from "./purchase.ts";
-import type { RunStep } from "./steps.ts";
+import type { RunPurchaseStep } from "./steps.ts";
 import { defaultCardParams, post, readDisputes, readRefunds } from "./stripe-calls.ts";
 import { disputesSchema, refundsSchema } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
@@ -15,11 +15,11 @@ const CARD_ORGANIZATIONS_MAX = 3;
  * Credits a payment to the wallet and retries until the wallet confirms. The wallet credits each
  * payment reference only once.
  */
-export const creditStep: RunStep = async (deps, purchase) => {
+export const creditWalletStep: RunPurchaseStep = async (deps, purchase) => {
   const { rows } = deps;
   const { id, method, actor, paymentId } = purchase;
   const payment = paymentId === null ? null : rows.payment(paymentId);
-  if (payment === null) return moveTo(deps, purchase, "read");
+  if (payment === null) return moveToStep(deps, purchase, "read");
   if (payment.netMicro === 0) {
     logAlert("payment_of_nothing", { id, payment_id: payment.id });
     return storePurchase(deps, purchase, { state: "credited", step: null, nextAt: null });
@@ -75,7 +75,7 @@ async function lookAtCard({ rows, stripe, store }: PaymentDeps, payment: Payment
  * Reads a payment's refunds from Stripe and sends the total to the wallet. Stores a number before
  * each read, so that an older read never replaces a newer one. Returns false if it must be retried.
  */
-export async function syncRefunds(deps: PaymentDeps, paymentId: string): Promise<boolean> {
+export async function sendRefundsToWallet(deps: PaymentDeps, paymentId: string): Promise<boolean> {
   const { rows, stripe, wallet } = deps;
   const before = rows.payment(paymentId);
   if (before === null || !before.isCredited) return false;
@@ -89,7 +89,7 @@ export async function syncRefunds(deps: PaymentDeps, paymentId: string): Promise
   const { receivedCents, netMicro, purchaseId } = before;
   const back = refundedCents(receivedCents, refunds.data, disputes.data);
   if (back.isUnknown) logAlert("dispute_unknown", { payment_id: paymentId });
-  const backMicro = refundedMicros(netMicro, back.cents, receivedCents);
+  const backMicro = creditsTakenBack(netMicro, back.cents, receivedCents);
   const target = { paymentId, purchaseId, backMicro, reading, isDisputed: back.isDisputed };
   const answer = await callWallet(() => wallet.setBack(target));
   if (answer?.ok !== true) return false;
@@ -99,7 +99,7 @@ export async function syncRefunds(deps: PaymentDeps, paymentId: string): Promise
 }
 
 /** Sends all payments and refunds to a rebuilt wallet, which ignores those that it already has. */
-export async function replayPayments(deps: PaymentDeps, madeAt: number): Promise<boolean> {
+export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number): Promise<boolean> {
   const { rows, wallet } = deps;
   for (const payment of rows.payments()) {
     const purchase = rows.purchase(payment.purchaseId);
@@ -110,7 +110,7 @@ export async function replayPayments(deps: PaymentDeps, madeAt: number): Promise
     const credit = { paymentId, purchaseId, method, netMicro, actor };
     const answer = await callWallet(() => wallet.creditPayment(credit));
     if (answer?.ok !== true) return false;
-    const isBack = payment.backMicro === micros(0) || (await syncRefunds(deps, paymentId));
+    const isBack = payment.backMicro === micros(0) || (await sendRefundsToWallet(deps, paymentId));
     /* oxlint-enable no-await-in-loop */
     if (!isBack) return false;
   }

@@ -15,7 +15,7 @@ export async function addCustomer(
     .run();
 }
 
-export async function readBuyer(
+export async function readBuyingOrganization(
   db: D1Database,
   orgId: string,
 ): Promise<{ readonly name: string; readonly createdAt: number } | null> {
@@ -48,14 +48,14 @@ function cursorOf(stored: string): SweepCursor {
   return { sinceS, rest: isCut ? { beforeS, startedS } : null };
 }
 
-export function eventStore(db: D1Database): EventStore {
+export function stripeEventStoreOf(db: D1Database): EventStore {
   return {
     organizationOf: (customerId) =>
       db
         .prepare("SELECT org_id FROM stripe_customers WHERE customer_id = ?")
         .bind(customerId)
         .first<string>("org_id"),
-    isOrganization: async (orgId) => (await readBuyer(db, orgId)) !== null,
+    isOrganization: async (orgId) => (await readBuyingOrganization(db, orgId)) !== null,
     cursor: async () => {
       const after = await db
         .prepare("SELECT after FROM cursors WHERE name = ?")

@@ -1,6 +1,6 @@
 import { logAlert } from "../../shared/log.ts";
 import { callWallet } from "./crediting.ts";
-import { moveTo } from "./purchase-moves.ts";
+import { moveToStep } from "./purchase-moves.ts";
 import type { Purchase, WaitingHint } from "./purchase.ts";
 import {
   readPaymentIntent,
@@ -124,7 +124,7 @@ function adopt(
   const isCheckouts = purchase.method === "checkout";
   if ("invoiceId" in object && (isCheckouts || purchase.invoiceId !== null)) return purchase;
   if ("sessionId" in object && (!isCheckouts || purchase.sessionId !== null)) return purchase;
-  return moveTo(deps, purchase, "read", object);
+  return moveToStep(deps, purchase, "read", object);
 }
 
 async function ofIntent(deps: PaymentDeps, id: string): Promise<Found> {

@@ -1,5 +1,5 @@
 /** A queue for each name. Work of the same name runs in order, one at a time. */
-export class NamedQueues {
+export class QueuesByName {
   readonly #last = new Map<string, Promise<unknown>>();
 
   /** Runs `work` after all earlier work of this name, even if that failed. */

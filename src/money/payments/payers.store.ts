@@ -9,7 +9,7 @@ const AT_ONCE = 6;
 const POKE_TIMEOUT_MS = 5000;
 const CURSOR = "payers";
 
-export async function wakePayers(
+export async function wakePayingOrganizations(
   db: D1Database,
   objects: CallsOf<"payments", "poke">,
 ): Promise<void> {

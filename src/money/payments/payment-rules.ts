@@ -6,7 +6,7 @@ import type { Intent } from "./stripe-objects.ts";
 
 const CENT_MICROS = 10_000n;
 
-export type Captured = {
+export type CapturedAmounts = {
   readonly receivedCents: number;
   readonly totalCents: number;
   readonly taxCents: number;
@@ -16,7 +16,7 @@ export type Captured = {
  * Returns the credits for a payment: the requested amount or, if lower, the total without tax. If
  * only part of the total was received, returns the same part of the credits, rounded down.
  */
-export function netOf(askedMicro: Micros, captured: Captured): Micros {
+export function creditsOfPayment(askedMicro: Micros, captured: CapturedAmounts): Micros {
   const { receivedCents, totalCents, taxCents } = captured;
   if (totalCents <= 0) return micros(0);
   const untaxed = BigInt(Math.max(0, totalCents - taxCents)) * CENT_MICROS;
@@ -30,7 +30,7 @@ export function netOf(askedMicro: Micros, captured: Captured): Micros {
  * Returns the tax in a payment. If only part of the total was received, returns the same part of
  * the tax, rounded down.
  */
-export function taxOf({ receivedCents, totalCents, taxCents }: Captured): Micros {
+export function taxOf({ receivedCents, totalCents, taxCents }: CapturedAmounts): Micros {
   if (totalCents <= 0) return micros(0);
   const received = BigInt(Math.min(receivedCents, totalCents));
   return micros(Number((BigInt(taxCents) * CENT_MICROS * received) / BigInt(totalCents)));
@@ -92,7 +92,7 @@ function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): 
 }
 
 /** Returns the credits that a refund takes back, rounded up. */
-export function refundedMicros(net: Micros, grossCents: number, totalCents: number): Micros {
+export function creditsTakenBack(net: Micros, grossCents: number, totalCents: number): Micros {
   if (grossCents <= 0 || totalCents <= 0) return micros(0);
   const share = BigInt(net) * BigInt(Math.min(grossCents, totalCents));
   return micros(Number((share + BigInt(totalCents) - 1n) / BigInt(totalCents)));
@@ -124,7 +124,7 @@ const ERRORS: Readonly<Record<string, PurchaseError>> = {
  * Returns the reason for a declined charge. After an unknown code, the card can be charged again
  * later.
  */
-export function declineOf(refusal: StripeRefusal): Decline {
+export function declineReasonOf(refusal: StripeRefusal): Decline {
   const why = refusal.decline_code ?? refusal.code ?? "";
   const error = ERRORS[why] ?? "card_declined";
   // Without the bank's code, Stripe blocked the charge before it reached the bank.
@@ -133,7 +133,7 @@ export function declineOf(refusal: StripeRefusal): Decline {
   return { error, isHard: isHard || error === "address_incomplete" };
 }
 
-export function cardOf(intent: Intent): Card | null {
+export function cardOfIntent(intent: Intent): Card | null {
   const card = intent.latest_charge?.payment_method_details?.card;
   if (card === null || card === undefined) return null;
   return {
@@ -145,7 +145,7 @@ export function cardOf(intent: Intent): Card | null {
 }
 
 /** Returns Stripe's fingerprint of the card, which is the same in all organizations. */
-export function fingerprintOf(intent: Intent): string | null {
+export function cardFingerprintOf(intent: Intent): string | null {
   return intent.latest_charge?.payment_method_details?.card?.fingerprint?.slice(0, 100) ?? null;
 }
 

@@ -4,7 +4,7 @@ import type { EventData, EventType } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
 import { pauseMs } from "./payment-rules.ts";
 import { isOver } from "./purchase.ts";
-import type { Ending, Purchase, Step } from "./purchase.ts";
+import type { PurchaseEnding, Purchase, PurchaseStep } from "./purchase.ts";
 import type { Invoice } from "./stripe-objects.ts";
 import type { StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
@@ -24,10 +24,10 @@ export function storePurchase(
   return after;
 }
 
-export function moveTo(
+export function moveToStep(
   deps: PaymentDeps,
   purchase: Purchase,
-  step: Step,
+  step: PurchaseStep,
   change: Change = {},
 ): Purchase {
   const started = { step, sent: null, tries: 0, anew: 0, nextAt: deps.now() };
@@ -61,7 +61,7 @@ export function restartStep(deps: PaymentDeps, purchase: Purchase): Purchase {
   return storePurchase(deps, purchase, { sent: null, tries, anew: purchase.anew + 1, nextAt });
 }
 
-export function awaitCustomer(
+export function waitForCustomer(
   deps: PaymentDeps,
   purchase: Purchase,
   at: { readonly url: string | null; readonly expiresAt: number },
@@ -82,21 +82,25 @@ export function awaitCustomer(
 }
 
 /** Ends a purchase without payment. A payment captured later is credited anyway. */
-export function endPurchase(deps: PaymentDeps, purchase: Purchase, ending: Ending): Purchase {
+export function endPurchase(
+  deps: PaymentDeps,
+  purchase: Purchase,
+  ending: PurchaseEnding,
+): Purchase {
   const { state, error } = ending;
   const over = { state, error, step: null, sent: null, url: null, expiresAt: null, nextAt: null };
   const after = storePurchase(deps, purchase, { ...over, ending });
   return notifyWallet(deps, after, { type: `purchase.${state}`, data: { code: error }, ending });
 }
 
-export function closeMismatched(
+export function abandonMismatchedInvoice(
   deps: PaymentDeps,
   purchase: Purchase,
   { id, status }: Invoice,
 ): Purchase {
   logAlert("invoice_differs", { id: purchase.id, invoice_id: id });
   const ending = { state: "declined", error: "processing_error", isHard: false } as const;
-  return moveTo(deps, purchase, status === "draft" ? "discard" : "void", { ending });
+  return moveToStep(deps, purchase, status === "draft" ? "discard" : "void", { ending });
 }
 
 /** Declines a purchase because our payment setup is wrong, and alerts the operator. */
@@ -114,7 +118,11 @@ export function declineAsMisconfigured(
 export function notifyWallet(
   deps: PaymentDeps,
   purchase: Purchase,
-  reported: { readonly type: EventType; readonly data: EventData; readonly ending?: Ending },
+  reported: {
+    readonly type: EventType;
+    readonly data: EventData;
+    readonly ending?: PurchaseEnding;
+  },
 ): Purchase {
   const { type, data, ending } = reported;
   const { id, method, amountMicro, actor } = purchase;
@@ -135,7 +143,7 @@ const REASONS = {
   address_incomplete: "address_incomplete",
 } as const;
 
-function topUpEnd({ error, isHard }: Ending): TopUpEnd {
+function topUpEnd({ error, isHard }: PurchaseEnding): TopUpEnd {
   if (!isHard) return { kind: "soft" };
   const reasons: Partial<Record<PurchaseError, (typeof REASONS)[keyof typeof REASONS]>> = REASONS;
   return { kind: "hard", reason: reasons[error] ?? "card_declined" };

@@ -1,37 +1,47 @@
 import type { Hint, TopUpRequest } from "../../shared/contracts/payments.ts";
 import { SYSTEM } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
-import { NamedQueues } from "./named-queues.ts";
-import { callWallet, creditStep, syncRefunds, replayPayments } from "./crediting.ts";
+import { QueuesByName } from "./named-queues.ts";
+import {
+  callWallet,
+  creditWalletStep,
+  sendRefundsToWallet,
+  resendPaymentsToWallet,
+} from "./crediting.ts";
 import { processHint } from "./hints.ts";
-import { endPurchase, moveTo, storePurchase } from "./purchase-moves.ts";
+import { endPurchase, moveToStep, storePurchase } from "./purchase-moves.ts";
 import { pauseMs } from "./payment-rules.ts";
 import { isOver } from "./purchase.ts";
-import type { Purchase, Step, WaitingHint } from "./purchase.ts";
+import type { Purchase, PurchaseStep, WaitingHint } from "./purchase.ts";
 import {
-  customerStep,
-  finalizeStep,
-  invoiceStep,
-  itemStep,
-  payStep,
-  checkoutStep,
+  createCustomerStep,
+  finalizeInvoiceStep,
+  createInvoiceStep,
+  addInvoiceItemStep,
+  payInvoiceStep,
+  createCheckoutStep,
 } from "./steps.ts";
-import type { RunStep } from "./steps.ts";
-import { discardStep, expireStep, readStep, voidStep } from "./read-purchase.ts";
+import type { RunPurchaseStep } from "./steps.ts";
+import {
+  discardInvoiceStep,
+  expireCheckoutStep,
+  readPurchaseStep,
+  voidInvoiceStep,
+} from "./read-purchase.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
-const STEPS: Readonly<Record<Step, RunStep>> = {
-  customer: customerStep,
-  session: checkoutStep,
-  invoice: invoiceStep,
-  item: itemStep,
-  finalize: finalizeStep,
-  pay: payStep,
-  read: readStep,
-  expire: expireStep,
-  void: voidStep,
-  discard: discardStep,
-  credit: creditStep,
+const STEPS: Readonly<Record<PurchaseStep, RunPurchaseStep>> = {
+  customer: createCustomerStep,
+  session: createCheckoutStep,
+  invoice: createInvoiceStep,
+  item: addInvoiceItemStep,
+  finalize: finalizeInvoiceStep,
+  pay: payInvoiceStep,
+  read: readPurchaseStep,
+  expire: expireCheckoutStep,
+  void: voidInvoiceStep,
+  discard: discardInvoiceStep,
+  credit: creditWalletStep,
 };
 
 const STEPS_MAX = 30;
@@ -85,7 +95,7 @@ function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
  */
 export class PurchaseRunner {
   readonly #deps: PaymentDeps;
-  readonly #chains = new NamedQueues();
+  readonly #chains = new QueuesByName();
 
   constructor(deps: PaymentDeps) {
     this.#deps = deps;
@@ -122,17 +132,17 @@ export class PurchaseRunner {
       const purchase = rows.purchase(id);
       if (purchase === null) return;
       const isKnown = purchase.state === "credited" || purchase.state === "paid";
-      if (!isKnown && purchase.customerId !== null) moveTo(this.#deps, purchase, "read");
+      if (!isKnown && purchase.customerId !== null) moveToStep(this.#deps, purchase, "read");
       await this.#goOn(id);
     });
   }
 
   readBack(paymentId: string): Promise<boolean> {
-    return this.#chains.run(paymentId, () => syncRefunds(this.#deps, paymentId));
+    return this.#chains.run(paymentId, () => sendRefundsToWallet(this.#deps, paymentId));
   }
 
   restate(madeAt: number): Promise<boolean> {
-    return this.#chains.run("restate", () => replayPayments(this.#deps, madeAt));
+    return this.#chains.run("restate", () => resendPaymentsToWallet(this.#deps, madeAt));
   }
 
   note(hint: Hint): void {

@@ -10,9 +10,9 @@ import type {
 import type { Actor } from "../../shared/event.ts";
 import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
-import type { Captured } from "./payment-rules.ts";
+import type { CapturedAmounts } from "./payment-rules.ts";
 
-export type Step =
+export type PurchaseStep =
   | "customer"
   | "session"
   | "invoice"
@@ -26,7 +26,7 @@ export type Step =
   | "credit";
 
 type Sent = {
-  readonly step: Step;
+  readonly step: PurchaseStep;
   readonly path: string;
   readonly body: string;
   readonly key: string;
@@ -42,7 +42,7 @@ export type Purchase = {
   readonly returnUrl: string;
   readonly actor: Actor;
   readonly state: PurchaseState;
-  readonly step: Step | null;
+  readonly step: PurchaseStep | null;
   readonly sent: Sent | null;
   readonly tries: number;
   /** Number of times that a step was restarted with a new idempotency key. */
@@ -58,7 +58,7 @@ export type Purchase = {
   readonly invoiceId: string | null;
   readonly paymentId: string | null;
   readonly url: string | null;
-  readonly ending: Ending | null;
+  readonly ending: PurchaseEnding | null;
   readonly error: PurchaseError | null;
   readonly card: Card | null;
   readonly requestId: string | null;
@@ -66,14 +66,14 @@ export type Purchase = {
   readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };
-export type Ending = {
+export type PurchaseEnding = {
   readonly state: "declined" | "expired";
   readonly error: PurchaseError;
   readonly isHard: boolean;
 };
 
 /** A captured payment, which is never deleted. */
-export type Payment = Captured & {
+export type Payment = CapturedAmounts & {
   readonly id: string;
   readonly purchaseId: string;
   readonly netMicro: Micros;

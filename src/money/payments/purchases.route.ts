@@ -13,8 +13,8 @@ import type { Result } from "../../shared/failure.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
 import { mintedAt } from "../../shared/id.ts";
 import { micros } from "../../shared/money.ts";
-import { reachObject, callObject } from "../../shared/reach-object.ts";
-import { readBuyer } from "./customers.store.ts";
+import { callObjectWithRetries, callObject } from "../../shared/reach-object.ts";
+import { readBuyingOrganization } from "./customers.store.ts";
 import { creditsView } from "./credits-view.ts";
 import { purchasesView, purchaseView } from "./purchase-view.ts";
 
@@ -135,7 +135,11 @@ async function buyerOf(
 ): Promise<Result<Pick<Buying, "orgId" | "orgName" | "orgCreatedAt" | "returnUrl">>> {
   const { orgId, keyId } = c.var.admitted.caller;
   const fields = { org_id: orgId, key_id: keyId };
-  const found = await queryDatabase(() => readBuyer(c.env.DB, orgId), "buyer_unreadable", fields);
+  const found = await queryDatabase(
+    () => readBuyingOrganization(c.env.DB, orgId),
+    "buyer_unreadable",
+    fields,
+  );
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "storage_unavailable" });
   const { name: orgName, createdAt: orgCreatedAt } = found.value;
@@ -150,7 +154,7 @@ async function askPayments<T>(
 ): Promise<Result<T>> {
   if (c.var.config.payments === null) return refuse({ kind: "payments_off" });
   const { orgId } = c.var.admitted.caller;
-  const reached = await reachObject(() => call(objectsOf(c.env).payments(orgId)), {
+  const reached = await callObjectWithRetries(() => call(objectsOf(c.env).payments(orgId)), {
     budgetMs: WAIT_MS,
   });
   return reached.unanswered ? refuse(reached.failure) : reached.result;

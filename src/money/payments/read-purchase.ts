@@ -1,20 +1,20 @@
 import { logAlert } from "../../shared/log.ts";
 import { micros } from "../../shared/money.ts";
-import { cardOf, fingerprintOf, netOf, pauseMs } from "./payment-rules.ts";
-import type { Captured } from "./payment-rules.ts";
+import { cardOfIntent, cardFingerprintOf, creditsOfPayment, pauseMs } from "./payment-rules.ts";
+import type { CapturedAmounts } from "./payment-rules.ts";
 import {
-  closeMismatched,
+  abandonMismatchedInvoice,
   endPurchase,
   declineAsMisconfigured,
-  moveTo,
+  moveToStep,
   retryLater,
-  awaitCustomer,
+  waitForCustomer,
   storePurchase,
 } from "./purchase-moves.ts";
 import { isOver } from "./purchase.ts";
 import type { Purchase } from "./purchase.ts";
 import { findLostSession } from "./steps.ts";
-import type { RunStep } from "./steps.ts";
+import type { RunPurchaseStep } from "./steps.ts";
 import { bodyOf } from "./stripe.ts";
 import type { StripeAnswer, StripeCall } from "./stripe.ts";
 import { isOfAmount, post, readInvoice, readSession } from "./stripe-calls.ts";
@@ -29,12 +29,12 @@ const ELSEWHERE = { state: "declined", error: "misconfigured", isHard: false } a
 const ABANDONED = { state: "expired", error: "abandoned", isHard: false } as const;
 
 /** Reads a purchase's result from its Stripe object, never from a webhook event. */
-export const readStep: RunStep = async (deps, purchase) => {
+export const readPurchaseStep: RunPurchaseStep = async (deps, purchase) => {
   if (purchase.invoiceId !== null) return readInvoiceStep(deps, purchase, purchase.invoiceId);
   if (purchase.sessionId !== null) return readSessionStep(deps, purchase, purchase.sessionId);
   if (purchase.method === "checkout") return findLostSession(deps, purchase);
   return purchase.ending === null
-    ? moveTo(deps, purchase, "customer")
+    ? moveToStep(deps, purchase, "customer")
     : endPurchase(deps, purchase, purchase.ending);
 };
 
@@ -68,9 +68,9 @@ function unpaidSession(deps: PaymentDeps, purchase: Purchase, session: Session):
   }
   const expiresAt = session.expires_at * 1000;
   const isClosing = purchase.ending !== null || deps.now() >= expiresAt;
-  if (!isClosing) return awaitCustomer(deps, purchase, { url, expiresAt });
+  if (!isClosing) return waitForCustomer(deps, purchase, { url, expiresAt });
   const ending = purchase.ending ?? ABANDONED;
-  return moveTo(deps, purchase, "expire", { ending, tries: purchase.tries });
+  return moveToStep(deps, purchase, "expire", { ending, tries: purchase.tries });
 }
 
 function intentOf({ payment_intent: intent }: Session): Intent | null {
@@ -131,10 +131,10 @@ function unpaid(
       logAlert("invoice_paid_without_payment", { id: purchase.id, invoice_id: invoice.id });
       return endPurchase(deps, purchase, ending ?? ELSEWHERE);
     case "draft":
-      return moveTo(deps, purchase, ending === null ? "item" : "discard");
+      return moveToStep(deps, purchase, ending === null ? "item" : "discard");
     default:
       if (ending === null && !isOfAmount(purchase, invoice)) {
-        return closeMismatched(deps, purchase, invoice);
+        return abandonMismatchedInvoice(deps, purchase, invoice);
       }
       return openInvoice(deps, purchase, { invoice, intents });
   }
@@ -154,22 +154,27 @@ function openInvoice(
   if (mayWait && (wasAsked || intents.some(isAsked))) {
     const url = invoice.hosted_invoice_url ?? null;
     const expiresAt = purchase.expiresAt ?? purchase.createdAt + CONFIRM_MS;
-    if (deps.now() < expiresAt) return awaitCustomer(deps, purchase, { url, expiresAt });
-    return moveTo(deps, purchase, "void", { ending: ABANDONED });
+    if (deps.now() < expiresAt) return waitForCustomer(deps, purchase, { url, expiresAt });
+    return moveToStep(deps, purchase, "void", { ending: ABANDONED });
   }
-  return moveTo(deps, purchase, ending === null ? "pay" : "void", { tries });
+  return moveToStep(deps, purchase, ending === null ? "pay" : "void", { tries });
 }
 
-function paid(deps: PaymentDeps, purchase: Purchase, intent: Intent, captured: Captured): Purchase {
+function paid(
+  deps: PaymentDeps,
+  purchase: Purchase,
+  intent: Intent,
+  captured: CapturedAmounts,
+): Purchase {
   const { rows, isLive } = deps;
   const { customerId, id, amountMicro } = purchase;
   if (intent.livemode !== isLive || intent.customer !== customerId) {
     logAlert("payment_mismatch", { id, payment_id: intent.id });
     return storePurchase(deps, purchase, { nextAt: deps.now() + HOUR_MS });
   }
-  const netMicro = netOf(amountMicro, captured);
+  const netMicro = creditsOfPayment(amountMicro, captured);
   if (netMicro !== amountMicro) logAlert("payment_differs", { id, payment_id: intent.id });
-  const card = cardOf(intent);
+  const card = cardOfIntent(intent);
   if (rows.payment(intent.id) === null) {
     rows.putPayment({
       ...captured,
@@ -178,7 +183,7 @@ function paid(deps: PaymentDeps, purchase: Purchase, intent: Intent, captured: C
       netMicro,
       capturedAt: deps.now(),
       isCredited: false,
-      fingerprint: fingerprintOf(intent),
+      fingerprint: cardFingerprintOf(intent),
       backMicro: micros(0),
       reading: 0,
     });
@@ -187,7 +192,7 @@ function paid(deps: PaymentDeps, purchase: Purchase, intent: Intent, captured: C
   if (purchase.saveCard && card !== null && typeof paymentMethod === "string") {
     rows.setHead({ ...rows.head(), card: { ...card, paymentMethod } });
   }
-  return moveTo(deps, purchase, "credit", {
+  return moveToStep(deps, purchase, "credit", {
     state: "paid",
     paymentId: intent.id,
     ending: null,
@@ -221,7 +226,7 @@ async function close(
     return endPurchase(deps, now, now.ending ?? ABANDONED);
   }
   const tries = now.tries + 1;
-  return moveTo(deps, now, "read", { tries, nextAt: deps.now() + pauseMs(tries) });
+  return moveToStep(deps, now, "read", { tries, nextAt: deps.now() + pauseMs(tries) });
 }
 
 function isRecord(
@@ -232,20 +237,20 @@ function isRecord(
 
 const hasStatus = (status: string) => (body: unknown) => isRecord(body) && body.status === status;
 
-export const expireStep: RunStep = async (deps, purchase) => {
+export const expireCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   const { id, sessionId } = purchase;
   const key = `${id}:expire:${purchase.tries}`;
   const call = post(`/v1/checkout/sessions/${sessionId}/expire`, {}, key);
   return close(deps, purchase, call, hasStatus("expired"));
 };
 
-export const voidStep: RunStep = async (deps, purchase) => {
+export const voidInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const { id, invoiceId } = purchase;
   const call = post(`/v1/invoices/${invoiceId}/void`, {}, `${id}:void:${purchase.tries}`);
   return close(deps, purchase, call, hasStatus("void"));
 };
 
-export const discardStep: RunStep = async (deps, purchase) => {
+export const discardInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const path = `/v1/invoices/${purchase.invoiceId}`;
   const call = { method: "DELETE", path, body: null, key: null } as const;
   return close(deps, purchase, call, (body) => {

@@ -1,14 +1,14 @@
 import type { PurchaseError } from "../../shared/contracts/payments.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
-import { declineOf, pauseMs } from "./payment-rules.ts";
+import { declineReasonOf, pauseMs } from "./payment-rules.ts";
 import {
   restartStep,
-  closeMismatched,
+  abandonMismatchedInvoice,
   endPurchase,
   declineAsMisconfigured,
-  moveTo,
+  moveToStep,
   retryLater,
-  awaitCustomer,
+  waitForCustomer,
   storePurchase,
 } from "./purchase-moves.ts";
 import { isOver } from "./purchase.ts";
@@ -33,7 +33,7 @@ import type { Params, StripeAnswer } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
 /** A step of a purchase, with at most one Stripe call that changes something. */
-export type RunStep = (deps: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
+export type RunPurchaseStep = (deps: PaymentDeps, purchase: Purchase) => Promise<Purchase>;
 
 const FAULTS_STORED = 3;
 /**
@@ -94,7 +94,7 @@ function sellingOf(deps: PaymentDeps, purchase: Purchase): Selling {
 }
 
 /** Creates the Stripe customer once, and stores it before its first use. */
-export const customerStep: RunStep = async (deps, purchase) => {
+export const createCustomerStep: RunPurchaseStep = async (deps, purchase) => {
   const { rows, store } = deps;
   const head = rows.head();
   if (head.customer === null) {
@@ -142,7 +142,7 @@ async function makeCustomer(deps: PaymentDeps, purchase: Purchase): Promise<Purc
 function begin(deps: PaymentDeps, purchase: Purchase, customerId: string): Purchase {
   const { rows, now } = deps;
   if (purchase.ending !== null) return endPurchase(deps, purchase, purchase.ending);
-  if (purchase.method === "checkout") return moveTo(deps, purchase, "session", { customerId });
+  if (purchase.method === "checkout") return moveToStep(deps, purchase, "session", { customerId });
   const { card } = rows.head();
   if (card === null) {
     return endPurchase(deps, purchase, {
@@ -156,7 +156,7 @@ function begin(deps: PaymentDeps, purchase: Purchase, customerId: string): Purch
     return storePurchase(deps, purchase, { tries, nextAt: now() + pauseMs(tries) });
   }
   const { paymentMethod, ...shown } = card;
-  return moveTo(deps, purchase, "invoice", { customerId, paymentMethod, card: shown });
+  return moveToStep(deps, purchase, "invoice", { customerId, paymentMethod, card: shown });
 }
 
 export function findRunningCharge({ rows }: PaymentDeps, id: string | null): Purchase | null {
@@ -165,7 +165,7 @@ export function findRunningCharge({ rows }: PaymentDeps, id: string | null): Pur
 
 const isCharged = (one: Purchase): boolean => one.paymentMethod !== null && !isOver(one);
 
-export const checkoutStep: RunStep = async (deps, purchase) => {
+export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   const params = sessionParams(sellingOf(deps, purchase));
   const call = { path: "/v1/checkout/sessions", params, key: purchase.id };
   const { answer, now } = await send(deps, purchase, call);
@@ -174,8 +174,8 @@ export const checkoutStep: RunStep = async (deps, purchase) => {
   if (made !== null) {
     const { id: sessionId, url = null, expires_at } = made;
     const known = storePurchase(deps, now, { sessionId });
-    if (known.ending !== null) return moveTo(deps, known, "expire");
-    return awaitCustomer(deps, known, { url, expiresAt: expires_at * 1000 });
+    if (known.ending !== null) return moveToStep(deps, known, "expire");
+    return waitForCustomer(deps, known, { url, expiresAt: expires_at * 1000 });
   }
   if (!mustLook(deps, now, answer)) return retryLater(deps, now, answer);
   return findLostSession(deps, now);
@@ -186,7 +186,7 @@ export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Pr
   const found = await lookFor(deps, purchase, "checkout/sessions");
   const now = deps.rows.purchase(purchase.id) ?? purchase;
   if (found === undefined) return retryLater(deps, now);
-  if (found !== null) return moveTo(deps, now, "read", { sessionId: found });
+  if (found !== null) return moveToStep(deps, now, "read", { sessionId: found });
   if (isOver(now)) return storePurchase(deps, now, { step: null, nextAt: null });
   return endPurchase(deps, now, { state: "declined", error: "processing_error", isHard: false });
 }
@@ -205,74 +205,74 @@ async function lookFor(
   return list.has_more ? undefined : null;
 }
 
-export const invoiceStep: RunStep = async (deps, purchase) => {
+export const createInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
   const { paymentMethod } = purchase;
   const params = invoiceParams(sellingOf(deps, purchase), paymentMethod ?? "");
   const call = { path: "/v1/invoices", params, key: keyOf(purchase) };
   const { answer, now } = await send(deps, purchase, call);
   if (answer.kind === "refused") return refusedByCustomer(deps, now, answer);
   const made = bodyOf(answer, idSchema);
-  if (made !== null) return moveTo(deps, now, "item", { invoiceId: made.id });
+  if (made !== null) return moveToStep(deps, now, "item", { invoiceId: made.id });
   if (!mustLook(deps, now, answer)) return retryLater(deps, now, answer);
   const found = await lookFor(deps, now, "invoices");
   const after = deps.rows.purchase(now.id) ?? now;
   if (found === undefined) return retryLater(deps, after, answer);
   return found === null
     ? restartStep(deps, after)
-    : moveTo(deps, after, "item", { invoiceId: found, anew: 1 });
+    : moveToStep(deps, after, "item", { invoiceId: found, anew: 1 });
 };
 
-export const itemStep: RunStep = async (deps, purchase) => {
+export const addInvoiceItemStep: RunPurchaseStep = async (deps, purchase) => {
   const { invoiceId } = purchase;
   const params = itemParams(sellingOf(deps, purchase), invoiceId ?? "");
   const call = { path: "/v1/invoiceitems", params, key: keyOf(purchase) };
   const { answer, now } = await send(deps, purchase, call);
-  if (answer.kind === "done") return moveTo(deps, now, "finalize");
+  if (answer.kind === "done") return moveToStep(deps, now, "finalize");
   if (answer.kind === "refused") return closeRefused(deps, now, answer);
   if (!mustLook(deps, now, answer)) return retryLater(deps, now, answer);
   return byInvoice(deps, now, (after, invoice) => {
-    if (isOfAmount(after, invoice)) return moveTo(deps, after, "finalize");
+    if (isOfAmount(after, invoice)) return moveToStep(deps, after, "finalize");
     return invoice.subtotal === 0
       ? restartStep(deps, after)
-      : closeMismatched(deps, after, invoice);
+      : abandonMismatchedInvoice(deps, after, invoice);
   });
 };
 
-export const finalizeStep: RunStep = async (deps, purchase) => {
-  if (purchase.ending !== null) return moveTo(deps, purchase, "read");
+export const finalizeInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
+  if (purchase.ending !== null) return moveToStep(deps, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/finalize`;
   const call = { path, params: finalizeParams, key: keyOf(purchase) };
   const { answer, now } = await send(deps, purchase, call);
   if (answer.kind === "done") {
     const invoice = bodyOf(answer, invoiceSchema);
-    if (invoice === null || !isOfAmount(now, invoice)) return moveTo(deps, now, "read");
-    return moveTo(deps, now, "pay");
+    if (invoice === null || !isOfAmount(now, invoice)) return moveToStep(deps, now, "read");
+    return moveToStep(deps, now, "pay");
   }
   if (answer.kind === "unsure" && !mustLook(deps, now, answer)) {
     return retryLater(deps, now, answer);
   }
   return byInvoice(deps, now, (after, invoice) => {
-    if (invoice.status !== "draft") return moveTo(deps, after, "read");
+    if (invoice.status !== "draft") return moveToStep(deps, after, "read");
     return answer.kind === "refused" ? closeRefused(deps, after, answer) : restartStep(deps, after);
   });
 };
 
 /** Charges the saved card. Never retries a declined charge. */
-export const payStep: RunStep = async (deps, purchase) => {
-  if (purchase.ending !== null) return moveTo(deps, purchase, "read");
+export const payInvoiceStep: RunPurchaseStep = async (deps, purchase) => {
+  if (purchase.ending !== null) return moveToStep(deps, purchase, "read");
   const path = `/v1/invoices/${purchase.invoiceId}/pay`;
   const params = payParams(purchase.paymentMethod ?? "");
   const call = { path, params, key: `${purchase.id}:pay` };
   const { answer, now } = await send(deps, purchase, call);
-  if (answer.kind === "done") return moveTo(deps, now, "read");
+  if (answer.kind === "done") return moveToStep(deps, now, "read");
   if (answer.kind === "refused") {
-    const ending = { state: "declined", ...declineOf(answer.error) } as const;
+    const ending = { state: "declined", ...declineReasonOf(answer.error) } as const;
     if (answer.error.code === "resource_missing") return forgetCard(deps, now);
-    return moveTo(deps, now, "read", { ending });
+    return moveToStep(deps, now, "read", { ending });
   }
   if (!mustLook(deps, now, answer)) return retryLater(deps, now, answer);
   const ending = { state: "declined", error: "processing_error", isHard: false } as const;
-  return moveTo(deps, now, "read", { ending });
+  return moveToStep(deps, now, "read", { ending });
 };
 
 async function byInvoice(
@@ -309,13 +309,13 @@ function forgetCard(deps: PaymentDeps, purchase: Purchase): Purchase {
   const ending = { state: "declined", error: "card_removed", isHard: true } as const;
   return purchase.invoiceId === null
     ? endPurchase(deps, purchase, ending)
-    : moveTo(deps, purchase, "read", { ending });
+    : moveToStep(deps, purchase, "read", { ending });
 }
 
 function closeRefused(deps: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase {
   const isAddress = refusal.error.code === "customer_tax_location_invalid";
   const error: PurchaseError = isAddress ? "address_incomplete" : "misconfigured";
-  return moveTo(deps, purchase, "read", {
+  return moveToStep(deps, purchase, "read", {
     ending: { state: "declined", error, isHard: isAddress },
   });
 }

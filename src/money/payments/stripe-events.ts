@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Hint } from "../../shared/contracts/payments.ts";
 import { logAlert } from "../../shared/log.ts";
-import { reachObject } from "../../shared/reach-object.ts";
+import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { chargeSchema, eventSchema, eventsSchema, intentSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
 import { read, readPaymentIntent } from "./stripe-calls.ts";
@@ -49,7 +49,7 @@ export type EventStore = {
   moveCursor(to: SweepCursor): Promise<void>;
 };
 
-export type Dispatching = CallsOf<"payments", "hint"> & {
+export type DispatchServices = CallsOf<"payments", "hint"> & {
   readonly store: EventStore;
   readonly stripe: Stripe;
   readonly isLive: boolean;
@@ -59,10 +59,13 @@ export type Dispatching = CallsOf<"payments", "hint"> & {
  * The result of an event. `nothing`: the event concerns no organization here. `unsure`: it must be
  * retried.
  */
-export type Dispatched = "told" | "nothing" | "unsure";
+export type DispatchResult = "told" | "nothing" | "unsure";
 
 /** Sends an event to its organization's payment object as a hint, which has only IDs. */
-export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promise<Dispatched> {
+export async function dispatchEvent(
+  to: DispatchServices,
+  event: StripeEvent,
+): Promise<DispatchResult> {
   const kind = EVENT_KINDS[event.type];
   if (kind === undefined || event.livemode !== to.isLive) return "nothing";
   const named = await namesOf(to, event, kind);
@@ -70,11 +73,14 @@ export async function dispatchEvent(to: Dispatching, event: StripeEvent): Promis
   const orgId = await to.store.organizationOf(named.customer);
   if (orgId === null) return strangers(to, event);
   const hint = { eventId: event.id, orgId, kind, object: named.object };
-  const reached = await reachObject(() => to.payments(orgId).hint(hint));
+  const reached = await callObjectWithRetries(() => to.payments(orgId).hint(hint));
   return !reached.unanswered && reached.result.ok ? "told" : "unsure";
 }
 
-async function strangers({ store }: Dispatching, { id, data }: StripeEvent): Promise<Dispatched> {
+async function strangers(
+  { store }: DispatchServices,
+  { id, data }: StripeEvent,
+): Promise<DispatchResult> {
   const orgId = data.object.metadata?.["org_id"];
   if (orgId !== undefined && (await store.isOrganization(orgId))) {
     logAlert("payment_of_unknown_customer", { org_id: orgId, event_id: id });
@@ -90,10 +96,10 @@ const ID = /^[a-z]+_[A-Za-z0-9_]{1,250}$/;
  * customer, so their payment is read from Stripe.
  */
 async function namesOf(
-  to: Dispatching,
+  to: DispatchServices,
   { data }: StripeEvent,
   kind: Hint["kind"],
-): Promise<Named | Dispatched> {
+): Promise<Named | DispatchResult> {
   const { object } = data;
   const id = object.id ?? "";
   if (!ID.test(id)) return "nothing";
@@ -108,14 +114,17 @@ async function namesOf(
 type Moneys = Readonly<Record<"paymentId" | "chargeId" | "customer", string | null>>;
 
 async function ofMoney(
-  to: Dispatching,
+  to: DispatchServices,
   { paymentId, chargeId, customer }: Moneys,
-): Promise<Named | Dispatched> {
+): Promise<Named | DispatchResult> {
   if (paymentId === null) return ofCharge(to, chargeId);
   return customer === null ? ofPayment(to, paymentId) : { object: paymentId, customer };
 }
 
-async function ofPayment({ stripe }: Dispatching, id: string): Promise<Named | Dispatched> {
+async function ofPayment(
+  { stripe }: DispatchServices,
+  id: string,
+): Promise<Named | DispatchResult> {
   const answer = await stripe.ask(readPaymentIntent(id));
   if (answer.kind === "refused") return "nothing";
   const intent = bodyOf(answer, intentSchema);
@@ -124,7 +133,10 @@ async function ofPayment({ stripe }: Dispatching, id: string): Promise<Named | D
   return typeof customer === "string" ? { object: id, customer } : "nothing";
 }
 
-async function ofCharge({ stripe }: Dispatching, id: string | null): Promise<Named | Dispatched> {
+async function ofCharge(
+  { stripe }: DispatchServices,
+  id: string | null,
+): Promise<Named | DispatchResult> {
   if (id === null) return "nothing";
   const answer = await stripe.ask(read(`/v1/charges/${id}`));
   if (answer.kind === "refused") return "nothing";
@@ -145,7 +157,7 @@ const PAGES_MAX = 50;
  * Sends events since the last sweep to their organizations. The cursor never passes an event that
  * failed. Returns the number listed, or null if Stripe didn't respond.
  */
-export async function sweepEvents(to: Dispatching, nowMs: number): Promise<number | null> {
+export async function sweepEvents(to: DispatchServices, nowMs: number): Promise<number | null> {
   const nowS = Math.floor(nowMs / 1000);
   const { sinceS, rest } = (await to.store.cursor()) ?? { sinceS: nowS, rest: null };
   const startedS = rest?.startedS ?? nowS;
@@ -170,7 +182,7 @@ type Swept = {
 };
 
 async function sweepPages(
-  to: Dispatching,
+  to: DispatchServices,
   created: { readonly gte: number; readonly lte?: number },
 ): Promise<Swept | null> {
   const types = Object.keys(EVENT_KINDS);

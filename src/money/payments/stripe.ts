@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { PaymentsConfig } from "../../shared/config/config.ts";
-import { boundedText } from "../../shared/http/bounded-body.ts";
+import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { hmacKey, verifyHmac } from "../../shared/hmac.ts";
 
 /** The Stripe API version. Tests compare it with Stripe's types. */
@@ -67,19 +67,19 @@ export type StripeAnswer =
       readonly requestId: string | null;
     };
 
-export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+export type FetchFunction = (url: string, init: RequestInit) => Promise<Response>;
 export type Stripe = { readonly ask: (call: StripeCall) => Promise<StripeAnswer> };
 
 export function stripeOf(
   { secretKey, baseUrl }: Pick<PaymentsConfig, "secretKey" | "baseUrl">,
-  send: Fetch = (url, init) => fetch(url, init),
+  send: FetchFunction = (url, init) => fetch(url, init),
 ): Stripe {
   return {
     ask: async (call) => {
       try {
         const response = await send(`${baseUrl}${call.path}`, requestOf(call, secretKey));
         const requestId = response.headers.get("request-id")?.slice(0, 100) ?? null;
-        const text = await boundedText(response, ANSWER_BYTES_MAX);
+        const text = await readBoundedText(response, ANSWER_BYTES_MAX);
         return answerOf(response, { text, requestId });
       } catch {
         return { kind: "unsure", status: null, isStored: false, requestId: null };
@@ -160,7 +160,7 @@ export function signatureHeader(header: string | null, nowMs: number): Signature
 }
 
 /** Reports whether a secret signed these bytes within five minutes. */
-export async function isSigned(
+export async function isSignedByStripe(
   bytes: Uint8Array,
   header: string | null,
   { secrets, nowMs }: { readonly secrets: readonly string[]; readonly nowMs: number },

@@ -1,17 +1,17 @@
 import { fail } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import { readBytes } from "../../shared/http/read-json.ts";
+import { readBodyBytes } from "../../shared/http/read-json.ts";
 import { readAnonymous } from "../../shared/http/request-slots.ts";
 import { now } from "../../shared/clock.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { within } from "../../shared/timers.ts";
-import { eventStore } from "./customers.store.ts";
+import { stripeEventStoreOf } from "./customers.store.ts";
 import { dispatchEvent } from "./stripe-events.ts";
-import type { Dispatched } from "./stripe-events.ts";
+import type { DispatchResult } from "./stripe-events.ts";
 import { eventSchema } from "./stripe-objects.ts";
 import type { StripeEvent } from "./stripe-objects.ts";
-import { isSigned, signatureHeader, stripeOf } from "./stripe.ts";
+import { isSignedByStripe, signatureHeader, stripeOf } from "./stripe.ts";
 
 const EVENT_BYTES_MAX = 512 * 1024;
 /** Small limits, because anyone can send a signature header. */
@@ -29,20 +29,20 @@ export async function stripeWebhookRoute(c: AppContext): Promise<Response> {
   const header = c.req.header("stripe-signature") ?? null;
   const nowMs = now(c.env);
   if (signatureHeader(header, nowMs) === null) return unsigned(c);
-  const bytes = await readAnonymous(c, readBytes, EVENT_LIMITS, "stripe");
+  const bytes = await readAnonymous(c, readBodyBytes, EVENT_LIMITS, "stripe");
   if (!bytes.ok) return fail(c, bytes.failure);
   const by = { secrets: payments.webhookSecrets, nowMs };
-  if (!(await isSigned(bytes.value, header, by))) return unsigned(c);
+  if (!(await isSignedByStripe(bytes.value, header, by))) return unsigned(c);
   const event = eventOf(bytes.value);
   if (event === null) return c.json({ received: true });
   const to = {
-    store: eventStore(c.env.DB),
+    store: stripeEventStoreOf(c.env.DB),
     payments: objectsOf(c.env).payments,
     stripe: stripeOf(payments),
     isLive: payments.isLive,
   };
   const dispatched = await within(dispatchEvent(to, event), ANSWER_MS).catch(
-    (error: unknown): Dispatched => {
+    (error: unknown): DispatchResult => {
       logWarning("payment_event_not_taken", { event_id: event.id, reason: reasonOf(error) });
       return "unsure";
     },

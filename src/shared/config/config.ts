@@ -10,7 +10,7 @@ import { REGIONS } from "../regions.ts";
 import type { Region } from "../regions.ts";
 import { forEachUnit, UNITS } from "../usage.ts";
 import type { Unit } from "../usage.ts";
-import { OUR_WORDS, describeError } from "../issue-text.ts";
+import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
 /** Amounts are exact even for 128 choices of this many tokens at the maximum price. */
@@ -277,7 +277,7 @@ function parseJsonVariable<T>(
   if (raw === "") return null;
   try {
     const value: unknown = JSON.parse(raw);
-    const result = z.safeParse(schema, value, OUR_WORDS);
+    const result = z.safeParse(schema, value, WITHOUT_ZOD_MESSAGES);
     if (result.success) return result.data;
     const { param, problem } = describeError(result.error, value);
     complain(`${param ?? "it"} ${problem ?? "is missing"}`);

@@ -5,7 +5,10 @@ const READ_BYTES_MAX = 1024 * 1024;
  * Returns the text. Returns null if it has more than `bytesMax` decoded bytes. Throws if the
  * connection breaks.
  */
-export async function boundedText(response: Response, bytesMax: number): Promise<string | null> {
+export async function readBoundedText(
+  response: Response,
+  bytesMax: number,
+): Promise<string | null> {
   // HTTP limits a body to its declared length, so one native read suffices unless it is compressed.
   const declared = response.headers.get("content-length");
   if (declared !== null && !response.headers.has("content-encoding")) {
@@ -13,7 +16,7 @@ export async function boundedText(response: Response, bytesMax: number): Promise
   }
   if (response.body === null) return "";
   const reader = response.body.getReader({ mode: "byob" });
-  const pieces = new Utf8Pieces();
+  const pieces = new Utf8PieceDecoder();
   let text = "";
   let bytes = 0;
   for (let size = READ_BYTES_FIRST; ; size = Math.min(READ_BYTES_MAX, size * 4)) {
@@ -32,7 +35,7 @@ export async function boundedText(response: Response, bytesMax: number): Promise
 
 const PART_BYTES = 256 * 1024;
 
-export async function readParts<T>(
+export async function readBodyParts<T>(
   body: ReadableStream<Uint8Array>,
   take: (part: Uint8Array) => T | null,
 ): Promise<T | null> {
@@ -76,7 +79,7 @@ const MARK = "\ufeff";
  * Decodes UTF-8 from pieces that can split characters. Drops one byte order mark. workerd's
  * TextDecoder would drop one from every piece.
  */
-export class Utf8Pieces {
+export class Utf8PieceDecoder {
   readonly #decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
   #begun = false;
 

@@ -12,11 +12,11 @@ import type { Timers } from "../timers.ts";
 import { allowOrigin, allowsOrigins, preflight } from "./cors.ts";
 import type { Dialect } from "./dialect.ts";
 import { failureResponse } from "./failure-response.ts";
-import { givenId } from "./given-id.ts";
+import { internalRequestIdOf } from "./given-id.ts";
 import type { JsonObject } from "./json-text.ts";
 import { setRateHeaders } from "./rate-headers.ts";
 import { hasValidEscapes } from "./routing-path.ts";
-import { isSummed, logRequest } from "./request-log.ts";
+import { countInSummaryLine, logRequest } from "./request-log.ts";
 import type { LoggedFailure } from "./request-log.ts";
 import type { Region } from "../regions.ts";
 
@@ -80,7 +80,7 @@ export type AppContext = Context<AppEnv>;
  */
 export async function requestContext(c: AppContext, next: Next): Promise<void> {
   c.set("startedMs", now(c.env));
-  c.set("requestId", givenId(c.req.raw) ?? mintId("req_", c.get("startedMs")));
+  c.set("requestId", internalRequestIdOf(c.req.raw) ?? mintId("req_", c.get("startedMs")));
   const answer = early(c);
   if (answer === null) await guarded(c, next);
   else c.res = answer;
@@ -183,7 +183,7 @@ function log(c: AppContext, admitted: Admitted | undefined): void {
     failure: c.get("failure") ?? null,
   };
   const nowMs = now(c.env);
-  if (isSummed(optionalVariables(c, "config"), request, nowMs)) return;
+  if (countInSummaryLine(optionalVariables(c, "config"), request, nowMs)) return;
   const durationMs = nowMs - c.get("startedMs");
   const keyId = admitted?.caller.keyId ?? null;
   logRequest({ ...request, method: c.req.method, durationMs, keyId });

@@ -1,7 +1,7 @@
 import type { RateState } from "../key-terms.ts";
 import type { Failure } from "../failure.ts";
 
-export type ErrorAnswer = {
+export type DialectError = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: object | string;
@@ -15,6 +15,6 @@ export type Limits = { readonly rate: RateState; readonly tokens?: RateState | u
 
 export type Dialect = {
   /** Returns null for OpenAI's format. */
-  error(failure: Failure, requestId: string): ErrorAnswer | null;
+  error(failure: Failure, requestId: string): DialectError | null;
   headers(requestId: string, limits: Limits | null): Readonly<Record<string, string>>;
 };

@@ -7,7 +7,7 @@ import { parseFields } from "./parse-body.ts";
 import type { FieldsSchema } from "./parse-body.ts";
 import { MANAGEMENT_BYTES_MAX, readJsonBody } from "./read-json.ts";
 import type { JsonBody } from "./read-json.ts";
-import { readWithSlot } from "./request-slots.ts";
+import { readBodyWithSlot } from "./request-slots.ts";
 import type { BodyOwner } from "./request-slots.ts";
 
 export type View = Readonly<Record<string, unknown>>;
@@ -33,7 +33,7 @@ export function respond(c: AppContext, answer: Answer): Response {
 export async function readBody(c: AppContext, owner?: BodyOwner): Promise<Result<JsonBody>> {
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
-  const body = await readWithSlot(c, readJsonBody, limits, owner);
+  const body = await readBodyWithSlot(c, readJsonBody, limits, owner);
   return "shed" in body ? refuse({ kind: "overloaded" }) : body;
 }
 

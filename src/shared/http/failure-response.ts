@@ -1,4 +1,4 @@
-import type { Dialect, ErrorAnswer } from "./dialect.ts";
+import type { Dialect, DialectError } from "./dialect.ts";
 import { anchorOf, errorResponseOf } from "./failure-mapping.ts";
 import type { ErrorResponse } from "./error-response.ts";
 import type { Failure } from "../failure.ts";
@@ -61,7 +61,7 @@ export function openRouterError(failure: Failure): object {
   return { ...error, code: wire.status, metadata: { error_type: code ?? error.type } };
 }
 
-function openAiError(failure: Failure, docsUrl: string | null): ErrorAnswer {
+function openAiError(failure: Failure, docsUrl: string | null): DialectError {
   const wire = errorResponseOf(failure);
   const error = errorOf(wire);
   const body =

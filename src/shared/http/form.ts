@@ -26,7 +26,7 @@ const TYPE = /^multipart\/form-data\s*;/i;
 const BOUNDARY = /;\s*boundary=(?:"([^"]{1,70})"|([^\s";,]{1,70}))\s*(?:;|$)/i;
 const TYPE_CHARACTERS_MAX = 200;
 
-export function boundaryOf(type: string): string | null {
+export function formBoundaryOf(type: string): string | null {
   const isForm = type.length <= TYPE_CHARACTERS_MAX && TYPE.test(type);
   const [, quoted, plain] = (isForm && BOUNDARY.exec(type)) || [];
   const boundary = quoted ?? plain ?? null;
@@ -103,7 +103,7 @@ function textOf(bytes: Uint8Array): string | null {
 /**
  * Returns a form's fields. `name[]` is always a list. Fails with 400 if another name is repeated.
  */
-export function formObject(fields: readonly FormField[]): Result<object> {
+export function fieldsOfForm(fields: readonly FormField[]): Result<object> {
   const values = new Map<string, unknown>();
   for (const [name, value] of fields) {
     const isList = name.endsWith("[]");

@@ -8,6 +8,6 @@ export function giveId(request: Request, requestId: string): void {
   ids.set(request, requestId);
 }
 
-export function givenId(request: Request): string | undefined {
+export function internalRequestIdOf(request: Request): string | undefined {
   return ids.get(request);
 }

@@ -4,7 +4,7 @@ const NAME_MAX = 32;
  * Copies JSON text that arrives in pieces, with null for the values of some fields. Copies invalid
  * JSON unchanged.
  */
-export class JsonSkim {
+export class JsonFieldBlanker {
   readonly #left: ReadonlySet<string>;
   #isInString = false;
   #isEscaped = false;

@@ -1,4 +1,4 @@
-import { parseJson, stringEnd } from "../exact-json.ts";
+import { parseJson, jsonStringEnd } from "../exact-json.ts";
 import { invalid, success } from "../failure.ts";
 import type { Refusal, Result } from "../failure.ts";
 import { paramOf } from "../issue-text.ts";
@@ -55,7 +55,7 @@ export function parseJsonText(text: string): Result<JsonObject> {
   return success(value);
 }
 
-export function valuesIn(text: string): number {
+export function countJsonValues(text: string): number {
   const structure = scanStructure(text);
   return typeof structure === "string" ? Infinity : structure.values;
 }
@@ -70,7 +70,7 @@ function scanStructure(
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case QUOTE:
-        at = stringEnd(text, at);
+        at = jsonStringEnd(text, at);
         break;
       case COLON:
         members++;

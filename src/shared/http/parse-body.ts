@@ -1,14 +1,14 @@
 import * as z from "zod/mini";
 import { invalid, success } from "../failure.ts";
 import type { Refusal, Result } from "../failure.ts";
-import { OUR_WORDS, describeError } from "../issue-text.ts";
+import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
 
 /**
  * Parses a body by a schema. Returns 400 with the first problem's `param` (`messages[0].role`). A
  * message in a schema continues the name of the parameter.
  */
 export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result<T> {
-  const parsed = z.safeParse(schema, value, OUR_WORDS);
+  const parsed = z.safeParse(schema, value, WITHOUT_ZOD_MESSAGES);
   return parsed.success ? success(parsed.data) : refusal(parsed.error, value);
 }
 
@@ -52,10 +52,10 @@ export const once = z.string({
 });
 
 export function wholeNumber(least: number, most: number, fallback: number): z.ZodMiniType<number> {
-  return z._default(wholeWithin(least, most), fallback);
+  return z._default(wholeNumberWithin(least, most), fallback);
 }
 
-export function wholeWithin(least: number, most: number): z.ZodMiniType<number> {
+export function wholeNumberWithin(least: number, most: number): z.ZodMiniType<number> {
   const digits = once.check(z.regex(/^-?\d{1,16}$/, "must be a whole number"));
   const number = z.pipe(digits, z.transform(Number));
   return z.pipe(number, z.int().check(z.minimum(least), z.maximum(most)));

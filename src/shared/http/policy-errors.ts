@@ -1,7 +1,7 @@
 import type { BudgetScope } from "../budgets.ts";
 import { timestamp } from "../clock.ts";
 import type { Failure } from "../failure.ts";
-import { shortened } from "../issue-text.ts";
+import { shortenedModelName } from "../issue-text.ts";
 import type { PolicyScope } from "../policy.ts";
 
 type Of<K extends Failure["kind"]> = Extract<Failure, { kind: K }>;
@@ -28,14 +28,14 @@ export const POLICY_ERRORS = {
     type: "permission_denied",
     code: "model_not_allowed",
     param: "model",
-    message: `This API key can't use the model '${shortened(model)}'.`,
+    message: `This API key can't use the model '${shortenedModelName(model)}'.`,
   }),
   route_not_allowed: ({ model, scope, field }: Of<"route_not_allowed">) => ({
     status: 403,
     type: "permission_denied",
     code: "route_not_allowed",
     param: "model",
-    message: `The policy of ${OWNERS[scope]} ('${field}') allows no route to the model '${shortened(model)}'. Use another model, or change the policy.`,
+    message: `The policy of ${OWNERS[scope]} ('${field}') allows no route to the model '${shortenedModelName(model)}'. Use another model, or change the policy.`,
     extra: { scope, policy_field: field },
   }),
   paused: ({ pauseId, scope, reason, until }: Of<"paused">) => {

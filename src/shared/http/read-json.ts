@@ -3,7 +3,7 @@ import type { Refusal, Result } from "../failure.ts";
 import { afterTimeout } from "../timers.ts";
 import type { After } from "../timers.ts";
 import { joinBytes } from "./bounded-body.ts";
-import { boundaryOf, formObject, parseForm } from "./form.ts";
+import { formBoundaryOf, fieldsOfForm, parseForm } from "./form.ts";
 import type { FormField } from "./form.ts";
 import { parseJsonText } from "./json-text.ts";
 import type { JsonObject } from "./json-text.ts";
@@ -11,7 +11,7 @@ import type { JsonObject } from "./json-text.ts";
 /** Maximum bytes of a paid request's body. */
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
 /** Maximum declared length of a body that is read in one call. */
-export const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
+export const SINGLE_READ_BYTES_MAX = 4 * 1024 * 1024;
 /** Maximum bytes of a request that counts tokens, which costs nothing. */
 export const COUNT_BYTES_MAX = 4 * 1024 * 1024;
 /** Maximum bytes of the body of any other unpaid request. */
@@ -57,10 +57,10 @@ export async function readJsonBody(
   limits: BodyLimits,
 ): Promise<Result<JsonBody>> {
   const type = request.headers.get("content-type") ?? "";
-  const boundary = limits.takesForms === true ? boundaryOf(type) : null;
+  const boundary = limits.takesForms === true ? formBoundaryOf(type) : null;
   const refusal = refusedHeaders(request.headers, boundary !== null);
   if (refusal !== null) return refusal;
-  const bytes = await readBytes(request, limits);
+  const bytes = await readBodyBytes(request, limits);
   if (!bytes.ok) return bytes;
   if (boundary !== null) return formBody(bytes.value, boundary);
   const json = parseJsonBytes(bytes.value);
@@ -70,7 +70,7 @@ export async function readJsonBody(
 function formBody(bytes: Uint8Array, boundary: string): Result<JsonBody> {
   const form = parseForm(bytes, boundary);
   if (!form.ok) return form;
-  const json = formObject(form.value);
+  const json = fieldsOfForm(form.value);
   return json.ok ? success({ json: { ...json.value }, bytes, form: form.value }) : json;
 }
 
@@ -94,13 +94,13 @@ function refusedHeaders(headers: Headers, isForm: boolean): Refusal | null {
 
 type Bytes = Result<Uint8Array>;
 
-export async function readBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
+export async function readBodyBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   const declared = request.headers.get("content-length") ?? "";
   if (Number(declared) > limits.bytesMax) return tooLarge(limits.bytesMax);
   // HTTP limits a body to its declared length, so a small one needs one native read, which costs
   // half as much as chunks. A larger one counts as it arrives, so that declaring 20 MiB without
   // sending them uses no memory.
-  const isDeclared = /^\d+$/.test(declared) && Number(declared) <= WHOLE_BYTES_MAX;
+  const isDeclared = /^\d+$/.test(declared) && Number(declared) <= SINGLE_READ_BYTES_MAX;
   return isDeclared ? readWhole(request, limits) : readChunks(request, limits);
 }
 

@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import type { Failure } from "../failure.ts";
 import { logEvent } from "../log.ts";
 import { Isolate } from "./isolate.ts";
-import { SummedLine } from "./summed-line.ts";
+import { SummaryLogLine } from "./summed-line.ts";
 
 export type LoggedFailure = Failure["kind"] | `home_${number}`;
 
@@ -38,10 +38,10 @@ export function logRequest(record: RequestRecord): void {
 
 const SUMMED: ReadonlySet<number> = new Set([401, 404, 429]);
 
-const makeLine = (): SummedLine => new SummedLine("requests_refused");
+const makeLine = (): SummaryLogLine => new SummaryLogLine("requests_refused");
 
 /** Counts a rejection in the summary line. Returns false if the request gets its own line. */
-export function isSummed(
+export function countInSummaryLine(
   config: Config | undefined,
   {
     status,

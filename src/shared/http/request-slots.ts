@@ -2,24 +2,24 @@ import { networkOf } from "../network.ts";
 import type { Config } from "../config/config.ts";
 import { refuse } from "../failure.ts";
 import type { Result } from "../failure.ts";
-import { InFlight } from "../in-flight.ts";
+import { RequestMemory } from "../in-flight.ts";
 import type { OverloadReason } from "../in-flight.ts";
 import { optionalVariables } from "./context.ts";
 import type { AppContext } from "./context.ts";
 import { Isolate } from "./isolate.ts";
-import { WHOLE_BYTES_MAX } from "./read-json.ts";
+import { SINGLE_READ_BYTES_MAX } from "./read-json.ts";
 import type { BodyLimits } from "./read-json.ts";
 
 /** Ms for the admission and for storing an outcome, with a margin. */
 const LEASE_SPARE_MS = 60_000;
 const NO_KEY = "";
 
-export function inFlightOf(config: Config): InFlight {
+export function requestMemoryOf(config: Config): RequestMemory {
   return Isolate.of(config).get(makeRoom);
 }
 
-function makeRoom({ numbers }: Config): InFlight {
-  return new InFlight({
+function makeRoom({ numbers }: Config): RequestMemory {
+  return new RequestMemory({
     memoryMax: numbers.ISOLATE_MEMORY_MIB_MAX * 1024 * 1024,
     organizationMax: numbers.ORGANIZATION_IN_FLIGHT_MAX,
     waitMs: numbers.OVERLOAD_WAIT_MS,
@@ -28,7 +28,7 @@ function makeRoom({ numbers }: Config): InFlight {
 }
 
 export function initialBodyBytes(declaredBytes: number): number {
-  return declaredBytes <= WHOLE_BYTES_MAX ? declaredBytes : 0;
+  return declaredBytes <= SINGLE_READ_BYTES_MAX ? declaredBytes : 0;
 }
 
 export function bodyLength(c: AppContext): number {
@@ -42,14 +42,14 @@ export type BodyOwner = "operators" | "merchants" | `person:${string}`;
 const OPEN_ROOM_BYTES = 8 * 1024 * 1024;
 const OPEN_LEASE_MS = 10_000;
 
-function makeOpenRooms(): Record<"anonymous" | "stripe", InFlight> {
+function makeOpenRooms(): Record<"anonymous" | "stripe", RequestMemory> {
   const limits = {
     memoryMax: OPEN_ROOM_BYTES,
     organizationMax: Infinity,
     waitMs: 0,
     leaseMs: OPEN_LEASE_MS,
   };
-  return { anonymous: new InFlight(limits), stripe: new InFlight(limits) };
+  return { anonymous: new RequestMemory(limits), stripe: new RequestMemory(limits) };
 }
 
 /** Reads a small body without a key in separate memory. Returns 503 if that is full. */
@@ -74,7 +74,7 @@ export async function readAnonymous<T>(
 
 type Shed = { readonly ok: false; readonly shed: OverloadReason };
 
-export async function readWithSlot<T>(
+export async function readBodyWithSlot<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
   limits: BodyLimits,
@@ -84,7 +84,7 @@ export async function readWithSlot<T>(
   const length = bodyLength(c);
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits);
   const bytes = initialBodyBytes(length);
-  const room = inFlightOf(c.var.config);
+  const room = requestMemoryOf(c.var.config);
   const slot = room.take(caller?.keyHash ?? NO_KEY, bytes, c.var.startedMs, owner);
   if (typeof slot === "string") return { ok: false, shed: slot };
   c.set("place", slot);

@@ -1,5 +1,5 @@
-import { Utf8Pieces } from "./bounded-body.ts";
-import { JsonSkim } from "./json-skim.ts";
+import { Utf8PieceDecoder } from "./bounded-body.ts";
+import { JsonFieldBlanker } from "./json-skim.ts";
 
 type ServerSentEvent = { readonly name: string; readonly data: string };
 
@@ -17,10 +17,10 @@ export class SseDecoder {
   overflowed = false;
   /** Lines that aren't fields. Google sends errors in them. */
   foreign = "";
-  readonly #text = new Utf8Pieces();
+  readonly #text = new Utf8PieceDecoder();
   readonly #lengthMax: number;
   readonly #left: ReadonlySet<string> | null;
-  #skim: JsonSkim | null = null;
+  #skim: JsonFieldBlanker | null = null;
   #line = "";
   #name = "";
   #data: string | null = null;
@@ -74,7 +74,7 @@ export class SseDecoder {
   #extend(text: string): void {
     this.#line += this.#skim === null ? text : this.#skim.push(text);
     if (this.#skim !== null || this.#left === null || !this.#isTooLong()) return;
-    this.#skim = new JsonSkim(this.#left);
+    this.#skim = new JsonFieldBlanker(this.#left);
     this.#line = this.#skim.push(this.#line);
   }
 

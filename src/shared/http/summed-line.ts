@@ -3,7 +3,7 @@ import type { LogFields } from "../log.ts";
 
 const LINE_EVERY_MS = 1000;
 
-export class SummedLine {
+export class SummaryLogLine {
   readonly #event: string;
   #lineMs = -Infinity;
   #counts: Record<string, number> = {};

@@ -1,4 +1,4 @@
-import { keepExact } from "../../../shared/exact-json.ts";
+import { keepExactJson } from "../../../shared/exact-json.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { FunctionTool, Tools } from "../../core/tools.ts";
 import type { ConverseOutputFormat } from "./answer-format.ts";
@@ -78,7 +78,7 @@ function answerToolOf(format: {
 
 function toolSpec({ name, description, parameters }: FunctionTool, isNova: boolean): JsonObject {
   const schema = isNova ? novaSchema(parameters) : parameters;
-  const json = keepExact(schema, { ...schema, type: "object" });
+  const json = keepExactJson(schema, { ...schema, type: "object" });
   const about = description.trim() === "" ? {} : { description };
   return { toolSpec: { name, ...about, inputSchema: { json } } };
 }

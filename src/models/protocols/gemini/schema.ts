@@ -1,4 +1,4 @@
-import { keepExact } from "../../../shared/exact-json.ts";
+import { keepExactJson } from "../../../shared/exact-json.ts";
 import { isObject } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
 
@@ -21,7 +21,7 @@ export function geminiSchema(schema: JsonObject): JsonObject {
       if (BY_NAME.has(key) && isObject(value)) return [key, mapped(value)];
       return [key, WITHIN.has(key) ? inner(value) : value];
     });
-  return keepExact(schema, Object.fromEntries(entries));
+  return keepExactJson(schema, Object.fromEntries(entries));
 }
 
 function inner(value: unknown): unknown {
@@ -31,5 +31,5 @@ function inner(value: unknown): unknown {
 
 function mapped(named: JsonObject): JsonObject {
   const copies = Object.entries(named).map(([name, value]) => [name, inner(value)]);
-  return keepExact(named, Object.fromEntries(copies));
+  return keepExactJson(named, Object.fromEntries(copies));
 }

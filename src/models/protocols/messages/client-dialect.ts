@@ -1,4 +1,4 @@
-import type { Dialect, ErrorAnswer } from "../../../shared/http/dialect.ts";
+import type { Dialect, DialectError } from "../../../shared/http/dialect.ts";
 import { errorResponseOf } from "../../../shared/http/failure-mapping.ts";
 import type { ErrorResponse } from "../../../shared/http/error-response.ts";
 import { elapsedMs } from "../../../shared/clock.ts";
@@ -34,7 +34,7 @@ export const messagesDialect: Dialect = {
       status: statusOf(failure, wire),
       headers: { ...wire.headers, ...limitHeaders(failure), "request-id": requestId },
       body: errorOf(failure, requestId),
-    } satisfies ErrorAnswer;
+    } satisfies DialectError;
   },
   headers: (requestId, limits) => ({
     "request-id": requestId,

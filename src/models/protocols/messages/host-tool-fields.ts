@@ -1,6 +1,6 @@
 import type { Conversation } from "../../core/conversation.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
-import { keepExact } from "../../../shared/exact-json.ts";
+import { keepExactJson } from "../../../shared/exact-json.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { FunctionTool, Tools } from "../../core/tools.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
@@ -51,7 +51,7 @@ export function claudeToolFields(
 }
 
 function objectSchema(schema: JsonObject): JsonObject {
-  return keepExact(schema, { ...schema, type: "object" });
+  return keepExactJson(schema, { ...schema, type: "object" });
 }
 
 function offeredTools(list: readonly FunctionTool[], rules: ClaudeRules): JsonObject[] {

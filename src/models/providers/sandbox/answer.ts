@@ -1,4 +1,4 @@
-import { hash32, base62Hash } from "../../../shared/hash.ts";
+import { distributedHash32, base62Hash } from "../../../shared/hash.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
@@ -118,10 +118,10 @@ function askedLogprobs({ logprobs, top_logprobs: tops = 0 }: ChatBody): number |
 }
 
 function tokenEntry(token: string, alternatives: number): JsonObject {
-  const logprob = -(hash32(token) % 500) / 1000; // e^-0.5 = 0.61: always the most probable token
+  const logprob = -(distributedHash32(token) % 500) / 1000; // e^-0.5 = 0.61: always the most probable token
   const others = OTHERS.split(",").filter((other) => other !== token);
   const top = [token, ...others].slice(0, alternatives).map((other, rank) => {
-    const less = -1 - rank - (hash32(token + other) % 1000) / 1000;
+    const less = -1 - rank - (distributedHash32(token + other) % 1000) / 1000;
     return entry(other, rank === 0 ? logprob : less);
   });
   return { ...entry(token, logprob), top_logprobs: top };

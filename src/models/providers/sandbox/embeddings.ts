@@ -1,5 +1,5 @@
 import { floatsToBase64 } from "../../core/embedding-encoding.ts";
-import { hash32 } from "../../../shared/hash.ts";
+import { distributedHash32 } from "../../../shared/hash.ts";
 import type { EmbeddingsCall, JsonObject, ProviderResult } from "../../core/provider.ts";
 import { countTokens } from "./tokens.ts";
 
@@ -39,14 +39,14 @@ function vectorOf(words: readonly string[], dimensions: number): readonly number
   const sums = Array.from({ length: dimensions }, () => 0);
   for (const word of words) {
     for (let k = 0; k < COORDINATES_PER_WORD; k++) {
-      const hash = hash32(`${k} ${word}`); // as a seed, k would cancel against a first letter
+      const hash = distributedHash32(`${k} ${word}`); // as a seed, k would cancel against a first letter
       const at = (hash >>> 1) % dimensions;
       sums[at] = (sums[at] ?? 0) + ((hash & 1) === 0 ? 1 : -1);
     }
   }
   let norm = Math.hypot(...sums);
   if (norm === 0) {
-    sums[hash32(words.join(" ")) % dimensions] = 1; // an empty text, or everything canceled out
+    sums[distributedHash32(words.join(" ")) % dimensions] = 1; // an empty text, or everything canceled out
     norm = 1;
   }
   return sums.map((sum) => Math.round((sum / norm) * DECIMALS) / DECIMALS + 0);
