@@ -65,7 +65,7 @@ describe("parseJson", () => {
   });
 });
 
-describe("keepExact", () => {
+describe("keepExactJson", () => {
   it("keeps digits and key order in a copy, but not the digits of a changed number", () => {
     const original = parseJson('{"b":1.0,"2":2.0,"1":3}') as Record<string, unknown>;
     const copy = keepExactJson(original, { ...original, "2": 5, type: "object" });

@@ -43,7 +43,7 @@ function reached(...ends: readonly (Error | string | typeof never)[]) {
   return { calls, seen };
 }
 
-it("reachObject retries a lost call after each pause, four calls in all, and returns the first response", async () => {
+it("callObjectWithRetries retries a lost call after each pause, four calls in all, and returns the first response", async () => {
   const lucky = reached(LOST, LOST, "third");
   const lost = reached(LOST);
   await vi.runAllTimersAsync();
@@ -56,7 +56,7 @@ it("reachObject retries a lost call after each pause, four calls in all, and ret
 it.each([
   ["the first call hangs", [never], 1],
   ["a later call hangs", [LOST, never], 2],
-] as const)("reachObject ends when its time is over: %s", async (_, ends, calls) => {
+] as const)("callObjectWithRetries ends when its time is over: %s", async (_, ends, calls) => {
   const one = reached(...ends);
   await vi.advanceTimersByTimeAsync(BUDGET_MS - 1);
   expect(one.seen).toEqual({});
@@ -65,7 +65,7 @@ it.each([
   expect(one.calls).toHaveLength(calls);
 });
 
-it("reachObject ends a pause between two calls when its time is over, without another call", async () => {
+it("callObjectWithRetries ends a pause between two calls when its time is over, without another call", async () => {
   const late = (): Promise<Result<string>> =>
     new Promise((_, reject) => setTimeout(() => reject(LOST), BUDGET_MS - 100));
   const one = reached(LOST, late);
@@ -75,7 +75,7 @@ it("reachObject ends a pause between two calls when its time is over, without an
   expect(one.calls).toHaveLength(2);
 });
 
-it("reachObject does not retry a call to an overloaded object, whose outcome is unknown only after a lost call", async () => {
+it("callObjectWithRetries does not retry a call to an overloaded object, whose outcome is unknown only after a lost call", async () => {
   const at = reached(OVERLOADED);
   const after = reached(LOST, OVERLOADED);
   await vi.runAllTimersAsync();
@@ -86,7 +86,7 @@ it("reachObject does not retry a call to an overloaded object, whose outcome is 
 });
 
 it.each(["storage_unavailable", "overloaded"] as const)(
-  "reachObject returns %s as a known outcome at first, and as unknown after a lost call",
+  "callObjectWithRetries returns %s as a known outcome at first, and as unknown after a lost call",
   async (kind) => {
     const cannotSay = (): Promise<Result<string>> => Promise.resolve(refuse({ kind }));
     const at = reached(cannotSay);
@@ -98,7 +98,7 @@ it.each(["storage_unavailable", "overloaded"] as const)(
   },
 );
 
-it("reachObject returns any other rejection as the result, but the outcome is unknown after a lost call", async () => {
+it("callObjectWithRetries returns any other rejection as the result, but the outcome is unknown after a lost call", async () => {
   const refusal = refuse({ kind: "organization_suspended" });
   const refused = (): Promise<Result<string>> => Promise.resolve(refusal);
   const at = reached(refused);
@@ -108,7 +108,7 @@ it("reachObject returns any other rejection as the result, but the outcome is un
   expect(after.seen.result).toEqual({ unanswered: true, failure: refusal.failure });
 });
 
-it("reachObject treats a call that throws immediately as lost", async () => {
+it("callObjectWithRetries treats a call that throws immediately as lost", async () => {
   const one = reached(throwing);
   await vi.runAllTimersAsync();
   expect(one.calls).toHaveLength(4);
