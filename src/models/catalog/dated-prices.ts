@@ -1,7 +1,6 @@
 import type { CatalogEntry, DatedPrice, RouteEntry } from "./entry.ts";
 import { DAY_MS } from "../../shared/clock.ts";
 
-/** Returns the UTC day of a time, such as 2026-11-23. */
 export function dayOf(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 10);
 }
@@ -15,7 +14,7 @@ export function hasEnded({ until }: Pick<RouteEntry, "until">, day: string): boo
   return until !== undefined && day > until;
 }
 
-/** A time span in Unix ms, without `until` itself. */
+/** A time span in Unix ms. `until` is the first ms after it. */
 export type Span = { readonly from: number; readonly until: number };
 
 /** Returns the longest span around a time in which no price changes and no route ends. */

@@ -23,7 +23,7 @@ export type ListedEndpoint = {
   readonly supports_tool_choice: Readonly<
     Record<"auto" | "none" | "required" | "function", boolean>
   >;
-  /** Milliseconds from the call to the first byte of a stream. */
+  /** Milliseconds to the first byte of a stream. */
   readonly latency_last_30m: Percentiles | null;
   readonly throughput_last_30m: Percentiles | null;
   readonly uptime_last_5m: null;

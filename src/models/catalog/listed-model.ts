@@ -42,7 +42,10 @@ export type ListedModel = {
   /** The region of this list. Other regions can have the model too. */
   readonly regions: readonly Region[];
   readonly providers: readonly string[];
-  /** `degraded` if some routes are in cooldown, `unavailable` if all are, as this isolate knows. */
+  /**
+   * `degraded` if this isolate has some of the model's routes in cooldown, `unavailable` if it has
+   * all of them.
+   */
   readonly status: "operational" | "degraded" | "unavailable";
   readonly alias_of?: string;
   readonly aliases?: readonly string[];

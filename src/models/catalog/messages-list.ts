@@ -2,7 +2,9 @@ import * as z from "zod/mini";
 import { once, wholeNumber } from "../../shared/http/parse-body.ts";
 import type { ListedModel } from "./listed-model.ts";
 
-/** A model in Anthropic's format (platform.claude.com, Models API; @anthropic-ai/sdk 1.12). */
+/**
+ * A model in the format of Anthropic's Models API (platform.claude.com; @anthropic-ai/sdk 1.12).
+ */
 type MessagesModel = {
   readonly type: "model";
   readonly id: string;
@@ -48,8 +50,8 @@ export function messagesModel(model: ListedModel): MessagesModel {
 }
 
 /**
- * Returns a page of chat models after or before an ID. If the ID is unknown, returns the first
- * page.
+ * Returns the page of chat models after or before an ID. Returns the first page if the ID is
+ * unknown.
  */
 export function messagesList(
   models: readonly ListedModel[],

@@ -9,12 +9,15 @@ type LongPrompt = {
   readonly percents?: { readonly inputPercent: number; readonly outputPercent: number };
 };
 
-/** The start of a price (Unix ms) and its price list. Null for a price from the configuration. */
+/**
+ * The price list of a price, and the time from which the price applies (Unix ms). Null for a price
+ * from the configuration.
+ */
 export type PriceOrigin = { readonly from: number | null; readonly list: string | null };
 
 /**
- * Limits of a route that are lower than the model's. A larger request skips the route. Prompts are
- * never shortened, but a larger output cap is lowered.
+ * Limits of one route that are lower than the model's. A request above them skips the route. An
+ * output cap above them is lowered instead.
  */
 export type RouteLimits = {
   readonly context?: number;
@@ -56,7 +59,10 @@ export type Model = {
   /** Minimum thinking budget in tokens. The output cap must be larger. */
   readonly thinkingFloor?: number;
   readonly abilities: readonly Ability[];
-  /** Prompt tokens of tools, besides their text. If absent, OpenAI's number applies. */
+  /**
+   * Prompt tokens that the provider adds if a request has tools, besides their text. If absent,
+   * OpenAI's number applies.
+   */
   readonly toolsTokens?: number;
   readonly imageTokens: number;
   readonly estimateFactor: number;

@@ -7,14 +7,14 @@ import {
 } from "./audio-codecs.ts";
 
 /**
- * Bounds of a compressed file's duration by its frames. A header may state less than a decoder
- * finds, and silence needs almost no bytes.
+ * Upper bounds of a compressed audio file's duration, from its frames. The header can state too
+ * little, and long silence needs almost no bytes.
  */
 
 const DEPTH_MAX = 8;
 /**
- * A file of 20 MiB with more parts counts as endless, because reading them all would block the
- * isolate for seconds.
+ * Maximum frames and boxes to read. A file with more counts as endless, because reading them would
+ * block the isolate for seconds.
  */
 const PARTS_MAX = 500_000;
 
@@ -58,7 +58,10 @@ function flacFrame(bytes: Uint8Array, start: number, rate: number): number {
   return samples / Math.max(1, hertz);
 }
 
-/** Bytes of a block size and of a rate, by their codes. */
+/**
+ * Number of header bytes for the block size or the sample rate, by the code in a FLAC frame's
+ * header.
+ */
 const BLOCK_BYTES: Readonly<Record<number, number>> = { 6: 1, 7: 2 };
 const RATE_BYTES: Readonly<Record<number, number>> = { 12: 1, 13: 2, 14: 2 };
 const SPEEDS = [1000, 1, 10];
@@ -113,7 +116,10 @@ const MP4_BOXES = new Set(
 
 type Mp4 = { boxes: number; frames: number; longest: number; seconds: number; scale: number };
 
-/** Uses the longest of frames, stated durations and edit lists, which can repeat sound. */
+/**
+ * Returns the longest duration that the frames, the headers or the edit lists give. Edit lists can
+ * repeat sound.
+ */
 function mp4Seconds(view: DataView): number {
   const found: Mp4 = { boxes: 0, frames: 0, longest: 0, seconds: 0, scale: 1 };
   readBoxes(view, { from: 0, to: view.byteLength, depth: 0 }, found);
@@ -140,7 +146,7 @@ function readBoxes(view: DataView, { from, to, depth }: Span, found: Mp4): void 
 type Box = {
   readonly isWide: boolean;
   readonly at: (offset: number) => number;
-  /** A number of 8 bytes in wide boxes, else of 4. */
+  /** Reads a number of 8 bytes if the box is wide, else of 4 bytes. */
   readonly length: (offset: number) => number;
 };
 
@@ -177,7 +183,7 @@ function entriesSeconds(view: DataView, from: number, end: number): number {
   return longest;
 }
 
-/** The positions at which the boxes of samples have their number. */
+/** Positions of the sample count in the boxes that have one. */
 const MP4_COUNTS: Readonly<Record<string, number>> = { stsz: 8, stz2: 8, trun: 4 };
 const UNKNOWN = new Set([2 ** 32 - 1, 2 ** 64]);
 
@@ -206,7 +212,7 @@ const [SCALE, DURATION, TIMESTAMP, CODEC] = [0x2ad7b1, 0x4489, 0xe7, 0x86];
 const [CONFIG, ENCODED] = [0x63a2, 0x5032];
 const READ = new Set([SCALE, DURATION, TIMESTAMP, CODEC, CONFIG, ENCODED]);
 const BLOCKS = new Set([0xa1, 0xa3]);
-/** A block's time relative to its cluster, in ticks. */
+/** Maximum time of a block relative to its cluster, in ticks. */
 const BLOCK_TICKS = 2 ** 15;
 
 type Matroska = {
@@ -218,7 +224,9 @@ type Matroska = {
   config: Uint8Array;
 };
 
-/** Reads WebM and Matroska. An element that doesn't fit is read as others inside it. */
+/**
+ * Reads WebM and Matroska. If an element is longer than the file, its content is read as elements.
+ */
 function matroskaSeconds(bytes: Uint8Array, view: DataView): number {
   const start = { frames: 0, longest: 0, ticks: 0, scale: 1_000_000 };
   const found: Matroska = { ...start, codec: "", config: NO_CONFIG };
@@ -280,7 +288,10 @@ function textAt(bytes: Uint8Array, from: number, to: number): string {
   return text.replace(/\0+$/, "");
 }
 
-/** Reads a number that starts with its own length, including the length's mark. */
+/**
+ * Reads a number whose first byte states its length. The marker bit of the length stays in the
+ * value.
+ */
 function numberAt(
   bytes: Uint8Array,
   at: number,

@@ -1,7 +1,10 @@
 import { hasText } from "./audio-codecs.ts";
 import { adtsSeconds, framesSecondsMax } from "./audio-frames.ts";
 
-/** Minimum bytes per second: of MP3 at 8 kbit/s, and of other formats at 4 kbit/s. */
+/**
+ * Minimum bytes per second of an MP3 file (8 kbit/s). The next constant is for other formats (4
+ * kbit/s).
+ */
 const MP3_BYTES = 1000;
 const OTHER_BYTES = 500;
 /**
@@ -15,8 +18,9 @@ const TAGS_MAX = 8;
 const ZEROS_MAX = 65_536;
 
 /**
- * Returns an upper bound of an audio file's duration: the largest of its header's, its frames' and
- * its bytes' at the lowest rate of its format, because headers and tags may lie.
+ * Returns an upper bound of an audio file's duration in seconds. It is the largest of three: by the
+ * header, by the frames, and by the bytes at the format's lowest rate. Headers and tags can be
+ * wrong.
  */
 export function audioSecondsMax(file: Uint8Array): number {
   const sound = withoutTags(file);
@@ -70,8 +74,8 @@ function firstByte(sound: Uint8Array): number {
 }
 
 /**
- * Returns the lowest byte rate in a WAV file. A file can state several formats, and programs differ
- * in which they use.
+ * Returns the lowest byte rate in a WAV file. A file can state several formats, of which programs
+ * use different ones.
  */
 function wavRate(bytes: Uint8Array): number {
   const view = viewOf(bytes);
@@ -86,7 +90,7 @@ function wavRate(bytes: Uint8Array): number {
   return lowest === Infinity ? OTHER_BYTES : lowest;
 }
 
-/** 8 channels of 32 bits at 192 kHz. A higher rate is a false one. */
+/** Maximum byte rate: 8 channels of 32 bits at 192 kHz. A higher stated rate is wrong. */
 const PCM_BYTES_MAX = 192_000 * 8 * 4;
 /** The codecs whose frames have the size that the header states: PCM and its logarithmic forms. */
 const PCM: ReadonlySet<number> = new Set([1, 3, 6, 7]);
@@ -125,7 +129,8 @@ function lengthInHeader(bytes: Uint8Array): number {
 }
 
 /**
- * Returns the end position of the last page that has one. A page in which no packet ends has -1.
+ * Returns the seconds up to the last page with an end position. A page in which no packet ends has
+ * the position -1.
  */
 function oggLength(bytes: Uint8Array, view: DataView): number {
   for (let at = bytes.length - 14; at >= 0; at--) {

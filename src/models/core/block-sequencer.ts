@@ -6,7 +6,8 @@ export type Part = {
 };
 
 /**
- * Puts the parts of a streamed response in order. One part is open at a time, and later ones wait.
+ * Orders the parts of a streamed response. One part is open at a time. Later ones wait until it is
+ * closed.
  */
 export class BlockSequencer<P extends Part> {
   readonly #parts: P[] = [];

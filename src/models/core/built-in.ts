@@ -14,8 +14,8 @@ export type BuiltInProvider = {
   tags(config: ProviderConfig): readonly HostTag[];
   problems(config: ProviderConfig): readonly ConfigProblem[];
   /**
-   * Creates the provider. Called only if its variables are set, it has hosts and there are no
-   * problems.
+   * Creates the provider. Called only if its variables are set and have no problems, and if it has
+   * hosts.
    */
   build(config: ProviderConfig): Provider;
 };

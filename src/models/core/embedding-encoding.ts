@@ -31,7 +31,7 @@ export function floatsToBase64(floats: readonly number[]): string {
   return toBase64(bytes);
 }
 
-/** Reports whether a text is base64 of whole float32s, without decoding. */
+/** Reports whether a text is base64 of whole float32 values. Doesn't decode it. */
 export function isBase64Floats(base64: string): boolean {
   if (base64.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64)) return false;
   const padding = base64.length - base64.replace(/=+$/, "").length;

@@ -13,7 +13,6 @@ export function countOrZero(value: unknown): number | null {
   return tokenCount(value ?? 0);
 }
 
-/** Returns usage, or null if it counts no tokens. */
 export function countedUsage(usage: Usage | null): Usage | null {
   return usage === null || promptTokens(usage) === 0 ? null : usage;
 }

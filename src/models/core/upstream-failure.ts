@@ -18,8 +18,7 @@ type Complaint = {
 /**
  * Converts a response outside 2xx. `secret` is our key, which some hosts repeat. 401 to 404 and
  * exhausted quotas are our misconfiguration. 400, 413 and 422 are about the request. 429, 503 and
- * 529 ask for a later retry. For others, another route can succeed. A limit that only this request
- * exceeds doesn't count against the host.
+ * 529 ask for a later retry. A limit that only this request exceeds doesn't count against the host.
  */
 export function httpFailure(
   status: number,
@@ -69,14 +68,14 @@ const NO_ENDPOINT = /^no endpoints found that /i;
 function isBlameless(status: number, { message, code, type }: Complaint): boolean {
   if (status === 403) return message === "" && code === "" && type === ""; // a firewall before the host
   if (status === 404) return NO_ENDPOINT.test(message);
-  // The request has more tokens than the host's limit per minute. Groq returns 413, and OpenAI 429.
+  // Groq returns 413 and OpenAI 429 if one request has more tokens than the limit per minute.
   if (status === 413) return code === "rate_limit_exceeded";
   return status === 429 && message.startsWith("Request too large ");
 }
 
 const ABOUT_CONTENT = /moderat|flagged|content.policy|violates usage guidelines/i;
 
-/** Reports whether a 403 is about the content, so that it doesn't disable the route. */
+/** Reports whether a 403 is about the request's content. It then doesn't disable the route. */
 function isAboutContent(status: number, { message }: Complaint): boolean {
   return status === 403 && ABOUT_CONTENT.test(message);
 }
@@ -135,8 +134,8 @@ const ABOUT_US =
   /^(?:incorrect api key|model not exist\b|(?:\/[\w/]{1,40}: )?invalid model name passed in|server is pinned to )|^\S+ is not a valid model id$|^model ['"`]?\S{1,200}['"`]? (?:is )?not found\b/i;
 
 /**
- * Reports whether a 400 is about our key or our name for the model (xAI, Mistral, DeepSeek,
- * OpenRouter, LiteLLM, transformers).
+ * Reports whether a 400 is about our key or our model name (xAI, Mistral, DeepSeek, OpenRouter,
+ * LiteLLM, transformers).
  */
 function isAboutUs({ code, type, message }: Complaint): boolean {
   return OUR_CODES.has(code) || OUR_CODES.has(type) || ABOUT_US.test(message);
@@ -162,7 +161,7 @@ function refusal(
     const reported = { reason, message: cleaned || NOT_SAID, param, code };
     return { kind: "refused", ...reported, ...(tooLarge && { tooLarge }) };
   }
-  // Clients recognize the error of a prompt that is too long by these words.
+  // Clients recognize a prompt that is too long by these words.
   const message = cleaned.includes(CONTEXT_WORDS)
     ? cleaned
     : `This model's ${CONTEXT_WORDS} is exceeded. ${cleaned}`.trim();
@@ -267,14 +266,14 @@ function bounded(ms: number | null): number | null {
 const HINT_MS_MAX = 60_000;
 
 /**
- * Suffixes of the header `x-ratelimit-reset`: two of OpenAI, Groq, xAI and Mistral, two of
- * Cerebras, and none at Together.
+ * Suffixes of the header `x-ratelimit-reset`. OpenAI, Groq, xAI and Mistral use the first two,
+ * Cerebras the next two, and Together the last.
  */
 const LIMITS = ["-requests", "-tokens", "-requests-minute", "-tokens-minute", ""];
 
 /**
- * Returns the ms to wait, at most a minute, if there is no `retry-after`. Uses the message or the
- * reset time of an exhausted limit.
+ * Returns the ms to wait, at most a minute, for a response without `retry-after`. Reads the
+ * message, or the reset time of an exhausted limit.
  */
 export function hintedWaitMs(headers: Headers, message: string): number | null {
   const reported = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(

@@ -12,8 +12,8 @@ const DECLARED = fields("name description parameters strict format");
 const NAMES_MAX = 100;
 
 /**
- * Returns the names of unknown fields inside messages and tools, for `x-dropped`. They are never
- * sent.
+ * Returns the names of unknown fields inside messages and tools, for the header `x-dropped`. These
+ * fields are never sent to a provider.
  */
 export function unknownInside({ messages, tools }: KnownFields<"messages" | "tools">): string[] {
   const found = new Set<string>();

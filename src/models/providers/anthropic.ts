@@ -29,7 +29,10 @@ type AnthropicHost = {
   /** Includes the version, for example `https://api.anthropic.com/v1`. */
   readonly baseUrl: string;
   readonly secret: string;
-  /** The region that requests must stay in, for models that accept one. Null allows any. */
+  /**
+   * The region in which requests must be processed. Only some models accept it. Null allows any
+   * region.
+   */
   readonly geo: "us" | null;
 };
 

@@ -19,7 +19,7 @@ export const ACCESS_KEY_ID = "AWS_ACCESS_KEY_ID";
 export const SECRET_ACCESS_KEY = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN = "AWS_SESSION_TOKEN";
 
-/** Returns the credentials, if any. An API key is used first, as in AWS's own tools. */
+/** Returns the credentials, or null. An API key is preferred, as in AWS's own tools. */
 export function credentialsOf(config: ProviderConfig): Credentials | null {
   const token = config.secret(BEARER_TOKEN);
   if (token !== undefined) return { kind: "bearer", token };

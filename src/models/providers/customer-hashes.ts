@@ -6,12 +6,12 @@ import type { Customer } from "../core/provider.ts";
 const HASHES_MAX = 512;
 
 /**
- * The IDs that a provider gets for customers. They are keyed hashes that include the organization,
- * so that customers never share a cache and no ID is sent.
+ * The customer IDs that a provider receives. They are keyed hashes that include the organization.
+ * Customers therefore never share a cache, and their own IDs are never sent.
  */
 export class CustomerHashes {
   readonly #secret: string;
-  /** Hashes of recent customers, because computing them takes most of the time of sending. */
+  /** Hashes of recent customers. Computing a hash takes most of the time of sending a request. */
   readonly #hashes = new Map<string, Promise<string>>();
   #key: Promise<HmacKey> | null = null;
 

@@ -11,7 +11,7 @@ type ServiceAccount = {
   readonly project: string;
 };
 
-/** The token endpoint and its grant (RFC 7523; Google's OAuth 2.0 for servers). */
+/** The token endpoint (RFC 7523; Google's OAuth 2.0 for servers). */
 export const GOOGLE_TOKEN_URL = "https://oauth2.googleapis.com/token";
 const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
@@ -19,8 +19,8 @@ const ASSERTION_S = 3600;
 const MARGIN_MS = 300_000;
 const EXCHANGE_MS = 10_000;
 /**
- * Maximum ms to wait for another request's exchange, which ends together with that request. Others
- * then start their own.
+ * Maximum ms to wait for a token that another request is fetching. If that request ends, its fetch
+ * ends too. The waiting request then fetches a token itself.
  */
 const SHARED_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
@@ -28,7 +28,10 @@ const TOKEN_BYTES_MAX = 64 * 1024;
 const granted = shape({ access_token: textOf, expires_in: numberOf });
 const jsonKey = shape({ client_email: textOf, private_key: textOf, project_id: textOf });
 
-/** Returns the account of a JSON key, or the names of its missing or invalid fields. */
+/**
+ * Parses the JSON key of a service account. Returns the account, or the names of missing or invalid
+ * fields.
+ */
 export function parseServiceAccount(json: string): ServiceAccount | readonly string[] {
   const raw = parseObject(json);
   if (raw === null) return ["a JSON object"];

@@ -84,8 +84,8 @@ async function againWithoutReasoning(
 }
 
 /**
- * Returns `safety_identifier` and `prompt_cache_key` for OpenAI, or an empty object if no customer is
- * given, as in scripts. `cacheKey` is the `prompt_cache_key` that the client sent.
+ * Returns `safety_identifier` and `prompt_cache_key` for OpenAI, or an empty object if there is no
+ * customer, as in scripts. `cacheKey` is the client's own `prompt_cache_key`.
  */
 async function identityOf(
   hashes: CustomerHashes,

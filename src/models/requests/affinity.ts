@@ -8,8 +8,8 @@ const CACHED_TOKENS_MIN = 1024;
 const START_CHARACTERS = 8192;
 
 /**
- * Seconds for which providers cache a prompt after its last use. All others cache it for five
- * minutes.
+ * Seconds for which a provider caches a prompt after its last use. Providers that aren't listed
+ * cache it for five minutes.
  */
 const LIFETIMES: ReadonlyMap<string, number> = new Map([
   ["deepseek", 3600],

@@ -147,8 +147,8 @@ type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
 };
 
 /**
- * Requests the key's owner and the hold from its home region. Retries once with the same ID. A hold
- * can exist even after `unanswered`.
+ * Requests the key's owner and the hold from the home region. Retries once with the same ID. After
+ * `unanswered`, the hold may exist.
  */
 export async function authorizeAtHome(
   home: PeerConfig | undefined,

@@ -15,7 +15,7 @@ export type RouteChoice = {
   readonly preferences: RoutePreferences;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
-  /** Includes providers whose secret isn't set. */
+  /** IDs of all providers, also of those whose secret isn't set. */
   readonly providerIds: ReadonlySet<string>;
   readonly speedOf: (route: string) => MedianSpeed;
 };

@@ -34,7 +34,7 @@ const UPSTREAM_MS = 3000;
 
 /**
  * Handles POST /v1/messages/count_tokens. Returns the provider's count on a native route, else our
- * estimate, never 0. It costs nothing, but counts as a request for the rate limit.
+ * estimate, never 0. A count is free but uses the rate limit.
  */
 export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
   const counted = await count(c);

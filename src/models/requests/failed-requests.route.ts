@@ -85,8 +85,8 @@ class FailedRequests {
   }
 
   /**
-   * Reports an organization's failed requests. Can't await another request's report, because
-   * promises belong to their request.
+   * Reports an organization's failed requests now. It can't wait for the report of another request,
+   * because a promise belongs to its request.
    */
   async tellNow(orgId: string, tell: Tell): Promise<void> {
     const waiting = this.#waiting.get(orgId);
@@ -99,7 +99,7 @@ async function toldOnce({ to, requests, counts }: Waiting, tell: Tell): Promise<
   try {
     await within(tell(to, { requests, counts: [...counts.values()] }), TELL_TIMEOUT_MS);
   } catch (error) {
-    // There is no retry, because the failed call may have arrived and counts must never double.
+    // There is no retry. The failed call may have arrived, and counts must never double.
     const reason = reasonOf(error);
     logWarning("failures_not_taken", { org_id: to.orgId, requests: requests.length, reason });
   }

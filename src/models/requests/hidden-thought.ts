@@ -53,7 +53,9 @@ export class HiddenReasoning {
     else this.seal();
   }
 
-  /** Records that the client gets all reasoning, so that its size counts instead of its time. */
+  /**
+   * Records that the client receives all reasoning. Its size is then counted instead of its time.
+   */
   seal(): void {
     this.#isShown = true;
     this.#sinceMs = null;

@@ -12,11 +12,11 @@ import type { ChatBody } from "../core/core-request.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
 
-/** Minimum useful output in tokens. If less can be granted, the request is rejected. */
+/** Minimum useful output in tokens. A request that can't be granted this much is rejected. */
 const LEAST_OUTPUT_TOKENS = 64;
 
 export type OutputCap = {
-  /** The requested output, or the default, at most the model's maximum. */
+  /** The requested output cap, or the default. At most the model's maximum. */
   readonly whole: number;
   readonly least: number;
   readonly choices: number;
@@ -99,9 +99,9 @@ export function costBounds(
 }
 
 /**
- * Returns the output, in tokens per choice, that a grant can pay for on one route. Subtracts the
- * prompt's upper bound, or its estimate if too little is left. Returns null, never 0, if the route
- * can't be used.
+ * Returns the output tokens per choice that a grant can pay for on one route, after the prompt's
+ * upper bound, or its estimate if too little is left. Returns null, never 0, if the route can't be
+ * used.
  */
 export function affordableCap(
   route: Route,
@@ -163,8 +163,8 @@ function scaledFactor(route: Route): number {
 }
 
 /**
- * Returns the output tokens of all choices that the grant covers after the prompt. It is -1 if the
- * grant doesn't cover the prompt.
+ * Returns the output tokens of all choices that the grant covers after the prompt. Returns -1 if it
+ * doesn't cover the prompt.
  */
 function tokensFor(
   route: Route,

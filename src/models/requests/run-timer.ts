@@ -19,7 +19,7 @@ type StopReason = "deadline" | "drained" | "halted";
  */
 export class RunTimer {
   readonly #stop = new StopSource();
-  /** Releases the run at its end, because the client's signal is in memory for longer. */
+  /** Releases the run when it ends, because the client's signal stays in memory for longer. */
   readonly #listening: Listening;
   readonly #timers: Timers;
   readonly #drainMs: number;
@@ -50,7 +50,7 @@ export class RunTimer {
     return this.#reason;
   }
 
-  /** The failure for the client, if a pause or the end of the key stopped the run. */
+  /** The failure for the client if the run was stopped by a pause or the end of its key. */
   get halted(): Failure | null {
     return this.#halted;
   }

@@ -112,8 +112,8 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
 }
 
 /**
- * Retries the charge of a sent response within the platform's 30 s, which start at the disconnect
- * or now. Then logs it for an operator.
+ * Retries the charge of a response that was already sent, then logs it for an operator. The
+ * platform allows 30 s, which start at the disconnect or now.
  */
 async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;

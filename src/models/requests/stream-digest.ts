@@ -55,7 +55,7 @@ function writtenOf({ meter, writer }: Digesting, event: OutputEvent): StreamData
 }
 
 /**
- * Returns the ending of a stream that has no more data. It is complete if every choice has
+ * Returns the way in which a stream without further data ended. It is complete if every choice has
  * finished.
  */
 export function endOfFile(meter: StreamMeter, otherwise: StreamEnding): StreamEnding {

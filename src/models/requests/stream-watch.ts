@@ -62,7 +62,7 @@ export class StreamClient {
     this.leave();
   };
 
-  /** Writes the last part and closes the response. Null breaks the response off. */
+  /** Writes the last part and closes the response. Null closes the connection without an end. */
   async end(last: StreamData | null): Promise<void> {
     await this.write(last ?? "");
     if (this.#gone) return;

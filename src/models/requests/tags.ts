@@ -22,9 +22,9 @@ type Pair = readonly [key: string, value: string, param: string];
 type TaggedBody = { readonly metadata?: unknown; readonly providerOptions?: unknown };
 
 /**
- * Returns a request's tags from the header `x-tags`, `providerOptions.gateway.tags` and `metadata`.
- * Drops invalid pairs of OpenAI's `metadata`, whose limits are wider. Returns 400 for other invalid
- * tags, and for two values of one key.
+ * Returns a request's tags from `x-tags`, `providerOptions.gateway.tags` and `metadata`. Drops
+ * invalid pairs of OpenAI's `metadata`, whose limits are wider. Returns 400 for other invalid tags,
+ * and for one key with two values.
  */
 export function requestTags(body: TaggedBody, header: string | undefined): Result<RequestTags> {
   const given = header === undefined ? success([]) : headerPairs(header);

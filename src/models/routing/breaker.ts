@@ -7,8 +7,8 @@ type Probe = { readonly untilMs: number };
 export type BreakerPermit = "free" | "forced" | Probe;
 
 /**
- * Number of consecutive faults, and of consecutive overloads without a wait time, that open the
- * breaker.
+ * Number of consecutive faults that open the breaker. The next constant is for consecutive
+ * overloads without a wait time.
  */
 export const CONSECUTIVE_FAULTS_MAX = 5;
 export const CONSECUTIVE_OVERLOADS_MAX = 3;
@@ -39,7 +39,7 @@ export class Breaker {
     return nowMs < this.#openUntilMs ? "open" : "half_open";
   }
 
-  /** The end of the open state (Unix ms). While half-open, it is in the past. */
+  /** The end of the open state (Unix ms). It is in the past while the breaker is half-open. */
   get openUntilMs(): number | null {
     return this.#openUntilMs;
   }

@@ -21,13 +21,13 @@ type Skipped = { readonly index: number; readonly out: CooldownReason };
 
 /**
  * Chooses the next route of a request. Skips routes in cooldown. If no other is left, retries the
- * last route once after a connection reset, a 408, a 5xx or an overload of at most one second.
+ * last route once after a reset, a 408, a 5xx or an overload of at most one second.
  */
 class AskingOrder {
   attempts = 0;
   /**
-   * The failure to report. Our own faults, such as a bad provider key, don't replace an earlier
-   * one.
+   * The failure to report. A fault of our own, such as an invalid provider key, doesn't replace an
+   * earlier failure.
    */
   failure: ProviderFailure | null = null;
   failed: readonly FailedAttempt[] = NONE;
@@ -115,9 +115,8 @@ class AskingOrder {
   }
 
   /**
-   * Returns a route if none is available: the one whose breaker closes first, because a breaker is
-   * only our guess. If there are several routes, a wait that the provider requested is respected,
-   * so that one customer can't block the model for all.
+   * Returns a route if all are unavailable: the one whose breaker closes first, because a breaker
+   * is only our guess. Among several routes, a wait that the provider requested is respected.
    */
   #lastResort(): Turn | null {
     const usable = this.#skipped.filter(({ out }) => out.why !== "disabled");
@@ -187,7 +186,7 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
   /** Called before a failure with the candidates that weren't called because of a cooldown. */
   readonly onSkipped?: (skipped: FailoverResult["skipped"]) => void;
   readonly refusesDrops?: boolean;
-  /** Returns false once no client waits. The current attempt is then the last one. */
+  /** Returns false once no client waits. The current attempt is then the last. */
   readonly mayRetry?: () => boolean;
   readonly pauseMs?: (ms: number) => number;
 };

@@ -39,7 +39,8 @@ const DISABLED_MS = 60_000;
 const DISABLED_MS_MAX = 600_000;
 
 /**
- * This isolate's routes in cooldown. They aren't shared, because nothing breaks if they are lost.
+ * This isolate's routes in cooldown. They aren't shared between isolates, because losing them does
+ * no harm.
  */
 export class RouteHealth {
   readonly #entries = new Map<string, Entry>();
@@ -89,7 +90,8 @@ export class RouteHealth {
   }
 
   /**
-   * Returns all routes that aren't freely available, also disabled ones without a later success.
+   * Returns all routes that aren't freely available, including disabled ones that haven't succeeded
+   * since.
    */
   standings(nowMs: number): readonly RouteStatus[] {
     return [...this.#entries].flatMap(([route, entry]) => statusOf(route, entry, nowMs) ?? []);

@@ -45,7 +45,7 @@ function withoutThoughts(item: StoredItem): StoredItem {
   return item["type"] === "reasoning" ? { ...item, encrypted_content: null } : item;
 }
 
-/** Returns an item with a list of parts, which readers expect instead of plain text. */
+/** Returns an item whose content is a list of parts, because readers don't expect plain text. */
 function shownItem(item: StoredItem, id: string): StoredItem & { readonly id: string } {
   const { type = "message", role, content } = item;
   const whole = { status: "completed", ...item, type, id };

@@ -2,7 +2,10 @@ import type { Tables } from "../../shared/tables.do.ts";
 import type { ResponseToStore, VisibilityFilter } from "../../shared/contracts/stored-responses.ts";
 import { HOUR_MS } from "../../shared/clock.ts";
 
-/** An organization's stored responses. Everything is encrypted except owners and times. */
+/**
+ * The tables of an organization's stored responses. Everything except owners and times is
+ * encrypted.
+ */
 export const STORED_TABLES: Tables = {
   name: "kept responses",
   steps: [
@@ -54,7 +57,10 @@ export type StoredPartKind = "input" | "response";
 const PART_BYTES = 1_000_000;
 const COLUMNS = "id, previous, expires_at AS expiresAt, data_key AS dataKey, bytes";
 
-/** Returns the response, or null if it has expired or was deleted, or the caller can't see it. */
+/**
+ * Returns the response. Returns null if it has expired, was deleted, or isn't visible to the
+ * caller.
+ */
 export function selectResponse(
   sql: SqlStorage,
   id: string,
@@ -145,7 +151,7 @@ export function deleteResponse(sql: SqlStorage, id: string): void {
   sql.exec("DELETE FROM answers WHERE id = ?", id);
 }
 
-/** Deletes a response's content. Its ID is known until `untilMs`. Requires a transaction. */
+/** Deletes a response's content, but keeps its ID until `untilMs`. Requires a transaction. */
 export function clearResponse(sql: SqlStorage, id: string, untilMs: number): void {
   sql.exec("DELETE FROM parts WHERE id = ?", id);
   sql.exec(

@@ -51,7 +51,7 @@ import type { StoredAmounts, ResponseRow, StoredPartKind } from "./rows.do.ts";
 
 /** Maximum ms to wait for a write in progress, less than the caller's timeout. */
 const ARRIVAL_MS = 1200;
-/** Maximum ms by which a response can arrive after its request's deadline. */
+/** Maximum ms after its request's deadline at which a response can arrive. */
 const LATE_MS = 60_000;
 const FORGOTTEN_MAX = 200;
 /** Ms between two checks of the keys while anything is stored, because KEY_SECRETS can change. */
@@ -366,7 +366,10 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
   }
 }
 
-/** Binds an encrypted text to its row, so that no other row can replace it. */
+/**
+ * Returns the label that binds an encrypted text to its row, so that it can't be moved to another
+ * row.
+ */
 function boundTo(id: string, kind: StoredPartKind): string {
   return `${id}/${kind}`;
 }

@@ -33,7 +33,10 @@ export async function readResponseRoute(c: AppContext): Promise<Answer> {
   return success(responseView(parseStoredResponse(text), included));
 }
 
-/** Handles DELETE /v1/responses/{id}. Deletes a stored response and the conversation after it. */
+/**
+ * Handles DELETE /v1/responses/{id}. Deletes a stored response and all later turns of its
+ * conversation.
+ */
 export async function deleteResponseRoute(c: AppContext): Promise<Answer> {
   const id = idOf(c);
   const gone = await askKept(c, (kept, seenBy) => kept.forget(id, seenBy));

@@ -29,7 +29,10 @@ const DEEPSEEK_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/** Kimi K3's output limit at Fireworks isn't published. 128,000 is Bedrock's limit. */
+/**
+ * Moonshot's models. Fireworks doesn't publish the output limit of Kimi K3, so 128,000 is the limit
+ * of Bedrock.
+ */
 const MOONSHOT_MODELS: readonly CatalogEntry[] = [
   chat(
     "moonshotai/kimi-k3",

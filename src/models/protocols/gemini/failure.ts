@@ -94,7 +94,7 @@ function isOurs({ status, details }: Complaint, message: string): boolean {
   );
 }
 
-/** Reads google.rpc.RetryInfo, for example "34.4s". Google sends no Retry-After header. */
+/** Reads google.rpc.RetryInfo, such as "34.4s", because Google sends no Retry-After header. */
 function waitMs({ details }: Complaint): number | null {
   for (const { retryDelay } of details) {
     const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(retryDelay) ?? [];

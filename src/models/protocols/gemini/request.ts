@@ -15,8 +15,8 @@ import type { Tools } from "../../core/tools.ts";
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /**
- * Returns the body of generateContent. Sends only the fields in this function. Downloads images
- * first.
+ * Returns the body of generateContent, after downloading images. Only the fields in this function
+ * are sent.
  */
 export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = parseTools(call.body);
@@ -64,8 +64,7 @@ function saidSoFar({ system, turns }: ConversationWithImages, model: string): Js
   const instructions = system.map((text) => ({ text }));
   if (instructions.length === 0) return { contents };
   const [first, ...rest] = contents;
-  // Instructions without messages are a valid prompt, and Gemma has no separate field for
-  // instructions.
+  // Instructions without messages are a valid prompt. Gemma has no separate field for instructions.
   if (first === undefined) return { contents: [{ role: "user", parts: instructions }] };
   if (!model.startsWith("gemma")) return { systemInstruction: { parts: instructions }, contents };
   if (first.role === "model") {
@@ -75,7 +74,8 @@ function saidSoFar({ system, turns }: ConversationWithImages, model: string): Js
 }
 
 /**
- * Puts tool results in the order of their calls. Before Gemini 3, only order and name connect them.
+ * Orders tool results like their calls. Before Gemini 3, a result belongs to a call only by order
+ * and name.
  */
 function inCallOrder(
   parts: readonly PartWithImages[],
@@ -220,7 +220,7 @@ export function geminiIgnoresNoEffort(model: string): boolean {
 }
 
 /**
- * Reports whether calls have IDs and signatures that the next turn must send back (Gemini 3 and
+ * Reports whether the next turn must send back the IDs and signatures of tool calls (Gemini 3 and
  * later).
  */
 export function returnsCallSignatures(model: string): boolean {

@@ -58,7 +58,7 @@ function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly Js
     ),
     text: "", // the block itself contains it
   };
-  // Claude's blocks already contain the readable text.
+  // Claude's blocks already contain the readable text of the thoughts.
   const thinking = claude.length > 0 ? "" : textOf(message.reasoning_content);
   if (thinking === "" && isEmpty(foreign)) return claude;
   return [...claude, { type: "thinking", thinking, signature: sealThoughts(foreign) }];

@@ -99,7 +99,7 @@ function limitHeaders(failure: Failure): Readonly<Record<string, string>> {
   );
 }
 
-/** Returns Anthropic's headers, in which resets are times (RFC 3339). */
+/** Returns Anthropic's rate limit headers, whose reset values are times (RFC 3339). */
 function rateHeaders(
   { limit, remaining, resetMs }: RateState,
   what: "requests" | "tokens",

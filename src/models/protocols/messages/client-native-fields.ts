@@ -1,6 +1,6 @@
 /**
- * A rule for a field that native routes get. Fields without a rule are dropped and listed in
- * `x-dropped`. The field of a beta is sent only with its beta (@anthropic-ai/sdk 1.12).
+ * A rule for a field that is sent on native routes. A field without a rule is dropped and listed in
+ * `x-dropped`. A field that belongs to a beta is sent only with that beta (@anthropic-ai/sdk 1.12).
  */
 export type NativeFieldRule =
   | "word"

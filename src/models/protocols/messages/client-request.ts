@@ -40,7 +40,7 @@ const imageBlock = z.looseObject({
       data: nonempty,
     }),
     z.looseObject({ type: z.literal("url"), url: imageUrl.check(z.minLength(1)) }),
-    // File IDs are rejected, because all customers share our account and could read each other's
+    // File IDs are rejected. All customers share our account, so they could read each other's
     // files.
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),
@@ -67,8 +67,8 @@ const documentBlock = z.looseObject({
         z.array(z.discriminatedUnion("type", [textBlock, imageBlock])),
       ]),
     }),
-    // Documents by URL are rejected. Their number of pages, and so the price, is unknown until they
-    // are read.
+    // Documents by URL are rejected, because their pages, and so their price, aren't known before
+    // they are read.
     z.looseObject({ type: z.literal("url"), url: noFiles() }),
     z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
   ]),

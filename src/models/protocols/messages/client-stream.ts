@@ -72,7 +72,7 @@ class ThinkingBlock extends Block {
   readonly details: JsonObject[] = [];
   readonly extras: Record<string, JsonObject> = {};
   readonly text = "";
-  /** Whether this thinking block has its signature. If so, further thinking starts a new block. */
+  /** Whether this thinking block has its signature. Further thinking then starts a new block. */
   isSigned = false;
 
   override close(): string {
@@ -136,7 +136,7 @@ class CallBlock extends Block {
 
 /**
  * Writes chat chunks as events of the Messages API, from message_start to message_delta
- * (platform.claude.com, streaming messages). Block numbers have no gaps, and one block is open at a
+ * (platform.claude.com, streaming messages). Block numbers have no gaps. One block is open at a
  * time.
  */
 export class MessagesBlockWriter {
@@ -299,7 +299,7 @@ function startOfMessage(head: ResponseHead, usage: Usage | null): string {
 }
 
 function endOfMessage(stop: JsonObject, usage: JsonObject): string {
-  // A container belongs to our account, so clients never see it.
+  // Clients never see the container, because it belongs to our account.
   const delta = { stop_sequence: null, stop_details: null, ...stop, container: null };
   return eventOf("message_delta", { delta, usage }) + eventOf("message_stop", {});
 }

@@ -15,7 +15,9 @@ export type RecalledThoughts = Pick<StoredThoughts, "details"> & {
   readonly extras: ReadonlyMap<string, JsonObject>;
 };
 
-/** Returns Claude's block for a detail. Returns null if the detail is another provider's. */
+/**
+ * Converts a detail to Claude's thinking block. Returns null if the detail is another provider's.
+ */
 export function toClaudeThinkingBlock(detail: JsonObject): JsonObject | null {
   const { type, signature, data } = detail;
   if (type === REDACTED && textOf(data) !== "") return { type: "redacted_thinking", data };

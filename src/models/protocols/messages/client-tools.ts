@@ -7,8 +7,8 @@ import type { ConversionLosses } from "./client-losses.ts";
 import type { CountBody, MessagesTool } from "./client-request.ts";
 
 /**
- * The side that runs a tool. Tools that Anthropic runs are billed per call, for which there is no
- * price here.
+ * The side that runs a tool. Tools that Anthropic runs are billed per call, which has no price
+ * here.
  */
 type ToolKind = "custom" | "client" | "server" | "search";
 
@@ -47,8 +47,7 @@ export function withoutServerTools(
 }
 
 /**
- * Returns an error if `tool_choice` names a tool that isn't in the request, because hosts would
- * ignore it.
+ * Returns an error if `tool_choice` names a tool that isn't in the request. Hosts would ignore it.
  */
 function choiceProblem(
   choice: ToolWish | null,

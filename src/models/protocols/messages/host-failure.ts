@@ -35,8 +35,8 @@ export function messagesFailure(
   secret: string,
 ): ProviderFailure {
   const { message, details } = complaint(parseObject(bodyText)).error;
-  // The message must start with these words, so that the request's text in it can't disable the
-  // route.
+  // The message must start with these words. Otherwise, text of the request in the message could
+  // disable the route.
   if (status === 400 && /^your credit balance is too low/i.test(message)) {
     return { kind: "disabled", reason: "credit_balance" };
   }

@@ -10,8 +10,8 @@ const BY_BLOCK = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
 const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
 
 /**
- * Adds `param` to an image error of a converted request. If the error doesn't name the block, the
- * last image caused it, because the host has accepted the earlier turns.
+ * Adds `param` to the host's error about an image. If the error doesn't name the block, the last
+ * image caused it, because the host has accepted the earlier turns.
  */
 export function withImageParam(failure: ProviderFailure, call: ProviderCall): ProviderFailure {
   const { kind, message = "" } = failure;

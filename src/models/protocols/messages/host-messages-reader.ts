@@ -27,7 +27,9 @@ const delta = shape({
   partial_json: textOf,
 });
 
-/** An open block. Thoughts are held until they are complete, because they have one signature. */
+/**
+ * An unfinished block. A thought is held back until it is complete, because it has one signature.
+ */
 type Open =
   | {
       readonly kind: "thought";
@@ -45,8 +47,8 @@ type Open =
 export class MessagesReader extends FrameReader {
   #usage: JsonObject = {};
   /**
-   * Whether there was a report of output tokens after `message_start`, which counts at most the
-   * first one.
+   * Whether output tokens were reported after `message_start`, whose count covers at most the first
+   * token.
    */
   #isCounted = false;
   #tools = 0;
@@ -101,8 +103,8 @@ export class MessagesReader extends FrameReader {
     const isAnswer = name === this.#jsonTool;
     const whole = JSON.stringify(input);
     const tool = isAnswer ? null : this.#tools++;
-    // If a call is cut off, its input may never arrive. `{}` replaces it only after a successful
-    // end.
+    // If a call is cut off, its input may never arrive. Only after a successful end does `{}`
+    // replace a missing input.
     this.#blocks.set(index, {
       kind: "tool",
       tool,

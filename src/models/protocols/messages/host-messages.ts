@@ -17,8 +17,8 @@ const IMAGE_TYPES: ReadonlySet<string> = new Set([
 const OPENING = "Hello.";
 
 /**
- * Returns `system` and `messages`. Drops blank texts, for which the host returns 400. `thinks`:
- * earlier thoughts are sent back.
+ * Returns `system` and `messages`. Blank texts are dropped, because the host returns 400 for them.
+ * `thinks`: earlier thoughts are sent back.
  */
 export function claudeMessagesOf(
   { system, markedSystem, turns }: Conversation,
@@ -30,7 +30,7 @@ export function claudeMessagesOf(
     .filter(({ content }) => content.length > 0);
   const instructions = system.flatMap((text, index) => textBlocks(text, markedSystem?.has(index)));
   if (messages.length === 0) {
-    // If there are no messages, the instructions are the prompt.
+    // Without messages, the instructions are the prompt.
     const content = instructions.length > 0 ? instructions : textBlocks(OPENING);
     return { system: [], messages: [{ role: "user", content }] };
   }
@@ -71,7 +71,7 @@ type Block = JsonObject & { readonly text?: unknown };
 
 function blocksOf(parts: readonly Part[], thinks: boolean, ids: ToolCallIds): Block[] {
   const blocks = parts.flatMap((part) => blockOf(part, thinks, ids));
-  // A message can't end with reasoning. The output after it was lost.
+  // A message can't end with reasoning, whose output was lost.
   while (isThinking(blocks.at(-1))) blocks.pop();
   return blocks;
 }

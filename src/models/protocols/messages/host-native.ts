@@ -60,7 +60,7 @@ function outlastsDefault(mark: unknown): boolean {
 const asking = shape({ max_tokens: numberOf, thinking: shape({ type: asIs }) });
 const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
-/** Returns sampling fields. Temperature and top_p together return 400. */
+/** Returns sampling fields. The host returns 400 for `temperature` together with `top_p`. */
 function samplingOf(tuned: JsonObject): JsonObject {
   const { top_p: _, ...one } = tuned;
   return "temperature" in one ? one : tuned;

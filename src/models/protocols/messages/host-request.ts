@@ -18,8 +18,8 @@ import { claudeToolFields } from "./host-tool-fields.ts";
 type MessagesRequest = { readonly body: JsonObject; readonly beta: string | null };
 
 /**
- * The beta with which the host drops thoughts after an earlier message changed, instead of
- * returning 400.
+ * The beta with which the host drops thoughts after an earlier message was changed. Without it, the
+ * host returns 400.
  */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 const JSON_WORDS = "Answer with one JSON object and nothing else.";
@@ -140,8 +140,8 @@ function outputConfig(
 }
 
 /**
- * Returns sampling fields. Claude's maximum temperature is 1. `temperature` and `top_p` together
- * return 400.
+ * Returns sampling fields. Claude's maximum temperature is 1. The host returns 400 for
+ * `temperature` together with `top_p`.
  */
 function sampling(body: ChatBody, rules: ClaudeRules, { thinks }: ClaudeReasoning): JsonObject {
   const { temperature, top_p: topP } = body;

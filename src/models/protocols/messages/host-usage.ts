@@ -42,7 +42,7 @@ export function reportsOutputTokens(raw: unknown): boolean {
   return counts(raw).output_tokens !== null;
 }
 
-/** Merges a later report. Its numbers are totals. Ignores nulls. */
+/** Merges a later usage report, whose numbers are totals. Nulls are ignored. */
 export function laterUsage(before: JsonObject, later: unknown): JsonObject {
   const reported = Object.entries(objectOf(later)).filter(([, value]) => value !== null);
   return { ...before, ...Object.fromEntries(reported) };

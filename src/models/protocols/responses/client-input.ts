@@ -40,7 +40,7 @@ type Output = Extract<InputItem, { type: "function_call_output" | "custom_tool_c
 type Called = Pick<Extract<InputItem, { type: "function_call" }>, "call_id" | "name" | "namespace">;
 type Placed = { readonly item: Output; readonly at: string };
 
-/** Tool outputs by call ID, in order, because some hosts use the same ID again in a later turn. */
+/** Tool outputs by call ID, in order. Some hosts use the same ID again in a later turn. */
 type Outputs = ReadonlyMap<string, readonly Placed[]>;
 
 function outputsOf(items: readonly InputItem[]): Result<Outputs> {

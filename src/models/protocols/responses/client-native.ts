@@ -115,7 +115,7 @@ function bytesIn({ image_url: url }: JsonObject): string | null {
 }
 
 /**
- * Reports whether an item can be sent. OpenAI returns 400 for reasoning without an item after it.
+ * Reports whether an item can be sent. OpenAI returns 400 for reasoning that no other item follows.
  */
 function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
   if (type !== "reasoning") return true;

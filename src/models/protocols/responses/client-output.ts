@@ -81,7 +81,7 @@ export class Output {
     const name = textOf(raw["name"]);
     const { origins } = this.#wanted;
     const inside = origins.get(flatToolName(textOf(raw["namespace"]) || null, name));
-    // Some models add a namespace that the request doesn't have.
+    // Some models add a namespace to the name that isn't in the request.
     const origin = { namespace: null, name, ...(inside ?? origins.get(name)), kind } as const;
     return this.#add(
       kind === "custom" ? "ctc" : "fc",

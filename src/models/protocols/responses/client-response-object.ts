@@ -131,8 +131,8 @@ export type EchoedFields = Unsaid &
   };
 
 /**
- * Maximum characters of tools and instructions that a response repeats, so that a stream needs
- * little memory.
+ * Maximum characters of tools and instructions that a response repeats. It limits the memory of a
+ * stream.
  */
 const ECHO_CHARACTERS_MAX = 131_072;
 

@@ -90,9 +90,9 @@ export function isAcceptedNamespace(name: string | null): name is string {
 }
 
 /**
- * Converts functions and custom tools to functions. Those in a namespace get a name that includes
- * it, and other types are dropped. Agents send their tools again in each turn, so a repeated tool
- * replaces the earlier one. Returns 400 for two tools with one name.
+ * Converts functions and custom tools to functions, with the namespace in the name. Drops other
+ * types. A repeated tool replaces the earlier one, because agents send their tools again in each
+ * turn. Returns 400 for two different tools with one name.
  */
 export function flattenTools(lists: readonly List[]): Result<FlattenedTools> {
   const flat = new Map<string, CoreTool>();
@@ -187,9 +187,7 @@ function formatOf(format: NonNullable<CustomTool["format"]>): JsonObject {
   return { type, syntax, definition };
 }
 
-/**
- * `strict` defaults to false, because most hosts would reject a schema that wasn't written for it.
- */
+/** `strict` defaults to false, because most hosts reject a schema that wasn't written for it. */
 function functionOf({ description, parameters, strict }: FunctionTool) {
   return {
     ...(description && { description }),

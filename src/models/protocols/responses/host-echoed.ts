@@ -4,8 +4,8 @@ import { isObject } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 
 /**
- * Maximum bytes of the request, without the input, that a response repeats. No context window has
- * room for half of this.
+ * Maximum bytes of the request, without the input, that a response repeats. Even half of it exceeds
+ * every context window.
  */
 const ECHO_BYTES_MAX = JSON_BYTES_MAX / 4;
 const INDENT = 2;

@@ -53,7 +53,7 @@ const PLACES: SentFieldPaths = {
 
 const REASONING = "reasoning.encrypted_content";
 
-/** Fields that never change. With the tier `auto`, OpenAI would use our project's. */
+/** Fields that never change. The tier `auto` would be the one of our OpenAI project. */
 const FIXED: JsonObject = {
   store: false,
   include: [REASONING],

@@ -52,8 +52,8 @@ function saidCall({ id, name, arguments: given }: Omit<StreamedCall, "index">): 
 }
 
 /**
- * Returns the finish reason, which Workers AI's own format omits. If the output is as long as its
- * cap, it was cut off.
+ * Guesses the finish reason, which Workers AI's own format omits. Output that is as long as its cap
+ * was cut off.
  */
 export function guessFinishReason(usage: Usage | null, cap: number | null): FinishReason {
   return usage !== null && cap !== null && usage.output >= cap ? "length" : "stop";

@@ -36,7 +36,7 @@ export function workersAiFailure(
   return failureOf(status, headers, { text });
 }
 
-/** Returns the failure that `run` threw ("3040: no capacity"). */
+/** Returns the failure for an error that `run` threw, such as "3040: no capacity". */
 export function workersAiThrownFailure(error: unknown): ProviderFailure | null {
   const text = error instanceof Error ? error.message : "";
   return codeIn(text) === null ? null : failureOf(500, NO_HEADERS, { text });

@@ -1,6 +1,6 @@
 /**
- * The properties of Workers AI's model families, by a pattern of their names (types of its SDK,
- * 2026-11).
+ * The properties of a family of Workers AI's models (types of its SDK, 2026-11), by a pattern of
+ * the names.
  */
 type Family = {
   readonly pattern: RegExp;
@@ -41,8 +41,8 @@ export function workersAiFamilyOf(model: string): Family {
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /**
- * Returns the nearest supported effort, if any. Of two, returns the higher one. Reasoning is off
- * only if requested.
+ * Returns the nearest supported effort, or null. Of two equally near ones, returns the higher.
+ * Reasoning is turned off only if requested.
  */
 export function nearestEffort(requested: string, known: readonly string[]): string | null {
   if (known.includes(requested)) return requested;

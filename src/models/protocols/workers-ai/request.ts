@@ -161,7 +161,6 @@ function reasoning(requested: ChatBody["reasoning_effort"], model: string): Json
   return effort === null ? {} : { reasoning_effort: effort };
 }
 
-/** Reports whether a model reasons although the effort is none. */
 export function ignoresNone(model: string): boolean {
   return workersAiFamilyOf(model).efforts?.includes("none") === false;
 }

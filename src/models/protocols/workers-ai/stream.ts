@@ -88,8 +88,8 @@ export class WorkersAiStream extends FrameReader {
   }
 
   /**
-   * Reads usage. A report with prompt tokens covers everything so far. One without is added. Only a
-   * separate report after the end covers the whole response, and can exceed the sum before it.
+   * Reads a usage report. A report with prompt tokens covers everything so far, and one without is
+   * added. A separate report after the end covers the whole response and can exceed the sum.
    */
   #reported(raw: JsonObject): StreamEvent[] {
     const { usage: reported } = raw;
@@ -102,7 +102,7 @@ export class WorkersAiStream extends FrameReader {
     this.#isStale = false;
     this.#isWhole = isTotal && this.#builder.finished && !hasChoices(raw);
     if (this.#isWhole) return [{ kind: "usage", usage: this.#usage }];
-    // If no other report followed, one from before any output would count as the total.
+    // A report from before any output would count as the total if no other followed.
     return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
   }
 

@@ -81,8 +81,7 @@ export const DEEPSEEK_PROFILE: Profile = {
 };
 
 /**
- * xAI. Reasoning models reject stop and penalties, and don't count reasoning in the completion's
- * tokens.
+ * xAI. Reasoning models reject stop sequences and penalties. Completion tokens exclude reasoning.
  */
 export const XAI_PROFILE: Profile = {
   ...COMMON_PROFILE,
@@ -103,13 +102,15 @@ export const XAI_PROFILE: Profile = {
   calls: { image: XAI_IMAGE_CALL },
 };
 
-/** Voyage, for embeddings and reranking. `input_type` ("query", "document") is its own field. */
+/**
+ * Voyage, for embeddings and reranking. It has its own field `input_type` ("query", "document").
+ */
 export const VOYAGE: Profile = {
   ...COMMON_PROFILE,
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   renamed: { dimensions: "output_dimension" },
   rules: [{ fields: ["encoding_format"], values: { float: null } }],
-  // A text that is too long is an error, as at OpenAI. It is never cut.
+  // Voyage returns an error for a text that is too long, like OpenAI. It never cuts the text.
   embeddingExtras: { truncation: false },
   textsMax: 1000,
   calls: { rerank: rerankCall("top_k") },

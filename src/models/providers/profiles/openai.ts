@@ -36,8 +36,8 @@ const REASONING_RULES: readonly FieldRule[] = [
 ];
 
 /**
- * OpenAI returns 400 for function tools from 5.6 on, unless reasoning is off (the API's own error
- * text). It is on by default.
+ * From GPT 5.6 on, OpenAI returns 400 for function tools unless reasoning is off (error text of the
+ * API). Reasoning is on by default.
  */
 const WITH_TOOLS: readonly RequiredFields[] = [
   { models: /^gpt-(?:5\.[6-9]|[6-9])/, beside: "tools", fields: { reasoning_effort: "none" } },
@@ -84,7 +84,7 @@ export const GENERIC_PROFILE: Profile = {
 /** Local servers, with the efforts low, medium, high and none. */
 export const LOCAL_PROFILE: Profile = { ...GENERIC_PROFILE, rules: [effort(null, THREE_EFFORTS)] };
 
-/** The llama.cpp server. With several choices, it reports the usage of only one. */
+/** The llama.cpp server. It reports the usage of only one choice. */
 export const LLAMA_CPP_PROFILE: Profile = { ...LOCAL_PROFILE, oneChoice: true };
 
 /** Ollama, which has its own field name for reasoning. */

@@ -65,7 +65,7 @@ export const FIREWORKS_PROFILE: Profile = {
   cacheHeader: "x-session-affinity",
   embeddingFields: EMBEDDING_FIELDS,
   rules: [effort(/gpt-oss/, EFFORTS_IF_ALWAYS_REASONING), effort(null, THREE_EFFORTS)],
-  // Otherwise Fireworks silently lowers `max_tokens`.
+  // Without this field, Fireworks silently lowers `max_tokens`.
   chatExtras: { context_length_exceeded_behavior: "error" },
   plain: { names: true, reasoning: { as: "reasoning_content" } },
 };

@@ -5,7 +5,7 @@ export type PlayedStep =
   | { readonly kind: "wait"; readonly ms: number }
   | { readonly kind: "cut" };
 
-/** The longest timer, 24 days. It stands for an endless wait. */
+/** The longest timer (24 days), used for an endless wait. */
 export const FOREVER_MS = 2 ** 31 - 1;
 
 /** Returns the steps as a stream. `signal` breaks it and `cancel` ends it, also during a wait. */

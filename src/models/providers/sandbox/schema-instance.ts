@@ -9,8 +9,8 @@ const MERGES_MAX = 16;
 const CHARACTERS_MAX = 10_000;
 
 /**
- * Returns a JSON value that fits a schema, always the same for one `variant`. Returns null if
- * limited work finds none. Ignores `pattern` and other rare keywords. Objects get their required
+ * Returns a JSON value that fits a schema, or null if limited work finds none. It is always equal
+ * for one `variant`. Ignores rare keywords such as `pattern`. An object gets its required
  * properties, or all if none is required.
  */
 export function schemaInstance(schema: unknown, variant = 0): unknown {

@@ -73,7 +73,8 @@ function isLow(code: number): boolean {
 }
 
 /**
- * Splits a text into words, or into pieces of 32 characters, each with the white space before it.
+ * Splits a text into words with the white space before them. Longer words are split into pieces of
+ * 32 characters.
  */
 export function wordsOf(text: string): readonly string[] {
   return text.match(WORDS) ?? [];
