@@ -9,8 +9,7 @@ const SESSIONS_MAX = 500;
 
 /**
  * Requests of sessions in the last minute, in memory, outside the home region. They reject a
- * session above its own limit before it uses up its key's limit. The home region counts the
- * requests of all regions.
+ * session above its own limit before it uses up its key's limit.
  */
 export class SessionRateWindows {
   readonly #windows = new Map<string, RateWindow>();

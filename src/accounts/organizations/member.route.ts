@@ -69,7 +69,6 @@ export async function requireOwnOrganization(
   return undefined;
 }
 
-/** Makes the wallet read the new event after a successful change. */
 export async function notifyWallet(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
   if (isRead(c.req.method) || !c.res.ok) return;

@@ -23,8 +23,8 @@ const COLUMNS = `domain, org_id AS orgId, nonce, tenant, created_at AS createdAt
   approved_at AS approvedAt, failed_since AS failedSince`;
 const DOMAINS_MAX = 10;
 /**
- * Ms for which a domain's TXT record can be missing. After this time, nobody can join by the
- * domain, and other organizations can verify it.
+ * Ms for which a domain's TXT record can be missing. Then nobody can join by the domain, and other
+ * organizations can verify it.
  */
 const GONE_MS = 7 * DAY_MS;
 
@@ -90,8 +90,7 @@ function domainEvent(
 }
 
 /**
- * Marks a domain as verified, unless it belongs to another organization whose record was found
- * within a week.
+ * Marks a domain as verified, unless another organization's record for it was found within a week.
  */
 export async function proveDomain(
   db: D1Database,
@@ -150,7 +149,7 @@ export async function removeDomain(
 }
 
 /**
- * SQL condition that people can join by the domain at time `?n`. `approved` is 1 if operators must
+ * SQL condition: people can join by the domain at time `?n`. `approved` is 1 if operators must
  * approve domains.
  */
 const joinable = (now: string, approved: string): string => `proven_at IS NOT NULL

@@ -17,7 +17,6 @@ type SignUpRules = {
 
 export type PeopleServices = KeyServices &
   Pick<Objects, "deliveries"> & {
-    /** Makes the wallet read new events from D1 after the response. */
     readonly takeEvents: (orgId: string) => void;
     readonly signUp: SignUpRules;
     readonly companyDomains: "off" | "approve" | "on";
@@ -49,7 +48,7 @@ export type PeopleCall = PeopleServices &
   ActingPerson & {
     readonly sessions: OwnSessions;
     /**
-     * The organization whose issuer created the session, and to which it is limited. '' for the
+     * The organization whose issuer created the session, which is limited to it. '' for the
      * operator's issuers.
      */
     readonly realm: string;

@@ -113,8 +113,8 @@ function named(
 }
 
 /**
- * Stores the ID of an invoice or session if Stripe's response to its creation was lost. For a
- * checkout, only the session's ID is needed.
+ * Stores the ID of an invoice or session if Stripe's response to its creation was lost. A checkout
+ * needs only the session's ID.
  */
 function adopt(
   deps: PaymentDeps,

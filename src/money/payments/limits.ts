@@ -7,7 +7,10 @@ import { DAY_MS, HOUR_MS, WEEK_MS } from "../../shared/clock.ts";
 
 const MICROS = 1_000_000;
 const CHECKOUTS_AN_HOUR = 5;
-/** Declined purchases of all methods in 24 hours after which only automatic ones are allowed. */
+/**
+ * Number of declined purchases in 24 hours, of all methods, after which only automatic ones are
+ * allowed.
+ */
 const DECLINES_A_DAY = 3;
 
 function counts({ state, method }: Purchase): boolean {

@@ -59,8 +59,8 @@ const WITHDRAWN = new Set([
 const REFUND_GONE = new Set(["failed", "canceled"]);
 
 /**
- * Returns the cents of a payment that were refunded or lost in disputes. `isUnknown` is set if a
- * dispute has an unknown status, which counts as lost.
+ * Returns the cents of a payment that were refunded or lost in disputes. `isUnknown`: a dispute has
+ * an unknown status, which counts as lost.
  */
 export function refundedCents(
   totalCents: number,

@@ -34,10 +34,7 @@ export function moveToStep(
   return storePurchase(deps, purchase, { ...started, ...change });
 }
 
-/**
- * Schedules a retry of a purchase's current step after a pause, because the result of the step is
- * unknown.
- */
+/** Retries a purchase's current step after a pause, because the result of the step is unknown. */
 export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: StripeAnswer): Purchase {
   const tries = purchase.tries + 1;
   if (answer?.kind === "unsure" && (answer.status === 401 || answer.status === 403)) {
@@ -52,8 +49,8 @@ export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: Strip
 }
 
 /**
- * Schedules the current step of a purchase again, with a new idempotency key. Only for a step that
- * moves no money.
+ * Runs a purchase's current step again with a new idempotency key. Only for a step that moves no
+ * money.
  */
 export function restartStep(deps: PaymentDeps, purchase: Purchase): Purchase {
   const tries = purchase.tries + 1;

@@ -77,10 +77,7 @@ export function newPurchase(
   };
 }
 
-/**
- * Failed tries after which a hint (the IDs of a Stripe event) is reported: first after about an
- * hour, then each day.
- */
+/** Failed tries after which a hint is reported: first after about an hour, then each day. */
 const STUCK_TRIES = 12;
 const STUCK_AGAIN_TRIES = 144;
 
@@ -114,7 +111,7 @@ export class PurchaseRunner {
     const purchase = rows.purchase(id);
     if (purchase === null || isOver(purchase) || purchase.state === "paid") return;
     const cancelled = { state: "expired", error: "cancelled", isHard: false } as const;
-    // A permanently declined card stays blocked after the cancellation.
+    // A card that was declined permanently stays blocked after the cancellation.
     const ending = purchase.ending?.isHard === true ? purchase.ending : cancelled;
     const isUnasked = purchase.step === "customer" && purchase.sent === null;
     if (isUnasked) endPurchase(this.#deps, purchase, ending);
@@ -180,7 +177,9 @@ export class PurchaseRunner {
     return times.length === 0 ? null : Math.min(...times);
   }
 
-  /** Processes a hint (the IDs of a Stripe event). Hints for the same object share one read. */
+  /**
+   * Processes a hint, which has the IDs of a Stripe event. Hints about one object share one read.
+   */
   heed(hint: WaitingHint): Promise<void> {
     const { kind, object } = hint;
     return this.#chains.run(`${kind}:${object}`, async () => {

@@ -62,7 +62,9 @@ export type Purchase = {
   readonly error: PurchaseError | null;
   readonly card: Card | null;
   readonly requestId: string | null;
-  /** Outcomes that the wallet hasn't received. `tellAt` is when to send them again (Unix ms). */
+  /**
+   * Outcomes that the wallet hasn't received. `tellAt` is the time of the next attempt (Unix ms).
+   */
   readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };
@@ -93,7 +95,7 @@ export type PaymentsHead = {
   readonly customers: number;
   readonly card: (Card & { readonly paymentMethod: string }) | null;
   readonly reading: number;
-  /** Creation time of the wallet that has all payments. It differs after the wallet is rebuilt. */
+  /** Creation time of the wallet that received all payments. It differs after a rebuild. */
   readonly walletMadeAt: number | null;
 };
 

@@ -37,9 +37,8 @@ export type RunPurchaseStep = (deps: PaymentDeps, purchase: Purchase) => Promise
 
 const FAULTS_STORED = 3;
 /**
- * Ms in which a call is retried. It is less than the time for which Stripe stores an idempotency
- * key. It is shorter for a checkout, because Stripe rejects a checkout that expires within half an
- * hour.
+ * Ms for which a call is retried, less than the lifetime of Stripe's idempotency keys. It is
+ * shorter for a checkout, because Stripe rejects one that expires within half an hour.
  */
 const KEY_MS = 23 * 3_600_000;
 const SESSION_KEY_MS = 25 * 60_000;
@@ -65,10 +64,7 @@ async function send(
   };
 }
 
-/**
- * Reports whether to search for the object that a call may have created, instead of retrying the
- * call.
- */
+/** Reports whether to search for an object that a call may have created, instead of retrying. */
 function mustLook({ now }: PaymentDeps, { sent, tries }: Purchase, answer: StripeAnswer): boolean {
   if (answer.kind !== "unsure") return false;
   const limit = sent?.step === "session" ? SESSION_KEY_MS : KEY_MS;
@@ -181,7 +177,7 @@ export const createCheckoutStep: RunPurchaseStep = async (deps, purchase) => {
   return findLostSession(deps, now);
 };
 
-/** Searches Stripe for a checkout if the response to its creation was lost. */
+/** Searches Stripe for a checkout whose creation got no response. */
 export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Promise<Purchase> {
   const found = await lookFor(deps, purchase, "checkout/sessions");
   const now = deps.rows.purchase(purchase.id) ?? purchase;
@@ -191,7 +187,7 @@ export async function findLostSession(deps: PaymentDeps, purchase: Purchase): Pr
   return endPurchase(deps, now, { state: "declined", error: "processing_error", isHard: false });
 }
 
-/** Returns the object if Stripe has it, null if not, or undefined if Stripe didn't respond. */
+/** Returns the object if Stripe has it, null if it doesn't, and undefined without a response. */
 async function lookFor(
   { stripe }: PaymentDeps,
   { id, customerId, createdAt }: Purchase,

@@ -34,8 +34,8 @@ const EVENT_KINDS: Readonly<Record<string, Hint["kind"]>> = {
 };
 
 /**
- * The position, in Unix seconds, up to which Stripe's events were read. `rest`: the events before
- * `beforeS` that a sweep, started at `startedS`, hasn't read yet.
+ * The time, in Unix seconds, up to which Stripe's events were read. `rest`: a sweep that started at
+ * `startedS` hasn't read the events before `beforeS` yet.
  */
 export type SweepCursor = {
   readonly sinceS: number;
@@ -56,7 +56,7 @@ export type DispatchServices = CallsOf<"payments", "hint"> & {
 };
 
 /**
- * The result of an event. `nothing`: the event concerns no organization here. `unsure`: it must be
+ * The result of an event. `nothing`: no organization here is concerned. `unsure`: it must be
  * retried.
  */
 export type DispatchResult = "told" | "nothing" | "unsure";
@@ -154,8 +154,8 @@ const KEPT_S = 29 * 86_400;
 const PAGES_MAX = 50;
 
 /**
- * Sends events since the last sweep to their organizations. The cursor never passes an event that
- * failed. Returns the number listed, or null if Stripe didn't respond.
+ * Sends events since the last sweep to their organizations. The cursor never passes a failed event.
+ * Returns the number listed, or null if Stripe didn't respond.
  */
 export async function sweepEvents(to: DispatchServices, nowMs: number): Promise<number | null> {
   const nowS = Math.floor(nowMs / 1000);

@@ -1,7 +1,7 @@
 import type { SnapshotHead } from "./snapshot.store.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** The data of a conflict: the head of D1's snapshot, and the wallet's own epoch and revision. */
+/** A conflict: the head of D1's snapshot, and the wallet's own epoch and revision. */
 type Conflict = {
   readonly head: SnapshotHead;
   readonly epoch: string;

@@ -13,19 +13,22 @@ export type SnapshotHead = {
 /** A row with D1's column names. */
 export type SnapshotRow = Readonly<Record<string, string | number | null>>;
 
-/** Data to publish to D1. All amounts are totals, not changes, and `revision` only increases. */
+/** Data to publish to D1. All amounts are totals, not changes. `revision` only increases. */
 export type Publication = {
   readonly orgId: string;
   readonly epoch: string;
   readonly revision: number;
-  /** The revision that D1 must have, because only later changes are sent. 0 sends everything. */
+  /**
+   * The revision that D1 must have, because only later changes are sent. 0 means that everything is
+   * sent.
+   */
   readonly base: number;
   readonly creditsMicro: number;
   readonly updatedAt: number;
   readonly pages: Iterable<SnapshotPage>;
   /** Lowest alert ID to keep, or null to keep all. */
   readonly alertsFrom: string | null;
-  /** Whether this includes all end users and budgets, so that D1 deletes any others. */
+  /** Whether this includes all end users and budgets. D1 then deletes any others. */
   readonly everything: boolean;
   readonly isUse: boolean;
   readonly uses: readonly (readonly KeyUse[])[];
@@ -189,7 +192,7 @@ async function publishedBy(
   const [moved] = (balance?.results ?? []) as { events_wait: number }[];
   if (moved !== undefined) return { ...reported, head: "moved", eventsWait: moved.events_wait > 0 };
   const head = await readSnapshotHead(db, orgId);
-  // If this doesn't hold, another publish wrote to D1 in between.
+  // If this fails, another publish wrote to D1 in between.
   assert(
     head === null || head.epoch !== epoch || head.seq < base || head.seq >= revision,
     "D1 didn't change while the snapshot was written",
@@ -273,7 +276,7 @@ export function headOf(result: D1Result<HeadRow>): SnapshotHead | null {
 
 /**
  * Returns the statement that sets the balance. It changes nothing if D1 is newer, older than
- * `base`, or has another wallet's epoch.
+ * `base`, or has another epoch.
  */
 function balanceStatement(db: D1Database, publication: Publication): D1PreparedStatement {
   const { orgId, epoch, revision, base, creditsMicro, updatedAt } = publication;

@@ -53,9 +53,7 @@ import type { SettingsAnswer, SettingsChange } from "../../shared/contracts/sett
 import type * as Contract from "../../shared/contracts/wallet.ts";
 import type { BudgetsChange } from "../../shared/contracts/limits.ts";
 
-/**
- * Ms between alarms of a wallet that can't be read. Without them, the platform would stop retrying.
- */
+/** Ms between alarms of a wallet that can't be read. The platform would otherwise stop retrying. */
 const LOST_RETRY_MS = 60_000;
 
 /**

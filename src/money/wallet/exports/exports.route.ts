@@ -65,7 +65,7 @@ function csvResponse(name: string, body: ReadableStream<Uint8Array>): Response {
   });
 }
 
-/** If reading fails, breaks the stream off, so that nobody takes a part for the whole file. */
+/** Breaks the stream off if reading fails, so that nobody takes a part for the whole file. */
 function streamOf(
   first: string,
   pages: AsyncGenerator<Result<string>>,

@@ -10,7 +10,7 @@ import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { decimalOf, PICOS_PER_MICRO } from "./decimal.ts";
 
 /**
- * The columns of FOCUS 1.3 (the FinOps format for costs), two columns of FOCUS 1.2, then our own.
+ * The columns of FOCUS 1.3 (the FinOps format for costs), two of FOCUS 1.2, then our own.
  * `CommitmentDiscountStatus` is always null, but the public validator requires it.
  */
 export const FOCUS_EXPORT_COLUMNS = [

@@ -320,7 +320,7 @@ function followClock(tx: Tx): void {
       rateFloor(memory.clock),
     );
     pullNames(sql, nowMs);
-    // Otherwise the deletion of unpaid requests would skip those that get IDs from here on.
+    // Otherwise, the deletion of unpaid requests would skip those with new IDs.
     if (sweptId > floorId) updateWalletRow(sql, { ...memory.row, sweptId: floorId });
   });
 }

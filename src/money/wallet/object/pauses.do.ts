@@ -69,7 +69,7 @@ function refusePause(
 
 /**
  * Reports whether the source has the maximum number of pauses. Members, operators and budgets each
- * have their own maximum, so that none can use up the others'.
+ * have their own maximum.
  */
 function isFull({ byName }: Pauses, source: Pause["source"]): boolean {
   return [...byName.values()].filter((one) => one.source === source).length >= PAUSES_MAX;
@@ -206,8 +206,7 @@ const isOf = ({ scope, subject }: BudgetOwner, pause: Pause): boolean =>
   pause.scope === scope && pause.subject === subject;
 
 /**
- * Rejects the deletion of a paused owner. Otherwise its owner could create it again without the
- * pause.
+ * Rejects the deletion of a paused owner, who could otherwise be created again without the pause.
  */
 export function refusePaused(tx: Tx, owner: BudgetOwner): Refusal | null {
   if (![...tx.memory.pauses.byName.values()].some((pause) => isOf(owner, pause))) return null;

@@ -184,8 +184,8 @@ function pick(
 }
 
 /**
- * Yields the rows to publish. The next publish sends rows that change in between. Credits come
- * first, so that up to 2,500 are in the same transaction as their balance.
+ * Yields the rows to publish. Rows that change meanwhile are sent by the next publish. Credits come
+ * first, so that up to 2,500 are in one transaction with their balance.
  */
 function* pagesOf(tx: Tx, endUserIds: readonly string[]): Generator<SnapshotPage> {
   const { sql, memory } = tx;

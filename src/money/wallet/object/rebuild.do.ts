@@ -19,8 +19,8 @@ const COPIES_MAX = 3;
 
 /**
  * Restores the wallet from D1 after its tables were lost or reset. One credit row sets the balance.
- * Fails if more is held than D1 has. Also fails if D1's snapshot is already this wallet's, unless
- * `isNew`. The caller must then load memory again.
+ * Fails if more is held than D1 has or, unless `isNew`, if D1's snapshot is already this wallet's.
+ * The caller must then load memory again.
  */
 export function adoptSnapshot(
   tx: Tx,
@@ -79,7 +79,7 @@ export function rejectHealthy(): Refusal {
 
 function adoptRows(sql: SqlStorage, snapshot: WalletSnapshot, changed: number): void {
   const { settings } = snapshot;
-  // D1 doesn't have top-ups since the last publish, so a person must turn top-up on again.
+  // D1 lacks top-ups since the last publish, so a person must turn top-up on again.
   if (settings !== null) updateSettings(sql, { ...settings, autoTopUp: null }, changed);
   const isOff = settings !== null && settings.autoTopUp !== null;
   if (isOff) putTopUp(sql, { ...NO_TOP_UP, disabledReason: "wallet_rebuilt" });

@@ -36,7 +36,9 @@ type UsageSum = TokenCounts & {
   two: string | null;
   requests: number;
   cost: number;
-  /** Output tokens, and the ms in which they arrived, of requests with a known first byte. */
+  /**
+   * Output tokens of requests whose first byte has a known time, and the ms in which they arrived.
+   */
   spoken: number;
   speaking: number;
 };

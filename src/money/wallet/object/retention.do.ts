@@ -58,9 +58,9 @@ export function isFullError(error: unknown): boolean {
 }
 
 /**
- * Deletes the oldest finished requests, and adds paid ones to the rollup row. Deletes before it
- * writes, because storage may be full. Keeps unpaid requests that have an Idempotency-Key, and all
- * that can still be charged.
+ * Deletes the oldest finished requests, and adds paid ones to the rollup row. Deletes first,
+ * because storage may be full. Keeps unpaid requests that have an Idempotency-Key, and all that can
+ * still be charged.
  */
 export function freeStorage(tx: Tx): boolean {
   const { memory, nowMs } = tx;

@@ -116,7 +116,7 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
 
 const DAYS = "SELECT day FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3";
 
-/** Returns the name at which a page ends. A page has a maximum of names per day and of rows. */
+/** Returns the name at which a page ends. A page is limited by names per day and by rows. */
 function endOfPage(
   sql: SqlStorage,
   { from, to, groupBy }: UsageQuery,

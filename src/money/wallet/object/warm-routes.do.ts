@@ -8,7 +8,7 @@ const WARM_ROUTES_MAX = 1000;
 
 /**
  * Returns the route whose provider has the conversation's prompt in its cache, and extends its
- * lifetime. To limit writes, updates the row only when less than half of the lifetime is left.
+ * lifetime. Writes the row only when less than half of the lifetime is left.
  */
 export function findWarmRoute(tx: Tx, affinity: string): string | null {
   const known = warmRoutesOf(tx).get(affinity);

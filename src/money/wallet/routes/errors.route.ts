@@ -34,7 +34,7 @@ type GroupBy = (typeof COUNTED_BY)[number];
 
 /**
  * Handles GET /v1/errors. Counters include all failures. Groups by model, provider or end user come
- * from stored failures, which are complete since `complete_from`. Members see only their own keys.
+ * from stored failures, complete since `complete_from`. Members see only their own keys.
  */
 export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
   return async (c) => {

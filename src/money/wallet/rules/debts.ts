@@ -26,9 +26,8 @@ type Moved = {
 };
 
 /**
- * Sets a payment's refunded amount, at most its credits. Returns null if the reading is older than
- * the stored one. If a dispute is won, first reduces the debt, then gives back the amount that was
- * taken.
+ * Sets a payment's refunded amount, at most its credits. Returns null if a newer reading is stored.
+ * If a dispute is won, first reduces the debt, then gives back what was taken.
  */
 export function applyRefund(
   debts: Debts,

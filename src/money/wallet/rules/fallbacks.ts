@@ -17,9 +17,9 @@ const AVOIDABLE: ReadonlySet<Failure["kind"]> = new Set([
 type Decided<T> = { readonly allowed: AllowedRequest; readonly decided: T };
 
 /**
- * Decides on a request with all its models. If the limits don't cover all of them, decides with the
- * first model and adds each fallback model that they cover. If they don't cover the first model,
- * returns its failure.
+ * Decides on a request with all its models. If the limits don't cover all, decides with the first
+ * model and adds each fallback model that they cover. If they don't cover the first, returns its
+ * failure.
  */
 export function decideByModels<T>(
   allowed: AllowedRequest,

@@ -33,8 +33,8 @@ export type IdempotencyHolder = {
 
 /**
  * Checks an Idempotency-Key. Fails within 24 hours of its first request if that is held or settled.
- * Returns the first request if its hold expired. The caller must void it, so that it is never
- * charged. For another body, returns null, and the first can still be charged.
+ * If its hold expired, returns the first request, which the caller must void, so that it is never
+ * charged. Returns null for another body.
  */
 export function decideIdempotency(
   holder: IdempotencyHolder | null,
@@ -66,7 +66,10 @@ export function refuseDeadSession(
   return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
 }
 
-/** An organization's holds or a session's requests of the last minute, oldest first (Unix ms). */
+/**
+ * Times of the last minute's holds of an organization or requests of a session, oldest first (Unix
+ * ms).
+ */
 export type RateLog = number[];
 
 /** Returns the ms to wait, so that no 60 seconds have more than `limit` requests. */

@@ -67,7 +67,7 @@ export function hasPassed(window: string, tally: Tally, at: Moment): boolean {
   return minutesOf(window) === null && tally.some(([one]) => one > bucket);
 }
 
-/** Returns when the window has enough room for `missing` (Unix ms), or null if never. */
+/** Returns when the window has room for `missing` (Unix ms), or null if never. */
 export function roomAt(
   window: string,
   tally: Tally,

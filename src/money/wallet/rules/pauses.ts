@@ -30,8 +30,8 @@ export function endOf({ until, sessionEndsAt }: Pause): number {
 }
 
 /**
- * Returns the pause of the first owner that is paused. For a session, hides the reason of all
- * pauses except its own.
+ * Returns the pause of the first paused owner. For a session, hides the reason of all pauses except
+ * its own.
  */
 export function findPaused(
   { byName }: Pauses,

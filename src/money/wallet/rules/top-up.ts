@@ -42,7 +42,7 @@ type Standing = {
   readonly isShort: boolean;
   readonly month: string;
   readonly day: string;
-  /** Maximum micro-credits per day. A day's first purchase can exceed it. */
+  /** Maximum micro-credits per day, except for the day's first purchase. */
   readonly mostADay: number;
   readonly nowMs: number;
 };

@@ -51,10 +51,7 @@ type Sums = readonly [
 
 export type DayCharges = Map<string, ChargeGroup>;
 
-/**
- * Returns the name of a charge's group. The fields of `price` have the order in which `soldOf`
- * writes them.
- */
+/** Returns the name of a charge's group. The fields of `price` have the order of `soldOf`. */
 export function nameOf({ keyId, model, provider, region, price, tags }: ChargeFacts): string {
   return JSON.stringify([keyId, model, provider, region, price, tags] satisfies Name);
 }

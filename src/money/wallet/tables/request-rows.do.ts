@@ -138,9 +138,7 @@ type NewRequest = {
   readonly state: "held" | "refused" | "voided";
   readonly tokens: number | null;
   readonly failure: Failure | null;
-  /**
-   * Number, in `names`, of the models that the hold covers.
-   */
+  /** Number of the models that the hold covers, in `names`. */
   readonly models?: number | null;
 };
 type AskedFor = Pick<HoldRequest, "id" | "least" | "most"> &

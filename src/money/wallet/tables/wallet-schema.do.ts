@@ -262,7 +262,7 @@ const BUDGETS =
   ") STRICT, WITHOUT ROWID;" +
   "CREATE INDEX key_members_by_member ON key_members (member_id);";
 
-/** 1 if the organization is closed. None of its keys is then admitted. */
+/** 1 if the organization is closed. No key is then admitted. */
 const CLOSED = "ALTER TABLE wallet ADD COLUMN closed INTEGER";
 
 export const WALLET_TABLES: Tables = {

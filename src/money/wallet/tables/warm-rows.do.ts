@@ -11,8 +11,8 @@ export const WARM_ROUTES =
   ") STRICT, WITHOUT ROWID";
 
 /**
- * A conversation's route. Each use extends `until` (Unix ms). `stored` is the value of `until` in
- * the row.
+ * The route of a conversation. Each use extends `until` (Unix ms). `stored` is its value in the
+ * row.
  */
 export type WarmUntil = {
   readonly route: string;
