@@ -23,9 +23,9 @@ export const COMPANY = "company";
 export type StartedLogin = { readonly at: LoginContext; readonly connection: CompanyIssuer | null };
 
 /**
- * Finds a company's issuer, by the session's organization when linking or confirming, else by the
- * entered domain. The response doesn't reveal whether a domain without an issuer is known, and
- * failures count toward the address's login limit.
+ * Finds a company's issuer: by the session's organization when linking or confirming, else by the
+ * entered domain. The response doesn't reveal whether a domain is known. Failures count toward the
+ * address's login limit.
  */
 export async function startCompanyLogin(
   c: AppContext,

@@ -10,8 +10,8 @@ export type ViewedOrganization = {
 };
 
 /**
- * Finds an organization by ID or slug, which never look alike. The functions of this file throw if
- * D1 fails.
+ * Finds an organization by ID or slug, which never look alike. Throws if D1 fails, like all
+ * functions of this file.
  */
 export function findViewedOrganization(
   db: D1Database,

@@ -4,7 +4,7 @@ export type Bill = {
   readonly billedMicro: number;
 };
 
-/** Stores bills. A later import of a day replaces the earlier one. */
+/** Stores bills. A later import of a day replaces the earlier. */
 export async function putBills(
   db: D1Database,
   bills: readonly Bill[],

@@ -16,7 +16,7 @@ import type { OperatorCall } from "./operator-context.ts";
 import { listName } from "./price-fields.ts";
 import { SHOWN_ORGANIZATION_READ_ONLY_FIELDS, getOrganization } from "./organizations.ts";
 
-/** A change. Null removes `rpm_limit` or `price_list`. */
+/** A change of an organization. Null removes `rpm_limit` or `price_list`. */
 export const organizationChange = z.extend(organizationChangeSchema, {
   status: z.optional(z.enum(["active", "suspended"])),
   rpm_limit: z.optional(z.nullable(z.int().check(z.minimum(1)))),

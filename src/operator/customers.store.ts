@@ -7,7 +7,7 @@ export type Customer = StoredOrganization & {
   readonly ownerEmail: string | null;
   readonly balanceMicro: number | null;
   readonly spend30dMicro: number;
-  /** Number of days for which the balance lasts at the spend of the last seven full days. */
+  /** Number of days that the balance lasts at the spend of the last seven full days. */
   readonly daysLeft: number | null;
   readonly lastUsedAt: number | null;
 };
@@ -37,7 +37,10 @@ const SORTS: Readonly<Record<Sort, readonly [by: string, way: "asc" | "desc"]>> 
 };
 export const SORT_ORDERS = ["asc", "desc"] as const;
 
-/** SQL condition that ?1 is null, or matches a name, slug or ID, or a key, member or domain. */
+/**
+ * SQL condition: ?1 is null, or matches an organization's name, slug or ID, or one of its keys,
+ * members or domains.
+ */
 const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(lower(name), lower(?1)) > 0
   OR EXISTS (SELECT 1 FROM members WHERE org_id = organizations.id AND removed_at IS NULL
     AND instr(lower(email), lower(?1)) > 0)

@@ -37,8 +37,8 @@ export function operatorOfLogin(
 }
 
 /**
- * Requests with a verified session. The map's key is the request object, so that no client's
- * request can be in it.
+ * Operators of requests with a verified session, by the request object. No client's request can be
+ * in this map.
  */
 const operators = new WeakMap<Request, Operator>();
 

@@ -55,8 +55,8 @@ export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
 
 /**
  * Handles `POST /orgs`. Creates the wallet, then the organization, its owner and a first key in one
- * batch. If the slug is taken, deletes the wallet. After other failures, the wallet stays, because
- * the organization may exist. `restore_id` is a lost organization, whose wallet is used again.
+ * batch. If the slug is taken, deletes the wallet. After other failures, keeps it, because the
+ * organization may exist. `restore_id`: uses the wallet of a lost organization.
  */
 export async function postOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(
@@ -212,7 +212,7 @@ export function organizationNotFound(): Refusal {
   return refuse({ kind: "not_found", message: "No such organization." });
 }
 
-/** Adds the wallet's amounts, or null if the wallet can't be read, so that a list never fails. */
+/** Adds the wallet's amounts, or null if it can't be read, so that a list never fails. */
 export async function organizationViewWithBalance(
   call: OperatorCall,
   row: StoredOrganization,

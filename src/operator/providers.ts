@@ -23,8 +23,8 @@ type Organization = { readonly id: string; readonly slug: string };
 type Answered = readonly [Organization, Result<ProviderCallsReport>];
 
 /**
- * Handles `GET /providers`: each provider's calls, failures and affected customers, from the wallets of the
- * most recently used organizations. Failures that a request caused don't count.
+ * Handles `GET /providers`: each provider's calls, failures and affected customers, from the most
+ * recently used wallets. Failures that a request caused don't count.
  */
 export async function getProviders(call: OperatorCall): Promise<Answer> {
   const fields = parseQuery(providersQuery, call.url);

@@ -48,9 +48,9 @@ export async function beginRound(db: D1Database): Promise<void> {
 }
 
 /**
- * Continues the sweep. Returns its totals once it is complete. A sweep restores lost alarms: it
- * wakes wallets that were used in the last two days or have waiting events, and the deliveries of
- * organizations with a webhook. If one fails, the others still run.
+ * Continues the sweep, and returns its totals once it is complete. Wakes recently used wallets, and
+ * the deliveries of organizations with a webhook, which restores lost alarms. If one fails, the
+ * others still run.
  */
 export async function continueRound(
   db: D1Database,

@@ -31,7 +31,7 @@ export async function listUnavailableWallets(db: D1Database): Promise<readonly s
 }
 
 /**
- * Tests the wallets that couldn't be read in the last sweep, and some of those used recently.
+ * Reads the wallets that were unavailable in the last sweep, and some of those used recently.
  * `asked` is 0 if D1 fails.
  */
 export async function testWallets(

@@ -17,8 +17,8 @@ const AT_ONCE = 6;
 const WALLET_TIMEOUT_MS = 5000;
 
 /**
- * Delivers items, at most six at a time. Each receiver first gets one item. After a failure, its
- * other items are `untried`, so that a receiver that never responds blocks only one of the six.
+ * Delivers items, at most six at a time. Each receiver first gets one item. If it fails, its other
+ * items are `untried`, so that a receiver without responses blocks only one of the six.
  */
 export async function deliverByReceiver<T>(
   items: readonly T[],
@@ -110,8 +110,8 @@ async function ask(
 const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown()) });
 
 /**
- * Returns the result for each ID, or null if the response is invalid. An ID with two results counts
- * as without one.
+ * Returns the result for each ID, or null for an invalid response. An ID with two results counts as
+ * one without.
  */
 function answersIn(answer: PeerAnswer | null, idName: OutboxIdName): Map<string, Delivery> | null {
   const body = answerBody.safeParse(answer?.status === 200 ? answer.body : null);

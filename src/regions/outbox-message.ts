@@ -26,7 +26,7 @@ export type Delivery =
   | { readonly kind: "untried" }
   | { readonly kind: "unreachable" };
 
-/** Delivers up to 100 messages. An exception fails all of them. */
+/** Delivers up to 100 messages. If it throws, all of them failed. */
 export type DeliverMessages = (messages: readonly Message[]) => Promise<readonly Delivery[]>;
 
 export type OutcomeCalls = CallsOf<"wallet", "settle" | "void">["wallet"];

@@ -14,7 +14,7 @@ export const RETRY_DELAY_MAX_MS = 30_000;
 
 /**
  * Returns the wait in ms: 1 s after the first failure, doubling up to 30 s. `random` (0 to 1)
- * shortens it by up to half, so that retries don't come together.
+ * shortens it by up to half, so that retries are spread.
  */
 export function retryDelayMs(attempts: number, random: number): number {
   const full = Math.min(RETRY_DELAY_MAX_MS, BACKOFF_FIRST_MS * 2 ** Math.min(attempts - 1, 16));

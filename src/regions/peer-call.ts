@@ -10,8 +10,8 @@ import { contentDigestOf, signatureHeaders } from "./signature.ts";
 const BUDGET_MS = 2000;
 const ATTEMPTS = 2;
 /**
- * Minimum ms to divide between attempts. With less, the first attempt gets all the time, because
- * half is too short between continents.
+ * Minimum ms that are divided between attempts. With less, the first attempt gets all, because half
+ * is too short between continents.
  */
 const SHARED_MS_MIN = 600;
 const ANSWER_BYTES_MAX = 1024 * 1024;
@@ -58,9 +58,8 @@ const USER_AGENT = "turnpike/1";
 
 /**
  * Calls `POST /internal/v1/{operation}` in the other region. Returns null without a valid response
- * in time; the call may have succeeded anyway. Never throws. Retries lost connections, timeouts,
- * 5xx and invalid responses. Other statuses aren't retried: 404 means an unknown signature or
- * operation.
+ * in time, although the call may have succeeded. Never throws. Retries lost connections, timeouts,
+ * 5xx and invalid responses. A 404 means an unknown signature or operation.
  */
 export async function callPeer(
   peer: PeerConfig,
@@ -161,8 +160,8 @@ function statusWords(status: number, headers: Headers): string {
 }
 
 /**
- * Returns why a region can't be called, or null. Looks up a key that doesn't exist, so that the
- * region's key objects and D1 must respond.
+ * Returns why a region can't be called, or null. Looks up a key that doesn't exist, which requires
+ * that region's key objects and D1.
  */
 export async function peerFault(
   peer: PeerConfig,

@@ -49,9 +49,9 @@ type Line = { readonly receiver: string; readonly dueAt: number; readonly isFail
 type Moment = { readonly nowMs: number; readonly random: number };
 
 /**
- * Stores messages until they are delivered, and never drops one. The receiver has rejected `dead`
- * messages. `parked` messages are too old: only sweeps, or a response from their region, retry
- * them. A failing receiver has its own wait and gets one message per round.
+ * Stores messages until they are delivered, and never drops one. A receiver has rejected `dead`
+ * messages. `parked` ones are too old: only sweeps, or a response from their region, retry them. A
+ * failing receiver gets one message per round.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;

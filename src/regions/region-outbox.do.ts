@@ -25,8 +25,8 @@ import { OUTBOX_TABLES, OutboxQueue } from "./region-outbox-queue.do.ts";
 import type { Region } from "../shared/regions.ts";
 
 /**
- * Maximum ms of a request. A new revocation can wait this long for the previous one, and 100
- * outcomes can belong to slow wallets.
+ * Maximum ms of a request. A new revocation may wait this long for the previous one. 100 outcomes
+ * can belong to slow wallets.
  */
 const PEER_BUDGET_MS = { outcomes: 5000, revocations: 2000 } as const;
 const ENQUEUE_MAX = 1000;
@@ -38,8 +38,8 @@ const STALE_MS = 60_000;
 
 /**
  * A durable message queue, one object per shard: `own/0` to `own/15` for this region's wallets,
- * `{peer}/0` to `{peer}/15` for those of the other region, and `{peer}/revocations`. Delivers at
- * least once, and receivers apply a message once. `OutboxCalls` describes the calls.
+ * `{peer}/0` to `{peer}/15` for the other region's, and `{peer}/revocations`. Delivers at least
+ * once.
  */
 export class RegionOutbox extends DurableObject<Env> {
   /** The name. It is stored, because an alarm may not get it. */
@@ -114,7 +114,7 @@ export class RegionOutbox extends DurableObject<Env> {
       leastWaitMs = RETRY_MS;
       logWarning("outbox_alarm_failed", { outbox: this.#name, reason: reasonOf(error) });
     }
-    // This must be last, because an alarm that is set before an exception replaces the platform's
+    // This must come last, because setting an alarm before an exception prevents the platform's
     // retry.
     try {
       await this.#arm(leastWaitMs);
@@ -202,7 +202,7 @@ export class RegionOutbox extends DurableObject<Env> {
     if (sinceMs >= ARMED_MS && (await this.#arm(GATHER_MS))) this.#armedMs = elapsedMs();
   }
 
-  /** Sets the next alarm relative to the platform's time, because tests shift only our clock. */
+  /** Sets the next alarm by the platform's clock, because tests shift only ours. */
   async #arm(leastWaitMs = 0): Promise<boolean> {
     const nowMs = now(this.env);
     this.#queue.followClock(nowMs);

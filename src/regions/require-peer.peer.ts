@@ -39,8 +39,7 @@ const bytesMaxOf: ReadonlyMap<string, number> = new Map(Object.entries(BYTES_MAX
 
 /**
  * Middleware for `/internal/v1`. Sets `peer`, `peerBody` and the sender's `requestId`, so that the
- * logs of both regions match. Returns 404 if the signature isn't valid. Doesn't read an unsigned
- * body.
+ * logs of both regions match. Returns 404 for an invalid signature. Doesn't read an unsigned body.
  */
 export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
   const timers = new Timers();

@@ -181,7 +181,7 @@ async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
 
 /**
  * Returns the ID of a secret: the sender and 72 bits of an HMAC over a text that is never signed.
- * The ID reveals nothing.
+ * It reveals nothing.
  */
 async function keyIdOf(secret: PeerSecret): Promise<string> {
   return (await prepare(secret)).keyId;

@@ -15,7 +15,7 @@ export const BUDGETS_MAX = 8;
 export const SESSION_BUDGETS_MAX = 4;
 
 export type Budget = {
-  /** Derived from unit, window and models, so it changes only with them. */
+  /** The ID, derived from unit, window and models. It changes only with them. */
   readonly id: string;
   readonly unit: BudgetUnit;
   readonly amount: number;
@@ -23,7 +23,7 @@ export type Budget = {
   readonly window: string;
   /** Model IDs and `author/*`. Null counts all models. */
   readonly models: readonly string[] | null;
-  /** Both reject requests while the limit is reached. `pause` also pauses the owner. */
+  /** The effect of a used-up budget. Both reject requests, and `pause` also pauses the owner. */
   readonly onExceeded: "reject" | "pause";
   readonly alertAt: number | null;
 };

@@ -15,7 +15,7 @@ const LOOK_MS = { least: 1, most: 20 } as const;
 
 /**
  * The result of one part. `failed`: the whole call failed. `apart`: nothing was done, and the part
- * needs a call of its own.
+ * needs its own call.
  */
 export type PartAnswer<Answer> =
   | { readonly kind: "answered"; readonly answer: Answer }
@@ -31,7 +31,7 @@ type Ask<Part, Answer> = {
 
 /** A failed call. Its error is text, because a request can't use another's error object. */
 type Lost = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
-/** `carry`: this part must make the next call for its group. */
+/** The state of a waiting part. `carry`: it must make the next call for its group. */
 type Turn<Answer> = PartAnswer<Answer> | Lost | { readonly kind: "carry"; readonly call: Call };
 type Call = { readonly sinceMs: number };
 
@@ -51,11 +51,10 @@ type Lane<Part, Answer> = Busy & {
 };
 
 /**
- * Groups an isolate's calls to objects of one class. While `CONCURRENT_CALLS_MAX` calls to an object run,
- * further parts wait. Each waiting request polls with its own timer. A promise that another request
- * resolves can continue in that request's context, or never settle if that request was canceled
- * (workerd#2719). A part that gets no response in time throws, and its caller retries with the same
- * ID.
+ * Groups an isolate's calls to objects of one class. While the maximum of calls to an object runs,
+ * further parts wait, and each polls with its own timer. A promise that another request resolves
+ * can continue in that request's context, or never settle if it was canceled (workerd#2719). A part
+ * without a response in time throws, and its caller retries with the same ID.
  */
 export class CallGroups<Part, Answer> {
   readonly #lanes = new Map<string, Lane<Part, Answer>>();
@@ -150,7 +149,10 @@ async function askTogether<Part, Answer>(
 
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
 
-/** Doesn't count calls slower than STALL_MS, because the call of a canceled request never ends. */
+/**
+ * Reports whether another call can start. Calls slower than STALL_MS don't count, because the call
+ * of a canceled request never ends.
+ */
 function isFree({ most, underWay }: Busy): boolean {
   if (underWay.size < most) return true;
   const stalledMs = elapsedMs() - STALL_MS;
@@ -165,8 +167,8 @@ function startCall({ underWay }: Busy): Call {
 }
 
 /**
- * Returns the parts that have waited longest, always with the one that makes the call. Removes
- * those of canceled requests, which have exceeded the maximum wait.
+ * Returns the parts that have waited longest, always including the one that makes the call. Removes
+ * those of canceled requests.
  */
 function takeGroup<Part, Answer>(
   lane: Lane<Part, Answer>,

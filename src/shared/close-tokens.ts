@@ -1,6 +1,6 @@
 import { estimateTokens } from "./tokens.ts";
 
-/** Splits text as o200k does (openai/tiktoken, o200k_base), but backtracks at most one step. */
+/** Splits text like o200k (openai/tiktoken, o200k_base), but backtracks at most one step. */
 const PIECE =
   /[^\r\n\p{L}\p{N}]?(?:[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+)(?:'(?:[stmd]|re|ve|ll))?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+/gu;
 const LETTER = /[\p{L}\p{M}]/u;
@@ -14,7 +14,7 @@ const WIDE = /[^ -~]/;
 const LATIN = 0x300;
 const CYRILLIC = 0x530;
 /**
- * Additional tokens of a word, `from + each * letters`, by its first non-ASCII letter. Fitted to
+ * Additional tokens of a word by its first non-ASCII letter: `from + each * letters`. Fitted to
  * declarations of human rights, compiler messages and code (test/contract/count-tokens.test.ts).
  */
 const SCRIPTS: readonly (readonly [end: number, from: number, each: number])[] = [

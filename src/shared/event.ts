@@ -75,7 +75,7 @@ export type EventData = { readonly [name: string]: unknown };
 export type NewEvent = {
   readonly type: EventType;
   readonly actor: Actor;
-  /** The ID of a key or organization, or the external ID of an end user. */
+  /** The ID of a key or organization, or an end user's external ID. */
   readonly subject: string;
   readonly data: EventData;
 };
@@ -121,7 +121,7 @@ export function derivedEventId(...words: readonly (string | number | null)[]): s
   return EVENT_ID + sha256(JSON.stringify(words)).slice(0, DERIVED_CHARACTERS);
 }
 
-/** If the data is too long to store, removes long values and lists them in `left_out`. */
+/** Shortens the data of an event. Removes long values and lists them in `left_out`. */
 export function truncateData(data: EventData): EventData {
   if (JSON.stringify(data).length <= DATA_MAX) return data;
   const leftOut: string[] = [];

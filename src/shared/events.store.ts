@@ -20,7 +20,7 @@ type Changing = {
   readonly table: string;
   readonly where: string;
   readonly values: readonly (string | number | null)[];
-  /** New values by column. Null keeps the old value. */
+  /** New values by column. Null means no change. */
   readonly columns: Readonly<Record<string, string>>;
   readonly hidden?: readonly string[];
   readonly hiddenWhere?: string;

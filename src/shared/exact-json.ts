@@ -1,6 +1,6 @@
 /**
  * The changes that JavaScript makes to JSON: it rounds numbers to 53 bits and puts integer keys
- * first. `parseJson` records them, and `JSON.stringify` undoes them.
+ * first. They are recorded, so that `JSON.stringify` can undo them.
  */
 
 type Losses = {
@@ -145,7 +145,7 @@ export function jsonStringEnd(text: string, open: number): number {
 }
 
 /**
- * Reports whether a character is escaped. Takes linear time in total, because runs of backslashes
+ * Reports whether a character is escaped. The total time is linear, because runs of backslashes
  * don't overlap.
  */
 function isEscaped(text: string, at: number): boolean {

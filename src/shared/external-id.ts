@@ -8,7 +8,7 @@ const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 /**
  * Returns the problem of an external_id, or null. It must have 1 to 256 UTF-8 bytes without control
- * characters. It can't be "." or "..", because URLs can't contain them.
+ * characters. URLs can't contain "." or "..", so these are invalid.
  */
 export function externalIdProblem(value: string): string | null {
   if (value === "") return "must not be empty";

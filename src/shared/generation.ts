@@ -113,7 +113,8 @@ export const generationSchema: z.ZodMiniType<Generation> = z.object({
   region: z.enum(REGIONS),
   keyId: z.string().check(z.refine((id) => mintedAt(id, "key_") !== null, "must be a key's id")),
   usage: strictUsageSchema,
-  // can be negative, because the clock may move back during a request, which must still be charged
+  // Can be negative, because the clock may move back during a request. Such a request must still be
+  // charged.
   firstByteMs: z.nullable(z.int()),
   durationMs: z.int(),
   finishReason: z.nullable(word),

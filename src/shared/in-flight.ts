@@ -28,9 +28,8 @@ const UNKNOWN = "";
 
 /**
  * The memory of an isolate's open requests. An organization can use at most as much as stays free:
- * one alone gets half, two get a third each, and a small one always finds a slot. Paid requests
- * above that wait, and freed memory goes to the smallest organization first. Keys of unknown
- * organizations share one part.
+ * one alone gets half, two get a third each. A small one therefore always finds a slot. Paid
+ * requests above this share wait. Freed memory goes to the smallest organization first.
  */
 export class RequestMemory {
   readonly #limits: InFlightLimits;

@@ -11,12 +11,11 @@ import { policySchema } from "./policy.ts";
 import type { Policy, PolicyLayer } from "./policy.ts";
 import { storedJson } from "./stored-json.ts";
 
-/** UTC periods. Weeks start on Monday. */
 export type BudgetPeriod = "day" | "week" | "month";
 export const BUDGET_PERIODS: readonly BudgetPeriod[] = ["day", "week", "month"];
 
 type Limits = {
-  /** The budget per `budgetPeriod`, or in total if there is none. */
+  /** The budget per `budgetPeriod`, or in total without a period. */
   readonly budgetMicro: Micros;
   readonly budgetPeriod: BudgetPeriod;
   /** Prompt and output tokens in any 60 s. */

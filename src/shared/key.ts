@@ -14,7 +14,7 @@ export type Key = {
   readonly orgId: string;
   readonly memberId: string;
   readonly scope: Scope;
-  /** Requests in any 60 s. */
+  /** Maximum requests in any 60 s. */
   readonly rpmLimit: number;
   /** Empty outside the home region, which enforces the limits. */
   readonly terms: KeyTerms;
@@ -22,8 +22,8 @@ export type Key = {
 };
 
 /**
- * The active secrets of a rotated key, newest first. Null if it was never rotated. The hash of the
- * first secret is the key's own.
+ * The active secrets of a rotated key, newest first. Null if it was never rotated. The hash of its
+ * first secret identifies the key.
  */
 export type KeySecrets = readonly KeySecret[] | null;
 type KeySecret = { readonly hash: string; readonly retiresAt: number | null };

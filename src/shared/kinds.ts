@@ -10,7 +10,7 @@ export type SandboxRow = {
 
 type KindRow = {
   readonly does: string;
-  /** The main path. A kind can have other endpoints. */
+  /** The main path of the kind. */
   readonly path: `/v1/${string}`;
   /**
    * Whether output tokens are billed. If so, requests have an output cap, and prices have an

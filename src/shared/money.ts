@@ -21,7 +21,7 @@ export function costFields(costMicro: number) {
 
 /**
  * Converts a client's dollars. Returns null if they are invalid, above DOLLARS_MAX, or have more
- * than 6 decimals. Never truncates, because 8.2 * 1e6 is 8199999.999999999.
+ * than 6 decimals. Never truncates: 8.2 * 1e6 is 8199999.999999999.
  */
 export function microsOfDollars(dollars: number): Micros | null {
   if (!Number.isFinite(dollars) || dollars < 0 || dollars > DOLLARS_MAX) return null;

@@ -1,8 +1,8 @@
 import type { BudgetScope } from "./budgets.ts";
 
 /**
- * The failure of a request that a pause stops. Scope and reason are null for a session, unless the
- * session itself is paused.
+ * The failure of a request that a pause stops. A session sees scope and reason only of its own
+ * pause.
  */
 export type Paused = {
   readonly kind: "paused";

@@ -17,7 +17,7 @@ export type Pause = BudgetOwner & {
   readonly id: string;
   readonly source: PauseSource;
   readonly reason: string;
-  /** The end, or null until someone ends it. */
+  /** The end. Null means until a person ends the pause. */
   readonly until: number | null;
   /** The latest end of the session that is paused. Its pause ends with it. */
   readonly sessionEndsAt?: number;

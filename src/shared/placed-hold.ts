@@ -5,7 +5,10 @@ import { REGIONS, findRegion } from "./regions.ts";
 import type { Tags } from "./tags.ts";
 import type { Region } from "./regions.ts";
 
-/** The payment of a client's hold: from the balance, or only counted in budgets and quotas. */
+/**
+ * The way in which a client's hold is paid: from the balance, or only by counting in budgets and
+ * quotas.
+ */
 export const PAYS = ["balance", "quota"] as const;
 
 export type Purpose = {
@@ -18,8 +21,8 @@ export type Purpose = {
 };
 
 /**
- * A stored purpose. It has the amounts of a hold that counts only in quotas, which are 0 in the
- * ledger.
+ * A purpose as stored. It has the amounts of a hold that counts only in quotas. The ledger has 0
+ * for these.
  */
 export type StoredPurpose = Purpose & { readonly held?: Micros; readonly charged?: Micros };
 
@@ -58,5 +61,5 @@ export function modelOfPurpose({ merchant }: Purpose): string {
   return `charge/${merchant ?? OWN}`;
 }
 
-/** The merchant's name in charges that have no merchant. No merchant can have this name. */
+/** The merchant's name in charges without a merchant. No merchant can have this name. */
 export const OWN = "own";

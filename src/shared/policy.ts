@@ -21,10 +21,7 @@ export type PolicyField = (typeof POLICY_FIELDS)[number];
 export const POLICY_SCOPES = ["operator", "organization", "member", "key", "session"] as const;
 export type PolicyScope = (typeof POLICY_SCOPES)[number];
 
-/**
- * A policy that applies to a request. If `hasAliases` is set, aliases match the name in the
- * request.
- */
+/** A policy that applies to a request. `hasAliases`: aliases match the name in the request. */
 export type PolicyLayer = Policy & { readonly scope: PolicyScope; readonly hasAliases?: true };
 
 export type RouteCandidate = {

@@ -17,7 +17,7 @@ const LEASE_MS = 30_000;
 const busy = new Map<string, Set<{ readonly sinceMs: number }>>();
 
 /**
- * Runs a D1 statement of an organization. If D1 is slow, busy or fails, logs it and fails with
+ * Runs a D1 statement of an organization. If D1 is slow, busy or fails, logs it and returns
  * `storage_unavailable` or `overloaded`. The statement can still run later, so it must be safe to
  * repeat.
  */

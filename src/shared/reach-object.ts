@@ -21,7 +21,7 @@ const USUAL: Required<ReachOptions> = {
 };
 
 /**
- * An object's response. `unanswered`: an attempt may have run, and `failure` is
+ * The result of a call to an object. `unanswered`: an attempt may have run, and `failure` is
  * `storage_unavailable` or a retry's rejection.
  */
 export type Reached<T> =

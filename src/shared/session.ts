@@ -7,9 +7,11 @@ import type { Tags } from "./tags.ts";
 export type Session = {
   /** `ses_` and 24 + 16 characters. The last 16 identify its key and organization. */
   readonly id: string;
-  /** Creation time of its wallet. A wallet with another time rejects the session. */
+  /** Creation time of its wallet. Another wallet rejects the session. */
   readonly madeAt: number;
-  /** The number of the last rotation before this session that ended the key's sessions, or 0. */
+  /**
+   * The number of the last rotation that ended the key's sessions when this one was created, or 0.
+   */
   readonly cut: number;
   readonly createdAt: number;
   readonly expiresAt: number;

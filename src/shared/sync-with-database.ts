@@ -11,8 +11,8 @@ type Following<Row> = {
 };
 
 /**
- * Sends `row` to an object, and again while D1 has changed, so that the last concurrent change
- * wins. Fails with 503 if there is no response. Repeating the change then completes it.
+ * Sends `row` to an object, again while D1 has changed, so that the last of concurrent changes
+ * wins. Returns 503 without a response. Repeating the change then completes it.
  */
 export async function syncWithDatabase<Row>(
   row: Row,

@@ -1,6 +1,6 @@
 /**
- * Estimates tokens in one pass, without a tokenizer. Multiplied by a model's `estimateFactor`, it
- * is an upper bound for ordinary text. `utf8Bytes` is an upper bound for any text.
+ * Estimates tokens in one pass. Multiplied by a model's `estimateFactor`, this is an upper bound
+ * for ordinary text. `utf8Bytes` is an upper bound for any text.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;

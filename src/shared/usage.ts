@@ -135,12 +135,12 @@ export function promptTokens(usage: Usage): number {
 }
 
 /**
- * Price, in input tokens, of a token that is cached for an hour (platform.claude.com, prompt
+ * Price of a token that is cached for an hour, in input tokens (platform.claude.com, prompt
  * caching).
  */
 export const HOUR_WRITE_INPUTS = 2;
 
-/** A bill line: a count, and its price in micro-credits per million. */
+/** A line of a bill: a count, and its price in micro-credits per million. */
 export type ChargeLine = readonly [
   what: "input" | "cached" | "cache_write" | "cache_write_hour" | "output" | Unit,
   counted: number,

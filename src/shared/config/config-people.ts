@@ -61,7 +61,7 @@ export function checkIssuers({ entries, logins, sandbox, text: of, complain }: S
   for (const { issuer, subject } of logins) {
     const entry = entries.find(({ id }) => id === issuer);
     if (entry === undefined) complain("OPERATOR_LOGINS", `names no issuer '${issuer}'`);
-    // Any tenant can create accounts, so an oid identifies a person only together with the tenant.
+    // Any tenant can create accounts, so only oid and tenant together identify a person.
     if (entry?.kind === "entra" && !/^[0-9a-f-]{36}\/[0-9a-f-]{36}$/.test(subject)) {
       complain("OPERATOR_LOGINS", `needs <tenant's id>/<oid> as the subject at '${issuer}'`);
     }

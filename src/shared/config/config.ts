@@ -13,7 +13,7 @@ import type { Unit } from "../usage.ts";
 import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
 
 const PRICE_MAX = 1_000_000_000;
-/** Amounts are exact even for 128 choices of this many tokens at the maximum price. */
+/** Maximum tokens of a request. Amounts stay exact even for 128 choices at the maximum price. */
 const TOKENS_MAX = 1_000_000_000;
 
 const region = z.enum(REGIONS);

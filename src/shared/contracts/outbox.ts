@@ -1,7 +1,7 @@
 import type { Generation } from "../generation.ts";
 import type { Micros } from "../money.ts";
 
-/** The outcome of a hold, for its wallet. `cost` is 0 for a void. */
+/** The outcome of a hold, for its wallet. `cost` is 0 if the hold was voided. */
 export type OutcomeItem =
   | {
       readonly holdId: string;
@@ -9,7 +9,7 @@ export type OutcomeItem =
       readonly kind: "settle";
       readonly cost: Micros;
       readonly generation: Generation;
-      /** Whether to charge at most the hold, because the client has already got this cost. */
+      /** Whether to charge at most the hold, because the client has received this cost. */
       readonly isCapped?: boolean;
     }
   | {
@@ -21,7 +21,7 @@ export type OutcomeItem =
       readonly generation: Generation | null;
     };
 
-/** The hash of a revoked key. With `root`, only this secret of the key `root` ends. */
+/** The hash of a revoked key. With `root`, the hash of an ended secret of the key `root`. */
 export type RevocationItem = {
   readonly keyHash: string;
   readonly revokedAt: number;

@@ -4,7 +4,7 @@ import type { Actor } from "../event.ts";
 import type { Failure, Result } from "../failure.ts";
 import type { PauseWithOwner, PauseSource } from "../pauses.ts";
 
-/** A pause to create. `id` names the owner: its ID, "" for the organization, or an external ID. */
+/** A pause to create. `id` is the owner's ID, "" for the organization, or an external ID. */
 export type NewPause = {
   readonly scope: BudgetScope;
   readonly id: string;
@@ -37,8 +37,8 @@ export type StoppedRun = { readonly id: string; readonly failure: Failure };
 
 export type PauseCalls = {
   /**
-   * Pauses an owner, or changes the existing pause. Fails with `not_found` if the owner is unknown,
-   * and with `conflict` if the change would end the pause earlier.
+   * Pauses an owner, or changes its pause. Fails with `not_found` for an unknown owner, and with
+   * `conflict` if the pause would end earlier.
    */
   putPause(pause: NewPause, by?: RequestCredential): Promise<Result<PutPause>>;
   /** Returns pauses, oldest first. Returns all if `reader` is null. */

@@ -28,9 +28,9 @@ export type PacedSession = Pick<Session, "id" | "rpmLimit">;
 export type RegisterCalls = {
   /**
    * Admits one request. Never throws. Fails with `invalid_api_key`, `rate_limited`,
-   * `storage_unavailable` or, when a global key is first used outside its home region,
-   * `home_region_unreachable`. `secret` is a hash. Outside the home region, only secrets known to
-   * be retired are rejected.
+   * `storage_unavailable` or `home_region_unreachable` (first use of a global key outside its home
+   * region). `secret` is a hash. Outside the home region, only secrets known to be retired are
+   * rejected.
    */
   admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
   /**
@@ -49,7 +49,10 @@ export type RegisterCalls = {
    * If storage throws, the key may be revoked.
    */
   revoke(revokedAt: number): Promise<number>;
-  /** Retries until D1 has the revocation. Only for keys of this region. Throws if storage fails. */
+  /**
+   * Writes the revocation to D1, with retries. Only for keys of this region. Throws if storage
+   * fails.
+   */
   tellBook(): Promise<void>;
   /** Applies a new rate limit immediately, also to earlier admissions. Throws if storage fails. */
   setLimit(rpmLimit: number): Promise<void>;

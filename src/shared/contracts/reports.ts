@@ -73,7 +73,7 @@ export type CostQuery = {
   readonly beforeMs: number;
   readonly by: "provider" | "model";
   readonly model: string | null;
-  /** A price to compare with. The report has the total by which it would have charged less. */
+  /** A price to compare with. The report returns how much less it would have charged. */
   readonly price: Price | null;
 };
 export type CostGroup = {

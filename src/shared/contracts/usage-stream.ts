@@ -13,8 +13,8 @@ export type StreamStart =
   | { readonly afterSeq: number }
   | { readonly sinceMs: number };
 /**
- * `resumeMs` is the time from which to continue if the wallet was rebuilt. If absent, the stream
- * starts at row 0.
+ * `resumeMs` is the time from which to continue after a rebuild of the wallet. Without it, the
+ * stream starts at row 0.
  */
 export type StreamQuery = {
   readonly from: StreamStart;

@@ -66,8 +66,8 @@ export type HoldRequest = {
   readonly least: Micros;
   readonly most: Micros;
   /**
-   * The minimum with the upper bound of the prompt's tokens, for budgets, which must never be
-   * exceeded.
+   * The minimum computed with the upper bound of the prompt's tokens. Budgets use it, because they
+   * must never be exceeded.
    */
   readonly sure: Micros;
   /**
@@ -268,8 +268,8 @@ export type WalletCalls = OtherCalls & {
   ): Promise<Result<PlacedHold>>;
   /**
    * Extends a client's hold for its key, or ends it for its merchant or, if only quotas count it,
-   * its key. Fails with `not_found` for another party, or `conflict` if it ended in another way. A
-   * null `called` is a merchant, which can end holds of a suspended organization.
+   * its key. Fails with `not_found` for another party, or `conflict` if it ended differently. A
+   * null `called` is a merchant.
    */
   changeHold(change: HoldChange, called: RequestCredential | null): Promise<Result<PlacedHold>>;
   placedHold(id: string): Promise<Result<PlacedHold>>;

@@ -222,8 +222,8 @@ function setCallerHeaders(headers: Headers, { caller, rate, tokens }: Admitted):
 }
 
 /**
- * Sets headers for responses without a key. When a browser follows a link, it sends no
- * Authorization, so other responses don't need them.
+ * Sets headers for responses to requests without a key. A link in a browser sends no Authorization,
+ * so only these responses need the headers.
  */
 function setKeylessHeaders(headers: Headers): void {
   const isPage = headers.get("content-type")?.startsWith("text/html") === true; // pages of the site have their own policy

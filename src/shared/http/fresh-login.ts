@@ -1,6 +1,7 @@
 /**
- * Whether a call in the console requires a login within the last ten minutes. With values: except
- * if each changed field of the body has one of them, which only lower limits.
+ * Whether a call in the console requires a login within the last ten minutes. A record lists values
+ * by field: no login is needed if each changed field has one of its values, which only lower
+ * limits.
  */
 export type FreshLogin = "always" | "never" | Readonly<Record<string, readonly unknown[]>>;
 

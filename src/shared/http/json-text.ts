@@ -135,8 +135,8 @@ class Tree {
   }
 
   /**
-   * Strings that differ only in lone surrogates have the same encoding, so two end users could
-   * become one.
+   * Strings that differ only in lone surrogates have one encoding, so two end users could become
+   * one.
    */
   #string(value: string): void {
     if (!value.isWellFormed()) {

@@ -12,7 +12,7 @@ import type { JsonObject } from "./json-text.ts";
 export const BODY_BYTES_MAX = 20 * 1024 * 1024;
 /** Maximum declared length of a body that is read in one call. */
 export const SINGLE_READ_BYTES_MAX = 4 * 1024 * 1024;
-/** Maximum bytes of a request that counts tokens, which costs nothing. */
+/** Maximum bytes of a request that counts tokens. Such requests are free. */
 export const COUNT_BYTES_MAX = 4 * 1024 * 1024;
 /** Maximum bytes of the body of any other unpaid request. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
@@ -97,9 +97,8 @@ type Bytes = Result<Uint8Array>;
 export async function readBodyBytes(request: Request, limits: BodyLimits): Promise<Bytes> {
   const declared = request.headers.get("content-length") ?? "";
   if (Number(declared) > limits.bytesMax) return tooLarge(limits.bytesMax);
-  // HTTP limits a body to its declared length, so a small one needs one native read, which costs
-  // half as much as chunks. A larger one counts as it arrives, so that declaring 20 MiB without
-  // sending them uses no memory.
+  // HTTP limits a body to its declared length. A small one is read at once, which costs half as
+  // much as chunks. A larger one counts as it arrives, so that declaring 20 MiB uses no memory.
   const isDeclared = /^\d+$/.test(declared) && Number(declared) <= SINGLE_READ_BYTES_MAX;
   return isDeclared ? readWhole(request, limits) : readChunks(request, limits);
 }

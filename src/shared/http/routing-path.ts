@@ -17,8 +17,8 @@ function renamed(path: string): string {
 }
 
 /**
- * Reports whether all percent-escapes are valid. The router leaves invalid ones as they are, so
- * `%zz` and `%25zz` would be the same path.
+ * Reports whether all percent-escapes are valid. The router leaves invalid ones unchanged, so `%zz`
+ * and `%25zz` would be one path.
  */
 export function hasValidEscapes(url: string): boolean {
   if (!url.includes("%")) return true;
