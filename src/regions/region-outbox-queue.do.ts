@@ -144,8 +144,9 @@ export class OutboxQueue {
   }
 
   waiting(receiver: string | null): readonly Message[] {
-    if (receiver !== null)
+    if (receiver !== null) {
       return this.#of(receiver, Number.MAX_SAFE_INTEGER, DELIVERED_AT_ONCE_MAX);
+    }
     return this.due(Number.MAX_SAFE_INTEGER);
   }
 

@@ -47,8 +47,9 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
   try {
     return success(await talk());
   } catch (error) {
-    if (error instanceof LoginRejectedError)
+    if (error instanceof LoginRejectedError) {
       return refuse({ kind: "login_refused", why: error.why });
+    }
     if (error instanceof oauth.AuthorizationResponseError) {
       const why = error.error === "access_denied" ? "denied" : "refused";
       return refuse({ kind: "login_refused", why });

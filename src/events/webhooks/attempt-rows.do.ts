@@ -83,8 +83,9 @@ export function recordAttempt(
       attempt.error,
     );
     if (ending !== null) abandonDeliveries(sql, webhookId, "webhook_disabled");
-    if (receiver.finished + 1 >= DELIVERIES_DELETED_AT_ONCE)
+    if (receiver.finished + 1 >= DELIVERIES_DELETED_AT_ONCE) {
       deleteFinishedDeliveries(sql, webhookId);
+    }
   });
 }
 

@@ -47,13 +47,11 @@ const NO_FILES = "is not supported, because files are not stored here. Send the 
 const filePart = z.object({
   type: z.literal("file"),
   file: z.object({
-    file_data: z
-      .string()
-      .check(
-        z.startsWith(PDF_DATA_PREFIX, {
-          error: `must be a PDF as a data URL: ${PDF_DATA_PREFIX}...`,
-        }),
-      ),
+    file_data: z.string().check(
+      z.startsWith(PDF_DATA_PREFIX, {
+        error: `must be a PDF as a data URL: ${PDF_DATA_PREFIX}...`,
+      }),
+    ),
     filename: z.nullish(z.string().check(z.maxLength(256))),
     file_id: z.nullish(z.never({ error: NO_FILES })),
   }),

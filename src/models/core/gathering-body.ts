@@ -52,8 +52,9 @@ export class BufferedBody implements ByteSource {
   read(): Promise<Uint8Array | null> {
     const reader = this.#reader;
     if (!(reader instanceof ReadableStreamBYOBReader)) return reader.read().then(bytesOf);
-    if (this.#fileBytes === null)
+    if (this.#fileBytes === null) {
       return reader.read(new Uint8Array(STREAM_READ_BYTES)).then(bytesOf);
+    }
     const buffer = this.#spare ?? new ArrayBuffer(this.#fileBytes);
     return reader.read(new Uint8Array(buffer)).then(this.#keepBuffer);
   }

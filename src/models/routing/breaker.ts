@@ -82,8 +82,9 @@ export class Breaker {
     if (
       this.#faultsInARow >= CONSECUTIVE_FAULTS_MAX ||
       this.#busyInARow >= CONSECUTIVE_OVERLOADS_MAX
-    )
+    ) {
       return true;
+    }
     const faults = this.#now.faults + this.#before.faults;
     const served = this.#now.served + this.#before.served;
     return faults >= FAULTS_IN_WINDOW && faults >= served;

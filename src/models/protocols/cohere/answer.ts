@@ -41,8 +41,9 @@ export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFail
       return { kind: "call", id, name, arguments: given };
     }),
   ];
-  if (reason === null)
+  if (reason === null) {
     return failureWithUsage(cohereGaveUpFailure(why), { usage, text: outputOf(parts) });
+  }
   return toCompletion([[...parts, { kind: "finish", reason }]], usage);
 }
 

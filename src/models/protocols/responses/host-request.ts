@@ -130,8 +130,9 @@ function inputOf({ messages }: ChatBody): JsonObject[] | ProviderFailure {
   const customs = new Set<string>();
   const items: JsonObject[] = [];
   for (const message of messages) {
-    if (message.role === "function" || usesLegacyFunctions(message))
+    if (message.role === "function" || usesLegacyFunctions(message)) {
       return legacyFunctionsFailure();
+    }
     if (message.role === "assistant") items.push(...assistantItems(message, ids, customs));
     else if (message.role === "tool") {
       const { tool_call_id: id, content } = message;

@@ -37,8 +37,9 @@ const GREETING = "Hello! Say something as the user and this model repeats it.";
  */
 export function sandboxRepliesTo(body: ChatBody, cap: number, mode: SandboxMode = {}): Replies {
   const { opening = "", thinks = false } = mode;
-  if (body.messages.some(usesLegacyFunctions))
+  if (body.messages.some(usesLegacyFunctions)) {
     return { ok: false, failure: legacyFunctionsFailure() };
+  }
   const conversation = readSandboxQuestion(body);
   const calls = sandboxCallsFor(body, conversation, mode.isAgent === true);
   if ("kind" in calls) return { ok: false, failure: calls };
