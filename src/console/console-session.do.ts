@@ -14,7 +14,10 @@ import type {
 } from "../shared/contracts/console-session.ts";
 import { storedJson } from "../shared/stored-json.ts";
 
-/** Maximum calls per 60 s of all sessions of an account, and its maximum logins and sessions. */
+/**
+ * Maximum calls of all sessions of an account in 60 s. The next constants limit its logins and
+ * sessions.
+ */
 const CALLS_MAX = 300;
 const LOGINS_MAX = 20;
 const SESSIONS_MAX = 20;
@@ -132,7 +135,7 @@ export class ConsoleSession extends DurableObject<Env> {
     return this.ctx.storage.setAlarm(elapsedMs() + Math.max(0, expiresAt - now(this.env)));
   }
 
-  /** Stores the slot before the response. */
+  /** Counts a call and stores it before the response. */
   #take(log: Log, limit: number): Result<RateState> {
     const window = this.#remember().windows[log];
     const clockMs = now(this.env);

@@ -137,7 +137,6 @@ export function failSession(c: AppContext, failure: Failure): Response {
   return response;
 }
 
-/** Returns the active identity, or `invalid_api_key`. */
 export async function findActiveIdentity(
   c: AppContext,
   identity: ConsoleIdentity,

@@ -188,7 +188,6 @@ function byField<V extends { readonly [K in TermName]: unknown }>(
   valueOf: (name: TermName) => V[TermName],
 ) {
   const entries = TERM_NAMES.map((name) => [TERMS[name].field, valueOf(name)]);
-  // each limit has a value, so the names match
   return Object.fromEntries(entries) as { readonly [K in TermName as Rows[K]["field"]]: V[K] };
 }
 

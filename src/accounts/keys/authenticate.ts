@@ -176,8 +176,8 @@ function isSession(token: string): boolean {
 const OURS = "svc_";
 
 /**
- * Returns the credential in `Authorization` or `x-api-key`. If they differ, uses the one that
- * Turnpike issued. Rejects two that Turnpike issued.
+ * Returns the credential in `Authorization` or `x-api-key`. If only one of two was issued by
+ * Turnpike, uses it. Rejects two different ones that Turnpike issued.
  */
 export function readCredential(authorization: string | null, apiKey: string | null): Credential {
   const bearer = bearerToken(authorization);

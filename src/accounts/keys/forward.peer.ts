@@ -60,9 +60,8 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
 }
 
 /**
- * Returns the key if its wallet admits it, because only the wallet knows about closed organizations
- * and ended sessions. Counts a session's request, because the home region counts those of all
- * regions.
+ * Returns the key if its wallet admits it. Only the wallet knows about closed organizations and
+ * ended sessions. Counts a session's request, because the home region counts those of all regions.
  */
 async function withStatus(
   c: Context<AppEnv>,
@@ -83,8 +82,8 @@ function refused(c: Context<AppEnv>, failure: Failure): Response {
 }
 
 /**
- * Returns the forwarded request. Returns null if its path isn't forwarded, or resolves to another
- * one, such as `/v1/../admin/v1`.
+ * Returns the forwarded request. Returns null if its path isn't forwarded or resolves to another
+ * one (`/v1/../admin/v1`).
  */
 function requestOf(
   c: Context<AppEnv>,

@@ -42,9 +42,9 @@ const DEAD = { kind: "invalid_api_key", isForGood: true } as const;
 const BOOK_RETRY_MS = 15_000;
 
 /**
- * A key in one region: its data and its status. Outside the home region, also the exact times of
- * its requests in the last minute. Each time is stored before the response, so that a restart never
- * admits more. Unknown keys store nothing.
+ * A key in one region: its data and status, and outside the home region the exact times of its
+ * requests in the last minute. Each time is stored before the response, so that a restart never
+ * admits more.
  */
 export class KeyRegister extends DurableObject<Env> {
   /** The key's data in memory. If null, storage must be read first. */
@@ -221,7 +221,7 @@ export class KeyRegister extends DurableObject<Env> {
     const limitsSet = this.#limitsSet;
     const source = this.#source();
     const found = await within(source.find(this.#hash()), DATABASE_TIMEOUT_MS);
-    // A read that began before the revocation must not reactivate the key.
+    // A lookup that began before the revocation must not make the key active again.
     if (found === null || this.#remember().revokedAt !== null) return;
     if (found.revokedAt !== null) {
       this.revoke(found.revokedAt);
@@ -268,8 +268,8 @@ export class KeyRegister extends DurableObject<Env> {
   }
 
   /**
-   * Stores that a use is being recorded before it starts. A slow D1 or an eviction then doesn't
-   * cause a second attempt.
+   * Stores that a use is being recorded, so that a slow D1 or an eviction doesn't cause a second
+   * attempt.
    */
   #noteTouch(): void {
     this.#amend({ touchedAt: now(this.env) });

@@ -125,7 +125,7 @@ export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<
 
 /**
  * The roles that can raise a key's limits, by the role of the key's owner. Otherwise, members could
- * raise the limits of a key that they use.
+ * raise the limits of their own keys.
  */
 const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
   owner: ["owner"],

@@ -51,7 +51,7 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   if (revoked.ok) {
     return revoked.value ? success(gone) : refuse({ kind: "not_found", message: "No such key." });
   }
-  // 4. If D1 is unavailable, the key object keeps retrying.
+  // 4. If D1 is unavailable, the key object retries until it has the revocation.
   const owed = await callObjectWithRetries(async () => {
     await services.register(key.keyHash).tellBook();
     return success(gone);
@@ -60,8 +60,8 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
 }
 
 /**
- * Revokes a key in its object, then in its wallet. If a lookup runs at the same time, it either
- * finds the key revoked, or the wallet ignores its result.
+ * Revokes a key in its object, then in its wallet. A lookup at the same time either finds the key
+ * revoked, or the wallet ignores its result.
  */
 async function bury(
   { register, wallet, actor }: KeyServices,

@@ -170,9 +170,7 @@ async function macOf(secret: KeySecret, untagged: string): Promise<string> {
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/**
- * The presented secret in a message between regions. It is absent if it is the key's first secret.
- */
+/** The presented secret in a message between regions. Absent if it is the key's first secret. */
 export const presentedFields = {
   secret: z.optional(keyHashSchema),
   session: z.optional(sessionWire),

@@ -103,8 +103,8 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
 }
 
 /**
- * Copies the key's list of allowed models to the session by default, so that the session can show
- * it. If the token would become too long, the session has no list. The key's list still applies.
+ * Gives the session the key's list of allowed models by default, so that the session can show it.
+ * If the token would become too long, it has no list. The key's list applies anyway.
  */
 async function mintFor(
   mint: SessionSigner,

@@ -12,10 +12,7 @@ import type { Region } from "../../shared/regions.ts";
 
 type Vouched = { readonly admitted: Admitted } | { readonly key: VerifiedKey };
 
-/**
- * Callers of internal requests. The map's key is the request object, so that no client's request
- * can be in it.
- */
+/** Callers of internal requests, by the request object. No client's request can be in this map. */
 const callers = new WeakMap<Request, Vouched>();
 
 export function vouchFor(request: Request, admitted: Admitted): void {

@@ -28,8 +28,8 @@ const OTHERS = `SELECT 1 FROM members AS other
 const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'owner'))`;
 
 /**
- * Returns an SQL condition that the acting member `by` is active and can change the member's role.
- * Null is an operator.
+ * Returns an SQL condition: the acting member `by` is active and can change the member's role. Null
+ * means an operator.
  */
 const mayAct = (
   by: string,
@@ -39,8 +39,8 @@ const mayAct = (
     AND (asking.role = 'owner' OR (asking.role = 'admin' AND ${role}))))`;
 
 /**
- * SQL condition that ?5 can give member ?1 of organization ?2 the address ?3 and the role ?4. Null
- * keeps the current value.
+ * SQL condition: ?5 can give member ?1 of organization ?2 the address ?3 and the role ?4. Null
+ * keeps a value.
  */
 const MAY_CHANGE = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
   AND ${mayAct("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")}

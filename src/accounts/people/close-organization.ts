@@ -158,7 +158,7 @@ const ERASING_CALLS_MAX = 50;
 
 /**
  * Removes a closed organization permanently: revokes its keys, and erases names, addresses and end
- * users. The ledger stays. After a failure, the next sweep completes the removal.
+ * users. The ledger stays. If this fails, the next sweep completes it.
  */
 export async function removeOrganization(
   services: Omit<ClosingServices, "takeEvents">,

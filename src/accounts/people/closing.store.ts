@@ -35,10 +35,10 @@ function closingEvent(
 }
 
 /**
- * Closes an organization, which can be restored for 7 days. Suspends it, removes its members and
- * ends its invitations. `memberId` must be an owner. Null is an operator. `isAlone` permits no
- * other members and no restoration. A retry returns the same result. Returns null if the caller
- * can't close it.
+ * Closes an organization: suspends it, removes its members and ends its invitations. It can be
+ * restored for 7 days. `memberId` must be an owner; null means an operator. `isAlone` requires that
+ * there are no other members, and prevents restoration. Returns null if the caller can't close it.
+ * Retries are safe.
  */
 export async function closeOrganization(
   db: D1Database,
@@ -108,9 +108,9 @@ type Restored = {
 };
 
 /**
- * Restores a closed organization with its invitations, its earlier status and its members, except
- * those who deleted their account in between. A member can't restore it if an operator closed it, even
- * after the member's right was checked.
+ * Restores a closed organization with its invitations, status and members, except those who deleted
+ * their account since. A member can't restore it once an operator has closed it, even during this
+ * call.
  */
 export async function restoreOrganization(
   db: D1Database,
@@ -198,7 +198,7 @@ type OwnRestorable = {
   readonly restorableUntil: number;
 };
 
-/** A person as an owner, of an open organization or of one that an owner closed. */
+/** SQL for the organizations that a person owns: open ones, and those that an owner closed. */
 const OWN_CLOSED = `FROM member_people
   JOIN members ON members.id = member_id AND role = 'owner'
   JOIN organizations ON organizations.id = members.org_id

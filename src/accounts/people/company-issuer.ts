@@ -171,7 +171,6 @@ export function clientSecretOf(
   return decryptText(row.clientSecret, { purpose: PURPOSE, owner: ownerOf(row) }, keySecrets);
 }
 
-/** Encrypts the secrets again with the first entry of KEY_SECRETS. Runs every hour. */
 export async function reencryptIssuerSecrets(
   db: D1Database,
   keySecrets: readonly KeySecret[],

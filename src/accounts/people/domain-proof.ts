@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { parsePublicUrl } from "../../shared/public-address.ts";
 
-/** The DNS resolvers. There are two, because an attacker must then deceive both. */
+/** The DNS resolvers. An attacker must deceive both. */
 const RESOLVERS = ["https://cloudflare-dns.com/dns-query", "https://dns.google/resolve"];
 const TIMEOUT_MS = 5000;
 const BYTES_MAX = 64 * 1024;

@@ -17,7 +17,7 @@ const COLUMNS = `id, org_id AS orgId, role, email, member_id AS memberId, invite
   created_at AS createdAt, expires_at AS expiresAt`;
 const OPEN = "accepted_at IS NULL AND ended_at IS NULL";
 
-/** SQL condition that the member `?n` is active and can grant `role`. Null is an operator. */
+/** SQL condition: the member `?n` is active and can grant `role`. Null means an operator. */
 function mayInvite(by: string, role: string): string {
   return `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ${by}
     AND inviter.removed_at IS NULL AND ${canGrantRoleSql("inviter.role", role)}))`;
@@ -33,8 +33,8 @@ function addressFor(member: string, email: string): string {
 
 /**
  * Creates an invitation or extends an open one. Fails if the inviter can't grant the role, the
- * member is unknown or already has a login, 50 invitations are open, or the inviter has sent 20
- * within an hour.
+ * member is unknown or has a login, 50 invitations are open, or the inviter has sent 20 within an
+ * hour.
  */
 export async function insertInvitation(
   db: D1Database,

@@ -260,7 +260,6 @@ export async function deleteMe(call: PeopleCall): Promise<Answer> {
   for (const { orgId, memberId, others } of own) {
     const actor = memberActor(memberId);
     const member = { id: memberId, orgId };
-    // oxlint-disable-next-line no-await-in-loop -- a failure ends the loop
     const done = await (others.length > 0
       ? removeMemberEverywhere({ ...call, actor }, member, memberId)
       : closeOrganizationEverywhere(call, orgId, { actor, memberId, givesUp, isAlone: true }));

@@ -15,7 +15,6 @@ const OF_PERSON = `FROM member_people JOIN members ON members.id = member_people
 /** The name and address that the issuer returned last. */
 export type IssuerProfile = Pick<Person, "name" | "email" | "isEmailProven">;
 
-/** Updates an identity's name and address, and returns the person. */
 export async function findAndRefreshPerson(
   db: D1Database,
   { realm, issuer, subject }: Identity,

@@ -12,7 +12,7 @@ const AT_ONCE = 6;
 
 /**
  * Returns the name of the object with a person's sessions in one realm. A company's issuer can open
- * any number of sessions, but they evict only sessions of its own realm.
+ * any number of sessions, so each realm has its own object and limit.
  */
 export function personAccount(personId: string, realm = ""): string {
   return consoleAccountName(realm === "" ? `person/${personId}` : `person/${personId}/${realm}`);
@@ -32,8 +32,8 @@ export async function endSessionsOfMember(
 }
 
 /**
- * Removes a member from D1, then from key objects and wallet, then ends their sessions. No requests
- * are admitted afterwards. Running ones finish and are charged. A null `by` is an operator. A retry
+ * Removes a member from D1, key objects and wallet, then ends their sessions. No requests are
+ * admitted afterwards. Running ones finish and are charged. A null `by` means an operator. A retry
  * completes the removal.
  */
 export async function removeMemberEverywhere(

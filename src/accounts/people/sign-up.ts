@@ -27,8 +27,8 @@ type SigningUp = {
 
 /**
  * Creates a person, their personal organization, its wallet and possibly a credit. Fails with
- * `login_refused` if sign-up is off, no address is verified, or too many people have signed up.
- * Returns null if the identity exists.
+ * `login_refused` if sign-up is off, no address is verified, or too many people signed up. Returns
+ * null if the identity exists.
  */
 export async function signUp(
   services: PeopleServices,

@@ -97,8 +97,8 @@ type Kept = {
 };
 
 /**
- * Removes the response and the signature if the event was renamed in between, because they can
- * contain the old name.
+ * Removes the response and the signature if the event was renamed since, because they can contain
+ * the old name.
  */
 function withoutOldNames(
   sql: SqlStorage,

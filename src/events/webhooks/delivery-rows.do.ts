@@ -48,15 +48,15 @@ export type StreamState = {
   /** Time of the next read of the ledger. `idleMs` grows while there are no new rows. */
   readonly nextAt: number;
   readonly idleMs: number;
-  /** Number of rows of a rejected batch that are still to be sent one by one. */
+  /** Rows of a rejected batch that are still to be sent one by one. */
   readonly singles?: number;
   readonly sentMs?: number;
   readonly seenMs?: number;
   readonly rejections?: number;
   readonly rejectedRows?: number;
   /**
-   * The last row of a failed step, which the receiver may have (`seq`, with its time `rowMs`), and
-   * the time of the first attempt.
+   * Set after a failed step: the last row that the receiver may have (`seq`, with its time
+   * `rowMs`), and the time of the first attempt.
    */
   readonly unsure?:
     | { readonly seq: number; readonly rowMs: number; readonly sinceMs: number }
@@ -131,7 +131,6 @@ function isReplaying(sql: SqlStorage, webhookId: string, except: string): boolea
   return found.toArray().length > 0;
 }
 
-/** Resends deliveries with a fresh retry schedule. Returns their number. */
 export function resendDeliveries(
   storage: DurableObjectStorage,
   webhookId: string,

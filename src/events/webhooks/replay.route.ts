@@ -18,7 +18,7 @@ import { callObject } from "../../shared/reach-object.ts";
 import { callDeliveries } from "./webhooks.route.ts";
 
 const REPLAY_MAX = 1000;
-/** Maximum events of one millisecond, which an organization with 1,000 active keys can't exceed. */
+/** Maximum events in one millisecond. An organization with 1,000 active keys can't exceed it. */
 const MILLISECOND_MAX = 10_000;
 
 /**

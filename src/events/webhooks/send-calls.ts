@@ -89,7 +89,9 @@ export const UNREADABLE_ATTEMPT: AttemptRecord = {
   headers: null,
 };
 
-/** The attempt for rows that the receiver may have but would count twice. */
+/**
+ * The attempt for rows that the receiver may have, and would count twice if they were sent again.
+ */
 export const TOO_LATE: AttemptRecord = {
   attempt: { ...UNREADABLE_ATTEMPT.attempt, error: REPEAT_UNSAFE },
   headers: null,

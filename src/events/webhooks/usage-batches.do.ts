@@ -28,12 +28,12 @@ const BATCH_ROWS = 100;
 const IDLE_MAX_MS = 10 * MINUTE_MS;
 const SKIPPED_MAX = 20;
 
-/** Statuses by which a receiver rejects the rows themselves. */
+/** Statuses with which a receiver rejects the rows, not the request. */
 const REJECTED: ReadonlySet<number | null> = new Set([400, 404, 413, 422]);
-/** Rejections after which a row is skipped. */
+/** Number of rejections after which a row is skipped. */
 const REJECTIONS_MAX = 3;
 /**
- * Maximum consecutive rejected rows. More mean that the settings are wrong, so the stream waits.
+ * Maximum consecutive rejected rows. After more, the settings must be wrong, so the stream waits.
  */
 const REJECTED_ROWS_MAX = 20;
 
@@ -137,7 +137,7 @@ async function probeBatch(
   return { due, calls: [call], rows: 1, singles: stream.singles ?? 0, ...position, isProbe: true };
 }
 
-/** Returns the time (Unix ms) of the first row to send after the wallet was rebuilt. */
+/** Returns the time (Unix ms) of the first row to send after a rebuild of the wallet. */
 function resumeAt(
   {
     webhook,
@@ -224,9 +224,8 @@ function sendNextNow(sql: SqlStorage, webhookId: string): void {
 }
 
 /**
- * Stores the position after a batch's first `taken` calls. If the receiver counts old repeats again, also
- * stores that it may have the rows up to `sending`, because this object can end during the calls.
- * Returns the rest of the batch.
+ * Stores the position after the accepted calls of a batch (`taken`). If the receiver would count
+ * repeats, also stores that it may have the rows up to `sending`. Returns the rest of the batch.
  */
 export function recordSentCalls(
   storage: DurableObjectStorage,
@@ -282,8 +281,8 @@ export function isRepeatTooLate({ webhook, stream }: Receiver, nowMs: number): b
 
 /**
  * Records an attempt. After a success, moves to the next batch, unless a replay moved the position.
- * If the receiver rejects a batch, sends its rows one by one. Skips a trace row that is rejected,
- * and any other row after `REJECTIONS_MAX` rejections.
+ * If a batch is rejected, sends its rows one by one. Skips a rejected trace row at once, and any
+ * other row after `REJECTIONS_MAX` rejections.
  */
 export function recordBatch(
   storage: DurableObjectStorage,
@@ -358,8 +357,8 @@ function rejectionOf({ webhookId, batch, sending, receiver }: Parameters<typeof 
 }
 
 /**
- * Returns the position after a replay. The receiver may have got the rows as early as the time of
- * the first one.
+ * Returns the uncertain rows after a replay. The receiver may have had them since the time of the
+ * first one.
  */
 export function unsureAfterReplay(
   { from, sentMs = -1, unsure }: StreamState,

@@ -26,11 +26,11 @@ type UsageFormat = {
   readonly accepts: readonly SettingName[];
   readonly body: (requests: readonly Metered[], settings: ReceiverSettings) => string;
   readonly isRepeat?: (status: number | null, response: string) => boolean;
-  /** Age in ms from which the receiver would count a repeated request again. */
+  /** Age in ms from which the receiver counts a repeated request again. */
   readonly repeatMs?: number;
   /**
-   * Whether the format is for traces. Requests without a customer are then sent too, and a request
-   * that gets a 400 is skipped.
+   * Set for a format of traces. Requests without a customer are then sent too, and one that the
+   * receiver rejects with 400 is skipped.
    */
   readonly isTrace?: true;
 };
@@ -117,7 +117,10 @@ export function meteredRowsOf(
   });
 }
 
-/** A session's holder chooses the other tags, so only the session's own count. */
+/**
+ * The holder of a session chooses its other tags, so only the tags that the session itself sets
+ * count.
+ */
 function customerOf(
   { externalId, tags = {}, sessionTags }: GenerationRecord,
   by: string,
@@ -256,7 +259,7 @@ function attributesOf(
   ];
 }
 
-/** An attribute's value. A double is a list of one number, because a plain number is an integer. */
+/** An attribute's value. A list of one number is a double, because a plain number is an integer. */
 type Value = string | number | boolean | readonly [number];
 
 function attribute(key: string, value: Value): object {

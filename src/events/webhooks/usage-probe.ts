@@ -13,9 +13,9 @@ const PAGES_MAX = 20;
 const PAGE_ROWS = 100;
 
 /**
- * Returns a later row that belongs to another customer than the next row, or null. It is sent as a
- * test: if the receiver accepts it, the rejected rows are at fault, not the receiver's settings.
- * Each `turn` selects a different customer.
+ * Returns a later row of another customer than the next row's, or null. It is sent as a test: if
+ * the receiver accepts it, the rejected rows are at fault, not the settings. Each `turn` selects
+ * another customer.
  */
 export async function findTestRow(
   read: (query: StreamQuery) => Promise<Result<StreamPage>>,

@@ -64,9 +64,9 @@ const WATCH_MS = 60_000;
 const TESTS_MAX = 5;
 
 /**
- * Delivers events to webhooks, at least once. Each webhook has its own queue with one message in
+ * Delivers events to webhooks at least once. Each webhook has its own queue with one message in
  * progress, so a failing one doesn't delay others. After a pause, one message tests a failing
- * webhook. `DeliveriesCalls` describes the calls.
+ * webhook.
  */
 export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesCalls {
   readonly #moving = new Set<string>();

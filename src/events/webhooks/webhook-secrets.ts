@@ -48,7 +48,6 @@ export async function decryptValidSecrets(
   return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
 }
 
-/** Encrypts a secret again with the first of KEY_SECRETS. Returns null if it can't be decrypted. */
 export async function reencryptWebhookSecret(
   secret: EncryptedSecret,
   webhookId: string,

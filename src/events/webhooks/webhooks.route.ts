@@ -160,7 +160,7 @@ export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
   return success({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
 }
 
-/** Handles DELETE /v1/webhooks/{id}. Afterwards, at most a message in progress is still sent. */
+/** Handles DELETE /v1/webhooks/{id}. Afterwards, only a message in progress can still be sent. */
 export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   const found = await findWebhookOfPath(c);
   if (!found.ok) return found;

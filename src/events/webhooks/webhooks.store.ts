@@ -196,8 +196,8 @@ export async function deleteWebhook(
 const RESEALED_MAX = 500;
 
 /**
- * Encrypts secrets again with the first of KEY_SECRETS. If a webhook changes at the same time, the
- * next call does it. A webhook with a secret that can't be decrypted sends nothing until it is
+ * Encrypts secrets again with the first of KEY_SECRETS. The next call does the rest if a webhook
+ * changes meanwhile. A webhook with a secret that can't be decrypted sends nothing until it is
  * rotated.
  */
 export async function reencryptWebhookSecrets(

@@ -45,8 +45,8 @@ export type RouteEntry = {
   readonly provider: ProviderId;
   readonly upstreamId: string;
   /**
-   * Prices, oldest first. The first one also applies before its day. After a promotion follows the
-   * highest known price.
+   * Prices, oldest first. The first price also applies to earlier days. A promotion is followed by
+   * the highest known price.
    */
   readonly prices: readonly [DatedPrice, ...DatedPrice[]];
   readonly until?: string;
@@ -76,8 +76,8 @@ export type CatalogEntry = {
 };
 
 /**
- * Factors that make the estimated tokens an upper bound, even in the language that a tokenizer
- * handles worst.
+ * Factors by which estimated tokens are multiplied to get an upper bound for any language, by
+ * tokenizer.
  */
 export const O200K_FACTOR = 1.15;
 export const GEMINI_FACTOR = 1.25;
@@ -87,11 +87,11 @@ export const CLAUDE_OLD_FACTOR = 1.4;
  * Cohere).
  */
 export const CL100K = 1.5;
-/** The factor of Claude from 4.7 on. Also used for unknown tokenizers. */
+/** The factor for Claude from 4.7 on, and for unknown tokenizers. */
 export const ESTIMATE_FACTOR_MAX = 1.65;
 /** Prompt tokens that Claude adds for tools, besides their text. Also used for unknown models. */
 export const TOOLS_TOKENS_MAX = 700;
-/** Maximum tokens of an image if the author publishes none. */
+/** Maximum tokens of an image, for models whose author publishes no maximum. */
 export const UNKNOWN_IMAGE = 16_384;
 
 export const T: readonly Ability[] = ["tools"];
@@ -191,7 +191,7 @@ type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "unti
 
 type At = (provider: ProviderId, upstreamId: string, dollars: Dollars, more?: More) => RouteEntry;
 
-/** Returns a function that creates routes with prices that were read on a day. */
+/** Returns a function that creates routes whose prices were read on the given day. */
 export function pricesSeenOn(pricedOn: string): At {
   return (provider, upstreamId, dollars, { later = [], ...more } = {}) => {
     const first = { from: pricedOn, price: microPrice(dollars), seenOn: pricedOn };
@@ -228,8 +228,8 @@ function micros(dollars: number): number {
 
 const ONE_CHOICE: RouteLimits = { choices: 1 };
 /**
- * xAI's limits. Its output cap doesn't limit reasoning, so the hold covers the cap twice, and at
- * least the reasoning of hard questions.
+ * xAI's limits. Its output cap doesn't limit reasoning. The hold therefore covers twice the cap,
+ * and at least the reasoning of hard questions.
  */
 const XAI: RouteLimits = { outputFactor: 2, reasoningTokens: 20_000 };
 const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {

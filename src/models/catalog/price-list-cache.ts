@@ -11,8 +11,8 @@ import { evictOldest } from "../../shared/evict-oldest.ts";
 export const PRICE_READ_INTERVAL_MS = 120_000;
 const RETRY_MS = 15_000;
 /**
- * Ms by which a copy must be younger than the lead time. They cover clock differences and late
- * writes to D1.
+ * Margin in ms between the age limit of a copy and the lead time of prices. It covers clock
+ * differences and late writes to D1.
  */
 export const PRICE_AGE_MARGIN_MS = 60_000;
 const READ_TIMEOUT_MS = 2000;
@@ -31,8 +31,8 @@ type Reader = {
 type Reading = { readonly list: PriceList; readonly readAt: number; triedAt: number };
 
 /**
- * This isolate's cached price lists, which are read again after responses. New prices are posted a
- * lead time ahead, so a copy that is younger than this time is correct. An older copy is never
+ * This isolate's cached price lists. They are read again after responses. Prices are posted a lead
+ * time before they apply, so a copy younger than the lead time is correct. An older copy is never
  * used.
  */
 export class PriceListCache {

@@ -37,7 +37,10 @@ export function priceListOf(name: string, rows: readonly PriceRow[]): PriceList 
 
 export type PriceLists = readonly PriceList[];
 
-/** The price lists of a customer at a time (Unix ms). `list` is the customer's own. */
+/**
+ * The price lists that apply to a customer at a given time (Unix ms). `list` is the name of the
+ * customer's own list.
+ */
 export type Pricing = {
   readonly list: string | null;
   readonly at: number;
@@ -45,8 +48,8 @@ export type Pricing = {
 };
 
 /**
- * Returns an organization's price lists. `current` uses the list name in the cache, `corrected` the
- * one in the wallet. Both can return `prices_unavailable`.
+ * Returns an organization's price lists: `current` by the list name in this isolate's cache,
+ * `corrected` by the name that the wallet returned. Both can return `prices_unavailable`.
  */
 export type PricingFor = {
   readonly current: (orgId: string, at: number) => Promise<Result<Pricing>>;

@@ -33,8 +33,8 @@ function raisedUnits(units: UnitPrices, percent: number): UnitPrices {
 }
 
 /**
- * Returns the price of a long prompt: one percentage for the prompt and the cache, another for the
- * output.
+ * Returns the price of a long prompt. One percentage raises the prices of prompt and cache, another
+ * the price of output.
  */
 export function longPromptPrice(
   price: Price,

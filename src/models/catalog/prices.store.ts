@@ -21,7 +21,7 @@ type StoredPrice = {
   created_at: number;
 };
 
-/** Ms before now from which rows are read, because a clock can move back. */
+/** Age in ms up to which past rows are read too, because a clock can move back. */
 const BACK_MS = 86_400_000;
 
 /** Returns the current and future rows of a list. Throws if D1 fails. */

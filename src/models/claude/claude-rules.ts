@@ -11,12 +11,12 @@ export type ClaudeRules = {
   readonly off: "disabled" | "between_tools";
   /** The accepted values of `output_config.effort`, lowest first. Empty if there are none. */
   readonly efforts: readonly string[];
-  /** Whether one of `temperature` and `top_p` can be sent if the model doesn't think. */
+  /** Whether `temperature` or `top_p` can be sent if the model doesn't think. */
   readonly sampling: boolean;
-  /** Whether the host accepts `tool_choice` any or tool. If not, it returns 400. */
+  /** Whether the host accepts `tool_choice` any or tool. Otherwise it returns 400. */
   readonly forcedTools: boolean;
   readonly jsonSchema: "native" | "tool";
-  /** Whether the host accepts `inference_geo`. If not, it returns 400. */
+  /** Whether the host accepts `inference_geo`. Otherwise it returns 400. */
   readonly geo: boolean;
   /**
    * Whether a change to an earlier message makes later thinking blocks invalid ("preserved
@@ -121,7 +121,7 @@ export function claudeReasoningFields(
 
 function adaptive(rules: ClaudeRules, requested: string | null): ClaudeReasoning {
   if (requested === null && !rules.thinksByDefault) return { thinks: false };
-  // By default, the newest models omit thoughts from the response.
+  // By default, the newest models don't return their thoughts.
   const thinking = { type: "adaptive", display: "summarized" };
   return { thinking, ...effortOf(rules, requested), thinks: true };
 }

@@ -2,7 +2,7 @@ import { keepExactJson } from "../../shared/exact-json.ts";
 import { isObject, listOf, textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
-/** The keywords that a schema for Claude can have. For others, Claude returns 400. */
+/** The keywords that a schema for Claude can have. Claude returns 400 for others. */
 const KEPT = ["$ref", "const", "default", "description", "enum", "required", "title", "type"];
 const FORMATS: ReadonlySet<string> = new Set(
   "date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "),
@@ -10,7 +10,7 @@ const FORMATS: ReadonlySet<string> = new Set(
 
 /**
  * Returns a schema that Claude's structured outputs accept (platform.claude.com, JSON schema
- * limitations). It has no bounds on numbers, lengths and counts, has `anyOf` for `oneOf`, and
+ * limitations). It omits bounds on numbers, lengths and counts, replaces `oneOf` by `anyOf`, and
  * closes every object.
  */
 export function claudeSchema(schema: JsonObject): JsonObject {
@@ -31,7 +31,7 @@ export function claudeSchema(schema: JsonObject): JsonObject {
 }
 
 function mapped(named: JsonObject): JsonObject {
-  // Uses fromEntries instead of assignments, because a property can be named __proto__.
+  // `fromEntries` also copies a property named `__proto__`, which an assignment would not.
   const copy = Object.fromEntries(
     Object.entries(named).map(([name, value]) => [
       name,

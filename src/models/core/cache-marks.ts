@@ -10,14 +10,12 @@ function isEphemeral({ type }: KnownFields<"type">): boolean {
   return type === "ephemeral";
 }
 
-/**
- * The field that requests caching. The lifetime is five minutes, because an hour has another price.
- */
+/** The field that requests caching for five minutes. An hour has another price. */
 export const CACHE_MARK = { cache_control: { type: "ephemeral" } } as const;
 
 /**
- * Returns the paths of `cache_control` fields that a provider doesn't get: all of them or, with
- * `isSent`, only those with a lifetime above five minutes.
+ * Returns the paths of `cache_control` fields that the provider won't receive. If `isSent` is set,
+ * these are only the lifetimes above five minutes.
  */
 export function unsentCacheMarkPaths(
   { messages, tools }: JsonObject,

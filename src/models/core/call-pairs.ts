@@ -1,6 +1,6 @@
 /**
  * Gives tool calls unique IDs, because some hosts repeat IDs and others reject repeated ones.
- * Matches results to calls by their order.
+ * Matches results to calls by order.
  */
 export class ToolCallPairs {
   readonly #sent = new Set<string>();
@@ -11,7 +11,7 @@ export class ToolCallPairs {
     this.#open = new Map();
   }
 
-  /** Returns the ID to send for the next call. It is the same ID unless it is taken. */
+  /** Returns the ID to send for the next call: the given one, or a new one if that is taken. */
   call(id: string): string {
     let sent = id;
     for (let turn = 2; this.#sent.has(sent); turn++) sent = `${id}_${turn}`;
@@ -23,8 +23,8 @@ export class ToolCallPairs {
   }
 
   /**
-   * Returns the ID to send for the next result: that of the first call with this ID and no result
-   * yet.
+   * Returns the ID to send for the next result. It belongs to the first call with the given ID that
+   * has no result yet.
    */
   result(id: string): string {
     const sent = this.#open.get(id)?.shift() ?? this.#answered.get(id) ?? id;

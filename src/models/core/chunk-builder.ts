@@ -91,7 +91,7 @@ export class ChunkBuilder {
   }
 
   /**
-   * Ends the choice. Complete calls without arguments get "{}", and the reason `stop` becomes
+   * Ends the choice. Calls that arrived without arguments get "{}". The reason `stop` becomes
    * `tool_calls` if there are calls.
    */
   finish(reason: FinishReason): StreamEvent[] {

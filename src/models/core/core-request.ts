@@ -28,7 +28,7 @@ const reasoningDetail = z.custom<JsonObject & { readonly type: string }>(
  * dropped, because other hosts reject them. Fields can be null, because SDKs send responses back as
  * messages.
  */
-/** Anthropic's `cache_control`. `isMarked` reads it. An invalid value is ignored. */
+/** Anthropic's `cache_control`. An invalid value is ignored. */
 const cache_control = z.optional(z.unknown());
 const textPart = z.object({
   type: z.literal("text"),
@@ -75,8 +75,8 @@ const toolCall = z.discriminatedUnion("type", [
     id: nonempty,
     type: z.literal("function"),
     function: z.object({ name: toolNameSchema, arguments: z.string() }),
-    // Google's thought signature (ai.google.dev, OpenAI compatibility). If a client doesn't send it
-    // back, the next turn fails.
+    // Google's thought signature (ai.google.dev, OpenAI compatibility). The next turn fails if a
+    // client doesn't send it back.
     extra_content: z.nullish(opaqueObject),
   }),
   z.object({
@@ -167,8 +167,8 @@ const count = z.optional(z.int().check(z.minimum(1)));
 const penalty = between(-2, 2);
 
 /**
- * OpenAI's `prompt_cache_options`. Cache warming is rejected. All other options are dropped,
- * because longer caching has another price.
+ * OpenAI's `prompt_cache_options`. Cache warming is rejected. Other options are dropped, because
+ * longer caching has another price.
  */
 export const promptCacheOptions = z.looseObject({
   prewarm: z.nullish(z.literal(false, { error: "must be false" })),
@@ -229,7 +229,6 @@ export const chatBody = z.looseObject({
 
 export type ChatBody = z.infer<typeof chatBody>;
 
-/** Parses the body of POST /v1/chat/completions. Returns 400 with `param` if it is invalid. */
 export function parseChatRequest(value: object): Result<ChatBody> {
   if (!("messages" in value) && "input" in value) {
     return invalid(
@@ -261,7 +260,7 @@ export function requestedCap({ max_tokens, max_completion_tokens }: ChatBody): n
   return cap === Infinity ? null : cap;
 }
 
-/** Drops fields that are null. Copies with fromEntries, so that `__proto__` stays a plain field. */
+/** Drops fields that are null. Uses `fromEntries`, so that `__proto__` stays a plain field. */
 export function withoutNulls(value: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
@@ -306,7 +305,7 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 ]);
 
 /**
- * Reports whether a body is a plain text chat, which needs no validation by a schema. Nine of ten
+ * Reports whether a body is a plain text chat, which needs no schema validation. Nine of ten
  * requests are.
  */
 export function isPlainChat(body: object): boolean {

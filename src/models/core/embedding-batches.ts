@@ -40,7 +40,7 @@ type Slices = {
 
 /**
  * Splits an embeddings call into requests of `size` texts, sends a few at a time, and joins the
- * results. Usage is null if that of any request is missing.
+ * results. The usage is null if any request returned none.
  */
 export async function embedInBatches(
   call: EmbeddingsCall,
@@ -78,8 +78,8 @@ async function answersOf(
   const answers = await mapConcurrently(limit, slices, async (slice) => {
     if (failures.length > 0) return badAnswer();
     let answer = await send(slice);
-    // If there is only one request, it isn't retried here, because the caller retries the whole
-    // call, possibly on another route.
+    // A single request isn't retried here. The caller retries the whole call instead, possibly on
+    // another route.
     if (slices.length > 1 && isWorthAgain(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
     else if (answer.kind === "json") values += valuesIn(answer.body);

@@ -10,17 +10,16 @@ import type { CoreRequest } from "./kinds.ts";
 import type { NativePartWeights } from "./prompt-size.ts";
 
 /**
- * Converts between a client format and a core request, which has OpenAI's format.
- * `paid-path.route.ts` handles money, keys and routes.  To add an endpoint, add a file in
- * `models/endpoints`, a row in its `endpoints.ts`, and a row in test/fixtures/doors-table.ts, which
- * the tests run for every endpoint.
+ * Converts between a client format and a core request, which has OpenAI's format. To add an
+ * endpoint, add a file in `models/endpoints`, a row in its `endpoints.ts`, and a row in
+ * test/fixtures/doors-table.ts.
  */
 export type EndpointAdapter = {
   readonly name: string;
   readonly path: `/v1/${string}`;
-  /** Returns the format of errors at `path` and at all paths below it. Null means OpenAI's format. */
+  /** Returns the error format for `path` and all paths below it. Null means OpenAI's format. */
   readonly dialect: ((at: EndpointContext) => Dialect | null) | null;
-  /** Set for Codex. If its requests have no output cap, they get the model's maximum. */
+  /** Set for Codex. A request without an output cap then gets the model's maximum. */
   readonly asksForAll?: true;
   readonly idPrefix: string;
   readonly takesForms?: true;
@@ -45,13 +44,13 @@ export type ParsedRequest = {
   /** The end user in the body. The header `x-end-user` is read elsewhere. */
   readonly user: string | null;
   readonly tags?: Tags;
-  /** The client's trace (`traceOf`), which the paid path sets. */
+  /** The client's trace context. The paid path sets it. */
   readonly trace?: string | undefined;
   readonly dropped: readonly string[];
   readonly place?: { readonly name: string; readonly param: string } | null;
   /**
-   * Returns the name by which clients know a field of the core request. Returns null if they can't
-   * send it. If this function is absent, the name is the same.
+   * Returns the client's name for a field of the core request, or null if clients can't send it. If
+   * this function is absent, the names are equal.
    */
   readonly paramOf?: (coreParam: string) => string | null;
   /** Returns a field's error code if clients depend on it. Null means the default code. */
@@ -59,7 +58,10 @@ export type ParsedRequest = {
   readonly preferences?: RoutePreferences | null;
   readonly fallbacks?: readonly ModelFallback[];
   readonly session?: string | null;
-  /** Writes the response. It must not hold the prompt in memory, because streams are long. */
+  /**
+   * Writes the response. It must not reference the prompt, because streams are long and the prompt
+   * would stay in memory.
+   */
   readonly reply: ResponseWriter;
   readonly native: NativeRequest | null;
   readonly keep?: ConversationAddition;
@@ -75,8 +77,8 @@ export type ResponseWriter =
       readonly kind: "json";
       /**
        * Returns the response body. `answer` has OpenAI's format, with our ID, model and usage. Must
-       * be pure except for random IDs, because it runs again if the charge is lower than the cost.
-       * An exception is a bug, and the response is still charged.
+       * be pure except for random IDs, because it can run twice. If it throws, the response is
+       * still charged.
        */
       json(answer: JsonObject, receipt: Receipt): JsonObject;
       readonly kept?: (answer: JsonObject, receipt: Receipt) => JsonObject | null;
@@ -133,8 +135,8 @@ export type StreamWriter = {
   /** Returns the last events, after the charge. No earlier event may look like the end. */
   end(receipt: Receipt): StreamData;
   /**
-   * Returns the events of a failure. `receipt` is null if nothing is charged. If this returns null,
-   * the connection is broken off.
+   * Returns the events of a failure. `receipt` is null if nothing is charged. Null closes the
+   * connection without an event.
    */
   fail(failure: Failure, receipt: Receipt | null): string | null;
   kept?(receipt: Receipt): JsonObject | null;
@@ -146,13 +148,13 @@ export type NativeRequest = NativeBody & {
   readonly dropped: readonly string[];
   readonly reply: ResponseWriter;
   readonly weights: NativePartWeights;
-  /** Minimum output tokens that the host accepts. 0 if there is no minimum. */
+  /** Minimum output tokens that the host accepts, or 0. */
   readonly outputLeast: number;
   /** Whether the request can cache the prompt for an hour, at another price. */
   readonly hourCache: boolean;
   /**
-   * A field that can't be converted to a chat request. The request therefore needs a route with
-   * this protocol.
+   * A field that can't be converted to a chat request, so that only a route with this protocol can
+   * serve the request.
    */
   readonly only: { readonly param: string; readonly message: string } | null;
 };

@@ -16,8 +16,8 @@ export function failureWithUsage(
 }
 
 /**
- * Returns the final events of a failed stream. Its usage is only partial, so that nobody is charged
- * for it, unless the request may have caused the failure.
+ * Returns the final events of a failed stream. Its usage is marked as partial and not charged,
+ * unless the request may have caused the failure.
  */
 export function failureEvents(failure: ProviderFailure, usage: Usage | null = null): StreamEvent[] {
   const error: StreamEvent = { kind: "error", failure };
@@ -27,8 +27,8 @@ export function failureEvents(failure: ProviderFailure, usage: Usage | null = nu
 }
 
 /**
- * Returns the failure of an event larger than `bytesMax`. It counts as caused by the request,
- * because it would fail at other hosts too.
+ * Returns the failure for an event larger than `bytesMax`. The request counts as its cause, because
+ * the event would be too large from other hosts too.
  */
 export function eventTooLargeFailure(bytesMax: number): ProviderFailure {
   return {

@@ -1,12 +1,15 @@
 import { elapsedMs } from "../../shared/clock.ts";
 import { FILE_READ_BYTES } from "./gathering-body.ts";
 
-/** Milliseconds per FILE_READ_BYTES: all files of an isolate get 64 MB/s together. */
+/** Ms to read FILE_READ_BYTES. All files of an isolate together are read at 64 MB/s. */
 const READ_MS = 1;
 const READ_MS_MIN = 0.25;
 const WAIT_MS_MAX = 1000;
 
-/** The pace of an isolate's files. Many large files at once would otherwise delay other requests. */
+/**
+ * Limits the speed at which an isolate reads files. Many large files would otherwise delay other
+ * requests.
+ */
 export class FileReadPacer {
   #freeAtMs = 0;
 

@@ -106,8 +106,8 @@ function withoutEffect({ provider, providerOptions }: Fields): string[] {
 }
 
 /**
- * Reports whether a client is one of OpenRouter's own. They read usage from each stream and expect
- * a number as error code.
+ * Reports whether the client is one of OpenRouter's own, by its user agent. Such clients read usage
+ * from each stream and expect a number as the error code.
  */
 export function isOpenRouterClient(at: { header(name: string): string | undefined }): boolean {
   return /\bopenrouter\b/i.test(at.header("user-agent") ?? "");

@@ -1,7 +1,7 @@
 export const STREAM_READ_BYTES = 4 * 1024;
 /** Bytes per read of a file or an image, because each read has a fixed cost. */
 export const FILE_READ_BYTES = 64 * 1024;
-/** Bytes to buffer ahead of the reader. Then the upstream has to wait. */
+/** Maximum bytes to buffer before the reader takes them. After that, the upstream has to wait. */
 export const BUFFERED_AHEAD_BYTES = 16 * 1024;
 
 type Filled = { readonly done: boolean; readonly value?: Uint8Array | undefined };
@@ -26,9 +26,8 @@ export type ByteSource = {
 };
 
 /**
- * A response body that the runtime can buffer. The body is split into two streams. One is
- * discarded, so that one read of the other gets all data. A direct read of many bytes would stall
- * the other stream.
+ * A response body that the runtime can buffer. It is split into two streams, of which one is
+ * discarded. One read of the other then returns all buffered data.
  */
 export class BufferedBody implements ByteSource {
   readonly #fileBytes: number | null;
@@ -40,8 +39,8 @@ export class BufferedBody implements ByteSource {
   #isOver = false;
 
   /**
-   * `fileBytes`: the size of each read of a file. The next read overwrites the bytes of the one
-   * before, because files would otherwise leave much garbage.
+   * `fileBytes` is the size of each read of a file. All reads of a file use one buffer, so the next
+   * read overwrites the bytes.
    */
   constructor(body: ReadableStream<Uint8Array>, fileBytes: number | null = null) {
     this.#fileBytes = fileBytes;

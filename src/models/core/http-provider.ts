@@ -232,8 +232,8 @@ function bugOf(error: unknown): ProviderFailure {
 const BUG = { kind: "retry", reason: "exception", fault: "request" } as const;
 
 /**
- * Returns the events of a body: of each network chunk until the first output, then once per
- * `paceMs`. Returns null at the end.
+ * Returns the events of a body in batches. Until the first output, each network chunk is a batch.
+ * Then there is at most one batch per `paceMs`.
  */
 export function eventStream(
   body: ReadableStream<Uint8Array>,
@@ -285,7 +285,10 @@ function saysSomething(event: StreamEvent): boolean {
 
 const FILE_PACE = new FileReadPacer();
 
-/** Returns the events of a file or of images. They share the isolate with other requests. */
+/**
+ * Returns the events of an audio file or of images. Limits the reading speed, because they share
+ * the isolate with other requests.
+ */
 function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): EventStream {
   let lastBytes = 0;
   const counting: StreamReader = {

@@ -30,7 +30,10 @@ export function isImageData(text: string): boolean {
   return IMAGE_START.test(base64.slice(0, HEAD_MAX).trimStart());
 }
 
-/** The URL of an image. Only a data URL can be long, because all other text counts. */
+/**
+ * The URL of an image. Only an image in a data URL can be long, because other URLs count as text of
+ * the prompt.
+ */
 export const imageUrl = z
   .string()
   .check(

@@ -47,7 +47,7 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
 type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 
 /**
- * Returns the conversation with downloaded images. If a download fails, the request fails. Throws
+ * Returns the conversation with downloaded images. The request fails if a download fails. Throws
  * only if the signal fires.
  */
 export async function downloadImages(

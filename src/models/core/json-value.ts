@@ -4,8 +4,8 @@ export type JsonObject = { readonly [key: string]: unknown };
 export type KnownFields<Name extends string> = { readonly [N in Name]?: unknown };
 
 /**
- * Parses a JSON object, or returns null. When it is serialized again, the digits of numbers and the
- * order of keys stay the same.
+ * Parses a JSON object, or returns null. Serializing the result keeps the digits of numbers and the
+ * order of keys.
  */
 export function parseObject(text: string | null): JsonObject | null {
   return parseObjectBy(parseJson, text);

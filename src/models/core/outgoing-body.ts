@@ -11,7 +11,10 @@ export type DownloadedImages = ReadonlyMap<string, readonly Uint8Array[]>;
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
 
-/** Returns a request's body. Downloads are encoded while they are sent, without a second copy. */
+/**
+ * Returns a request's body. Downloaded images are encoded while the body is sent, so that no second
+ * copy is in memory.
+ */
 export function requestBodyOf(value: object, downloads: DownloadedImages): OutgoingBody {
   const json = JSON.stringify(value);
   return downloads.size === 0 ? json : new BodyInPieces(json, downloads);

@@ -193,7 +193,7 @@ export class ImageReader implements StreamReader {
   }
 }
 
-/** Returns the base64 of a piece. */
+/** Returns a piece of base64 as text. */
 export function textIn(piece: string | Uint8Array): string {
   return typeof piece === "string" ? piece : new TextDecoder().decode(piece);
 }

@@ -22,13 +22,13 @@ const KNOWN_TOOL_TOKENS = 1500;
  * inaccurate.
  */
 const SHORT_PROMPT_BYTES = 512;
-/** The estimate has at least one token per this many bytes. */
+/** Maximum bytes per token of an estimate. */
 const BYTES_PER_TOKEN_MOST = 4;
 
 /**
- * A prompt's size in tokens. `bound` is never exceeded, because a token has at least one byte, and
- * images and pages follow the provider's rule. `estimate` is the maximum in practice. `likely` is
- * the best guess, which is charged if the provider reports no usage.
+ * A prompt's size in tokens. `bound` is an upper bound: a token has at least one byte, and images
+ * and pages follow the provider's rule. `estimate` is the maximum in practice. `likely` is charged
+ * if the provider reports no usage.
  */
 export type PromptSize = {
   readonly bound: number;
@@ -39,7 +39,7 @@ export type PromptSize = {
   readonly units?: UnitCounts;
 };
 
-/** A part of a native body whose size doesn't depend on its text. */
+/** The rule for counting a part of a native body that doesn't count as text. */
 export type NativePartWeight =
   /** The field with an image as base64. Null for the URL of an image, which also counts as text. */
   | { readonly image: string | null }

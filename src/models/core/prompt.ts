@@ -16,8 +16,8 @@ export type Prompt = {
 export type OutputFormat = "text" | "json" | { readonly schema: JsonObject };
 
 /**
- * Converts a request. Fails like `conversationOf` and `toolsOf`, and if several choices are
- * requested.
+ * Converts a chat request. Fails if the conversation or the tools can't be converted, or several
+ * choices are requested.
  */
 export function parsePrompt(body: ChatBody): Prompt | ProviderFailure {
   if ((body.n ?? 1) > 1) return unsupportedFailure("Several choices", "n");
@@ -44,8 +44,7 @@ export function outputFormatOf({ response_format: format }: ChatBody): OutputFor
 }
 
 /**
- * Returns a name for the tool whose input is the output. It is "json", or another name if that is
- * taken.
+ * Returns a name for the tool whose input is the output: "json", or another name if that is taken.
  */
 export function nameOfOutputTool({ tools = [] }: ChatBody): string {
   const taken = new Set(

@@ -34,11 +34,12 @@ type Attempting = {
    */
   readonly room?: (bytes: number) => boolean;
   readonly signal: AbortSignal;
-  /** Called before each request to the provider, which can bill from then on. */
+  /** Called before each request to the provider. From then on, the provider can bill us. */
   readonly onDispatch?: () => void;
   readonly onDropped?: ((fields: readonly string[]) => void) | undefined;
   /**
-   * Called before downloads from the client's servers. Their time doesn't count as the provider's.
+   * Called before downloads from servers that the client chose. The time of the downloads isn't
+   * counted as the provider's.
    */
   readonly onDownload?: () => void;
 };
@@ -47,8 +48,8 @@ type Attempting = {
 export type ChatCall = Attempting &
   ChatRequest & {
     /**
-     * The request in the provider's own protocol. Used instead of `body` if `Provider.speaks`
-     * allows it.
+     * The request in the provider's own protocol. It replaces `body` if `Provider.speaks` allows
+     * it.
      */
     readonly native?: NativeBody | undefined;
     readonly stream: boolean;
@@ -65,18 +66,16 @@ export type ProviderCall = ChatCall | InputCall<InputKind>;
 export type ProviderCallOf<K extends Kind> = K extends InputKind ? InputCall<K> : ChatCall;
 
 export type StreamEvent =
-  /** A chunk without usage. Its ID and model are set later. */
+  /** A chunk without usage. The gateway sets its ID and model later. */
   | { readonly kind: "chunk"; readonly chunk: Chunk }
   /** The previous chunk with another text, as a JSON string. */
   | { readonly kind: "text"; readonly index: number; readonly json: string }
   /**
-   * An event of the provider's own protocol. Events before the first output wait for it, so that
+   * An event in the provider's own protocol. Events before the first output are held back, because
    * another route can still be tried.
    */
   | ({ readonly kind: "native"; readonly event: JsonObject } & NativeOutput)
-  /**
-   * A base64 piece of image `index` (from 1). A preview has the index of the image that follows.
-   */
+  /** A base64 piece of image `index` (from 1). A preview has the index of the final image. */
   | {
       readonly kind: "piece";
       readonly index: number;
@@ -99,9 +98,9 @@ export type EventStream = {
 
 export type ProviderFailure = {
   /**
-   * retry: another route can succeed. overloaded: the same, for 429, 503 and 529. disabled: the
-   * provider rejects our key or model name. refused: a 400 about the request, so no other route of
-   * the model is tried. shed: this isolate lacks memory, so no other route is tried.
+   * retry: another route can succeed. overloaded: like retry, for 429, 503 and 529. disabled: our
+   * key or model name is rejected. refused: a 400 about the request, so no other route of the model
+   * is tried. shed: this isolate lacks memory, so no route is tried.
    */
   readonly kind: "retry" | "overloaded" | "disabled" | "refused" | "shed";
   readonly retryAfterMs?: number;
@@ -117,7 +116,7 @@ export type ProviderFailure = {
   readonly param?: string | null;
   readonly code?: string | null;
   readonly tooLarge?: true;
-  /** A status or a word such as "timeout" for the log. Never the provider's text. */
+  /** The reason for the log: a status or a word such as "timeout". Never the provider's text. */
   readonly reason: string;
 };
 
@@ -143,7 +142,7 @@ export type ProviderResult =
       readonly usage: Usage | null;
       readonly native?: NativeOutput;
     }
-  /** `lateMs`: the first event hasn't arrived, and this is the time left for it. */
+  /** `lateMs`: set if the first event hasn't arrived. It is the time left to wait for it. */
   | { readonly kind: "stream"; readonly events: EventStream; readonly lateMs?: number }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 

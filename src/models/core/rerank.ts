@@ -85,8 +85,8 @@ function pairSize({ query, documents }: RerankBody, model: Model) {
 }
 
 /**
- * Returns the search units. Even if the query is long, each piece has room for half a piece of the
- * document.
+ * Returns the number of search units. A piece of a document has at least half of PIECE_TOKENS,
+ * however long the query is.
  */
 function searchUnits({ query, documents, max_tokens_per_doc: most }: RerankBody): number {
   const room = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));

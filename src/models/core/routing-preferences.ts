@@ -100,7 +100,8 @@ type Provider = z.infer<typeof providerPreferences>;
 const SORT_BY = { cost: "price", ttft: "latency", tps: "throughput" } as const;
 
 /**
- * `providerOptions.gateway` in Vercel's format. `tags` and `user` have nothing to do with routes.
+ * The object `providerOptions.gateway` in Vercel's format. Its `tags` and `user` don't affect
+ * routes.
  */
 export const gatewayOptions = z.strictObject({
   order: providerNamesSchema,

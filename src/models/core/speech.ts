@@ -46,7 +46,7 @@ export type SpeechBody = Omit<
   readonly voice: NonNullable<Fields["voice"]>;
 };
 
-/** `isMistral`: the request and its response have Mistral's format, which has `voice_id`. */
+/** `isMistral`: the request and response have Mistral's format, which has `voice_id`. */
 type Speech = ParsedInputRequest<SpeechBody> & { readonly isMistral: boolean };
 
 export function parseSpeechRequest(value: object): Result<Speech> {

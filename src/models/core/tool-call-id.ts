@@ -7,7 +7,7 @@ export const NINE_CHARACTER_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9]{9}$/,
 export const WORD_64_ID: ToolCallIdShape = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 24 };
 
 /**
- * Maps tool call IDs to IDs that a host accepts. The same ID always maps to the same result, so that
+ * Maps tool call IDs to IDs that a host accepts. One ID always maps to the same result, so that
  * prompt caches still match. Two IDs never map to the same result.
  */
 export class ToolCallIds {

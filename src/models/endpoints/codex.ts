@@ -27,7 +27,7 @@ export const codexDialect: Dialect = {
 
 const CODEX = /^codex[\s_/-]/i;
 
-/** Reports whether the client is Codex, which names itself in two headers, and expects a stream. */
+/** Reports whether the client is Codex, which expects a stream and has its name in two headers. */
 export function isCodexRequest(at: EndpointContext): boolean {
   const isNamed = ["originator", "user-agent"].some((name) => CODEX.test(at.header(name) ?? ""));
   return isNamed && at.header("accept")?.includes("text/event-stream") === true;

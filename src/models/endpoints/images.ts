@@ -90,7 +90,7 @@ abstract class ImageWriter implements StreamWriter {
 
   abstract end(receipt: Receipt): string;
 
-  /** Leaves a response incomplete if it has started, so that clients don't accept it. */
+  /** Leaves a response that has started incomplete, so that clients don't accept it. */
   abstract fail(failure: Failure): string;
 
   protected get hasBegun(): boolean {
@@ -136,7 +136,10 @@ class ImageStream extends ImageWriter {
     return `",${rest.slice(1)}\n\n`;
   }
 
-  /** Turns the event that has started into the error: of two event names, the last counts. */
+  /**
+   * Replaces the event that has started by the error. If an event has two names, the last one
+   * counts.
+   */
   fail(failure: Failure): string {
     const started = this.hasBegun ? '",' : "data: {";
     const error = JSON.stringify({ type: "error", error: failureObject(failure) }).slice(1);

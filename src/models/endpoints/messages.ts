@@ -30,8 +30,8 @@ import type { MessagesBody, Version } from "../protocols/messages/client-request
 import { convertedStream, nativeStream } from "../protocols/messages/client-stream.ts";
 
 /**
- * POST /v1/messages in Anthropic's format. A request is forwarded unchanged to a Claude host, or
- * converted.
+ * POST /v1/messages in Anthropic's format. A request to a Claude host is forwarded unchanged, and
+ * any other is converted.
  */
 export const messagesEndpoint: EndpointAdapter = {
   name: "messages",

@@ -45,7 +45,9 @@ class AudioWriter implements StreamWriter {
     return this.#last;
   }
 
-  /** Breaks off the response, because players accept an incomplete file as complete. */
+  /**
+   * Closes the connection without an end, because players accept an incomplete file as complete.
+   */
   fail(): null {
     return null;
   }

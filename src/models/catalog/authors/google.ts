@@ -13,8 +13,8 @@ const august = pricesSeenOn("2026-08-21");
 
 type More = {
   /**
-   * Whether Vertex AI runs the model in both of its multi-regions. Other models are only at the
-   * global endpoint.
+   * Whether Vertex AI runs the model in both of its multi-regions. If not, only the global endpoint
+   * has it.
    */
   readonly regional?: boolean;
   readonly later?: readonly PriceChange[];
@@ -23,9 +23,9 @@ type More = {
 };
 
 /**
- * Google's models at the Gemini API and in the multi-regions of Vertex AI, which cost a tenth more
- * since July 2026. 2.5 Pro and 2.5 Flash are left out, because Google serves other models under
- * these names from 2026-12-01 on.
+ * Google's models on the Gemini API and in the multi-regions of Vertex AI, which cost 10% more. 2.5
+ * Pro and 2.5 Flash are left out, because Google serves other models under these names from
+ * 2026-12-01 on.
  */
 export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   gemini("4-argon", ["2026-11-20", "2026-11-20"], [2, 0.1, 10], {
@@ -71,10 +71,6 @@ export const GOOGLE_MODELS: readonly CatalogEntry[] = [
   ),
 ];
 
-/**
- * The release date of 3.1 Flash Lite Image isn't published, so it is the day on which its price was
- * read.
- */
 function drawing(
   upstreamId: string,
   released: string,

@@ -121,7 +121,6 @@ const WHISPER_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
-/** The release date isn't published, so it is the day on which the price was read. */
 const ORPHEUS = modelsOf("speech")("canopylabs/orpheus-v1-english", "2026-11-20", 4_096, [
   seen("groq", "canopylabs/orpheus-v1-english", { character: 22 }),
 ]);

@@ -17,10 +17,9 @@ const MILLION = 1_000_000;
 const HOSTS = { regions: EVERYWHERE } as const;
 
 /**
- * Maximum tokens per image. Models that count tiles: 85 + 170 x 8 tiles, or 2,833 + 5,667 x 8 for
- * 4o-mini. Models that count patches: 1,536 patches (from 5.4 mini on 2,500, and 10,000 in
- * "original" detail on the large ones), times the largest published multiplier (1.2 large, 2.46
- * small).
+ * Maximum tokens per image: of models that count tiles, 85 + 170 x 8 tiles (4o-mini: 2,833 + 5,667
+ * x 8), of others, up to 1,536 patches (later models: 2,500 or 10,000) times the largest published
+ * factor (1.2 for large models, 2.46 for small ones).
  */
 const TILES = 1_445;
 const TILES_4O_MINI = 48_169;

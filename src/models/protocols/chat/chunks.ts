@@ -228,8 +228,8 @@ function toolDelta(raw: Called, choice: ChoiceState, position: number): ToolCall
   const known = choice.current.get(theirs);
   const tool = known === undefined ? undefined : choice.tools[known];
   if (known === undefined || tool === undefined) return startCall(raw, choice, theirs);
-  // Some hosts give every call the same index. Another ID, or a name without ID and index, starts
-  // another call.
+  // Some hosts give every call the same index. Another ID then starts another call, and so does a
+  // name without ID and index.
   const isUnnamed = id === null || id === "";
   const isNumbered = Number.isSafeInteger(raw.index);
   const isAnother = isUnnamed ? !isNumbered && nameOf(raw) !== "" : id !== tool.id;

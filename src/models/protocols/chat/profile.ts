@@ -32,19 +32,21 @@ export type Profile = {
   readonly developerRole: boolean;
   readonly plain?: PlainStyle;
   /**
-   * Fields of earlier turns that are sent back, besides OpenAI's. With `plain`, `PlainStyle`
-   * decides instead.
+   * Fields of earlier turns that are sent back in addition to OpenAI's. Not used if `plain` is set.
    */
   readonly returned?: readonly ReturnedField[];
   readonly speaksResponses?: boolean;
   readonly oneChoice?: boolean;
-  /** Maximum texts of an embeddings request. Set only if the host accepts only texts. */
+  /** Maximum texts in an embeddings request. Set only for hosts that accept only texts. */
   readonly textsMax?: number;
   readonly takesTokens?: boolean;
   readonly summarizesThoughts?: boolean;
   /** The header with the key. If absent, the key is a bearer token. */
   readonly keyHeader?: "api-key";
-  /** The header with the cache key. If absent, `prompt_cache_key` in the body has it. */
+  /**
+   * The header that contains the cache key. If absent, the cache key is in the body
+   * (`prompt_cache_key`).
+   */
   readonly cacheHeader?: "x-grok-conv-id" | "x-session-affinity";
   readonly usage?: UsageShape;
   readonly chatPath: string;
@@ -69,13 +71,13 @@ export type FieldRule = {
   readonly models?: RegExp;
   readonly unless?: readonly [field: string, value: string];
   /**
-   * Replaces a value of the field by another value, by other fields or by nothing (null). If
-   * absent, the field is dropped.
+   * Replacements by the field's value: another value, an object of other fields, or null to drop
+   * the field. If absent, the field is always dropped.
    */
   readonly values?: Readonly<Record<string, string | JsonObject | null>>;
 };
 
-/** Fields that these models require together with the field `beside`. */
+/** Fields that some models require if the request has the field `beside`. */
 export type RequiredFields = {
   readonly models: RegExp;
   readonly beside: string;

@@ -104,8 +104,8 @@ function ruled(field: string, value: unknown, rules: readonly FieldRule[]): unkn
 }
 
 /**
- * Returns a field's value without the extra fields of coding agents, for which strict hosts return
- * 400.
+ * Returns a field's value without the extra fields of coding agents. Strict hosts return 400 for
+ * them.
  */
 function forwarded(field: string, value: unknown, profile: Profile): unknown {
   if (field === "messages") {

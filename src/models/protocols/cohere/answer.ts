@@ -57,8 +57,8 @@ const billed = shape({
 });
 
 /**
- * Returns the billed usage. The field `tokens` has more, because it includes Cohere's own
- * instructions, some of them cached.
+ * Returns the billed usage. Cohere's field `tokens` is larger, because it includes Cohere's own
+ * instructions.
  */
 export function usageOf(raw: unknown): Usage | null {
   const { input_tokens: input, output_tokens: output } = billed(raw).billed_units;

@@ -14,7 +14,7 @@ const ranked = shape({
   meta: shape({ billed_units: shape({ search_units: tokenCount, input_tokens: tokenCount }) }),
 });
 
-/** Converts the response. Some models are billed by search units, and others by tokens. */
+/** Converts the response. Cohere bills some models by search units and others by tokens. */
 export function readCohereRerank(raw: JsonObject, { body }: RerankCall): ProviderResponse | null {
   const { results, meta } = ranked(raw);
   const { search_units: searchUnits, input_tokens: tokens } = meta.billed_units;

@@ -40,7 +40,7 @@ export function converseAnswer(
   const usage = readConverseUsage(reported);
   const answer = message.content.find(({ toolUse }) => toolUse?.name === answerTool)?.toolUse;
   const parts: OutputPart[] = [
-    // Drops text next to a call of the answer tool, and further calls of it.
+    // Text next to a call of the output tool, and further calls of that tool, are dropped.
     { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
     ...message.content.flatMap((one) => saidIn(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },

@@ -24,7 +24,7 @@ type MessageRules = {
 };
 
 const OPENING = "Hello.";
-/** The text of an empty tool result, because Bedrock returns 400 for blank texts. */
+/** Replaces an empty tool result, because Bedrock returns 400 for blank texts. */
 const NO_RESULT = "(empty)";
 
 /**
@@ -39,7 +39,7 @@ export function converseMessages(
   const messages: Message[] = [];
   for (const { role, parts } of turns) {
     const content = parts.flatMap((part) => blocksOf(part, rules, ids));
-    // A message can't end with reasoning. The output after it was lost.
+    // A message can't end with reasoning, whose output was lost.
     while (content.at(-1)?.["reasoningContent"] !== undefined) content.pop();
     if (content.length === 0) continue;
     const last = messages.at(-1);

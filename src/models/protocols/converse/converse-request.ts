@@ -122,13 +122,13 @@ function isBudgeted(model: string): boolean {
   return bedrockFamilyOf(model) === "claude" && claudeRules(model).thinking === "budget";
 }
 
-/** A cache point of five minutes, because an hour has another price. */
+/** A cache point of five minutes. An hour would have another price. */
 const CACHE_POINT = { cachePoint: { type: "default" } };
 
 /**
  * Adds one cache point (Bedrock user guide, prompt caching) if the client wants caching. For
- * Claude, it is after the user's last message, so that the next turn finds everything before it.
- * For Nova, it is after the instructions.
+ * Claude, it follows the user's last message, so that the next turn finds all earlier messages. For
+ * Nova, it follows the instructions.
  */
 function withCachePoint(requested: InstructedMessages, family: BedrockFamily): InstructedMessages {
   if (family === "nova" && requested.system !== undefined) {

@@ -164,7 +164,10 @@ export function converseReader(reader: ConverseReader): StreamReader {
   return toStreamReader(source, reader);
 }
 
-/** Converts a frame. An exception gets the name "error", and its own name becomes `__type`. */
+/**
+ * Converts a frame to a named event. An exception becomes an event named "error", with the
+ * exception's name in `__type`.
+ */
 function textFrame({ headers, payload }: EventStreamFrame): NamedFrame {
   const data = new TextDecoder().decode(payload);
   const kind = headers.get(":message-type") ?? "event";

@@ -16,9 +16,9 @@ export type ConverseToolFields = {
 };
 
 /**
- * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). With the choice "none", no tools
- * are sent, because Converse has no such choice. `strict` is never sent, because newer Claude
- * models reject it and others reject open schemas.
+ * Returns `toolConfig` (Bedrock API reference, ToolConfiguration). For the choice "none", which
+ * Converse lacks, no tools are sent. `strict` is never sent, because newer Claude models reject it
+ * and others reject open schemas.
  */
 export function converseToolFields(
   requested: Tools,

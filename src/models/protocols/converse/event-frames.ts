@@ -9,8 +9,8 @@ const CRC_BYTES = 4;
 export const FRAME_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * Bytes of a header's value for each type from 0 to 9. Null if two bytes with the length come
- * first.
+ * Bytes of a header's value, by the value's type from 0 to 9. Null means that the value starts with
+ * its length in two bytes.
  */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, null, null, 8, 16];
 const STRING = 7;

@@ -35,7 +35,7 @@ function claudeFields({ body, stops, model, cap, format, mayThink }: Asking): Co
   const { thinks, output_config: effort, ...thinking } = fields;
   const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
   const sampled = rules.sampling && !thinks ? sampling(body) : {};
-  // `temperature` and `top_p` together return 400.
+  // The host returns 400 for `temperature` together with `top_p`.
   const one = "temperature" in sampled ? { temperature: sampled.temperature } : sampled;
   return {
     inference: { ...one, ...stopSequences(stops) },
@@ -64,12 +64,12 @@ function reasoning(family: string, model: string, effort: unknown): JsonObject {
   if (family === "gpt_oss") return { reasoning_effort: level };
   if (family === "gpt") return { reasoning: { effort } };
   if (!/\bnova-2-/.test(model) || effort === "none") return {};
-  // With the effort "high", Nova rejects an output cap, which every request has.
+  // With the effort "high", Nova rejects an output cap. Every request has one, so "high" isn't
+  // used.
   const maxReasoningEffort = level === "low" ? "low" : "medium";
   return { reasoningConfig: { type: "enabled", maxReasoningEffort } };
 }
 
-/** Reports whether a model may reason although the effort is none. */
 export function ignoresNone(model: string): boolean {
   const family = bedrockFamilyOf(model);
   return family === "claude" ? thinksAlways(model) : family !== "gpt" && family !== "nova";
