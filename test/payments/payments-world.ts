@@ -89,7 +89,7 @@ export class Organization {
     const { open } = this.wallet.stored.topUp;
     if (open === null || open.isTold) return;
     const { id, amountMicro, wantedAt } = open;
-    this.machine.want({ orgId: this.id, id, amountMicro, wantedAt });
+    this.machine.startTopUp({ orgId: this.id, id, amountMicro, wantedAt });
     const topUp = { ...this.wallet.stored.topUp, open: { ...open, isTold: true } };
     this.wallet.stored = { ...this.wallet.stored, topUp };
   }
@@ -99,7 +99,7 @@ export class Organization {
     const { madeAt } = this.wallet;
     const isAnew = walletMadeAt !== null && walletMadeAt !== madeAt;
     await this.run(async (machine) => {
-      if (isAnew) await machine.restate(madeAt);
+      if (isAnew) await machine.resendPayments(madeAt);
       await machine.work();
     });
   }

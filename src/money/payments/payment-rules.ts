@@ -91,11 +91,15 @@ function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): 
   return Math.min(amount, Math.ceil((amount * away) / whole));
 }
 
-/** Returns the credits that a refund takes back, rounded up. */
-export function creditsTakenBack(net: Micros, grossCents: number, totalCents: number): Micros {
-  if (grossCents <= 0 || totalCents <= 0) return micros(0);
-  const share = BigInt(net) * BigInt(Math.min(grossCents, totalCents));
-  return micros(Number((share + BigInt(totalCents) - 1n) / BigInt(totalCents)));
+/** Returns the credits that a refund or dispute takes back, in proportion and rounded up. */
+export function creditsTakenBack(
+  creditedMicro: Micros,
+  returnedCents: number,
+  receivedCents: number,
+): Micros {
+  if (returnedCents <= 0 || receivedCents <= 0) return micros(0);
+  const share = BigInt(creditedMicro) * BigInt(Math.min(returnedCents, receivedCents));
+  return micros(Number((share + BigInt(receivedCents) - 1n) / BigInt(receivedCents)));
 }
 
 const HARD = new Set(

@@ -135,7 +135,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
   topUp(request: TopUpRequest): Promise<Result<null>> {
     return this.#answering(async ({ machine }) => {
       this.#make(request.orgId, "");
-      machine.want(request);
+      machine.startTopUp(request);
       this.#after(machine.advance(request.id));
       return success(null);
     });
@@ -182,7 +182,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       const status = await callWallet(requested);
       const madeAt = status?.ok === true ? status.value.madeAt : null;
       const isAnew = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
-      if (isAnew) await machine.restate(madeAt);
+      if (isAnew) await machine.resendPayments(madeAt);
       this.#after(machine.work()); // even while the wallet is unavailable
       return success(null);
     });

@@ -98,7 +98,7 @@ export class PurchaseRunner {
     this.#deps = deps;
   }
 
-  want({ id, amountMicro }: TopUpRequest): void {
+  startTopUp({ id, amountMicro }: TopUpRequest): void {
     const { rows, now } = this.#deps;
     if (rows.purchase(id) !== null) return;
     const auto = { id, method: "auto", amountMicro, saveCard: false, returnUrl: "" } as const;
@@ -138,7 +138,7 @@ export class PurchaseRunner {
     return this.#chains.run(paymentId, () => sendRefundsToWallet(this.#deps, paymentId));
   }
 
-  restate(madeAt: number): Promise<boolean> {
+  resendPayments(madeAt: number): Promise<boolean> {
     return this.#chains.run("restate", () => resendPaymentsToWallet(this.#deps, madeAt));
   }
 
@@ -160,7 +160,7 @@ export class PurchaseRunner {
           () =>
             this.advance(id),
       ),
-      ...hints.map((hint) => () => this.heed(hint)),
+      ...hints.map((hint) => () => this.handleHint(hint)),
     ];
     while (tasks.length > 0) {
       // oxlint-disable-next-line no-await-in-loop -- limits concurrency
@@ -180,7 +180,7 @@ export class PurchaseRunner {
   /**
    * Processes a hint, which has the IDs of a Stripe event. Hints about one object share one read.
    */
-  heed(hint: WaitingHint): Promise<void> {
+  handleHint(hint: WaitingHint): Promise<void> {
     const { kind, object } = hint;
     return this.#chains.run(`${kind}:${object}`, async () => {
       const { rows, now } = this.#deps;
