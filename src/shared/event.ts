@@ -60,7 +60,7 @@ export const EVENT_PARTITIONS: readonly string[] = [
   ...new Set(["operator", ...EVENT_TYPES.map((type) => type.split(".", 1).join())]),
 ];
 
-export function partitionOf({ type, actor }: Pick<NewEvent, "type" | "actor">): string {
+export function eventPartitionOf({ type, actor }: Pick<NewEvent, "type" | "actor">): string {
   return actor.kind === "operator" ? "operator" : type.split(".", 1).join();
 }
 
@@ -93,7 +93,7 @@ export type StoredEvent = {
   created_at: number;
 };
 
-export function eventIn(row: StoredEvent): EventRecord {
+export function eventFromRow(row: StoredEvent): EventRecord {
   const { actor_kind: kind, actor_id: by } = row;
   return {
     id: row.id,
@@ -122,7 +122,7 @@ export function derivedEventId(...words: readonly (string | number | null)[]): s
 }
 
 /** Shortens the data of an event. Removes long values and lists them in `left_out`. */
-export function truncateData(data: EventData): EventData {
+export function truncateEventData(data: EventData): EventData {
   if (JSON.stringify(data).length <= DATA_MAX) return data;
   const leftOut: string[] = [];
   const kept = { ...(shortOf(data, "", leftOut) as EventData), left_out: leftOut };

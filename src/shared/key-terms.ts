@@ -192,10 +192,10 @@ function byField<V extends { readonly [K in TermName]: unknown }>(
 }
 
 /** The limits in a body. Null removes a limit. An absent one stays. */
-export const termFields = byField<{
+export const keyTermFields = byField<{
   readonly [K in TermName]: Rows[K]["body"];
 }>((name) => TERMS[name].body);
-const termsSchema = z.object(termFields);
+const termsSchema = z.object(keyTermFields);
 export type TermFields = z.infer<typeof termsSchema>;
 
 function termsBy(of: <K extends TermName>(name: K) => KeyTerms[K]): KeyTerms {

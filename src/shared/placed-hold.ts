@@ -9,10 +9,10 @@ import type { Region } from "./regions.ts";
  * The way in which a client's hold is paid: from the balance, or only by counting in budgets and
  * quotas.
  */
-export const PAYS = ["balance", "quota"] as const;
+export const HOLD_PAYMENTS = ["balance", "quota"] as const;
 
 export type Purpose = {
-  readonly pays: (typeof PAYS)[number];
+  readonly pays: (typeof HOLD_PAYMENTS)[number];
   /** The operator's service that captures the hold; null for the client. */
   readonly merchant: string | null;
   readonly description: string;
@@ -27,7 +27,7 @@ export type Purpose = {
 export type StoredPurpose = Purpose & { readonly held?: Micros; readonly charged?: Micros };
 
 export const holdPurposeSchema: z.ZodMiniType<Purpose> = z.object({
-  pays: z.enum(PAYS),
+  pays: z.enum(HOLD_PAYMENTS),
   merchant: z.nullable(z.string()),
   description: z.string(),
   tags: z.exactOptional(z.record(z.string(), z.string())),
@@ -57,7 +57,7 @@ export function readHoldName(name: string): HoldName | null {
   return { id: REQUEST + id, orgId, home };
 }
 
-export function modelOfPurpose({ merchant }: Purpose): string {
+export function modelNameOfPurpose({ merchant }: Purpose): string {
   return `charge/${merchant ?? OWN}`;
 }
 

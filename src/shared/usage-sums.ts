@@ -52,13 +52,13 @@ export function addTokens(one: TokenCounts, other: TokenCounts): TokenCounts {
   return tokensBy((name) => one[name] + other[name]);
 }
 
-export const NO_AMOUNTS: UsageAmounts = {
+export const NO_USAGE_AMOUNTS: UsageAmounts = {
   requests: 0,
   ...tokensBy(() => 0),
   costMicro: micros(0),
 };
 
-export function addAmounts(one: UsageAmounts, other: UsageAmounts): UsageAmounts {
+export function addUsageAmounts(one: UsageAmounts, other: UsageAmounts): UsageAmounts {
   return {
     requests: one.requests + other.requests,
     ...addTokens(one, other),
@@ -78,7 +78,7 @@ export function tokenValues(counts: TokenCounts): readonly number[] {
   return TOKEN_NAMES.map((name) => counts[name]);
 }
 
-export function amountsView({ requests, costMicro, ...tokens }: UsageAmounts): object {
+export function usageAmountsView({ requests, costMicro, ...tokens }: UsageAmounts): object {
   const shown = TOKEN_NAMES.map((name) => [TOKEN_SUMS[name].shown, tokens[name]]);
   return { requests, ...Object.fromEntries(shown), cost_micro: costMicro };
 }

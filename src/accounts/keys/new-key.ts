@@ -5,7 +5,7 @@ import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
 import { label } from "../../shared/label.ts";
 import type { Key } from "../../shared/key.ts";
-import { hasTerms, termFields } from "../../shared/key-terms.ts";
+import { hasTerms, keyTermFields } from "../../shared/key-terms.ts";
 import { mintKey } from "./api-key.ts";
 import { NO_SPEND, RPM_LIMIT_DEFAULT, RPM_LIMIT_MAX } from "./stored-key.ts";
 import type { StoredKey } from "./stored-key.ts";
@@ -23,12 +23,16 @@ export const newKeyOptionFields = {
   scope: z.nullish(z.enum(["regional", "global"])),
 };
 
-export const newKeySchema = z.object({ name: keyNameSchema, ...newKeyOptionFields, ...termFields });
+export const newKeySchema = z.object({
+  name: keyNameSchema,
+  ...newKeyOptionFields,
+  ...keyTermFields,
+});
 
 export const keyChangeSchema = z.object({
   name: z.optional(keyNameSchema),
   rpm_limit: z.optional(rpmLimitSchema),
-  ...termFields,
+  ...keyTermFields,
 });
 
 type Mint = {

@@ -15,7 +15,7 @@ import { now, timestamp } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
-import { termFields } from "../../shared/key-terms.ts";
+import { keyTermFields } from "../../shared/key-terms.ts";
 import type { KeyStatus, KeyTerms } from "../../shared/key-terms.ts";
 import { dollarsOf, micros, microsOfDollars } from "../../shared/money.ts";
 import { callObject } from "../../shared/reach-object.ts";
@@ -43,12 +43,12 @@ import type {
 const ORIGINS_MAX = 20;
 
 export const newSessionSchema = z.object({
-  end_user: termFields.end_user,
-  budget_dollars: termFields.budget_dollars,
+  end_user: keyTermFields.end_user,
+  budget_dollars: keyTermFields.budget_dollars,
   expires_in: z._default(z.int().check(z.minimum(1), z.maximum(SESSION_MAX_S)), 3600),
-  allowed_models: termFields.allowed_models,
+  allowed_models: keyTermFields.allowed_models,
   budgets: z.nullish(budgetsSchema(SESSION_BUDGETS_MAX)),
-  policy: termFields.policy,
+  policy: keyTermFields.policy,
   rpm_limit: z.nullish(z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX))),
   origins: z.nullish(
     z
@@ -64,7 +64,7 @@ export const newSessionSchema = z.object({
       )
       .check(z.minLength(1), z.maxLength(ORIGINS_MAX)),
   ),
-  may_hold: termFields.may_hold,
+  may_hold: keyTermFields.may_hold,
   tags: z.nullish(tagsSchema),
 });
 type SessionFields = z.infer<typeof newSessionSchema>;

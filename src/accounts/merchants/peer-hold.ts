@@ -3,7 +3,7 @@ import type { HoldAction, PlacedHold } from "../../shared/contracts/holds.ts";
 import { peerRefusal, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { micros } from "../../shared/money.ts";
-import { PAYS } from "../../shared/placed-hold.ts";
+import { HOLD_PAYMENTS } from "../../shared/placed-hold.ts";
 
 export type MerchantRequest = {
   readonly merchant: string;
@@ -41,7 +41,7 @@ export function parseMerchantRequest(body: unknown): MerchantRequest | null {
 const holdSchema: z.ZodMiniType<PlacedHold> = z.object({
   id: word,
   state: z.enum(["held", "settled", "voided", "expired", "refused"]),
-  pays: z.enum(PAYS),
+  pays: z.enum(HOLD_PAYMENTS),
   merchant: z.nullable(z.string()),
   description: z.string(),
   tags: z.exactOptional(z.record(z.string(), z.string())),

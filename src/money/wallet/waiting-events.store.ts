@@ -1,4 +1,4 @@
-import { eventIn } from "../../shared/event.ts";
+import { eventFromRow } from "../../shared/event.ts";
 import type { EventRecord, StoredEvent } from "../../shared/event.ts";
 
 export const WAITING_PAGE = 50;
@@ -14,7 +14,7 @@ export async function readWaitingEvents(
     )
     .bind(orgId)
     .all<StoredEvent>();
-  return results.map(eventIn);
+  return results.map(eventFromRow);
 }
 
 export async function deleteWaitingEvents(

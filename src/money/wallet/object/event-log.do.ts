@@ -2,10 +2,10 @@ import {
   EVENT_PARTITIONS,
   SYSTEM,
   derivedEventId,
-  eventIn,
-  truncateData,
+  eventFromRow,
+  truncateEventData,
   mintEventId,
-  partitionOf,
+  eventPartitionOf,
 } from "../../../shared/event.ts";
 import { HOUR_MS, timestamp } from "../../../shared/clock.ts";
 import type { EventRecord, EventType, NewEvent, StoredEvent } from "../../../shared/event.ts";
@@ -36,8 +36,8 @@ export function takeEvent(tx: Tx, event: EventRecord): boolean {
   const { sql } = tx;
   if (placeOf(sql, event.id) !== null) return false;
   if (!hasRoomThisHour(tx, event)) return false;
-  const data = truncateData(event.data);
-  const room = partitionOf(event);
+  const data = truncateEventData(event.data);
+  const room = eventPartitionOf(event);
   sql.exec(
     `INSERT INTO events (id, type, actor_kind, actor_id, subject, data, created_at, room, place)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
@@ -194,7 +194,7 @@ export function selectEventPage({ sql, nowMs }: Tx, query: EventQuery): EventPag
       query.limit + 1,
     )
     .toArray();
-  const events = rows.slice(0, query.limit).map(eventIn);
+  const events = rows.slice(0, query.limit).map(eventFromRow);
   const nextAfter = rows.length > query.limit ? (events.at(-1)?.id ?? null) : null;
   return { events, nextAfter, dropped: selectDropped(sql) };
 }
@@ -217,7 +217,7 @@ export function selectEventsSince(
       limit,
     )
     .toArray()
-    .map(eventIn);
+    .map(eventFromRow);
 }
 
 export function selectUndelivered(
@@ -230,7 +230,7 @@ export function selectUndelivered(
       limit,
     )
     .toArray();
-  return { events: rows.map(eventIn), lastSeq: rows.at(-1)?.seq ?? 0 };
+  return { events: rows.map(eventFromRow), lastSeq: rows.at(-1)?.seq ?? 0 };
 }
 
 export function markDelivered(sql: SqlStorage, seq: number): void {
@@ -281,7 +281,7 @@ export function selectRenamed(sql: SqlStorage, limit: number): readonly EventRec
       limit,
     )
     .toArray()
-    .map(eventIn);
+    .map(eventFromRow);
 }
 
 export function updateRenamed(sql: SqlStorage, events: readonly EventRecord[]): void {

@@ -4,7 +4,7 @@ import type { Refusal, Result } from "../../../shared/failure.ts";
 import { IDEMPOTENCY_MS } from "../../../shared/idempotency.ts";
 import { dollarsOf } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { modelOfPurpose } from "../../../shared/placed-hold.ts";
+import { modelNameOfPurpose } from "../../../shared/placed-hold.ts";
 import type { HoldChange, HoldParty, PlacedHold } from "../../../shared/contracts/holds.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
@@ -81,7 +81,7 @@ function captured(tx: Tx, placed: PlacedHold, cost: Micros): PlacedHold {
     id,
     cost,
     generation: {
-      model: modelOfPurpose(purpose),
+      model: modelNameOfPurpose(purpose),
       provider: merchant ?? "own",
       region: tx.env.REGION,
       keyId,

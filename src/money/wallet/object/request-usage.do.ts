@@ -3,7 +3,12 @@ import { assert } from "../../../shared/assert.ts";
 import { idFloor } from "../../../shared/id.ts";
 import { micros } from "../../../shared/money.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import { tokenColumns, NO_AMOUNTS, addAmounts, tokensBy } from "../../../shared/usage-sums.ts";
+import {
+  tokenColumns,
+  NO_USAGE_AMOUNTS,
+  addUsageAmounts,
+  tokensBy,
+} from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 import type {
   RowDimension,
@@ -48,7 +53,7 @@ export function readUsageOfRows(tx: Tx, query: RowsQuery): RowsReport {
   const rows = groupsOf(tx.sql, { ...query, ...from });
   const times = query.latency ? timesOf(tx.sql, { ...query, ...from }) : null;
   const data = rows.map((row) => groupOf(row, query, times));
-  const total = data.reduce(addAmounts, NO_AMOUNTS);
+  const total = data.reduce(addUsageAmounts, NO_USAGE_AMOUNTS);
   return { data, total, completeFrom: from.fromMs };
 }
 

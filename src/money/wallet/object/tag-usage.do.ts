@@ -3,7 +3,12 @@ import type { Result } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 import type { Tags } from "../../../shared/tags.ts";
-import { addAmounts, tokenColumns, NO_AMOUNTS, tokensBy } from "../../../shared/usage-sums.ts";
+import {
+  addUsageAmounts,
+  tokenColumns,
+  NO_USAGE_AMOUNTS,
+  tokensBy,
+} from "../../../shared/usage-sums.ts";
 import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsagePage, UsageReport } from "../../../shared/contracts/reports.ts";
 import { DaySets } from "../rules/tag-sets.ts";
@@ -126,22 +131,22 @@ function addGroup(
   amounts: UsageAmounts,
 ): void {
   const id = `${day}\n${name}`;
-  const before = groups.get(id)?.amounts ?? NO_AMOUNTS;
-  groups.set(id, { day, name, amounts: addAmounts(before, amounts) });
+  const before = groups.get(id)?.amounts ?? NO_USAGE_AMOUNTS;
+  groups.set(id, { day, name, amounts: addUsageAmounts(before, amounts) });
 }
 
 function addRest(groups: Map<string, Group>, { isDaily }: TagQuery, days: UsageReport): void {
   const tagged = new Map<string, UsageAmounts>();
   for (const { day, amounts } of groups.values()) {
-    tagged.set(day, addAmounts(tagged.get(day) ?? NO_AMOUNTS, amounts));
+    tagged.set(day, addUsageAmounts(tagged.get(day) ?? NO_USAGE_AMOUNTS, amounts));
   }
   const totals = new Map<string, UsageAmounts>();
   for (const { group, ...amounts } of days.data) {
     const day = isDaily ? (group ?? "") : "";
-    totals.set(day, addAmounts(totals.get(day) ?? NO_AMOUNTS, amounts));
+    totals.set(day, addUsageAmounts(totals.get(day) ?? NO_USAGE_AMOUNTS, amounts));
   }
   for (const [day, total] of totals) {
-    const rest = subtract(total, tagged.get(day) ?? NO_AMOUNTS);
+    const rest = subtract(total, tagged.get(day) ?? NO_USAGE_AMOUNTS);
     if (rest.requests !== 0 || rest.costMicro !== 0) addGroup(groups, day, "", rest);
   }
 }

@@ -4,7 +4,12 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
-import { tokenColumns, NO_AMOUNTS, addAmounts, tokensBy } from "../../../shared/usage-sums.ts";
+import {
+  tokenColumns,
+  NO_USAGE_AMOUNTS,
+  addUsageAmounts,
+  tokensBy,
+} from "../../../shared/usage-sums.ts";
 import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageReport, UsagePage, UsageGroupBy } from "../../../shared/contracts/reports.ts";
 import type { Tx } from "./memory.do.ts";
@@ -79,7 +84,7 @@ function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Res
   const last = ordered.length > limit ? shown.at(-1) : undefined;
   return success({
     data: shown.map(({ day, name, ...sums }) =>
-      Object.assign({ day, group: name === "" ? null : name }, plus(NO_AMOUNTS, sums)),
+      Object.assign({ day, group: name === "" ? null : name }, plus(NO_USAGE_AMOUNTS, sums)),
     ),
     total: totalOf(tx, query),
     nextAfter: last === undefined ? null : `${last.day},${last.name}`,
@@ -87,7 +92,7 @@ function usageByDay(tx: Tx, query: UsageQuery, { limit, after }: UsagePage): Res
 }
 
 function added(one: Sums, other: Sums): Sums {
-  const { costMicro, ...sums } = plus(plus(NO_AMOUNTS, one), other);
+  const { costMicro, ...sums } = plus(plus(NO_USAGE_AMOUNTS, one), other);
   return { ...sums, cost: costMicro };
 }
 
@@ -99,7 +104,7 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
     ({ name }) => end === null || asText(name, end) < 0,
   );
   for (const { name, ...sums } of [...storedGroups(tx.sql, query, { ...page, end }), ...later]) {
-    groups.set(name, plus(groups.get(name) ?? NO_AMOUNTS, sums));
+    groups.set(name, plus(groups.get(name) ?? NO_USAGE_AMOUNTS, sums));
   }
   // One more stored group was read, so the groups of this page are complete.
   const names = [...groups.keys()].toSorted(asText);
@@ -107,7 +112,7 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
   const isLast = names.length <= page.limit && end === null;
   return success({
     data: shown.map((name) =>
-      Object.assign({ group: name === "" ? null : name }, groups.get(name) ?? NO_AMOUNTS),
+      Object.assign({ group: name === "" ? null : name }, groups.get(name) ?? NO_USAGE_AMOUNTS),
     ),
     total: totalOf(tx, query),
     nextAfter: isLast ? null : (shown.at(-1) ?? null),
@@ -208,7 +213,7 @@ function totalOf(tx: Tx, query: UsageQuery): UsageAmounts {
     )
     .one();
   const later = laterGroups(tx, { ...query, groupBy: "day" }, null);
-  return [stored, ...later].reduce(plus, NO_AMOUNTS);
+  return [stored, ...later].reduce(plus, NO_USAGE_AMOUNTS);
 }
 
 export function usedEver(tx: Tx): Micros {
@@ -217,7 +222,7 @@ export function usedEver(tx: Tx): Micros {
 
 function plus(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAmounts {
   const tokens = tokensBy((name) => rest[name]);
-  return addAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
+  return addUsageAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
 }
 
 /** Compares by code points, like SQLite. JavaScript's `<` compares UTF-16 units. */

@@ -12,10 +12,10 @@ import type { Answer, View } from "../../../shared/http/endpoint.ts";
 import { parseFields } from "../../../shared/http/parse-body.ts";
 import { mintId } from "../../../shared/id.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../../shared/idempotency.ts";
-import { termFields } from "../../../shared/key-terms.ts";
+import { keyTermFields } from "../../../shared/key-terms.ts";
 import { label } from "../../../shared/label.ts";
 import { dollarsOf, micros, microsOfDollars } from "../../../shared/money.ts";
-import { holdNameOf, PAYS, readHoldName } from "../../../shared/placed-hold.ts";
+import { holdNameOf, HOLD_PAYMENTS, readHoldName } from "../../../shared/placed-hold.ts";
 import type { Session } from "../../../shared/session.ts";
 import { tagsSchema, tagsWithSession } from "../../../shared/tags.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
@@ -47,10 +47,10 @@ function isAmount(dollars: number): boolean {
 const seconds = z.int().check(z.minimum(1), z.maximum(HOLD_MAX_S));
 const chargeFields = {
   amount_dollars: amount,
-  pays: z._default(z.enum(PAYS), "balance"),
+  pays: z._default(z.enum(HOLD_PAYMENTS), "balance"),
   merchant: z.nullish(z.string().check(z.minLength(1), z.maxLength(40))),
   description: label(200),
-  end_user: termFields.end_user,
+  end_user: keyTermFields.end_user,
   tags: z.nullish(tagsSchema),
 };
 export const newChargeSchema = z.object(chargeFields);

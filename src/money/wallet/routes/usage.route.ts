@@ -7,7 +7,7 @@ import { DAY_MS, HOUR_MS, now, timestamp } from "../../../shared/clock.ts";
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { amountsView } from "../../../shared/usage-sums.ts";
+import { usageAmountsView } from "../../../shared/usage-sums.ts";
 import { USAGE_GROUPS_MAX } from "../rules/usage-totals.ts";
 import type { WalletCalls } from "../../../shared/contracts/wallet.ts";
 import type {
@@ -176,9 +176,9 @@ function usageView(query: UsageQuery, report: UsageReport): View {
     to: query.to,
     group_by: query.groupBy,
     data: report.data.map(({ day: on, group, ...amounts }) => {
-      return { ...(on !== undefined && { day: on }), group, ...amountsView(amounts) };
+      return { ...(on !== undefined && { day: on }), group, ...usageAmountsView(amounts) };
     }),
-    total: amountsView(report.total),
+    total: usageAmountsView(report.total),
     ...(report.nextAfter !== null && { next_after: report.nextAfter }),
   };
 }
@@ -252,7 +252,7 @@ function rowsView({ from, to, groupBy }: Head, by: readonly RowDimension[], repo
     source: "rows",
     complete_from: timestamp(completeFrom),
     data: data.map((group) => rowView(by, group)),
-    total: amountsView(total),
+    total: usageAmountsView(total),
   };
 }
 
@@ -260,7 +260,7 @@ function rowView(by: readonly RowDimension[], { names, ...group }: RowsGroup): o
   const { firstByteMs, tokensPerSecond } = group;
   return {
     ...namesView(by, names),
-    ...amountsView(group),
+    ...usageAmountsView(group),
     ...(firstByteMs !== undefined && { first_byte_ms: firstByteMs }),
     ...(tokensPerSecond !== undefined && { tokens_per_s: tokensPerSecond }),
   };
