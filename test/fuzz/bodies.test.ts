@@ -19,7 +19,7 @@ import {
   emailSchema,
   organizationChangeSchema,
 } from "../../src/accounts/organizations/organization.ts";
-import { dollarsOrNull, fraction } from "../../src/money/wallet/routes/end-users.route.ts";
+import { dollarsOrNull, fractionSchema } from "../../src/money/wallet/routes/end-users.route.ts";
 import { BINDINGS } from "./bindings.ts";
 import { faultsOf, must, mustEqual, runsOf, TIMEOUT_MS } from "./faults-of.ts";
 import type { Met } from "./faults-of.ts";
@@ -112,7 +112,7 @@ const BODIES: readonly (readonly [z.core.$ZodType, readonly unknown[]])[] = [
 ];
 const FIELDS: readonly (readonly [z.core.$ZodType, readonly unknown[]])[] = [
   [dollarsOrNull, [10.5, 0.000001, null, 0, 8.2]],
-  [fraction, [0.8, 0, 1]],
+  [fractionSchema, [0.8, 0, 1]],
   [emailSchema, ["ada@example.com"]],
 ];
 const CASES = [

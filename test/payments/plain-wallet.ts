@@ -25,7 +25,7 @@ import {
   enableTopUp,
   endTopUp,
   NO_TOP_UP,
-  wantTopUp,
+  requestTopUp,
 } from "../../src/money/wallet/rules/top-up.ts";
 import type { TopUpState } from "../../src/money/wallet/rules/top-up.ts";
 
@@ -199,7 +199,7 @@ export class PlainWallet implements PayingWallet {
     const standing = { setting, balance, owed: debts.owed, isShort, nowMs, ...days };
     if (setting === null || decideTopUp(topUp, standing) !== "wanted") return;
     const wish = { id: mintId(PURCHASE_ID, nowMs), amountMicro: setting.amountMicro };
-    this.#set({ topUp: wantTopUp(topUp, { ...wish, wantedAt: nowMs }, days) });
+    this.#set({ topUp: requestTopUp(topUp, { ...wish, wantedAt: nowMs }, days) });
   }
 
   #disable(reason: DisabledReason): void {

@@ -6,7 +6,7 @@ import {
   enableTopUp,
   endTopUp,
   NO_TOP_UP,
-  wantTopUp,
+  requestTopUp,
 } from "../../src/money/wallet/rules/top-up.ts";
 
 const MOST_A_DAY = 100_000_000;
@@ -36,7 +36,7 @@ it("automatic top-ups of a day stay within their limit, except the first, whatev
           state = enableTopUp({ ...state, open: null, pausedUntil: null });
           const when = { month, day, mostADay: MOST_A_DAY, nowMs };
           if (decideTopUp(state, { ...at, ...when }) !== "wanted") continue;
-          state = wantTopUp(state, { id: "pur", amountMicro, wantedAt: nowMs }, { month, day });
+          state = requestTopUp(state, { id: "pur", amountMicro, wantedAt: nowMs }, { month, day });
           days.set(day, [...(days.get(day) ?? []), amountMicro]);
         }
         for (const amounts of days.values()) {
@@ -59,7 +59,7 @@ it("automatic top-ups wait 1, 6 and 24 hours after declined cards, then turn off
   const pauses = Array.from({ length: 4 }, () => {
     const amountMicro = micros(5_000_000);
     const when = { month: "2026-11", day: "2026-11-26" };
-    state = wantTopUp(state, { id: "pur", amountMicro, wantedAt: 0 }, when);
+    state = requestTopUp(state, { id: "pur", amountMicro, wantedAt: 0 }, when);
     state = endTopUp({ ...state, pausedUntil: null }, "pur", { end, nowMs: 0 });
     return [state.monthMicro, state.pausedUntil, state.disabledReason];
   });

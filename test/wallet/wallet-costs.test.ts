@@ -4,7 +4,11 @@ import { expect, it } from "vitest";
 import type { Generation } from "../../src/shared/generation.ts";
 import { micros } from "../../src/shared/money.ts";
 import type { Price, Usage } from "../../src/shared/usage.ts";
-import { generationIn, restOf, soldOf } from "../../src/money/wallet/tables/generation-text.ts";
+import {
+  generationIn,
+  receiptDetailText,
+  soldOf,
+} from "../../src/money/wallet/tables/generation-text.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { effort } from "../effort.ts";
 import { GENERATION, holdOf, newWallet, pay, valueOf } from "./wallet-desk.ts";
@@ -116,7 +120,7 @@ it("a wallet reads an older release's receipt unchanged, and writes it again unc
   const read = generationIn(OLD);
   expect(read).toStrictEqual(OLD_GENERATION);
   const again = { ...read, keyId: "key_test" };
-  expect([soldOf(again), restOf(again)]).toEqual([OLD.sold, OLD.detail]);
+  expect([soldOf(again), receiptDetailText(again)]).toEqual([OLD.sold, OLD.detail]);
 });
 
 it("a wallet returns an older release's row as a receipt with an unknown provider cost", async () => {

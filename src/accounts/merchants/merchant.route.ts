@@ -11,7 +11,7 @@ import { readHoldName } from "../../shared/placed-hold.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import type { Region } from "../../shared/regions.ts";
 import { callPeer } from "../../regions/peer-call.ts";
-import { captureOf, missing, placedView } from "../../money/wallet/routes/holds.route.ts";
+import { parseCapture, missing, placedHoldView } from "../../money/wallet/routes/holds.route.ts";
 import { applyMerchantAction } from "./holds.peer.ts";
 import { merchantRequestToJson, parseMerchantResult } from "./peer-hold.ts";
 import type { MerchantRequest } from "./peer-hold.ts";
@@ -51,14 +51,14 @@ async function act(c: AppContext, kind: MerchantAction, merchant: string): Promi
   const { region } = c.var.config;
   const placed =
     home === region ? await applyMerchantAction(c, request) : await actAway(c, home, request);
-  return placed.ok ? success(placedView(placed.value, hold)) : placed;
+  return placed.ok ? success(placedHoldView(placed.value, hold)) : placed;
 }
 
 async function actionOf(
   c: AppContext,
   kind: MerchantAction,
 ): Promise<Result<MerchantRequest["action"]>> {
-  if (kind === "capture") return captureOf(c, "merchants");
+  if (kind === "capture") return parseCapture(c, "merchants");
   return success(kind === "release" ? { kind } : null);
 }
 

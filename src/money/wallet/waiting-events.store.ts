@@ -1,7 +1,7 @@
 import { eventFromRow } from "../../shared/event.ts";
 import type { EventRecord, StoredEvent } from "../../shared/event.ts";
 
-export const WAITING_PAGE = 50;
+export const WAITING_EVENTS_PER_PAGE = 50;
 
 export async function readWaitingEvents(
   db: D1Database,
@@ -10,7 +10,7 @@ export async function readWaitingEvents(
   const { results } = await db
     .prepare(
       `SELECT id, type, actor_kind, actor_id, subject, data, created_at FROM events
-       WHERE org_id = ? ORDER BY created_at, id LIMIT ${WAITING_PAGE}`,
+       WHERE org_id = ? ORDER BY created_at, id LIMIT ${WAITING_EVENTS_PER_PAGE}`,
     )
     .bind(orgId)
     .all<StoredEvent>();

@@ -9,7 +9,7 @@ import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { endOf, periodOf, periodOfDay } from "../../../shared/period.ts";
-import { askOwnWallet } from "../routes/reads.route.ts";
+import { callOwnWallet } from "../routes/reads.route.ts";
 import { day, startOf } from "../routes/usage.route.ts";
 import { CSV_HEAD } from "./focus.ts";
 import { focusPages } from "./read-charges.ts";
@@ -21,7 +21,7 @@ export const focusQuery = z.object({ month: z.optional(month), day: z.optional(d
 
 export async function exportsRoute(c: AppContext): Promise<Answer> {
   const query = { day: periodOf(now(c.env)).day, after: null, limit: 1 };
-  const page = await askOwnWallet(c, (wallet) => wallet.chargesOfDay(query));
+  const page = await callOwnWallet(c, (wallet) => wallet.chargesOfDay(query));
   return page.ok ? success({ complete_through: page.value.completeThrough }) : page;
 }
 

@@ -7,7 +7,7 @@ import { chargeLines, NO_USAGE } from "../../../shared/usage.ts";
 import type { ChargeLine, Price } from "../../../shared/usage.ts";
 import type { ChargeGroup, LedgerCredit } from "../../../shared/contracts/exports.ts";
 import { endOf, periodOfDay } from "../../../shared/period.ts";
-import { decimalOf, PICOS_PER_MICRO } from "./decimal.ts";
+import { decimalText, PICOS_PER_MICRO } from "./decimal.ts";
 
 /**
  * The columns of FOCUS 1.3 (the FinOps format for costs), two of FOCUS 1.2, then our own.
@@ -167,8 +167,8 @@ function lineColumns(group: ChargeGroup, [what, counted, perMillion]: ChargeLine
   const meter = meterOf(what);
   const unit = meter.slice(meter.lastIndexOf(" ") + 1);
   const picos = BigInt(counted) * BigInt(perMillion);
-  const cost = decimalOf(picos, 12);
-  const unitPrice = decimalOf(BigInt(perMillion), 6);
+  const cost = decimalText(picos, 12);
+  const unitPrice = decimalText(BigInt(perMillion), 6);
   const sku = `${group.model}/${what}`;
   return {
     ...sharedColumns(group),
@@ -183,12 +183,12 @@ function lineColumns(group: ChargeGroup, [what, counted, perMillion]: ChargeLine
     ListCost: cost,
     ListUnitPrice: unitPrice,
     PricingCategory: "Standard",
-    PricingQuantity: decimalOf(BigInt(counted), 6),
+    PricingQuantity: decimalText(BigInt(counted), 6),
     PricingUnit: `1000000 ${unit}`,
     SkuId: sku,
     SkuMeter: meter,
     SkuPriceId: `${sku}@${perMillion}`,
-    x_LedgerAmount: decimalOf(-picos, 12),
+    x_LedgerAmount: decimalText(-picos, 12),
   };
 }
 
@@ -204,7 +204,7 @@ function adjustmentColumns(
     readonly rest: bigint;
   },
 ): FocusRow {
-  const cost = decimalOf(rest, 12);
+  const cost = decimalText(rest, 12);
   return {
     ...sharedColumns(group),
     ChargeCategory: category,
@@ -213,7 +213,7 @@ function adjustmentColumns(
     ContractedCost: cost,
     EffectiveCost: cost,
     ListCost: cost,
-    x_LedgerAmount: decimalOf(-rest, 12),
+    x_LedgerAmount: decimalText(-rest, 12),
   };
 }
 
@@ -222,7 +222,7 @@ export function creditRows(
   { amountMicro, reference }: LedgerCredit,
   taxMicro: number | null,
 ): FocusRow[] {
-  const amount = decimalOf(BigInt(amountMicro), 6);
+  const amount = decimalText(BigInt(amountMicro), 6);
   const money = { ChargeFrequency: "One-Time", x_LedgerAmount: amount, x_Reference: reference };
   const kind = kindOf(reference, amountMicro);
   if (kind === "payment") {
@@ -239,7 +239,7 @@ export function creditRows(
     return [rowOf(at, { ...money, ...columns, ChargeDescription: description })];
   }
   // Credits from the operator are never billed, so they reduce the effective cost.
-  const effective = kind === "rebuild" ? ZERO : decimalOf(-BigInt(amountMicro), 6);
+  const effective = kind === "rebuild" ? ZERO : decimalText(-BigInt(amountMicro), 6);
   const [category, description] = SAID[kind];
   const columns = { ChargeCategory: category, ChargeDescription: description };
   const cost = { ContractedCost: effective, EffectiveCost: effective, ListCost: effective };
@@ -296,7 +296,7 @@ function paymentColumns(amount: string): FocusRow {
 }
 
 function taxRow(at: FocusDay, reference: string, taxMicro: number): FocusRow {
-  const amount = decimalOf(BigInt(taxMicro), 6);
+  const amount = decimalText(BigInt(taxMicro), 6);
   return rowOf(at, {
     ...costs(amount, amount),
     ChargeCategory: "Tax",

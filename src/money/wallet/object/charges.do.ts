@@ -12,7 +12,7 @@ import type {
 } from "../../../shared/contracts/exports.ts";
 import type { Generation } from "../../../shared/generation.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import { DaySets } from "../rules/tag-sets.ts";
+import { DayTagSets } from "../rules/tag-sets.ts";
 import {
   addGroup,
   nameOf,
@@ -64,7 +64,7 @@ export function foldCharges(tx: Tx): boolean {
   return lastId !== null;
 }
 
-export function foldIsDue(tx: Tx): boolean {
+export function isFoldDue(tx: Tx): boolean {
   return closedBefore(futureIdFloor(tx)) > readFold(tx.sql).closedDay;
 }
 
@@ -157,7 +157,7 @@ export function addCharges(sql: SqlStorage, charges: Charges): void {
 
 function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayCharges {
   if (![...groups.values()].some(({ tags }) => tags !== "")) return groups;
-  const sets = new DaySets(selectChargeTags(sql, day));
+  const sets = new DayTagSets(selectChargeTags(sql, day));
   const bounded: DayCharges = new Map();
   for (const group of groups.values()) {
     addGroup(bounded, group.tags === "" ? group : { ...group, tags: sets.place(group.tags) });
@@ -166,7 +166,7 @@ function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayC
 }
 
 /** Returns the charges that aren't in the daily sums yet. */
-export function chargesToKeep({ sql, memory }: Tx, batch: Batch): Charges {
+export function unfoldedCharges({ sql, memory }: Tx, batch: Batch): Charges {
   const { foldedId } = readFold(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;
   return chargesOf(sql, memory.tagKeys, { ...batch, fromId }).charges;

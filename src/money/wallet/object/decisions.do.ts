@@ -8,13 +8,13 @@ import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import { openTables } from "../../../shared/tables.do.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { pullNames } from "../tables/request-rows.do.ts";
+import { moveLaterIdempotencyKeys } from "../tables/request-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import { WALLET_TABLES } from "../tables/wallet-schema.do.ts";
 import { readCheckpoint } from "../tables/checkpoint-rows.do.ts";
 import { isUnpublished, loadMemory, QUIET_MS } from "./memory.do.ts";
 import { pullBuckets } from "./budgets.do.ts";
-import { foldIsDue } from "./charges.do.ts";
+import { isFoldDue } from "./charges.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 import { endDuePauses } from "./pauses.do.ts";
@@ -222,7 +222,7 @@ class Schedule {
 
   retainIsDue(tx: Tx): boolean {
     if (isStorageLow(tx) || tx.memory.departed.until <= tx.nowMs) return true;
-    if (foldIsDue(tx)) return true;
+    if (isFoldDue(tx)) return true;
     this.#retainAt ??= retentionDue(tx);
     return this.#retainAt !== null && this.#retainAt <= tx.nowMs;
   }
@@ -319,7 +319,7 @@ function followClock(tx: Tx): void {
       floorId,
       rateFloor(memory.clock),
     );
-    pullNames(sql, nowMs);
+    moveLaterIdempotencyKeys(sql, nowMs);
     // Otherwise, the deletion of unpaid requests would skip those with new IDs.
     if (sweptId > floorId) updateWalletRow(sql, { ...memory.row, sweptId: floorId });
   });

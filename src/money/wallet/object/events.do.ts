@@ -3,7 +3,11 @@ import { elapsedMs } from "../../../shared/clock.ts";
 import { success } from "../../../shared/failure.ts";
 import { logWarning, reasonOf } from "../../../shared/log.ts";
 import { within } from "../../../shared/timers.ts";
-import { deleteWaitingEvents, readWaitingEvents, WAITING_PAGE } from "../waiting-events.store.ts";
+import {
+  deleteWaitingEvents,
+  readWaitingEvents,
+  WAITING_EVENTS_PER_PAGE,
+} from "../waiting-events.store.ts";
 import {
   flushSuppressedEvents,
   selectRenamed,
@@ -112,7 +116,7 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
       if (!taken.ok) return;
       await within(deleteWaitingEvents(db, waiting), DATABASE_TIMEOUT_MS);
       /* oxlint-enable no-await-in-loop */
-      if (waiting.length < WAITING_PAGE) return;
+      if (waiting.length < WAITING_EVENTS_PER_PAGE) return;
     }
   } catch (error) {
     logWarning("events_not_taken", { reason: reasonOf(error) });

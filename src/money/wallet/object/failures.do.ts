@@ -12,7 +12,7 @@ import type {
 } from "../../../shared/failed-request.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
-import { insertFailed, selectCounts, selectKept } from "../tables/failed-rows.do.ts";
+import { insertFailed, selectCounts, selectStoredFailures } from "../tables/failed-rows.do.ts";
 import { findDeletedEndUser } from "./end-users.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS, HOUR_MS } from "../../../shared/clock.ts";
@@ -39,7 +39,7 @@ export function readFailures({ sql }: Tx, query: FailureQuery): Result<FailureRe
 }
 
 export function readKeptFailures({ sql, nowMs }: Tx, query: StoredFailureQuery): KeptFailureReport {
-  const kept = selectKept(sql, query.fromMs, query.beforeMs).filter(isOf(query.keyIds));
+  const kept = selectStoredFailures(sql, query.fromMs, query.beforeMs).filter(isOf(query.keyIds));
   const groups = new Map<string | null, FailureGroup>();
   for (const one of kept) {
     if (!isAmong(one, query.only)) continue;

@@ -14,7 +14,7 @@ import type { Micros } from "../../../shared/money.ts";
 import { balanceAfterCredit } from "../rules/credit.ts";
 import { collectDebt, forgiveDebt, applyRefund } from "../rules/debts.ts";
 import { freeOf } from "../rules/open-holds.ts";
-import { creditTopUp, monthOf } from "../rules/top-up.ts";
+import { creditTopUp, topUpsOfMonth } from "../rules/top-up.ts";
 import {
   insertForgiven,
   putDebts,
@@ -27,7 +27,7 @@ import { addEvent } from "./event-log.do.ts";
 import { nextRevision, touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { postCredit, recallCredit } from "./postings.do.ts";
-import { usedEver } from "./usage.do.ts";
+import { totalUsed } from "./usage.do.ts";
 import { disableTopUp, topUpEnded, topUpIfDue } from "./top-up.do.ts";
 
 export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly madeAt: number }> {
@@ -179,7 +179,7 @@ export function paymentsStatus({ memory, period }: Tx): PaymentsStatus {
     autoTopUp: row.settings.autoTopUp,
     topUp: {
       purchaseId: topUp.open?.id ?? null,
-      monthMicro: monthOf(topUp, period.month),
+      monthMicro: topUpsOfMonth(topUp, period.month),
       pausedUntil: topUp.open === null ? topUp.pausedUntil : null,
       disabledReason: topUp.disabledReason,
     },
@@ -219,6 +219,6 @@ export function readCredits(tx: Tx, limit: number, after: number | null): Result
     purchaseId: row.purchase_id,
   }));
   const nextAfter = rows.length > limit ? (page.at(-1)?.seq ?? null) : null;
-  const lifetime = { balanceMicro: tx.memory.ledger.balance, usedMicro: usedEver(tx) };
+  const lifetime = { balanceMicro: tx.memory.ledger.balance, usedMicro: totalUsed(tx) };
   return success({ credits, nextAfter, standing: paymentsStatus(tx), lifetime });
 }

@@ -1,6 +1,6 @@
 import type { ProviderCalls, ProviderCallsReport } from "../../../shared/contracts/reports.ts";
 import type { FailedAttempt } from "../../../shared/generation.ts";
-import { keptSince, selectKept } from "../tables/failed-rows.do.ts";
+import { failuresStoredSince, selectStoredFailures } from "../tables/failed-rows.do.ts";
 import { ATTEMPTS_IN_ROW, PURPOSE_IN_ROW } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { newestRows } from "./request-usage.do.ts";
@@ -23,7 +23,7 @@ type RecoveredCount = { route: string; why: string; status: number | null; count
  */
 export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
   const { sql, nowMs } = tx;
-  const keptMs = Math.max(fromMs, keptSince(sql));
+  const keptMs = Math.max(fromMs, failuresStoredSince(sql));
   const { fromId, fromMs: completeFrom } = newestRows(tx, { fromMs: keptMs, beforeMs: nowMs });
   const calls = new Map<string, ProviderCalls>();
   const of = (provider: string): ProviderCalls => {
@@ -36,7 +36,7 @@ export function readProviderCalls(tx: Tx, fromMs: number): ProviderCallsReport {
     const { failed } = of(one.route.split(":", 1).join());
     failed[one.why] = (failed[one.why] ?? 0) + count;
   };
-  const kept = selectKept(sql, completeFrom, Number.MAX_SAFE_INTEGER);
+  const kept = selectStoredFailures(sql, completeFrom, Number.MAX_SAFE_INTEGER);
   const failedIds = JSON.stringify(kept.map(({ id }) => id.slice(id.indexOf("_"))));
   const settled = `requests.id >= ?1 AND admitted_at >= ?2 AND state = 'settled'
     AND substr(requests.id, instr(requests.id, '_')) NOT IN (SELECT value FROM json_each(?3))`;

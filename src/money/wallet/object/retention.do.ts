@@ -4,10 +4,10 @@ import { reasonOf } from "../../../shared/log.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
 import { forgetOldEvents } from "./event-log.do.ts";
 import { deleteDeadMinutes } from "../tables/key-rows.do.ts";
-import { deleteOldNames, oldestNameDue } from "../tables/request-rows.do.ts";
+import { deleteOldIdempotencyRows, oldestNameDue } from "../tables/request-rows.do.ts";
 import { purgeDeletedEndUsers } from "./end-users.do.ts";
 import { deleteOldSessions } from "./sessions.do.ts";
-import { addCharges, chargesToKeep, foldCharges } from "./charges.do.ts";
+import { addCharges, unfoldedCharges, foldCharges } from "./charges.do.ts";
 import { changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
@@ -32,7 +32,7 @@ export function deleteExpired(tx: Tx): boolean {
   const unpaid = sweepUnpaid(tx);
   const [endId, paid] = batchEnd(tx.sql, "", idFloor(HOLD_ID, tx.nowMs - paidAge(tx)));
   rollUp(tx, { fromId: "", endId, only: "true" });
-  const names = deleteOldNames(tx.sql, tx.nowMs, BATCH_ROWS);
+  const names = deleteOldIdempotencyRows(tx.sql, tx.nowMs, BATCH_ROWS);
   const minutes = deleteDeadMinutes(tx.sql, tx.nowMs - UNPAID_MS);
   const departed = purgeDeletedEndUsers(tx, BATCH_ROWS);
   const events = forgetOldEvents(tx.sql, tx.nowMs);
@@ -143,7 +143,7 @@ type Batch = { readonly fromId: string; readonly endId: string; readonly only: s
 function rollUp(tx: Tx, batch: Batch): void {
   const { sql, memory } = tx;
   tx.storage.transactionSync(() => {
-    const charges = chargesToKeep(tx, batch);
+    const charges = unfoldedCharges(tx, batch);
     if (!replaceOld(sql, batch)) return;
     addCharges(sql, charges);
     memory.ledgerMark = crypto.randomUUID();

@@ -11,7 +11,7 @@ import {
 } from "../../../shared/usage-sums.ts";
 import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsagePage, UsageReport } from "../../../shared/contracts/reports.ts";
-import { DaySets } from "../rules/tag-sets.ts";
+import { DayTagSets } from "../rules/tag-sets.ts";
 import type { UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
 import type { Tx } from "./memory.do.ts";
 
@@ -27,10 +27,10 @@ export type TagQuery = {
  * value `other`.
  */
 export function* boundedTotals(sql: SqlStorage, usage: UsageTotals): Generator<UsageTotal> {
-  const days = new Map<string, DaySets>();
+  const days = new Map<string, DayTagSets>();
   for (const total of usage.values()) {
     if (total.dimension === "tags") {
-      const sets = days.get(total.day) ?? new DaySets(selectSets(sql, total.day));
+      const sets = days.get(total.day) ?? new DayTagSets(selectSets(sql, total.day));
       days.set(total.day, sets);
       yield { ...total, name: sets.place(total.name) };
     } else {

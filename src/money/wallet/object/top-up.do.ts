@@ -5,7 +5,7 @@ import { SYSTEM } from "../../../shared/event.ts";
 import type { NewEvent } from "../../../shared/event.ts";
 import { mintId } from "../../../shared/id.ts";
 import { WEEK_MS, timestamp } from "../../../shared/clock.ts";
-import { decideTopUp, endTopUp, wantTopUp } from "../rules/top-up.ts";
+import { decideTopUp, endTopUp, requestTopUp } from "../rules/top-up.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { putTopUp } from "../tables/payment-rows.do.ts";
 import { updateSettings } from "../tables/wallet-row.do.ts";
@@ -38,7 +38,7 @@ export function topUpIfDue(tx: Tx, isShort: boolean): string | null {
   const id = mintId(PURCHASE_ID, nowMs);
   const request = { id, amountMicro: setting.amountMicro, wantedAt: nowMs };
   const data = { method: "auto", amount_micro: setting.amountMicro };
-  store(tx, wantTopUp(before, request, period), [
+  store(tx, requestTopUp(before, request, period), [
     { type: "purchase.created", actor: SYSTEM, subject: id, data },
   ]);
   return id;

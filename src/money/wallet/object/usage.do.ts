@@ -216,7 +216,7 @@ function totalOf(tx: Tx, query: UsageQuery): UsageAmounts {
   return [stored, ...later].reduce(plus, NO_USAGE_AMOUNTS);
 }
 
-export function usedEver(tx: Tx): Micros {
+export function totalUsed(tx: Tx): Micros {
   return totalOf(tx, { from: "", to: "9", groupBy: "day" }).costMicro;
 }
 

@@ -33,7 +33,7 @@ import type { AutoTopUp } from "../../../shared/contracts/payments.ts";
 import type { SettingsAnswer } from "../../../shared/contracts/settings.ts";
 import type { EndUserChange, EndUserRecord } from "../../../shared/contracts/wallet.ts";
 import { tagKeysSchema } from "../../../shared/tags.ts";
-import { askOwnWallet } from "./reads.route.ts";
+import { callOwnWallet } from "./reads.route.ts";
 
 const AMOUNT = `must be null, or from 0 to ${DOLLARS_MAX} with at most 6 decimals`;
 
@@ -49,7 +49,7 @@ const dollars = z.pipe(
 /** A dollar amount with at most six decimals, or null. */
 export const dollarsOrNull = z.nullable(dollars);
 
-export const fraction = z.number().check(z.minimum(0), z.maximum(1));
+export const fractionSchema = z.number().check(z.minimum(0), z.maximum(1));
 
 function shownDollars(amount: Micros | null): number | null {
   return amount === null ? null : dollarsOf(amount);
@@ -58,7 +58,7 @@ function shownDollars(amount: Micros | null): number | null {
 const limits = {
   monthly_quota_dollars: z.optional(dollarsOrNull),
   daily_quota_dollars: z.optional(dollarsOrNull),
-  alert_threshold: z.optional(fraction),
+  alert_threshold: z.optional(fractionSchema),
   budgets: z.optional(budgetsSchema(BUDGETS_MAX)),
 };
 const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "created_at"];
@@ -69,7 +69,7 @@ export async function putEndUserRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, putBody, READ_ONLY);
   if (!fields.ok) return fields;
   const { external_id: externalId, ...given } = fields.value;
-  const answer = await askOwnWallet(c, (wallet) =>
+  const answer = await callOwnWallet(c, (wallet) =>
     wallet.putEndUser(externalId, changeOf(given), callOf(c)),
   );
   if (!answer.ok) return answer;
@@ -84,7 +84,7 @@ export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(endUsersQuery, c.req.url);
   if (!page.ok) return page;
   const { limit, offset, after } = page.value;
-  const answer = await askOwnWallet(c, (wallet) => wallet.listEndUsers(limit, offset, after));
+  const answer = await callOwnWallet(c, (wallet) => wallet.listEndUsers(limit, offset, after));
   if (!answer.ok) return answer;
   const { endUsers, total, nextAfter } = answer.value;
   const users = endUsers.map(endUserView);
@@ -92,7 +92,7 @@ export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
 }
 
 export async function readEndUserRoute(c: AppContext): Promise<Answer> {
-  const answer = await askOwnWallet(c, (wallet) => wallet.readEndUser(externalIdOf(c)));
+  const answer = await callOwnWallet(c, (wallet) => wallet.readEndUser(externalIdOf(c)));
   return answer.ok ? success(endUserView(answer.value)) : answer;
 }
 
@@ -100,7 +100,7 @@ export async function patchEndUserRoute(c: AppContext): Promise<Answer> {
   const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY]);
   if (!fields.ok) return fields;
   const change = changeOf(fields.value);
-  const answer = await askOwnWallet(c, (wallet) =>
+  const answer = await callOwnWallet(c, (wallet) =>
     wallet.patchEndUser(externalIdOf(c), change, callOf(c)),
   );
   return answer.ok ? success(endUserView(answer.value)) : answer;
@@ -110,7 +110,7 @@ export async function patchEndUserRoute(c: AppContext): Promise<Answer> {
 export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
   const externalId = externalIdOf(c);
   let attempts = 0;
-  const answer = await askOwnWallet(c, (wallet) => {
+  const answer = await callOwnWallet(c, (wallet) => {
     attempts++;
     return wallet.deleteEndUser(externalId, callOf(c));
   });
@@ -180,7 +180,7 @@ const autoTopUp = z.pipe(
 export const settingsBody = z.object({
   default_user_monthly_quota_dollars: z.optional(dollarsOrNull),
   default_user_daily_quota_dollars: z.optional(dollarsOrNull),
-  default_alert_threshold: z.optional(fraction),
+  default_alert_threshold: z.optional(fractionSchema),
   low_balance_threshold_dollars: z.optional(dollarsOrNull),
   keep_responses_hours: z.optional(keepHours),
   auto_top_up: z.optional(z.nullable(autoTopUp)),
@@ -193,7 +193,7 @@ export const settingsBody = z.object({
 export const SETTINGS_READ_ONLY: readonly string[] = ["operator_policy"];
 
 export async function readSettingsRoute(c: AppContext): Promise<Answer> {
-  const answer = await askOwnWallet(c, (wallet) => wallet.readSettings());
+  const answer = await callOwnWallet(c, (wallet) => wallet.readSettings());
   return answer.ok ? success(settingsView(answer.value)) : answer;
 }
 
@@ -226,7 +226,7 @@ export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
     budgets: given.budgets === undefined ? undefined : readBudgets(given.budgets),
   };
   const actor = actorOf(c.var.admitted.caller);
-  const answer = await askOwnWallet(c, (wallet) => wallet.patchSettings(change, callOf(c), actor));
+  const answer = await callOwnWallet(c, (wallet) => wallet.patchSettings(change, callOf(c), actor));
   if (!answer.ok) return answer;
   const notified = hours === undefined ? success(null) : await tellKept(c, hours);
   return notified.ok ? success(settingsView(answer.value)) : notified;
@@ -247,7 +247,7 @@ const KEEPERS: readonly Role[] = ["owner", "admin"];
 
 async function mayKeepFor(c: AppContext, hours: number): Promise<Result<null>> {
   if (KEEPERS.includes(c.var.member.role)) return success(null);
-  const before = await askOwnWallet(c, (wallet) => wallet.readSettings());
+  const before = await callOwnWallet(c, (wallet) => wallet.readSettings());
   if (!before.ok) return before;
   return before.value.keepResponsesHours === hours
     ? success(null)

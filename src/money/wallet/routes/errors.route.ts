@@ -14,7 +14,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { periodOf } from "../../../shared/period.ts";
 import { keysOf } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
-import { askOwnWallet } from "./reads.route.ts";
+import { callOwnWallet } from "./reads.route.ts";
 import { day, listFilter, startOf } from "./usage.route.ts";
 
 /** Groupings that counters can answer. The others read stored failures. */
@@ -63,10 +63,10 @@ async function answerOf(
   if (!kept.ok) return kept;
   if (kept.value !== null) {
     const of = kept.value;
-    const report = await askOwnWallet(c, (wallet) => wallet.keptFailures(of));
+    const report = await callOwnWallet(c, (wallet) => wallet.keptFailures(of));
     return report.ok ? success({ ...days, ...keptView(report.value) }) : report;
   }
-  const report = await askOwnWallet(c, (wallet) => wallet.failures(query));
+  const report = await callOwnWallet(c, (wallet) => wallet.failures(query));
   if (!report.ok) return report;
   const { counts } = report.value;
   const total = counts.reduce((sum, one) => sum + one.count, 0);

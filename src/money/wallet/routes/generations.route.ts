@@ -21,7 +21,7 @@ import type {
   RequestRecord,
 } from "../../../shared/contracts/wallet.ts";
 import { generationData } from "./generation-data.ts";
-import { askOwnWallet } from "./reads.route.ts";
+import { callOwnWallet } from "./reads.route.ts";
 import { day, listFilter, startOf, tagFilter } from "./usage.route.ts";
 
 type Handler = (c: AppContext) => Promise<Answer>;
@@ -79,7 +79,7 @@ export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
     const those = { tag, states: status, models: model, providers: provider, codes: code };
     const one = { state: only(status), model: only(model), externalId: external_id };
     const filter = { ...those, ...one, keyIds: keys.value };
-    const answer = await askOwnWallet(c, (wallet) =>
+    const answer = await callOwnWallet(c, (wallet) =>
       wallet.requests({ ...page, ...filter, fromMs, beforeMs }),
     );
     if (!answer.ok) return answer;
@@ -104,7 +104,7 @@ export function holdsRoute(memberKeys: MemberKeys): Handler {
     const keys = isLimited === true ? success([caller.keyId]) : await keysOf(c, memberKeys, null);
     if (!keys.ok) return keys;
     const query = { ...page.value, keyIds: keys.value };
-    const answer = await askOwnWallet(c, (wallet) => wallet.holds(query));
+    const answer = await callOwnWallet(c, (wallet) => wallet.holds(query));
     if (!answer.ok) return answer;
     const { holds, nextAfter } = answer.value;
     return success({
@@ -168,7 +168,7 @@ async function findRequest(
 async function readRequest(c: AppContext, named: string): Promise<Result<RequestRecord>> {
   const id = requestIdOf(named);
   if (id === null) return missing();
-  const answer = await askOwnWallet(c, (wallet) => wallet.request(id));
+  const answer = await callOwnWallet(c, (wallet) => wallet.request(id));
   return !answer.ok && answer.failure.kind === "not_found" ? missing() : answer;
 }
 

@@ -21,7 +21,7 @@ import { tagsSchema, tagsWithSession } from "../../../shared/tags.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
 import { keysOf } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
-import { askOwnWallet } from "./reads.route.ts";
+import { callOwnWallet } from "./reads.route.ts";
 
 export type Merchants = {
   readonly isMerchant: (db: D1Database, name: string) => Promise<boolean>;
@@ -95,8 +95,8 @@ async function place(
   const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
   const request = { ...requestOf(fields, now(c.env), shown?.session), keyId, idempotency };
   const called = requestCredential(keyHash, shown);
-  const placed = await askOwnWallet(c, (wallet) => wallet.placeHold(request, called, isCaptured));
-  return placed.ok ? created(placedView(placed.value, c.var.admitted.caller)) : placed;
+  const placed = await callOwnWallet(c, (wallet) => wallet.placeHold(request, called, isCaptured));
+  return placed.ok ? created(placedHoldView(placed.value, c.var.admitted.caller)) : placed;
 }
 
 function requestOf(
@@ -165,7 +165,7 @@ export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promis
   return async (c) => {
     const id = ownHoldId(c);
     if (id === null) return missing();
-    const placed = await askOwnWallet(c, (wallet) => wallet.placedHold(id));
+    const placed = await callOwnWallet(c, (wallet) => wallet.placedHold(id));
     if (!placed.ok) return placed;
     const { caller, isLimited } = c.var.admitted;
     const { keyId, sessionId } = placed.value;
@@ -174,12 +174,12 @@ export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promis
     const keys = isLimited === true ? success([caller.keyId]) : await keysOf(c, memberKeys, null);
     if (!keys.ok) return keys;
     if (keys.value?.includes(keyId) === false) return missing();
-    return success(placedView(placed.value, caller));
+    return success(placedHoldView(placed.value, caller));
   };
 }
 
 export async function captureHoldRoute(c: AppContext): Promise<Answer> {
-  const action = await captureOf(c);
+  const action = await parseCapture(c);
   return action.ok ? change(c, action.value) : action;
 }
 
@@ -197,7 +197,7 @@ export async function extendHoldRoute(c: AppContext): Promise<Answer> {
 
 type Capture = Extract<HoldAction, { kind: "capture" }>;
 
-export async function captureOf(c: AppContext, owner?: "merchants"): Promise<Result<Capture>> {
+export async function parseCapture(c: AppContext, owner?: "merchants"): Promise<Result<Capture>> {
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
   if (isEmpty) return success({ kind: "capture", amountMicro: null });
   const body = await readBody(c, owner);
@@ -214,8 +214,8 @@ async function change(c: AppContext, action: HoldAction): Promise<Answer> {
   const { keyId, keyHash, shown } = caller;
   const by: HoldParty = { kind: "key", keyId, sessionId: shown?.session?.id ?? null };
   const called = requestCredential(keyHash, shown);
-  const changed = await askOwnWallet(c, (wallet) => wallet.changeHold({ id, by, action }, called));
-  return changed.ok ? success(placedView(changed.value, caller)) : changed;
+  const changed = await callOwnWallet(c, (wallet) => wallet.changeHold({ id, by, action }, called));
+  return changed.ok ? success(placedHoldView(changed.value, caller)) : changed;
 }
 
 function ownHoldId(c: AppContext): string | null {
@@ -235,7 +235,7 @@ const STATUSES: Readonly<Record<RequestState, string>> = {
   refused: "refused",
 };
 
-export function placedView(hold: PlacedHold, of: Pick<Caller, "orgId" | "home">): View {
+export function placedHoldView(hold: PlacedHold, of: Pick<Caller, "orgId" | "home">): View {
   const { capturedMicro } = hold;
   return {
     id: holdNameOf({ id: hold.id, orgId: of.orgId, home: of.home }),

@@ -20,7 +20,7 @@ import type { WalletCalls, EventPage, EventQuery } from "../../../shared/contrac
 import type { AlertPage } from "../../../shared/contracts/reports.ts";
 
 /** Calls the caller's wallet and retries failures, so `call` must be safe to repeat. */
-export function askOwnWallet<T>(
+export function callOwnWallet<T>(
   c: AppContext,
   call: (wallet: WalletCalls) => Promise<Result<T>>,
 ): Promise<Result<T>> {
@@ -29,7 +29,7 @@ export function askOwnWallet<T>(
 }
 
 export async function balanceRoute(c: AppContext): Promise<Answer> {
-  const answer = await askOwnWallet(c, (wallet) => wallet.balance());
+  const answer = await callOwnWallet(c, (wallet) => wallet.balance());
   if (!answer.ok) return answer;
   const { creditsMicro, heldMicro, owedMicro } = answer.value;
   return success({
@@ -45,7 +45,7 @@ export async function alertsRoute(c: AppContext): Promise<Answer> {
   const page = parseQuery(pageQuery, c.req.url);
   if (!page.ok) return page;
   const { limit, offset } = page.value;
-  const answer = await askOwnWallet(c, (wallet) => wallet.alerts(limit, offset));
+  const answer = await callOwnWallet(c, (wallet) => wallet.alerts(limit, offset));
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
@@ -84,7 +84,7 @@ export function eventQuery(url: string): Result<EventQuery> {
 export async function eventsRoute(c: AppContext): Promise<Answer> {
   const query = eventQuery(c.req.url);
   if (!query.ok) return query;
-  const answer = await askOwnWallet(c, (wallet) => wallet.events(query.value));
+  const answer = await callOwnWallet(c, (wallet) => wallet.events(query.value));
   return answer.ok ? success(eventsView(answer.value)) : answer;
 }
 

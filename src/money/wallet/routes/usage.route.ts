@@ -21,7 +21,7 @@ import type {
   UsagePage,
   UsageGroupBy,
 } from "../../../shared/contracts/reports.ts";
-import { askOwnWallet } from "./reads.route.ts";
+import { callOwnWallet } from "./reads.route.ts";
 
 export type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
 
@@ -29,7 +29,7 @@ export function usageRoute(keyMembers: ReadKeyMembers): (c: AppContext) => Promi
   return async (c) => {
     const { orgId } = c.var.admitted.caller;
     return answerUsage(c.req.url, now(c.env), {
-      ask: (call) => askOwnWallet(c, call),
+      ask: (call) => callOwnWallet(c, call),
       members: () =>
         queryDatabase(() => keyMembers(c.env.DB, orgId), "members_unreadable", { org_id: orgId }),
     });

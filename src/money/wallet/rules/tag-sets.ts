@@ -3,7 +3,7 @@ import type { Tags } from "../../../shared/tags.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
 /** The combinations of tags (as JSON) that have their own sums on one day. */
-export class DaySets {
+export class DayTagSets {
   readonly #sets: Set<string>;
   #values: Map<string, Set<string>> | null = null;
 

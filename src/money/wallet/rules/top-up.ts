@@ -54,12 +54,12 @@ export function decideTopUp(state: TopUpState, at: Standing): "none" | "capped" 
   if (state.pausedUntil !== null && nowMs < state.pausedUntil) return "none";
   const today = dayOf(state, at.day);
   if (today > 0 && today + setting.amountMicro > at.mostADay) return "none";
-  const isWithin = monthOf(state, month) + setting.amountMicro <= setting.mostPerMonthMicro;
+  const isWithin = topUpsOfMonth(state, month) + setting.amountMicro <= setting.mostPerMonthMicro;
   return isWithin ? "wanted" : "capped";
 }
 
 /** Returns the month's purchases in micro-credits, except unpaid ones. */
-export function monthOf(state: TopUpState, month: string): Micros {
+export function topUpsOfMonth(state: TopUpState, month: string): Micros {
   return state.month === month ? state.monthMicro : micros(0);
 }
 
@@ -67,7 +67,7 @@ const dayOf = (state: TopUpState, day: string): number =>
   state.day === day ? (state.dayMicro ?? 0) : 0;
 
 /** Records a purchase and the pause after it together, so that a restart can't skip the pause. */
-export function wantTopUp(
+export function requestTopUp(
   state: TopUpState,
   request: { readonly id: string; readonly amountMicro: Micros; readonly wantedAt: number },
   { month, day }: { readonly month: string; readonly day: string },
@@ -76,7 +76,7 @@ export function wantTopUp(
     ...state,
     open: { ...request, month, isTold: false },
     month,
-    monthMicro: micros(monthOf(state, month) + request.amountMicro),
+    monthMicro: micros(topUpsOfMonth(state, month) + request.amountMicro),
     day,
     dayMicro: micros(dayOf(state, day) + request.amountMicro),
     pausedUntil: request.wantedAt + HOUR_MS,

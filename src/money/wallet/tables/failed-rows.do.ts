@@ -94,7 +94,7 @@ export function selectFailed(sql: SqlStorage, id: string): FailedRequest | null 
 }
 
 /** Returns the time (Unix ms) from which every failed request is stored, or 0. */
-export function keptSince(sql: SqlStorage): number {
+export function failuresStoredSince(sql: SqlStorage): number {
   const { at } = sql
     .exec<{ at: number | null }>(
       `SELECT max(oldest) AS at FROM (
@@ -107,7 +107,11 @@ export function keptSince(sql: SqlStorage): number {
   return at ?? 0;
 }
 
-export function selectKept(sql: SqlStorage, fromMs: number, beforeMs: number): FailedRequest[] {
+export function selectStoredFailures(
+  sql: SqlStorage,
+  fromMs: number,
+  beforeMs: number,
+): FailedRequest[] {
   return sql
     .exec<{ detail: string }>(
       "SELECT detail FROM failed_requests WHERE at >= ? AND at < ?",

@@ -70,7 +70,7 @@ function inOrder({ input, cached, cacheWrite, output, units }: Price): Price {
   return { ...tokens, units: Object.fromEntries(known.map((unit) => [unit, units[unit]])) };
 }
 
-export function restOf(generation: Generation): string {
+export function receiptDetailText(generation: Generation): string {
   const { usage, failed, tags, purpose } = generation;
   const hour = usage.cacheWriteHour ?? 0;
   const usual = [

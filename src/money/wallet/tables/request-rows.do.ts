@@ -11,7 +11,7 @@ import type { OpenHold } from "../rules/open-holds.ts";
 import type { RequestState, HoldRequest, Settlement } from "../../../shared/contracts/wallet.ts";
 import { periodOf, periodOfDay } from "../../../shared/period.ts";
 import { microsOrNull } from "../rules/quota.ts";
-import { PURPOSE, purposeIn, restOf } from "./generation-text.ts";
+import { PURPOSE, purposeIn, receiptDetailText } from "./generation-text.ts";
 import type { StoredPurpose } from "../../../shared/placed-hold.ts";
 import type { Period } from "../../../shared/period.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
@@ -247,7 +247,7 @@ export function updateSettled(
     promptTokens(generation.usage),
     generation.usage.output,
     place.at,
-    restOf(generation),
+    receiptDetailText(generation),
     sold,
   ];
   const { rowsWritten } = posting.late
@@ -346,7 +346,7 @@ export function insertName(
   );
 }
 
-export function deleteOldNames(sql: SqlStorage, nowMs: number, rowsMax: number): boolean {
+export function deleteOldIdempotencyRows(sql: SqlStorage, nowMs: number, rowsMax: number): boolean {
   const { rowsWritten } = sql.exec(
     `DELETE FROM idempotency_keys WHERE (day, name) IN
       (SELECT day, name FROM idempotency_keys WHERE day < ? ORDER BY day, name LIMIT ?)`,
@@ -368,7 +368,7 @@ export function oldestNameDue(sql: SqlStorage): number | null {
  * Changes later times of Idempotency-Keys to now, after the clock moved back. Keeps each key's
  * newest use.
  */
-export function pullNames(sql: SqlStorage, nowMs: number): void {
+export function moveLaterIdempotencyKeys(sql: SqlStorage, nowMs: number): void {
   const today = dayOf(nowMs);
   sql.exec(
     `INSERT OR REPLACE INTO idempotency_keys (day, name, body, request_id, admitted_at)
