@@ -1,7 +1,7 @@
 import type { BudgetOwner, BudgetStatus } from "../../../shared/budgets.ts";
 import { minutesOf } from "../../../shared/budgets.ts";
 import type { Session } from "../../../shared/session.ts";
-import { roomAt } from "../rules/meter.ts";
+import { roomAt } from "../../../shared/budget-meter.ts";
 import { amountsOf, isField } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { entriesOfOwner, metersOf } from "./budget-memory.do.ts";

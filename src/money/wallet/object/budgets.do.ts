@@ -2,7 +2,7 @@ import type { Budget, BudgetOwner, BudgetScope, BudgetUnit } from "../../../shar
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import { isField } from "../rules/limits.ts";
 import type { CountedLimit, Meter } from "../rules/limits.ts";
-import { addTo, bucketOf, pulledBack } from "../rules/meter.ts";
+import { addTo, bucketOf, pulledBack } from "../../../shared/budget-meter.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
 import {
   putBudgetRow,

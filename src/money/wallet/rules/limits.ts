@@ -7,8 +7,8 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { shareOf } from "./ledger.ts";
 import type { Limit } from "./ledger.ts";
-import { addTo, bucketOf, roomAt, settledIn } from "./meter.ts";
-import type { Moment, Tally } from "./meter.ts";
+import { addTo, bucketOf, roomAt, settledIn } from "../../../shared/budget-meter.ts";
+import type { Moment, Tally } from "../../../shared/budget-meter.ts";
 import type { OpenHold } from "./open-holds.ts";
 
 /** A limit and its count at the newest ledger row. */

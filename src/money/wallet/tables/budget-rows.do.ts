@@ -3,7 +3,7 @@ import { storedJson } from "../../../shared/stored-json.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import type { CountedLimit } from "../rules/limits.ts";
-import type { Tally } from "../rules/meter.ts";
+import type { Tally } from "../../../shared/budget-meter.ts";
 
 type StoredBudget = {
   scope: BudgetScope;

@@ -1,7 +1,7 @@
-import { minutesOf } from "../../../shared/budgets.ts";
-import { DAY_MS } from "../../../shared/clock.ts";
-import { endOf } from "../../../shared/period.ts";
-import type { Period } from "../../../shared/period.ts";
+import { minutesOf } from "./budgets.ts";
+import { DAY_MS } from "./clock.ts";
+import { endOf } from "./period.ts";
+import type { Period } from "./period.ts";
 
 /**
  * Sums by bucket. A calendar window or `total` has one bucket. A rolling window of N minutes has
