@@ -7,9 +7,9 @@ import { hrefOf, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Tabs, Time } from "../ui/basics.tsx";
 import { Dialog, useChange } from "../ui/dialog.tsx";
-import { usePages } from "../ui/pages.ts";
-import { Empty, Failed, ReadResult } from "../ui/states.tsx";
-import { Grid, Table } from "../ui/table.tsx";
+import { List } from "../ui/list.tsx";
+import { Failed, ReadResult } from "../ui/states.tsx";
+import { Grid } from "../ui/table.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -21,16 +21,6 @@ export function Deliveries({ id }: { id: string }) {
   const { state } = query;
   const isKnown = state === "failed" || state === "pending";
   const mayResend = useMay()(RESEND);
-  const { page, rows, pager } = usePages(
-    "GET /v1/webhooks/{id}/deliveries",
-    { path: { id }, query: isKnown ? { state } : {} },
-    {
-      isFiltered: isKnown,
-      cursor: "after",
-      read: ({ deliveries, next_after }) => ({ rows: deliveries, next: next_after }),
-      every: 5000,
-    },
-  );
   return (
     <Panel title="Deliveries">
       <Tabs
@@ -42,21 +32,18 @@ export function Deliveries({ id }: { id: string }) {
         ])}
       />
       {isKnown && mayResend && <ResendAll id={id} state={state} />}
-      <ReadResult read={page} height={240}>
-        {() => (
-          <Table
-            name="Deliveries"
-            columns={mayResend ? [...COLUMNS, verbs(id)] : COLUMNS}
-            rows={rows}
-            keyOf={(delivery: Delivery) => delivery.id}
-            open={setOpened}
-            pager={pager}
-            empty={
-              <Empty text="Nothing was sent yet. The next event appears here. Test events don't." />
-            }
-          />
-        )}
-      </ReadResult>
+      <List
+        name="Deliveries"
+        call="GET /v1/webhooks/{id}/deliveries"
+        filling={{ path: { id }, query: isKnown ? { state } : {} }}
+        read={({ deliveries, next_after }) => ({ rows: deliveries, next: next_after })}
+        every={5000}
+        height={240}
+        columns={mayResend ? [...COLUMNS, verbs(id)] : COLUMNS}
+        open={setOpened}
+        names={isKnown ? ["state"] : []}
+        empty="Nothing was sent yet. The next event appears here. Test events don't."
+      />
       {opened && <Detail id={id} delivery={opened} onClose={() => setOpened(null)} />}
     </Panel>
   );

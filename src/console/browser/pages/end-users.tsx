@@ -9,9 +9,8 @@ import { Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
 import { Budgets } from "../ui/budgets.tsx";
 import { Pauses } from "../ui/pauses.tsx";
 import { Confirm, Dialog, FormDialog, Input, useNumbers } from "../ui/dialog.tsx";
-import { usePages } from "../ui/pages.ts";
-import { Empty, ReadResult } from "../ui/states.tsx";
-import { Table } from "../ui/table.tsx";
+import { List } from "../ui/list.tsx";
+import { ReadResult } from "../ui/states.tsx";
 import { Period, Spenders } from "./spenders.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
@@ -22,18 +21,6 @@ export function EndUsers() {
   const { path } = useCell(route);
   const [query] = useQuery();
   const [making, setMaking] = useState(false);
-  const { page, rows, pager } = usePages(
-    "GET /v1/users",
-    {},
-    {
-      cursor: "offset",
-      read: ({ users, total, limit, offset }) => ({
-        rows: users,
-        next: offset + limit < total ? offset + limit : null,
-      }),
-      every: 15_000,
-    },
-  );
   const [, id] = path;
   const may = useMay();
   const spent = isSenior(useSession()) ? (query["spent"] ?? "") : "";
@@ -56,27 +43,25 @@ export function EndUsers() {
       </Head>
       {spent !== "" && <Spenders period={spent} filters={<Period />} />}
       {spent === "" && (
-        <ReadResult read={page} height={480}>
-          {() => (
-            <Table
-              name="End users"
-              columns={COLUMNS}
-              rows={rows}
-              keyOf={(user: EndUser) => user.id}
-              open={(user) => goTo(["end-users", user.external_id], query)}
-              pager={pager}
-              filters={
-                <>
-                  <Find />
-                  <Period />
-                </>
-              }
-              empty={
-                <Empty text="No end users yet. The first request with the field user creates one, with the quotas of the settings." />
-              }
-            />
-          )}
-        </ReadResult>
+        <List
+          name="End users"
+          call="GET /v1/users"
+          cursor="offset"
+          read={({ users, total, limit, offset }) => ({
+            rows: users,
+            next: offset + limit < total ? offset + limit : null,
+          })}
+          every={15_000}
+          columns={COLUMNS}
+          open={(user) => goTo(["end-users", user.external_id], query)}
+          filters={
+            <>
+              <Find />
+              <Period />
+            </>
+          }
+          empty="No end users yet. The first request with the field user creates one, with the quotas of the settings."
+        />
       )}
       {making && <NewEndUser onClose={() => setMaking(false)} />}
       {id !== undefined && (

@@ -9,13 +9,11 @@ import { useNames } from "../state/names.ts";
 import { isManager, useSession } from "../state/session.ts";
 import { Facts, Head, Time } from "../ui/basics.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { Choice, ClearFilters, Day } from "../ui/filters.tsx";
+import { Choice, Day } from "../ui/filters.tsx";
 import { EVENTS, EventTabs, WEBHOOKS } from "../ui/event-tabs.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { Part } from "../ui/lazy.tsx";
-import { usePages } from "../ui/pages.ts";
-import { Empty, ReadResult } from "../ui/states.tsx";
-import { Table } from "../ui/table.tsx";
+import { List } from "../ui/list.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -43,54 +41,37 @@ function EventList() {
     ...(from && { from }),
     ...(to && { to }),
   };
-  const { page, rows, pager } = usePages(
-    "GET /v1/events",
-    { query: chosen },
-    {
-      cursor: "after",
-      read: ({ events, next_after }) => ({ rows: events, next: next_after }),
-      isFiltered: FILTERS.some((name) => query[name] !== undefined),
-      every: 10_000,
-    },
-  );
-  const shown = opened ?? rows.find((event) => event.id === id);
+  const close = (): void => {
+    setOpened(null);
+    if (id !== undefined) goTo(["events"], query);
+  };
   return (
     <>
       <Head title="Events" text="Alerts and changes of the last year, newest first." />
       <EventTabs current={EVENTS} />
-      <ReadResult read={page} height={480}>
-        {() => (
-          <Table
-            name="Events"
-            columns={columnsOf(nameOf)}
-            rows={rows}
-            keyOf={(event: Event) => event.id}
-            open={setOpened}
-            pager={pager}
-            filters={
-              <>
-                <Choice name="type" label="Type" options={[["", "All types"], ...EVENT_TYPES]} />
-                <Day name="from" />
-                <Day name="to" />
-                <ClearFilters names={FILTERS} />
-              </>
-            }
-            empty={
-              <Empty text="No events yet. Changes to credits, keys and members appear here, and so do alerts." />
-            }
-          />
-        )}
-      </ReadResult>
-      {shown && (
-        <Detail
-          event={shown}
-          nameOf={nameOf}
-          onClose={() => {
-            setOpened(null);
-            if (id !== undefined) goTo(["events"], query);
-          }}
-        />
-      )}
+      <List
+        name="Events"
+        call="GET /v1/events"
+        filling={{ query: chosen }}
+        read={({ events, next_after }) => ({ rows: events, next: next_after })}
+        every={10_000}
+        columns={columnsOf(nameOf)}
+        open={setOpened}
+        names={FILTERS}
+        filters={
+          <>
+            <Choice name="type" label="Type" options={[["", "All types"], ...EVENT_TYPES]} />
+            <Day name="from" />
+            <Day name="to" />
+          </>
+        }
+        empty="No events yet. Changes to credits, keys and members appear here, and so do alerts."
+      >
+        {(rows) => {
+          const shown = opened ?? rows.find((event) => event.id === id);
+          return shown && <Detail event={shown} nameOf={nameOf} onClose={close} />;
+        }}
+      </List>
     </>
   );
 }

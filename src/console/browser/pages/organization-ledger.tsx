@@ -4,9 +4,9 @@ import { useCell } from "../state/cell.ts";
 import { useRead } from "../state/reads.ts";
 import { route } from "../state/route.ts";
 import { Money, Panel } from "../ui/basics.tsx";
-import { usePages } from "../ui/pages.ts";
+import { List } from "../ui/list.tsx";
 import { Empty, ReadResult } from "../ui/states.tsx";
-import { Grid, Table } from "../ui/table.tsx";
+import { Grid } from "../ui/table.tsx";
 import { column, moneyColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -96,26 +96,15 @@ function Rows({ id }: { id: string }) {
 }
 
 function Payments({ id }: { id: string }) {
-  const { page, rows, pager } = usePages(
-    "GET /admin/v1/orgs/{id}/credits",
-    { path: { id } },
-    {
-      cursor: "after",
-      read: ({ credits, next_after }) => ({ rows: credits, next: next_after }),
-    },
-  );
   return (
-    <ReadResult read={page} height={200}>
-      {() => (
-        <Table
-          name="Payments"
-          columns={PAYMENTS}
-          rows={rows}
-          keyOf={(one) => one.id}
-          pager={pager}
-          empty={<Empty text="No payment yet." />}
-        />
-      )}
-    </ReadResult>
+    <List
+      name="Payments"
+      call="GET /admin/v1/orgs/{id}/credits"
+      filling={{ path: { id } }}
+      read={({ credits, next_after }) => ({ rows: credits, next: next_after })}
+      height={200}
+      columns={PAYMENTS}
+      empty="No payment yet."
+    />
   );
 }

@@ -8,9 +8,8 @@ import { route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Facts, Panel, Time } from "../ui/basics.tsx";
 import { FormDialog, Input, useChange } from "../ui/dialog.tsx";
-import { usePages } from "../ui/pages.ts";
+import { List } from "../ui/list.tsx";
 import { Empty, Failed, ReadResult } from "../ui/states.tsx";
-import { Table } from "../ui/table.tsx";
 import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -97,28 +96,17 @@ function One({ id, webhook }: Of) {
 }
 
 function Deliveries({ id, webhookId }: { id: string; webhookId: string }) {
-  const { page, rows, pager } = usePages(
-    "GET /admin/v1/orgs/{id}/webhooks/{webhook_id}/deliveries",
-    { path: { id, webhook_id: webhookId } },
-    {
-      cursor: "after",
-      read: ({ deliveries, next_after }) => ({ rows: deliveries, next: next_after }),
-      limit: 10,
-    },
-  );
   return (
-    <ReadResult read={page} height={200}>
-      {() => (
-        <Table
-          name="Deliveries"
-          columns={COLUMNS}
-          rows={rows}
-          keyOf={(one) => one.id}
-          pager={pager}
-          empty={<Empty text="Nothing was sent yet." />}
-        />
-      )}
-    </ReadResult>
+    <List
+      name="Deliveries"
+      call="GET /admin/v1/orgs/{id}/webhooks/{webhook_id}/deliveries"
+      filling={{ path: { id, webhook_id: webhookId } }}
+      read={({ deliveries, next_after }) => ({ rows: deliveries, next: next_after })}
+      limit={10}
+      height={200}
+      columns={COLUMNS}
+      empty="Nothing was sent yet."
+    />
   );
 }
 

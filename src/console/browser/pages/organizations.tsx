@@ -1,6 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
 import type { CreatedOrganization, ListedOrganization } from "../api/types.ts";
+import { prefixOf } from "../lib/key-prefix.ts";
 import { microsOf } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
 import { change } from "../state/reads.ts";
@@ -8,12 +9,10 @@ import { goTo, route, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Head, Money } from "../ui/basics.tsx";
 import { Field, FormDialog } from "../ui/dialog.tsx";
-import { Choice, ClearFilters } from "../ui/filters.tsx";
+import { Choice } from "../ui/filters.tsx";
 import { LazyPage } from "../ui/lazy.tsx";
 import type { Part } from "../ui/lazy.tsx";
-import { usePages } from "../ui/pages.ts";
-import { Empty, ReadResult } from "../ui/states.tsx";
-import { Table } from "../ui/table.tsx";
+import { List } from "../ui/list.tsx";
 import { column, moneyColumn, strongColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 import { KeySecret } from "../ui/secret.tsx";
@@ -28,26 +27,6 @@ export function Organizations() {
   const [query, update] = useQuery();
   const [making, setMaking] = useState(false);
   const { find: found, status, sort = SORTED[0][0], ends } = query;
-  const { page, rows, pager } = usePages(
-    "GET /admin/v1/orgs",
-    {
-      query: {
-        sort: SORTED.find(([name]) => name === sort)?.[0] ?? SORTED[0][0],
-        ...(found && { q: found }),
-        ...((status === "active" || status === "suspended") && { status }),
-        ...(ends && { ends_within_days: Number(ends) }),
-      },
-    },
-    {
-      cursor: "offset",
-      isFiltered: [found, status, ends].some((one) => one !== undefined),
-      read: ({ organizations, total, limit, offset }) => ({
-        rows: organizations,
-        next: offset + limit < total ? offset + limit : null,
-      }),
-      every: 60_000,
-    },
-  );
   const [, id] = path;
   if (id !== undefined) return <LazyPage page={ORGANIZATION} />;
   return (
@@ -59,42 +38,46 @@ export function Organizations() {
           </button>
         )}
       </Head>
-      <ReadResult read={page} height={480}>
-        {() => (
-          <Table
-            name="Organizations"
-            columns={COLUMNS}
-            rows={rows}
-            keyOf={(one: ListedOrganization) => one.id}
-            open={(one) => goTo(["organizations", one.id], query)}
-            pager={pager}
-            filters={
-              <>
-                <input
-                  type="search"
-                  data-filter
-                  aria-label="Search customers"
-                  placeholder="Name, slug, address, key  ( / )"
-                  value={found ?? ""}
-                  onChange={({ currentTarget: { value } }) => update({ find: beginningOf(value) })}
-                />
-                <Choice name="sort" label="Sorted by" options={SORTED} />
-                <Choice name="status" label="Status" options={STATUSES} />
-                <Choice name="ends" label="Runs out" options={ENDS} />
-                <ClearFilters names={["find", "sort", "status", "ends"]} />
-              </>
-            }
-            empty={<Empty text="No organizations yet. Create the first one here." />}
-          />
-        )}
-      </ReadResult>
+      <List
+        name="Organizations"
+        call="GET /admin/v1/orgs"
+        filling={{
+          query: {
+            sort: SORTED.find(([name]) => name === sort)?.[0] ?? SORTED[0][0],
+            ...(found && { q: found }),
+            ...((status === "active" || status === "suspended") && { status }),
+            ...(ends && { ends_within_days: Number(ends) }),
+          },
+        }}
+        cursor="offset"
+        read={({ organizations, total, limit, offset }) => ({
+          rows: organizations,
+          next: offset + limit < total ? offset + limit : null,
+        })}
+        every={60_000}
+        columns={COLUMNS}
+        open={(one) => goTo(["organizations", one.id], query)}
+        names={["find", "sort", "status", "ends"]}
+        filters={
+          <>
+            <input
+              type="search"
+              data-filter
+              aria-label="Search customers"
+              placeholder="Name, slug, address, key  ( / )"
+              value={found ?? ""}
+              onChange={({ currentTarget: { value } }) => update({ find: prefixOf(value) })}
+            />
+            <Choice name="sort" label="Sorted by" options={SORTED} />
+            <Choice name="status" label="Status" options={STATUSES} />
+            <Choice name="ends" label="Runs out" options={ENDS} />
+          </>
+        }
+        empty="No organizations yet. Create the first one here."
+      />
       {making && <NewOrganization onClose={() => setMaking(false)} />}
     </>
   );
-}
-
-function beginningOf(text: string): string {
-  return /^svc_sk_(?:[a-z]+_)*live_[0-9A-Za-z]{4}/.exec(text.trim())?.[0] ?? text.trim();
 }
 
 const SORTED = [

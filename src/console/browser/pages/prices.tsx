@@ -9,9 +9,8 @@ import { useMay } from "../state/session.ts";
 import { Head, Money } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
-import { usePages } from "../ui/pages.ts";
-import { Empty, ReadResult } from "../ui/states.tsx";
-import { Grid, Table } from "../ui/table.tsx";
+import { List } from "../ui/list.tsx";
+import { Grid } from "../ui/table.tsx";
 import { column, moneyColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
@@ -50,14 +49,6 @@ export function PriceTable({ list }: { list?: string }) {
   const mayRemove = useMay()("DELETE /admin/v1/prices/{price_id}");
   const [removed, setRemoved] = useState<PriceRow | null>(null);
   const now = useNow();
-  const { page, rows, pager } = usePages(
-    "GET /admin/v1/prices",
-    { query: list === undefined ? {} : { list } },
-    {
-      cursor: "after",
-      read: ({ prices, next_after }) => ({ rows: prices, next: next_after ?? null }),
-    },
-  );
   const verbs: Column<PriceRow> = column("do", "Status", () => null, {
     csv: [],
     cell: (row) =>
@@ -73,18 +64,15 @@ export function PriceTable({ list }: { list?: string }) {
   });
   return (
     <>
-      <ReadResult read={page} height={240}>
-        {() => (
-          <Table
-            name="Prices"
-            columns={[...COLUMNS, verbs]}
-            rows={rows}
-            keyOf={({ id }: PriceRow) => id}
-            pager={pager}
-            empty={<Empty text="No prices here: list prices plus the region's markup apply." />}
-          />
-        )}
-      </ReadResult>
+      <List
+        name="Prices"
+        call="GET /admin/v1/prices"
+        filling={{ query: list === undefined ? {} : { list } }}
+        read={({ prices, next_after }) => ({ rows: prices, next: next_after ?? null })}
+        height={240}
+        columns={[...COLUMNS, verbs]}
+        empty="No prices here: list prices plus the region's markup apply."
+      />
       {removed && <Remove row={removed} onClose={() => setRemoved(null)} />}
     </>
   );
