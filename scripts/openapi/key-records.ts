@@ -36,6 +36,10 @@ const keyFields = {
   // Shown by a key that has any limit.
   ...terms,
   spent_dollars: dollars.nullable().optional().describe("Of the budget, in this period."),
+  budgets_used: z
+    .record(z.string(), z.number())
+    .optional()
+    .describe("In lists: the use of each of `budgets` in its window, by ID, up to a minute late."),
 };
 const minute = z.strictObject({ limit: z.int(), remaining: z.int(), reset_ms: z.int() });
 export const key = record("Key", keyFields);

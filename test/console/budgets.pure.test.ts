@@ -1,6 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { budgetText, listWith, typedOf } from "../../src/console/browser/lib/budgets.ts";
+import {
+  budgetText,
+  listWith,
+  mostUsedOf,
+  typedOf,
+} from "../../src/console/browser/lib/budgets.ts";
 import { remedyOf } from "../../src/console/browser/lib/remedies.ts";
 import { budgetsSchema, budgetsView, readBudgets } from "../../src/shared/budgets.ts";
 import { BUDGET_ERRORS } from "../../src/shared/http/budget-errors.ts";
@@ -85,3 +90,27 @@ it.each([
     expect(call).toBeDefined();
   },
 );
+
+const key = (fields: object) => fields as Parameters<typeof mostUsedOf>[0];
+
+describe("the list of keys", () => {
+  const budgets = [
+    { id: "a", limit_requests: 10, window: "60m", models: null },
+    { id: "b", limit_dollars: 2, window: "total", models: null },
+  ];
+
+  it("shows the most used budget with its unit and window", () => {
+    expect(mostUsedOf(key({ budgets, budgets_used: { a: 9, b: 1 } }))?.label).toBe(
+      "9 requests of 10 requests in any 60 minutes",
+    );
+    const own = { budget_dollars: 1, budget_period: "day", spent_dollars: 0.95 };
+    expect(mostUsedOf(key({ ...own, budgets, budgets_used: { a: 9 } }))?.label).toBe(
+      "$0.95 of $1.00 a day",
+    );
+  });
+
+  it("shows a limit of 0 as used up, and nothing without a budget", () => {
+    expect(mostUsedOf(key({ budget_dollars: 0, budgets }))?.label).toBe("$0.00 of $0.00");
+    expect(mostUsedOf(key({}))).toBeNull();
+  });
+});

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
 import { addCredits, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -51,6 +52,24 @@ describe("an organization's budgets", () => {
     });
     shiftClock(5 * 60_000 + 5000);
     expect((await chat(account.key)).status).toBe(200);
+  });
+
+  it("appear in GET /v1/keys with the use that GET /v1/key returns", async () => {
+    const budgets = [
+      { limit_requests: 5, window: "60m" },
+      { limit_dollars: 1, window: "day" },
+      { limit_tokens: 1000, window: "total" },
+    ];
+    const { id, key } = await createKey(account.key, { budgets });
+    expect((await chat(key)).status).toBe(200);
+    const used = Object.fromEntries(usageOf(await ownKey(key)).map((one) => [one.id, one.usage]));
+    expect(Object.values(used).every((one) => one > 0)).toBe(true);
+    await vi.waitFor(async () => {
+      await env.WALLET.getByName(account.orgId).poke();
+      const { keys } = await bodyOf(await send("/v1/keys", { key: account.key }));
+      const listed = (keys as { id: string; budgets_used?: object }[]).find((one) => one.id === id);
+      expect(listed?.budgets_used).toEqual(used);
+    });
   });
 
   it("appear in GET /v1/key next to the key's budget, with the lowest as effective_budget", async () => {

@@ -162,11 +162,16 @@ export async function insertFailure(
 
 export type KeyOwner = { readonly orgId: string; readonly memberId: string | null };
 
+/** SQL of the sums of a key's budgets by budget ID, as JSON. They are at most a minute old. */
+const TALLIES = `(SELECT json_group_object(budgets.id, json(tally)) FROM budgets
+  WHERE budgets.org_id = keys.org_id AND budgets.name > 'key' || char(10) || keys.id || char(10)
+    AND budgets.name < 'key' || char(10) || keys.id || char(11)) AS tallies`;
+
 export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly StoredKey[]> {
   const live = `SELECT * FROM keys INDEXED BY live_keys_by_organization
     WHERE org_id = ?1 AND revoked_at IS NULL AND is_console IS NULL AND (?2 IS NULL OR member_id = ?2)`;
   const { results } = await db
-    .prepare(`SELECT ${WHOLE} FROM (SELECT * FROM (${live}) UNION ALL
+    .prepare(`SELECT ${WHOLE}, ${TALLIES} FROM (SELECT * FROM (${live}) UNION ALL
       SELECT * FROM (${revokedOf(owner)})) AS keys ${JOINED} ORDER BY created_at DESC, id DESC`)
     .bind(owner.orgId, owner.memberId, LISTED_REVOKED, null, null)
     .all<KeyRow>();

@@ -1,3 +1,4 @@
+import type { Budget } from "../../shared/budgets.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { termsOfRow } from "../../shared/key-term-rows.ts";
 import type { KeyTermsRow } from "../../shared/key-term-rows.ts";
@@ -5,8 +6,11 @@ import { spendInPeriod, hasTerms } from "../../shared/key-terms.ts";
 import type { KeySpend } from "../../shared/key-terms.ts";
 import { parseSecrets } from "../../shared/key.ts";
 import type { Key, Scope } from "../../shared/key.ts";
-import { micros } from "../../shared/money.ts";
+import { dollarsOf, micros } from "../../shared/money.ts";
 import { periodOf } from "../../shared/period.ts";
+import { storedJson } from "../../shared/stored-json.ts";
+import { settledIn } from "../../shared/budget-meter.ts";
+import type { Tally } from "../../shared/budget-meter.ts";
 import { termsView } from "./terms.ts";
 import type { TermsRecord } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -21,6 +25,8 @@ export type StoredKey = Key & {
   readonly revokedAt: number | null;
   readonly changedAt: number | null;
   readonly spend: KeySpend;
+  /** The sums of the key's budgets by budget ID. Only listed keys have them. */
+  readonly tallies?: Readonly<Record<string, Tally>>;
 };
 
 export type KeyRow = KeyTermsRow & {
@@ -37,6 +43,7 @@ export type KeyRow = KeyTermsRow & {
   readonly revoked_at: number | null;
   readonly changed_at: number | null;
   readonly secrets: string | null;
+  readonly tallies?: string | null;
 } & { readonly [K in "day" | "week" | "month"]: string | null } & {
   readonly [K in `${"daily" | "weekly" | "monthly" | "total"}_spend_micro`]: number | null;
 };
@@ -63,6 +70,7 @@ export function keyFromRow(row: KeyRow): StoredKey {
       month: slot(row.month, row.monthly_spend_micro),
       total: micros(row.total_spend_micro ?? 0),
     },
+    ...(row.tallies !== undefined && { tallies: storedJson(row.tallies ?? "{}") }),
   };
 }
 
@@ -91,6 +99,7 @@ type KeyRecord = {
   readonly created_at: string;
   readonly last_used_at: string | null;
   readonly revoked: boolean;
+  readonly budgets_used?: Readonly<Record<string, number>>;
 } & Partial<TermsRecord>;
 
 export const KEY_READ_ONLY: readonly string[] = [
@@ -101,6 +110,7 @@ export const KEY_READ_ONLY: readonly string[] = [
   "last_used_at",
   "revoked",
   "spent_dollars",
+  "budgets_used",
   "key",
   "member_id",
 ];
@@ -124,5 +134,22 @@ export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecor
     last_used_at: key.lastUsedAt === null ? null : timestamp(key.lastUsedAt),
     revoked: key.revokedAt !== null,
     ...(hasTerms(terms) && termsView(terms, spent)),
+    ...(terms.budgets !== null &&
+      key.tallies !== undefined &&
+      usedOf(terms.budgets, key.tallies, nowMs)),
   };
+}
+
+/** Returns the use of each budget in its window, in its unit. */
+function usedOf(
+  budgets: readonly Budget[],
+  tallies: NonNullable<StoredKey["tallies"]>,
+  nowMs: number,
+): Pick<KeyRecord, "budgets_used"> {
+  const at = { period: periodOf(nowMs), nowMs };
+  const used = budgets.map(({ id, unit, window }) => {
+    const sum = settledIn(window, tallies[id] ?? [], at);
+    return [id, unit === "dollars" ? dollarsOf(micros(sum)) : sum] as const;
+  });
+  return { budgets_used: Object.fromEntries(used) };
 }

@@ -1,4 +1,4 @@
-import type { Budget, BudgetStatus } from "../api/types.ts";
+import type { Budget, BudgetStatus, Key } from "../api/types.ts";
 import { counted, left, microsOf, spent } from "./money.ts";
 
 export type ListedBudget = Budget | BudgetStatus;
@@ -74,3 +74,30 @@ export function listWith(
   return [{ ...entryOf(typed), on_exceeded: budget?.on_exceeded ?? "reject" }, ...others];
 }
 export type BudgetEntries = ReturnType<typeof listWith>;
+
+/** The use of a key's budget with the largest used share. */
+export type MostUsed = { readonly used: number; readonly limit: number; readonly label: string };
+
+/** Returns the most used of a key's budgets, or null without one. */
+export function mostUsedOf(key: Key): MostUsed | null {
+  const { budget_dollars, budget_period, spent_dollars, budgets, budgets_used } = key;
+  const period = budget_period ? ` a ${budget_period}` : "";
+  const own = budget_dollars ?? null;
+  const ownUse = spent_dollars ?? 0;
+  const all: MostUsed[] = (budgets ?? []).map((budget) => {
+    const [unit, limit] = limitOf(budget);
+    const used = budgets_used?.[budget.id] ?? 0;
+    const whole = `${inUnit(unit, limit, left)} ${spanOf(budget.window)}`;
+    return { used, limit, label: `${inUnit(unit, used)} of ${whole}` };
+  });
+  if (own !== null) {
+    const label = `${inUnit("dollars", ownUse)} of ${inUnit("dollars", own)}${period}`;
+    all.unshift({ used: ownUse, limit: own, label });
+  }
+  return all.toSorted((a, b) => shareOf(b) - shareOf(a))[0] ?? null;
+}
+
+/** Returns the used share of a budget. A budget of 0 is used up. */
+export function shareOf({ used, limit }: Pick<MostUsed, "used" | "limit">): number {
+  return limit === 0 ? 1 : used / limit;
+}

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Key } from "../api/types.ts";
+import { mostUsedOf, shareOf } from "../lib/budgets.ts";
 import { useCell } from "../state/cell.ts";
 import { readAside, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
@@ -122,8 +123,10 @@ function columnsAt(now: number): readonly Column<Key>[] {
     column(
       "budget",
       "Budget used",
-      ({ budget_dollars, spent_dollars }) =>
-        budget_dollars ? (spent_dollars ?? 0) / budget_dollars : null,
+      (key) => {
+        const most = mostUsedOf(key);
+        return most && shareOf(most);
+      },
       { cell: (key) => <Budget apiKey={key} /> },
     ),
     timeColumn("used", "Last used", ({ last_used_at }) => last_used_at),

@@ -1,5 +1,5 @@
 import type { Key } from "../api/types.ts";
-import { microsOf, spent } from "../lib/money.ts";
+import { mostUsedOf } from "../lib/budgets.ts";
 import { Badge, Bar } from "./basics.tsx";
 
 export function stateOf(key: Key, now: number): "live" | "revoked" | "expired" {
@@ -13,18 +13,8 @@ export function KeyState({ state }: { state: "live" | "revoked" | "expired" }) {
   return <Badge tone={tone[state]}>{state}</Badge>;
 }
 
+/** The most used of a key's budgets. */
 export function Budget({ apiKey }: { apiKey: Key }) {
-  const { budget_dollars, budget_period, spent_dollars } = apiKey;
-  if (budget_dollars === undefined || budget_dollars === null) {
-    return <span class="muted">no budget</span>;
-  }
-  const gone = spent(microsOf(spent_dollars ?? 0));
-  const period = budget_period ? ` a ${budget_period}` : "";
-  return (
-    <Bar
-      used={spent_dollars ?? 0}
-      limit={budget_dollars}
-      label={`${gone} of ${spent(microsOf(budget_dollars))}${period}`}
-    />
-  );
+  const most = mostUsedOf(apiKey);
+  return most === null ? <span class="muted">no budget</span> : <Bar {...most} />;
 }
