@@ -138,3 +138,48 @@ describe("budgets in the console", () => {
     await expectAccessible(page);
   });
 });
+
+describe("policies in the console", () => {
+  it("can be set and removed for the organization and a key, and stop other models at once", async () => {
+    const page = await logIn(browser, owner.key);
+    const form = page.getByRole("dialog", { name: "Edit policy" });
+    await goTo(page, "Settings");
+    await page.getByRole("button", { name: "Edit policy" }).click();
+    await form.getByLabel("Models, allowed").selectOption("some");
+    await form.getByLabel("Models", { exact: true }).fill("openai/*");
+    await page.keyboard.press("Enter"); // makes a chip
+    await form.getByLabel("Data regions, allowed").selectOption("some");
+    await form.getByLabel("Data regions", { exact: true }).fill("eu");
+    await page.keyboard.press("Enter");
+    await expectAccessible(page);
+    await form.getByRole("button", { name: "Save" }).click();
+    await form.waitFor({ state: "detached" });
+    await page.getByText("openai/*").first().waitFor();
+    const policy = { allowed_models: ["openai/*"], allowed_data_regions: ["eu"] };
+    expect(await settings()).toMatchObject({ policy });
+    expect((await ask()).status).toBe(403);
+    await page.getByRole("button", { name: "Edit policy" }).click();
+    await form.getByLabel("Models, allowed").selectOption("all");
+    await form.getByLabel("Data regions, allowed").selectOption("all");
+    await form.getByRole("button", { name: "Save" }).click();
+    await form.waitFor({ state: "detached" });
+    expect(await settings()).toMatchObject({ policy: null });
+    const made = await call("POST", "keys", { name: "Narrow" });
+    const narrow = (await made.json()) as { id: string; key: string };
+    await page.goto(`/console/#/keys/${narrow.id}`);
+    await page.getByRole("button", { name: "Edit policy" }).click();
+    await form.getByLabel("Providers, allowed").selectOption("some"); // an empty list: none
+    await form.getByRole("button", { name: "Save" }).click();
+    await form.waitFor({ state: "detached" });
+    await page.getByRole("dialog").getByText("None", { exact: true }).waitFor();
+    expect((await ask(narrow.key)).status).toBe(403);
+    await expectAccessible(page);
+    expect(page.faults).toEqual([]);
+  });
+
+  it("can't be changed by a member", async () => {
+    const page = await logIn(browser, memberKey);
+    await goTo(page, "Keys");
+    expect(await page.getByRole("button", { name: "Edit policy" }).count()).toBe(0);
+  });
+});

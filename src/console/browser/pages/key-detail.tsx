@@ -11,6 +11,7 @@ import { useShares } from "../state/spend.ts";
 import { Facts, Money, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Budgets } from "../ui/budgets.tsx";
+import { PolicyPart } from "../ui/policy.tsx";
 import { Pauses } from "../ui/pauses.tsx";
 import { Confirm, Dialog, FormDialog, Input } from "../ui/dialog.tsx";
 import { RotateKey } from "./rotate-key.tsx";
@@ -109,6 +110,8 @@ function KeyFacts({
       <Facts facts={facts} />
       <h3>Budgets</h3>
       <KeyBudgets apiKey={apiKey} isLive={live} />
+      <h3>Policy</h3>
+      <KeyPolicy apiKey={apiKey} isLive={live} />
       {live && <Pauses scope="key" id={apiKey.id} name={apiKey.name} isOwn={isMine} />}
       {isOwn && live && (
         <p class="small muted">This console session uses this key. Revoking it logs you out.</p>
@@ -128,6 +131,18 @@ function KeyBudgets({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
       save={
         mayChange && ((list) => change(CHANGE, { path: { id }, body: { budgets: list } }, LIST))
       }
+    />
+  );
+}
+
+function KeyPolicy({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
+  const { id, policy } = apiKey;
+  const mayChange = useMay()(CHANGE, useIsOwn(apiKey)) && isLive;
+  return (
+    <PolicyPart
+      policy={policy}
+      note="A key with a policy can only call models and read its own limits."
+      save={mayChange && ((one) => change(CHANGE, { path: { id }, body: { policy: one } }, LIST))}
     />
   );
 }

@@ -4,6 +4,8 @@ import type { Organization, Settings as OrgSettings } from "../api/types.ts";
 import { change, readAside, useRead } from "../state/reads.ts";
 import { endSession, session, useMay, useSession } from "../state/session.ts";
 import { Budgets } from "../ui/budgets.tsx";
+import { PolicyPart } from "../ui/policy.tsx";
+import type { NewPolicy } from "../ui/policy.tsx";
 import { Pauses } from "../ui/pauses.tsx";
 import { Facts, Head, Panel } from "../ui/basics.tsx";
 import { CloseOrganization } from "../ui/close-organization.tsx";
@@ -21,9 +23,11 @@ export function Settings() {
   const settings = useRead("GET /v1/orgs/{org_id}/settings", { path }, { every: 5000 });
   const save = (budgets: BudgetEntries) =>
     change(CHANGE, { path, body: { budgets } }, ["/v1/orgs"]);
+  const savePolicy = (policy: NewPolicy) =>
+    change(CHANGE, { path, body: { policy } }, ["/v1/orgs"]);
   return (
     <>
-      <Head title="Settings" text="Name, alerts, budgets, and quotas of new end users." />
+      <Head title="Settings" text="Name, budgets, policy, alerts, and quotas of new end users." />
       <Panel title="Organization">
         <ReadResult read={own} height={200}>
           {(one) => (
@@ -38,6 +42,21 @@ export function Settings() {
       <Panel title="Budgets" aside={<a href="/docs/use/spending">Control spending</a>}>
         <ReadResult read={settings} height={120}>
           {({ budgets }) => <Budgets budgets={budgets} save={may(CHANGE) && save} />}
+        </ReadResult>
+      </Panel>
+      <Panel title="Policy" aside={<a href="/docs/use/keys#policies">About policies</a>}>
+        <ReadResult read={settings} height={120}>
+          {({ policy, operator_policy }) => (
+            <>
+              <PolicyPart policy={policy} save={may(CHANGE) && savePolicy} />
+              {operator_policy && (
+                <>
+                  <h3>The operator's policy</h3>
+                  <PolicyPart policy={operator_policy} />
+                </>
+              )}
+            </>
+          )}
         </ReadResult>
       </Panel>
       <Panel title="Pauses">

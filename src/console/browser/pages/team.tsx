@@ -5,6 +5,7 @@ import { endSession, may, useSession } from "../state/session.ts";
 import { Badge, Head, Panel, Time } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
 import { Company } from "./company.tsx";
+import { CHANGE, MemberLimits } from "./member-limits.tsx";
 import { Secret } from "../ui/secret.tsx";
 import { ROLES, RoleField } from "../ui/role-field.tsx";
 import type { Role } from "../ui/role-field.tsx";
@@ -20,8 +21,10 @@ export function Team() {
   const manages = may(who, "POST /console/api/people/invitations");
   const [inviting, setInviting] = useState(false);
   const [removing, setRemoving] = useState<TeamMember | null>(null);
+  const [limited, setLimited] = useState<TeamMember | null>(null);
+  const onLimit = may(who, CHANGE) ? setLimited : null;
   const read = useRead("GET /console/api/people/members", {});
-  const columns = columnsOf(manages, who.member?.id ?? "", setRemoving);
+  const columns = columnsOf(manages, who.member?.id ?? "", { onRemove: setRemoving, onLimit });
   return (
     <>
       <Head title="Team" text="Members, their roles and open invitations.">
@@ -45,6 +48,13 @@ export function Team() {
       {manages && <Invitations />}
       {may(who, "POST /console/api/people/company/domains") &&
         who.organization?.is_personal === false && <Company />}
+      {limited && (
+        <MemberLimits
+          member={limited}
+          title={`Limits of ${nameOf(limited)}`}
+          onClose={() => setLimited(null)}
+        />
+      )}
       {inviting && <Invite onClose={() => setInviting(false)} />}
       {removing && (
         <Confirm
@@ -79,7 +89,13 @@ const nameOf = ({ name, email }: TeamMember): string => name ?? email ?? "this m
 function columnsOf(
   manages: boolean,
   own: string,
-  onRemove: (member: TeamMember) => void,
+  {
+    onRemove,
+    onLimit,
+  }: {
+    readonly onRemove: (member: TeamMember) => void;
+    readonly onLimit: ((member: TeamMember) => void) | null;
+  },
 ): readonly Column<TeamMember>[] {
   return [
     column("name", "Name", nameOf, {
@@ -100,12 +116,20 @@ function columnsOf(
       cell: ({ last_seen_at }) => <Time at={last_seen_at} />,
     }),
     column("do", "", () => "", {
-      cell: (member) =>
-        (manages || member.id === own) && (
-          <button type="button" class="quiet" onClick={() => onRemove(member)}>
-            {member.id === own ? "Leave…" : "Remove…"}
-          </button>
-        ),
+      cell: (member) => (
+        <>
+          {onLimit && (
+            <button type="button" class="quiet" onClick={() => onLimit(member)}>
+              Limits…
+            </button>
+          )}
+          {(manages || member.id === own) && (
+            <button type="button" class="quiet" onClick={() => onRemove(member)}>
+              {member.id === own ? "Leave…" : "Remove…"}
+            </button>
+          )}
+        </>
+      ),
     }),
   ];
 }

@@ -4,7 +4,7 @@ import { modelHint, useModels } from "../state/models.ts";
 import type { ListedModel } from "../state/models.ts";
 import { useQuery } from "../state/route.ts";
 
-type Option = readonly [id: string, hint: string];
+export type Option = readonly [id: string, hint: string];
 
 export function useModelOptions({ makers = false }: { readonly makers?: boolean } = {}): Option[] {
   const models = readAside(useModels())?.data ?? [];
@@ -49,16 +49,27 @@ export function ModelFilter() {
   );
 }
 
+type Chosen = { readonly value: string; readonly onChange: (value: string) => void };
+
 /** A field for several models, shown as chips. None means all. */
-export function ModelsField({
+export function ModelsField(chosen: Chosen) {
+  const options = useModelOptions({ makers: true });
+  return <Chips label="Models" options={options} none="all" {...chosen} />;
+}
+
+/** A field for several values, shown as chips. */
+export function Chips({
+  label,
+  options,
+  none,
   value,
   onChange,
-}: {
-  value: string;
-  onChange: (value: string) => void;
+}: Chosen & {
+  readonly label: string;
+  readonly options: readonly Option[];
+  readonly none: string;
 }) {
   const list = useId();
-  const options = useModelOptions({ makers: true });
   const [typed, setTyped] = useState("");
   const chosen = value.split(/[,\s]+/).filter(Boolean);
   const add = (text: string): void => {
@@ -81,8 +92,8 @@ export function ModelsField({
       <input
         list={list}
         value={typed}
-        aria-label="Models"
-        placeholder={chosen.length === 0 ? "all" : "another one"}
+        aria-label={label}
+        placeholder={chosen.length === 0 ? none : "another one"}
         onInput={({ currentTarget: { value: text } }) =>
           options.some(([id]) => id === text) ? add(text) : setTyped(text)
         }

@@ -1,0 +1,128 @@
+import { useState } from "preact/hooks";
+import type { Outcome } from "../api/client.ts";
+import type { Settings } from "../api/types.ts";
+import { readAside } from "../state/reads.ts";
+import { useModels } from "../state/models.ts";
+import { Facts } from "./basics.tsx";
+import { Field, FormDialog, Select } from "./dialog.tsx";
+import { Chips, useModelOptions } from "./model-picker.tsx";
+import type { Option } from "./model-picker.tsx";
+
+type Policy = Settings["policy"];
+type Lists = NonNullable<Policy>;
+/** A policy as the API accepts it. The API rejects other data regions. */
+export type NewPolicy =
+  | (Lists & { readonly allowed_data_regions: readonly ("eu" | "us" | "global")[] | null })
+  | null;
+type Save = (policy: NewPolicy) => Promise<Outcome<unknown>>;
+type ListName = keyof Lists;
+
+const LISTS: readonly (readonly [name: ListName, title: string])[] = [
+  ["allowed_models", "Models"],
+  ["allowed_providers", "Providers"],
+  ["allowed_data_regions", "Data regions"],
+];
+const ALL: Lists = { allowed_models: null, allowed_providers: null, allowed_data_regions: null };
+const CHOICES = [
+  ["all", "All"],
+  ["some", "Only these"],
+] as const;
+
+/** A policy. `save` replaces it; without it, the policy is read-only. */
+export function PolicyPart({
+  policy,
+  save = false,
+  note = "",
+}: {
+  policy: Policy | undefined;
+  save?: Save | false;
+  note?: string;
+}) {
+  const [edited, setEdited] = useState(false);
+  const lists = policy ?? ALL;
+  return (
+    <>
+      <Facts facts={LISTS.map(([name, title]) => [title, textOf(lists[name])])} />
+      {save && (
+        <p>
+          <button type="button" onClick={() => setEdited(true)}>
+            Edit policy
+          </button>
+        </p>
+      )}
+      {save && edited && (
+        <Edit lists={lists} save={save} note={note} onClose={() => setEdited(false)} />
+      )}
+    </>
+  );
+}
+
+function textOf(list: Lists[ListName]): string {
+  return list === null ? "All" : list.join(", ") || "None";
+}
+
+function Edit({
+  lists,
+  save,
+  note,
+  onClose,
+}: {
+  lists: Lists;
+  save: Save;
+  note: string;
+  onClose: () => void;
+}) {
+  const [typed, setTyped] = useState(lists);
+  const options = useListOptions();
+  const isAll = LISTS.every(([name]) => typed[name] === null);
+  return (
+    <FormDialog
+      title="Edit policy"
+      verb="Save"
+      run={() => save(isAll ? null : (typed as NewPolicy))}
+      onClose={onClose}
+    >
+      {LISTS.map(([name, title]) => {
+        const list = typed[name];
+        const set = (to: Lists[ListName]): void => setTyped({ ...typed, [name]: to });
+        return (
+          <Field key={name} label={title} param={`policy.${name}`} isGroup>
+            <Select
+              label={`${title}, allowed`}
+              value={list === null ? "all" : "some"}
+              options={CHOICES}
+              onPick={(choice) => set(choice === "all" ? null : [])}
+            />
+            {list !== null && (
+              <Chips
+                label={title}
+                options={options[name]}
+                none="none"
+                value={list.join(", ")}
+                onChange={(text) => set(text.split(/[,\s]+/).filter(Boolean))}
+              />
+            )}
+          </Field>
+        );
+      })}
+      <p class="small muted">A change applies to all requests that start after you save it.</p>
+      {note !== "" && <p class="notice">▲ {note}</p>}
+    </FormDialog>
+  );
+}
+
+/** Suggestions for each list. Aliases aren't possible in policies. */
+function useListOptions(): Readonly<Record<ListName, readonly Option[]>> {
+  const models = readAside(useModels())?.data ?? [];
+  const aliases = new Set(models.filter((one) => one.alias_of !== undefined).map(({ id }) => id));
+  const providers = new Set(models.flatMap((one) => one.providers));
+  return {
+    allowed_models: useModelOptions({ makers: true }).filter(([id]) => !aliases.has(id)),
+    allowed_providers: [...providers].toSorted().map((id) => [id, "provider"] as const),
+    allowed_data_regions: [
+      ["eu", "providers that process in the EU"],
+      ["us", "providers that process in the US"],
+      ["global", "providers that don't promise a region"],
+    ],
+  };
+}
