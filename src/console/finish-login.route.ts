@@ -175,7 +175,7 @@ async function whoIs(
   if (purpose === "join") return whoJoins(services, answered, known);
   if (known !== null) return ofKnown(services, known);
   if (purpose === "sign_up") return whoSignsUp(c, services, answered);
-  return refuse({ kind: "login_refused", why: "unknown" });
+  return refuse({ kind: "login_refused", why: "unknown", account: profile.email });
 }
 
 function toldBy({ name, email, proven }: Claims): IssuerProfile {

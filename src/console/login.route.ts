@@ -151,7 +151,7 @@ export async function callbackRoute(c: AppContext): Promise<Response> {
   }
   const ticket = await ticketOf(c);
   const done = await limitFailedLogins(c, () => callback(c, ticket));
-  const go = done.ok ? done.value.go : failedAt(ticket?.go, wordOf(done.failure));
+  const go = done.ok ? done.value.go : failedAt(ticket?.go, queryOf(done.failure));
   c.header("set-cookie", expiredTicketCookie(region));
   for (const cookie of done.ok ? done.value.cookies : []) {
     c.header("set-cookie", cookie, { append: true });
@@ -162,14 +162,19 @@ export async function callbackRoute(c: AppContext): Promise<Response> {
   return response;
 }
 
-function wordOf(failure: Failure): string {
-  if (failure.kind === "login_refused") return failure.why;
-  return failure.kind === "conflict" ? (failure.code ?? "conflict") : failure.kind;
+/** Returns the query of the login page: the reason, and the account that is unknown. */
+function queryOf(failure: Failure): string {
+  if (failure.kind === "login_refused") {
+    const { why, account = null } = failure;
+    return new URLSearchParams({ why, ...(account !== null && { account }) }).toString();
+  }
+  const why = failure.kind === "conflict" ? (failure.code ?? "conflict") : failure.kind;
+  return `why=${why}`;
 }
 
-function failedAt(go = "#/", why: string): string {
-  if (go === "#/") return `#/login?why=${why}`;
-  return `${go}${go.includes("?") ? "&" : "?"}why=${why}`;
+function failedAt(go = "#/", query: string): string {
+  if (go === "#/") return `#/login?${query}`;
+  return `${go}${go.includes("?") ? "&" : "?"}${query}`;
 }
 
 function ticketOf(c: AppContext): Promise<Ticket | null> {

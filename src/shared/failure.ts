@@ -127,6 +127,8 @@ type Kinds =
         | "unproven"
         | "other_person"
         | "too_many";
+      /** The email address of an unknown account, if the identity provider returned one. */
+      readonly account?: string | null;
     }
   | { readonly kind: "login_too_old" }
   | { readonly kind: "issuer_unreachable" }

@@ -4,7 +4,7 @@ import type { Invited, LogIns, Purpose } from "../api/people.ts";
 import type { CallFailure } from "../api/client.ts";
 import { useCell } from "../state/cell.ts";
 import { hrefOf, route } from "../state/route.ts";
-import type { Route } from "../state/route.ts";
+import type { Query, Route } from "../state/route.ts";
 import { Badge, Time } from "../ui/basics.tsx";
 import { Failed } from "../ui/states.tsx";
 
@@ -22,6 +22,17 @@ export const WHY: Readonly<Record<string, string>> = {
   invitation_over: "The invitation was used or canceled, or has expired.",
 };
 
+/** An email address, so that a link can't put another text onto the page. */
+const ADDRESS = /^[^\s@]{1,64}@[^\s@]{1,100}$/;
+
+/** The reason that the address names for a failed login. */
+function whyOf({ why = "", account = "" }: Query, region = ""): string {
+  const text = WHY[why] ?? "That did not work. Try again.";
+  const isNamed = why === "unknown" && ADDRESS.test(account);
+  const where = region === "" ? "" : ` in the ${region}`;
+  return isNamed ? text.replace("here", `for ${account}${where}`) : text;
+}
+
 const ROUTE = /^#\/[\w/?=&.%-]{0,200}$/;
 
 /** The requested address, in case the login fails without one. */
@@ -29,7 +40,7 @@ const GOAL = "turnpike-goal";
 
 function goalOf({ path, query }: Route): string {
   if (path[0] === "login") return sessionStorage.getItem(GOAL) ?? "#/";
-  const { why: _why, joined: _joined, ...rest } = query;
+  const { why: _why, account: _account, joined: _joined, ...rest } = query;
   const go = path[0] === "invitation" ? hrefOf([], { joined: "yes" }) : hrefOf(path, rest);
   return ROUTE.test(go) ? go : "#/";
 }
@@ -41,7 +52,7 @@ export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invita
   const [signsUp, setSignsUp] = useState(false);
   const [company, setCompany] = useState("");
   useEffect(() => void readLogIns().then((read) => read.ok && setWays(read.value)), []);
-  const why = place.query["why"];
+  const { why } = place.query;
   if (ways === undefined) return null;
   const regions = ways.regions.map(({ region, console: href }) => (
     <p key={region} class="small">
@@ -68,7 +79,7 @@ export function LoginMethods({ purpose, invitation }: { purpose: Purpose; invita
       </p>
       {why !== undefined && (
         <p class="notice" role="status">
-          {WHY[why] ?? "That did not work. Try again."}
+          {whyOf(place.query, ways.region.toUpperCase())}
         </p>
       )}
       {failure && <Failed failure={failure} />}
@@ -123,10 +134,9 @@ function CompanyName({
 
 /** Why the login that the address names failed. */
 export function FailedLogin() {
-  const { why = "" } = useCell(route).query;
   return (
     <p class="notice" role="alert">
-      {WHY[why] ?? "That did not work. Try again."}
+      {whyOf(useCell(route).query)}
     </p>
   );
 }
