@@ -61,7 +61,7 @@ it("the page Credits sells $10 in two clicks, saves a card, and tops up automati
   const ann = await newcomer("Ann");
   await goTo(ann, "Credits");
   await expectAccessible(ann);
-  await press(ann, "Pay 10 dollars");
+  await press(ann, "Pay $10.00");
   await press(ann, "Pay");
   await notice(ann, "$10.00 were added");
   await expect.poll(() => rows(ann, /payment page.*added/)).toBe(1);
@@ -70,7 +70,7 @@ it("the page Credits sells $10 in two clicks, saves a card, and tops up automati
 
   await ann.getByLabel("Save the card for later payments").check();
   await press(ann, "$25");
-  await press(ann, "Pay 25 dollars");
+  await press(ann, "Pay $25.00");
   await press(ann, "Decline");
   await ann.getByRole("alert").getByText("Try another card").waitFor();
   await press(ann, "Bank asks first");
@@ -92,7 +92,7 @@ it("the page Credits sells $10 in two clicks, saves a card, and tops up automati
   await ann.locator(".card", { hasText: "$45.99" }).waitFor();
 
   await cardWill(ann, "Ask its customer first");
-  await press(ann, "Pay 10 dollars");
+  await press(ann, "Pay $10.00");
   await notice(ann, "10 dollars need your confirmation at your bank.");
   await ann.getByRole("link", { name: "Confirm with your bank" }).click();
   await press(ann, "It is me: pay");
@@ -106,7 +106,7 @@ it("the page Credits sells $10 in two clicks, saves a card, and tops up automati
   await press(ann, "Turn on");
   await ann.getByText("It is off: the bank no longer accepts the card").waitFor();
   await expect.poll(() => rows(ann, /automatic.*declined/)).toBe(1);
-  await press(ann, "Pay 10 dollars");
+  await press(ann, "Pay $10.00");
   await notice(ann, /10 dollars were not paid.*Use another card/);
   await expectAccessible(ann);
 });
@@ -114,14 +114,14 @@ it("the page Credits sells $10 in two clicks, saves a card, and tops up automati
 it("the page Credits charges nothing after a canceled payment; a refund is shown, explained and blocks spending", async () => {
   const ben = await newcomer("Ben");
   await goTo(ben, "Credits");
-  await press(ben, "Pay 10 dollars");
+  await press(ben, "Pay $10.00");
   await press(ben, "Leave");
   await notice(ben, "10 dollars need your confirmation");
   await press(ben, "Cancel purchase");
   await notice(ben, "10 dollars were not paid. Nothing was charged.");
   expect(await rows(ben, /payment page.*added/)).toBe(0);
 
-  await ben.getByRole("button", { name: "Pay 10 dollars" }).dblclick();
+  await ben.getByRole("button", { name: "Pay $10.00" }).dblclick();
   await ben.getByRole("heading", { name: "Pay $10.00" }).waitFor();
   await press(ben, "Pay");
   await notice(ben, "$10.00 were added");

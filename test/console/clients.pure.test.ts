@@ -13,6 +13,7 @@ const PAGE = readText("../../docs/clients.md");
 /** How each client's blocks say where it asks and with whose key: a pattern for each of its blocks' SDKs. */
 const AT = ORIGIN.replaceAll(".", "\\.");
 const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = [
+  ["curl", new RegExp(`^curl -s ${AT}/v1/chat/completions -H "Authorization: Bearer \\$KEY"`, "m")],
   ["OpenAI SDK for JavaScript", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
   ["Responses", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
   [

@@ -163,16 +163,18 @@ function reasonsOf(reasons: Provider["reasons"]): string {
     .join(", ");
 }
 
+/** The last sweep in one line: first the number of wallets with a problem. */
 function Sweep({ sweep }: { sweep: NonNullable<HealthAnswer["sweep"]> }) {
-  const { wallet_bytes_largest: wallet, book_bytes: book, bytes_max: most } = sweep;
-  const share = (bytes: number): string => `${((bytes / most) * 100).toFixed(1)}%`;
+  const { wallets_unpublished, wallets_in_conflict, wallets_unavailable, holds_open } = sweep;
+  const wrong = wallets_unpublished + wallets_in_conflict + wallets_unavailable;
+  const fullest = Math.max(sweep.wallet_bytes_largest, sweep.book_bytes) / sweep.bytes_max;
   return (
-    <>
-      <Time at={sweep.at} />: {sweep.holds_open} requests hold money, the oldest for{" "}
-      {duration(sweep.hold_oldest_ms)}; wallets: {sweep.wallets_unpublished} unpublished,{" "}
-      {sweep.wallets_in_conflict} in conflict, {sweep.wallets_unavailable} do not open; of the most
-      that fits the largest wallet has {share(wallet)}, the database {share(book)}
-    </>
+    <span
+      title={`Wallets: ${wallets_unpublished} unpublished, ${wallets_in_conflict} in conflict, ${wallets_unavailable} unavailable. Oldest hold: ${duration(sweep.hold_oldest_ms)}`}
+    >
+      <Time at={sweep.at} />: {wrong === 0 ? "no problems" : counted(wrong, "wallet problem")},{" "}
+      {counted(holds_open, "open hold")}, storage {(100 * fullest).toFixed(1)}% full
+    </span>
   );
 }
 
