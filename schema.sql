@@ -31,6 +31,7 @@ CREATE TABLE members ( -- owners of keys; a removed member keeps its row
   removed_at INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX members_by_organization ON members (org_id, created_at);
+CREATE INDEX members_by_email ON members (lower(email));
 
 CREATE TABLE keys ( -- API keys, without their text
   id TEXT PRIMARY KEY NOT NULL, -- key_ and 24 characters
@@ -54,6 +55,7 @@ CREATE INDEX revoked_keys_by_member ON keys (member_id, created_at, id)
   WHERE revoked_at IS NOT NULL;
 CREATE UNIQUE INDEX console_key_of_member ON keys (member_id)
   WHERE is_console = 1 AND revoked_at IS NULL;
+CREATE INDEX keys_by_prefix ON keys (prefix);
 
 CREATE TABLE idempotency_keys ( -- of POST /v1/keys, for a day
   key_id TEXT NOT NULL, -- the caller's key
@@ -218,6 +220,7 @@ CREATE TABLE invitations ( -- the link contains a tag of the id, so no secret is
 CREATE INDEX invitations_by_organization ON invitations (org_id, created_at);
 CREATE INDEX invitations_by_inviter ON invitations (invited_by)
   WHERE accepted_at IS NULL AND ended_at IS NULL;
+CREATE INDEX invitations_by_email ON invitations (lower(email)) WHERE email IS NOT NULL;
 
 CREATE TABLE sign_ups ( -- of the last day, to limit them
   id TEXT PRIMARY KEY NOT NULL, -- sup_ and 24 characters
@@ -286,6 +289,7 @@ CREATE TABLE credits ( -- credits and corrections, so that a rebuilt wallet know
   created_at INTEGER NOT NULL,
   PRIMARY KEY (org_id, reference)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX credits_by_reference ON credits (reference);
 
 CREATE TABLE payments (
   org_id TEXT NOT NULL,
@@ -322,6 +326,7 @@ CREATE TABLE end_users ( -- an organization's own customers; spend is that of `d
   seq INTEGER NOT NULL,
   PRIMARY KEY (org_id, id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX end_users_by_external_id ON end_users (external_id);
 
 CREATE TABLE key_spend ( -- of keys with a budget, in total and in the newest day, week and month
   org_id TEXT NOT NULL,
@@ -394,3 +399,31 @@ CREATE TABLE rules (
   seq INTEGER NOT NULL,
   PRIMARY KEY (org_id, name)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE purchases (
+  id TEXT PRIMARY KEY NOT NULL, -- pur_ and 24 characters, which sort by time
+  org_id TEXT NOT NULL,
+  state TEXT NOT NULL,
+  returned_micro INTEGER NOT NULL, -- refunded or disputed
+  session_id TEXT, -- Stripe's IDs, like the next two
+  invoice_id TEXT,
+  payment_id TEXT,
+  record TEXT NOT NULL CHECK (json_valid(record)), -- all of it, without the payment page's address
+  updated_at INTEGER NOT NULL -- a row never replaces a newer one
+) STRICT, WITHOUT ROWID;
+CREATE INDEX purchases_by_organization ON purchases (org_id, id);
+CREATE INDEX purchases_by_state ON purchases (state, id);
+CREATE INDEX returned_purchases ON purchases (id) WHERE returned_micro > 0;
+CREATE INDEX purchases_by_session ON purchases (session_id) WHERE session_id IS NOT NULL;
+CREATE INDEX purchases_by_invoice ON purchases (invoice_id) WHERE invoice_id IS NOT NULL;
+CREATE INDEX purchases_by_payment ON purchases (payment_id) WHERE payment_id IS NOT NULL;
+
+CREATE TABLE operator_events ( -- changes by operators, deleted after a year
+  id TEXT PRIMARY KEY NOT NULL, -- opev_ and 24 characters, which sort by time
+  operator TEXT NOT NULL, -- name
+  act TEXT NOT NULL, -- method and path of the call
+  org_id TEXT, -- null: the region
+  target TEXT NOT NULL CHECK (json_valid(target)), -- the other parameters of the path
+  request_id TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX operator_events_by_organization ON operator_events (org_id, id) WHERE org_id IS NOT NULL;

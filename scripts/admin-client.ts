@@ -120,6 +120,17 @@ export async function wholeUsage(admin: AdminClient, call: Call): Promise<record
   return { ...usage, data };
 }
 
+/** Repeats a search for the next organizations, until it has results or all were asked. */
+export async function findAnywhere(admin: AdminClient, call: Call): Promise<record.Found> {
+  for (let after: string | undefined; ;) {
+    const query = { ...call.query, after };
+    // oxlint-disable-next-line no-await-in-loop -- an answer says where the next one begins
+    const answer = await ask<record.Found>(admin, { ...call, query });
+    if (answer.data.length > 0 || answer.next_after === null) return answer;
+    after = answer.next_after;
+  }
+}
+
 /** Compares a whole wallet. `onProgress` receives the number of read rows every two seconds. */
 export async function postReconcile(
   admin: AdminClient,

@@ -314,6 +314,10 @@ async function askPayments(org: string): Promise<void> {
   await ask(ofOperator, { fill: own });
   await ask("GET /v1/credits/purchases");
   await ask(`GET ${at}/purchases`, { fill: [org] });
+  const listed = async () =>
+    (await ask("GET /admin/v1/purchases", { query: "?limit=2" }))["purchases"];
+  await until(async () => ((await listed()) as readonly Json[]).length > 0);
+  await ask("GET /admin/v1/events", { query: "?limit=2" });
   await ask("POST /v1/credits/portal");
   await ask("GET /v1/credits");
   const { credits_micro: balance } = await ask("GET /v1/balance");
@@ -382,6 +386,7 @@ async function askOperator(org: string, keyId: string, sessionId: string): Promi
   await askPrices();
   await askMerchants();
   await ask("GET /admin/v1/lost-organizations");
+  await ask("GET /admin/v1/find", { query: "?q=owner@example.com" });
   await ask("GET /admin/v1/health");
   await ask(`DELETE ${at}/keys/{key_id}`, { fill: [org, keyId] });
 }

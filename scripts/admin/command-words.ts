@@ -14,6 +14,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   invitations: "invitations into an organization, made by you",
   domains: "domains by which a company's people join",
   "company-issuer": "a company's own log-in",
+  operators: "changes by operators",
 };
 
 /** The help text of each field. Its schema has the allowed values. */

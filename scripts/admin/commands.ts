@@ -1,6 +1,7 @@
-import { wholeUsage } from "../admin-client.ts";
+import { findAnywhere, wholeUsage } from "../admin-client.ts";
 import { closedOrganization, largeCredits, revokedKey } from "./confirmations.ts";
 import type { AdminClient, Call } from "./transport.ts";
+import { eventsWords, foundWords, purchasesWords, usageWords } from "./list-words.ts";
 import { table } from "./words.ts";
 import type { Answer } from "./words.ts";
 
@@ -93,6 +94,15 @@ key           {key.key}`,
       const standing = hasBalances ? ">credits_micro dollars, >open_holds, " : "";
       return table(listed, `slug, name, status, ${standing}id`);
     },
+  },
+  {
+    operation: "GET /find",
+    command: "find",
+    takes: ["<q>"],
+    help: { q: "a whole ID, prefix, address or reference, or a part of a customer's name" },
+    examples: ["owner@example.com", "req_0VbYLVeiej0Be1V2ivdE8L5o --json"],
+    asks: findAnywhere,
+    words: foundWords,
   },
   { operation: `GET ${ORG}`, columns: ORGANIZATION },
   {
@@ -228,6 +238,20 @@ key           {key.key}`,
   {
     operation: `POST ${ORG}/invitations`,
     examples: ["--role admin --email dana@example.com", "--role member --member dev@example.com"],
+  },
+  {
+    operation: "GET /purchases",
+    command: "purchases all",
+    help: { org: "the ID or slug of one organization", state: "a state, or refunded" },
+    examples: ["--state refunded --from 2026-11-01"],
+    words: purchasesWords,
+  },
+  {
+    operation: "GET /events",
+    command: "operators events",
+    help: { org: "the ID or slug of one organization", operator: "the name of one operator" },
+    examples: ["--operator eva"],
+    words: eventsWords,
   },
   {
     operation: `POST ${ORG}/purchases/{purchase_id}/refund`,
@@ -373,15 +397,4 @@ function webhookRow({ health, ...webhook }: Answer): Answer {
   const { state, failing_since, waiting, last_error } = (health ?? {}) as Answer;
   const known = { state: state ?? "unknown", failing_since_at: failing_since, waiting, last_error };
   return { ...webhook, ...known };
-}
-
-/** A row per group, and the total. Two groups, such as `day,model`, make two columns. */
-function usageWords({ from, to, group_by, data, total }: Answer): string {
-  const [first, second] = String(group_by).split(",");
-  const titles = second === undefined ? `group ${first}` : `day, group ${second}`;
-  const named = second === undefined ? { group: "total" } : { day: "total", group: "" };
-  const rows = [...(data as readonly Answer[]), { ...named, ...(total as Answer) }];
-  const figures =
-    ">requests, >prompt_tokens, >completion_tokens, >cost_micro dollars, >=cost_micro micros";
-  return `${String(from)} to ${String(to)}\n\n${table(rows, `${titles}, ${figures}`)}`;
 }

@@ -107,3 +107,9 @@ export type Health = {
 };
 /** `until` in ISO 8601. */
 export type Breaker = { readonly route: string; readonly state: string; readonly until: string };
+
+/** The answer of `GET /find`. */
+export type Found = Readonly<Record<string, unknown>> & {
+  readonly data: readonly Readonly<Record<string, unknown>>[];
+  readonly next_after: string | null;
+};

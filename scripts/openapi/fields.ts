@@ -23,3 +23,10 @@ export function record<T extends z.ZodRawShape>(id: string, shape: T) {
 }
 
 export const paged = { total: count, limit: count, offset: count };
+
+/** The organization of a listed object. Its names are null if the database has lost it. */
+export const owner = z.strictObject({
+  id: z.string(),
+  slug: z.string().nullable(),
+  name: z.string().nullable(),
+});

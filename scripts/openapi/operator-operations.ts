@@ -6,6 +6,7 @@ import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
 import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
 import { organizationChange } from "../../src/operator/change-organization.ts";
+import { findQuery } from "../../src/operator/find.ts";
 import { newMerchant } from "../../src/operator/merchants.ts";
 import { memberChange, newMember } from "../../src/operator/members.ts";
 import { newOrganization, organizationsQuery } from "../../src/operator/organizations.ts";
@@ -16,7 +17,8 @@ import { newPrices } from "../../src/operator/price-fields.ts";
 import { pricesQuery } from "../../src/operator/prices.ts";
 import { unsavedSettlementBody } from "../../src/operator/recovery.ts";
 import { credit, ledgerQuery, reconcileAsk } from "../../src/operator/wallets.ts";
-import { forgiveSchema, refundSchema } from "../../src/operator/purchases.ts";
+import { operatorEventsQuery } from "../../src/operator/operator-events.ts";
+import { allPurchasesQuery, forgiveSchema, refundSchema } from "../../src/operator/purchases.ts";
 import { creditsQuery, purchasesQuery } from "../../src/money/payments/purchases.route.ts";
 import { deliveriesParameters } from "../../src/events/webhooks/deliveries.route.ts";
 import { replaySchema } from "../../src/events/webhooks/replay.route.ts";
@@ -63,6 +65,12 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     200: record.lostOrganizations,
     description:
       "After a restore of the database. `POST /orgs` with `restore_id` creates such an organization again.",
+  }),
+  "GET /find": described("Find an object of any organization by its ID, name, address or prefix", {
+    200: record.found,
+    description:
+      "`q` is the whole ID, prefix, email address, end user or reference, or a part of an organization's name. Only the first characters of a key are used. For the ID of a request or event, one call asks at most 200 organizations. If the object isn't found, `next_after` continues the search. Each region finds its own objects; `other_regions` are the ones to search next.",
+    query: findQuery,
   }),
   [`GET ${ORG}`]: described("An organization with its credits and open holds", {
     200: record.closableOrganization,
@@ -240,6 +248,17 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   [`POST ${ORG}/rebuild-wallet`]: described("Make a lost wallet again", {
     200: record.rebuilt,
     errors: ["conflict"],
+  }),
+  "GET /purchases": described("Purchases of all organizations, newest first", {
+    200: paid.allPurchases,
+    description:
+      "From the database, which has a change a moment after the purchase. The state `refunded` lists purchases that were refunded or disputed, at least in part.",
+    query: allPurchasesQuery,
+  }),
+  "GET /events": described("Changes by operators in the last year, newest first", {
+    200: record.operatorEvents,
+    description: "`act` is the method and the path of the call, and `target` has its parameters.",
+    query: operatorEventsQuery,
   }),
   "GET /catalog": described("Every model with its routes: cost, price, and why one is not sold", {
     200: priced.catalog,

@@ -1,5 +1,6 @@
 import * as z from "zod";
-import { count, dollars, micros, record, time } from "./fields.ts";
+import { PURCHASE_STATES } from "../../src/shared/contracts/payments.ts";
+import { count, dollars, micros, owner, record, time } from "./fields.ts";
 import { creditsData } from "./openrouter-records.ts";
 
 const card = record("Card", {
@@ -17,16 +18,7 @@ const error = z.strictObject({ code: z.string(), message: z.string() });
 const purchaseShape = {
   id: z.string(),
   state: z
-    .enum([
-      "wanted",
-      "asked",
-      "unknown",
-      "needs_customer",
-      "paid",
-      "credited",
-      "declined",
-      "expired",
-    ])
+    .enum(PURCHASE_STATES)
     .describe(
       "`credited`, `declined` and `expired` are ends; `needs_customer`: somebody is to act at `url`.",
     ),
@@ -47,7 +39,7 @@ export const purchases = record("Purchases", {
   purchases: z.array(purchase),
   next_after: z.string().nullable(),
 });
-export const operatorPurchase = record("OperatorPurchase", {
+const operatorShape = {
   ...purchaseShape,
   actor: z.strictObject({ kind: z.string(), id: z.string().nullable() }),
   customer_id: z.string().nullable(),
@@ -58,6 +50,11 @@ export const operatorPurchase = record("OperatorPurchase", {
   tries: count,
   next_at: time.nullable(),
   request_id: z.string().nullable(),
+};
+export const operatorPurchase = record("OperatorPurchase", operatorShape);
+export const allPurchases = record("AllPurchases", {
+  purchases: z.array(record("ListedPurchase", { ...operatorShape, organization: owner })),
+  next_after: z.string().nullable(),
 });
 export const operatorPurchases = record("OperatorPurchases", {
   purchases: z.array(operatorPurchase),

@@ -2,7 +2,8 @@ import { OPERATOR_ROLES } from "../shared/config/config-people.ts";
 import type { OperatorRole } from "../shared/config/config.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
-import { logEvent, logWarning, reasonOf } from "../shared/log.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { logWarning, reasonOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
 import { isClosed } from "../accounts/people/closing.store.ts";
 import { withoutLogin } from "../shared/http/fresh-login.ts";
@@ -19,9 +20,11 @@ import {
   postInvitation,
   postRestore,
 } from "./people.ts";
+import { getFind } from "./find.ts";
 import { getHealth } from "./health.ts";
 import { deleteKey, getKey, getKeys, patchKey, postRotation } from "./keys.ts";
 import { deleteMember, getMembers, patchMember, postMember } from "./members.ts";
+import { getOperatorEvents, recordAct } from "./operator-events.ts";
 import type { OperatorCall, OperatorEndpoint } from "./operator-context.ts";
 import {
   getLostOrganizations,
@@ -31,7 +34,14 @@ import {
   postMemberKey,
   postOrganization,
 } from "./organizations.ts";
-import { getCredits, getPurchase, getPurchases, postOwed, postRefund } from "./purchases.ts";
+import {
+  getAllPurchases,
+  getCredits,
+  getPurchase,
+  getPurchases,
+  postOwed,
+  postRefund,
+} from "./purchases.ts";
 import { getMerchants, postMerchant, postMerchantRotation, removeMerchant } from "./merchants.ts";
 import { getMargin, postCosts } from "./margin.ts";
 import { getProviders } from "./providers.ts";
@@ -53,6 +63,7 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("GET", "/orgs", getOrganizations),
   endpoint("GET", "/orgs/:id", getOrganization),
   endpoint("GET", "/lost-organizations", getLostOrganizations),
+  endpoint("GET", "/find", getFind),
   withoutLogin(endpoint("PATCH", "/orgs/:id", patchOrganization, "support", "finance"), {
     status: ["suspended"],
   }),
@@ -97,6 +108,8 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   withoutLogin(endpoint("POST", "/orgs/:id/webhooks/:webhook_id/replay", postReplay, "support")),
   endpoint("POST", "/orgs/:id/settle", postSettle, "finance"),
   endpoint("POST", "/orgs/:id/rebuild-wallet", postRebuildWallet),
+  endpoint("GET", "/purchases", getAllPurchases),
+  endpoint("GET", "/events", getOperatorEvents),
   endpoint("GET", "/catalog", getCatalog),
   endpoint("GET", "/prices", getPrices),
   endpoint("POST", "/prices", postPrices, "finance"),
@@ -135,15 +148,8 @@ function endpoint(
         }
         const answer = await handle(call.value);
         if (!answer.ok || method === "GET") return answer;
-        const { id, ...named } = call.value.params;
-        const { actor, requestId: request_id } = given;
-        const about = { ...(id !== undefined && { org_id: id }), ...named };
-        logEvent("operator_act", {
-          operator: actor.id,
-          act: `${method} ${path}`,
-          ...about,
-          request_id,
-        });
+        const { id, ...target } = call.value.params;
+        await recordAct(given, { act: `${method} ${path}`, orgId: id ?? newIdIn(answer), target });
         if (id !== undefined) given.takeEvents(id);
         return answer;
       } catch (error) {
@@ -153,6 +159,14 @@ function endpoint(
       }
     },
   };
+}
+
+/** Returns the ID of the organization that a call created, or null. */
+function newIdIn(answer: Answer): string | null {
+  const made = answer.ok && answer.value instanceof Object ? Object.entries(answer.value) : [];
+  const [, organization] = made.find(([name]) => name === "organization") ?? [];
+  const id = organization instanceof Object && "id" in organization ? organization.id : null;
+  return typeof id === "string" ? id : null;
 }
 
 function isOfLiving(method: OperatorEndpoint["method"], path: string): boolean {

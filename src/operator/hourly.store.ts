@@ -4,6 +4,7 @@ import { logWarning, reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import type { OutboxCalls } from "../shared/contracts/outbox.ts";
 import type { Depths } from "./depths.ts";
+import { forgetOperatorEvents } from "./operator-events.store.ts";
 import { beginRound, continueRound } from "./sweep.store.ts";
 import type { SweepTargets } from "./sweep.store.ts";
 
@@ -28,6 +29,7 @@ export async function sweepHourly(
   );
   await quietly(() => deleteOldIdempotencyKeys(db, clock()));
   await quietly(() => recordExpiring(db, clock()));
+  await quietly(() => forgetOperatorEvents(db, clock()));
   await beginRound(db);
   return continueRound(db, clock, targets);
 }

@@ -36,6 +36,11 @@ export type OperatorContext = KeyServices &
     }>;
     readonly names: ModelNames;
     readonly takeEvents: (orgId: string) => void;
+    /**
+     * Returns the payment of a refund, and any other ID unchanged. Returns null if there is no such
+     * refund, or if payments are off.
+     */
+    readonly paymentOf: (id: string) => Promise<string | null>;
   };
 
 export type OperatorCall = OperatorContext & {

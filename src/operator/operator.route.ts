@@ -12,6 +12,8 @@ import { success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { Region } from "../shared/regions.ts";
 import { elapsedMs, now } from "../shared/clock.ts";
+import { paymentOf } from "../money/payments/refunding.ts";
+import { stripeOf } from "../money/payments/stripe.ts";
 import { mailSender } from "../accounts/people/mail.ts";
 import type { RouteHealth } from "../models/routing/route-health.ts";
 import { peerFault } from "../regions/peer-call.ts";
@@ -118,6 +120,10 @@ function contextOf(c: AppContext, { catalogAt, health, providers }: Deployment):
     },
     keySecrets: config.keySecrets,
     actor: { kind: "operator", id: c.var.operator.name },
+    paymentOf: async (id) => {
+      const { payments } = config;
+      return payments === null ? null : paymentOf(stripeOf(payments), id);
+    },
     now: nowMs,
     takeEvents: (orgId) => {
       const taking = objects.wallet(orgId).takeEvents();

@@ -1,17 +1,46 @@
-import { REFUND_REASONS } from "../shared/contracts/payments.ts";
+import { PURCHASE_ID, PURCHASE_STATES, REFUND_REASONS } from "../shared/contracts/payments.ts";
 import * as z from "zod/mini";
 import { accepted } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
-import { parseFields, parseQuery } from "../shared/http/parse-body.ts";
+import { moment, once, parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { invalid, success } from "../shared/failure.ts";
 import { sha256 } from "../shared/hash.ts";
 import { readIdempotencyKey } from "../shared/idempotency.ts";
 import { micros } from "../shared/money.ts";
 import { creditsView } from "../money/payments/credits-view.ts";
+import { listPublished, REFUNDED } from "../money/payments/published.store.ts";
+import { isSlug } from "../accounts/organizations/organization.ts";
+import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { operatorPurchaseView, purchasesView } from "../money/payments/purchase-view.ts";
 import { creditsQuery, purchasesQuery } from "../money/payments/purchases.route.ts";
 import { organizationOf } from "./organizations.ts";
+import { pageOfIds } from "./operator-events.ts";
 import type { OperatorCall } from "./operator-context.ts";
+
+export const allPurchasesQuery = z.extend(purchasesQuery, {
+  org: z.optional(once.check(z.minLength(1), z.maxLength(100))),
+  state: z.optional(z.enum([...PURCHASE_STATES, REFUNDED])),
+  from: z.optional(moment),
+  to: z.optional(moment),
+});
+
+/** Handles `GET /purchases` of all organizations, newest first, from D1. */
+export async function getAllPurchases(call: OperatorCall): Promise<Answer> {
+  const query = parseQuery(allPurchasesQuery, call.url);
+  if (!query.ok) return query;
+  const { org, state = null, from = 0, to, limit, after } = query.value;
+  const orgId = org !== undefined && isSlug(org) ? await findIdOfSlug(call.db, org) : org;
+  if (orgId === null) return success({ purchases: [], next_after: null });
+  const page = pageOfIds(PURCHASE_ID, { after, from, to });
+  const rows = await listPublished(call.db, { ...page, orgId: orgId ?? null, state, limit });
+  const purchases = rows.slice(0, limit);
+  return success({
+    purchases: purchases.map(({ purchase, organization }) => {
+      return { ...operatorPurchaseView(purchase), organization };
+    }),
+    next_after: rows.length > limit ? (purchases.at(-1)?.purchase.id ?? null) : null,
+  });
+}
 
 export async function getPurchases(call: OperatorCall): Promise<Answer> {
   const page = parseQuery(purchasesQuery, call.url);

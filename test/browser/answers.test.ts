@@ -63,7 +63,7 @@ beforeAll(async () => {
   const session = (await call(ann, "GET", "/session")) as { organization: { slug: string } };
   slug = session.organization.slug;
   await goTo(ann, "Credits");
-  await press(ann, "Pay 10 dollars");
+  await press(ann, "Pay $10.00");
   await press(ann, "Pay");
   await ann.locator(".notice", { hasText: "$10.00 were added" }).waitFor();
   const made = (await call(ann, "POST", "/v1/keys", { name: "Server" })) as { key: string };
@@ -182,18 +182,51 @@ describe("an operator", () => {
     await operator.getByRole("row", { name: /sandbox\/echo.*\$1\.25 in, \$2\.50 out/ }).waitFor();
   });
 
-  it("refunds a purchase in 5 actions", async () => {
+  it("opens a customer's request by its ID in 4 actions", async () => {
+    const { generations } = (await call(ann, "GET", "/v1/generations?limit=1")) as {
+      generations: { id: string }[];
+    };
+    const id = generations[0]?.id ?? "";
+    await act(operator, ...search(operator, id, new RegExp(`^Request ${id} of .*${slug}`)), () =>
+      press(operator, "View request as customer"),
+    );
+    await operator.getByRole("dialog").getByText(id).first().waitFor();
+    await operator.keyboard.press("Escape");
+    await press(operator, "Leave");
+    await operator.getByRole("heading", { level: 1, name: "Ann" }).waitFor();
+  });
+
+  it("refunds a purchase in 4 actions, and finds it by its ID", async () => {
     await act(
       operator,
-      () => goTo(operator, "Customers"),
-      () => operator.getByRole("cell", { name: slug, exact: true }).click(),
-      () => operator.getByRole("row", { name: /payment page/ }).click(),
+      () => goTo(operator, "Payments"),
+      () => operator.getByRole("row", { name: new RegExp(`${slug}.*payment page`) }).click(),
       () => press(operator, "Refund…"),
       () => press(operator, "Refund $10.00"),
     );
     await operator
       .getByRole("row", { name: /payment page.*\$10\.00.*\$10\.00.*\$10\.00/ })
       .waitFor();
+    const { purchases } = (await call(operator, "GET", "/admin/v1/purchases?state=refunded")) as {
+      purchases: { id: string; payment_id: string; returned_micro: number }[];
+    };
+    expect(purchases).toMatchObject([{ returned_micro: 10_000_000 }]);
+    await operator.goto(`${started.origins.eu}/console/#/payments?state=declined`);
+    await operator.getByRole("button", { name: "Clear" }).waitFor();
+    expect(await operator.getByRole("row", { name: /payment page/ }).count()).toBe(0);
+    await act(operator, ...search(operator, purchases[0]?.payment_id ?? "", /^Purchase/));
+    await operator
+      .getByRole("dialog")
+      .getByText(purchases[0]?.id ?? "")
+      .waitFor();
+    await operator.keyboard.press("Escape");
+  });
+
+  it("sees the changes by operators in 1 action, and in each what was changed", async () => {
+    await act(operator, () => goTo(operator, "Events"));
+    await operator.getByRole("row", { name: /refunded a purchase of Ann/ }).click();
+    await operator.getByRole("dialog").getByText(/^pur_/).waitFor();
+    await operator.keyboard.press("Escape");
   });
 
   it("suspends a customer in 4 actions", async () => {

@@ -92,8 +92,15 @@ describe("the pages of the console", () => {
 
   it("load without an error and accessibly for an operator", async () => {
     const page = await login(ADMIN_TOKEN);
-    expect(await pagesOf(page)).toEqual(["Health", "Customers", "Catalog", "Business"]);
-    for (const name of ["Health", "Catalog", "Business", "Customers"]) {
+    expect(await pagesOf(page)).toEqual([
+      "Health",
+      "Customers",
+      "Catalog",
+      "Payments",
+      "Business",
+      "Events",
+    ]);
+    for (const name of ["Health", "Catalog", "Payments", "Business", "Events", "Customers"]) {
       await goTo(page, name);
       await expectAccessible(page);
     }

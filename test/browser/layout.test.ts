@@ -15,6 +15,29 @@ beforeAll(async () => {
   for (const model of ["sandbox/echo", "nope/none"]) await ask(used.key, model);
 });
 
+/** The organization's purchases and the changes by an operator, 60 of each. */
+async function fillOperatorsLists(orgId: string): Promise<void> {
+  const sixty = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)";
+  const fields = { method: "checkout", state: "declined", amountMicro: 10_000_000, tries: 0 };
+  const none = { creditedMicro: null, returnedMicro: 0, card: null, error: null, url: null };
+  const times = { createdAt: 1_796_000_000_000, updatedAt: 1_796_000_000_000, expiresAt: null };
+  const unset = { customerId: null, sessionId: null, invoiceId: null, paymentId: null, step: null };
+  const actor = { kind: "system", id: null };
+  const rest = { saveCard: false, nextAt: null, requestId: null, actor };
+  await browser.sql(
+    `INSERT INTO purchases (id, org_id, state, returned_micro, record, updated_at)
+     ${sixty} SELECT printf('pur_%024d', i), ?1, 'declined', 0,
+       json_set(?2, '$.id', printf('pur_%024d', i)), 1 FROM n`,
+    orgId,
+    JSON.stringify({ ...fields, ...none, ...times, ...unset, ...rest }),
+  );
+  await browser.sql(
+    `INSERT INTO operator_events (id, operator, act, org_id, target, request_id)
+     ${sixty} SELECT printf('opev_%024d', i), 'eva', 'PATCH /orgs/:id', ?1, '{}', 'req_1' FROM n`,
+    orgId,
+  );
+}
+
 async function ask(key: string, model: string): Promise<void> {
   const user = "an-end-user-with-a-long-name@example.com";
   const response = await fetch(`${browser.origin}/v1/chat/completions`, {
@@ -39,7 +62,7 @@ describe("the console's layout", () => {
   it("shows all columns at 1280 px, without a horizontal scroll bar in any table", async () => {
     for (const [secret, pages] of [
       [used.key, ["Activity", "Requests", "End users", "Models", "Keys", "Credits", "Events"]],
-      [ADMIN_TOKEN, ["Customers", "Catalog", "Business", "Health"]],
+      [ADMIN_TOKEN, ["Customers", "Catalog", "Payments", "Business", "Events", "Health"]],
     ] as const) {
       const page = await logIn(browser, secret);
       for (const name of pages) {
@@ -97,9 +120,12 @@ describe("the console's layout", () => {
 
   it("shows the second page of a list after a reload, and Back returns to the first", async () => {
     for (let i = 0; i < 51; i += 1) await ask(used.key, "sandbox/echo");
+    await fillOperatorsLists(used.orgId);
     for (const [secret, at] of [
       [ADMIN_TOKEN, "catalog"],
       [used.key, "requests"],
+      [ADMIN_TOKEN, "payments?state=declined"],
+      [ADMIN_TOKEN, "acts?operator=eva"],
     ] as const) {
       const page = await logIn(browser, secret);
       await page.goto(`/console/#/${at}`);

@@ -2,6 +2,7 @@ import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { readDemo } from "../../scripts/dev-demo.ts";
 import { spent } from "../../src/console/browser/lib/money.ts";
+import { actSentence } from "../../src/console/browser/lib/operator-acts.ts";
 import { rail } from "./browser.ts";
 import { continueAs, openStarted, signUp } from "./started.ts";
 import { collectResponses, drawn, rowsOf, untrue } from "./truth.ts";
@@ -56,7 +57,7 @@ beforeAll(async () => {
   await signUp(ann, "Ann");
   org = ((await call(ann, "GET", "/session"))["organization"] as { id: string }).id;
   await ann.goto(`${started.origins.eu}/console/#/credits`);
-  await press(ann, "Pay 10 dollars");
+  await press(ann, "Pay $10.00");
   await press(ann, "Pay");
   await ann.locator(".notice", { hasText: "$10.00 were added" }).waitFor();
   const { purchases } = await asOperator(`/orgs/${org}/purchases`);
@@ -144,5 +145,31 @@ describe("the console's pages for a person", () => {
     expect(await untrue(ben, responses)).toEqual([]);
     expect(await rail(ben).getByRole("link", { name: "Keys" }).count()).toBe(0);
     expect(await ben.locator("main").innerText()).toContain("Ben");
+  });
+});
+
+describe("the operators' pages Payments and Events", () => {
+  it("show each purchase and each change as the API returns it", async () => {
+    const operator = await started.open("/console/");
+    const token = readDemo(started.directory)?.admin_token ?? "";
+    await operator.getByLabel("API key or operator's token").fill(token);
+    await operator.keyboard.press("Enter");
+    await rail(operator).waitFor();
+    const responses = await show(operator, "payments?state=refunded");
+    expect(await untrue(operator, responses)).toEqual([]);
+    const [purchase] = rowsOf(responses, "purchases");
+    const { slug } = purchase?.["organization"] as { slug: string };
+    const row = operator.getByRole("region", { name: "Purchases" }).locator("tbody tr");
+    expect(await row.count()).toBe(1);
+    const text = await row.innerText();
+    for (const part of [slug, "added", "$10.00", "$3.00"]) expect(text).toContain(part);
+    const read = await asOperator("/purchases?state=refunded");
+    expect(rowsOf(responses, "purchases")).toEqual(read["purchases"]);
+    const changes = await show(operator, "acts");
+    expect(await untrue(operator, changes)).toEqual([]);
+    const events = rowsOf(changes, "events") as unknown as Parameters<typeof actSentence>[0][];
+    const shown = await operator.locator("main tbody tr td:nth-child(2)").allInnerTexts();
+    expect(shown).toEqual(events.map(actSentence));
+    expect(shown.join(" ")).toContain("refunded a purchase of Ann");
   });
 });

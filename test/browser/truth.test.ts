@@ -95,7 +95,15 @@ const OWNERS = [
   "activity?split=key&metric=errors",
   "requests?status=error",
 ];
-const OPERATORS = ["organizations", "business?range=1", "business?tab=Prices", "catalog", "health"];
+const OPERATORS = [
+  "organizations",
+  "payments",
+  "acts",
+  "business?range=1",
+  "business?tab=Prices",
+  "catalog",
+  "health",
+];
 
 const TABS = ["Money and people", "Prices", "Access", "Webhooks", "Recovery"];
 

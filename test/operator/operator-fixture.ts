@@ -131,6 +131,7 @@ export function context(): OperatorContext {
     companyDomains: "approve",
     mail: null,
     takeEvents: () => undefined,
+    paymentOf: (id) => Promise.resolve(id),
   };
 }
 

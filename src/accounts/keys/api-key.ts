@@ -128,6 +128,20 @@ async function prove(text: string, secrets: readonly KeySecret[]): Promise<Verif
     : { hash: rootOf(root), home, scope, shown: { secret: hash } };
 }
 
+const PREFIX = new RegExp(
+  `^svc_sk_(?:gbl_)?(${REGIONS.join("|")})_live_[0-9A-Za-z]{${LISTED_CHARACTERS}}`,
+);
+
+/** Returns the listed prefix of a key, or the text itself if it isn't one. */
+export function prefixIn(text: string): string {
+  return PREFIX.exec(text)?.[0] ?? text;
+}
+
+/** Returns the home region that a key's prefix contains, or null for another text. */
+export function homeOfPrefix(text: string): Region | null {
+  return findRegion(PREFIX.exec(text)?.[1]) ?? null;
+}
+
 export function listedPrefix(key: string): string {
   return key.slice(0, key.indexOf("_live_") + "_live_".length + LISTED_CHARACTERS);
 }

@@ -9,7 +9,7 @@ export type Page = {
   readonly title: string;
   readonly icon: IconName;
   readonly key: string;
-  readonly group?: "Usage" | "Build" | "Organization" | "Account" | "Selling" | "Region";
+  readonly group?: "Usage" | "Build" | "Organization" | "Account" | "Selling" | "Money";
   /** Reports whether a session can open the page. Others see their first page instead. */
   readonly forWhom: (session: Session) => boolean;
   /** Loads the page's script: when the page is shown or hovered, or the browser is idle. */
@@ -186,13 +186,30 @@ export const PAGES: readonly Page[] = [
     load: async () => (await import("./pages/catalog.tsx")).Catalog,
   },
   {
+    path: "payments",
+    title: "Payments",
+    icon: "credits",
+    key: "p",
+    group: "Money",
+    forWhom: isOperator,
+    load: async () => (await import("./pages/payments.tsx")).Payments,
+  },
+  {
     path: "business",
     title: "Business",
     icon: "business",
     key: "b",
-    group: "Selling",
+    group: "Money",
     forWhom: isOperator,
     load: async () => (await import("./pages/business.tsx")).Business,
+  },
+  {
+    path: "acts",
+    title: "Events",
+    icon: "events",
+    key: "e",
+    forWhom: isOperator,
+    load: async () => (await import("./pages/acts.tsx")).Acts,
   },
 ];
 
@@ -204,5 +221,6 @@ export const BAR_PATHS: ReadonlySet<string> = new Set([
   "credits",
   "organizations",
   "health",
-  "business",
+  "payments",
+  "acts",
 ]);

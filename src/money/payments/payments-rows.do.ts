@@ -46,7 +46,17 @@ const FIRST =
   "created_at INTEGER NOT NULL" +
   ") STRICT, WITHOUT ROWID;";
 
-export const PAYMENT_TABLES: Tables = { name: "payments", steps: [{ sql: FIRST, readableBy: 1 }] };
+/** The purchases in D1, each with a text that changes with it. */
+const PUBLISHED =
+  "CREATE TABLE published (id TEXT PRIMARY KEY NOT NULL, mark TEXT NOT NULL) STRICT, WITHOUT ROWID;";
+
+export const PAYMENT_TABLES: Tables = {
+  name: "payments",
+  steps: [
+    { sql: FIRST, readableBy: 1 },
+    { sql: PUBLISHED, readableBy: 1 },
+  ],
+};
 
 const HEARD_MS = 31 * 86_400_000;
 const NOBODY: PaymentsHead = {

@@ -35,6 +35,8 @@ import {
   selectIdempotency,
   selectPurchases,
 } from "./payments-rows.do.ts";
+import { countPurchases, putPurchases } from "./published.store.ts";
+import { publishPurchases } from "./publish-purchases.do.ts";
 import { isOver, recordOf } from "./purchase.ts";
 import type { Purchase } from "./purchase.ts";
 import { refundOf } from "./refunding.ts";
@@ -184,6 +186,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       const isAnew = madeAt !== null && walletMadeAt !== null && walletMadeAt !== madeAt;
       if (isAnew) await machine.resendPayments(madeAt);
       this.#after(machine.work()); // even while the wallet is unavailable
+      await this.#publish(true);
       return success(null);
     });
   }
@@ -198,6 +201,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
       this.#machine = null;
     }
     await this.#arm();
+    await this.#publish();
   }
 
   get #sql(): SqlStorage {
@@ -263,8 +267,26 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     void this.#arm();
     const done = work
       .catch((error: unknown) => logWarning("payments_not_worked", { reason: reasonOf(error) }))
-      .then(() => this.#arm());
+      .then(() => this.#arm())
+      .then(() => this.#publish());
     this.ctx.waitUntil(done);
+  }
+
+  /** Writes changed purchases to D1. If it fails, the next work or `poke` repeats it. */
+  async #publish(isWhole = false): Promise<void> {
+    if (!this.#isMade()) return;
+    const { DB } = this.env;
+    const { orgId } = this.#deps().rows.head();
+    const to = {
+      put: (purchases: readonly PurchaseRecord[]) =>
+        within(putPurchases(DB, orgId, purchases), CALL_TIMEOUT_MS),
+      count: () => within(countPurchases(DB, orgId), CALL_TIMEOUT_MS),
+    };
+    try {
+      await publishPurchases(this.#sql, to, isWhole);
+    } catch (error) {
+      logWarning("purchases_not_published", { org_id: orgId, reason: reasonOf(error) });
+    }
   }
 
   #machineOf(): PurchaseRunner {

@@ -3,8 +3,8 @@ import { logEvent } from "../../shared/log.ts";
 import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { Purchase } from "./purchase.ts";
-import { post, readRefunds, refundParams } from "./stripe-calls.ts";
-import { refundsSchema } from "./stripe-objects.ts";
+import { post, readRefund, readRefunds, refundParams } from "./stripe-calls.ts";
+import { refundSchema, refundsSchema } from "./stripe-objects.ts";
 import { bodyOf } from "./stripe.ts";
 import type { PaymentDeps } from "./payment-deps.ts";
 
@@ -47,6 +47,12 @@ export async function refundOf(
     reason: ask.reason ?? null,
   });
   return success(payment.id);
+}
+
+/** Returns the payment that a refund (`re_`) belongs to, or null. Returns other IDs unchanged. */
+export async function paymentOf(stripe: PaymentDeps["stripe"], id: string): Promise<string | null> {
+  if (!id.startsWith("re_")) return id;
+  return bodyOf(await stripe.ask(readRefund(id)), refundSchema)?.payment_intent ?? null;
 }
 
 /** Searches for a refund of this name, because Stripe stores idempotency keys only for a day. */

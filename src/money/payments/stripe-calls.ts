@@ -151,6 +151,7 @@ export const readInvoice = (id: string): StripeCall =>
   read(`/v1/invoices/${id}`, { expand: ["payments.data.payment.payment_intent"] });
 export const readPaymentIntent = (id: string): StripeCall =>
   read(`/v1/payment_intents/${id}`, { expand: ["latest_charge"] });
+export const readRefund = (id: string): StripeCall => read(`/v1/refunds/${id}`);
 export const readRefunds = (paymentId: string): StripeCall =>
   read("/v1/refunds", { payment_intent: paymentId, limit: 100 });
 export const readDisputes = (paymentId: string): StripeCall =>

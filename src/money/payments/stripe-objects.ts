@@ -93,6 +93,7 @@ export type Invoice = z.infer<typeof invoiceSchema>;
 
 export const foundSchema = listOf(z.object({ id, metadata }));
 
+export const refundSchema = z.object({ payment_intent: z.nullish(idOf) });
 export const refundsSchema = listOf(
   z.object({ id, amount: whole, currency: usd, status: z.nullable(z.string()), metadata }),
 );

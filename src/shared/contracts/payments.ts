@@ -12,15 +12,17 @@ export type PurchaseMethod = "checkout" | "card" | "auto";
  * has no result and is retried. `needs_customer`: the customer must act at `url`. `expired`:
  * abandoned or cancelled. Money that arrives after `declined` or `expired` is still credited.
  */
-export type PurchaseState =
-  | "wanted"
-  | "asked"
-  | "unknown"
-  | "needs_customer"
-  | "paid"
-  | "credited"
-  | "declined"
-  | "expired";
+export type PurchaseState = (typeof PURCHASE_STATES)[number];
+export const PURCHASE_STATES = [
+  "wanted",
+  "asked",
+  "unknown",
+  "needs_customer",
+  "paid",
+  "credited",
+  "declined",
+  "expired",
+] as const;
 
 export type PurchaseError =
   | "card_declined"

@@ -84,3 +84,9 @@ export function monthStart(day: string, months = 0): string {
   const [year = 0, month = 1] = day.split("-").map(Number);
   return utcDay(Date.UTC(year, month - 1 - months, 1));
 }
+
+/** Returns the UTC day after a day such as 2026-11-27, and another text unchanged. */
+export function dayAfter(day: string): string {
+  const ms = Date.parse(day);
+  return Number.isNaN(ms) ? day : utcDay(ms + DAY);
+}

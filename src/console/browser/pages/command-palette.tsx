@@ -2,8 +2,9 @@ import { useEffect, useState } from "preact/hooks";
 import { search } from "../../../../scripts/site/search.ts";
 import type { Entry } from "../../../../scripts/site/search.ts";
 import type { Outcome } from "../api/client.ts";
-import type { Key } from "../api/types.ts";
+import type { Calls, Key } from "../api/types.ts";
 import type { Page } from "../pages.ts";
+import { prefixOf } from "../lib/key-prefix.ts";
 import { counted } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { useModels } from "../state/models.ts";
@@ -31,7 +32,8 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
   const text = typed.trim();
-  const finds = useFinds(text, pages).slice(0, MOST);
+  const { none, ...found } = useFinds(text, pages);
+  const finds = found.finds.slice(0, MOST);
   const go = (find: Find | undefined): void => {
     if (find === undefined) return;
     onClose();
@@ -76,36 +78,44 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
           </li>
         ))}
       </ul>
-      {text !== "" && finds.length === 0 && <p class="muted">{noneOf(text)}</p>}
+      {text !== "" && finds.length === 0 && <p class="muted">{none}</p>}
     </Dialog>
   );
 }
 
-function noneOf(text: string): string {
-  return SECRET.test(text) ? "No key that you can see starts with this." : "No results";
+/** The results, and the text that is shown without one. */
+type Finds = { readonly finds: readonly Find[]; readonly none: string };
+
+function useFinds(text: string, pages: readonly Page[]): Finds {
+  const who = useSession();
+  const settled = useSettled(text);
+  const objects = useObjectFinds(settled, isOperator(who));
+  const own = useOwnFinds(text, pages);
+  if (!isOperator(who)) return own;
+  if (settled !== text) return { ...own, none: "Searching…" };
+  return { ...objects, finds: [...objects.finds, ...own.finds] };
 }
 
-function useFinds(text: string, pages: readonly Page[]): readonly Find[] {
+function useOwnFinds(text: string, pages: readonly Page[]): Finds {
   const who = useSession();
-  const keys = useKeyFinds(
-    text,
-    pages.some(({ path }) => path === "keys"),
-  );
+  const hasKeys = pages.some(({ path }) => path === "keys");
+  const [keys, isRead] = useKeyFinds(text, hasKeys);
   const isSecret = SECRET.test(text);
   const isPayer = who.organization !== null && !isOperator(who);
   const models = useModelFinds(isSecret ? "" : text, isPayer);
   const documents = useDocuments(isSecret ? "" : text);
   const typed = useSettled(text);
   const endUsers = useEndUserFinds(typed, isPayer && !isLimited(who) && !isSecret);
-  const customers = useCustomerFinds(typed, isOperator(who) && !isSecret);
-  if (isSecret || text === "") return keys;
+  if (isSecret || text === "") {
+    const none = "No key that you can see starts with this.";
+    return { finds: keys, none: hasKeys && !isRead ? "Searching…" : none };
+  }
   const isWhole = isPayer && !isLimited(who);
   const byId = IDS.flatMap(([begins, what, to]) =>
     isWhole && begins.test(text) ? [{ what, text, href: to(text) }] : [],
   );
-  return [
+  const finds = [
     ...byId,
-    ...customers,
     ...endUsers,
     ...pages
       .filter(({ title }) => title.toLowerCase().startsWith(text.toLowerCase()))
@@ -114,26 +124,33 @@ function useFinds(text: string, pages: readonly Page[]): readonly Find[] {
     ...models,
     ...documents,
   ];
+  return { finds, none: "No results" };
 }
 
 function pageFind({ title, path }: Page): Find {
   return { what: "Page", text: title, href: hrefOf(path === "" ? [] : [path]) };
 }
 
-function useKeyFinds(text: string, isRead: boolean): readonly Find[] {
+function useKeyFinds(
+  text: string,
+  isAsked: boolean,
+): readonly [finds: readonly Find[], isRead: boolean] {
   const now = useNow();
   const isSecret = SECRET.test(text);
   const senior = isSenior(useSession());
-  const keys = readAside(useRead(isRead ? "GET /v1/keys" : null))?.keys ?? [];
+  const answer = readAside(useRead(isAsked ? "GET /v1/keys" : null));
+  const isRead = answer !== undefined;
+  const keys = answer?.keys ?? [];
   const range = { from: utcDay(now - DAY), to: utcDay(now) };
   const shares = readAside(useShares(senior && isSecret ? "key" : null, range));
-  if (text === "") return [];
+  if (text === "") return [[], isRead];
   const low = text.toLowerCase();
   if (!isSecret) {
-    return keys
+    const named = keys
       .filter(({ name }) => name.toLowerCase().includes(low))
       .slice(0, OF_EACH)
       .map(({ id, name }) => ({ what: "Key", text: name, href: hrefOf(["keys", id]) }));
+    return [named, isRead];
   }
   const secretFind = (key: Key): Find => {
     const state = stateOf(key, now);
@@ -146,10 +163,11 @@ function useKeyFinds(text: string, isRead: boolean): readonly Find[] {
       href: hrefOf(["keys", key.id], isLive ? { do: "revoke" } : { all: "1" }),
     };
   };
-  return keys
+  const own = keys
     .filter(({ prefix }) => text.startsWith(prefix) || prefix.startsWith(text))
     .toSorted((a, b) => Number(a.revoked) - Number(b.revoked))
     .map(secretFind);
+  return [own, isRead];
 }
 
 function useModelFinds(text: string, isRead: boolean): readonly Find[] {
@@ -190,14 +208,68 @@ function useEndUserFinds(text: string, isRead: boolean): readonly Find[] {
   }));
 }
 
-function useCustomerFinds(text: string, isRead: boolean): readonly Find[] {
-  const call = isRead && text.length > 1 ? "GET /admin/v1/orgs" : null;
-  const found = readAside(useRead(call, { query: { q: text, limit: OF_EACH } }));
-  return (found?.organizations ?? []).map(({ id, name, slug }) => ({
-    what: "Customer",
-    text: name === slug ? name : `${name} (${slug})`,
-    href: hrefOf(["organizations", id]),
-  }));
+type Found = Calls["GET /admin/v1/find"]["answer"]["data"][number];
+
+/** Searches the region's objects, page by page until one is found. Sends only a key's prefix. */
+function useObjectFinds(text: string, isAsked: boolean): Finds {
+  const [from, setFrom] = useState({ text: "", after: "" });
+  const q = prefixOf(text);
+  const after = from.text === q ? from.after : "";
+  const query = { q, ...(after !== "" && { after }) };
+  const call = isAsked && q.length > 1 ? "GET /admin/v1/find" : null;
+  const answer = readAside(useRead(call, { query }));
+  const next = answer?.data.length === 0 ? answer.next_after : null;
+  useEffect(() => {
+    if (next !== null) setFrom({ text: q, after: next });
+  }, [next]);
+  const finds = (answer?.data ?? []).map(findOf);
+  if (answer === undefined || next !== null) return { finds, none: "Searching…" };
+  const others = answer.other_regions.map((one) => one.toUpperCase()).join(" or ");
+  const where = others === "" ? "" : ` Log in to the console of ${others} to search there.`;
+  return { finds, none: `No results in ${answer.region.toUpperCase()}.${where}` };
+}
+
+const KINDS: Readonly<Record<Found["object"], readonly [what: string, tab?: string]>> = {
+  organization: ["Customer"],
+  key: ["Key"],
+  member: ["Member"],
+  person: ["Person"],
+  invitation: ["Invitation", "Access"],
+  domain: ["Domain", "Access"],
+  webhook: ["Webhook", "Webhooks"],
+  end_user: ["End user"],
+  credit: ["Credit"],
+  purchase: ["Purchase"],
+  request: ["Request"],
+  event: ["Event"],
+  price: ["Price"],
+  merchant: ["Merchant"],
+};
+const CUSTOMERS_PAGES: Partial<Record<Found["object"], string>> = {
+  request: "requests",
+  event: "events",
+  end_user: "end-users",
+};
+
+function findOf({ object, id, name, organization }: Found): Find {
+  const [what, tab = ""] = KINDS[object];
+  const page = CUSTOMERS_PAGES[object];
+  const see = page === undefined ? "" : `${page}/${id}`;
+  if (organization === null) {
+    const isPrice = object === "price";
+    const href = isPrice ? hrefOf(["business"], { tab: "Prices" }) : hrefOf(["organizations"]);
+    return { what, text: `${name ?? id}, without an organization`, href };
+  }
+  const { id: orgId, name: orgName, slug } = organization;
+  const isPurchase = object === "purchase";
+  const whose = orgName === slug ? orgName : `${orgName} (${slug})`;
+  return {
+    what,
+    text: object === "organization" ? whose : `${name ?? id} of ${whose}`,
+    href: isPurchase
+      ? hrefOf(["payments", orgId, id])
+      : hrefOf(["organizations", orgId], { tab, see }),
+  };
 }
 
 function useDocuments(text: string): readonly Find[] {

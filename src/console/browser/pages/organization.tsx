@@ -117,8 +117,24 @@ function Verbs({
   );
 }
 
+const SEEN: Readonly<Record<string, string>> = {
+  requests: "request",
+  events: "event",
+  "end-users": "end user",
+};
+
+/** Opens the customer's console: at its start, or at the object that the search found (`see`). */
 function SeeAs({ id }: { id: string }) {
-  return <Action verb="View as customer" run={() => viewAs(id)} onDone={() => goTo([])} />;
+  const [{ see = "" }] = useQuery();
+  const [page = "", ...rest] = see.split("/");
+  const noun = SEEN[page];
+  return (
+    <Action
+      verb={noun === undefined ? "View as customer" : `View ${noun} as customer`}
+      run={() => viewAs(id)}
+      onDone={() => goTo(noun === undefined ? [] : [page, rest.join("/")])}
+    />
+  );
 }
 
 function OrganizationFacts({ one }: { one: OrganizationAndMoney }) {

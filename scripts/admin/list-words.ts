@@ -1,0 +1,40 @@
+import { table, textOf } from "./words.ts";
+import type { Answer } from "./words.ts";
+
+/** The results of a search, or the regions to search next. */
+export function foundWords({ data, region, other_regions, missing }: Answer): string {
+  const found = (data as readonly Answer[]).map(withSlug);
+  const none = `Not found in ${String(region)}. Other regions: ${textOf("", other_regions)}.`;
+  const unread = (missing as readonly string[]).join(", ");
+  return [
+    found.length === 0 ? none : table(found, "object, name, id, slug organization"),
+    ...(unread === "" ? [] : [`These organizations can't be read: ${unread}`]),
+  ].join("\n");
+}
+
+function withSlug({ organization, ...row }: Answer): Answer {
+  const { slug = null } = (organization ?? {}) as Answer;
+  return { ...row, slug };
+}
+
+export function purchasesWords({ purchases }: Answer): string {
+  const columns =
+    "created_at time, slug organization, state, >amount_dollars dollars, >returned_micro refunded, method, id";
+  return table((purchases as readonly Answer[]).map(withSlug), columns);
+}
+
+export function eventsWords({ events }: Answer): string {
+  const rows = (events as readonly Answer[]).map(withSlug);
+  return table(rows, "created_at time, operator, act, slug organization");
+}
+
+/** A row per group, and the total. Two groups, such as `day,model`, make two columns. */
+export function usageWords({ from, to, group_by, data, total }: Answer): string {
+  const [first, second] = String(group_by).split(",");
+  const titles = second === undefined ? `group ${first}` : `day, group ${second}`;
+  const named = second === undefined ? { group: "total" } : { day: "total", group: "" };
+  const rows = [...(data as readonly Answer[]), { ...named, ...(total as Answer) }];
+  const figures =
+    ">requests, >prompt_tokens, >completion_tokens, >cost_micro dollars, >=cost_micro micros";
+  return `${String(from)} to ${String(to)}\n\n${table(rows, `${titles}, ${figures}`)}`;
+}

@@ -1,0 +1,95 @@
+import { useState } from "preact/hooks";
+import type { Calls } from "../api/types.ts";
+import { actSentence } from "../lib/operator-acts.ts";
+import { dayAfter } from "../lib/time.ts";
+import { hrefOf, useQuery } from "../state/route.ts";
+import { Facts, Head, Time } from "../ui/basics.tsx";
+import { column, timeColumn } from "../ui/columns.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Day, Text } from "../ui/filters.tsx";
+import { List } from "../ui/list.tsx";
+import type { Column } from "../ui/table.tsx";
+
+const CALL = "GET /admin/v1/events";
+type Act = Calls[typeof CALL]["answer"]["events"][number];
+const NAMES = ["operator", "org", "from", "to"];
+
+/** The changes by operators. */
+export function Acts() {
+  const [query] = useQuery();
+  const [opened, setOpened] = useState<Act | null>(null);
+  const { operator, org, from, to } = query;
+  return (
+    <>
+      <Head title="Events" text="Changes by operators in the last year, newest first." />
+      <List
+        name="Events"
+        call={CALL}
+        filling={{
+          query: {
+            ...(operator && { operator }),
+            ...(org && { org }),
+            ...(from && { from }),
+            ...(to && { to: dayAfter(to) }),
+          },
+        }}
+        every={60_000}
+        read={({ events, next_after }) => ({ rows: events, next: next_after })}
+        columns={COLUMNS}
+        open={setOpened}
+        names={NAMES}
+        filters={
+          <>
+            <Text name="operator" label="Operator's name" />
+            <Text name="org" label="Customer's slug or ID" />
+            <Day name="from" />
+            <Day name="to" />
+          </>
+        }
+        empty="No events yet. Changes by operators appear here."
+      />
+      {opened && <Detail act={opened} onClose={() => setOpened(null)} />}
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<Act>[] = [
+  timeColumn("time", "Time", ({ created_at }) => created_at, { withClock: true }),
+  column("sentence", "Event", (act: Act) => actSentence(act), {
+    csv: [
+      ["event_id", ({ id }) => id],
+      ["operator", ({ operator }) => operator],
+      ["act", ({ act }) => act],
+      ["organization", ({ organization }) => organization?.id ?? null],
+      ["sentence", actSentence],
+      ["request_id", ({ request_id }) => request_id],
+    ],
+  }),
+];
+
+function Detail({ act, onClose }: { act: Act; onClose: () => void }) {
+  const { organization, target } = act;
+  return (
+    <Dialog title="Event" onClose={onClose} wide>
+      <p class="said">{actSentence(act)}</p>
+      <Facts
+        facts={[
+          ["Time", <Time key="time" at={act.created_at} />],
+          ["Call", <code key="call">{act.act}</code>],
+          [
+            "Customer",
+            organization && (
+              <a key="org" href={hrefOf(["organizations", organization.id])}>
+                {organization.slug ?? organization.id}
+              </a>
+            ),
+          ],
+          ...Object.entries(target).map(
+            ([name, id]) => [name, <code key={name}>{id}</code>] as const,
+          ),
+          ["Request", <code key="request">{act.request_id}</code>],
+        ]}
+      />
+    </Dialog>
+  );
+}

@@ -1,0 +1,77 @@
+import type { Calls } from "../api/types.ts";
+import { cardName } from "../lib/purchases.ts";
+import { dayAfter } from "../lib/time.ts";
+import { useCell } from "../state/cell.ts";
+import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
+import { Head } from "../ui/basics.tsx";
+import { column } from "../ui/columns.tsx";
+import { Choice, Day, Text } from "../ui/filters.tsx";
+import { List } from "../ui/list.tsx";
+import type { Column } from "../ui/table.tsx";
+import { PURCHASE_COLUMNS } from "./org-payments.tsx";
+import { PurchaseDetail } from "./purchase-detail.tsx";
+
+const CALL = "GET /admin/v1/purchases";
+type Listed = Calls[typeof CALL]["answer"]["purchases"][number];
+const NAMES = ["state", "org", "from", "to"];
+const STATES = [
+  ["", "All states"],
+  ["credited", "added"],
+  ["refunded", "refunded"],
+  ["needs_customer", "action required"],
+  ["declined", "declined"],
+  ["expired", "not paid"],
+] as const;
+
+/** All purchases of the region. */
+export function Payments() {
+  const [query] = useQuery();
+  const [, orgId, id] = useCell(route).path;
+  const { org, from, to } = query;
+  const state = STATES.find(([one]) => one !== "" && one === query["state"])?.[0];
+  return (
+    <>
+      <Head title="Payments" text="Purchases of all customers, newest first." />
+      <List
+        name="Purchases"
+        call={CALL}
+        filling={{
+          query: {
+            ...(state && { state }),
+            ...(org && { org }),
+            ...(from && { from }),
+            ...(to && { to: dayAfter(to) }),
+          },
+        }}
+        every={10_000}
+        read={({ purchases, next_after }) => ({ rows: purchases, next: next_after })}
+        columns={COLUMNS}
+        open={(one) => goTo(["payments", one.organization.id, one.id], query)}
+        names={NAMES}
+        filters={
+          <>
+            <Choice name="state" label="State" options={STATES} />
+            <Text name="org" label="Customer's slug or ID" />
+            <Day name="from" />
+            <Day name="to" />
+          </>
+        }
+        empty="No purchases yet"
+      />
+      {orgId !== undefined && id !== undefined && (
+        <PurchaseDetail orgId={orgId} id={id} onClose={() => goTo(["payments"], query)} />
+      )}
+    </>
+  );
+}
+
+const customerOf = ({ organization: { id, slug } }: Listed): string => slug ?? id;
+const [TIME, ...OTHERS] = PURCHASE_COLUMNS;
+const COLUMNS: readonly Column<Listed>[] = [
+  ...(TIME ? [TIME] : []),
+  column("customer", "Customer", customerOf, {
+    cell: (one) => <a href={hrefOf(["organizations", one.organization.id])}>{customerOf(one)}</a>,
+  }),
+  ...OTHERS,
+  column("card", "Card", ({ card }) => (card === null ? null : cardName(card)), { wide: true }),
+];

@@ -1,0 +1,132 @@
+import { useMemo, useState } from "preact/hooks";
+import type { Calls } from "../api/types.ts";
+import { microsOf, spent } from "../lib/money.ts";
+import { cardName, stateOf } from "../lib/purchases.ts";
+import { change, useRead } from "../state/reads.ts";
+import { useMay } from "../state/session.ts";
+import { Badge, Facts, Time } from "../ui/basics.tsx";
+import { Dialog, FormDialog, Input, Select } from "../ui/dialog.tsx";
+import { ReadResult } from "../ui/states.tsx";
+
+const CALL = "GET /admin/v1/orgs/{id}/purchases/{purchase_id}";
+type Purchase = Calls[typeof CALL]["answer"];
+/** The reads that a refund invalidates. */
+export const TOUCHES = ["/admin/v1/orgs", "/admin/v1/purchases"];
+
+type Opened = { readonly orgId: string; readonly purchase: Purchase; readonly onClose: () => void };
+
+const named = (id: string | null) => (id === null ? null : <code>{id}</code>);
+
+/** One purchase with its IDs at the payment provider, and its refund. */
+export function PurchaseDetail({
+  orgId,
+  id,
+  onClose,
+}: {
+  orgId: string;
+  id: string;
+  onClose: () => void;
+}) {
+  const [refunding, setRefunding] = useState<Purchase | null>(null);
+  const mayRefund = useMay()("POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund");
+  const read = useRead(CALL, { path: { id: orgId, purchase_id: id } }, { every: 10_000 });
+  if (refunding) return <Refund purchase={refunding} {...{ orgId, onClose }} />;
+  return (
+    <Dialog title="Purchase" onClose={onClose} wide>
+      <ReadResult read={read} height={320}>
+        {(purchase) => (
+          <>
+            <PurchaseFacts purchase={purchase} />
+            {mayRefund && purchase.payment_id !== null && (
+              <div class="actions end">
+                <button type="button" class="danger" onClick={() => setRefunding(purchase)}>
+                  Refund…
+                </button>
+              </div>
+            )}
+          </>
+        )}
+      </ReadResult>
+    </Dialog>
+  );
+}
+
+function PurchaseFacts({ purchase }: { purchase: Purchase }) {
+  const [state, tone] = stateOf(purchase);
+  return (
+    <Facts
+      facts={[
+        [
+          "State",
+          <Badge key="state" tone={tone}>
+            {state}
+          </Badge>,
+        ],
+        ["Changed", <Time key="changed" at={purchase.updated_at} />],
+        ["Id", named(purchase.id)],
+        ["Payment", named(purchase.payment_id)],
+        ["Checkout", named(purchase.session_id)],
+        ["Invoice", named(purchase.invoice_id)],
+        ["Stripe customer", named(purchase.customer_id)],
+        ["Ordered by", `${purchase.actor.kind} ${purchase.actor.id ?? ""}`],
+        ["Card", purchase.card === null ? null : cardName(purchase.card)],
+        ["Error", purchase.error === null ? null : purchase.error.code],
+        ["Last request", named(purchase.request_id)],
+      ]}
+    />
+  );
+}
+
+function Refund({ orgId, purchase, onClose }: Opened) {
+  const paid = microsOf(purchase.amount_dollars) - purchase.returned_micro;
+  const [dollars, setDollars] = useState((paid / 1_000_000).toFixed(2));
+  const [reason, setReason] = useState<Reason>("requested_by_customer");
+  const cents = Math.round(Number(dollars.replaceAll(/[$,\s]/g, "")) * 100) || 0;
+  const amount = spent(cents * 10_000);
+  const idempotencyKey = useMemo(() => crypto.randomUUID(), [cents, reason]);
+  const path = { id: orgId, purchase_id: purchase.id };
+  const body = { amount_cents: cents, reason };
+  return (
+    <FormDialog
+      title={`Refund ${amount}?`}
+      verb={`Refund ${amount}`}
+      run={() =>
+        change(
+          "POST /admin/v1/orgs/{id}/purchases/{purchase_id}/refund",
+          { path, body, idempotencyKey },
+          TOUCHES,
+        )
+      }
+      onClose={onClose}
+    >
+      <p>
+        {amount} of {spent(microsOf(purchase.amount_dollars))} return to the card. The customer
+        loses that amount of credits, and owes what is already spent. You can't undo this.
+      </p>
+      <Input
+        label="Amount [$]"
+        param="amount_cents"
+        hint={`At most ${spent(paid)}, plus tax`}
+        required
+        inputMode="decimal"
+        pattern="\$?[\d,]+(\.\d{1,2})?"
+        value={dollars}
+        onText={setDollars}
+      />
+      <Select
+        label="Reason"
+        param="reason"
+        value={reason}
+        options={Object.entries(REASONS) as [Reason, string][]}
+        onPick={setReason}
+      />
+    </FormDialog>
+  );
+}
+
+const REASONS = {
+  requested_by_customer: "Requested by the customer",
+  duplicate: "Duplicate payment",
+  fraudulent: "Fraudulent payment",
+} as const;
+type Reason = keyof typeof REASONS;

@@ -1,0 +1,78 @@
+import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
+import { storedJson } from "../../shared/stored-json.ts";
+
+/** Stores an organization's purchases in D1. An older record never replaces a newer one. */
+export async function putPurchases(
+  db: D1Database,
+  orgId: string,
+  purchases: readonly PurchaseRecord[],
+): Promise<void> {
+  const put = db.prepare(
+    `INSERT INTO purchases
+       (id, org_id, state, returned_micro, session_id, invoice_id, payment_id, record, updated_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+       state = excluded.state, returned_micro = excluded.returned_micro,
+       session_id = excluded.session_id, invoice_id = excluded.invoice_id,
+       payment_id = excluded.payment_id, record = excluded.record, updated_at = excluded.updated_at
+     WHERE excluded.updated_at >= purchases.updated_at`,
+  );
+  await db.batch(
+    purchases.map((one) => {
+      const { id, state, returnedMicro, sessionId, invoiceId, paymentId, updatedAt } = one;
+      const record = JSON.stringify({ ...one, url: null }); // the address lets anyone pay
+      const named = [sessionId, invoiceId, paymentId];
+      return put.bind(id, orgId, state, returnedMicro, ...named, record, updatedAt);
+    }),
+  );
+}
+
+export async function countPurchases(db: D1Database, orgId: string): Promise<number> {
+  const count = await db
+    .prepare("SELECT count(*) AS purchases FROM purchases WHERE org_id = ?")
+    .bind(orgId)
+    .first<number>("purchases");
+  return count ?? 0;
+}
+
+export type PublishedQuery = {
+  readonly orgId: string | null;
+  /** A state, or `refunded`. */
+  readonly state: string | null;
+  /** Only purchases with lower IDs, and not below `fromId`. */
+  readonly beforeId: string;
+  readonly fromId: string;
+  readonly limit: number;
+};
+export type PublishedPurchase = {
+  readonly purchase: PurchaseRecord;
+  readonly organization: {
+    readonly id: string;
+    readonly slug: string | null;
+    readonly name: string | null;
+  };
+};
+
+/** Returns up to one more purchase than `limit`, newest first. */
+export async function listPublished(
+  db: D1Database,
+  { orgId, state, beforeId, fromId, limit }: PublishedQuery,
+): Promise<readonly PublishedPurchase[]> {
+  const conditions = [
+    "p.id < ?1 AND p.id >= ?2 AND ?3 = ?3 AND ?4 = ?4",
+    ...(orgId === null ? [] : ["p.org_id = ?3"]),
+    ...(state === null ? [] : [state === REFUNDED ? "p.returned_micro > 0" : "p.state = ?4"]),
+  ];
+  const { results } = await db
+    .prepare(
+      `SELECT p.record AS record, p.org_id AS id, o.slug AS slug, o.name AS name
+       FROM purchases AS p LEFT JOIN organizations AS o ON o.id = p.org_id
+       WHERE ${conditions.join(" AND ")} ORDER BY p.id DESC LIMIT ?5`,
+    )
+    .bind(beforeId, fromId, orgId ?? "", state ?? "", limit + 1)
+    .all<{ record: string; id: string; slug: string | null; name: string | null }>();
+  return results.map(({ record, ...organization }) => {
+    return { purchase: storedJson<PurchaseRecord>(record), organization };
+  });
+}
+
+export const REFUNDED = "refunded";

@@ -1,0 +1,134 @@
+export const FOUND_KINDS = [
+  "organization",
+  "key",
+  "member",
+  "person",
+  "invitation",
+  "domain",
+  "webhook",
+  "end_user",
+  "credit",
+  "purchase",
+  "request",
+  "event",
+  "price",
+  "merchant",
+] as const;
+type FoundKind = (typeof FOUND_KINDS)[number];
+
+export type Owner = { readonly id: string; readonly slug: string; readonly name: string };
+export type Found = {
+  readonly object: FoundKind;
+  readonly id: string;
+  readonly name: string | null;
+  readonly organization: Owner | null;
+};
+
+/** Maximum number of objects of each kind. */
+export const FOUND_MAX = 10;
+
+type Lookup = {
+  readonly object: FoundKind;
+  readonly from: string;
+  readonly id: string;
+  readonly name: string;
+  readonly where: string;
+  readonly order: string;
+};
+const ID = "t.id = ?1";
+
+/** The lookups of a text (?1). Each uses an index, except names of organizations. */
+const LOOKUPS: readonly Lookup[] = [
+  {
+    ...lookup("organization", "(SELECT *, id AS org_id FROM organizations)", "t.name"),
+    where: `${ID} OR t.slug = lower(?1) OR instr(lower(t.name), lower(?1)) > 0`,
+    order: "t.slug = lower(?1) DESC, lower(t.name), t.id",
+  },
+  {
+    ...lookup("key", "keys", "t.name"),
+    where: `(${ID} OR t.prefix = ?1) AND t.is_console IS NULL`,
+  },
+  {
+    ...lookup("member", "members", "t.email"),
+    where: `(${ID} OR lower(t.email) = lower(?1)
+      OR t.id IN (SELECT member_id FROM member_people WHERE person_id = ?1)) AND t.removed_at IS NULL`,
+  },
+  lookup("person", "(SELECT *, NULL AS org_id FROM people)", "t.name"),
+  {
+    ...lookup("invitation", "invitations", "t.email"),
+    where: `${ID} OR lower(t.email) = lower(?1)`,
+    order: "t.created_at DESC",
+  },
+  named("domain", "company_domains", "domain", "lower(?1)"),
+  lookup("webhook", "webhooks", "t.url"),
+  named("end_user", "end_users", "external_id", "?1"),
+  named("credit", "credits", "reference", "?1"),
+  {
+    ...lookup("purchase", "purchases", "t.state"),
+    where: `${ID} OR t.session_id = ?1 OR t.invoice_id = ?1 OR t.payment_id = ?1`,
+  },
+  lookup("event", "events", "t.type"),
+  lookup("price", "(SELECT *, NULL AS org_id FROM prices)", "t.item"),
+  named("merchant", "(SELECT *, NULL AS org_id FROM merchants)", "name", "?1"),
+];
+
+function lookup(object: FoundKind, from: string, name: string): Lookup {
+  return { object, from, id: "t.id", name, where: ID, order: "1" };
+}
+
+function named(object: FoundKind, from: string, column: string, text: string): Lookup {
+  return { ...lookup(object, from, "NULL"), id: `t.${column}`, where: `t.${column} = ${text}` };
+}
+
+type Row = {
+  readonly object: FoundKind;
+  readonly id: string;
+  readonly name: string | null;
+  readonly orgId: string | null;
+  readonly slug: string | null;
+  readonly orgName: string | null;
+};
+
+/** Returns the objects in D1 with this text as their ID, name, address or prefix. */
+export async function findStored(
+  db: D1Database,
+  text: string,
+): Promise<{ readonly found: readonly Found[]; readonly hasMore: boolean }> {
+  const answers = await db.batch<Row>(
+    LOOKUPS.map(({ object, from, id, name, where, order }) =>
+      db
+        .prepare(
+          `SELECT '${object}' AS object, ${id} AS id, ${name} AS name, o.id AS orgId, o.slug AS slug,
+             o.name AS orgName FROM ${from} AS t LEFT JOIN organizations AS o ON o.id = t.org_id
+           WHERE ${where} ORDER BY ${order} LIMIT ${FOUND_MAX + 1}`,
+        )
+        .bind(text),
+    ),
+  );
+  return {
+    found: answers.flatMap(({ results }) => results.slice(0, FOUND_MAX).map(foundOf)),
+    hasMore: answers.some(({ results }) => results.length > FOUND_MAX),
+  };
+}
+
+function foundOf({ object, id, name, orgId, slug, orgName }: Row): Found {
+  const owner = orgId !== null && slug !== null && orgName !== null;
+  return { object, id, name, organization: owner ? { id: orgId, slug, name: orgName } : null };
+}
+
+export type OwnersPage = { readonly after: string; readonly limit: number };
+
+/** Returns organizations by ID that can have an object of this time (Unix ms). */
+export async function ownersSince(
+  db: D1Database,
+  { after, limit }: OwnersPage,
+  usedSinceMs: number,
+): Promise<readonly Owner[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT id, slug, name FROM organizations WHERE id > ?1 AND used_at >= ?2 ORDER BY id LIMIT ?3`,
+    )
+    .bind(after, usedSinceMs, limit)
+    .all<Owner>();
+  return results;
+}

@@ -1,0 +1,111 @@
+import * as z from "zod/mini";
+import { HOUR_MS } from "../shared/clock.ts";
+import { success } from "../shared/failure.ts";
+import type { Failure, Result } from "../shared/failure.ts";
+import { requestIdOf } from "../shared/generation.ts";
+import type { Answer } from "../shared/http/endpoint.ts";
+import { once, parseQuery } from "../shared/http/parse-body.ts";
+import { mintedAt } from "../shared/id.ts";
+import { mapConcurrently } from "../shared/map-concurrently.ts";
+import { readHoldName } from "../shared/placed-hold.ts";
+import { callObject } from "../shared/reach-object.ts";
+import { homeOfPrefix, prefixIn } from "../accounts/keys/api-key.ts";
+import { findStored, ownersSince } from "./find.store.ts";
+import type { Found, Owner, OwnersPage } from "./find.store.ts";
+import type { OperatorCall } from "./operator-context.ts";
+
+/** Maximum number of organizations whose objects one call asks. */
+const ORGANIZATIONS_MAX = 200;
+const AT_ONCE = 10;
+/** Maximum delay of an organization's stored last use. */
+const USED_DELAY_MS = HOUR_MS;
+
+export const findQuery = z.object({
+  q: once.check(z.minLength(2), z.maxLength(256)),
+  after: z.optional(once.check(z.regex(/^[0-9a-f-]{36}$/, "must be an earlier next_after"))),
+});
+
+/** A lookup in the objects of organizations, because D1 doesn't have these IDs. */
+type ObjectLookup = {
+  readonly object: "request" | "event";
+  readonly id: string;
+  readonly owners: (page: OwnersPage) => Promise<readonly Owner[]>;
+  readonly ask: (orgId: string) => Promise<Result<unknown>>;
+};
+
+/**
+ * Handles `GET /find`. D1 has names and most IDs. For the ID of a request or event, the
+ * call asks the wallets of at most 200 organizations, and `next_after` continues after them.
+ */
+export async function getFind(call: OperatorCall): Promise<Answer> {
+  const fields = parseQuery(findQuery, call.url);
+  if (!fields.ok) return fields;
+  const text = prefixIn(fields.value.q.trim());
+  const { after = "" } = fields.value;
+  const payment = REFUND.test(text) ? await call.paymentOf(text) : text;
+  const isFirst = after === "" && payment !== null;
+  const stored = isFirst ? await findStored(call.db, payment) : { found: [], hasMore: false };
+  const home = homeOfPrefix(text) ?? readHoldName(text)?.home ?? call.region;
+  const lookup = home === call.region ? lookupOf(call, text) : null;
+  const asked = lookup === null ? NOBODY : await searchOwners(lookup, after);
+  return success({
+    data: [...stored.found, ...asked.found],
+    has_more: stored.hasMore,
+    region: call.region,
+    other_regions: home === call.region ? call.peers : [home],
+    asked_organizations: asked.count,
+    missing: asked.missing,
+    next_after: asked.nextAfter,
+  });
+}
+
+function lookupOf({ db, now, wallet }: OperatorCall, text: string): ObjectLookup | null {
+  if (EVENT.test(text)) {
+    const query = { type: null, from: null, to: null, limit: 1, after: text };
+    const owners = (page: OwnersPage) => ownersSince(db, page, 0);
+    return { object: "event", id: text, owners, ask: (orgId) => wallet(orgId).events(query) };
+  }
+  const id = IN_DATABASE.test(text) ? null : requestIdOf(text);
+  if (id === null) return null;
+  const ms = mintedAt(id, "req_") ?? 0;
+  const sinceMs = ms < now - USED_DELAY_MS ? ms - USED_DELAY_MS : 0;
+  const owners = (page: OwnersPage) => ownersSince(db, page, sinceMs);
+  return { object: "request", id, owners, ask: (orgId) => wallet(orgId).request(id) };
+}
+
+const EVENT = /^evt_[0-9A-Za-z]{24}$/;
+const REFUND = /^re_\w+$/;
+/** The IDs that D1 has. All others can be a request's. */
+const IN_DATABASE = /^(?:inv|key|per|prc|pur|whk)_/;
+
+type OwnersSearch = {
+  readonly found: readonly Found[];
+  readonly count: number;
+  readonly missing: readonly string[];
+  readonly nextAfter: string | null;
+};
+const NOBODY: OwnersSearch = { found: [], count: 0, missing: [], nextAfter: null };
+
+/** Asks organizations in the order of their IDs, until one has the object. */
+async function searchOwners(
+  { object, id, owners, ask }: ObjectLookup,
+  after: string,
+): Promise<OwnersSearch> {
+  const page = await owners({ after, limit: ORGANIZATIONS_MAX + 1 });
+  const asked = page.slice(0, ORGANIZATIONS_MAX);
+  const found: Found[] = [];
+  const missing: string[] = [];
+  await mapConcurrently(AT_ONCE, asked, async (owner) => {
+    if (found.length > 0) return;
+    const answer = await callObject(() => ask(owner.id), { attemptsMax: 1 });
+    if (answer.ok) found.push({ object, id, name: null, organization: owner });
+    else if (!isAbsent(answer.failure)) missing.push(owner.slug);
+  });
+  const isLast = page.length <= ORGANIZATIONS_MAX || found.length > 0;
+  const nextAfter = isLast ? null : (asked.at(-1)?.id ?? null);
+  return { found, count: asked.length, missing, nextAfter };
+}
+
+function isAbsent({ kind }: Failure): boolean {
+  return kind === "not_found" || kind === "invalid_request";
+}

@@ -1,0 +1,66 @@
+import { DAY_MS } from "../shared/clock.ts";
+import { idFloor } from "../shared/id.ts";
+import { storedJson } from "../shared/stored-json.ts";
+
+export const OPERATOR_EVENT_ID = "opev_";
+const STORED_MS = 366 * DAY_MS;
+
+export type OperatorEvent = {
+  readonly id: string;
+  readonly operator: string;
+  /** The method and path of the call. */
+  readonly act: string;
+  readonly orgId: string | null;
+  /** The other parameters of the path. */
+  readonly target: Readonly<Record<string, string>>;
+  readonly requestId: string;
+};
+export type ListedOperatorEvent = OperatorEvent & {
+  readonly slug: string | null;
+  readonly name: string | null;
+};
+
+export async function insertOperatorEvent(db: D1Database, event: OperatorEvent): Promise<void> {
+  const { id, operator, act, orgId, target, requestId } = event;
+  await db
+    .prepare(
+      `INSERT INTO operator_events (id, operator, act, org_id, target, request_id)
+       VALUES (?, ?, ?, ?, ?, ?)`,
+    )
+    .bind(id, operator, act, orgId, JSON.stringify(target), requestId)
+    .run();
+}
+
+export type OperatorEventQuery = {
+  readonly orgId: string | null;
+  readonly operator: string | null;
+  readonly beforeId: string;
+  readonly fromId: string;
+  readonly limit: number;
+};
+
+/** Returns up to one more event than `limit`, newest first. */
+export async function listOperatorEvents(
+  db: D1Database,
+  { orgId, operator, beforeId, fromId, limit }: OperatorEventQuery,
+): Promise<readonly ListedOperatorEvent[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT e.id, operator, act, org_id AS orgId, target, request_id AS requestId, slug, name
+       FROM operator_events AS e LEFT JOIN organizations AS o ON o.id = org_id
+       WHERE e.id < ?1 AND e.id >= ?2 AND ${orgId === null ? "?3 IS NULL" : "org_id = ?3"}
+         AND (?4 IS NULL OR operator = ?4)
+       ORDER BY e.id DESC LIMIT ?5`,
+    )
+    .bind(beforeId, fromId, orgId, operator, limit + 1)
+    .all<Omit<ListedOperatorEvent, "target"> & { readonly target: string }>();
+  return results.map((row) =>
+    Object.assign(row, { target: storedJson<OperatorEvent["target"]>(row.target) }),
+  );
+}
+
+/** Deletes events that are older than a year. */
+export async function forgetOperatorEvents(db: D1Database, nowMs: number): Promise<void> {
+  const beforeId = idFloor(OPERATOR_EVENT_ID, nowMs - STORED_MS);
+  await db.prepare("DELETE FROM operator_events WHERE id < ?").bind(beforeId).run();
+}

@@ -1,0 +1,86 @@
+import * as z from "zod/mini";
+import { timestamp } from "../shared/clock.ts";
+import { success } from "../shared/failure.ts";
+import type { Answer, View } from "../shared/http/endpoint.ts";
+import { moment, once, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
+import { idFloor, mintedAt, mintId } from "../shared/id.ts";
+import { logEvent, logWarning, reasonOf } from "../shared/log.ts";
+import { isSlug } from "../accounts/organizations/organization.ts";
+import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
+import {
+  insertOperatorEvent,
+  listOperatorEvents,
+  OPERATOR_EVENT_ID,
+} from "./operator-events.store.ts";
+import type { ListedOperatorEvent, OperatorEvent } from "./operator-events.store.ts";
+import type { OperatorCall } from "./operator-context.ts";
+
+/** Records an operator's change in the log and in D1. The change stays valid if D1 fails. */
+export async function recordAct(
+  { db, actor, requestId, now }: OperatorCall,
+  about: Pick<OperatorEvent, "act" | "orgId" | "target">,
+): Promise<void> {
+  const { act, orgId, target } = about;
+  const operator = actor.id ?? "";
+  const org = orgId === null ? {} : { org_id: orgId };
+  logEvent("operator_act", { operator, act, ...org, ...target, request_id: requestId });
+  const id = mintId(OPERATOR_EVENT_ID, now);
+  try {
+    await insertOperatorEvent(db, { ...about, id, operator, requestId });
+  } catch (error) {
+    logWarning("operator_event_not_stored", {
+      act,
+      request_id: requestId,
+      reason: reasonOf(error),
+    });
+  }
+}
+
+export const operatorEventsQuery = z.object({
+  org: z.optional(once.check(z.minLength(1), z.maxLength(100))),
+  operator: z.optional(once.check(z.minLength(1), z.maxLength(100))),
+  from: z.optional(moment),
+  to: z.optional(moment),
+  limit: wholeNumber(1, 100, 50),
+  after: z.optional(once.check(z.regex(/^opev_[0-9A-Za-z]{24}$/, "must be an event's id"))),
+});
+
+/** Handles `GET /events`, the changes by operators of the last year, newest first. */
+export async function getOperatorEvents(call: OperatorCall): Promise<Answer> {
+  const query = parseQuery(operatorEventsQuery, call.url);
+  if (!query.ok) return query;
+  const { org, operator = null, limit, after, from = 0, to } = query.value;
+  const orgId = org !== undefined && isSlug(org) ? await findIdOfSlug(call.db, org) : org;
+  if (orgId === null) return success({ events: [], next_after: null });
+  const rows = await listOperatorEvents(call.db, {
+    ...pageOfIds(OPERATOR_EVENT_ID, { after, from, to }),
+    orgId: orgId ?? null,
+    operator,
+    limit,
+  });
+  const events = rows.slice(0, limit);
+  const nextAfter = rows.length > limit ? (events.at(-1)?.id ?? null) : null;
+  return success({ events: events.map(eventView), next_after: nextAfter });
+}
+
+/** Returns the range of IDs, which contain their time, between two times and after a page. */
+export function pageOfIds(
+  prefix: string,
+  { after = "~", from, to }: { after?: string | undefined; from: number; to: number | undefined },
+): { readonly beforeId: string; readonly fromId: string } {
+  const until = to === undefined ? "~" : idFloor(prefix, to);
+  return { beforeId: after < until ? after : until, fromId: idFloor(prefix, from) };
+}
+
+function eventView(event: ListedOperatorEvent): View {
+  const { id, operator, act, orgId, slug, name, target, requestId } = event;
+  return {
+    id,
+    created_at: timestamp(mintedAt(id, OPERATOR_EVENT_ID) ?? 0),
+    operator,
+    act: act.replaceAll(/:(\w+)/g, "{$1}"),
+    organization: orgId === null ? null : { id: orgId, slug, name },
+    target,
+    request_id: requestId,
+  };
+}
