@@ -31,7 +31,7 @@ export type RouteCondition = {
  * Returns the routes that meet all rules, in order. Returns 400 with the `param` of the first rule
  * that none meets.
  */
-export function allowedRoutes(
+export function routesMeetingRules(
   { id }: Pick<Model, "id">,
   routes: readonly Route[],
   rules: readonly RouteCondition[],
@@ -64,7 +64,7 @@ export function candidateRoutes(
 ): Result<readonly Route[]> {
   const unknown = unknownProvider(choice);
   if (unknown !== null) return unknown;
-  const allowed = allowedRoutes(model, routes, rulesOf(choice));
+  const allowed = routesMeetingRules(model, routes, rulesOf(choice));
   return allowed.ok ? success(inOrder(allowed.value, choice)) : allowed;
 }
 

@@ -27,7 +27,7 @@ import { addCard, addCustomer } from "./customers.store.ts";
 import { checkPurchaseLimits } from "./limits.ts";
 import { taxOf } from "./payment-rules.ts";
 import { PurchaseRunner, newPurchase } from "./purchase-runner.ts";
-import { notifyWallet } from "./purchase-moves.ts";
+import { recordOutcomeForWallet } from "./purchase-moves.ts";
 import {
   insertName,
   PAYMENT_TABLES,
@@ -239,7 +239,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const made = newPurchase({ id, method, amountMicro, saveCard, returnUrl, actor }, nowMs);
     this.ctx.storage.transactionSync(() => {
       insertName(this.#sql, idempotency, { purchaseId: id, at: nowMs });
-      notifyWallet(deps, made, { type: "purchase.created", data: {} });
+      recordOutcomeForWallet(deps, made, { type: "purchase.created", data: {} });
     });
     if (method === "checkout") this.#expireOthers(id);
     void this.#arm();

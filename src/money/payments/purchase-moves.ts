@@ -75,7 +75,9 @@ export function waitForCustomer(
     nextAt: at.expiresAt + GRACE_MS,
   } as const;
   const after = storePurchase(deps, purchase, waiting);
-  return isNews ? notifyWallet(deps, after, { type: "purchase.needs_customer", data: {} }) : after;
+  return isNews
+    ? recordOutcomeForWallet(deps, after, { type: "purchase.needs_customer", data: {} })
+    : after;
 }
 
 /** Ends a purchase without payment. A payment captured later is credited anyway. */
@@ -87,7 +89,11 @@ export function endPurchase(
   const { state, error } = ending;
   const over = { state, error, step: null, sent: null, url: null, expiresAt: null, nextAt: null };
   const after = storePurchase(deps, purchase, { ...over, ending });
-  return notifyWallet(deps, after, { type: `purchase.${state}`, data: { code: error }, ending });
+  return recordOutcomeForWallet(deps, after, {
+    type: `purchase.${state}`,
+    data: { code: error },
+    ending,
+  });
 }
 
 export function abandonMismatchedInvoice(
@@ -112,7 +118,7 @@ export function declineAsMisconfigured(
   return endPurchase(deps, purchase, { state: "declined", error: "misconfigured", isHard: false });
 }
 
-export function notifyWallet(
+export function recordOutcomeForWallet(
   deps: PaymentDeps,
   purchase: Purchase,
   reported: {
