@@ -8,6 +8,7 @@ import { mockUpstream } from "./upstream.ts";
 const KEYS = {
   RESIDENCY: "relaxed",
   COHERE_API_KEY: "k",
+  GEMINI_API_KEY: "k",
   MISTRAL_API_KEY: "k",
   OPENAI_API_KEY: "k",
   XAI_API_KEY: "k",
@@ -80,6 +81,26 @@ describe("the charge for a provider that delivers less than it reports", () => {
         const { cost, held } = await billed("/v1/images/generations", body, { data, usage });
         expect(cost).toBeLessThanOrEqual(held);
         expect(cost).toBe(10 * 5 + within(tokens, 3 * 308) * 30);
+      }),
+    );
+  });
+
+  it("covers the reported tokens of Google's image, or the hold if there are none", async () => {
+    const body = { model: "google/gemini-3.1-flash-lite-image", prompt: "a fox" };
+    const inlineData = { mimeType: "image/png", data: "iVBORw0KGgo=" };
+    const candidates = [{ content: { parts: [{ inlineData }] }, finishReason: "STOP" }];
+    const held = 16_384;
+    await expectBills(
+      fc.asyncProperty(counts(20_000), async (tokens) => {
+        const usageMetadata = {
+          promptTokenCount: 4,
+          candidatesTokenCount: tokens,
+          candidatesTokensDetails: [{ modality: "IMAGE", tokenCount: tokens }],
+        };
+        const answer = { candidates, usageMetadata };
+        const { cost } = await billed("/v1/images/generations", body, answer);
+        const texts = tokens ? 0 : held;
+        expect(cost).toBe(Math.ceil(4 * 0.25 + within(tokens, held) * 30 + texts * 1.5));
       }),
     );
   });

@@ -60,8 +60,11 @@ export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly 
   const reason = promptFeedback.blockReason + (candidates[0]?.finishReason ?? "");
   if (BLOCKED.test(reason)) return refused(BLOCKED_PROMPT, usageOf(withZeros(counted)));
   const usage = usageOf(counted);
-  if (pictures > 0 || usage === null) return { usage, fields: {} };
-  return refused(NO_PICTURE, usageOf(withZeros(counted), true));
+  if (pictures === 0 && usage !== null) {
+    return refused(NO_PICTURE, usageOf(withZeros(counted), true));
+  }
+  const isFree = usage?.image_token === 0; // not counted, so charged as held
+  return { usage: isFree ? { ...NO_USAGE, input: usage.input } : usage, fields: {} };
 }
 
 function withZeros(counted: Counted): Counted {
