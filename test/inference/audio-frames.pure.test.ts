@@ -252,6 +252,8 @@ describe("a file whose bytes don't limit its duration", () => {
     ["FLAC in MP4", mp4(entry("fLaC"))],
     ["ALAC in MP4 beside AAC", mp4(entry("mp4a", esds(MP4_AAC, LC)), entry("alac"))],
     ["AMR in MP4", mp4(entry("samr"))],
+    ["E-AC-3 in MP4, whose frames can be tiny", mp4(entry("ec-3"))],
+    ["E-AC-3 in Matroska", matroska("A_EAC3")],
     ["AAC in MP4 without its configuration", mp4(entry("mp4a"))],
     ["another codec in an esds box", mp4(entry("mp4a", esds(0xdd, LC)))],
     ["MP4 without a track", FTYP],

@@ -51,7 +51,7 @@ export function matroskaCodecSeconds(codec: string, config: Uint8Array): number 
   if (codec.startsWith("A_OPUS")) return OPUS_S;
   if (codec.startsWith("A_MPEG/L")) return MPEG_S;
   if (codec.startsWith("A_AAC")) return aacSeconds(config);
-  if (/^A_E?AC3/.test(codec)) return AC3_S;
+  if (codec.startsWith("A_AC3")) return AC3_S;
   if (codec !== "A_VORBIS" || config.length > VORBIS_BYTES) return Infinity;
   const heads = positionsOf(config, VORBIS).map((at) => oggCodecSeconds(config, at));
   return heads.length === 0 ? Infinity : Math.max(...heads);
@@ -64,7 +64,7 @@ const MP4_SILENT =
 export function mp4CodecSeconds(name: string, data: Uint8Array): number {
   if (name === "Opus") return OPUS_S;
   if (name === ".mp3") return MPEG_S;
-  if (name === "ac-3" || name === "ec-3") return AC3_S;
+  if (name === "ac-3") return AC3_S;
   if (MP4_SILENT.test(name)) return 0;
   if (name !== "mp4a" || data.length > ENTRY_BYTES) return Infinity;
   const found = positionsOf(data, "esds").map((at) => esdsSeconds(data.subarray(at + 8)));
