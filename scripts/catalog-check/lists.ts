@@ -136,6 +136,10 @@ const xaiList = reader(z.object({ models: z.array(xaiModel) }), ({ models }) =>
   ),
 );
 
+const elevenLabsList = reader(z.array(z.object({ model_id: z.string() })), (all) =>
+  whole(all.map(({ model_id: name }) => ({ ...LISTED, names: [name] }))),
+);
+
 const cohereModel = z.object({ name: z.string(), is_deprecated: z.nullish(z.boolean()) });
 const cohereList = reader(
   z.object({ models: z.array(cohereModel), next_page_token: z.nullish(z.string()) }),
@@ -194,6 +198,10 @@ export const PROVIDER_LISTS: readonly ProviderList[] = [
   {
     ...list("cohere", "https://api.cohere.com", "/v1/models?page_size=1000", cohereList),
     pageParameter: "page_token",
+  },
+  {
+    ...list("elevenlabs", "https://api.elevenlabs.io", "/v1/models", elevenLabsList),
+    headers: (key) => ({ "xi-api-key": key }),
   },
 ];
 

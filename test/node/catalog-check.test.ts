@@ -34,6 +34,7 @@ const FORMATS: Readonly<Record<string, (ids: readonly string[], more?: Fields) =
   fireworks: (ids, more) => ({ models: rows(ids, "name", more), nextPageToken: "" }),
   xai: (ids, more) => ({ models: rows(ids, "id", more) }),
   cohere: (ids, more) => ({ models: rows(ids, "name", more) }),
+  elevenlabs: (ids, more) => rows(ids, "model_id", more),
 };
 
 function rows(ids: readonly string[], name: string, more: Fields = {}): object[] {
@@ -193,7 +194,11 @@ const ROWS: Readonly<Record<string, readonly [row: Fields, ends: string | null]>
     null,
   ],
   cohere: [{ name: "m", context_length: 256_000, is_deprecated: false }, null],
+  elevenlabs: [{ model_id: "m", can_do_text_to_speech: true, token_cost_factor: 1 }, null],
 };
+
+/** The providers whose response is only the list. */
+const LISTS = new Set(["together", "elevenlabs"]);
 
 describe("a provider's model list", () => {
   it.each(PROVIDER_LISTS.map(({ provider }) => provider))(
@@ -201,7 +206,7 @@ describe("a provider's model list", () => {
     async (provider) => {
       const list = PROVIDER_LISTS.find((one) => one.provider === provider);
       const [row, ends] = ROWS[provider] ?? [{}, null];
-      const page = provider === "together" ? [row] : { data: [row], models: [row] };
+      const page = LISTS.has(provider) ? [row] : { data: [row], models: [row] };
       if (list === undefined) throw new Error(`no list of ${provider}`);
       const [listed] = await readList(list, "key", async () => Response.json(page));
       expect(listed?.names).toContain("m");
