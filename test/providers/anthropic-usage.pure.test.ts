@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
 import { anthropic } from "../../src/models/providers/anthropic.ts";
-import { laterUsage, messagesUsage } from "../../src/models/protocols/messages/host-usage.ts";
+import { mergeLaterUsage, messagesUsage } from "../../src/models/protocols/messages/host-usage.ts";
 import { STOP, message, stream, text } from "../fixtures/anthropic-wire.ts";
 import { answerTo, eventsOf } from "./adapter-kit.ts";
 
@@ -112,7 +112,7 @@ it("usage from Anthropic becomes five counts without overlap, or none", () => {
   );
   fc.assert(
     fc.property(raw, raw, (first, second) => {
-      const usage = messagesUsage(laterUsage(first, second));
+      const usage = messagesUsage(mergeLaterUsage(first, second));
       if (usage === null) return;
       for (const count of Object.values(usage)) {
         expect(Number.isSafeInteger(count) && count >= 0 && count <= 1e9).toBe(true);

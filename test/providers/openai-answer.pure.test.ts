@@ -2,7 +2,7 @@ import { callOf } from "./adapter-kit.ts";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { base64ToFloats, floatsToBase64 } from "../../src/models/core/embedding-encoding.ts";
-import { readChatCompletion, embeddingsAnswer } from "../../src/models/protocols/chat/answer.ts";
+import { readChatCompletion, readEmbeddings } from "../../src/models/protocols/chat/answer.ts";
 import { readInputUsage, readUsage } from "../../src/models/core/chat-usage.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { openAiUsage } from "../../src/models/core/openai-usage.ts";
@@ -131,15 +131,15 @@ const of = (input: unknown) => callOf({ kind: "embeddings", body: { input } });
 
 it("an embeddings response has one vector per input in order, or is a failure", () => {
   const data = [1, 0].map((index) => ({ index, embedding: [index] }));
-  expect(embeddingsAnswer({ data }, of(["a", "b"]))?.body["data"]).toEqual([
+  expect(readEmbeddings({ data }, of(["a", "b"]))?.body["data"]).toEqual([
     { object: "embedding", index: 0, embedding: [0] },
     { object: "embedding", index: 1, embedding: [1] },
   ]);
-  expect(embeddingsAnswer({ data }, of(["a", "b", "c"]))).toBeNull();
-  expect(embeddingsAnswer({ data: [{ embedding: null }] }, of("a"))).toBeNull();
-  expect(embeddingsAnswer({ data: [{ index: 0, embedding: [] }] }, of("a"))).toBeNull();
+  expect(readEmbeddings({ data }, of(["a", "b", "c"]))).toBeNull();
+  expect(readEmbeddings({ data: [{ embedding: null }] }, of("a"))).toBeNull();
+  expect(readEmbeddings({ data: [{ index: 0, embedding: [] }] }, of("a"))).toBeNull();
   const counts = ["a", ["a", "b"], [1, 2, 3], [[1], [2]]].map((input) =>
-    [1, 2].filter((size) => embeddingsAnswer({ data: data.slice(-size) }, of(input)) !== null),
+    [1, 2].filter((size) => readEmbeddings({ data: data.slice(-size) }, of(input)) !== null),
   );
   expect(counts).toEqual([[1], [2], [1], [2]]);
 });

@@ -2,7 +2,10 @@ import { callOf, chatOf } from "./adapter-kit.ts";
 import { expect, it } from "vitest";
 import { chatEndpoint } from "../../src/models/endpoints/chat.ts";
 import { responsesEndpoint } from "../../src/models/endpoints/responses.ts";
-import { openAiChatRequest, embeddingsRequest } from "../../src/models/protocols/chat/request.ts";
+import {
+  openAiChatRequest,
+  openAiEmbeddingsRequest,
+} from "../../src/models/protocols/chat/request.ts";
 import { PROFILES } from "../../src/models/providers/profile.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 
@@ -121,7 +124,7 @@ it("an embeddings request is forwarded without cap and stream", () => {
   const body = { input: [[1, 2]], encoding_format: "base64", dimensions: 8, user: "u", n: 2 };
   const call = callOf({ kind: "embeddings", upstreamId: "up", body });
   const profile = PROFILES.get("openai");
-  expect(profile && embeddingsRequest(call, profile)).toEqual({
+  expect(profile && openAiEmbeddingsRequest(call, profile)).toEqual({
     body: { model: "up", input: [[1, 2]], encoding_format: "base64", dimensions: 8 },
   });
 });

@@ -1,7 +1,7 @@
 import { messagesUsage } from "../../src/models/protocols/messages/host-usage.ts";
 import { readConverseUsage } from "../../src/models/protocols/converse/converse-usage.ts";
 import { usageOf as cohereUsage } from "../../src/models/protocols/cohere/answer.ts";
-import { readUsage as geminiUsage } from "../../src/models/protocols/gemini/usage.ts";
+import { readGeminiUsage as geminiUsage } from "../../src/models/protocols/gemini/usage.ts";
 import { objectOf } from "../../src/models/core/json-value.ts";
 import { readUsage } from "../../src/models/core/chat-usage.ts";
 import type { Row } from "./usage-row.ts";

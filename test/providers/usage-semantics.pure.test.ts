@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { embeddingsAnswer as bedrockAnswer } from "../../src/models/protocols/converse/embeddings.ts";
 import { readCohereEmbeddings } from "../../src/models/protocols/cohere/answer.ts";
 import { GEMINI_EMBEDDINGS, PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
-import { embeddingsAnswer } from "../../src/models/protocols/chat/answer.ts";
+import { readEmbeddings } from "../../src/models/protocols/chat/answer.ts";
 import { readInputUsage } from "../../src/models/core/chat-usage.ts";
 import { openAiUsage } from "../../src/models/core/openai-usage.ts";
 import { COMPATIBLE_ROWS } from "./usage-rows-compatible.ts";
@@ -59,10 +59,10 @@ const CALL = callOf({ kind: "embeddings", body: { input: ["words"] } });
 const zeros = { prompt_tokens: 0, total_tokens: 0 };
 const counted = new Headers({ "x-amzn-bedrock-input-token-count": "0" });
 it.each([
-  ["OpenAI's format", () => embeddingsAnswer({ data: [{ embedding: [1] }], usage: zeros }, CALL)],
+  ["OpenAI's format", () => readEmbeddings({ data: [{ embedding: [1] }], usage: zeros }, CALL)],
   [
     "Voyage",
-    () => embeddingsAnswer({ data: [{ embedding: [1] }], usage: { total_tokens: 0 } }, CALL),
+    () => readEmbeddings({ data: [{ embedding: [1] }], usage: { total_tokens: 0 } }, CALL),
   ],
   [
     "Cohere",

@@ -26,7 +26,7 @@ import {
   unknownMessagesFields,
 } from "../protocols/messages/client-native.ts";
 import { parseMessagesRequest, MESSAGES_VERSIONS } from "../protocols/messages/client-request.ts";
-import type { MessagesBody, Version } from "../protocols/messages/client-request.ts";
+import type { MessagesBody, MessagesVersion } from "../protocols/messages/client-request.ts";
 import { convertedStream, nativeStream } from "../protocols/messages/client-stream.ts";
 
 /**
@@ -85,7 +85,7 @@ function placeOf({
   return name && name !== "global" ? { name, param: "inference_geo" } : null;
 }
 
-export function requestedMessagesVersion(at: EndpointContext): Result<Version> {
+export function requestedMessagesVersion(at: EndpointContext): Result<MessagesVersion> {
   const requested = at.header("anthropic-version") ?? "";
   if (requested === "") return success(MESSAGES_VERSIONS[0]);
   const known = MESSAGES_VERSIONS.find((version) => version === requested);

@@ -16,11 +16,15 @@ import { sseReader } from "../core/sse-reader.ts";
 import { responsesProtocol } from "./responses-protocol.ts";
 import { RESPONSES_ONLY } from "../protocols/responses/host-rules.ts";
 import { httpFailure, streamFailure } from "../core/upstream-failure.ts";
-import { readChatCompletion, embeddingsAnswer } from "../protocols/chat/answer.ts";
+import { readChatCompletion, readEmbeddings } from "../protocols/chat/answer.ts";
 import { ChatChunkReader } from "../protocols/chat/chunks.ts";
 import { hasErrorField } from "../core/chat-message.ts";
 import type { PlainCall, Profile } from "../protocols/chat/profile.ts";
-import { openAiChatRequest, embeddingsRequest, ignoresNone } from "../protocols/chat/request.ts";
+import {
+  openAiChatRequest,
+  openAiEmbeddingsRequest,
+  profileIgnoresNoEffort,
+} from "../protocols/chat/request.ts";
 import type { UpstreamRequest } from "../protocols/chat/request.ts";
 
 type OpenAiHost = {
@@ -41,7 +45,7 @@ export function openAiCompatible(host: OpenAiHost): Provider {
     ...httpProvider(wire),
     takesTokens,
     summarizesThoughts,
-    ignoresNone: (upstreamId) => ignoresNone(host.profile, upstreamId),
+    ignoresNone: (upstreamId) => profileIgnoresNoEffort(host.profile, upstreamId),
   };
 }
 
@@ -101,8 +105,8 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
     },
     embeddings: {
       ...(profile.textsMax !== undefined && { inParts: embedInBatchesOf(profile.textsMax) }),
-      ask: (call) => send(call, profile.embeddingsPath, embeddingsRequest(call, profile)),
-      answer: embeddingsAnswer,
+      ask: (call) => send(call, profile.embeddingsPath, openAiEmbeddingsRequest(call, profile)),
+      answer: readEmbeddings,
     },
     ...plainHandlers(profile.calls ?? {}, send, secret),
     failureInside: (raw) => (hasErrorField(raw) ? streamFailure(raw, secret) : null),

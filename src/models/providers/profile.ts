@@ -1,8 +1,8 @@
 import {
   DEEPSEEK_PROFILE,
   JINA_PROFILE,
-  MISTRAL,
-  VOYAGE,
+  MISTRAL_PROFILE,
+  VOYAGE_PROFILE,
   XAI_PROFILE,
 } from "./profiles/authors.ts";
 import {
@@ -24,7 +24,7 @@ import type { Profile } from "../protocols/chat/profile.ts";
 export const PROFILE_OF = {
   openai: OPENAI_HOST_PROFILE,
   azure: { ...OPENAI_HOST_PROFILE, keyHeader: "api-key", speaksResponses: false, chatExtras: {} },
-  mistral: MISTRAL,
+  mistral: MISTRAL_PROFILE,
   groq: GROQ_PROFILE,
   deepseek: DEEPSEEK_PROFILE,
   together: TOGETHER_PROFILE,
@@ -32,7 +32,7 @@ export const PROFILE_OF = {
   xai: XAI_PROFILE,
   cerebras: CEREBRAS_PROFILE,
   openrouter: OPENROUTER_PROFILE,
-  voyage: VOYAGE,
+  voyage: VOYAGE_PROFILE,
   jina: JINA_PROFILE,
   ollama: OLLAMA_PROFILE,
   vllm: LOCAL_PROFILE,

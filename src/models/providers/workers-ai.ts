@@ -21,11 +21,11 @@ import { sseReader } from "../core/sse-reader.ts";
 import { readWorkersAiChat } from "../protocols/workers-ai/answer.ts";
 import {
   workersAiFailure,
-  failureInside,
+  workersAiFailureInside,
   workersAiThrownFailure,
 } from "../protocols/workers-ai/failure.ts";
 import { workersAiFamilyOf } from "../protocols/workers-ai/models.ts";
-import { workersAiChatInputs, ignoresNone } from "../protocols/workers-ai/request.ts";
+import { workersAiChatInputs, workersAiIgnoresNoEffort } from "../protocols/workers-ai/request.ts";
 import { WorkersAiStream } from "../protocols/workers-ai/stream.ts";
 
 const ID = "workers-ai";
@@ -42,7 +42,7 @@ export const WORKERS_AI: BuiltInProvider = {
 };
 
 export function workersAi(ai: AiBinding): Provider {
-  return { ...httpProvider(wireOf(ai)), ignoresNone };
+  return { ...httpProvider(wireOf(ai)), ignoresNone: workersAiIgnoresNoEffort };
 }
 
 function wireOf(ai: AiBinding): ProviderProtocol {
@@ -66,7 +66,7 @@ function wireOf(ai: AiBinding): ProviderProtocol {
       answer: transcriptionAnswer,
       events: transcriptEvents,
     },
-    failureInside,
+    failureInside: workersAiFailureInside,
     failure: workersAiFailure,
     reader: (call) => sseReader(new WorkersAiStream(call.cap)),
   };

@@ -4,7 +4,7 @@ import {
   countTokens,
   cutToTokens,
   splitJsonFragments,
-  tokensOf,
+  splitIntoTokens,
   wordsOf,
 } from "../../../src/models/providers/sandbox/tokens.ts";
 
@@ -39,7 +39,7 @@ const texts = fc.oneof(
 it("the sandbox's tokens restore the text, word by word and in pieces", () => {
   fc.assert(
     fc.property(texts, (text) => {
-      expect(tokensOf(text).join("")).toBe(text);
+      expect(splitIntoTokens(text).join("")).toBe(text);
       expect(wordsOf(text).join("")).toBe(text);
       expect(splitJsonFragments(text).join("")).toBe(text);
     }),
@@ -53,7 +53,7 @@ it("the sandbox counts at least one token and at most one per UTF-8 byte, and 0 
       fc.pre(text !== "");
       expect(countTokens(text)).toBeGreaterThanOrEqual(1);
       expect(countTokens(text)).toBeLessThanOrEqual(utf8.encode(text).length);
-      expect(countTokens(text)).toBe(tokensOf(text).length);
+      expect(countTokens(text)).toBe(splitIntoTokens(text).length);
     }),
   );
 });
@@ -82,7 +82,7 @@ it("the sandbox cuts a text to a prefix with as many tokens as the cap", () => {
 
 it("the sandbox splits no token, word or piece within a surrogate pair", () => {
   const text = "🌍".repeat(50);
-  for (const piece of [...tokensOf(text), ...wordsOf(text), ...splitJsonFragments(text)]) {
+  for (const piece of [...splitIntoTokens(text), ...wordsOf(text), ...splitJsonFragments(text)]) {
     expect(piece.isWellFormed()).toBe(true);
   }
 });

@@ -50,7 +50,7 @@ export function readChatCompletion(
 
 type RawChoice = JsonObject & KnownFields<"index" | "message" | "finish_reason">;
 
-export function embeddingsAnswer(
+export function readEmbeddings(
   raw: KnownFields<"data" | "usage" | "model">,
   call: EmbeddingsCall,
 ): ProviderResponse | null {

@@ -38,7 +38,7 @@ export function openAiChatRequest(call: ChatCall, profile: Profile): UpstreamReq
   return { body };
 }
 
-export function embeddingsRequest(call: EmbeddingsCall, profile: Profile): UpstreamRequest {
+export function openAiEmbeddingsRequest(call: EmbeddingsCall, profile: Profile): UpstreamRequest {
   const { embeddingFields: allowed, embeddingExtras } = profile;
   if (allowed.size === 0) return UNSUPPORTED;
   const body = { model: call.upstreamId, ...embeddingExtras };
@@ -78,7 +78,7 @@ function streamFlags({ streamOptions }: Profile): JsonObject {
     : { stream: true, stream_options: streamOptions };
 }
 
-export function ignoresNone(profile: Profile, upstreamId: string): boolean {
+export function profileIgnoresNoEffort(profile: Profile, upstreamId: string): boolean {
   const body = { reasoning_effort: "none" };
   const sent = ruled("reasoning_effort", "none", rulesFor(upstreamId, body, profile));
   return sent === null || (typeof sent === "string" && sent !== "none");

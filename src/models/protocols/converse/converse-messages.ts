@@ -6,11 +6,11 @@ import { NINE_CHARACTER_ID, ToolCallIds, WORD_64_ID } from "../../core/tool-call
 import type { BedrockFamily } from "./models.ts";
 
 type Block = JsonObject;
-export type Message = { readonly role: "user" | "assistant"; readonly content: Block[] };
+export type ConverseMessage = { readonly role: "user" | "assistant"; readonly content: Block[] };
 
 export type InstructedMessages = {
   readonly system?: readonly JsonObject[];
-  readonly messages: readonly Message[];
+  readonly messages: readonly ConverseMessage[];
 };
 
 type MessageRules = {
@@ -34,9 +34,9 @@ const NO_RESULT = "(empty)";
 export function converseMessages(
   { turns }: ConversationWithImages,
   rules: MessageRules,
-): readonly Message[] {
+): readonly ConverseMessage[] {
   const ids = new ToolCallIds(rules.family === "mistral" ? NINE_CHARACTER_ID : WORD_64_ID);
-  const messages: Message[] = [];
+  const messages: ConverseMessage[] = [];
   for (const { role, parts } of turns) {
     const content = parts.flatMap((part) => blocksOf(part, rules, ids));
     // A message can't end with reasoning, whose output was lost.
@@ -91,7 +91,7 @@ function thoughtBlocks(detail: JsonObject): Block[] {
   return [{ reasoningContent: { reasoningText: { text, signature } } }];
 }
 
-function trimEnd(message: Message | undefined): void {
+function trimEnd(message: ConverseMessage | undefined): void {
   const block = message?.role === "assistant" ? message.content.at(-1) : undefined;
   if (!isObject(block) || typeof block["text"] !== "string") return;
   message?.content.splice(-1, 1, { text: block["text"].trimEnd() });

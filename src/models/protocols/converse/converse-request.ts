@@ -12,7 +12,7 @@ import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.
 import { parsePrompt } from "../../core/prompt.ts";
 import { converseOutputFormat } from "./answer-format.ts";
 import { converseMessages } from "./converse-messages.ts";
-import type { InstructedMessages, Message } from "./converse-messages.ts";
+import type { InstructedMessages, ConverseMessage } from "./converse-messages.ts";
 import { converseToolFields } from "./converse-tools.ts";
 import type { ConverseToolFields } from "./converse-tools.ts";
 import { converseModelFields } from "./model-fields.ts";
@@ -97,7 +97,7 @@ function bodyOf({
 
 function withInstructions(
   system: readonly string[],
-  messages: readonly Message[],
+  messages: readonly ConverseMessage[],
 ): InstructedMessages {
   const texts = system.filter((text) => text.trim() !== "").map((text) => ({ text }));
   if (texts.length === 0) return { messages };

@@ -6,7 +6,7 @@ import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { asIs, list, optional, shape } from "../../core/shape.ts";
 import { failureWithUsage } from "../../core/failed-usage.ts";
-import { readUsage } from "./usage.ts";
+import { readGeminiUsage } from "./usage.ts";
 
 const part = shape({
   text: textOf,
@@ -42,7 +42,7 @@ type Candidate = {
   readonly finish: string;
 };
 
-export function answerOf(raw: JsonObject) {
+export function readGeminiCandidates(raw: JsonObject) {
   const { candidates, promptFeedback, usageMetadata } = answer(raw);
   const isBlocked = candidates.length === 0 && promptFeedback.blockReason !== "";
   const read = candidates.map(
@@ -51,7 +51,7 @@ export function answerOf(raw: JsonObject) {
       return { index: at, parts: content.parts.flatMap(saidIn), finish };
     },
   );
-  return { isBlocked, candidates: read, usage: readUsage(usageMetadata) };
+  return { isBlocked, candidates: read, usage: readGeminiUsage(usageMetadata) };
 }
 
 function saidIn({
@@ -69,7 +69,7 @@ function saidIn({
 }
 
 export function readGeminiChat(raw: JsonObject): ProviderResponse | ProviderFailure | null {
-  const { isBlocked, candidates, usage } = answerOf(raw);
+  const { isBlocked, candidates, usage } = readGeminiCandidates(raw);
   if (isBlocked) {
     return toCompletion([[NOTHING, { kind: "finish", reason: "content_filter" }]], usage);
   }

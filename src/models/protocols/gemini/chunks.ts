@@ -1,7 +1,7 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
-import { answerOf, geminiFinishReason } from "./answer.ts";
+import { readGeminiCandidates, geminiFinishReason } from "./answer.ts";
 import { failureInside, parseGoogleJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 
@@ -27,7 +27,9 @@ export class GeminiChunkReader extends FrameReader {
 
   protected frame(raw: JsonObject): StreamEvent[] {
     const failure = failureInside(raw, this.#secrets());
-    return failure === null ? this.#chunk(raw) : failureEvents(failure, answerOf(raw).usage);
+    return failure === null
+      ? this.#chunk(raw)
+      : failureEvents(failure, readGeminiCandidates(raw).usage);
   }
 
   protected override atEnd(foreign: string): StreamEvent[] {
@@ -38,7 +40,7 @@ export class GeminiChunkReader extends FrameReader {
   }
 
   #chunk(raw: JsonObject): StreamEvent[] {
-    const { isBlocked, candidates, usage } = answerOf(raw);
+    const { isBlocked, candidates, usage } = readGeminiCandidates(raw);
     const events = isBlocked ? this.#blocked() : [];
     for (const { index, parts, finish: reason } of candidates) {
       const choice = this.#choice(index);

@@ -15,7 +15,7 @@ const counts = shape({
  * includes cached tokens, candidates exclude thoughts, and the prompt of tools is separate. Returns
  * null if the prompt count isn't above 0.
  */
-export function readUsage(raw: unknown): Usage | null {
+export function readGeminiUsage(raw: unknown): Usage | null {
   const read = counts(raw);
   const { promptTokenCount: prompt, cachedContentTokenCount: cached } = read;
   const { toolUsePromptTokenCount: tools, candidatesTokenCount: reported } = read;

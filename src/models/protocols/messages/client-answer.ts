@@ -28,7 +28,7 @@ export function clientMessageOf({ choices }: JsonObject, names: OriginalToolName
   const calls = listOf(message.tool_calls).filter(isObject);
   const refusal = textOf(message.refusal);
   const text = textOf(message.content) + refusal;
-  const stop = stopOf(textOf(choice.finish_reason), {
+  const stop = messagesStopReason(textOf(choice.finish_reason), {
     calls: calls.length > 0,
     refusal: refusal === "" ? null : refusal,
   });
@@ -90,7 +90,7 @@ export function completeClaudeBlock(block: unknown): JsonObject {
 }
 
 /** Returns the stop reason of a finished choice. If there are calls, it is `tool_use`. */
-export function stopOf(
+export function messagesStopReason(
   finish: string,
   reported: { readonly calls: boolean; readonly refusal: string | null },
 ): Omit<ClientMessage, "content"> {

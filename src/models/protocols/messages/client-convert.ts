@@ -5,7 +5,7 @@ import type { JsonObject } from "../../core/provider.ts";
 import type {
   MessagesInputBlock,
   CountBody,
-  Message,
+  MessagesMessage,
   MessagesBody,
   VisibleBlock,
   TextBlock,
@@ -97,7 +97,7 @@ function systemText(system: string | readonly TextBlock[]): readonly JsonObject[
 }
 
 function messageOf(
-  message: Message,
+  message: MessagesMessage,
   place: string,
   losses: ConversionLosses,
 ): Result<CoreMessage[]> {

@@ -9,27 +9,27 @@ export type NativeFieldRule =
   | "json"
   | "content"
   | { readonly list: NativeFieldRule }
-  | { readonly object: Fields }
+  | { readonly object: NativeFieldRules }
   /** Fields by the object's `type`. */
-  | { readonly types: Readonly<Record<string, Fields>> }
+  | { readonly types: Readonly<Record<string, NativeFieldRules>> }
   | { readonly beta: string; readonly rule: NativeFieldRule };
 
-export type Fields = Readonly<Record<string, NativeFieldRule>>;
+export type NativeFieldRules = Readonly<Record<string, NativeFieldRule>>;
 
-const CACHE: Fields = { cache_control: { object: { ttl: "word" } } };
+const CACHE: NativeFieldRules = { cache_control: { object: { ttl: "word" } } };
 const CITED: NativeFieldRule = { object: { enabled: "word" } };
-const CALLER: Fields = { caller: { object: { tool_id: "word" } } };
-const ERROR: Fields = { error_code: "word", error_message: "word" };
-const RESULT: Fields = { tool_use_id: "id", content: "content", ...CACHE };
-const OUTPUT: Fields = {
+const CALLER: NativeFieldRules = { caller: { object: { tool_id: "word" } } };
+const ERROR: NativeFieldRules = { error_code: "word", error_message: "word" };
+const RESULT: NativeFieldRules = { tool_use_id: "id", content: "content", ...CACHE };
+const OUTPUT: NativeFieldRules = {
   content: "content",
   return_code: "word",
   stderr: "word",
   stdout: "word",
   encrypted_stdout: "word",
 };
-const CALL: Fields = { id: "id", name: "word", input: "json", ...CALLER, ...CACHE };
-const CITATION: Fields = Object.fromEntries(
+const CALL: NativeFieldRules = { id: "id", name: "word", input: "json", ...CALLER, ...CACHE };
+const CITATION: NativeFieldRules = Object.fromEntries(
   [
     "cited_text",
     "document_index",
@@ -48,10 +48,10 @@ const CITATION: Fields = Object.fromEntries(
   ].map((field) => [field, "word"]),
 );
 
-const BASE64: Fields = { media_type: "word", data: "word" };
+const BASE64: NativeFieldRules = { media_type: "word", data: "word" };
 
 /** Blocks by type: content, and the blocks of Anthropic's own tools in the history. */
-export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, Fields>> = {
+export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, NativeFieldRules>> = {
   text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
   image: {
     source: { types: { base64: BASE64, url: { url: "word" } } },
@@ -109,7 +109,7 @@ export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, Fields>> = {
 
 const TOOLS_BETA = "advanced-tool-use-2025-11-20";
 
-const TOOL: Fields = {
+const TOOL: NativeFieldRules = {
   name: "word",
   description: "word",
   input_schema: "json",
@@ -128,7 +128,7 @@ const TOOL: Fields = {
 };
 
 const AMOUNT: NativeFieldRule = { object: { value: "word" } };
-const EDIT: Fields = {
+const EDIT: NativeFieldRules = {
   clear_at_least: AMOUNT,
   clear_tool_inputs: "json",
   exclude_tools: { list: "word" },
@@ -136,7 +136,7 @@ const EDIT: Fields = {
   trigger: AMOUNT,
 };
 
-export const NATIVE_MESSAGE_FIELDS: Fields = {
+export const NATIVE_MESSAGE_FIELDS: NativeFieldRules = {
   content: "content",
   clear_at: { beta: "mid-conversation-system-clear-at-2026-08-21", rule: "word" },
   output_config: {
@@ -145,7 +145,7 @@ export const NATIVE_MESSAGE_FIELDS: Fields = {
   },
 };
 
-export const NATIVE_REQUEST_FIELDS: Fields = {
+export const NATIVE_REQUEST_FIELDS: NativeFieldRules = {
   system: "content",
   tools: { list: { object: TOOL } },
   tool_choice: { object: { name: "word", disable_parallel_tool_use: "word" } },
@@ -216,7 +216,7 @@ const BETAS: ReadonlySet<string> = new Set([
   ...betasOf(NATIVE_REQUEST_FIELDS),
 ]);
 
-function betasOf(fields: Fields): readonly string[] {
+function betasOf(fields: NativeFieldRules): readonly string[] {
   return Object.values(fields).flatMap(betasIn);
 }
 

@@ -12,9 +12,9 @@ import {
   NATIVE_REQUEST_FIELDS,
   UNCONVERTIBLE_FIELDS,
 } from "./client-native-fields.ts";
-import type { Fields, NativeFieldRule } from "./client-native-fields.ts";
-import type { CountBody, Message, MessagesBody } from "./client-request.ts";
-import { kindOf, withoutServerTools } from "./client-tools.ts";
+import type { NativeFieldRules, NativeFieldRule } from "./client-native-fields.ts";
+import type { CountBody, MessagesMessage, MessagesBody } from "./client-request.ts";
+import { toolKindOf, withoutServerTools } from "./client-tools.ts";
 import { isSealedThoughts } from "../../core/stored-thoughts.ts";
 
 /**
@@ -121,12 +121,12 @@ class Picker {
     this.#betas = new Set(betas);
   }
 
-  message({ role, ...fields }: Message): JsonObject {
+  message({ role, ...fields }: MessagesMessage): JsonObject {
     if (role === "assistant") this.#pairs.beginTurn();
     return { role, ...this.fields(fields, NATIVE_MESSAGE_FIELDS, "messages.") };
   }
 
-  fields(given: JsonObject, rules: Fields, place: string): JsonObject {
+  fields(given: JsonObject, rules: NativeFieldRules, place: string): JsonObject {
     const kept: [string, unknown][] = [];
     for (const [field, value] of Object.entries(given)) {
       const rule = Object.hasOwn(rules, field) ? rules[field] : undefined;
@@ -191,9 +191,10 @@ class Picker {
     });
   }
 
-  #object(value: JsonObject, rules: Fields, place: string): JsonObject {
+  #object(value: JsonObject, rules: NativeFieldRules, place: string): JsonObject {
     const picked = this.fields(value, rules, place);
-    if (place === "tools." && kindOf(value) !== "custom") this.weights.set(picked, "known_tool");
+    if (place === "tools." && toolKindOf(value) !== "custom")
+      this.weights.set(picked, "known_tool");
     return picked;
   }
 
@@ -232,8 +233,8 @@ class Picker {
 
 function fieldsFor(
   { type }: JsonObject,
-  rule: Extract<NativeFieldRule, { object: Fields } | { types: unknown }>,
-): Fields | undefined {
+  rule: Extract<NativeFieldRule, { object: NativeFieldRules } | { types: unknown }>,
+): NativeFieldRules | undefined {
   if ("object" in rule) return rule.object;
   const known = textOf(type);
   return Object.hasOwn(rule.types, known) ? rule.types[known] : undefined;

@@ -13,7 +13,7 @@ import { imageUrl } from "../../core/image-url.ts";
 
 /** Supported `anthropic-version` values. The first is the default. */
 export const MESSAGES_VERSIONS = ["2023-06-01", "2026-10-21"] as const;
-export type Version = (typeof MESSAGES_VERSIONS)[number];
+export type MessagesVersion = (typeof MESSAGES_VERSIONS)[number];
 
 const MESSAGES_MAX = 10_000;
 const NO_FILES = "is not supported. Send the bytes in base64";
@@ -267,14 +267,17 @@ export const messagesBody = z.looseObject({
 
 export type MessagesBody = z.infer<typeof messagesBody>;
 export type CountBody = z.infer<typeof countBody>;
-export type Message = z.infer<typeof message>;
+export type MessagesMessage = z.infer<typeof message>;
 export type MessagesInputBlock = z.infer<typeof block>;
 export type VisibleBlock = z.infer<(typeof shown)[number]>;
 export type MessagesTool = z.infer<typeof tool>;
 export type TextBlock = z.infer<typeof textBlock>;
 
 /** Parses a body. Returns 400 with `param` (`messages[0].content[1].source`) if invalid. */
-export function parseMessagesRequest(value: object, version: Version): Result<MessagesBody> {
+export function parseMessagesRequest(
+  value: object,
+  version: MessagesVersion,
+): Result<MessagesBody> {
   const parsed = threadProblem(value) ?? parseBody(messagesBody, value);
   if (!parsed.ok) return parsed;
   const problem = version === "2026-10-21" ? newerProblem(parsed.value) : null;

@@ -12,7 +12,7 @@ import {
   DIRECT_CALLER,
   messagesEnvelope,
   estimatedStartUsage,
-  stopOf,
+  messagesStopReason,
   usageOf,
   completeClaudeBlock,
 } from "./client-answer.ts";
@@ -172,7 +172,7 @@ export class MessagesBlockWriter {
 
   end(): { readonly text: string; readonly stop: Omit<ClientMessage, "content"> } {
     const refusal = this.#refusal === "" ? null : this.#refusal;
-    const stop = stopOf(this.#finish, { calls: this.#calls.size > 0, refusal });
+    const stop = messagesStopReason(this.#finish, { calls: this.#calls.size > 0, refusal });
     return { text: this.#blocks.end(), stop };
   }
 

@@ -19,7 +19,7 @@ const SEARCH = /^tool_search_tool_(?:bm25|regex)(?:_\d{8})?$/;
  * Returns the kind of a tool. An unknown type can have unknown costs, so it counts as a server
  * tool.
  */
-export function kindOf({ type: given }: { readonly type?: unknown }): ToolKind {
+export function toolKindOf({ type: given }: { readonly type?: unknown }): ToolKind {
   if (given === undefined || given === null || given === "custom") return "custom";
   const type = textOf(given);
   if (CLIENT.test(type)) return "client";
@@ -34,7 +34,7 @@ export function withoutServerTools(
   const kept: MessagesTool[] = [];
   const left = new Set<string>();
   for (const [at, tool] of (body.tools ?? []).entries()) {
-    const kind = kindOf(tool);
+    const kind = toolKindOf(tool);
     const problem = kind === "custom" ? customProblem(tool, at) : null;
     if (problem !== null) return problem;
     if (kind !== "server") kept.push(tool);
@@ -106,7 +106,7 @@ function isSingle(choice: CountBody["tool_choice"]): boolean {
 }
 
 function functionsOf(tool: MessagesTool, place: string, losses: ConversionLosses): JsonObject[] {
-  const kind = kindOf(tool);
+  const kind = toolKindOf(tool);
   if (kind === "custom") return [functionOf(tool, losses.names)];
   if (kind === "search") losses.dropped.add(`${place}:${tool.type}`);
   else losses.cannot(`${place}.type`, `only Claude models support '${tool.type}'`);

@@ -9,7 +9,7 @@ import { claudeThoughtDetail } from "../../claude/thoughts.ts";
 import { messagesUsage } from "./host-usage.ts";
 
 /** A content block (platform.claude.com, Create a Message). */
-export const block = shape({
+export const messagesBlock = shape({
   type: textOf,
   text: textOf,
   thinking: textOf,
@@ -19,10 +19,13 @@ export const block = shape({
   name: textOf,
   input: objectOf,
 });
-export type MessagesOutputBlock = ReturnType<typeof block>;
+export type MessagesOutputBlock = ReturnType<typeof messagesBlock>;
 
-export const ending = shape({ stop_reason: asIs, stop_details: shape({ explanation: textOf }) });
-type Ending = ReturnType<typeof ending>;
+export const messagesEnding = shape({
+  stop_reason: asIs,
+  stop_details: shape({ explanation: textOf }),
+});
+type Ending = ReturnType<typeof messagesEnding>;
 
 /**
  * Converts a message to a chat completion. Returns null if it is invalid. `jsonTool` is the tool
@@ -35,8 +38,8 @@ export function readMessagesCompletion(
 ): ProviderResponse | null {
   const { content, usage } = raw;
   if (!Array.isArray(content)) return null;
-  const parts = list(block)(content).flatMap((one) => saidIn(one, jsonTool));
-  return toCompletion([[...parts, ...endOf(ending(raw), secret)]], messagesUsage(usage));
+  const parts = list(messagesBlock)(content).flatMap((one) => saidIn(one, jsonTool));
+  return toCompletion([[...parts, ...endOf(messagesEnding(raw), secret)]], messagesUsage(usage));
 }
 
 function saidIn(one: MessagesOutputBlock, jsonTool: string | null): OutputPart[] {

@@ -4,12 +4,12 @@ import type { JsonObject } from "../../core/provider.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
 
 /** The way to get JSON: an instruction, a schema, or a forced tool whose input is the output. */
-export type JsonAnswer =
+export type JsonOutputMethod =
   | { readonly by: "words" }
   | { readonly by: "schema"; readonly schema: JsonObject }
   | { readonly by: "tool"; readonly schema: JsonObject; readonly name: string };
 
-export function jsonOutputMethodOf(body: ChatBody, rules: ClaudeRules): JsonAnswer | null {
+export function jsonOutputMethodOf(body: ChatBody, rules: ClaudeRules): JsonOutputMethod | null {
   const format = outputFormatOf(body);
   if (format === "text") return null;
   if (format === "json") return { by: "words" };

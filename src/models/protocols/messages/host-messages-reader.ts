@@ -5,10 +5,10 @@ import { asIs, shape } from "../../core/shape.ts";
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { claudeThoughtDetail } from "../../claude/thoughts.ts";
-import { block, ending, endOf } from "./host-answer.ts";
+import { messagesBlock, messagesEnding, endOf } from "./host-answer.ts";
 import type { MessagesOutputBlock } from "./host-answer.ts";
 import { eventFailure } from "./host-failure.ts";
-import { laterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
+import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
 
 const event = shape({
   type: textOf,
@@ -76,7 +76,7 @@ export class MessagesReader extends FrameReader {
 
   #message({ type, message, delta: last, usage }: Event): StreamEvent[] {
     if (type === "message_start") {
-      this.#usage = laterUsage({}, message.usage);
+      this.#usage = mergeLaterUsage({}, message.usage);
       return this.#reported(true); // the role waits for the first content, so that another route may still respond
     }
     if (type === "message_delta") return this.#finish(last, usage);
@@ -84,7 +84,7 @@ export class MessagesReader extends FrameReader {
   }
 
   #content({ type, index = -1, content_block: started, delta: piece }: Event): StreamEvent[] {
-    if (type === "content_block_start") return this.#start(index, block(started));
+    if (type === "content_block_start") return this.#start(index, messagesBlock(started));
     if (type === "content_block_delta") return this.#delta(this.#blocks.get(index), delta(piece));
     return type === "content_block_stop" ? this.#stop(index) : [];
   }
@@ -144,9 +144,9 @@ export class MessagesReader extends FrameReader {
 
   /** Ends the message. Usage is final if there is a stop reason and an output count. */
   #finish(last: unknown, usage: unknown): StreamEvent[] {
-    this.#usage = laterUsage(this.#usage, usage);
+    this.#usage = mergeLaterUsage(this.#usage, usage);
     this.#isCounted ||= reportsOutputTokens(usage);
-    const end = ending(last);
+    const end = messagesEnding(last);
     if (typeof end.stop_reason !== "string") {
       return this.#reported(!(this.#builder.finished && this.#isCounted));
     }

@@ -8,7 +8,7 @@ import { failureEvents } from "../../core/failed-usage.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import { claudeRules } from "../../claude/claude-rules.ts";
 import { eventFailure } from "./host-failure.ts";
-import { laterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
+import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
 
 /**
  * Returns the client's fields with our model, cap and service tier. Drops and reports tuning fields
@@ -141,7 +141,7 @@ export class ClaudeNativeReader extends FrameReader {
     if (name === "error" || type === "error") return failureEvents(eventFailure(raw, this.#secret));
     switch (type) {
       case "message_start":
-        this.#usage = laterUsage({}, message.usage);
+        this.#usage = mergeLaterUsage({}, message.usage);
         this.#start = [passed(raw, "", null)];
         return this.#reported();
       case "content_block_start":
@@ -173,7 +173,7 @@ export class ClaudeNativeReader extends FrameReader {
   }
 
   #finish(raw: JsonObject, { usage, delta }: Pick<Event, "usage" | "delta">): StreamEvent[] {
-    this.#usage = laterUsage(this.#usage, usage);
+    this.#usage = mergeLaterUsage(this.#usage, usage);
     this.#isCounted ||= reportsOutputTokens(usage);
     const reason = delta.stop_reason || null;
     this.#isFinished ||= reason !== null;

@@ -9,7 +9,7 @@ import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.
 import { claudeRules, claudeReasoningFields } from "../../claude/claude-rules.ts";
 import type { ClaudeRules, ClaudeReasoning } from "../../claude/claude-rules.ts";
 import { jsonOutputMethodOf } from "./host-json-answer.ts";
-import type { JsonAnswer } from "./host-json-answer.ts";
+import type { JsonOutputMethod } from "./host-json-answer.ts";
 import { claudeSchema } from "../../claude/json-schema.ts";
 import { imageProblem, isThinking, claudeMessagesOf } from "./host-messages.ts";
 import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
@@ -132,7 +132,7 @@ function thinkingOf({ thinking }: ClaudeReasoning, isBound: boolean): JsonObject
 
 function outputConfig(
   { output_config: effort }: ClaudeReasoning,
-  json: JsonAnswer | null,
+  json: JsonOutputMethod | null,
 ): JsonObject {
   if (json?.by !== "schema") return effort === undefined ? {} : { output_config: effort };
   const format = { type: "json_schema", schema: claudeSchema(json.schema) };

@@ -4,7 +4,7 @@ import { keepExactJson } from "../../../shared/exact-json.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { FunctionTool, Tools } from "../../core/tools.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
-import type { JsonAnswer } from "./host-json-answer.ts";
+import type { JsonOutputMethod } from "./host-json-answer.ts";
 import { claudeSchema } from "../../claude/json-schema.ts";
 
 type ToolFields = {
@@ -19,7 +19,7 @@ const NO_INPUT: JsonObject = { type: "object", properties: {} };
 export function claudeToolFields(
   requested: Tools,
   rules: ClaudeRules,
-  json: JsonAnswer | null,
+  json: JsonOutputMethod | null,
   { turns }: Conversation,
 ): { readonly fields: ToolFields; readonly forced: Forced } {
   const offered = offeredTools(requested.list, rules);

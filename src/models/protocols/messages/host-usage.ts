@@ -43,7 +43,7 @@ export function reportsOutputTokens(raw: unknown): boolean {
 }
 
 /** Merges a later usage report, whose numbers are totals. Nulls are ignored. */
-export function laterUsage(before: JsonObject, later: unknown): JsonObject {
+export function mergeLaterUsage(before: JsonObject, later: unknown): JsonObject {
   const reported = Object.entries(objectOf(later)).filter(([, value]) => value !== null);
   return { ...before, ...Object.fromEntries(reported) };
 }

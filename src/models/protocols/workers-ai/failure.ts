@@ -42,7 +42,7 @@ export function workersAiThrownFailure(error: unknown): ProviderFailure | null {
   return codeIn(text) === null ? null : failureOf(500, NO_HEADERS, { text });
 }
 
-export function failureInside(raw: JsonObject): ProviderFailure | null {
+export function workersAiFailureInside(raw: JsonObject): ProviderFailure | null {
   const { error, errors, success, internalCode } = raw;
   if (isObject(error) || typeof error === "string") return streamFailure(raw);
   const complains = listOf(errors).length > 0 || success === false;

@@ -161,6 +161,6 @@ function reasoning(requested: ChatBody["reasoning_effort"], model: string): Json
   return effort === null ? {} : { reasoning_effort: effort };
 }
 
-export function ignoresNone(model: string): boolean {
+export function workersAiIgnoresNoEffort(model: string): boolean {
   return workersAiFamilyOf(model).efforts?.includes("none") === false;
 }

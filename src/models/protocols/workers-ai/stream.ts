@@ -9,7 +9,7 @@ import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provid
 import { END, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { guessFinishReason } from "./answer.ts";
-import { failureInside } from "./failure.ts";
+import { workersAiFailureInside } from "./failure.ts";
 import { readWorkersAiPiece } from "./piece.ts";
 import type { StreamedCall } from "./piece.ts";
 
@@ -48,7 +48,7 @@ export class WorkersAiStream extends FrameReader {
   }
 
   protected frame(raw: JsonObject, name: string): StreamEvent[] {
-    const failure = failureInside(raw) ?? (name === "error" ? retry("error_event") : null);
+    const failure = workersAiFailureInside(raw) ?? (name === "error" ? retry("error_event") : null);
     return failure === null
       ? [...this.#piece(raw), ...this.#reported(raw)]
       : failureEvents(failure);

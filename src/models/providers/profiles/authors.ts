@@ -19,7 +19,7 @@ import type { Profile } from "../../protocols/chat/profile.ts";
 const MISTRAL_REASONS = /small-(?:2603|latest)|medium-(?:3[.-]5|2604|latest)|large-4|magistral|glm/;
 
 /** Mistral. It returns 422 for unknown fields (docs.mistral.ai, OpenAPI). */
-export const MISTRAL: Profile = {
+export const MISTRAL_PROFILE: Profile = {
   ...COMMON_PROFILE,
   chatFields: new Set([
     ...CORE_FIELDS,
@@ -105,7 +105,7 @@ export const XAI_PROFILE: Profile = {
 /**
  * Voyage, for embeddings and reranking. It has its own field `input_type` ("query", "document").
  */
-export const VOYAGE: Profile = {
+export const VOYAGE_PROFILE: Profile = {
   ...COMMON_PROFILE,
   embeddingFields: new Set([...EMBEDDING_FIELDS, "input_type"]),
   renamed: { dimensions: "output_dimension" },

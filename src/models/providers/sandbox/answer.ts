@@ -6,7 +6,7 @@ import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.
 import { countPromptTokens } from "./question.ts";
 import { sandboxRepliesTo } from "./reply.ts";
 import type { SandboxMode, SandboxReply } from "./reply.ts";
-import { countTokens, tokensOf } from "./tokens.ts";
+import { countTokens, splitIntoTokens } from "./tokens.ts";
 
 export type SandboxCompletion = {
   readonly head: SandboxCompletionHead;
@@ -36,12 +36,12 @@ export function sandboxAnswer(call: ChatCall, nowMs: number, mode: SandboxMode =
   const input = countPromptTokens(call.body);
   const alternatives = askedLogprobs(call.body);
   const usage = { input, cacheRead: 0, cacheWrite: 0, output, reasoning };
-  const split = alternatives === null ? null : tokensOf;
+  const split = alternatives === null ? null : splitIntoTokens;
   const head = headOf(call, nowMs);
   return { ok: true, answer: { head, replies: made.replies, usage, alternatives, split } };
 }
 
-export function chatBody(answer: SandboxCompletion): JsonObject {
+export function sandboxChatBody(answer: SandboxCompletion): JsonObject {
   const { id, created, model, system_fingerprint } = answer.head;
   const choices = answer.replies.map((reply, index) => ({
     index,
@@ -61,7 +61,7 @@ export function sandboxLogprobs(
   if (answer.alternatives === null || content === null) return null;
   const { alternatives } = answer;
   return {
-    content: tokensOf(content).map((token) => tokenEntry(token, alternatives)),
+    content: splitIntoTokens(content).map((token) => tokenEntry(token, alternatives)),
     refusal: null,
   };
 }

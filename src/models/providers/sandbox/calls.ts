@@ -4,7 +4,7 @@ import { isObject, parseObject } from "../../core/json-value.ts";
 import type { ProviderFailure } from "../../core/provider.ts";
 import { parseTools } from "../../core/tools.ts";
 import type { FunctionTool } from "../../core/tools.ts";
-import type { Question } from "./question.ts";
+import type { SandboxQuestion } from "./question.ts";
 import { schemaInstance } from "./schema-instance.ts";
 
 /** A call as in OpenAI's API; `arguments` is the JSON of an object. */
@@ -31,7 +31,7 @@ const BRACES_MAX = 64;
  */
 export function sandboxCallsFor(
   body: ChatBody,
-  { ask, results, rounds }: Question,
+  { ask, results, rounds }: SandboxQuestion,
   isAgent: boolean,
 ): readonly SandboxCallDraft[] | ProviderFailure {
   const tools = parseTools({ ...body, tools: functionsIn(body) });

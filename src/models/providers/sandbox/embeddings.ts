@@ -9,7 +9,7 @@ const COORDINATES_PER_WORD = 8;
 /** Eight decimals are as exact as a float32 near 1, and shorter than a double. */
 const DECIMALS = 1e8;
 
-export function embeddingsAnswer({ upstreamId, body }: EmbeddingsCall): ProviderResult {
+export function sandboxEmbeddings({ upstreamId, body }: EmbeddingsCall): ProviderResult {
   const { input, dimensions = DIMENSIONS_DEFAULT } = body;
   if (dimensions > DIMENSIONS_MAX) {
     const message = `'dimensions' must be a whole number from 1 to ${DIMENSIONS_MAX} for this model.`;

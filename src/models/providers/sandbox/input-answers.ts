@@ -10,7 +10,7 @@ import type {
 import { streamOfEvents } from "../../core/http-provider.ts";
 import { codePoints } from "../../core/speech.ts";
 import { transcriptEvents } from "../../core/transcript-events.ts";
-import { embeddingsAnswer } from "./embeddings.ts";
+import { sandboxEmbeddings } from "./embeddings.ts";
 import { sandboxImages } from "./images.ts";
 
 /** A method's type, because the answer of each kind accepts only calls of the kind. */
@@ -19,7 +19,7 @@ export type SandboxAnswer<K extends InputKind> = {
 }["answer"];
 
 export const SANDBOX_INPUT_ANSWERS: { readonly [K in InputKind]: SandboxAnswer<K> } = {
-  embeddings: embeddingsAnswer,
+  embeddings: sandboxEmbeddings,
   rerank: ranked,
   moderation: moderated,
   image: sandboxImages,

@@ -1,7 +1,7 @@
 import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import { countTokens } from "./tokens.ts";
 
-export type Question = {
+export type SandboxQuestion = {
   readonly ask: string | null;
   readonly results: readonly ToolResult[];
   readonly rounds: number;
@@ -12,7 +12,7 @@ type ToolResult = { readonly tool: string | null; readonly text: string };
 
 const TOKENS_PER_MESSAGE = 3;
 
-export function readSandboxQuestion({ messages }: ChatBody): Question {
+export function readSandboxQuestion({ messages }: ChatBody): SandboxQuestion {
   const requested = messages.findLastIndex(({ role }) => role === "user");
   const since = messages.slice(requested + 1);
   const rounds = since.filter((message) => callsIn(message).length > 0).length;

@@ -1,6 +1,6 @@
 import type { ProviderFailure } from "../../core/provider.ts";
 import { readSandboxQuestion } from "./question.ts";
-import type { Question } from "./question.ts";
+import type { SandboxQuestion } from "./question.ts";
 import { legacyFunctionsFailure, usesLegacyFunctions } from "../../core/conversation.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { splitJsonFragments, wordsOf } from "./tokens.ts";
@@ -58,13 +58,13 @@ export function sandboxRepliesTo(body: ChatBody, cap: number, mode: SandboxMode 
   return { ok: true, replies };
 }
 
-function thoughtOf({ ask, results }: Question, cap: number): string {
+function thoughtOf({ ask, results }: SandboxQuestion, cap: number): string {
   const about =
     results.length > 0 ? "The results are here; I tell them." : "I repeat what was said.";
   return cutToTokens(`The user said: ${ask ?? "nothing"}. ${about}`, Math.floor(cap / 2));
 }
 
-function textFor(conversation: Question): string {
+function textFor(conversation: SandboxQuestion): string {
   if (conversation.results.length === 0) return conversation.ask ?? GREETING;
   return conversation.results
     .map((result) => `${result.tool ?? "The tool"} returned: ${result.text}`)

@@ -9,7 +9,7 @@ import type {
   ProviderCall,
   ProviderFailure,
 } from "../../core/provider.ts";
-import { sandboxAnswer, chatBody } from "./answer.ts";
+import { sandboxAnswer, sandboxChatBody } from "./answer.ts";
 import { BEHAVIORS } from "./behaviors.ts";
 import type { SandboxBehavior, SandboxDelays } from "./behaviors.ts";
 import { SANDBOX_INPUT_ANSWERS } from "./input-answers.ts";
@@ -75,7 +75,7 @@ async function chat(
   if (typeof outcome !== "number") return failed(outcome);
   if (outcome > 0) await abortablePause(outcome, call.signal);
   if (call.signal.aborted) return failed(ABORTED);
-  return { kind: "json", body: chatBody(answer), usage: answer.usage };
+  return { kind: "json", body: sandboxChatBody(answer), usage: answer.usage };
 }
 
 function failed(failure: ProviderFailure): ProviderResult {

@@ -4,7 +4,7 @@
  * next one. The tokens together are the text. There are never more than the text's UTF-8 bytes or,
  * after the first token, than the gateway's estimate with its factor of 1.15.
  */
-export function tokensOf(text: string): string[] {
+export function splitIntoTokens(text: string): string[] {
   const tokens: string[] = [];
   for (let start = 0; start < text.length;) {
     const end = tokenEnd(text, start);
