@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ImageReader, textIn } from "../../src/models/core/picture-reader.ts";
+import { ImageReader, decodePiece } from "../../src/models/core/picture-reader.ts";
 import { imagesEndpoint } from "../../src/models/endpoints/images.ts";
 import { IMAGE_CALL } from "../../src/models/protocols/chat/images.ts";
 import type { StreamEvent } from "../../src/models/core/provider.ts";
@@ -27,7 +27,7 @@ function joined(events: readonly StreamEvent[]) {
   const pictures: string[] = [];
   for (const event of events) {
     if (event.kind !== "piece") continue;
-    pictures[event.index - 1] = (pictures[event.index - 1] ?? "") + textIn(event.text);
+    pictures[event.index - 1] = (pictures[event.index - 1] ?? "") + decodePiece(event.text);
   }
   const rest = events.filter(({ kind }) => kind !== "piece");
   return { pictures, rest };

@@ -1,4 +1,4 @@
-import type { Part, Turn } from "../core/conversation.ts";
+import type { ConversationPart, ConversationTurn } from "../core/conversation.ts";
 import { textOf } from "../core/json-value.ts";
 import type { JsonObject } from "../core/provider.ts";
 
@@ -44,7 +44,7 @@ export function claudeThoughtBlock(
  * Reports whether tool calls without results lack their thought. Claude then returns 400 if a
  * thinking budget is set.
  */
-export function hasCallsWithoutThought(turns: readonly Turn[]): boolean {
+export function hasCallsWithoutThought(turns: readonly ConversationTurn[]): boolean {
   const requested = turns.findLastIndex(
     (turn) => turn.role === "user" && turn.parts.some((part) => part.kind !== "result"),
   );
@@ -52,6 +52,6 @@ export function hasCallsWithoutThought(turns: readonly Turn[]): boolean {
   return parts.some((part) => part.kind === "call") && parts[0]?.kind !== "thought";
 }
 
-function isForeignThought(part: Part): boolean {
+function isForeignThought(part: ConversationPart): boolean {
   return part.kind === "thought" && claudeThoughtBlock(part.detail) === null;
 }

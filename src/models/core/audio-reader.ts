@@ -2,9 +2,9 @@ import { NO_USAGE } from "../../shared/usage.ts";
 import type { UnitCounts } from "../../shared/usage.ts";
 import { fromBase64 } from "./base64.ts";
 import { failureEvents } from "./failed-usage.ts";
-import { END, retry } from "./frame-reader.ts";
+import { END_EVENT, retry } from "./frame-reader.ts";
 import type { StreamReader } from "./http-provider.ts";
-import { ImageReader, textIn } from "./picture-reader.ts";
+import { ImageReader, decodePiece } from "./picture-reader.ts";
 import type { ReadImageFacts } from "./picture-reader.ts";
 import type { StreamEvent } from "./provider.ts";
 
@@ -27,8 +27,8 @@ export class AudioFile implements StreamReader {
 
   flush(): StreamEvent[] {
     if (this.#isEmpty) return failureEvents(NO_AUDIO);
-    if (this.#counts === null) return [END];
-    return [{ kind: "usage", usage: { ...NO_USAGE, ...this.#counts } }, END];
+    if (this.#counts === null) return [END_EVENT];
+    return [{ kind: "usage", usage: { ...NO_USAGE, ...this.#counts } }, END_EVENT];
   }
 }
 
@@ -58,7 +58,7 @@ export class AudioInJson implements StreamReader {
 
   #read(event: StreamEvent): readonly StreamEvent[] {
     if (this.#isBroken) return [];
-    if (event.kind === "piece") return this.#decoded(this.#text + textIn(event.text), 4);
+    if (event.kind === "piece") return this.#decoded(this.#text + decodePiece(event.text), 4);
     if (event.kind === "native") return []; // would count as the first output
     if (event.kind === "usage") this.#usage = [event];
     if (event.kind === "usage") return [];

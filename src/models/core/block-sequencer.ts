@@ -1,4 +1,4 @@
-export type Part = {
+export type SequencedPart = {
   readonly isWhole: boolean;
   readonly isOpen: boolean;
   open(): string;
@@ -9,7 +9,7 @@ export type Part = {
  * Orders the parts of a streamed response. One part is open at a time. Later ones wait until it is
  * closed.
  */
-export class BlockSequencer<P extends Part> {
+export class BlockSequencer<P extends SequencedPart> {
   readonly #parts: P[] = [];
   #current = 0;
 

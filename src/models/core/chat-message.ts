@@ -3,7 +3,7 @@ import { isObject, isShallow, isTyped, textOf } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, ToolCallDelta } from "./chunk.ts";
-import { finishReasonOf, isCut } from "./finish-reason.ts";
+import { finishReasonOf, isReasonOfCutOutput } from "./finish-reason.ts";
 
 const LEVELS_MAX = 8;
 /**
@@ -24,12 +24,12 @@ export function incompleteFailure(finish: unknown): ProviderFailure {
   return { kind: "retry", reason: "broken_off", ...(finish === "error" && { fault: "request" }) };
 }
 
-export type Message = KnownFields<"tool_calls" | "content" | "refusal">;
+export type MessageFields = KnownFields<"tool_calls" | "content" | "refusal">;
 export type Called = KnownFields<"id" | "index" | "function" | "custom">;
 type Part = KnownFields<"text" | "thinking">;
 
 /** Returns a choice's message in OpenAI's schema. Only `content` and `refusal` can be null. */
-export function toResponseMessage(raw: JsonObject & Message, finish: string | null): Delta {
+export function toResponseMessage(raw: JsonObject & MessageFields, finish: string | null): Delta {
   const calls = (Array.isArray(raw.tool_calls) ? raw.tool_calls : []).filter(isObject);
   return {
     role: "assistant",
@@ -147,7 +147,7 @@ function answerToolCall(raw: Called, finish: string | null): ToolCallDelta {
     // A call without arguments gets "{}", because clients always parse this text.
     function: {
       name: text(called.name) ?? "",
-      arguments: given === "" && !isCut(finish) ? "{}" : given,
+      arguments: given === "" && !isReasonOfCutOutput(finish) ? "{}" : given,
     },
     ...toolCallExtras(raw),
   };

@@ -2,19 +2,19 @@ import { acceptedArguments } from "./accepted-history.ts";
 import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { isCacheMarked } from "./cache-marks.ts";
 import { parseImageUrl } from "./image-url.ts";
-import type { Image } from "./image-url.ts";
+import type { ParsedImageUrl } from "./image-url.ts";
 import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 
 /**
  * A part of a turn. Texts are never empty. `isMarked`: the prompt up to this part should be cached.
  */
-export type Part =
+export type ConversationPart =
   | { readonly kind: "text"; readonly text: string; readonly isMarked?: true }
   /** `at` is the part's path in the request (`messages[0].content[1].image_url`). */
   | {
       readonly kind: "image";
-      readonly image: Image;
+      readonly image: ParsedImageUrl;
       readonly at: string;
       readonly isMarked?: true;
     }
@@ -34,12 +34,15 @@ export type Part =
     };
 
 /** Consecutive messages of one side. Tool results come first. */
-export type Turn = { readonly role: "user" | "assistant"; readonly parts: readonly Part[] };
+export type ConversationTurn = {
+  readonly role: "user" | "assistant";
+  readonly parts: readonly ConversationPart[];
+};
 
 export type Conversation = {
   readonly system: readonly string[];
   readonly markedSystem?: ReadonlySet<number>;
-  readonly turns: readonly Turn[];
+  readonly turns: readonly ConversationTurn[];
 };
 
 /**
@@ -54,14 +57,14 @@ export function conversationOf({ messages }: ChatBody): Conversation | ProviderF
     const { role } = message;
     if (usesLegacyFunctions(message)) return legacyFunctionsFailure();
     if (role === "system" || role === "developer") {
-      const text = plainText(message.content);
+      const text = textOfContent(message.content);
       if (text === "") continue;
       if (turns.length === 0) system.push({ text, isMarked: hasMark(message.content) });
       else append(turns, "user", [{ kind: "text", text: `<system>${text}</system>` }]);
     } else if (role === "tool") {
       const { tool_call_id: id, content } = message;
       append(turns, "user", [
-        { kind: "result", id, name: names.get(id) ?? "", text: plainText(content) },
+        { kind: "result", id, name: names.get(id) ?? "", text: textOfContent(content) },
       ]);
     } else if (role === "assistant") {
       const parts = assistantParts(message, index, names);
@@ -78,7 +81,7 @@ export function usesLegacyFunctions(message: ChatMessage): boolean {
   return message.role === "function" || (message.role === "assistant" && !!message.function_call);
 }
 
-export function plainText(content: Content): string {
+export function textOfContent(content: Content): string {
   if (typeof content === "string") return content;
   return (content ?? [])
     .map(({ text = "" }) => text)
@@ -105,16 +108,20 @@ function hasMark(content: unknown): boolean {
 }
 
 type Content = string | readonly { readonly text?: string }[] | null | undefined;
-type Open = { role: Turn["role"]; parts: Part[] };
+type Open = { role: ConversationTurn["role"]; parts: ConversationPart[] };
 
-function append(turns: Open[], role: Turn["role"], parts: readonly Part[]): void {
+function append(
+  turns: Open[],
+  role: ConversationTurn["role"],
+  parts: readonly ConversationPart[],
+): void {
   if (parts.length === 0) return;
   const last = turns.at(-1);
   if (last?.role === role) for (const part of parts) last.parts.push(part); // not spread: function arguments are limited
   else turns.push({ role, parts: [...parts] });
 }
 
-function inOrder(parts: readonly Part[]): readonly Part[] {
+function inOrder(parts: readonly ConversationPart[]): readonly ConversationPart[] {
   return [
     ...parts.filter((part) => part.kind === "result"),
     ...parts.filter((part) => part.kind !== "result"),
@@ -125,9 +132,9 @@ export type UserContent = Extract<ChatMessage, { role: "user" }>["content"];
 
 export type UserPart = Exclude<UserContent, string>[number];
 
-function userParts(content: UserContent, place: string): Part[] {
+function userParts(content: UserContent, place: string): ConversationPart[] {
   if (typeof content === "string") return content === "" ? [] : [{ kind: "text", text: content }];
-  return content.flatMap((part, at): Part[] => {
+  return content.flatMap((part, at): ConversationPart[] => {
     const mark = isCacheMarked(part) ? ({ isMarked: true } as const) : {};
     switch (part.type) {
       case "text":
@@ -161,9 +168,9 @@ function assistantParts(
   { content, refusal: refused, reasoning_details: details, tool_calls: calls }: AssistantMessage,
   index: number,
   names: Map<string, string>,
-): Part[] | ProviderFailure {
-  const parts: Part[] = (details ?? []).map((detail) => ({ kind: "thought", detail }));
-  const text = plainText(content as Content) || (refused ?? "");
+): ConversationPart[] | ProviderFailure {
+  const parts: ConversationPart[] = (details ?? []).map((detail) => ({ kind: "thought", detail }));
+  const text = textOfContent(content as Content) || (refused ?? "");
   if (text !== "") parts.push({ kind: "text", text });
   for (const [at, call] of (calls ?? []).entries()) {
     const place = `messages[${index}].tool_calls[${at}]`;

@@ -49,12 +49,12 @@ export function withUsageIn(
     if (event.kind === "usage") usage = event.partial === true ? null : event.usage;
     else if (event.kind === "text") text += textOfLiteral(event.json);
     else if (event.kind === "native") text += event.text;
-    else if (event.kind === "chunk") text += textIn(event.chunk);
+    else if (event.kind === "chunk") text += outputTextOfChoices(event.chunk);
   }
   return failureWithUsage(failure, { usage, text });
 }
 
-export function textIn({ choices }: Chunk | Completion): string {
+export function outputTextOfChoices({ choices }: Chunk | Completion): string {
   return choices
     .map((choice) => outputText("delta" in choice ? choice.delta : choice.message))
     .join("");

@@ -2,7 +2,7 @@ import { parseObject } from "./json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "./provider.ts";
 import { failureEvents } from "./failed-usage.ts";
 
-export const END: StreamEvent = { kind: "end" };
+export const END_EVENT: StreamEvent = { kind: "end" };
 const DONE = "[DONE]";
 
 /**
@@ -42,7 +42,7 @@ export abstract class FrameReader {
     if (this.#ended) return [];
     const events = this.#accept(this.atEnd(foreign), this.isFinished);
     if (this.#ended) return events;
-    if (this.isFinished) return this.#accept([...events, END], true);
+    if (this.isFinished) return this.#accept([...events, END_EVENT], true);
     return this.#hasUnreadable ? [...events, ...this.fail(retry("bad_event"))] : events;
   }
 
@@ -51,7 +51,7 @@ export abstract class FrameReader {
    */
   fail(failure: ProviderFailure): StreamEvent[] {
     if (this.#ended) return [];
-    return this.#accept(this.isFinished ? [END] : failureEvents(failure), false);
+    return this.#accept(this.isFinished ? [END_EVENT] : failureEvents(failure), false);
   }
 
   protected abstract get isFinished(): boolean;
@@ -64,7 +64,7 @@ export abstract class FrameReader {
   }
 
   protected marker(): StreamEvent[] {
-    return this.isFinished ? [END] : [];
+    return this.isFinished ? [END_EVENT] : [];
   }
 
   protected atEnd(_foreign: string): StreamEvent[] {

@@ -4,7 +4,7 @@ import type { Result } from "../../shared/failure.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import {
   gatewayOptions,
-  modelNames,
+  modelNamesSchema,
   routePreferencesOf,
   providerPreferences,
   splitSortSuffix,
@@ -22,7 +22,7 @@ export const gatewayFields = z.object({
    */
   usage: z.nullish(z.looseObject({ include: z.nullish(z.boolean()) })),
   session_id: z.nullish(z.string().check(z.maxLength(256))),
-  models: modelNames,
+  models: modelNamesSchema,
   route: z.nullish(z.literal("fallback", { error: "must be fallback" })),
   provider: z.nullish(providerPreferences),
   providerOptions: z.nullish(z.looseObject({ gateway: z.nullish(gatewayOptions) })),

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 
-export type Image =
+export type ParsedImageUrl =
   | { readonly mediaType: string; readonly base64: string }
   | { readonly url: string };
 
@@ -8,7 +8,7 @@ const HEAD_MAX = 256;
 const URL_MAX = 2048;
 
 /** Parses a data URL (RFC 2397) in the forms that browsers and SDKs write. */
-export function parseImageUrl(url: string): Image {
+export function parseImageUrl(url: string): ParsedImageUrl {
   const head = url.slice(0, url.slice(0, HEAD_MAX).indexOf(",") + 1);
   const match = /^data:([\w.+-]+\/[\w.+-]+)(?:;[^;,]+)*;base64,$/i.exec(head);
   if (match === null) return { url };

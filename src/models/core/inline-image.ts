@@ -5,16 +5,19 @@ import { parsePublicUrl } from "../../shared/public-address.ts";
 import { within } from "../../shared/timers.ts";
 import { PDF } from "./core-request.ts";
 import { badImageFailure } from "./conversation.ts";
-import type { Conversation, Part, Turn } from "./conversation.ts";
-import type { Image } from "./image-url.ts";
+import type { Conversation, ConversationPart, ConversationTurn } from "./conversation.ts";
+import type { ParsedImageUrl } from "./image-url.ts";
 import type { DownloadedImages } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
-type InlineImage = Extract<Image, { readonly base64: string }>;
+type InlineImage = Extract<ParsedImageUrl, { readonly base64: string }>;
 export type PartWithImages =
-  | Exclude<Part, { readonly kind: "image" }>
+  | Exclude<ConversationPart, { readonly kind: "image" }>
   | { readonly kind: "image"; readonly image: InlineImage };
-type InlineTurn = { readonly role: Turn["role"]; readonly parts: readonly PartWithImages[] };
+type InlineTurn = {
+  readonly role: ConversationTurn["role"];
+  readonly parts: readonly PartWithImages[];
+};
 
 export type ConversationWithImages = {
   readonly system: readonly string[];
@@ -68,13 +71,13 @@ export async function downloadImages(
     downloads.set(base64, parts);
     markers.set(url, { mediaType, base64 });
   }
-  const inlined = new Map<Image, InlineImage>();
+  const inlined = new Map<ParsedImageUrl, InlineImage>();
   for (const { image, at } of images) {
     const inline = "url" in image ? markers.get(image.url) : typed(image);
     if (inline === undefined) return refused(WRONG_TYPE, at);
     inlined.set(image, inline);
   }
-  const partOf = (part: Part): PartWithImages[] => {
+  const partOf = (part: ConversationPart): PartWithImages[] => {
     if (part.kind !== "image") return [part];
     const image = inlined.get(part.image);
     return image === undefined ? [] : [{ kind: "image", image }];

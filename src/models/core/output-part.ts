@@ -1,7 +1,7 @@
 import { randomBase62 } from "../../shared/id.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { Completion, CompletionChoice, Delta, ToolCallDelta } from "./chunk.ts";
-import { isCut } from "./finish-reason.ts";
+import { isReasonOfCutOutput } from "./finish-reason.ts";
 import type { FinishReason } from "./finish-reason.ts";
 import type { JsonObject } from "./provider.ts";
 import { openAiUsage } from "./openai-usage.ts";
@@ -32,7 +32,7 @@ export function toCompletion(
   return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }
 
-export function outputOf(parts: readonly OutputPart[]): string {
+export function textOfOutputParts(parts: readonly OutputPart[]): string {
   return parts
     .map((one) => {
       if (one.kind === "call") return one.name + one.arguments;
@@ -67,7 +67,9 @@ function messageOf(
     ...(reasoning !== "" && { reasoning_content: reasoning }),
     ...(details.length > 0 && { reasoning_details: details }),
     ...(annotations.length > 0 && { annotations }),
-    ...(calls.length > 0 && { tool_calls: calls.map((call) => callOf(call, isCut(reason))) }),
+    ...(calls.length > 0 && {
+      tool_calls: calls.map((call) => callOf(call, isReasonOfCutOutput(reason))),
+    }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import { eventTooLargeFailure, failureEvents } from "./failed-usage.ts";
-import { END, retry } from "./frame-reader.ts";
+import { END_EVENT, retry } from "./frame-reader.ts";
 import type { StreamReader } from "./http-provider.ts";
 import { parsePlainObject } from "./json-value.ts";
 import { isFailure } from "./provider.ts";
@@ -183,7 +183,7 @@ export class ImageReader implements StreamReader {
     const images = { ...(facts.usage ?? NO_USAGE), image: this.#count };
     const usage = this.#isImage ? images : facts.usage;
     if (usage !== null) events.push({ kind: "usage", usage });
-    events.push(END);
+    events.push(END_EVENT);
     this.ended = true;
   }
 
@@ -194,7 +194,7 @@ export class ImageReader implements StreamReader {
 }
 
 /** Returns a piece of base64 as text. */
-export function textIn(piece: string | Uint8Array): string {
+export function decodePiece(piece: string | Uint8Array): string {
   return typeof piece === "string" ? piece : new TextDecoder().decode(piece);
 }
 

@@ -3,11 +3,11 @@ import type { Conversation } from "./conversation.ts";
 import type { ChatBody } from "./core-request.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import { parseTools } from "./tools.ts";
-import type { Tools } from "./tools.ts";
+import type { RequestedTools } from "./tools.ts";
 
 export type Prompt = {
   readonly conversation: Conversation;
-  readonly tools: Tools;
+  readonly tools: RequestedTools;
   readonly format: OutputFormat;
   readonly stops: readonly string[];
   readonly caches: boolean;

@@ -48,7 +48,7 @@ const providerId = z.pipe(
   z.transform((name) => NAMES.get(name.toLowerCase()) ?? name.toLowerCase()),
 );
 export const providerNamesSchema = z.nullish(z.array(providerId).check(z.maxLength(PROVIDERS_MAX)));
-export const modelNames = z.nullish(
+export const modelNamesSchema = z.nullish(
   z.array(z.string().check(z.minLength(1), z.maxLength(256))).check(z.maxLength(FALLBACKS_MAX)),
 );
 const dollars = z.nullish(
@@ -107,7 +107,7 @@ export const gatewayOptions = z.strictObject({
   order: providerNamesSchema,
   only: providerNamesSchema,
   sort: z.nullish(z.enum(["cost", "ttft", "tps"], { error: "must be cost, ttft or tps" })),
-  models: modelNames,
+  models: modelNamesSchema,
   tags: z.optional(z.unknown()),
   user: z.optional(z.unknown()),
 });

@@ -11,7 +11,7 @@ export type FunctionTool = {
   readonly isMarked?: true;
 };
 
-export type Tools = {
+export type RequestedTools = {
   readonly list: readonly FunctionTool[];
   readonly choice: "auto" | "none" | "required" | { readonly name: string };
   readonly parallel: boolean;
@@ -21,7 +21,7 @@ export type Tools = {
  * Parses `tools`, `tool_choice` and `parallel_tool_calls`. Fails for legacy functions, custom tools
  * and unknown choices.
  */
-export function parseTools(body: ChatBody): Tools | ProviderFailure {
+export function parseTools(body: ChatBody): RequestedTools | ProviderFailure {
   const { tools = [], tool_choice: choice, functions, function_call: called } = body;
   if (functions !== undefined || called !== undefined) {
     return refusal("This model does not support 'functions'. Send 'tools'.", "functions");
@@ -38,7 +38,7 @@ export function parseTools(body: ChatBody): Tools | ProviderFailure {
 }
 
 type ToolWish = ChatBody["tool_choice"];
-type Chosen = Pick<Tools, "list" | "choice">;
+type Chosen = Pick<RequestedTools, "list" | "choice">;
 
 function choose(list: readonly FunctionTool[], requested: ToolWish): Chosen | ProviderFailure {
   if (typeof requested === "string" && list.length > 0) return { list, choice: requested };

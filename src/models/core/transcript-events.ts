@@ -1,4 +1,4 @@
-import { END } from "./frame-reader.ts";
+import { END_EVENT } from "./frame-reader.ts";
 import { textOf } from "./json-value.ts";
 import type { ProviderResponse, StreamEvent } from "./provider.ts";
 
@@ -11,6 +11,6 @@ export function transcriptEvents({ body, usage }: ProviderResponse): StreamEvent
     { kind: "native", event: delta, text, finish: null },
     ...(usage === null ? [] : [{ kind: "usage", usage } as const]),
     { kind: "native", event: done, text: "", finish: "stop" },
-    END,
+    END_EVENT,
   ];
 }

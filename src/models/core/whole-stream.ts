@@ -1,5 +1,5 @@
 import type { Completion, Delta } from "./chunk.ts";
-import { END } from "./frame-reader.ts";
+import { END_EVENT } from "./frame-reader.ts";
 import type { ProviderResponse, StreamEvent } from "./provider.ts";
 
 export function eventsOfResponse({ body, usage }: ProviderResponse): StreamEvent[] {
@@ -15,7 +15,7 @@ export function eventsOfResponse({ body, usage }: ProviderResponse): StreamEvent
     });
   });
   if (usage !== null) events.push({ kind: "usage", usage });
-  return [...events, END];
+  return [...events, END_EVENT];
 }
 
 function deltasOf({ tool_calls: calls = [], refusal, ...message }: Delta): Delta[] {

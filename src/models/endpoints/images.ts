@@ -1,7 +1,7 @@
 import { failureObject } from "../../shared/http/failure-response.ts";
 import type { Failure } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
-import { textIn } from "../core/picture-reader.ts";
+import { decodePiece } from "../core/picture-reader.ts";
 import { parseImageEdit } from "../core/image-edit.ts";
 import { responseFieldsOfImage, parseImageRequest } from "../core/images.ts";
 import type { ImageBody } from "../core/images.ts";
@@ -74,7 +74,7 @@ abstract class ImageWriter implements StreamWriter {
     if (wanted === this.#current) return text;
     const before = this.#current;
     this.#current = wanted;
-    return this.between(before, isPartial) + textIn(text);
+    return this.between(before, isPartial) + decodePiece(text);
   }
 
   native(fields: JsonObject): string {

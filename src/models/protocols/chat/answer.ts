@@ -6,13 +6,13 @@ import {
   finishReason,
   choiceLogprobsOf,
 } from "../../core/chat-message.ts";
-import type { Message } from "../../core/chat-message.ts";
+import type { MessageFields } from "../../core/chat-message.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import { readInputUsage, readUsage, usageIn } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
-import { textIn, failureWithUsage } from "../../core/failed-usage.ts";
+import { outputTextOfChoices, failureWithUsage } from "../../core/failed-usage.ts";
 import { openAiInputUsageView, openAiUsage } from "../../core/openai-usage.ts";
 import { embeddingInputCount } from "../../core/embeddings.ts";
 import type {
@@ -44,7 +44,7 @@ export function readChatCompletion(
     if (read.finish_reason === null) broken ??= incompleteFailure(choice.finish_reason);
   }
   const body = { ...chunkIdentity(raw), object: "chat.completion", choices };
-  if (broken !== null) return failureWithUsage(broken, { usage, text: textIn(body) });
+  if (broken !== null) return failureWithUsage(broken, { usage, text: outputTextOfChoices(body) });
   return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }
 
@@ -79,7 +79,7 @@ export function readEmbeddings(
 
 function chatChoice(
   raw: RawChoice,
-  fields: JsonObject & Message,
+  fields: JsonObject & MessageFields,
   position: number,
 ): CompletionChoice {
   const finish_reason = finishReason(raw.finish_reason, listOf(fields.tool_calls).some(isObject));

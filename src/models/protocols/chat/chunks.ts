@@ -12,7 +12,7 @@ import {
   text,
   toolCallId,
 } from "../../core/chat-message.ts";
-import type { Called, Message } from "../../core/chat-message.ts";
+import type { Called, MessageFields } from "../../core/chat-message.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
@@ -23,8 +23,8 @@ import { indexOf } from "./answer.ts";
 import { isRequestCaused } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
-import { END, FrameReader } from "../../core/frame-reader.ts";
-import { isCut } from "../../core/finish-reason.ts";
+import { END_EVENT, FrameReader } from "../../core/frame-reader.ts";
+import { isReasonOfCutOutput } from "../../core/finish-reason.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
@@ -152,7 +152,7 @@ export class ChatChunkReader extends FrameReader {
       }
     }
     if (report !== null) events.push({ kind: "usage", usage: report.usage });
-    return [...events, END];
+    return [...events, END_EVENT];
   }
 
   #event(index: number, part: Omit<ChunkChoice, "index">): StreamEvent {
@@ -204,7 +204,7 @@ export class ChatChunkReader extends FrameReader {
     return [...parts, ...finishing(choice, reason)];
   }
 
-  #deltas(raw: JsonObject & Message, choice: ChoiceState, first: boolean): Delta[] {
+  #deltas(raw: JsonObject & MessageFields, choice: ChoiceState, first: boolean): Delta[] {
     const calls = Array.isArray(raw.tool_calls) ? raw.tool_calls.filter(isObject) : [];
     const [content, refusal] = [contentAsText(raw.content), text(raw.refusal)];
     const rest: Delta = {
@@ -273,7 +273,7 @@ function finishing(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">
   choice.finished = true;
   const reason = why === "stop" && choice.tools.length > 0 ? "tool_calls" : why;
   const missing = choice.tools.flatMap(({ custom, given }, index) =>
-    custom || given !== "" || isCut(reason)
+    custom || given !== "" || isReasonOfCutOutput(reason)
       ? []
       : [{ tool_calls: [{ index, function: { arguments: "{}" } }] }],
   );

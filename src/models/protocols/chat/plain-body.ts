@@ -1,5 +1,5 @@
 import {
-  plainText,
+  textOfContent,
   refusal,
   unsupportedFailure,
   usesLegacyFunctions,
@@ -16,7 +16,7 @@ import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds } from "../../core/tool-call-id.ts";
 import { parseTools } from "../../core/tools.ts";
-import type { FunctionTool, Tools } from "../../core/tools.ts";
+import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 import type { PlainStyle } from "./profile.ts";
 
 /**
@@ -166,7 +166,7 @@ function isImage({ type }: UserPart): boolean {
 
 function spoken(content: Content): string {
   if (typeof content === "string") return content;
-  return plainText((content ?? []).map((part) => ({ text: textIn(part) })));
+  return textOfContent((content ?? []).map((part) => ({ text: textIn(part) })));
 }
 
 type Content = string | readonly Spoken[] | null | undefined;
@@ -196,6 +196,6 @@ function plainTool(
   };
 }
 
-function plainChoice(choice: Tools["choice"]): unknown {
+function plainChoice(choice: RequestedTools["choice"]): unknown {
   return typeof choice === "string" ? choice : { type: "function", function: choice };
 }

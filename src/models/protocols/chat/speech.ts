@@ -1,7 +1,7 @@
 import { AudioFile, AudioInJson, audioOf, NO_AUDIO } from "../../core/audio-reader.ts";
 import { hasErrorField } from "../../core/chat-message.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
-import { END, FrameReader } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader } from "../../core/frame-reader.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { speechVoiceOf } from "../../core/speech.ts";
@@ -66,6 +66,6 @@ class AudioEvents extends FrameReader {
     }
     if (type !== "speech.audio.done") return [];
     this.#isDone = true;
-    return this.#hasAudio ? [END] : failureEvents(NO_AUDIO);
+    return this.#hasAudio ? [END_EVENT] : failureEvents(NO_AUDIO);
   }
 }

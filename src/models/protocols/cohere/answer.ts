@@ -9,7 +9,7 @@ import type {
   ProviderFailure,
 } from "../../core/provider.ts";
 import { finishReasonOf } from "../../core/finish-reason.ts";
-import { toCompletion, outputOf } from "../../core/output-part.ts";
+import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { asIs, list, optional, shape } from "../../core/shape.ts";
@@ -42,7 +42,7 @@ export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFail
     }),
   ];
   if (reason === null) {
-    return failureWithUsage(cohereGaveUpFailure(why), { usage, text: outputOf(parts) });
+    return failureWithUsage(cohereGaveUpFailure(why), { usage, text: textOfOutputParts(parts) });
   }
   return toCompletion([[...parts, { kind: "finish", reason }]], usage);
 }

@@ -1,12 +1,12 @@
-import type { Part, Turn } from "../../core/conversation.ts";
-import type { Image } from "../../core/image-url.ts";
+import type { ConversationPart, ConversationTurn } from "../../core/conversation.ts";
+import type { ParsedImageUrl } from "../../core/image-url.ts";
 import { reportDroppedFields } from "../../core/dropped.ts";
 import type { SentFieldPaths } from "../../core/dropped.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { parsePrompt } from "../../core/prompt.ts";
 import type { OutputFormat } from "../../core/prompt.ts";
 import type { ChatCall, EmbeddingsCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import type { Tools } from "../../core/tools.ts";
+import type { RequestedTools } from "../../core/tools.ts";
 
 /** Returns a request for POST /v2/chat (Cohere's API reference v2). */
 export function cohereChatRequest(call: ChatCall): JsonObject | ProviderFailure {
@@ -40,11 +40,11 @@ const PLACES: SentFieldPaths = {
   top_p: ["p"],
 };
 
-function messagesOf({ role, parts }: Turn): JsonObject[] {
+function messagesOf({ role, parts }: ConversationTurn): JsonObject[] {
   return role === "user" ? userMessages(parts) : assistantMessages(parts);
 }
 
-function userMessages(parts: readonly Part[]): JsonObject[] {
+function userMessages(parts: readonly ConversationPart[]): JsonObject[] {
   const messages: JsonObject[] = [];
   const content: JsonObject[] = [];
   for (const part of parts) {
@@ -64,7 +64,7 @@ function userMessages(parts: readonly Part[]): JsonObject[] {
  * Returns an assistant's messages. Text next to tool calls becomes `tool_plan`, because Cohere
  * allows no content there.
  */
-function assistantMessages(parts: readonly Part[]): JsonObject[] {
+function assistantMessages(parts: readonly ConversationPart[]): JsonObject[] {
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).filter(Boolean);
   const calls = parts.flatMap((part) =>
     part.kind === "call"
@@ -82,7 +82,7 @@ function assistantMessages(parts: readonly Part[]): JsonObject[] {
   return [{ role: "assistant", tool_calls: calls, ...(written !== "" && { tool_plan: written }) }];
 }
 
-function urlOf(image: Image): string {
+function urlOf(image: ParsedImageUrl): string {
   return "url" in image ? image.url : `data:${image.mediaType};base64,${image.base64}`;
 }
 
@@ -108,7 +108,7 @@ function sampling(body: ChatBody): JsonObject {
   };
 }
 
-function toolFields({ list, choice }: Tools): JsonObject {
+function toolFields({ list, choice }: RequestedTools): JsonObject {
   const offered =
     typeof choice === "object" ? list.filter(({ name }) => name === choice.name) : list;
   if (offered.length === 0) return {};

@@ -1,7 +1,7 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { END, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { asIs, shape } from "../../core/shape.ts";
 import { call, cohereFinishReason, cohereGaveUpFailure, part, usageOf } from "./answer.ts";
@@ -72,6 +72,6 @@ export class CohereStream extends FrameReader {
     const usage = usageOf(billed);
     if (finish === null || error !== "") return failureEvents(cohereGaveUpFailure(why), usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.#builder.finish(finish), ...reported, END];
+    return [...this.#builder.finish(finish), ...reported, END_EVENT];
   }
 }

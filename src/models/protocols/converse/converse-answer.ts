@@ -2,7 +2,7 @@ import { claudeThoughtDetail } from "../../claude/thoughts.ts";
 import { finishReasonOf } from "../../core/finish-reason.ts";
 import { textOf } from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { toCompletion, outputOf } from "../../core/output-part.ts";
+import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { list, optional, shape } from "../../core/shape.ts";
@@ -47,7 +47,7 @@ export function converseAnswer(
   ];
   const shownParts = answer ? parts.filter(({ kind }, at) => at === 0 || kind !== "text") : parts;
   if (reason !== null) return toCompletion([shownParts], usage);
-  return failureWithUsage(INCOMPLETE_FAILURE, { usage, text: outputOf(shownParts) });
+  return failureWithUsage(INCOMPLETE_FAILURE, { usage, text: textOfOutputParts(shownParts) });
 }
 
 function saidIn(

@@ -1,6 +1,6 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import type { StreamReader } from "../../core/http-provider.ts";
-import { END, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
 import { numberOf, parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { asIs, optional, shape } from "../../core/shape.ts";
@@ -147,7 +147,7 @@ export class ConverseReader extends FrameReader {
     const usage = readConverseUsage(this.#metadata?.usage);
     if (reason === null) return failureEvents(INCOMPLETE_FAILURE, usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.#release(), ...this.#chunks.finish(reason), ...reported, END];
+    return [...this.#release(), ...this.#chunks.finish(reason), ...reported, END_EVENT];
   }
 }
 

@@ -1,6 +1,6 @@
 import { keepExactJson } from "../../../shared/exact-json.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { FunctionTool, Tools } from "../../core/tools.ts";
+import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 import type { ConverseOutputFormat } from "./answer-format.ts";
 import { bedrockFamilyOf, toolForcingOf } from "./models.ts";
 
@@ -21,7 +21,7 @@ export type ConverseToolFields = {
  * and others reject open schemas.
  */
 export function converseToolFields(
-  requested: Tools,
+  requested: RequestedTools,
   format: ConverseOutputFormat,
   model: string,
 ): ConverseToolFields {
@@ -45,9 +45,13 @@ export function converseToolFields(
   return { toolConfig: { tools: specs, toolChoice }, isForced, words };
 }
 
-type ToolWish = Exclude<Tools["choice"], "none">;
+type ToolWish = Exclude<RequestedTools["choice"], "none">;
 
-function wantedOf({ choice }: Tools, format: ConverseOutputFormat, isAlone: boolean): ToolWish {
+function wantedOf(
+  { choice }: RequestedTools,
+  format: ConverseOutputFormat,
+  isAlone: boolean,
+): ToolWish {
   if (format.kind === "tool") return isAlone ? { name: format.name } : "required";
   return choice === "none" ? "auto" : choice;
 }

@@ -1,7 +1,7 @@
 import { finishReasonOf } from "../../core/finish-reason.ts";
 import { numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { toCompletion, outputOf } from "../../core/output-part.ts";
+import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { asIs, list, optional, shape } from "../../core/shape.ts";
@@ -77,7 +77,10 @@ export function readGeminiChat(raw: JsonObject): ProviderResponse | ProviderFail
   for (const { parts, finish } of candidates.toSorted((a, b) => a.index - b.index)) {
     const reason = geminiFinishReason(finish);
     if (typeof reason === "object") {
-      return failureWithUsage(reason, { usage, text: outputOf([...choices.flat(), ...parts]) });
+      return failureWithUsage(reason, {
+        usage,
+        text: textOfOutputParts([...choices.flat(), ...parts]),
+      });
     }
     choices.push([NOTHING, ...parts, { kind: "finish", reason }]);
   }

@@ -1,6 +1,6 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { END, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
 import { readGeminiCandidates, geminiFinishReason } from "./answer.ts";
 import { failureInside, parseGoogleJson } from "./failure.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
@@ -35,7 +35,7 @@ export class GeminiChunkReader extends FrameReader {
   protected override atEnd(foreign: string): StreamEvent[] {
     const failure = failureInside(parseGoogleJson(foreign), this.#secrets());
     if (failure !== null) return failureEvents(failure);
-    if (this.#haveAllFinished()) return [END];
+    if (this.#haveAllFinished()) return [END_EVENT];
     return foreign.trim() === "" ? [] : failureEvents(retry("bad_event"));
   }
 

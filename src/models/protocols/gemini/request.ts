@@ -10,7 +10,7 @@ import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { geminiSchema } from "./schema.ts";
 import { parseTools } from "../../core/tools.ts";
-import type { Tools } from "../../core/tools.ts";
+import type { RequestedTools } from "../../core/tools.ts";
 
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
@@ -115,7 +115,7 @@ function signFirstCall(fields: JsonObject[]): void {
   if (first !== undefined) fields[at] = { thoughtSignature: NO_SIGNATURE, ...first };
 }
 
-function toolFields({ list, choice }: Tools): JsonObject {
+function toolFields({ list, choice }: RequestedTools): JsonObject {
   if (list.length === 0) return {};
   const functionDeclarations = list.map(({ name, description, parameters }) => ({
     name,
@@ -129,7 +129,7 @@ function toolFields({ list, choice }: Tools): JsonObject {
   };
 }
 
-function callingConfig(choice: Tools["choice"], isStrict: boolean): JsonObject {
+function callingConfig(choice: RequestedTools["choice"], isStrict: boolean): JsonObject {
   if (typeof choice === "object") return { mode: "ANY", allowedFunctionNames: [choice.name] };
   if (choice === "none") return { mode: "NONE" };
   if (choice === "required") return { mode: "ANY" };

@@ -2,7 +2,7 @@ import { objectOf, parseObject, textOf } from "../../core/json-value.ts";
 import { sealThoughts } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { BlockSequencer } from "../../core/block-sequencer.ts";
-import type { Part } from "../../core/block-sequencer.ts";
+import type { SequencedPart } from "../../core/block-sequencer.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { Chunk, ToolCallDelta } from "../../core/chunk.ts";
 import type { Usage } from "../../../shared/usage.ts";
@@ -20,7 +20,7 @@ import type { OriginalToolNames, ClientMessage } from "./client-answer.ts";
 import { errorOf } from "./client-dialect.ts";
 import { toClaudeThinkingBlock } from "./client-thoughts.ts";
 
-abstract class Block implements Part {
+abstract class Block implements SequencedPart {
   isOpen = false;
   readonly index: number;
   #waiting = "";

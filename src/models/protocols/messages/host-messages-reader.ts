@@ -2,7 +2,7 @@ import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { numberOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { asIs, shape } from "../../core/shape.ts";
-import { END, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { claudeThoughtDetail } from "../../claude/thoughts.ts";
 import { messagesBlock, messagesEnding, endOf } from "./host-answer.ts";
@@ -160,6 +160,6 @@ export class MessagesReader extends FrameReader {
   }
 
   #end(): StreamEvent[] {
-    return this.#builder.finished ? [END] : failureEvents(retry("no_finish_reason"));
+    return this.#builder.finished ? [END_EVENT] : failureEvents(retry("no_finish_reason"));
   }
 }

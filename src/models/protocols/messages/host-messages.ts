@@ -1,8 +1,8 @@
 import { PDF } from "../../core/core-request.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { badImageFailure } from "../../core/conversation.ts";
-import type { Conversation, Part, Turn } from "../../core/conversation.ts";
-import type { Image } from "../../core/image-url.ts";
+import type { Conversation, ConversationPart, ConversationTurn } from "../../core/conversation.ts";
+import type { ParsedImageUrl } from "../../core/image-url.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { ToolCallIds, WORD_64_ID } from "../../core/tool-call-id.ts";
 import { claudeThoughtBlock } from "../../claude/thoughts.ts";
@@ -42,7 +42,7 @@ export function claudeMessagesOf(
   return { system: instructions, messages };
 }
 
-export function imageProblem(turns: readonly Turn[]): ProviderFailure | null {
+export function imageProblem(turns: readonly ConversationTurn[]): ProviderFailure | null {
   for (const { parts } of turns) {
     for (const part of parts) {
       if (part.kind === "image" && imageSource(part.image) === null) {
@@ -56,27 +56,27 @@ export function imageProblem(turns: readonly Turn[]): ProviderFailure | null {
   return null;
 }
 
-function imageSource(image: Image): JsonObject | null {
+function imageSource(image: ParsedImageUrl): JsonObject | null {
   if ("url" in image) return /^https?:\/\//i.test(image.url) ? { type: "url", ...image } : null;
   const type = image.mediaType === "image/jpg" ? "image/jpeg" : image.mediaType;
   if (!IMAGE_TYPES.has(type) && !isPdf(image)) return null;
   return { type: "base64", media_type: type, data: image.base64 };
 }
 
-function isPdf(image: Image): boolean {
+function isPdf(image: ParsedImageUrl): boolean {
   return "mediaType" in image && image.mediaType === PDF;
 }
 
 type Block = JsonObject & { readonly text?: unknown };
 
-function blocksOf(parts: readonly Part[], thinks: boolean, ids: ToolCallIds): Block[] {
+function blocksOf(parts: readonly ConversationPart[], thinks: boolean, ids: ToolCallIds): Block[] {
   const blocks = parts.flatMap((part) => blockOf(part, thinks, ids));
   // A message can't end with reasoning, whose output was lost.
   while (isThinking(blocks.at(-1))) blocks.pop();
   return blocks;
 }
 
-function blockOf(part: Part, thinks: boolean, ids: ToolCallIds): Block[] {
+function blockOf(part: ConversationPart, thinks: boolean, ids: ToolCallIds): Block[] {
   switch (part.kind) {
     case "text":
       return textBlocks(part.text, part.isMarked);

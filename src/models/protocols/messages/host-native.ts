@@ -3,7 +3,7 @@ import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core/provider.ts";
 import { asIs, shape } from "../../core/shape.ts";
-import { END, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import { claudeRules } from "../../claude/claude-rules.ts";
@@ -188,7 +188,7 @@ export class ClaudeNativeReader extends FrameReader {
   }
 
   #end(): StreamEvent[] {
-    return this.#isFinished ? [END] : failureEvents(retry("no_finish_reason"));
+    return this.#isFinished ? [END_EVENT] : failureEvents(retry("no_finish_reason"));
   }
 }
 

@@ -2,7 +2,7 @@ import type { Conversation } from "../../core/conversation.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { keepExactJson } from "../../../shared/exact-json.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import type { FunctionTool, Tools } from "../../core/tools.ts";
+import type { FunctionTool, RequestedTools } from "../../core/tools.ts";
 import type { ClaudeRules } from "../../claude/claude-rules.ts";
 import type { JsonOutputMethod } from "./host-json-answer.ts";
 import { claudeSchema } from "../../claude/json-schema.ts";
@@ -17,7 +17,7 @@ const STRICT_TOOLS_MAX = 20;
 const NO_INPUT: JsonObject = { type: "object", properties: {} };
 
 export function claudeToolFields(
-  requested: Tools,
+  requested: RequestedTools,
   rules: ClaudeRules,
   json: JsonOutputMethod | null,
   { turns }: Conversation,
@@ -71,7 +71,7 @@ function offeredTools(list: readonly FunctionTool[], rules: ClaudeRules): JsonOb
 }
 
 function choiceOf(
-  { choice, parallel }: Tools,
+  { choice, parallel }: RequestedTools,
   rules: ClaudeRules,
 ): { readonly field: ToolFields; readonly forced: Forced } {
   const free = { isForced: false, words: null };

@@ -1,5 +1,5 @@
 import { isObject, textOfLiteral } from "../../core/json-value.ts";
-import type { Part } from "../../core/block-sequencer.ts";
+import type { SequencedPart } from "../../core/block-sequencer.ts";
 import { CustomInputReader } from "./client-custom-input.ts";
 import type {
   Logprob,
@@ -20,7 +20,7 @@ export type DraftPosition = {
 };
 type Status = OutputItem["status"];
 
-export type ItemDraft = Part & {
+export type ItemDraft = SequencedPart & {
   item(): OutputItem;
   kept(): OutputItem;
 };

@@ -1,4 +1,4 @@
-import { toCompletion, outputOf } from "../../core/output-part.ts";
+import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
 import type { OutputPart } from "../../core/output-part.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type {
@@ -41,7 +41,7 @@ export function readResponsesCompletion(
     ...items.flatMap(callIn),
   ];
   const usage = readResponsesUsage(raw.usage);
-  if (finish === null) return failedWith(raw, { usage, text: outputOf(output) }, secret);
+  if (finish === null) return failedWith(raw, { usage, text: textOfOutputParts(output) }, secret);
   return toCompletion([[...output, { kind: "finish", reason: finish }]], usage);
 }
 

@@ -1,7 +1,7 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { isObject, listOf, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import { END, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { toChatAnnotation, itemText } from "./host-answer.ts";
 import { RepeatedText } from "../../core/text-template.ts";
@@ -72,7 +72,7 @@ abstract class ResponseReader extends FrameReader {
     if (finish === null) return this.#failed(retry("no_status"), response);
     const usage = readResponsesUsage(response.usage);
     const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.finished(event, finish), ...reported, END];
+    return [...this.finished(event, finish), ...reported, END_EVENT];
   }
 
   protected abstract events(type: string, event: RawEvent): StreamEvent[];

@@ -1,6 +1,6 @@
 import { parseJson } from "../../../shared/exact-json.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { toCompletion, outputOf } from "../../core/output-part.ts";
+import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart, OutputCall } from "../../core/output-part.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
@@ -40,7 +40,7 @@ export function readWorkersAiChat(
     ...tools,
   ];
   if (finish === "error" || finish === "abort") {
-    return failureWithUsage(incompleteFailure(finish), { usage, text: outputOf(parts) });
+    return failureWithUsage(incompleteFailure(finish), { usage, text: textOfOutputParts(parts) });
   }
   const reason = tools.length > 0 ? "stop" : (finish ?? guessFinishReason(usage, call.cap));
   const kept = leaked.length > 0 ? parts.slice(1) : parts;

@@ -1,5 +1,5 @@
 import {
-  plainText,
+  textOfContent,
   refusal,
   unsupportedFailure,
   usesLegacyFunctions,
@@ -10,7 +10,7 @@ import type { ChatBody, ChatMessage } from "../../core/core-request.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
 import { NINE_CHARACTER_ID, ToolCallIds } from "../../core/tool-call-id.ts";
 import { parseTools } from "../../core/tools.ts";
-import type { Tools } from "../../core/tools.ts";
+import type { RequestedTools } from "../../core/tools.ts";
 import { workersAiFamilyOf, nearestEffort } from "./models.ts";
 
 const FIELDS = [
@@ -107,7 +107,7 @@ function contentOf(message: ChatMessage): unknown {
   const { content } = message;
   const hasImage = Array.isArray(content) && content.some(({ type }) => type === "image_url");
   if (hasImage) return content;
-  const text = plainText(content as Parameters<typeof plainText>[0]);
+  const text = textOfContent(content as Parameters<typeof textOfContent>[0]);
   return text || (message.role === "assistant" && message.refusal) || "";
 }
 
@@ -127,7 +127,7 @@ function imageProblem(content: Content, place: string): ProviderFailure | null {
  * Returns the tool fields. For the choice `none`, sends no tools, because its effect isn't
  * documented.
  */
-function toolInputs({ list, choice }: Tools, openAi: boolean): JsonObject {
+function toolInputs({ list, choice }: RequestedTools, openAi: boolean): JsonObject {
   if (list.length === 0 || choice === "none") return {};
   const tools = list.map(({ name, description, parameters, strict }) => ({
     type: "function",

@@ -6,7 +6,7 @@ import { incompleteFailure } from "../../core/chat-message.ts";
 import { readCounts } from "../../core/chat-usage.ts";
 import { isRequestCaused } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
-import { END, FrameReader, retry } from "../../core/frame-reader.ts";
+import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { guessFinishReason } from "./answer.ts";
 import { workersAiFailureInside } from "./failure.ts";
@@ -111,7 +111,7 @@ export class WorkersAiStream extends FrameReader {
     if (this.#usage !== null && !this.#isWhole && !this.#isStale) {
       events.push({ kind: "usage", usage: this.#usage });
     }
-    return [...events, END];
+    return [...events, END_EVENT];
   }
 }
 
