@@ -1,4 +1,4 @@
-import { dayOf, hasEnded, priceOn } from "../src/models/catalog/dated-prices.ts";
+import { dayOf, hasRouteEnded, priceOn } from "../src/models/catalog/dated-prices.ts";
 import type { RouteEntry } from "../src/models/catalog/entry.ts";
 
 const DAY_MS = 86_400_000;
@@ -17,5 +17,5 @@ export function isStale(
 ): boolean {
   const day = dayOf(today);
   const { seenOn } = priceOn(route, day);
-  return hasEnded(route, day) || today - Date.parse(seenOn) > days * DAY_MS;
+  return hasRouteEnded(route, day) || today - Date.parse(seenOn) > days * DAY_MS;
 }

@@ -1,4 +1,4 @@
-import { dayOf, hasEnded, priceOn } from "../models/catalog/dated-prices.ts";
+import { dayOf, hasRouteEnded, priceOn } from "../models/catalog/dated-prices.ts";
 import type { CatalogEntry, RouteEntry } from "../models/catalog/entry.ts";
 import type { Model, Route } from "../models/catalog/model.ts";
 import { routeName } from "../models/routing/route-health.ts";
@@ -103,5 +103,5 @@ function entryView(call: CatalogCall, entry: CatalogEntry): View {
 
 function whyNot({ providers }: OperatorCall, route: RouteEntry, day: string): string {
   if (!providers.has(route.provider)) return "not_configured";
-  return hasEnded(route, day) ? "ended" : "residency";
+  return hasRouteEnded(route, day) ? "ended" : "residency";
 }

@@ -10,7 +10,7 @@ export function priceOn({ prices }: Pick<RouteEntry, "prices">, day: string): Da
   return prices.findLast(({ from }) => from <= day) ?? prices[0];
 }
 
-export function hasEnded({ until }: Pick<RouteEntry, "until">, day: string): boolean {
+export function hasRouteEnded({ until }: Pick<RouteEntry, "until">, day: string): boolean {
   return until !== undefined && day > until;
 }
 

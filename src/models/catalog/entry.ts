@@ -173,7 +173,7 @@ function inputOnlyModel(
  * Dollars per million tokens, in the order of the providers' price lists. A missing price equals
  * the input's.
  */
-export type Dollars =
+export type DollarPrices =
   | UnitDollarPrices
   | readonly [input: number]
   | readonly [input: number, output: number]
@@ -183,13 +183,18 @@ export type Dollars =
 /** Dollars per million tokens, characters or seconds, and dollars per piece of other units. */
 export type UnitDollarPrices = { readonly [U in Unit | "input"]?: number };
 
-export type PriceChange = readonly [from: string, dollars: Dollars, seenOn: string];
+export type PriceChange = readonly [from: string, dollars: DollarPrices, seenOn: string];
 
 type More = Partial<Pick<RouteEntry, "regions" | "uplift" | "longPrompt" | "until" | "limits">> & {
   readonly later?: readonly PriceChange[];
 };
 
-type At = (provider: ProviderId, upstreamId: string, dollars: Dollars, more?: More) => RouteEntry;
+type At = (
+  provider: ProviderId,
+  upstreamId: string,
+  dollars: DollarPrices,
+  more?: More,
+) => RouteEntry;
 
 /** Returns a function that creates routes whose prices were read on the given day. */
 export function pricesSeenOn(pricedOn: string): At {
@@ -202,7 +207,7 @@ export function pricesSeenOn(pricedOn: string): At {
   };
 }
 
-function microPrice(dollars: Dollars): Price {
+function microPrice(dollars: DollarPrices): Price {
   if (!isTokenDollars(dollars)) {
     const named = Object.entries(dollars).map(([name, each]) => [name, micros(each)]);
     return priceOfFields(Object.fromEntries(named));
@@ -218,7 +223,7 @@ function microPrice(dollars: Dollars): Price {
   };
 }
 
-function isTokenDollars(dollars: Dollars): dollars is Exclude<Dollars, UnitDollarPrices> {
+function isTokenDollars(dollars: DollarPrices): dollars is Exclude<DollarPrices, UnitDollarPrices> {
   return Array.isArray(dollars);
 }
 

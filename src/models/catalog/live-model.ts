@@ -1,7 +1,7 @@
 import type { ModelEntry } from "../../shared/config/config.ts";
 import { priceOfFields } from "../../shared/usage.ts";
 import type { Price } from "../../shared/usage.ts";
-import { hasEnded, priceOn } from "./dated-prices.ts";
+import { hasRouteEnded, priceOn } from "./dated-prices.ts";
 import { limitsOfProvider, UNKNOWN_IMAGE, ESTIMATE_FACTOR_MAX, TOOLS_TOKENS_MAX } from "./entry.ts";
 import type { CatalogEntry, HostTag, RouteEntry } from "./entry.ts";
 import type { Model, Route, RouteLimits } from "./model.ts";
@@ -29,7 +29,7 @@ const OPERATOR_MODEL_CREATED = Date.UTC(2026, 0, 1) / 1000;
 export function builtInModel(entry: CatalogEntry, hosts: Hosts, terms: Terms): Model | null {
   const isKept = terms.sellEnded.includes(entry.id);
   const live = entry.routes.flatMap((route) => {
-    if (hasEnded(route, terms.day) && !isKept) return [];
+    if (hasRouteEnded(route, terms.day) && !isKept) return [];
     const tag = tagUsed(route, hosts.get(route.provider) ?? [], terms.region);
     return tag === undefined ? [] : [{ route, tag }];
   });

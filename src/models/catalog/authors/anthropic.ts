@@ -6,7 +6,7 @@ import {
   ESTIMATE_FACTOR_MAX,
   TOOLS_TOKENS_MAX,
 } from "../entry.ts";
-import type { CatalogEntry, Dollars, LongPromptRule } from "../entry.ts";
+import type { CatalogEntry, DollarPrices, LongPromptRule } from "../entry.ts";
 import type { Region } from "../../../shared/regions.ts";
 
 const at = pricesSeenOn("2026-10-24");
@@ -52,7 +52,12 @@ export const ANTHROPIC_MODELS: readonly CatalogEntry[] = [
   },
 ].map((entry) => Object.assign(entry, { toolsTokens: TOOLS_TOKENS_MAX }));
 
-function claude(name: string, released: string, dollars: Dollars, more: More = {}): CatalogEntry {
+function claude(
+  name: string,
+  released: string,
+  dollars: DollarPrices,
+  more: More = {},
+): CatalogEntry {
   const upstreamId = `claude-${name.replace(".", "-")}`;
   const tokens =
     more.old === true
@@ -73,7 +78,7 @@ function claude(name: string, released: string, dollars: Dollars, more: More = {
   );
 }
 
-function bedrock(name: string, dollars: Dollars, more: More) {
+function bedrock(name: string, dollars: DollarPrices, more: More) {
   return (more.profiles ?? (["eu", "us"] as const)).map((region) =>
     at("bedrock", `${region}.anthropic.${name}`, dollars, {
       regions: [region],

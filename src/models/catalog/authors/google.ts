@@ -1,5 +1,5 @@
 import { chat, embeddings, GEMINI_FACTOR, modelsOf, pricesSeenOn, TVR } from "../entry.ts";
-import type { CatalogEntry, PriceChange, Dollars, LongPromptRule } from "../entry.ts";
+import type { CatalogEntry, PriceChange, DollarPrices, LongPromptRule } from "../entry.ts";
 
 const IMAGE = 1_120;
 /** Maximum tokens of an image: 258 for each of at most 16 tiles of 768 pixels. */
@@ -97,7 +97,7 @@ function speaking(upstreamId: string, audio: number): CatalogEntry {
 function gemini(
   name: string,
   [released, pricedOn]: readonly [string, string],
-  dollars: Dollars,
+  dollars: DollarPrices,
   { regional = false, later, longPrompt, image = IMAGE }: More,
 ): CatalogEntry {
   const upstreamId = `gemini-${name}`;

@@ -9,7 +9,13 @@ import {
   TV,
   TVR,
 } from "../entry.ts";
-import type { CatalogEntry, PriceChange, ChatFacts, Dollars, LongPromptRule } from "../entry.ts";
+import type {
+  CatalogEntry,
+  PriceChange,
+  ChatFacts,
+  DollarPrices,
+  LongPromptRule,
+} from "../entry.ts";
 
 const UPLIFT_FROM = "2026-03-05";
 const EVERYWHERE = ["global", "us", "eu"] as const;
@@ -120,7 +126,7 @@ function gpt(
   name: string,
   [released, pricedOn]: readonly [string, string],
   facts: Facts,
-  dollars: Dollars,
+  dollars: DollarPrices,
 ): CatalogEntry {
   const route = pricesSeenOn(pricedOn)("openai", name, dollars, {
     regions: EVERYWHERE,
