@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../shared/http/context.ts";
 import type { LoginContext } from "../accounts/identity-providers/oidc.ts";
-import type { Purpose } from "../accounts/identity-providers/ticket.ts";
+import type { LoginPurpose } from "../accounts/identity-providers/ticket.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import { findIssuerByDomain, findIssuer } from "../accounts/people/company-issuer.store.ts";
@@ -29,7 +29,7 @@ export type StartedLogin = { readonly at: LoginContext; readonly connection: Com
  */
 export async function startCompanyLogin(
   c: AppContext,
-  purpose: Purpose,
+  purpose: LoginPurpose,
   typed: string,
 ): Promise<Result<StartedLogin>> {
   if (purpose === "sign_up" || purpose === "accept") return nobody();
@@ -90,7 +90,7 @@ function nobody(): Result<StartedLogin> {
  */
 export function canStartLogin(
   { session }: Pick<ActivePerson, "session">,
-  purpose: Purpose,
+  purpose: LoginPurpose,
   connection: Pick<CompanyIssuer, "orgId"> | null,
 ): boolean {
   const { realm = "" } = session;

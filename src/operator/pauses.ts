@@ -1,4 +1,4 @@
-import { pauseOf } from "../accounts/pauses/paused-owner.ts";
+import { validateNewPause } from "../accounts/pauses/paused-owner.ts";
 import { success } from "../shared/failure.ts";
 import { created } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
@@ -22,7 +22,7 @@ export async function postPause(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const { id: orgId } = found.value;
   const party = { ...call, orgId, memberId: null, source: "operator" } as const;
-  const pause = await pauseOf(party, fields.value);
+  const pause = await validateNewPause(party, fields.value);
   if (!pause.ok) return pause;
   const put = await call.wallet(orgId).putPause(pause.value);
   if (!put.ok) return put;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { SESSION_TOKEN_MAX } from "../../src/accounts/keys/session-token.ts";
+import { SESSION_TOKEN_LENGTH_MAX } from "../../src/accounts/keys/session-token.ts";
 import { registerOf } from "../keys/register-fixture.ts";
 import { makeKey, shiftClock } from "../keys/key-fixture.ts";
 import { chat, errorOf, openAccount, send } from "./client.ts";
@@ -90,7 +90,7 @@ it("a session without a list of models has its key's models, even if they don't 
   const { token } = await mint(key);
   expect(await modelsOf(token)).toEqual(allowed_models);
   const { token: short } = await mint(account.key, { origins: [PAGE] });
-  const room = Math.floor(((SESSION_TOKEN_MAX - short.length) * 3) / 4) - 8;
+  const room = Math.floor(((SESSION_TOKEN_LENGTH_MAX - short.length) * 3) / 4) - 8;
   const page = `${PAGE}${".x".repeat(room / 2)}`;
   const { token: full } = await mint(key, { origins: [page] });
   expect(await modelsOf(full, { origin: page })).toEqual(allowed_models);

@@ -34,7 +34,7 @@ export class IssuerUnavailableError extends Error {}
 const SUBJECT = /^[\x21-\x7e]{1,255}$/;
 
 /** Returns the subject. Throws unless it has 1 to 255 printable ASCII characters. */
-export function subjectOf(subject: unknown): string {
+export function parseSubject(subject: unknown): string {
   if (typeof subject !== "string" || !SUBJECT.test(subject)) {
     throw new LoginRejectedError("refused");
   }

@@ -1,6 +1,11 @@
 import type * as oauth from "oauth4webapi";
 import * as z from "zod/mini";
-import { IssuerUnavailableError, LoginRejectedError, displayNameOf, subjectOf } from "./claims.ts";
+import {
+  IssuerUnavailableError,
+  LoginRejectedError,
+  displayNameOf,
+  parseSubject,
+} from "./claims.ts";
 import type { Claims } from "./claims.ts";
 import { fetchFromIssuer } from "./issuer-fetch.ts";
 import { authorizationUrl, exchangeCode } from "./oidc.ts";
@@ -51,7 +56,7 @@ export class EntraLogin {
     const { tid, oid, name, email, xms_edov: proof } = parsed.data;
     return {
       issuer: token.iss,
-      subject: subjectOf(oid),
+      subject: parseSubject(oid),
       account: `${tid}/${oid}`,
       madeAt: null,
       company: { domain: null, tenant: tid === PRIVATE ? null : tid },

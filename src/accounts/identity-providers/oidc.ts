@@ -1,7 +1,12 @@
 import * as oauth from "oauth4webapi";
 import type { IssuerEntry } from "../../shared/config/config.ts";
 import { elapsedMs } from "../../shared/clock.ts";
-import { IssuerUnavailableError, LoginRejectedError, displayNameOf, subjectOf } from "./claims.ts";
+import {
+  IssuerUnavailableError,
+  LoginRejectedError,
+  displayNameOf,
+  parseSubject,
+} from "./claims.ts";
 import type { Claims } from "./claims.ts";
 import { fetchFromIssuer } from "./issuer-fetch.ts";
 import type { Ticket } from "./ticket.ts";
@@ -242,7 +247,7 @@ function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: 
 function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
   const { email, isVerified, hd, at } = optionalClaims(token);
   const speaks = !isGoogle || hd !== undefined || /@gmail\.com$/i.test(email ?? "");
-  const subject = subjectOf(token.sub);
+  const subject = parseSubject(token.sub);
   return {
     issuer: token.iss,
     subject,

@@ -5,7 +5,7 @@ import type { Region } from "../../shared/regions.ts";
 import { encryptText, decryptText } from "../../shared/seal.ts";
 
 export const PURPOSES = ["log_in", "sign_up", "accept", "link", "step_up", "join"] as const;
-export type Purpose = (typeof PURPOSES)[number];
+export type LoginPurpose = (typeof PURPOSES)[number];
 
 const ticket = z.object({
   purpose: z.enum(PURPOSES),

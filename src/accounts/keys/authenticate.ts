@@ -11,7 +11,7 @@ import { mayRetry, storageFailure } from "../../shared/storage-failure.ts";
 import type { After } from "../../shared/timers.ts";
 import { within } from "../../shared/timers.ts";
 import { verifyKey } from "./api-key.ts";
-import { SESSION_TOKEN_PREFIX, verifySession, SESSION_TOKEN_MAX } from "./session-token.ts";
+import { SESSION_TOKEN_PREFIX, verifySession, SESSION_TOKEN_LENGTH_MAX } from "./session-token.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import { evictOldest } from "../../shared/evict-oldest.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -160,7 +160,8 @@ const HEADER_CHARACTERS_MAX = 128;
  * means that two headers were joined.
  */
 export function bearerToken(authorization: string | null): string | null {
-  if (authorization === null || authorization.length > SESSION_TOKEN_MAX + SCHEME) return null;
+  if (authorization === null || authorization.length > SESSION_TOKEN_LENGTH_MAX + SCHEME)
+    return null;
   const token = /^bearer ([^\s,]+)$/i.exec(authorization)?.[1] ?? null;
   return token !== null && authorization.length > HEADER_CHARACTERS_MAX && !isSession(token)
     ? null
@@ -183,7 +184,7 @@ export function readCredential(authorization: string | null, apiKey: string | nu
   const bearer = bearerToken(authorization);
   const key = apiKey?.trim() ?? "";
   if (key === "" || key === bearer) return { token: bearer };
-  const longest = isSession(key) ? SESSION_TOKEN_MAX : HEADER_CHARACTERS_MAX;
+  const longest = isSession(key) ? SESSION_TOKEN_LENGTH_MAX : HEADER_CHARACTERS_MAX;
   const isKeyOurs = key.startsWith(OURS) && key.length <= longest;
   if (bearer === null) return { token: isKeyOurs ? key : null };
   if (!bearer.startsWith(OURS)) {

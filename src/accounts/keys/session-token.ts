@@ -15,7 +15,7 @@ import type { Scope } from "../../shared/key.ts";
 import type { Region } from "../../shared/regions.ts";
 
 export const SESSION_TOKEN_PREFIX = "svc_st_";
-export const SESSION_TOKEN_MAX = 4096;
+export const SESSION_TOKEN_LENGTH_MAX = 4096;
 const SESSION_ID = "ses_";
 const OWNER_CHARACTERS = 8;
 /** Length of 32 bytes in base64url. */
@@ -120,7 +120,7 @@ export async function verifySession(
   token: string,
   secrets: readonly KeySecret[],
 ): Promise<(VerifiedKey & { readonly shown: { readonly session: Session } }) | null> {
-  if (token.length > SESSION_TOKEN_MAX) return null;
+  if (token.length > SESSION_TOKEN_LENGTH_MAX) return null;
   const match = TOKEN.exec(token);
   if (match === null) return null;
   const [, global, name, secretId, text = "", mac = ""] = match;

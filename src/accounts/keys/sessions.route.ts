@@ -26,7 +26,7 @@ import { RPM_LIMIT_MAX } from "./stored-key.ts";
 import {
   isSessionOf,
   mintSession,
-  SESSION_TOKEN_MAX,
+  SESSION_TOKEN_LENGTH_MAX,
   sessionCreationTime,
 } from "./session-token.ts";
 import type { MintedSession, SessionSigner } from "./session-token.ts";
@@ -93,9 +93,9 @@ export async function createSessionRoute(c: AppContext, names: ModelNames): Prom
   const { keyHash, orgId, scope, home } = caller;
   const mint = { home, scope, keyHash, orgId, secrets: c.var.config.keySecrets };
   const { session, token } = await mintFor(mint, terms, status.value.terms);
-  if (token.length > SESSION_TOKEN_MAX) {
+  if (token.length > SESSION_TOKEN_LENGTH_MAX) {
     const param = fields.value.origins ? "origins" : "allowed_models";
-    const long = `The token would be longer than ${SESSION_TOKEN_MAX} characters. Send fewer models or origins.`;
+    const long = `The token would be longer than ${SESSION_TOKEN_LENGTH_MAX} characters. Send fewer models or origins.`;
     return invalid(long, param);
   }
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
@@ -113,7 +113,7 @@ async function mintFor(
 ): Promise<MintedSession> {
   const models = terms.allowedModels ?? key.allowedModels;
   const minted = await mintSession(mint, { ...terms, allowedModels: models });
-  const isLong = minted.token.length > SESSION_TOKEN_MAX && terms.allowedModels === null;
+  const isLong = minted.token.length > SESSION_TOKEN_LENGTH_MAX && terms.allowedModels === null;
   return isLong ? mintSession(mint, terms) : minted;
 }
 

@@ -19,7 +19,10 @@ export type PausingParty = {
 };
 
 /** Returns the pause to create. Fails with 400, 403 or 404 if the caller can't pause this owner. */
-export async function pauseOf(party: PausingParty, fields: PauseFields): Promise<Result<NewPause>> {
+export async function validateNewPause(
+  party: PausingParty,
+  fields: PauseFields,
+): Promise<Result<NewPause>> {
   const { scope, id = "", reason } = fields;
   const { orgId, memberId, source, actor } = party;
   const until = typeof fields.until === "string" ? Date.parse(fields.until) : null;

@@ -10,7 +10,7 @@ import { pauseSchema, pauseView } from "../../shared/pauses.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { callObject } from "../../shared/reach-object.ts";
 import { memberKeyIds } from "../keys/keys.store.ts";
-import { pauseOf } from "./paused-owner.ts";
+import { validateNewPause } from "./paused-owner.ts";
 
 /**
  * Handles POST /v1/pauses. Once it has returned, all regions reject new requests of the paused
@@ -31,7 +31,9 @@ export async function createPauseRoute(c: AppContext): Promise<Answer> {
     now: now(c.env),
   } as const;
   const pause = flattenResult(
-    await queryDatabase(() => pauseOf(party, fields.value), "pause_unreadable", { org_id: orgId }),
+    await queryDatabase(() => validateNewPause(party, fields.value), "pause_unreadable", {
+      org_id: orgId,
+    }),
   );
   if (!pause.ok) return pause;
   const by = requestCredential(caller.keyHash, caller.shown);

@@ -3,7 +3,7 @@ import type { Actor } from "../../shared/event.ts";
 import { eventIfChanged } from "../../shared/events.store.ts";
 import { insertConsoleKey } from "../keys/console-key.store.ts";
 import type { ConsoleKey } from "../keys/console-key.store.ts";
-import { addressOf } from "./person.ts";
+import { emailAddressOf } from "./person.ts";
 import type { Person } from "./person.ts";
 import { DAY_MS } from "../../shared/clock.ts";
 
@@ -192,7 +192,7 @@ export async function joinCompany(
            AND NOT EXISTS (SELECT 1 FROM members AS other WHERE other.org_id = ?2 AND other.removed_at IS NULL
              AND lower(other.email) = lower(?3)) RETURNING id`,
       )
-      .bind(memberId, orgId, addressOf(person), nowMs, domain, wantsYes ? 1 : 0, person.id),
+      .bind(memberId, orgId, emailAddressOf(person), nowMs, domain, wantsYes ? 1 : 0, person.id),
     eventIfChanged(db, {
       id: derivedEventId("member.created", memberId),
       orgId,

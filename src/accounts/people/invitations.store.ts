@@ -6,7 +6,7 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import { insertConsoleKey } from "../keys/console-key.store.ts";
 import type { ConsoleKey } from "../keys/console-key.store.ts";
 import type { Invitation } from "./invitation.ts";
-import { addressOf } from "./person.ts";
+import { emailAddressOf } from "./person.ts";
 import type { Person } from "./person.ts";
 import { canGrantRoleSql } from "./rights.ts";
 
@@ -187,7 +187,7 @@ export async function acceptInvitation(
   id: string,
   { person, proven, memberId, key, nowMs }: Accepting,
 ): Promise<string | null> {
-  const email = addressOf(person);
+  const email = emailAddressOf(person);
   const whose = `(SELECT coalesce(member_id, ?2) FROM invitations WHERE id = ?1 AND accepted_by = ?2)`;
   const [accepted] = await db.batch<{ memberId: string }>([
     db

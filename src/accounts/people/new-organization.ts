@@ -11,7 +11,7 @@ import type { StoredMember, StoredOrganization } from "../organizations/organiza
 import { memberActor } from "./people-call.ts";
 import type { PeopleServices } from "./people-call.ts";
 import { linkMemberToPerson, insertPerson, isIdentityInUse } from "./people.store.ts";
-import { addressOf } from "./person.ts";
+import { emailAddressOf } from "./person.ts";
 import type { Identity, Person } from "./person.ts";
 import {
   insertPersonalOrganization,
@@ -72,7 +72,7 @@ export async function createOrganizationWithWallet(
   const { person, isPersonal } = wanted;
   const orgId = crypto.randomUUID();
   const role = "owner" as const;
-  const email = addressOf(person);
+  const email = emailAddressOf(person);
   const owner: StoredMember = { id: crypto.randomUUID(), orgId, email, role, createdAt: nowMs };
   const key = await mintConsoleKey(services);
   const wallet = services.wallet(orgId);

@@ -28,7 +28,7 @@ export type Membership = {
   readonly isCompanys: 0 | 1;
 };
 
-export function addressOf(person: Pick<Person, "id" | "email" | "isEmailProven">): string {
+export function emailAddressOf(person: Pick<Person, "id" | "email" | "isEmailProven">): string {
   return person.isEmailProven === 1 && person.email !== null
     ? person.email
     : `${person.id.toLowerCase()}@no-address.invalid`;
