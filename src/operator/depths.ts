@@ -10,7 +10,7 @@ import type { Vitals } from "../shared/contracts/wallet.ts";
 export const BYTES_MAX = 10_000_000_000;
 const ALERT_AT = 0.7;
 
-export const foundSchema = z.object({
+export const sweepTotalsSchema = z.object({
   openHolds: z.number(),
   oldestHoldMs: z.number(),
   unpublished: z.number(),
@@ -19,7 +19,7 @@ export const foundSchema = z.object({
   walletBytes: z.number(),
   bookBytes: z.number(),
 });
-export type Found = Readonly<z.infer<typeof foundSchema>>;
+export type Found = Readonly<z.infer<typeof sweepTotalsSchema>>;
 
 const NOTHING: Found = {
   openHolds: 0,

@@ -3,7 +3,7 @@ import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import type { CallsOf } from "../shared/contracts/objects.ts";
-import { Depths, foundSchema } from "./depths.ts";
+import { Depths, sweepTotalsSchema } from "./depths.ts";
 import {
   storeUnavailableWallets,
   UNAVAILABLE_WALLETS_MAX,
@@ -33,7 +33,7 @@ const roundSchema = z.object({
   after: z.string(),
   /** End of the lease (Unix ms), or 0 if there is none. */
   leaseMs: z.number(),
-  found: foundSchema,
+  found: sweepTotalsSchema,
   closed: z.array(z.string()),
 });
 type Round = z.infer<typeof roundSchema>;

@@ -2,7 +2,12 @@ import * as z from "zod/mini";
 import { reasonOf } from "../shared/log.ts";
 import { within } from "../shared/timers.ts";
 import { deliverOutcome, outcomeOf, revocationOf } from "./outbox-message.ts";
-import type { OutcomeCalls, DeliverMessages, Delivery, Message } from "./outbox-message.ts";
+import type {
+  OutcomeCalls,
+  DeliverMessages,
+  DeliveryResult,
+  OutboxMessage,
+} from "./outbox-message.ts";
 import {
   MALFORMED_DELIVERY,
   NO_ANSWER_DELIVERY,
@@ -23,9 +28,9 @@ const WALLET_TIMEOUT_MS = 5000;
 export async function deliverByReceiver<T>(
   items: readonly T[],
   receiverOf: (item: T) => string | null,
-  deliver: (item: T) => Promise<Delivery>,
-): Promise<readonly Delivery[]> {
-  const answers: Delivery[] = items.map(() => UNTRIED);
+  deliver: (item: T) => Promise<DeliveryResult>,
+): Promise<readonly DeliveryResult[]> {
+  const answers: DeliveryResult[] = items.map(() => UNTRIED);
   const waiting = Map.groupBy(items.entries(), ([i, item]) => receiverOf(item) ?? i);
   const ready = [...waiting.values()].flatMap((some) => some.splice(0, 1));
   const failing = new Set<string | number>();
@@ -53,10 +58,12 @@ export async function deliverByReceiver<T>(
 }
 
 /** Sends one signed request. Returns null if there is no response. */
-export type Post = (body: { readonly items: readonly object[] }) => Promise<PeerAnswer | null>;
+export type PostToPeer = (body: {
+  readonly items: readonly object[];
+}) => Promise<PeerAnswer | null>;
 
 export function deliverToOwnWallets(wallet: OutcomeCalls): DeliverMessages {
-  const deliver = (message: Message): Promise<Delivery> => {
+  const deliver = (message: OutboxMessage): Promise<DeliveryResult> => {
     const item = outcomeOf(message);
     if (item === null) return Promise.resolve(MALFORMED_DELIVERY);
     return within(deliverOutcome(item, wallet), WALLET_TIMEOUT_MS).catch((error: unknown) => ({
@@ -67,20 +74,20 @@ export function deliverToOwnWallets(wallet: OutcomeCalls): DeliverMessages {
   return (messages) => deliverByReceiver(messages, ({ receiver }) => receiver, deliver);
 }
 
-export function deliverOutcomesToPeer(post: Post): DeliverMessages {
+export function deliverOutcomesToPeer(post: PostToPeer): DeliverMessages {
   return (messages) => ask(messages, "hold_id", outcomeIn, post);
 }
 
-function outcomeIn(message: Message): object | null {
+function outcomeIn(message: OutboxMessage): object | null {
   const item = outcomeOf(message);
   return item === null ? null : outcomeToJson(item);
 }
 
-export function deliverRevocationsToPeer(post: Post): DeliverMessages {
+export function deliverRevocationsToPeer(post: PostToPeer): DeliverMessages {
   return (messages) => ask(messages, "key_hash", revocationIn, post);
 }
 
-function revocationIn(message: Message): object | null {
+function revocationIn(message: OutboxMessage): object | null {
   const item = revocationOf(message);
   return item === null ? null : revocationToJson(item);
 }
@@ -89,15 +96,15 @@ function revocationIn(message: Message): object | null {
 export const DELIVER_NOWHERE: DeliverMessages = (messages) =>
   Promise.resolve(messages.map(() => UNREACHABLE));
 
-const UNTRIED: Delivery = { kind: "untried" };
-const UNREACHABLE: Delivery = { kind: "unreachable" };
+const UNTRIED: DeliveryResult = { kind: "untried" };
+const UNREACHABLE: DeliveryResult = { kind: "unreachable" };
 
 async function ask(
-  messages: readonly Message[],
+  messages: readonly OutboxMessage[],
   idName: OutboxIdName,
-  toWire: (message: Message) => object | null,
-  post: Post,
-): Promise<readonly Delivery[]> {
+  toWire: (message: OutboxMessage) => object | null,
+  post: PostToPeer,
+): Promise<readonly DeliveryResult[]> {
   const items = messages.map(toWire);
   const sound = items.filter((item) => item !== null);
   const answers = sound.length === 0 ? new Map() : answersIn(await post({ items: sound }), idName);
@@ -113,10 +120,13 @@ const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown())
  * Returns the result for each ID, or null for an invalid response. An ID with two results counts as
  * one without.
  */
-function answersIn(answer: PeerAnswer | null, idName: OutboxIdName): Map<string, Delivery> | null {
+function answersIn(
+  answer: PeerAnswer | null,
+  idName: OutboxIdName,
+): Map<string, DeliveryResult> | null {
   const body = answerBody.safeParse(answer?.status === 200 ? answer.body : null);
   if (!body.success) return null;
-  const answers = new Map<string, Delivery>();
+  const answers = new Map<string, DeliveryResult>();
   for (const result of body.data.results) {
     const reported = deliveryFromJson(idName, result);
     if (reported !== null) {
@@ -127,7 +137,7 @@ function answersIn(answer: PeerAnswer | null, idName: OutboxIdName): Map<string,
 }
 
 /** Drops repeated IDs, because a response couldn't distinguish them. */
-export function withoutRepeatedIds(messages: readonly Message[]): readonly Message[] {
+export function withoutRepeatedIds(messages: readonly OutboxMessage[]): readonly OutboxMessage[] {
   const ids = new Set<string>();
   return messages.filter(({ id }) => !ids.has(id) && ids.add(id) !== undefined);
 }

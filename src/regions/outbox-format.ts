@@ -6,7 +6,7 @@ import { mintedAt } from "../shared/id.ts";
 import { keyHashSchema } from "../shared/key.ts";
 import { micros } from "../shared/money.ts";
 import { UNITS } from "../shared/usage.ts";
-import type { Delivery } from "./outbox-message.ts";
+import type { DeliveryResult } from "./outbox-message.ts";
 import type { RevocationItem, OutcomeItem } from "../shared/contracts/outbox.ts";
 import { DELIVERED_AT_ONCE_MAX } from "./outbox-schedule.ts";
 import type { Region } from "../shared/regions.ts";
@@ -112,7 +112,11 @@ export function itemsOfPeerBody(body: unknown): Result<readonly unknown[]> {
 
 export type OutboxIdName = "hold_id" | "key_hash";
 
-export function deliveryToJson(idName: OutboxIdName, item: unknown, delivery: Delivery): object {
+export function deliveryToJson(
+  idName: OutboxIdName,
+  item: unknown,
+  delivery: DeliveryResult,
+): object {
   const id = z.object({ [idName]: z.string() }).safeParse(item).data?.[idName] ?? null;
   if (delivery.kind === "unreachable") return { [idName]: id, result: "failed" };
   if (delivery.kind === "untried") return { [idName]: id, result: "failed", reason: NOT_TRIED };
@@ -129,7 +133,7 @@ const itemResult = z.object({
 export function deliveryFromJson(
   idName: OutboxIdName,
   value: unknown,
-): { readonly id: string; readonly delivery: Delivery } | null {
+): { readonly id: string; readonly delivery: DeliveryResult } | null {
   const id = z.object({ [idName]: z.string() }).safeParse(value).data?.[idName];
   if (id === undefined) return null;
   const parsed = itemResult.safeParse(value);
@@ -141,9 +145,9 @@ export function deliveryFromJson(
 }
 
 /** A result after which the message is retried. */
-export const NO_ANSWER_DELIVERY: Delivery = { kind: "failed", reason: "no proper answer" };
+export const NO_ANSWER_DELIVERY: DeliveryResult = { kind: "failed", reason: "no proper answer" };
 /** A result after which the message isn't retried. */
-export const MALFORMED_DELIVERY: Delivery = { kind: "refused", reason: "malformed" };
+export const MALFORMED_DELIVERY: DeliveryResult = { kind: "refused", reason: "malformed" };
 const REASON_MAX = 200;
 const NOT_TRIED = "not tried";
 

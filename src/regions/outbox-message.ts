@@ -8,7 +8,7 @@ import type { Settlement } from "../shared/contracts/wallet.ts";
 import type { CallsOf } from "../shared/contracts/objects.ts";
 
 /** A queued message. While a `receiver` fails, only messages to it wait. */
-export type Message = {
+export type OutboxMessage = {
   readonly id: string;
   readonly kind: string;
   readonly receiver: string;
@@ -19,7 +19,7 @@ export type Message = {
  * The result of a message. `refused` is final. `untried`: its receiver failed before, or there was
  * no time left. `unreachable`: no message got a response.
  */
-export type Delivery =
+export type DeliveryResult =
   | { readonly kind: "delivered" }
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "failed"; readonly reason: string }
@@ -27,17 +27,19 @@ export type Delivery =
   | { readonly kind: "unreachable" };
 
 /** Delivers up to 100 messages. If it throws, all of them failed. */
-export type DeliverMessages = (messages: readonly Message[]) => Promise<readonly Delivery[]>;
+export type DeliverMessages = (
+  messages: readonly OutboxMessage[],
+) => Promise<readonly DeliveryResult[]>;
 
 export type OutcomeCalls = CallsOf<"wallet", "settle" | "void">["wallet"];
 
 /** Returns the message of an outcome. The same outcome always gets the same ID and kind. */
-export function outcomeMessage(item: OutcomeItem): Message {
+export function outcomeMessage(item: OutcomeItem): OutboxMessage {
   const { holdId: id, kind, ...body } = item;
   return { id, kind, receiver: item.orgId, body: JSON.stringify(body) };
 }
 
-export function revocationMessage({ keyHash, revokedAt, root }: RevocationItem): Message {
+export function revocationMessage({ keyHash, revokedAt, root }: RevocationItem): OutboxMessage {
   const body = JSON.stringify({ revokedAt, root });
   return { id: keyHash, kind: "revoke", receiver: root ?? keyHash, body };
 }
@@ -49,7 +51,7 @@ const outcomeBody = z.object({
   isCapped: z._default(z.boolean(), false),
 });
 
-export function outcomeOf({ id, kind, body }: Message): OutcomeItem | null {
+export function outcomeOf({ id, kind, body }: OutboxMessage): OutcomeItem | null {
   const parsed = outcomeBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;
   const { orgId, cost, generation, isCapped } = parsed.data;
@@ -63,14 +65,17 @@ const revocationBody = z.object({
   root: z.optional(z.string()),
 });
 
-export function revocationOf({ id, body }: Message): RevocationItem | null {
+export function revocationOf({ id, body }: OutboxMessage): RevocationItem | null {
   const parsed = revocationBody.safeParse(JSON.parse(body));
   if (!parsed.success) return null;
   const { revokedAt, root } = parsed.data;
   return { keyHash: id, revokedAt, ...(root !== undefined && { root }) };
 }
 
-export async function deliverOutcome(item: OutcomeItem, wallet: OutcomeCalls): Promise<Delivery> {
+export async function deliverOutcome(
+  item: OutcomeItem,
+  wallet: OutcomeCalls,
+): Promise<DeliveryResult> {
   const { holdId } = item;
   try {
     const stub = wallet(item.orgId);
@@ -89,7 +94,7 @@ function settlementOf(item: Extract<OutcomeItem, { kind: "settle" }>): Settlemen
   return { id, cost, generation, ...(isCapped === true && { isCapped }) };
 }
 
-function deliveryOf(answer: Result<unknown>): Delivery {
+function deliveryOf(answer: Result<unknown>): DeliveryResult {
   if (answer.ok) return { kind: "delivered" };
   const { kind } = answer.failure;
   const passing = ["storage_unavailable", "overloaded", "internal", "misconfigured"].includes(kind);

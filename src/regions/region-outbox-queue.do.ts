@@ -6,7 +6,7 @@ import {
   DELIVERED_AT_ONCE_MAX,
   DEAD_LETTER_AFTER_MS,
 } from "./outbox-schedule.ts";
-import type { Delivery, Message } from "./outbox-message.ts";
+import type { DeliveryResult, OutboxMessage } from "./outbox-message.ts";
 import type { Depth } from "../shared/contracts/outbox.ts";
 
 const FIRST = `CREATE TABLE self ( -- an alarm need not say whose it is
@@ -70,7 +70,7 @@ export class OutboxQueue {
   }
 
   /** Stores all messages or none. They are due immediately. Existing ones stay unchanged. */
-  add(messages: readonly Message[], nowMs: number): void {
+  add(messages: readonly OutboxMessage[], nowMs: number): void {
     const write = (): void => {
       for (const message of messages) this.#insert(message, nowMs);
     };
@@ -78,7 +78,7 @@ export class OutboxQueue {
     else this.#storage.transactionSync(write);
   }
 
-  #insert({ id, kind, body, receiver }: Message, nowMs: number): void {
+  #insert({ id, kind, body, receiver }: OutboxMessage, nowMs: number): void {
     this.#storage.sql.exec(
       `INSERT INTO messages (id, kind, body, receiver, state, attempts, created_at, due_at)
        VALUES (?, ?, ?, ?, 'waiting', 0, ?, ?) ON CONFLICT (id, kind) DO NOTHING`,
@@ -91,7 +91,7 @@ export class OutboxQueue {
     );
   }
 
-  addAtOnce(messages: readonly Message[], nowMs: number): void {
+  addAtOnce(messages: readonly OutboxMessage[], nowMs: number): void {
     this.#storage.transactionSync(() => {
       this.add(messages, nowMs);
       for (const { id, kind, receiver } of messages) {
@@ -127,11 +127,11 @@ export class OutboxQueue {
    * Returns up to 100 due messages of all receivers, and one for each of up to six failing
    * receivers.
    */
-  due(nowMs: number): readonly Message[] {
+  due(nowMs: number): readonly OutboxMessage[] {
     const lines = this.#lines().filter(({ dueAt }) => dueAt <= nowMs);
     const sound = lines.filter(({ isFailing }) => !isFailing).slice(0, DELIVERED_AT_ONCE_MAX);
     const failing = lines.filter(({ isFailing }) => isFailing).slice(0, PROBES_MAX);
-    const messages: Message[] = [];
+    const messages: OutboxMessage[] = [];
     for (const [i, { receiver }] of sound.entries()) {
       const share = Math.ceil((DELIVERED_AT_ONCE_MAX - messages.length) / (sound.length - i));
       messages.push(...this.#of(receiver, nowMs, share));
@@ -143,7 +143,7 @@ export class OutboxQueue {
     ];
   }
 
-  waiting(receiver: string | null): readonly Message[] {
+  waiting(receiver: string | null): readonly OutboxMessage[] {
     if (receiver !== null) {
       return this.#of(receiver, Number.MAX_SAFE_INTEGER, DELIVERED_AT_ONCE_MAX);
     }
@@ -178,9 +178,9 @@ export class OutboxQueue {
       .toSorted((one, other) => one.dueAt - other.dueAt);
   }
 
-  #of(receiver: string, nowMs: number, limit: number): readonly Message[] {
+  #of(receiver: string, nowMs: number, limit: number): readonly OutboxMessage[] {
     return this.#storage.sql
-      .exec<Message>(
+      .exec<OutboxMessage>(
         `SELECT id, kind, receiver, body FROM messages
          WHERE state = 'waiting' AND receiver = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
         receiver,
@@ -190,7 +190,7 @@ export class OutboxQueue {
       .toArray();
   }
 
-  resolve(message: Message, delivery: Delivery, moment: Moment): void {
+  resolve(message: OutboxMessage, delivery: DeliveryResult, moment: Moment): void {
     const { id, kind, receiver } = message;
     const { sql } = this.#storage;
     switch (delivery.kind) {
@@ -283,7 +283,7 @@ export class OutboxQueue {
     };
   }
 
-  #postpone(message: Message, reason: string, { nowMs, random }: Moment): void {
+  #postpone(message: OutboxMessage, reason: string, { nowMs, random }: Moment): void {
     const { id, kind } = message;
     const [row] = this.#storage.sql.exec<{ attempts: number; created_at: number }>(
       "SELECT attempts, created_at FROM messages WHERE id = ? AND kind = ?",
@@ -308,7 +308,7 @@ export class OutboxQueue {
     );
   }
 
-  #end(message: Message, state: "dead" | "parked", reason: string): void {
+  #end(message: OutboxMessage, state: "dead" | "parked", reason: string): void {
     const { id, kind } = message;
     this.#storage.sql.exec(
       "UPDATE messages SET state = ?, reason = ? WHERE id = ? AND kind = ?",
@@ -319,7 +319,7 @@ export class OutboxQueue {
     );
   }
 
-  #alert({ id, kind }: Message, state: "dead" | "parked", reason: string): void {
+  #alert({ id, kind }: OutboxMessage, state: "dead" | "parked", reason: string): void {
     logAlert(`outbox_${state}`, { outbox: this.#name, id, kind, reason });
   }
 }

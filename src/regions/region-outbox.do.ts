@@ -14,9 +14,9 @@ import {
   DELIVER_NOWHERE,
   deliverToOwnWallets,
 } from "./outbox-delivery.ts";
-import type { Post } from "./outbox-delivery.ts";
+import type { PostToPeer } from "./outbox-delivery.ts";
 import { outcomeMessage, revocationMessage } from "./outbox-message.ts";
-import type { DeliverMessages, Delivery, Message } from "./outbox-message.ts";
+import type { DeliverMessages, DeliveryResult, OutboxMessage } from "./outbox-message.ts";
 import type { RevocationItem, OutcomeItem, Depth } from "../shared/contracts/outbox.ts";
 import { outboxTarget, RETRY_DELAY_MAX_MS } from "./outbox-schedule.ts";
 import type { OutboxTarget } from "./outbox-schedule.ts";
@@ -108,7 +108,7 @@ export class RegionOutbox extends DurableObject<Env> {
     this.#armedMs = -Infinity; // later messages set another alarm
     try {
       if (this.#addressee().carries === "outcomes") leastWaitMs = GATHER_MS;
-      const due = (): readonly Message[] => this.#queue.due(now(this.env));
+      const due = (): readonly OutboxMessage[] => this.#queue.due(now(this.env));
       if (!(await this.#oneAtATime(() => this.#deliver(due())))) leastWaitMs = RETRY_MS;
     } catch (error) {
       leastWaitMs = RETRY_MS;
@@ -149,16 +149,16 @@ export class RegionOutbox extends DurableObject<Env> {
   }
 
   /** Delivers messages. Returns false if none got a response. */
-  async #deliver(all: readonly Message[]): Promise<boolean> {
+  async #deliver(all: readonly OutboxMessage[]): Promise<boolean> {
     const messages = withoutRepeatedIds(all);
     if (messages.length === 0) return true;
     const deliveries = await this.#deliverer()(messages).catch((error: unknown) =>
-      messages.map((): Delivery => ({ kind: "failed", reason: reasonOf(error) })),
+      messages.map((): DeliveryResult => ({ kind: "failed", reason: reasonOf(error) })),
     );
     return this.#takeIn(messages, deliveries);
   }
 
-  #takeIn(messages: readonly Message[], deliveries: readonly Delivery[]): boolean {
+  #takeIn(messages: readonly OutboxMessage[], deliveries: readonly DeliveryResult[]): boolean {
     const nowMs = now(this.env);
     const together = Math.random(); // keeps unanswered messages in one batch
     for (const [i, message] of messages.entries()) {
@@ -181,7 +181,7 @@ export class RegionOutbox extends DurableObject<Env> {
     return carries === "outcomes" ? deliverOutcomesToPeer(post) : deliverRevocationsToPeer(post);
   }
 
-  #postTo(region: Region, operation: "outcomes" | "revocations"): Post | null {
+  #postTo(region: Region, operation: "outcomes" | "revocations"): PostToPeer | null {
     const parsed = configOf(this.env);
     const peer = parsed.ok ? parsed.config.peers.find((one) => one.region === region) : undefined;
     if (peer === undefined) {

@@ -9,7 +9,7 @@ import { keyHashSchema } from "../../shared/key.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { reasonOf } from "../../shared/log.ts";
 import { within } from "../../shared/timers.ts";
-import type { Delivery } from "../../regions/outbox-message.ts";
+import type { DeliveryResult } from "../../regions/outbox-message.ts";
 import {
   itemsOfPeerBody,
   MALFORMED_DELIVERY,
@@ -49,7 +49,7 @@ export async function revocationsPeer(c: Context<AppEnv>): Promise<Response> {
   const deliveries = await mapConcurrently(
     AT_ONCE,
     items.value,
-    async (value): Promise<Delivery> => {
+    async (value): Promise<DeliveryResult> => {
       const item = revocationFromJson(value);
       if (item === null) return MALFORMED_DELIVERY;
       try {

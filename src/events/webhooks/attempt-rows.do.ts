@@ -6,7 +6,7 @@ import type {
 } from "../../shared/contracts/deliveries.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 import {
-  deliveryOf,
+  deliveryFromRow,
   DELIVERIES_DELETED_AT_ONCE,
   deleteFinishedDeliveries,
   abandonDeliveries,
@@ -160,7 +160,7 @@ export function selectDelivery(
   if (row === undefined) return null;
   const { sent_headers: headers } = row;
   return {
-    ...deliveryOf(row),
+    ...deliveryFromRow(row),
     body: row.body,
     headers: headers === null || isForgotten(row) ? null : storedJson(headers),
     newestAttempts: attemptsOf(row),

@@ -333,14 +333,14 @@ export function selectDeliveries(
       type,
     )
     .toArray();
-  const deliveries = rows.slice(0, limit).map(deliveryOf);
+  const deliveries = rows.slice(0, limit).map(deliveryFromRow);
   return { deliveries, nextAfter: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
 }
 
 export const DELIVERY_COLUMNS = `id, event_id, type, state, attempts, created_at, next_at, last_at, status, error, answer,
   duration_ms`;
 
-export function deliveryOf(row: DeliveryRow): DeliveryRecord {
+export function deliveryFromRow(row: DeliveryRow): DeliveryRecord {
   return {
     id: row.id,
     eventId: row.event_id,

@@ -98,11 +98,11 @@ export const TOO_LATE: AttemptRecord = {
 };
 
 /** `unsure` is the last row that a failed step may have delivered. */
-export type Sending = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
+export type SentAttempt = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
 
 /** Gets the number of calls accepted without a gap, and the last row of the calls that follow now. */
 type OnStep = (taken: number, sending?: StreamedRow) => void;
-export type Message = {
+export type ReceiverMessage = {
   readonly eventId: string;
   readonly calls: readonly [Call, ...Call[]];
   readonly onStep?: OnStep | undefined;
@@ -122,7 +122,7 @@ export async function sendCalls(
   calls: readonly [Call, ...Call[]],
   sender: Sender,
   onStep: OnStep = () => undefined,
-): Promise<Sending> {
+): Promise<SentAttempt> {
   onStep(0, calls[0].last);
   let last = await sendCall(calls[0], sender);
   if (last.attempt.error !== null) {

@@ -18,7 +18,7 @@ import { PENDING_BATCH_AT, DELIVERY_ID } from "./delivery-rows.do.ts";
 import type { DueDelivery, Receiver, StreamState } from "./delivery-rows.do.ts";
 import { selectWebhookStates, storeStreamState } from "./receiver-rows.do.ts";
 import { eventDelivery, usageCallsOf } from "./send-calls.ts";
-import type { Call, Sending } from "./send-calls.ts";
+import type { Call, SentAttempt } from "./send-calls.ts";
 import { usageFormat } from "./usage-formats.ts";
 import { findTestRow } from "./usage-probe.ts";
 import { usageMessage } from "./usage-message.ts";
@@ -288,7 +288,7 @@ export function recordBatch(
   storage: DurableObjectStorage,
   attempt: Parameters<typeof recordAttempt>[1] & {
     readonly batch: UsageBatch;
-    readonly sending: Sending;
+    readonly sending: SentAttempt;
     readonly receiver: Receiver;
   },
   then: { readonly nowMs: number; readonly ending: string | null },
@@ -315,7 +315,7 @@ function streamAfter(
   stream: StreamState,
   attempt: {
     readonly batch: UsageBatch;
-    readonly sending: Sending;
+    readonly sending: SentAttempt;
     readonly rejection: ReturnType<typeof rejectionOf>;
     readonly nowMs: number;
   },

@@ -55,7 +55,7 @@ import {
 } from "./usage-batches.do.ts";
 import type { UsageBatch } from "./usage-batches.do.ts";
 import { eventDelivery, openKeys, sendCalls, TOO_LATE, UNREADABLE_ATTEMPT } from "./send-calls.ts";
-import type { Keys, Message, Sending } from "./send-calls.ts";
+import type { Keys, ReceiverMessage, SentAttempt } from "./send-calls.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
@@ -258,7 +258,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const due = batch?.due ?? queued;
     if (due === null || (due.type === USAGE_SETTLED && batch === null)) return false;
     const calls = batch?.calls ?? ([eventDelivery(receiver.webhook, due.body)] as const);
-    const onStep: Message["onStep"] = (taken, sending) => {
+    const onStep: ReceiverMessage["onStep"] = (taken, sending) => {
       const nowMs = now(this.env);
       batch &&= recordSentCalls(storage, receiver.webhook, { batch, taken, sending, nowMs });
     };
@@ -278,7 +278,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
       batch,
     }: {
       readonly due: DueDelivery;
-      readonly sending: Sending;
+      readonly sending: SentAttempt;
       readonly batch: UsageBatch | null;
     },
   ): string | null {
@@ -305,7 +305,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     return nextBatch({ storage: this.ctx.storage, read, nowMs }, { ...receiver, stream }, queued);
   }
 
-  async #send(webhook: Webhook, { eventId, calls, onStep }: Message): Promise<Sending> {
+  async #send(webhook: Webhook, { eventId, calls, onStep }: ReceiverMessage): Promise<SentAttempt> {
     const keys = await this.#keysOf(webhook);
     if (keys === null) {
       logAlert("webhook_secret_unreadable", { org_id: webhook.orgId, webhook_id: webhook.id });

@@ -9,7 +9,7 @@ import { within } from "../../shared/timers.ts";
 import { findOrganization } from "../../accounts/organizations/organizations.store.ts";
 import { deliverByReceiver } from "../../regions/outbox-delivery.ts";
 import { deliverOutcome } from "../../regions/outbox-message.ts";
-import type { Delivery } from "../../regions/outbox-message.ts";
+import type { DeliveryResult } from "../../regions/outbox-message.ts";
 import type { OutcomeItem } from "../../shared/contracts/outbox.ts";
 import {
   itemsOfPeerBody,
@@ -57,13 +57,13 @@ export function applyOutcomes(
   items: readonly unknown[],
   sender: Region,
   services: OutcomeServices,
-): Promise<readonly Delivery[]> {
+): Promise<readonly DeliveryResult[]> {
   const untilMs = elapsedMs() + ALL_TIMEOUT_MS;
   const outcomes = items.map((value) => outcomeFromJson(value, sender));
   return deliverByReceiver(
     outcomes,
     (item) => item?.orgId ?? null,
-    async (item): Promise<Delivery> => {
+    async (item): Promise<DeliveryResult> => {
       if (item === null) return MALFORMED_DELIVERY;
       const leftMs = untilMs - elapsedMs();
       if (leftMs <= 0) return { kind: "untried" };
@@ -77,7 +77,7 @@ export function applyOutcomes(
   );
 }
 
-async function take(item: OutcomeItem, services: OutcomeServices): Promise<Delivery> {
+async function take(item: OutcomeItem, services: OutcomeServices): Promise<DeliveryResult> {
   const delivery = await deliverOutcome(item, services.wallet);
   if (delivery.kind !== "failed" || delivery.reason !== "storage_unavailable") return delivery;
   // A wallet that never existed responds like one that lost its data. Only D1 distinguishes them.
