@@ -13,13 +13,13 @@ import type { Refusal } from "../shared/failure.ts";
 import { created } from "../shared/http/endpoint.ts";
 import type { Answer, View } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
-import { OWN } from "../shared/placed-hold.ts";
+import { OWN_MERCHANT_NAME } from "../shared/placed-hold.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 export const newMerchant = z.object({
   name: z.string().check(
     z.regex(/^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/, "must be 1 to 40 of a-z, 0-9 and hyphens"),
-    z.refine((name) => name !== OWN, `must not be '${OWN}'`),
+    z.refine((name) => name !== OWN_MERCHANT_NAME, `must not be '${OWN_MERCHANT_NAME}'`),
   ),
 });
 

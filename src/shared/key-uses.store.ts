@@ -4,10 +4,10 @@ import { TERM_COLUMNS, termsOfRow } from "./key-term-rows.ts";
 import type { KeyTermsRow } from "./key-term-rows.ts";
 import type { KeyTerms } from "./key-terms.ts";
 
-export const LIVE_SECRETS_MAX = 5;
+export const ACTIVE_SECRETS_MAX = 5;
 export const SECRETS = `(SELECT json_group_array(json_array(hash, retires_at)) FROM
   (SELECT hash, retires_at FROM key_secrets WHERE key_id = keys.id
-   ORDER BY number DESC LIMIT ${LIVE_SECRETS_MAX})) AS secrets`;
+   ORDER BY number DESC LIMIT ${ACTIVE_SECRETS_MAX})) AS secrets`;
 const TERMS = [...TERM_COLUMNS, "more"]
   .map((column) => `(SELECT ${column} FROM key_terms WHERE key_id = keys.id) AS ${column}`)
   .join(", ");

@@ -58,8 +58,8 @@ export function readHoldName(name: string): HoldName | null {
 }
 
 export function modelNameOfPurpose({ merchant }: Purpose): string {
-  return `charge/${merchant ?? OWN}`;
+  return `charge/${merchant ?? OWN_MERCHANT_NAME}`;
 }
 
 /** The merchant's name in charges without a merchant. No merchant can have this name. */
-export const OWN = "own";
+export const OWN_MERCHANT_NAME = "own";

@@ -11,7 +11,7 @@ export const TAG_BYTES_MAX = 64;
 export const TAG_KEYS_MAX = 4;
 /** Maximum combinations of tags per day. Further ones count as `OTHER`. */
 export const TAG_SETS_MAX = 1000;
-export const OTHER = "other";
+export const OTHER_TAG_VALUE = "other";
 export const TAG_WITHOUT_VALUE = "true";
 
 export const TAG_KEY = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,63}$/;

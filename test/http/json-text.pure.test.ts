@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  DEPTH_MAX,
-  NAMES_MAX,
-  OBJECT_NAMES_MAX,
-  VALUES_MAX,
+  JSON_DEPTH_MAX,
+  JSON_NAMES_MAX,
+  JSON_OBJECT_NAMES_MAX,
+  JSON_VALUES_MAX,
   parseJsonText,
 } from "../../src/shared/http/json-text.ts";
 
@@ -68,7 +68,7 @@ describe("strict JSON parsing", () => {
   });
 
   it("accepts 64 levels of nesting", () => {
-    expect(refusalOf(nested(DEPTH_MAX))).toBe("accepted");
+    expect(refusalOf(nested(JSON_DEPTH_MAX))).toBe("accepted");
   });
 
   it("accepts __proto__ and constructor as ordinary keys", () => {
@@ -90,7 +90,7 @@ describe("strict JSON parsing", () => {
 
 describe("strict JSON parsing of an invalid body", () => {
   it("rejects 65 levels of nesting, and a million, before it parses the body", () => {
-    expect(refusalOf(nested(DEPTH_MAX + 1))).toContain("nests deeper than 64");
+    expect(refusalOf(nested(JSON_DEPTH_MAX + 1))).toContain("nests deeper than 64");
     expect(refusalOf("[".repeat(1_000_000))).toContain("nests deeper than 64");
     expect(refusalOf('{"a":'.repeat(1_000_000))).toContain("nests deeper than 64");
   });
@@ -167,14 +167,14 @@ describe("strict JSON parsing of an invalid body", () => {
   });
 
   it("rejects more names than a schema can check without blocking an isolate", () => {
-    expect(refusalOf(named(OBJECT_NAMES_MAX))).toBe("accepted");
-    expect(refusalOf(named(OBJECT_NAMES_MAX + 1))).toContain("more than 10000 names");
-    expect(refusalOf(namedList(NAMES_MAX - 1))).toBe("accepted");
-    expect(refusalOf(namedList(NAMES_MAX))).toContain("more than 100000 names");
+    expect(refusalOf(named(JSON_OBJECT_NAMES_MAX))).toBe("accepted");
+    expect(refusalOf(named(JSON_OBJECT_NAMES_MAX + 1))).toContain("more than 10000 names");
+    expect(refusalOf(namedList(JSON_NAMES_MAX - 1))).toBe("accepted");
+    expect(refusalOf(namedList(JSON_NAMES_MAX))).toContain("more than 100000 names");
   });
 
   it("rejects more values than an isolate can hold", () => {
-    expect(refusalOf(objects(VALUES_MAX))).toContain("values");
+    expect(refusalOf(objects(JSON_VALUES_MAX))).toContain("values");
     expect(refusalOf(objects(1000))).toBe("accepted");
   });
 });

@@ -13,7 +13,7 @@ import { callObject } from "../../shared/reach-object.ts";
 import { mintRotated } from "./api-key.ts";
 import type { MintedKey } from "./api-key.ts";
 import type { StoredKey } from "./stored-key.ts";
-import { LIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
+import { ACTIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { notifyPeersOfRevocations } from "./revocation.ts";
 import type { KeyServices } from "./revocation.ts";
 import { insertKeySecret, isActiveCaller, listKeySecrets, ROTATIONS_MAX } from "./secrets.store.ts";
@@ -201,10 +201,10 @@ function whyNot(
 ): Result<never> | null {
   const live = secrets.filter((one) => Math.min(one.retires_at ?? Infinity, retiresAt) > now);
   const young = secrets.filter((one) => now - one.created_at < IDEMPOTENCY_MS);
-  if (live.length < LIVE_SECRETS_MAX && young.length <= ROTATIONS_MAX) return null;
+  if (live.length < ACTIVE_SECRETS_MAX && young.length <= ROTATIONS_MAX) return null;
   return refuse({
     kind: "conflict",
-    message: `A key can't have more than ${LIVE_SECRETS_MAX} valid secrets at a time, or more than ${ROTATIONS_MAX} new ones a day.`,
+    message: `A key can't have more than ${ACTIVE_SECRETS_MAX} valid secrets at a time, or more than ${ROTATIONS_MAX} new ones a day.`,
     param: null,
     code: "too_many_secrets",
   });

@@ -5,7 +5,7 @@ import { eventIfChanged } from "../../shared/events.store.ts";
 import { IDEMPOTENCY_MS } from "../../shared/idempotency.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
 import type { StoredKey } from "./stored-key.ts";
-import { LIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
+import { ACTIVE_SECRETS_MAX } from "../../shared/key-uses.store.ts";
 import { hasNotRetired } from "./keys.store.ts";
 
 /** Maximum new secrets per key in 24 hours, because each keeps a row for that time. */
@@ -71,7 +71,7 @@ export async function insertKeySecret(db: D1Database, made: NewKeySecret): Promi
          AND (SELECT count(*) FROM key_secrets WHERE key_id = ?1 AND created_at > ?7 - ${IDEMPOTENCY_MS})
            <= ${ROTATIONS_MAX}
          AND (SELECT count(*) FROM key_secrets WHERE key_id = ?1
-           AND (retires_at IS NULL OR min(retires_at, ?10) > ?7) AND ?10 > ?7) < ${LIVE_SECRETS_MAX}
+           AND (retires_at IS NULL OR min(retires_at, ?10) > ?7) AND ?10 > ?7) < ${ACTIVE_SECRETS_MAX}
        RETURNING number`,
     )
     .bind(

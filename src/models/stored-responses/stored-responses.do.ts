@@ -1,6 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { configOf, numberVar } from "../../shared/config/config.ts";
-import { countJsonValues, VALUES_MAX } from "../../shared/http/json-text.ts";
+import { countJsonValues, JSON_VALUES_MAX } from "../../shared/http/json-text.ts";
 import { BODY_BYTES_MAX } from "../../shared/http/read-json.ts";
 import { HOUR_MS, now } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
@@ -149,8 +149,8 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
         (sum, text) => sum + countJsonValues(textOf(text)),
         0,
       );
-      return values > VALUES_MAX
-        ? invalid(`The conversation holds more than ${VALUES_MAX} values.`)
+      return values > JSON_VALUES_MAX
+        ? invalid(`The conversation holds more than ${JSON_VALUES_MAX} values.`)
         : success(recalled);
     });
   }

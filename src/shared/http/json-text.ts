@@ -7,15 +7,15 @@ type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonO
 export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** Maximum nesting. A recursive validator has enough stack for it. */
-export const DEPTH_MAX = 64;
+export const JSON_DEPTH_MAX = 64;
 /**
  * Maximum values. 20 MB of `{},{},...` would exceed an isolate's memory. Real bodies have up to
  * 300,000 values.
  */
-export const VALUES_MAX = 1_000_000;
+export const JSON_VALUES_MAX = 1_000_000;
 /** Maximum names, because many names take seconds of CPU time. */
-export const NAMES_MAX = 100_000;
-export const OBJECT_NAMES_MAX = 10_000;
+export const JSON_NAMES_MAX = 100_000;
+export const JSON_OBJECT_NAMES_MAX = 10_000;
 
 const QUOTE = 34;
 const COMMA = 44;
@@ -74,8 +74,8 @@ function scanStructure(
         break;
       case COLON:
         members++;
-        if (countName(open) > OBJECT_NAMES_MAX) {
-          return `An object of the request body has more than ${OBJECT_NAMES_MAX} names.`;
+        if (countName(open) > JSON_OBJECT_NAMES_MAX) {
+          return `An object of the request body has more than ${JSON_OBJECT_NAMES_MAX} names.`;
         }
         break;
       case COMMA:
@@ -85,8 +85,8 @@ function scanStructure(
       case BRACKET_OPEN:
         open.push(0);
         values++;
-        if (open.length > DEPTH_MAX) {
-          return `The request body nests deeper than ${DEPTH_MAX} levels.`;
+        if (open.length > JSON_DEPTH_MAX) {
+          return `The request body nests deeper than ${JSON_DEPTH_MAX} levels.`;
         }
         break;
       case BRACE_CLOSE:
@@ -99,8 +99,10 @@ function scanStructure(
 }
 
 function excess(members: number, values: number): string | null {
-  if (members > NAMES_MAX) return `The request body has more than ${NAMES_MAX} names.`;
-  return values > VALUES_MAX ? `The request body has more than ${VALUES_MAX} values.` : null;
+  if (members > JSON_NAMES_MAX) return `The request body has more than ${JSON_NAMES_MAX} names.`;
+  return values > JSON_VALUES_MAX
+    ? `The request body has more than ${JSON_VALUES_MAX} values.`
+    : null;
 }
 
 function countName(open: number[]): number {

@@ -13,7 +13,7 @@ export const BODY_BYTES_MAX = 20 * 1024 * 1024;
 /** Maximum declared length of a body that is read in one call. */
 export const SINGLE_READ_BYTES_MAX = 4 * 1024 * 1024;
 /** Maximum bytes of a request that counts tokens. Such requests are free. */
-export const COUNT_BYTES_MAX = 4 * 1024 * 1024;
+export const TOKEN_COUNT_BYTES_MAX = 4 * 1024 * 1024;
 /** Maximum bytes of the body of any other unpaid request. */
 export const MANAGEMENT_BYTES_MAX = 1024 * 1024;
 

@@ -1,4 +1,4 @@
-import { OTHER, TAG_SETS_MAX } from "../../../shared/tags.ts";
+import { OTHER_TAG_VALUE, TAG_SETS_MAX } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 
@@ -21,10 +21,13 @@ export class DayTagSets {
     const known = this.#knownValues();
     const tags = Object.entries(storedJson<Tags>(set));
     const reduced = jsonOf(
-      tags.map(([key, value]) => [key, known.get(key)?.has(value) === true ? value : OTHER]),
+      tags.map(([key, value]) => [
+        key,
+        known.get(key)?.has(value) === true ? value : OTHER_TAG_VALUE,
+      ]),
     );
     if (this.#sets.has(reduced) || this.#sets.size < 2 * TAG_SETS_MAX) return this.#add(reduced);
-    return this.#add(jsonOf(tags.map(([key]) => [key, OTHER])));
+    return this.#add(jsonOf(tags.map(([key]) => [key, OTHER_TAG_VALUE])));
   }
 
   #add(set: string): string {
