@@ -12,7 +12,7 @@ import type {
 import { invalid, success } from "../../../shared/failure.ts";
 import type { Result } from "../../../shared/failure.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { keysOf } from "./generations.route.ts";
+import { readableKeyIds } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
 import { callOwnWallet } from "./reads.route.ts";
 import { day, listFilter, startOf } from "./usage.route.ts";
@@ -44,7 +44,7 @@ export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<
     const fromMs = startOf(from) ?? 0;
     const beforeMs = (startOf(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
-    const keys = await keysOf(c, memberKeys, query.value.key_id ?? null);
+    const keys = await readableKeyIds(c, memberKeys, query.value.key_id ?? null);
     if (!keys.ok) return keys;
     const days = { from, to, group_by: groupBy };
     return answerOf(c, { ...query.value, days }, { fromMs, beforeMs, keyIds: keys.value });

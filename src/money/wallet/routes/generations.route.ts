@@ -74,7 +74,7 @@ export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
     const fromMs = startOf(from ?? "") ?? 0;
     const beforeMs = to === undefined ? Number.MAX_SAFE_INTEGER / 2 : (startOf(to) ?? 0) + DAY_MS;
     if (fromMs >= beforeMs) return invalid("from must not be after to.", "from");
-    const keys = await keysOf(c, memberKeys, key_id ?? null);
+    const keys = await readableKeyIds(c, memberKeys, key_id ?? null);
     if (!keys.ok) return keys;
     const those = { tag, states: status, models: model, providers: provider, codes: code };
     const one = { state: only(status), model: only(model), externalId: external_id };
@@ -101,7 +101,8 @@ export function holdsRoute(memberKeys: MemberKeys): Handler {
     if (!page.ok) return page;
     const { caller, isLimited } = c.var.admitted;
     if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
-    const keys = isLimited === true ? success([caller.keyId]) : await keysOf(c, memberKeys, null);
+    const keys =
+      isLimited === true ? success([caller.keyId]) : await readableKeyIds(c, memberKeys, null);
     if (!keys.ok) return keys;
     const query = { ...page.value, keyIds: keys.value };
     const answer = await callOwnWallet(c, (wallet) => wallet.holds(query));
@@ -118,7 +119,7 @@ function only<T>(values: readonly T[] | undefined): T | null {
   return values?.length === 1 ? (values[0] ?? null) : null;
 }
 
-export async function keysOf(
+export async function readableKeyIds(
   c: AppContext,
   memberKeys: MemberKeys,
   requested: readonly string[] | null,

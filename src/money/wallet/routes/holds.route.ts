@@ -19,7 +19,7 @@ import { holdNameOf, HOLD_PAYMENTS, readHoldName } from "../../../shared/placed-
 import type { Session } from "../../../shared/session.ts";
 import { tagsSchema, tagsWithSession } from "../../../shared/tags.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
-import { keysOf } from "./generations.route.ts";
+import { readableKeyIds } from "./generations.route.ts";
 import type { MemberKeys } from "./generations.route.ts";
 import { callOwnWallet } from "./reads.route.ts";
 
@@ -171,7 +171,8 @@ export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promis
     const { keyId, sessionId } = placed.value;
     const session = caller.shown?.session?.id;
     if (session !== undefined && session !== sessionId) return missing();
-    const keys = isLimited === true ? success([caller.keyId]) : await keysOf(c, memberKeys, null);
+    const keys =
+      isLimited === true ? success([caller.keyId]) : await readableKeyIds(c, memberKeys, null);
     if (!keys.ok) return keys;
     if (keys.value?.includes(keyId) === false) return missing();
     return success(placedHoldView(placed.value, caller));
