@@ -160,8 +160,9 @@ const HEADER_CHARACTERS_MAX = 128;
  * means that two headers were joined.
  */
 export function bearerToken(authorization: string | null): string | null {
-  if (authorization === null || authorization.length > SESSION_TOKEN_LENGTH_MAX + SCHEME)
+  if (authorization === null || authorization.length > SESSION_TOKEN_LENGTH_MAX + SCHEME) {
     return null;
+  }
   const token = /^bearer ([^\s,]+)$/i.exec(authorization)?.[1] ?? null;
   return token !== null && authorization.length > HEADER_CHARACTERS_MAX && !isSession(token)
     ? null

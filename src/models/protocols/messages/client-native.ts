@@ -193,8 +193,9 @@ class Picker {
 
   #object(value: JsonObject, rules: NativeFieldRules, place: string): JsonObject {
     const picked = this.fields(value, rules, place);
-    if (place === "tools." && toolKindOf(value) !== "custom")
+    if (place === "tools." && toolKindOf(value) !== "custom") {
       this.weights.set(picked, "known_tool");
+    }
     return picked;
   }
 
