@@ -129,7 +129,7 @@ it("a page for clients documents every header of ours", () => {
 /** Rows of docs/limits.md, and the constants of src that they show, in order. */
 const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Body of a paid request": ["shared/http/read-json.ts BODY_BYTES_MAX"],
-  "Body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts COUNT_BYTES_MAX"],
+  "Body of `/v1/messages/count_tokens`": ["shared/http/read-json.ts TOKEN_COUNT_BYTES_MAX"],
   "Providers in a list of routing preferences": [
     "models/core/routing-preferences.ts PROVIDERS_MAX",
   ],
@@ -152,12 +152,12 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Stripe event": ["money/payments/webhook.route.ts EVENT_BYTES_MAX"],
   "Any other body": ["shared/http/read-json.ts MANAGEMENT_BYTES_MAX"],
   "JSON depth; values": [
-    "shared/http/json-text.ts DEPTH_MAX",
-    "shared/http/json-text.ts VALUES_MAX",
+    "shared/http/json-text.ts JSON_DEPTH_MAX",
+    "shared/http/json-text.ts JSON_VALUES_MAX",
   ],
   "JSON names in one object; in a body": [
-    "shared/http/json-text.ts OBJECT_NAMES_MAX",
-    "shared/http/json-text.ts NAMES_MAX",
+    "shared/http/json-text.ts JSON_OBJECT_NAMES_MAX",
+    "shared/http/json-text.ts JSON_NAMES_MAX",
   ],
   "Messages, or items of `/v1/responses`": [
     "models/core/core-request.ts MESSAGES_MAX",
@@ -207,7 +207,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
     "accounts/keys/keys.store.ts NEW_KEYS_MAX",
   ],
   "Active secrets per key; new ones per day": [
-    "shared/key-uses.store.ts LIVE_SECRETS_MAX",
+    "shared/key-uses.store.ts ACTIVE_SECRETS_MAX",
     "accounts/keys/secrets.store.ts ROTATIONS_MAX",
   ],
   "Overlap of a key's secrets; of a webhook's": [
@@ -218,7 +218,7 @@ const LIMITS: Readonly<Record<string, readonly string[]>> = {
   "Session lifetime; origins; token": [
     "shared/session.ts SESSION_MAX_S",
     "accounts/keys/sessions.route.ts ORIGINS_MAX",
-    "accounts/keys/session-token.ts SESSION_TOKEN_MAX",
+    "accounts/keys/session-token.ts SESSION_TOKEN_LENGTH_MAX",
   ],
   "Placed hold: amount; lifetime without extensions": [
     "money/wallet/routes/holds.route.ts HOLD_DOLLARS_MAX",

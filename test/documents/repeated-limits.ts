@@ -38,7 +38,7 @@ export const REPEATED_LIMITS: readonly (readonly [
     /`keep_responses_hours`, from 0 to (\S+) hours/,
     "shared/contracts/settings.ts KEEP_HOURS_MAX",
   ],
-  ["errors", /The key has (\S+) active secrets/, "shared/key-uses.store.ts LIVE_SECRETS_MAX"],
+  ["errors", /The key has (\S+) active secrets/, "shared/key-uses.store.ts ACTIVE_SECRETS_MAX"],
   ["errors", /or got (\S+) new ones within a day/, "accounts/keys/secrets.store.ts ROTATIONS_MAX"],
   [
     "errors",

@@ -3,7 +3,7 @@ import { isObject, isShallow, isTyped, textOf } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { JsonObject, ProviderFailure } from "./provider.ts";
 import type { Chunk, Delta, ToolCallDelta } from "./chunk.ts";
-import { finishReasonOf, isReasonOfCutOutput } from "./finish-reason.ts";
+import { finishReasonOf, isCutOffReason } from "./finish-reason.ts";
 
 const LEVELS_MAX = 8;
 /**
@@ -147,7 +147,7 @@ function answerToolCall(raw: Called, finish: string | null): ToolCallDelta {
     // A call without arguments gets "{}", because clients always parse this text.
     function: {
       name: text(called.name) ?? "",
-      arguments: given === "" && !isReasonOfCutOutput(finish) ? "{}" : given,
+      arguments: given === "" && !isCutOffReason(finish) ? "{}" : given,
     },
     ...toolCallExtras(raw),
   };

@@ -1,5 +1,5 @@
 import type { Delta, ToolCallDelta } from "./chunk.ts";
-import { isReasonOfCutOutput } from "./finish-reason.ts";
+import { isCutOffReason } from "./finish-reason.ts";
 import type { StreamEvent } from "./provider.ts";
 import { newToolCallId } from "./output-part.ts";
 import type { FinishReason } from "./finish-reason.ts";
@@ -98,7 +98,7 @@ export class ChunkBuilder {
     if (this.#finished) return [];
     const open = this.begin();
     for (const [index, tool] of this.#tools.entries()) {
-      if (isReasonOfCutOutput(reason) || tool.hasArguments || tool.isCustom) continue;
+      if (isCutOffReason(reason) || tool.hasArguments || tool.isCustom) continue;
       open.push(...this.toolArguments("{}", index));
     }
     this.#finished = true;

@@ -26,6 +26,6 @@ export function finishReasonOf(raw: string): FinishReason | null {
   return BROKEN.test(name) ? null : (MEANINGS.get(name) ?? "length");
 }
 
-export function isReasonOfCutOutput(reason: string | null): boolean {
+export function isCutOffReason(reason: string | null): boolean {
   return reason === "length" || reason === "content_filter";
 }

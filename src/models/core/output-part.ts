@@ -1,7 +1,7 @@
 import { randomBase62 } from "../../shared/id.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { Completion, CompletionChoice, Delta, ToolCallDelta } from "./chunk.ts";
-import { isReasonOfCutOutput } from "./finish-reason.ts";
+import { isCutOffReason } from "./finish-reason.ts";
 import type { FinishReason } from "./finish-reason.ts";
 import type { JsonObject } from "./provider.ts";
 import { openAiUsage } from "./openai-usage.ts";
@@ -68,7 +68,7 @@ function messageOf(
     ...(details.length > 0 && { reasoning_details: details }),
     ...(annotations.length > 0 && { annotations }),
     ...(calls.length > 0 && {
-      tool_calls: calls.map((call) => callOf(call, isReasonOfCutOutput(reason))),
+      tool_calls: calls.map((call) => callOf(call, isCutOffReason(reason))),
     }),
   };
 }

@@ -24,7 +24,7 @@ import { isRequestCaused } from "../../core/provider.ts";
 import type { JsonObject, ProviderFailure, StreamEvent } from "../../core/provider.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { END_EVENT, FrameReader } from "../../core/frame-reader.ts";
-import { isReasonOfCutOutput } from "../../core/finish-reason.ts";
+import { isCutOffReason } from "../../core/finish-reason.ts";
 import { promptTokens } from "../../../shared/usage.ts";
 import { RepeatedText } from "../../core/text-template.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
@@ -273,7 +273,7 @@ function finishing(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">
   choice.finished = true;
   const reason = why === "stop" && choice.tools.length > 0 ? "tool_calls" : why;
   const missing = choice.tools.flatMap(({ custom, given }, index) =>
-    custom || given !== "" || isReasonOfCutOutput(reason)
+    custom || given !== "" || isCutOffReason(reason)
       ? []
       : [{ tool_calls: [{ index, function: { arguments: "{}" } }] }],
   );
