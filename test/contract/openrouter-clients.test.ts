@@ -30,6 +30,10 @@ const tools = [
 const lastUsage = (chunks: readonly Json[]) =>
   chunks.findLast(({ usage }) => usage)?.["usage"] as Json;
 
+const CLINE_3 = {
+  "user-agent": "ai-sdk/openai-compatible/3.0.37 ai-sdk/provider-utils/5.0.30 runtime/bun/1.3.13",
+};
+
 /** Calls of clients with their settings for hosts that are compatible with OpenRouter, as their code makes them. */
 const CLIENTS: Readonly<Record<string, Client>> = {
   Cline: {
@@ -59,9 +63,13 @@ const CLIENTS: Readonly<Record<string, Client>> = {
       ],
     },
   },
-  /** Recorded from Cline's program 3.0.65 with an OpenAI-compatible host. It names the cost `raw.cost`. */
-  "Cline 3": {
-    headers: { "user-agent": "ai-sdk/openai-compatible/3.0.37 ai-sdk/provider-utils/5.0.30" },
+  /**
+   * Recorded from Cline's program 3.0.65. It reads `usage.raw.cost`, but its version of the AI SDK
+   * (7.0.79) discards `raw` when it adds up steps. It then uses prices that it knows: none for
+   * this provider.
+   */
+  "Cline 3 as an OpenAI-compatible client": {
+    headers: CLINE_3,
     body: {
       reasoning_effort: "low",
       tools,
@@ -70,6 +78,24 @@ const CLIENTS: Readonly<Record<string, Client>> = {
       stream_options: { include_usage: true },
     },
     cost: (chunks) => lastUsage(chunks)["cost"],
+    reads: {},
+  },
+  /** Its provider `openrouter` multiplies tokens by known prices, here those of sandbox/echo. */
+  "Cline 3 as a client of OpenRouter": {
+    headers: CLINE_3,
+    body: {
+      max_tokens: 32_000,
+      reasoning_effort: "low",
+      tools,
+      tool_choice: "auto",
+      stream: true,
+      stream_options: { include_usage: true },
+      session_id: "1795804526916_8f0k0",
+    },
+    cost: (chunks) => {
+      const { prompt_tokens: input, completion_tokens: output } = lastUsage(chunks);
+      return (Number(input) + Number(output) * 2) / 1e6;
+    },
     reads: {},
   },
   Kilo: {
