@@ -273,18 +273,20 @@ describe("a request with several models", () => {
 
   it("calls only allowed providers, holds for each of them, and stays within max_price", async () => {
     const some = fc.subarray([...PROVIDER_IDS]);
+    // All models have different prices, so two of them show a hold of the first one only.
     const asked = fc.record({
-      models: fc.shuffledSubarray(NAMES, { minLength: 1 }),
-      only: fc.option(some),
+      models: fc.shuffledSubarray(NAMES, { minLength: 2 }),
+      only: fc.option(some, { freq: 1 }),
       ignore: some,
-      prompt: fc.option(fc.constantFrom(1, 2, 5), { freq: 2 }),
-      budget: fc.option(fc.integer({ min: 20, max: 400 })),
+      prompt: fc.option(fc.constantFrom(1, 2, 5), { freq: 1 }),
+      budget: fc.option(fc.integer({ min: 20, max: 400 }), { freq: 1 }),
       failing: some,
       status: fc.constantFrom(400, 500, 503),
     });
     const accounts = new FreshAccounts();
     const sizes = new Set<number>();
     let dropped = 0;
+    let rising = 0;
     const property = fc.asyncProperty(asked, async ({ models, only, ignore, prompt, ...rest }) => {
       const { budget } = rest;
       account = await accounts.next();
@@ -305,6 +307,7 @@ describe("a request with several models", () => {
       expect(called).toEqual(allowed.filter((name) => called.includes(name)));
       const dearest = Math.max(0, ...left.map(({ most }) => most));
       if (calls.length > 0 && dearest > (budget ?? Infinity)) dropped++;
+      if (calls.length > 0 && budget === null && dearest > (left[0]?.most ?? 0)) rising++;
       expectHeld(calls, { left, budget });
       if (response.status !== 200) return;
       const { price = 0 } = SOLD[body.model ?? ""] ?? {};
@@ -324,9 +327,12 @@ describe("a request with several models", () => {
       failing,
       status,
     };
-    await fc.assert(property, { numRuns: effort(60, 1000), examples: [[dear]] });
+    const covered = { ...dear, budget: null, failing: [] };
+    const examples: [typeof dear | typeof covered][] = [[dear], [covered]];
+    await fc.assert(property, { numRuns: effort(60, 1000), examples });
     expect(sizes.size).toBeGreaterThan(3);
     expect(dropped).toBeGreaterThan(0);
+    expect(rising).toBeGreaterThan(1); // more than the example
   });
 });
 
