@@ -34,6 +34,11 @@ const chunk = z
     usage,
   })
   .meta({ id: "ChatCompletionChunk" });
+const numbered = z.looseObject({
+  code: count.describe("The status that the error has without a stream."),
+  message: z.string(),
+  metadata: z.strictObject({ error_type: z.string() }),
+});
 /** An error for OpenRouter's SDKs. */
 const brokenChunk = record("ChatCompletionErrorChunk", {
   id: z.string(),
@@ -47,11 +52,7 @@ const brokenChunk = record("ChatCompletionErrorChunk", {
       finish_reason: z.literal("error"),
     }),
   ),
-  error: z.looseObject({
-    code: count.describe("The status that the error has without a stream."),
-    message: z.string(),
-    metadata: z.strictObject({ error_type: z.string() }),
-  }),
+  error: numbered,
 });
 export const chatChunk = z.union([chunk, broken, brokenChunk]);
 
@@ -66,7 +67,22 @@ const text = record("TextCompletionChunk", {
   provider,
   usage,
 });
-export const textChunk = z.union([text, broken]);
+const brokenText = record("TextCompletionErrorChunk", {
+  id: z.string(),
+  object: z.literal("text_completion"),
+  created: count,
+  model: z.string(),
+  choices: z.array(
+    z.strictObject({
+      text: z.literal(""),
+      index: count,
+      logprobs: z.null(),
+      finish_reason: z.literal("error"),
+    }),
+  ),
+  error: numbered,
+});
+export const textChunk = z.union([text, broken, brokenText]);
 
 const index = count;
 const block = z.looseObject({ type: z.string() }).meta({ id: "MessageBlock" });

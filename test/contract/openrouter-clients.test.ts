@@ -262,6 +262,23 @@ describe("reasoning for OpenRouter's clients", () => {
     ]);
   });
 
+  it.each<[string, Json]>([
+    ["reasoning.exclude", { reasoning: { effort: "high", exclude: true } }],
+    ["a false include_reasoning", { include_reasoning: false }],
+    ["reasoning.exclude alone, streamed", { reasoning: { exclude: true }, stream: true }],
+    ["a false include_reasoning, streamed", { include_reasoning: false, stream: true }],
+  ])("is left out with %s, but counts", async (_, fields) => {
+    const body = { model: "sandbox/think", messages: HELLO, max_tokens: 500, ...fields };
+    const response = await send("/v1/chat/completions", { key: account.key, headers: SDK, body });
+    const text = await response.text();
+    expect(text).not.toMatch(/"reasoning(_content|_details)?":/);
+    expect(text).not.toMatch(
+      /"delta":\{\}[^{}]*"finish_reason":null|"finish_reason":null,"delta":\{\}/,
+    );
+    expect(text).toMatch(/"content":"/);
+    expect(text).toMatch(/"reasoning_tokens":[1-9]/);
+  });
+
   it("stays out of the responses of other clients", async () => {
     expect(await reasoned({ body: {} })).not.toHaveProperty("reasoning");
     const details = (await reasoned({ body: {} })).reasoning_details;
@@ -295,18 +312,20 @@ describe("reasoning for OpenRouter's clients", () => {
 });
 
 describe("an error inside a stream", () => {
-  it("contains the HTTP status as its code for OpenRouter's SDKs, in a complete chunk", async () => {
-    const body = { model: "sandbox/error-mid", messages: HELLO, stream: true };
-    const response = await send("/v1/chat/completions", {
-      key: account.key,
-      headers: SDK,
-      body,
-    });
-    const last = JSON.parse((await eventsOf(response)).at(-1) ?? "") as Json;
-    expect(last).toMatchObject({
-      object: "chat.completion.chunk",
-      choices: [{ index: 0, finish_reason: "error" }],
-      error: { code: 502, message: expect.any(String) as string },
-    });
-  });
+  it.each([
+    ["/v1/chat/completions", { messages: HELLO }, "chat.completion.chunk", { delta: {} }],
+    ["/v1/completions", { prompt: "Hi" }, "text_completion", { text: "", logprobs: null }],
+  ])(
+    "contains the HTTP status as its code for OpenRouter's SDKs, in a complete chunk at %s",
+    async (path, asked, object, choice) => {
+      const body = { model: "sandbox/error-mid", stream: true, ...asked };
+      const response = await send(path, { key: account.key, headers: SDK, body });
+      const last = JSON.parse((await eventsOf(response)).at(-1) ?? "") as Json;
+      expect(last).toMatchObject({
+        object,
+        choices: [{ index: 0, ...choice, finish_reason: "error" }],
+        error: { code: 502, message: expect.any(String) as string },
+      });
+    },
+  );
 });

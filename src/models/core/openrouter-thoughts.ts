@@ -13,18 +13,32 @@ const SEALED = "reasoning.encrypted";
 /** Clients discard unsigned text without a format. */
 const UNSIGNED = "unknown";
 
-export function openRouterChunk(chunk: Chunk): Chunk {
-  const choices = chunk.choices.map((choice): ChunkChoice => {
-    return { ...choice, delta: withReasoning(choice.delta) };
+const FORMATS = {
+  openrouter: withReasoning,
+  none: withoutReasoning,
+};
+
+/** The reasoning in a response: OpenRouter's fields, or none. */
+export type ReasoningFormat = keyof typeof FORMATS;
+
+/** Returns a chunk with the reasoning in a format. Removes choices that had only reasoning. */
+export function formattedChunk(chunk: Chunk, format: ReasoningFormat): Chunk {
+  const choices = chunk.choices.flatMap((choice): ChunkChoice[] => {
+    const delta = FORMATS[format](choice.delta);
+    const isOnly = delta !== choice.delta && Object.keys(delta).length === 0;
+    return isOnly && choice.finish_reason === null ? [] : [{ ...choice, delta }];
   });
   return { ...chunk, choices };
 }
 
-/** Returns a completion's choices. Invalid ones stay unchanged. */
-export function openRouterChoices({ choices }: KnownFields<"choices">): unknown {
+/** Returns a completion's choices with the reasoning in a format. Invalid ones stay unchanged. */
+export function formattedChoices(
+  { choices }: KnownFields<"choices">,
+  format: ReasoningFormat,
+): unknown {
   if (!Array.isArray(choices)) return choices;
   return choices.map((choice: CompletionChoice) =>
-    isObject(choice?.message) ? { ...choice, message: withReasoning(choice.message) } : choice,
+    isObject(choice?.message) ? { ...choice, message: FORMATS[format](choice.message) } : choice,
   );
 }
 
@@ -41,6 +55,11 @@ function withReasoning(delta: Delta): Delta {
       ...details.map((detail) => (isHostDetail(detail) ? detail : sealed(detail))),
     ],
   };
+}
+
+function withoutReasoning(delta: Delta): Delta {
+  const { reasoning_content: _, reasoning_details: __, ...rest } = delta;
+  return rest;
 }
 
 function isHostDetail(detail: JsonObject): boolean {

@@ -5,11 +5,8 @@ import type { JsonObject } from "../core/provider.ts";
 import type { Chunk } from "../core/chunk.ts";
 import { isOpenRouterClient } from "../core/gateway-fields.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
-import {
-  openRouterChoices,
-  openRouterChunk,
-  withOwnThoughts,
-} from "../core/openrouter-thoughts.ts";
+import { formattedChoices, formattedChunk, withOwnThoughts } from "../core/openrouter-thoughts.ts";
+import type { ReasoningFormat } from "../core/openrouter-thoughts.ts";
 import { effortOfShare } from "../core/reasoning-effort.ts";
 import { withAcceptedHistory } from "../core/accepted-history.ts";
 import { isObject } from "../core/json-value.ts";
@@ -48,8 +45,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const body = withAcceptedHistory({ ...parsed.value, messages });
   const usage = usageChunks(at.wantsUsage === true, body);
   const isOpenRouter = isOpenRouterClient(at);
-  const hasReasoning = isOpenRouter || isOpenRouterBody(value);
-  const format = { usage, isOpenRouter, hasReasoning };
+  const format = { usage, isOpenRouter, reasoning: reasoningFormat(value, isOpenRouter) };
   return success({
     request: { kind: "chat", body },
     user: body.user ?? null,
@@ -62,18 +58,25 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   });
 }
 
-/** The fields of requests in OpenRouter's format, whose clients read `reasoning`. */
-const NAMES = ["reasoning", "include_reasoning"];
-
-// A closure within `parse` would keep the whole body in memory as long as the stream.
-function isOpenRouterBody(value: object): boolean {
-  return NAMES.some((name) => Object.hasOwn(value, name));
+/**
+ * Returns null for reasoning in our own fields. Clients that send OpenRouter's fields also read its
+ * response fields. A closure within `parse` would keep the whole body in memory as long as the
+ * stream.
+ */
+function reasoningFormat(
+  value: KnownFields<"reasoning" | "include_reasoning">,
+  isOpenRouter: boolean,
+): ReasoningFormat | null {
+  const { reasoning, include_reasoning: wanted } = value;
+  const { exclude }: KnownFields<"exclude"> = isObject(reasoning) ? reasoning : {};
+  if (exclude === true || wanted === false) return "none";
+  return isOpenRouter || reasoning !== undefined || wanted !== undefined ? "openrouter" : null;
 }
 
 type ChatFormat = {
   readonly usage: UsageChunks;
   readonly isOpenRouter: boolean;
-  readonly hasReasoning: boolean;
+  readonly reasoning: ReasoningFormat | null;
 };
 
 const EFFORTS: ReadonlySet<unknown> = new Set(REASONING_EFFORTS);
@@ -87,11 +90,13 @@ function withEffort(value: KnownFields<"reasoning" | "reasoning_effort">): objec
   const {
     effort,
     enabled,
+    exclude,
     max_tokens: most,
-  }: KnownFields<"effort" | "enabled" | "max_tokens"> = reasoning;
+  }: KnownFields<"effort" | "enabled" | "exclude" | "max_tokens"> = reasoning;
   const asked = effort ?? (typeof most === "number" ? effortFor(most, rest) : null);
   const named = enabled === false ? "none" : asked;
-  return EFFORTS.has(named) ? { ...rest, reasoning_effort: named } : value;
+  if (EFFORTS.has(named)) return { ...rest, reasoning_effort: named };
+  return typeof exclude === "boolean" ? rest : value;
 }
 
 /** Returns the effort for a budget of reasoning tokens, by its share of the output. */
@@ -110,13 +115,13 @@ const USUAL_OUTPUT = 16_384;
 function completion(
   answer: JsonObject,
   receipt: Receipt,
-  { isOpenRouter, hasReasoning }: ChatFormat,
+  { isOpenRouter, reasoning }: ChatFormat,
 ): JsonObject {
   const { id, created, model, provider, usage, costMicro } = receipt;
   return {
     ...(isOpenRouter && { system_fingerprint: null }),
     ...answer,
-    ...(hasReasoning && { choices: openRouterChoices(answer) }),
+    ...(reasoning !== null && { choices: formattedChoices(answer, reasoning) }),
     id,
     object: "chat.completion",
     created,
@@ -128,20 +133,21 @@ function completion(
 
 /** Writes a stream. A chunk that differs only in its text reuses the JSON of the last one. */
 class ChatStream extends OpenAiStream implements StreamWriter {
-  readonly #hasReasoning: boolean;
+  readonly #reasoning: ReasoningFormat | null;
   #last: Chunk = { choices: [] };
   #around: (EventTemplate & { readonly index: number }) | null = null;
 
-  constructor(head: ResponseHead, { usage, isOpenRouter, hasReasoning }: ChatFormat) {
+  constructor(head: ResponseHead, { usage, isOpenRouter, reasoning }: ChatFormat) {
     super("chat.completion.chunk", head, usage, isOpenRouter);
-    this.#hasReasoning = hasReasoning;
+    this.#reasoning = reasoning;
   }
 
   chunk(reported: Chunk): string {
-    const chunk = this.#hasReasoning ? openRouterChunk(reported) : reported;
+    const chunk = this.#reasoning === null ? reported : formattedChunk(reported, this.#reasoning);
     this.#last = chunk;
     this.#around = null;
-    return this.event(chunk);
+    const isEmpty = chunk.choices.length === 0 && reported.choices.length > 0;
+    return isEmpty ? "" : this.event(chunk);
   }
 
   text(index: number, json: string): string {

@@ -5,6 +5,7 @@ import { costFields } from "../../shared/money.ts";
 import type { Result, Refusal } from "../../shared/failure.ts";
 import type { JsonObject } from "../core/provider.ts";
 import type { Chunk, Completion } from "../core/chunk.ts";
+import { isOpenRouterClient } from "../core/gateway-fields.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 import { chatBody, CHOICES_MAX, withoutNulls } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
@@ -77,7 +78,7 @@ const KEPT = [
   "logit_bias",
 ] as const;
 
-function parse(value: object, { wantsUsage = false }: EndpointContext): Result<ParsedRequest> {
+function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const parsed = parseBody(completionsBody, withoutNulls(value));
   if (!parsed.ok) return parsed;
   const { model, prompt, max_tokens = MAX_TOKENS_DEFAULT, ...given } = parsed.value;
@@ -92,7 +93,8 @@ function parse(value: object, { wantsUsage = false }: EndpointContext): Result<P
     messages: prompts.map((content) => ({ role: "user", content })),
     max_tokens,
   };
-  const usage = usageChunks(wantsUsage, given);
+  const usage = usageChunks(at.wantsUsage === true, given);
+  const isOpenRouter = isOpenRouterClient(at);
   return success({
     request: { kind: "chat", body: request, ...(prompts.length > 1 && { apart: true }) },
     user: given.user ?? null,
@@ -100,7 +102,7 @@ function parse(value: object, { wantsUsage = false }: EndpointContext): Result<P
     paramOf: (core) => (core.startsWith("messages") ? "prompt" : core),
     reply:
       given.stream === true
-        ? { kind: "stream", stream: (head) => new TextStream(head, usage) }
+        ? { kind: "stream", stream: (head) => new TextStream(head, usage, isOpenRouter) }
         : { kind: "json", json: completion },
     native: null,
   });
@@ -141,10 +143,11 @@ function completion(answer: JsonObject, receipt: Receipt): JsonObject {
 }
 
 class TextStream extends OpenAiStream implements StreamWriter {
+  protected override readonly emptyChoice = { text: "", logprobs: null };
   readonly #around = new Map<number, EventTemplate>();
 
-  constructor(head: ResponseHead, usage: UsageChunks) {
-    super("text_completion", head, usage);
+  constructor(head: ResponseHead, usage: UsageChunks, isOpenRouter: boolean) {
+    super("text_completion", head, usage, isOpenRouter);
   }
 
   chunk(chunk: Chunk): string {

@@ -39,6 +39,7 @@ type Streamed = {
 
 export class OpenAiStream {
   readonly ping = ": keep-alive\n\n";
+  protected readonly emptyChoice: JsonObject = { delta: { content: "" } };
   /** The fields that are the same in every event: id, object, created, model and usage. */
   readonly #identity: JsonObject;
   readonly #usage: UsageChunks;
@@ -72,7 +73,7 @@ export class OpenAiStream {
 
   fail(failure: Failure): string {
     if (!this.#isOpenRouter) return eventOf({ error: failureObject(failure) });
-    const choices = [{ index: 0, delta: { content: "" }, finish_reason: "error" }];
+    const choices = [{ index: 0, ...this.emptyChoice, finish_reason: "error" }];
     return eventOf({ ...this.#identity, choices, error: openRouterError(failure) });
   }
 }
