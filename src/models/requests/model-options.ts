@@ -1,10 +1,14 @@
 import { resolveModel } from "../catalog/catalog.ts";
+import type { Model } from "../catalog/model.ts";
 import { pricedModel } from "../catalog/price-lists.ts";
 import type { Pricing } from "../catalog/price-lists.ts";
 import { invalid, success } from "../../shared/failure.ts";
-import type { Refusal, Result } from "../../shared/failure.ts";
+import type { Failure, Refusal, Result } from "../../shared/failure.ts";
+import type { SkippedRoute } from "../../shared/generation.ts";
 import type { ParsedRequest } from "../core/endpoint-adapter.ts";
-import type { ModelFallback } from "../core/routing-preferences.ts";
+import type { CoreRequest } from "../core/kinds.ts";
+import type { ModelFallback, RoutePreferences } from "../core/routing-preferences.ts";
+import { routeName } from "../routing/route-health.ts";
 import { boundRequest } from "./bound-request.ts";
 import type { Sold } from "./bound-request.ts";
 import { chosenRoutes } from "./candidate-routes.ts";
@@ -39,16 +43,48 @@ export function boundModels(parsed: ParsedRequest, sold: Sold): Result<PaidReque
   }
   const names = fallbacks.map(({ name }) => name);
   const distinct = fallbacks.filter(({ name }, at) => names.indexOf(name) === at);
-  const others = distinct.map(({ name, preferences }) => {
-    const body = { ...request.body, model: name };
-    return boundRequest({ ...parsed, request: { ...request, body }, preferences }, sold);
-  });
-  const able = [first, ...others].flatMap((one) => (one.ok ? [one.value] : []));
+  const asked = distinct.map((one) => requestOf(parsed, request, one));
+  const bound = [first, ...asked.map((one) => boundRequest(one, sold))];
+  const able = bound.flatMap((one) => (one.ok ? [one.value] : []));
   const [chosen] = able;
   if (chosen === undefined) return first;
   const ids = able.map(({ model }) => model.id);
   const options = able.filter(({ model }, at) => ids.indexOf(model.id) === at).map(optionOf);
-  return success(options.length === 1 ? chosen : { ...chosen, options });
+  const unable = [parsed, ...asked].flatMap(({ request: { body }, preferences }, at) => {
+    const model = resolveModel(sold.catalog, body.model, "chat");
+    const one = bound[at];
+    return !model.ok || one?.ok !== false ? [] : unableRoutes(model.value, preferences, one);
+  });
+  return success({ ...chosen, unable, ...(options.length > 1 && { options }) });
+}
+
+function requestOf(
+  parsed: ParsedRequest,
+  request: Extract<CoreRequest, { kind: "chat" }>,
+  { name, preferences }: ModelFallback,
+): ParsedRequest {
+  const body = { ...request.body, model: name };
+  return { ...parsed, request: { ...request, body }, preferences };
+}
+
+/** Returns the routes of a model that can't serve a request, with the reason. */
+function unableRoutes(
+  { routes }: Model,
+  preferences: RoutePreferences | null | undefined,
+  { failure }: Refusal,
+): readonly SkippedRoute[] {
+  const { only = null, ignore = [] } = preferences ?? {};
+  const why = skipReasonOf(failure);
+  return routes.map(({ provider, upstreamId }) => {
+    const isListed = only?.includes(provider) !== false && !ignore.includes(provider);
+    return { route: routeName(provider, upstreamId), why: isListed ? why : "preference" };
+  });
+}
+
+function skipReasonOf(failure: Failure): SkippedRoute["why"] {
+  const param = (failure.kind === "invalid_request" ? failure.param : null) ?? "";
+  if (!param.startsWith("provider")) return "parameter";
+  return param === "provider.max_price" ? "max_price" : "preference";
 }
 
 function rootOf([fallback]: readonly ModelFallback[]): string {
@@ -63,11 +99,17 @@ function optionOf(request: ModelOption): ModelOption {
 
 /** Applies other prices. Drops routes that the client's preferences exclude at these prices. */
 export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
-  const all = optionsOf(request).map((option) => repriced(option, pricing));
+  const options = optionsOf(request);
+  const all = options.map((option) => repriced(option, pricing));
   const left = all.flatMap((one) => (one.ok ? [one.value] : []));
   const [first] = left;
   if (first === undefined) return all.find((one) => !one.ok) ?? null;
+  const unable = options.flatMap(({ model, choice }, at) => {
+    const one = all[at];
+    return one?.ok === false ? unableRoutes(model, choice?.preferences, one) : [];
+  });
   Object.assign(request, first, { pricing }, request.options !== undefined && { options: left });
+  if (unable.length > 0) request.unable = [...(request.unable ?? []), ...unable];
   return null;
 }
 

@@ -62,6 +62,8 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 export type PaidRequest = Mutable<ModelOption> & {
   /** All models in order. Absent if there is only one. */
   options?: readonly ModelOption[];
+  /** The routes of models that can't serve the request. Set if it names several models. */
+  unable?: readonly SkippedRoute[];
   /** The request for the provider. Null once a route has responded, to free the prompt's memory. */
   core: CoreRequest | null;
   /** Read again if the wallet has another price list. */

@@ -33,14 +33,14 @@ export function skippedRoutes({
   request,
   progress,
 }: Pick<Run, "request" | "progress">): Pick<Generation, "skipped"> {
-  const all = [...skippedByChoice(request), ...progress.skipped];
+  const all = [...skippedByChoice(request), ...(request.unable ?? []), ...progress.skipped];
   return all.length === 0 ? {} : { skipped: all.slice(0, SKIPPED_MAX) };
 }
 
 function skippedByChoice(request: PaidRequest): readonly SkippedRoute[] {
-  const { options, pricing } = request;
+  const { unable, pricing } = request;
   return optionsOf(request).flatMap(({ model, routes, choice = null }) => {
-    if (choice === null && options === undefined) return [];
+    if (choice === null && unable === undefined) return [];
     const left = new Set(routes.map(nameOf));
     return pricedModel(model, pricing)
       .routes.filter((route) => !left.has(nameOf(route)))
