@@ -10,6 +10,13 @@ import { evict, gatedKey } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { failureOf, holdOf, valueOf } from "./wallet-desk.ts";
 
+const PURCHASES = {
+  type: "purchase.created",
+  from: null,
+  to: null,
+  limit: 9,
+  after: null,
+} as const;
 const MODELS = ["a/one", "a/two", "b/one", "b/two"];
 const CHEAP = { least: 5, sure: 10, most: 20 };
 const DEAR = { least: 50, sure: 60, most: 90 };
@@ -151,6 +158,21 @@ describe("a hold for several models", () => {
       kind: "budget_exceeded",
       budgetId: "bud_0",
     });
+  });
+
+  it("starts a top-up only if the balance doesn't cover the first model", async () => {
+    const key = await gatedKey({ rpmLimit: 1000, balance: 30 });
+    const terms = { belowMicro: micros(1), amountMicro: micros(20), mostPerMonthMicro: micros(99) };
+    valueOf(await key.stub.patchSettings({ autoTopUp: terms }));
+    const both = [candidate("a/one", CHEAP), candidate("b/one", DEAR)];
+    const purchases = async () => {
+      const { events } = valueOf<{ events: readonly unknown[] }>(await key.stub.events(PURCHASES));
+      return events.length;
+    };
+    expect(valueOf(await held(key, requestOf(key, both)))).toMatchObject({ uncovered: [1] });
+    expect(await purchases()).toBe(0);
+    failureOf(await held(key, requestOf(key, both.toReversed())));
+    expect(await purchases()).toBe(1);
   });
 
   it("reports the first model's amount if the balance covers no model", async () => {
