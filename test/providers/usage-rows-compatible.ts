@@ -9,6 +9,29 @@ const compatible = (profile: string): Reader => {
 /** Usage as OpenAI-compatible hosts were recorded. */
 export const COMPATIBLE_ROWS: readonly Row[] = [
   {
+    upstream: "an unnamed server whose total alone shows that reasoning is separate",
+    reader: compatible("generic"),
+    raw: {
+      usage: {
+        prompt_tokens: 36,
+        completion_tokens: 100,
+        total_tokens: 186,
+        completion_tokens_details: { reasoning_tokens: 50 },
+      },
+    },
+    want: [36, 0, 0, 150, 50],
+    wire: [36, 150, 186],
+  },
+  {
+    upstream: "an unnamed server such as Moonshot, with cached_tokens beside the counts",
+    reader: compatible("generic"),
+    raw: {
+      usage: { prompt_tokens: 19, completion_tokens: 13, total_tokens: 32, cached_tokens: 12 },
+    },
+    want: [7, 12, 0, 13, 0],
+    wire: [19, 13, 32],
+  },
+  {
     upstream: "OpenAI: what was cached and written is in the prompt, reasoning in the completion",
     reader: compatible("openai"),
     raw: {

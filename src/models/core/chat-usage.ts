@@ -11,6 +11,7 @@ const counts = shape({
   completion_tokens_details: shape({ reasoning_tokens: tokenCount }),
   prompt_cache_hit_tokens: asIs,
   num_cached_tokens: asIs,
+  cached_tokens: asIs,
   prompt_token_details: shape({ cached_tokens: asIs }),
 });
 type Counts = ReturnType<typeof counts>;
@@ -81,6 +82,7 @@ function cachedTokens(read: Counts): number {
     read.prompt_tokens_details.cached_tokens ??
     read.prompt_cache_hit_tokens ??
     read.num_cached_tokens ??
+    read.cached_tokens ??
     read.prompt_token_details.cached_tokens;
   return tokenCount(reported) ?? 0;
 }
