@@ -4,7 +4,16 @@ import { describe, expect, it, vi } from "vitest";
 import { micros } from "../../src/shared/money.ts";
 import { differingBills } from "../../src/operator/margin.ts";
 import { replaced } from "../../scripts/workers/replaced.ts";
-import { ADMIN_TOKEN, admin, bindingsWith, chat, embed, openAccount, send } from "./client.ts";
+import {
+  ADMIN_TOKEN,
+  HELLO,
+  admin,
+  bindingsWith,
+  chat,
+  embed,
+  openAccount,
+  send,
+} from "./client.ts";
 import type { Account } from "./client.ts";
 import { GENERATION, holdOf, stubOf, valueOf } from "../wallet/wallet-desk.ts";
 
@@ -106,6 +115,18 @@ describe("GET /admin/v1/margin", () => {
     expect(sum).toMatchObject({ group: "sandbox/cut", requests: 1, charged_micro: 0 });
     expect(sum?.bought_micro).toBeGreaterThan(0);
     expect(sum?.margin_micro).toBe(0 - (sum?.bought_micro ?? 0));
+    expect(await receiptsOf(account)).toEqual([]);
+  });
+
+  it("includes the estimated cost of a request whose provider didn't respond in time", async () => {
+    const account = await openAccount();
+    const bindings = bindingsWith({ UPSTREAM_HEADERS_MS: "50" });
+    const body = { model: "sandbox/stall", messages: HELLO, max_tokens: 1 };
+    const response = await send("/v1/chat/completions", { key: account.key, body, bindings });
+    expect(response.status).toBe(502);
+    const [sum] = await marginBy("model", account.orgId);
+    expect(sum).toMatchObject({ group: "sandbox/stall", requests: 1, charged_micro: 0 });
+    expect(sum?.bought_micro).toBeGreaterThan(0);
     expect(await receiptsOf(account)).toEqual([]);
   });
 

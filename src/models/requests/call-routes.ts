@@ -4,6 +4,7 @@ import { CONCURRENT_PROMPTS_MAX } from "../core/separate-prompts.ts";
 import type { ProviderFailure, FailedUsage } from "../core/provider.ts";
 import { failover, failureReason } from "../routing/failover.ts";
 import type { ActiveRoute, FailoverOptions, FailoverResult } from "../routing/failover.ts";
+import { TIMEOUT } from "../routing/attempt.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { FailedAttempt, SkippedRoute } from "../../shared/generation.ts";
 import { withClientParam } from "./bound-request.ts";
@@ -11,6 +12,7 @@ import { useOption } from "./model-options.ts";
 import { EXCEPTION, chargeFor, unseenCharge, markOpen, withCharge } from "./charge.ts";
 import { NO_WEIGHTS } from "../core/prompt-size.ts";
 import type {
+  Charge,
   EndedResponse,
   GrantedHold,
   Outcome,
@@ -32,7 +34,7 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
   if (run.timer.clientGone) {
     return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };
   }
-  const last: Last = { tried: null, spent: null };
+  const last: Last = { tried: null, spent: null, lost: null };
   markOpen(run, {
     owed: () => owed(run, last) ?? EXCEPTION,
     close: () => Promise.resolve(),
@@ -46,6 +48,9 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
     onSpent: (route, spent) => {
       const there = triedAt(routes, route);
       if (there !== null) last.spent = { tried: there, spent };
+    },
+    onFailed: (_, { reason }) => {
+      if (reason === TIMEOUT && last.tried !== null) last.lost = unseenCharge(run, last.tried);
     },
   });
   if (!served.ok) {
@@ -75,7 +80,8 @@ type Tried = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
 type SpentThere = { readonly tried: Tried; readonly spent: FailedUsage };
 
-type Last = { tried: Tried | null; spent: SpentThere | null };
+/** `lost`: the estimated bill of the last call that timed out before a response. */
+type Last = { tried: Tried | null; spent: SpentThere | null; lost: Charge | null };
 
 function triedAt(
   routes: readonly PaidRoute[],
@@ -102,7 +108,7 @@ function failedThere(
 async function callRoute(
   run: Run,
   routes: readonly PaidRoute[],
-  { onAsked, onSpent }: Required<Pick<FailoverOptions, "onAsked" | "onSpent">>,
+  { onFailed, ...events }: Required<Pick<FailoverOptions, "onAsked" | "onSpent" | "onFailed">>,
 ): Promise<Result<FailoverResult>> {
   const { core, stream, user } = run.request;
   if (routes.length === 0 || core === null) return refuse({ kind: "upstream_error" });
@@ -123,11 +129,12 @@ async function callRoute(
       signal: run.timer.signal,
       ...waits(run, routes),
       after: run.timers.after,
-      onAsked,
-      onSpent,
-      onFailed: ({ index, attempts }, failure) => {
+      ...events,
+      onFailed: (requested, failure) => {
+        const { index, attempts } = requested;
         const route = routes[index]?.route;
         if (route !== undefined) reportFailedAttempt(run, { route, attempts }, failure);
+        onFailed(requested, failure);
       },
       onSkipped: (skipped) => noteSkipped(run, routes, skipped),
       refusesDrops: run.request.choice?.preferences.requiresParameters === true,
@@ -187,13 +194,17 @@ function servingRoute(
 /**
  * Returns the outcome of a request without a response. If the client disconnected, it pays for the
  * input and an estimate of the output, because the provider bills them. If the request caused its
- * last failure, it pays for that attempt.
+ * last failure, it pays for that attempt. We absorb the estimated bill of a call that timed out.
  */
 function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
   const { reason } = run.timer;
   const isOwed = last.spent !== null || reason === "drained" || reason === "halted";
   const outcome = isOwed ? owed(run, last) : null;
-  return outcome === null ? released(run, failure, failure.kind) : refusing(run, failure, outcome);
+  if (outcome !== null) return refusing(run, failure, outcome);
+  const { lost } = last;
+  if (lost === null) return released(run, failure, failure.kind);
+  useOption(run.request, lost.route.option);
+  return refusing(run, failure, { kind: "void", reason: failure.kind, lost });
 }
 
 function owed(run: Run, { tried, spent }: Last): Outcome | null {

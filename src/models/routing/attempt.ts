@@ -79,7 +79,7 @@ export async function attempt(
   if (answer === null) {
     controller.abort();
     sent.then(letGo).catch(() => undefined); // a late response is discarded
-    return failed("timeout");
+    return failed(TIMEOUT);
   }
   if (answer.kind !== "stream") return answer;
   const started = await firstEvents(answer.events, options);
@@ -121,7 +121,7 @@ async function firstEvents(events: EventStream, options: AttemptOptions): Promis
   const first = firstBatch(events);
   const batch = await new TimeLimit(Math.min(firstMs, quietMs), options).of(first);
   if (batch === null) {
-    if (quietMs >= firstMs || signal.aborted) return failed("timeout");
+    if (quietMs >= firstMs || signal.aborted) return failed(TIMEOUT);
     const lateMs = firstMs - quietMs;
     return { kind: "stream", events: startingWith(first.then(unbroken), events), lateMs };
   }
@@ -168,6 +168,9 @@ function startingWith(first: ReturnType<EventStream["next"]>, events: EventStrea
 function letGo(answer: ProviderResult): void {
   if (answer.kind === "stream") answer.events.cancel();
 }
+
+/** The reason of an attempt that had no response, or no first event, in time. */
+export const TIMEOUT = "timeout";
 
 function failed(reason: string): ProviderResult {
   const failure: ProviderFailure = { kind: "retry", reason };
