@@ -261,10 +261,12 @@ function isNotWorthReading(streaming: Streaming): boolean {
 
 const PACE_KNOWN_MS = 1000;
 
+/** Reports whether the end is too far away at the pace so far. Without output, no pace is known. */
 function isEndFar({ run, route, meter, beganMs }: Streaming): boolean {
   const ranMs = elapsedMs() - beganMs;
   if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_MS) return false;
   const reported = meter.output;
+  if (reported === 0) return false;
   const allowed = route.cap * (run.request.cap?.choices ?? 1);
   return (allowed - reported) * ranMs > reported * run.services.numbers.DRAIN_S * 1000;
 }
