@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import type { Answer, View } from "../shared/http/endpoint.ts";
 import { moment, parseFields } from "../shared/http/parse-body.ts";
+import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { CostQuery, CostReport } from "../shared/contracts/reports.ts";
@@ -55,7 +56,8 @@ export async function postRerate(call: OperatorCall): Promise<Answer> {
   const { reports, nextAfter } = requested.value;
   const short = reports.find(({ report }) => report.completeFrom > from);
   if (short !== undefined) {
-    const message = `from: the organization ${short.slug} has too many requests. Choose a shorter period.`;
+    const known = timestamp(short.report.completeFrom);
+    const message = `from: the receipts of the organization ${short.slug} are complete only from ${known} on. Choose a later time.`;
     return invalid(message, "from");
   }
   const owed = reports.filter(({ report }) => report.lessMicro > 0);
