@@ -167,6 +167,8 @@ type Kinds =
       readonly limit: number;
       readonly prompt: number;
       readonly required: number;
+      /** The client's name for the output limit, `max_tokens` by default. */
+      readonly param?: string;
     }
   | ({
       readonly kind: "quota_exceeded";

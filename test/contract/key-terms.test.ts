@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { shiftClock } from "../keys/key-fixture.ts";
-import { addCredits, admin, chat, errorOf, openAccount, send } from "./client.ts";
+import { HELLO, addCredits, admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { addMember, createKey, deleteKey, keysOf, postKey, statusOf } from "./key-client.ts";
 
@@ -265,5 +265,15 @@ describe("a key's tokens per minute", () => {
     const { limits } = await ownKey(made.key);
     const { tokens } = limits as Record<string, { remaining: number }>;
     expect(tokens?.remaining).toBe(20_000 - usage.total_tokens);
+  });
+
+  it.each([
+    ["/v1/chat/completions", { messages: HELLO, max_tokens: 400 }, "max_tokens"],
+    ["/v1/responses", { input: "Hi", max_output_tokens: 400 }, "max_output_tokens"],
+  ])("name the output limit of %s in a 400 for a request that never fits", async (...asked) => {
+    const [path, fields, param] = asked;
+    const { key } = await createKey(account.key, { tpm_limit: 300 });
+    const response = await send(path, { key, body: { model: "sandbox/echo", ...fields } });
+    expect(await errorOf(response, 400)).toMatchObject({ code: "tokens", param });
   });
 });

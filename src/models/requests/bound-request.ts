@@ -5,7 +5,7 @@ import { NO_PRICE_LISTS, pricedModel } from "../catalog/price-lists.ts";
 import type { Pricing } from "../catalog/price-lists.ts";
 import { priceAt } from "../catalog/price.ts";
 import { invalid, success } from "../../shared/failure.ts";
-import type { Refusal, Result } from "../../shared/failure.ts";
+import type { Failure, Refusal, Result } from "../../shared/failure.ts";
 import type { Provider } from "../core/provider.ts";
 import { requestedCap } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
@@ -298,11 +298,24 @@ export function speaksNatively(
  * Translates `param` of an error to the client's format. Errors of the endpoint itself already have
  * it.
  */
-export function withClientParam(refusal: Refusal, { paramOf, codeOf, native }: Words): Refusal {
+export function withClientParam(refusal: Refusal, words: Words): Refusal {
   const { failure } = refusal;
-  if (paramOf === undefined || failure.kind !== "invalid_request" || failure.param === null) {
-    return refusal;
+  const { paramOf } = words;
+  if (failure.kind === "tokens_over_limit") {
+    const own = paramOf?.("max_tokens") ?? null;
+    return own === null ? refusal : { ok: false, failure: { ...failure, param: own } };
   }
+  return failure.kind === "invalid_request" ? withOwnParam(refusal, failure, words) : refusal;
+}
+
+type InvalidRequest = Extract<Failure, { kind: "invalid_request" }>;
+
+function withOwnParam(
+  refusal: Refusal,
+  failure: InvalidRequest,
+  { paramOf, codeOf, native }: Words,
+): Refusal {
+  if (paramOf === undefined || failure.param === null) return refusal;
   if (failure.message === native?.only?.message || isGatewayParam(failure.param)) return refusal;
   const param = paramOf(failure.param);
   const code = param === null ? null : (codeOf?.(param) ?? null);

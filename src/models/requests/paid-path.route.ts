@@ -8,7 +8,7 @@ import { fail, failUnexpectedly } from "../../shared/http/context.ts";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { sendResponse } from "./send-response.ts";
 import { callRoutes } from "./call-routes.ts";
-import { boundRequest } from "./bound-request.ts";
+import { boundRequest, withClientParam } from "./bound-request.ts";
 import { boundModels, optionsOf } from "./model-options.ts";
 import { deploymentOf } from "./deployment.ts";
 import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
@@ -116,7 +116,7 @@ async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
 export async function runPaidRequest(run: Run): Promise<void> {
   try {
     const held = await hold(run);
-    if (!held.ok) return run.answer(held.failure);
+    if (!held.ok) return run.answer(withClientParam(held, run.request).failure);
     const response = await callRoutes(run, held.value);
     const ended = response.ok
       ? await sendResponse(run, response.route, response.answer)

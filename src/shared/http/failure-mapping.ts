@@ -163,11 +163,11 @@ const WIRES: Wires = {
     headers: RETRY_SOON,
   }),
   tokens_limited: tokensLimited,
-  tokens_over_limit: ({ limit, prompt, required }) => ({
+  tokens_over_limit: ({ limit, prompt, required, param = "max_tokens" }) => ({
     ...invalidRequest(
       400,
       `This request may use ${required} tokens, including ${prompt} prompt tokens, which exceeds this API key's limit of ${limit} per minute. Send a shorter prompt or a lower output limit.`,
-      prompt < limit ? "max_tokens" : null,
+      prompt < limit ? param : null,
     ),
     code: "tokens",
   }),

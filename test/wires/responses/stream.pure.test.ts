@@ -187,6 +187,8 @@ describe("a failure within a Responses stream", () => {
     ],
     [{ kind: "concurrency_limited", scope: "key", limit: 5 }, "rate_limit_exceeded"],
     [{ kind: "too_many_end_users" }, "invalid_prompt"],
+    [{ kind: "tokens_over_limit", limit: 9, prompt: 1, required: 20 }, "invalid_prompt"],
+    [{ kind: "model_not_allowed", model: "a/b" }, "invalid_prompt"],
     [{ kind: "invalid_request", message: "No.", param: null }, "invalid_prompt"],
     [
       { kind: "invalid_request", message: "No.", param: null, code: "context_length_exceeded" },

@@ -233,7 +233,7 @@ function errorOf(failure: Failure): ErrorOfResponse {
   if (kind === "invalid_request") {
     return { ...reported, code: code === CONTEXT ? CONTEXT : FINAL };
   }
-  const isFinal = kind === "too_many_end_users" || failure.charged !== undefined;
+  const isFinal = LASTING.has(kind) || failure.charged !== undefined;
   if (isFinal) return { ...reported, code: FINAL };
   if (SPENT.has(kind) && !isOnlyHeld(failure)) return { ...reported, code: INSUFFICIENT };
   if (SPENT.has(kind) || RATE.has(kind)) {
@@ -242,6 +242,14 @@ function errorOf(failure: Failure): ErrorOfResponse {
   }
   return { ...reported, code: SERVER_ERROR };
 }
+
+/** Failures that a retry of the same request can't end. */
+const LASTING: ReadonlySet<Failure["kind"]> = new Set([
+  "too_many_end_users",
+  "tokens_over_limit",
+  "model_not_allowed",
+  "route_not_allowed",
+]);
 
 const RATE: ReadonlySet<Failure["kind"]> = new Set([
   "rate_limited",
