@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Event } from "../../src/console/browser/api/types.ts";
-import { EVENT_TYPES } from "../../src/console/browser/lib/event-types.ts";
+import { EVENT_TYPES, LOUD } from "../../src/console/browser/lib/event-types.ts";
 import { sentenceOf } from "../../src/console/browser/lib/event-sentence.ts";
 
 const NAMES: Readonly<Record<string, string>> = { key_1: "Server", key_2: "Ann", mem_1: "Dana" };
@@ -14,6 +14,41 @@ const said = (
   data: Event["data"],
   actor: Event["actor"] = SYSTEM,
 ): string => sentenceOf({ id: "evt_1", type, created_at: "", actor, subject, data }, nameOf);
+
+const QUIET = [
+  "balance.credited",
+  "balance.charged",
+  "purchase.created",
+  "purchase.credited",
+  "purchase.expired",
+  "payment.reinstated",
+  "payment.forgiven",
+  "key.created",
+  "key.changed",
+  "key.rotated",
+  "key.revoked",
+  "pause.ended",
+  "session.ended",
+  "member.created",
+  "member.changed",
+  "member.removed",
+  "invitation.created",
+  "invitation.ended",
+  "settings.changed",
+  "organization.created",
+  "organization.changed",
+  "organization.wallet_rebuilt",
+  "organization.events_left_out",
+  "operator.viewed",
+  "webhook.created",
+  "webhook.changed",
+  "webhook.rotated",
+  "webhook.deleted",
+];
+
+it("every event type is marked as needing attention, unless it is known as quiet", () => {
+  expect(EVENT_TYPES.map(([type]) => type).filter((type) => !LOUD.test(type))).toEqual(QUIET);
+});
 
 it("an event appears as a sentence with amounts and names", () => {
   const credit = { amount_micro: 40_000_000, balance_micro: 93_840_000, reference: "invoice 62" };

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Event } from "../api/types.ts";
 import { actorOf, plain, sentenceOf } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
-import { EVENT_TYPES } from "../lib/event-types.ts";
+import { EVENT_TYPES, LOUD } from "../lib/event-types.ts";
 import { useCell } from "../state/cell.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { useNames } from "../state/names.ts";
@@ -18,7 +18,6 @@ import { column, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const FILTERS = ["type", "from", "to"] as const;
-const LOUD = /balance\.low|declined|reversed|paused|quota_reached|budget_reached|disabled|alert/;
 
 const WEBHOOK_PAGE: Part = {
   load: async () => (await import("./webhook-pages.tsx")).WebhookPages,
