@@ -268,7 +268,7 @@ function priceFindings(config: Config, catalog: Catalog, today: number): Finding
     warning(
       "prices",
       `of ${names.length} built-in routes were looked up more than ${PRICE_DAYS} days ago or are over, the oldest on ${oldest.seenOn}: ${names.join(", ")}`,
-      "npm run prices lists them. Compare them with the provider's, and correct src/models/catalog/makers or set a price in MODELS.",
+      "npm run prices lists them. Compare them with the provider's, and correct src/models/catalog/authors or set a price in MODELS.",
     ),
   ];
 }

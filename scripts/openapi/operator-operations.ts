@@ -270,7 +270,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   "POST /prices": described("Post prices that begin later, all of them or none", {
     201: priced.postedPrices,
     description:
-      "A row says from when on a list has a price of one model, or a percentage on the providers' list prices for a model, `maker/*` or `*`. It begins at least `PRICE_LEAD_S` ahead; to take a price back is to post another row.",
+      "A row says from when on a list has a price of one model, or a percentage on the providers' list prices for a model, `author/*` or `*`. It begins at least `PRICE_LEAD_S` ahead; to take a price back is to post another row.",
     body: newPrices,
     errors: ["price_exists"],
   }),

@@ -160,7 +160,7 @@ function refuseItem(
 ): Refusal | null {
   const isMany = item === "*" || item.endsWith("/*");
   const kind = isMany ? null : kindOf(call, item);
-  if (isMany ? item !== "*" && !isMaker(call, item) : kind === null) {
+  if (isMany ? item !== "*" && !isAuthor(call, item) : kind === null) {
     return invalid(`${at}.item: no model is '${item}'.`, `${at}.item`);
   }
   if ((price === undefined) === (percent === undefined)) {
@@ -221,7 +221,7 @@ export function kindOf({ models }: OperatorCall, id: string): Kind | null {
   return models.get(id)?.kind ?? CATALOG.find((entry) => entry.id === id)?.kind ?? null;
 }
 
-function isMaker({ models }: OperatorCall, item: string): boolean {
-  const maker = item.slice(0, -1);
-  return [...models.keys(), ...CATALOG.map(({ id }) => id)].some((id) => id.startsWith(maker));
+function isAuthor({ models }: OperatorCall, item: string): boolean {
+  const author = item.slice(0, -1);
+  return [...models.keys(), ...CATALOG.map(({ id }) => id)].some((id) => id.startsWith(author));
 }

@@ -7,7 +7,7 @@ import { SANDBOX_MODELS } from "../../src/models/catalog/sandbox-models.ts";
 import { PROVIDERS } from "./worlds.ts";
 
 const ENTRIES = [...CATALOG, ...SANDBOX_MODELS];
-/** Models that their makers don't bill. */
+/** Models that their authors don't bill. */
 const FREE = new Set(["openai/omni-moderation-latest", "mistral/mistral-moderation-latest"]);
 const DAY = /^202[3-6]-\d\d-\d\d$/;
 const routesOf = (entries: readonly CatalogEntry[]) =>

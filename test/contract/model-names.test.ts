@@ -4,7 +4,7 @@ import type { Account } from "./client.ts";
 import { addMember, postKey } from "./key-client.ts";
 import { upstreamBindings } from "./upstream.ts";
 
-/** Each is the same model, as its maker's clients and those that strip or keep its maker name it. */
+/** Each is the same model, as its author's clients and those that strip or keep its author name it. */
 const SONNET = [
   "anthropic/claude-sonnet-5",
   "claude-sonnet-5",
@@ -15,7 +15,7 @@ const SONNET = [
 ];
 const [ID = ""] = SONNET;
 const OTHERS = ["anthropic/claude-opus-5.5", "claude-opus-5-5-latest", "claude-sonnet-5.5", "echo"];
-/** Two aliases: of that model, and one that looks like another maker's. */
+/** Two aliases: of that model, and one that looks like another author's. */
 const ALIASES = JSON.stringify({ smart: ID, "mock/best": ID });
 const bindings = upstreamBindings({ ANTHROPIC_API_KEY: "k", RESIDENCY: "relaxed", ALIASES });
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { limitsOfProvider } from "../../src/models/catalog/entry.ts";
-import { embeddingMaker } from "../../src/models/protocols/converse/embeddings.ts";
+import { embeddingAuthor } from "../../src/models/protocols/converse/embeddings.ts";
 import { embeddingList, embedInBatches, textsIn } from "../../src/models/core/embedding-batches.ts";
 import { PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
 import type { ProviderResult, ProviderFailure } from "../../src/models/core/provider.ts";
@@ -89,7 +89,7 @@ it("a batch of embeddings has a maximum in the catalog exactly for models that a
     expect(boundOf("vertex", model), model).toBe(PREDICT.size(model) === 1 ? 128 : undefined);
   }
   for (const model of ["amazon.titan-embed-text-v2:0", "eu.cohere.embed-v4:0"]) {
-    const isSingle = embeddingMaker(model).textsMax === 1;
+    const isSingle = embeddingAuthor(model).textsMax === 1;
     expect(boundOf("bedrock", model), model).toBe(isSingle ? 128 : undefined);
   }
   expect(boundOf("google", "gemini-embedding-001")).toBeUndefined();

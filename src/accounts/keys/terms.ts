@@ -57,7 +57,7 @@ export function allowedModels<T extends null | undefined>(
   const entries: string[] = [];
   for (const [at, name] of given.entries()) {
     const entry = entryOf(name);
-    const message = "is no model here: give ids or aliases of GET /v1/models, or maker/*.";
+    const message = "is no model here: give ids or aliases of GET /v1/models, or author/*.";
     if (entry === null) return invalid(`allowed_models[${at}] ${message}`, `allowed_models[${at}]`);
     if (!entries.includes(entry)) entries.push(entry);
   }

@@ -146,10 +146,10 @@ function claudeName(name: string): string {
 export function modelNames(catalog: Catalog) {
   const { models, aliases } = catalog;
   const isAlias = (name: string): boolean => aliases.has(name);
-  const isMaker = (name: string): boolean =>
+  const isAuthor = (name: string): boolean =>
     name.endsWith("/*") && [...models.keys()].some((id) => id.startsWith(name.slice(0, -1)));
   const entryOf = (name: string): string | null =>
-    isAlias(name) || isMaker(name) ? name : (modelNamed(catalog, name)?.id ?? null);
+    isAlias(name) || isAuthor(name) ? name : (modelNamed(catalog, name)?.id ?? null);
   return { entryOf, isAlias };
 }
 

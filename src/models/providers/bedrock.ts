@@ -22,7 +22,7 @@ import {
 } from "./bedrock-credentials.ts";
 import type { Credentials } from "./bedrock-credentials.ts";
 import {
-  embeddingMaker,
+  embeddingAuthor,
   embeddingsAnswer,
   embeddingsRequest,
 } from "../protocols/converse/embeddings.ts";
@@ -79,7 +79,7 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
     },
     embeddings: {
       inParts: (call, sendPart) =>
-        embedInBatches(call, embeddingMaker(call.upstreamId).textsMax, sendPart),
+        embedInBatches(call, embeddingAuthor(call.upstreamId).textsMax, sendPart),
       async ask(call) {
         const body = await at(call, () => Promise.resolve(embeddingsRequest(call)));
         if (isFailure(body)) return body;

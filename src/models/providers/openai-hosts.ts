@@ -127,8 +127,8 @@ export function placesOf(
   if (own !== undefined) return { key, places: [{ tag, url: own }] };
   const called = addressOf(host, config, key);
   if (called === "") return null;
-  const maker = HOSTS.filter(({ profile }) => profile === host.profile);
-  const all = maker.flatMap(({ baseUrls }) => Object.entries(baseUrls) as [HostTag, string][]);
+  const same = HOSTS.filter(({ profile }) => profile === host.profile);
+  const all = same.flatMap(({ baseUrls }) => Object.entries(baseUrls) as [HostTag, string][]);
   const others = all.filter(([, url]) => url !== called).map(([at, url]) => ({ tag: at, url }));
   return { key, places: [{ tag, url: called }, ...others] };
 }

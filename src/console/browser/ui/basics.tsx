@@ -31,7 +31,7 @@ export function ModelName({ id }: { id: string }) {
   const own = id.slice(id.indexOf("/") + 1);
   return (
     <span title={id}>
-      <span class="maker">{id.slice(0, id.length - own.length)}</span>
+      <span class="author">{id.slice(0, id.length - own.length)}</span>
       {own}
     </span>
   );

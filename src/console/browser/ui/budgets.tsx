@@ -133,7 +133,7 @@ function Edit({ budgets, budget, save, note, edit }: Changing) {
         options={[...windows].map((one) => [one, spanOf(one)])}
         onPick={(window) => set({ window })}
       />
-      <Field label="Models" param="budgets[0].models" isGroup hint="IDs or maker/*; empty: all">
+      <Field label="Models" param="budgets[0].models" isGroup hint="IDs or author/*; empty: all">
         <ModelsField value={typed.models} onChange={(models) => set({ models })} />
       </Field>
       <Input

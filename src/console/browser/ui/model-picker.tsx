@@ -6,17 +6,19 @@ import { useQuery } from "../state/route.ts";
 
 export type Option = readonly [id: string, hint: string];
 
-export function useModelOptions({ makers = false }: { readonly makers?: boolean } = {}): Option[] {
+export function useModelOptions({
+  authors = false,
+}: { readonly authors?: boolean } = {}): Option[] {
   const models = readAside(useModels())?.data ?? [];
   const own = models.map((one): Option => [one.id, modelHint(one)]);
-  return makers ? [...makersOf(models), ...own] : own;
+  return authors ? [...authorsOf(models), ...own] : own;
 }
 
-function makersOf(models: readonly ListedModel[]): Option[] {
+function authorsOf(models: readonly ListedModel[]): Option[] {
   const named = models.filter(({ id, alias_of }) => alias_of === undefined && id.includes("/"));
   const groups = Map.groupBy(named, ({ id }) => id.slice(0, id.indexOf("/")));
-  return [...groups].map(([maker, all]): Option => {
-    return [`${maker}/*`, `all of ${maker}: ${all.length} now`];
+  return [...groups].map(([author, all]): Option => {
+    return [`${author}/*`, `all of ${author}: ${all.length} now`];
   });
 }
 
@@ -53,7 +55,7 @@ type Chosen = { readonly value: string; readonly onChange: (value: string) => vo
 
 /** A field for several models, shown as chips. None means all. */
 export function ModelsField(chosen: Chosen) {
-  const options = useModelOptions({ makers: true });
+  const options = useModelOptions({ authors: true });
   return <Chips label="Models" options={options} none="all" {...chosen} />;
 }
 

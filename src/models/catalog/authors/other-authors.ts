@@ -274,7 +274,7 @@ const JINA_MODELS: readonly CatalogEntry[] = [
   ]),
 ];
 
-export const OTHER_MAKERS_MODELS: readonly CatalogEntry[] = [
+export const OTHER_AUTHORS_MODELS: readonly CatalogEntry[] = [
   ...MISTRAL_MODELS,
   MISTRAL_MODERATION,
   ...MISTRAL_AUDIO,

@@ -5,7 +5,7 @@ import type { ProviderResponse, EmbeddingsCall, JsonObject } from "../../core/pr
 import { tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
-type Maker = {
+type Author = {
   readonly textsMax: number;
   body(texts: readonly string[], request: EmbeddingsBody, model: string): JsonObject;
 };
@@ -17,7 +17,7 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
   "clustering",
 ]);
 
-const COHERE: Maker = {
+const COHERE: Author = {
   textsMax: 96,
   body(texts, { input_type: type, dimensions }) {
     const given = INPUT_TYPES.has(type) ? type : "search_document";
@@ -25,7 +25,7 @@ const COHERE: Maker = {
     return { input_type: given, texts, embedding_types: ["float"], ...size };
   },
 };
-const TITAN: Maker = {
+const TITAN: Author = {
   textsMax: 1,
   body([inputText = ""], { dimensions }, model) {
     if (!model.includes("v2")) return { inputText };
@@ -34,13 +34,13 @@ const TITAN: Maker = {
   },
 };
 
-export function embeddingMaker(model: string): Maker {
+export function embeddingAuthor(model: string): Author {
   return model.includes("cohere.") ? COHERE : TITAN;
 }
 
 export function embeddingsRequest(call: EmbeddingsCall): string {
   const { body, upstreamId } = call;
-  return JSON.stringify(embeddingMaker(upstreamId).body(textsIn(call), body, upstreamId));
+  return JSON.stringify(embeddingAuthor(upstreamId).body(textsIn(call), body, upstreamId));
 }
 
 /**
