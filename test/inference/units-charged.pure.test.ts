@@ -11,6 +11,7 @@ import { costOf } from "../../src/shared/cost.ts";
 import { KINDS } from "../../src/shared/kinds.ts";
 import { COUNTED_UNITS, NO_USAGE } from "../../src/shared/usage.ts";
 import type { CountedUnit, Unit, Usage } from "../../src/shared/usage.ts";
+import { ENDPOINTS } from "../../src/models/endpoints/endpoints.ts";
 import { DOOR_BODIES } from "../fixtures/door-bodies.ts";
 import type { DoorBodies } from "../fixtures/door-bodies.ts";
 import { MODEL, runOf, SERVING } from "./run-fixture.ts";
@@ -100,6 +101,13 @@ function settled(outcome: Outcome): Extract<Outcome, { kind: "settle" }> {
 }
 
 const MEASURED = DOOR_BODIES.filter(({ kind }) => countedBy(kind).length > 0);
+
+const pathsOf = (endpoints: readonly EndpointAdapter[]) =>
+  endpoints.map(({ path }) => path).toSorted();
+
+it("every endpoint has generated bodies", () => {
+  expect(pathsOf(DOOR_BODIES.map(({ door }) => door))).toEqual(pathsOf(ENDPOINTS));
+});
 
 describe.each(MEASURED)("the charge of a request to the $door.name endpoint", (row) => {
   const { door, kind, bodies } = row;
