@@ -6,6 +6,7 @@ import packageFile from "../../package.json" with { type: "json" };
 import { addDerivedCommands } from "./derived-commands.ts";
 import { addHealthCommand } from "./health-command.ts";
 import { addCatalogCheck } from "./catalog-command.ts";
+import { addCompletionCommand } from "./completion-command.ts";
 import { addCostCommands } from "./cost-commands.ts";
 import { addPriceCommands } from "./price-commands.ts";
 import { addRepairCommands } from "./repair-commands.ts";
@@ -67,6 +68,7 @@ export function program(): Command {
   addCostCommands(admin);
   addRepairCommands(admin);
   addHealthCommand(admin);
+  addCompletionCommand(admin);
   admin.addHelpText(
     "after",
     `

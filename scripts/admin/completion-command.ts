@@ -1,0 +1,73 @@
+import { Argument } from "commander";
+import type { Command } from "commander";
+import { examples } from "./session.ts";
+
+const SHELLS = ["bash", "zsh"] as const;
+
+/** Adds `completion`: a script that completes the commands and options of `admin` in a shell. */
+export function addCompletionCommand(program: Command): void {
+  const completion = program
+    .command("completion")
+    .description("print a script that completes this program's commands and options in your shell")
+    .addArgument(new Argument("<shell>", "your shell").choices(SHELLS))
+    .action((shell: string) => {
+      process.stdout.write(completionScript(program, shell === "zsh"));
+    });
+  examples(completion, "completion bash", "completion zsh");
+}
+
+/** The script for a shell function or alias that is named `admin`. zsh runs it in bash's way. */
+export function completionScript(program: Command, isZsh: boolean): string {
+  const all = [program, ...descendants(program)];
+  const options = all.flatMap((one) => one.options);
+  const withValue = options.filter(({ required, optional }) => required || optional);
+  const flags = new Set(withValue.map(({ long }) => long));
+  const values = new Map(
+    withValue.map(({ long, argChoices }) => [long, argChoices] as const).filter(([, c]) => c),
+  );
+  const globals = program.options.map(({ long }) => long);
+  const cases = all
+    .map((one) => ({ path: pathOf(one, program), words: wordsOf(one, globals) }))
+    .toSorted((a, b) => b.path.length - a.path.length) // the longest path that fits comes first
+    .map(({ path, words }) => `    " ${path}"*) found="${words}" ;;`);
+  const choices = [...values].map(
+    ([flag, given]) => `    ${flag}) found="${(given ?? []).join(" ")}" ;;`,
+  );
+  return `${isZsh ? "autoload -U +X bashcompinit && bashcompinit\n" : ""}_turnpike_admin() {
+  local word before="" at=" " found=""
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case "$before" in ${[...flags].join("|")}) ;; *)
+      case "$word" in -*) ;; *) at="$at$word " ;; esac ;;
+    esac
+    before="$word"
+  done
+  case "$at" in
+${cases.join("\n")}
+  esac
+  case "$before" in
+${choices.join("\n")}
+    ${[...flags].join("|")}) found="" ;;
+  esac
+  COMPREPLY=($(compgen -W "$found" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -F _turnpike_admin admin
+`;
+}
+
+function descendants({ commands }: Command): readonly Command[] {
+  return commands.flatMap((one) => [one, ...descendants(one)]);
+}
+
+/** The words of a command, each with a space after it. */
+function pathOf(command: Command, program: Command): string {
+  if (command === program) return "";
+  const above = command.parent === null ? "" : pathOf(command.parent, program);
+  return `${above}${command.name()} `;
+}
+
+function wordsOf({ commands, options, registeredArguments }: Command, globals: unknown[]): string {
+  const choices = registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
+  const names = [...commands.map((one) => one.name()), ...choices];
+  const flags = new Set([...options.map(({ long }) => long), ...globals, "--help"]);
+  return [...names, ...flags].join(" ");
+}
