@@ -312,6 +312,7 @@ async function askPayments(org: string): Promise<void> {
   stripe.fake.person.pay((await session()) as string);
   await until(async () => (await ask(`GET ${one}`, { fill }))["state"] === "credited");
   await ask(ofOperator, { fill: own });
+  await ask(`POST ${at}/purchases/{purchase_id}/check`, { fill: own });
   await ask("GET /v1/credits/purchases");
   await ask(`GET ${at}/purchases`, { fill: [org] });
   const listed = async () =>

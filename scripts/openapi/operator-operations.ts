@@ -178,6 +178,12 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     description:
       "`purchase_id` may also be Stripe's id of its checkout session (`cs_`), invoice (`in_`) or payment (`pi_`).",
   }),
+  [`POST ${PURCHASE}/check`]: described("Read a purchase from Stripe again, now", {
+    202: paid.operatorPurchase,
+    description:
+      "For a customer who has paid and waits. The response has the purchase as it was; what Stripe says follows within seconds.",
+    errors: ["payments_off"],
+  }),
   [`POST ${PURCHASE}/refund`]: described(
     "Give money back at Stripe, all that is left unless said",
     {

@@ -39,6 +39,7 @@ import {
   getCredits,
   getPurchase,
   getPurchases,
+  postCheck,
   postOwed,
   postRefund,
 } from "./purchases.ts";
@@ -95,6 +96,7 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
   endpoint("GET", "/orgs/:id/credits", getCredits),
   endpoint("GET", "/orgs/:id/purchases", getPurchases),
   endpoint("GET", "/orgs/:id/purchases/:purchase_id", getPurchase),
+  endpoint("POST", "/orgs/:id/purchases/:purchase_id/check", postCheck, "finance", "support"),
   endpoint("POST", "/orgs/:id/purchases/:purchase_id/refund", postRefund, "finance"),
   endpoint("POST", "/orgs/:id/owed", postOwed, "finance"),
   endpoint("GET", "/orgs/:id/ledger", getLedger),

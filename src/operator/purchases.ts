@@ -1,4 +1,5 @@
 import { PURCHASE_ID, PURCHASE_STATES, REFUND_REASONS } from "../shared/contracts/payments.ts";
+import type { Hint, PurchaseRecord } from "../shared/contracts/payments.ts";
 import * as z from "zod/mini";
 import { accepted } from "../shared/http/endpoint.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
@@ -57,6 +58,31 @@ export async function getPurchase(call: OperatorCall): Promise<Answer> {
   if (!found.ok) return found;
   const purchase = await call.payments(found.value.id).purchase(call.params["purchase_id"] ?? "");
   return purchase.ok ? success(operatorPurchaseView(purchase.value)) : purchase;
+}
+
+/**
+ * Handles `POST /orgs/{id}/purchases/{purchase_id}/check`. Reads the purchase from Stripe again, for
+ * a customer who waits. The purchase is updated later.
+ */
+export async function postCheck(call: OperatorCall): Promise<Answer> {
+  const found = await organizationOf(call);
+  if (!found.ok) return found;
+  const orgId = found.value.id;
+  const payments = call.payments(orgId);
+  const purchase = await payments.purchase(call.params["purchase_id"] ?? "");
+  if (!purchase.ok) return purchase;
+  const stripes = stripeObjectOf(purchase.value);
+  const eventId = `evt_own_${crypto.randomUUID()}`;
+  const noted = stripes === null ? purchase : await payments.hint({ eventId, orgId, ...stripes });
+  return noted.ok ? accepted(operatorPurchaseView(purchase.value)) : noted;
+}
+
+/** Returns the object that decides a purchase: its payment, with refunds and disputes, if it has one. */
+function stripeObjectOf(purchase: PurchaseRecord): Pick<Hint, "kind" | "object"> | null {
+  const { paymentId, sessionId, invoiceId } = purchase;
+  if (paymentId !== null) return { kind: "back", object: paymentId };
+  if (sessionId !== null) return { kind: "session", object: sessionId };
+  return invoiceId === null ? null : { kind: "invoice", object: invoiceId };
 }
 
 export const refundSchema = z.object({

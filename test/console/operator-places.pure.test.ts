@@ -6,6 +6,7 @@ import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 /** What operators' calls the console leaves to the CLI, and why. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   "GET /admin/v1/orgs/{id}/keys/{key_id}": "the list of keys has all of each",
+  "POST /admin/v1/orgs/{id}/purchases/{purchase_id}/check": "the CLI asks for one purchase",
   "GET /admin/v1/orgs/{id}/alerts": "alerts are events, which are listed",
   "GET /admin/v1/lost-organizations": "restoring one is a command of the CLI, which lists them",
   "GET /admin/v1/orgs/{id}/pauses": "pauses are set with the CLI",

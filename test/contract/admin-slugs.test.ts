@@ -89,6 +89,7 @@ const ASKED: Readonly<Record<string, () => Asked | Promise<Asked>>> = {
   "GET /orgs/:id/credits": nothing,
   "GET /orgs/:id/purchases": nothing,
   "GET /orgs/:id/purchases/:purchase_id": ofNoPurchase,
+  "POST /orgs/:id/purchases/:purchase_id/check": ofNoPurchase,
   "POST /orgs/:id/purchases/:purchase_id/refund": () => ({ ...ofNoPurchase(), body: {} }),
   "POST /orgs/:id/owed": () => ({ body: { forgive_micro: 1, reference: "the same" } }),
   "GET /orgs/:id/ledger": nothing,

@@ -198,6 +198,11 @@ const ACTS: Readonly<Record<string, Act>> = {
     event: "balance.credited",
     asked: async () => [org("/credits"), { amount_micro: 5, reference: "five" }],
   },
+  // reads Stripe and changes nothing itself
+  "POST /orgs/:id/purchases/:purchase_id/check": {
+    event: null,
+    asked: async () => [org(`/purchases/${await bought()}/check`)],
+  },
   // Stripe emits the refund's event; the purchase stores the operator.
   "POST /orgs/:id/purchases/:purchase_id/refund": {
     event: null,

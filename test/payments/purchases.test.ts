@@ -234,6 +234,27 @@ it("a dispute is deducted, blocks requests until it is paid, and is returned if 
   }, LONG);
 });
 
+it("an operator's check credits a paid purchase that Stripe hasn't reported", async () => {
+  const stripe = useStripe();
+  const account = await openAccount({ credits: 0 });
+  const { id } = await buy(account, { amount_dollars: 10, method: "checkout" });
+  const session = sessionOf(stripe, { id } as Purchase);
+  stripe.person.pay(session);
+  stripe.takeEvents();
+  const at = `/orgs/${account.orgId}/purchases`;
+  expect((await admin("POST", `${at}/pur_none/check`)).status).toBe(404);
+  const checked = await admin("POST", `${at}/${session}/check`);
+  expect([checked.status, await checked.json()]).toMatchObject([
+    202,
+    { id, state: "needs_customer" },
+  ]);
+  await vi.waitFor(async () => {
+    expect((await purchaseOf(account, id)).state).toBe("credited");
+  }, LONG);
+  expect((await admin("POST", `${at}/${id}/check`)).status).toBe(202);
+  expect(await balanceOf(account)).toMatchObject({ credits_micro: 10_000_000 });
+});
+
 it("automatic top-up charges the saved card, and a 402 names the purchase", async () => {
   const stripe = useStripe();
   const account = await openAccount({ credits: 0 });

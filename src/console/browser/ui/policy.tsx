@@ -117,7 +117,7 @@ function useListOptions(): Readonly<Record<ListName, readonly Option[]>> {
   const aliases = new Set(models.filter((one) => one.alias_of !== undefined).map(({ id }) => id));
   const providers = new Set(models.flatMap((one) => one.providers));
   return {
-    allowed_models: useModelOptions({ makers: true }).filter(([id]) => !aliases.has(id)),
+    allowed_models: useModelOptions({ authors: true }).filter(([id]) => !aliases.has(id)),
     allowed_providers: [...providers].toSorted().map((id) => [id, "provider"] as const),
     allowed_data_regions: [
       ["eu", "providers that process in the EU"],
