@@ -123,6 +123,20 @@ describe("GET /v1/models", () => {
     });
   });
 
+  it("lists images as an input of a model that edits images", async () => {
+    const bindings = upstreamBindings({
+      OPENAI_API_KEY: "k",
+      XAI_API_KEY: "k",
+      RESIDENCY: "relaxed",
+    });
+    const inputsOf = async (id: string) => {
+      const listed = await send(`/v1/models/${id}`, { key, bindings });
+      return (await listed.json<{ input_modalities: string[] }>()).input_modalities;
+    };
+    expect(await inputsOf("openai/gpt-image-2.5-flare")).toEqual(["text", "image"]);
+    expect(await inputsOf("xai/grok-imagine-image-2.0")).toEqual(["text"]);
+  });
+
   it("finds a name without its author if it is unique, and returns 404 otherwise", async () => {
     const bindings = upstreamBindings({ OPENAI_API_KEY: "k", RESIDENCY: "relaxed" });
     const named = async (id: string) =>

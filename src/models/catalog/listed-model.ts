@@ -83,7 +83,9 @@ export function listedModel(
 ): ListedModel {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
   const { hasOutput } = KINDS[kind];
-  const inputs: Modality[] = abilities.includes("vision") ? ["text", "image"] : ["text"];
+  const editsImages = routes.some(({ price }) => price.units?.input_image_token !== undefined);
+  const hasImages = editsImages || abilities.includes("vision");
+  const inputs: Modality[] = hasImages ? ["text", "image"] : ["text"];
   const outputTokens = hasOutput ? maxOutput : null;
   return {
     id,
