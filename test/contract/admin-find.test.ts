@@ -193,7 +193,7 @@ describe("GET /admin/v1/find", () => {
       .run();
   });
 
-  it("calls no wallet for a name, and none in this region for a key of another one", async () => {
+  it("calls no wallet for a name or an ID of the database, and none in this region for a key of another one", async () => {
     expect(await find(`nobody ${unique()}`)).toMatchObject({
       data: [],
       region: "eu",
@@ -201,6 +201,11 @@ describe("GET /admin/v1/find", () => {
       asked_organizations: 0,
       next_after: null,
     });
+    for (const prefix of ["key_", "pur_", "whk_"]) {
+      // oxlint-disable-next-line no-await-in-loop -- a few
+      const unknown = await find(mintId(prefix, Date.now()));
+      expect(unknown, prefix).toMatchObject({ data: [], asked_organizations: 0 });
+    }
     const foreign = await find("svc_sk_us_live_abcd");
     expect(foreign).toMatchObject({ data: [], other_regions: ["us"], asked_organizations: 0 });
   });
