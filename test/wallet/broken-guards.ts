@@ -40,9 +40,8 @@ const rate = inFile("src/shared/rate-window.ts");
 const DAY = '["day", endUser.dailyQuota, left.daily, held.daily],';
 const MONTH = '["month", endUser.monthlyQuota, left.monthly, held.monthly],';
 const CHARGE = "Math.min(cost, held + Math.max(0, free))";
-const LATE_FREE = "Math.min(balance, left.daily, left.monthly, ofBudget)";
-const HOLDS_OF_KEY = "for (const hold of ledger.holdsByPayer.get(keyId) ?? []) {";
-const PASSED = "if (period[name] < slot.since) return slot;";
+const LATE_FREE = "Math.min(balance, left.daily, left.monthly, limitFree)";
+const DOLLARS = 'budget.unit === "dollars" && budget.amount !== Infinity';
 const TOKENS_LEFT = "const remaining = limit - this.#count(nowMs);";
 const NAME_FREED = 'if (holder.state === "voided" || holder.state === "refused")';
 const NAME_EXPIRED = "success(holder.body === body ? holder.id : null)";
@@ -128,7 +127,7 @@ export const MONEY: readonly BrokenGuard[] = [
     "if (hold.period.day === period.day) daily += hold.granted;",
     "",
   ),
-  ledger("a late charge fits the end user's quotas", LATE_FREE, "Math.min(balance, ofBudget)"),
+  ledger("a late charge fits the end user's quotas", LATE_FREE, "Math.min(balance, limitFree)"),
   quota(
     "spend belongs to its period",
     "const spent = spentIn(spend, period);",
@@ -185,35 +184,45 @@ export const MONEY: readonly BrokenGuard[] = [
     /a freed key works again/,
   ),
 
-  limits(
+  fields(
     "a hold fits what is left of its key's budget",
-    "if (budgetMicro === null) return Infinity;",
-    "return Infinity;",
+    DOLLARS,
+    `${DOLLARS} && budget.window === "total"`,
     /K1|S1|half/,
   ),
-  limits(
+  meter(
     "what a key has spent counts in the budget of its period alone",
-    "return budgetMicro - spendInPeriod(budget, period) - held;",
-    "return budgetMicro - held;",
-    /K1|S1|half/,
+    "(isRolling ? one > bucket - BUCKETS : one === bucket) ?",
+    "(isRolling ? one > bucket - BUCKETS : false) ?",
+    /K1|K3|S1|half/,
   ),
-  holds(
+  fields(
     "open holds count against their key's budget",
-    "held += hold.granted;\n    }",
-    "}",
+    "const held = meter.held.get(heldBucket(budget.window, at)) ?? 0;",
+    "const held = 0;",
     /K1|S1|half/,
   ),
-  limits(
+  meter(
     "a key's spend belongs to its day, week and month",
-    "total: micros(spend.total + charged),",
-    "total: spend.total,",
+    "isRolling ? one > newest - BUCKETS : one === bucket;",
+    "isRolling ? one > newest - BUCKETS : false;",
     /K1|K3|S1|half/,
   ),
-  limits(
-    "a charge of a day that has passed counts in its own day alone",
-    PASSED,
-    "return { ...slot, spent: micros(slot.spent + charged) };",
-    /K1|K3|S1|half/,
+  rare(
+    meter(
+      "a charge of a day that has passed counts in its own day alone",
+      "if (!isRolling && newest > bucket) return tally;",
+      "if (!isRolling && newest > bucket) return tally.map(([one, sum]) => [one, sum + amount]);",
+      /K1|K3|S1|half/,
+    ),
+  ),
+  rare(
+    fields(
+      "a key's period that has passed has nothing left",
+      "isOver ? 0 : amountsOf(meter, at).free",
+      "amountsOf(meter, at).free",
+      /K1|S1/,
+    ),
   ),
   limits(
     "tokens fit what is left of the minute",
@@ -236,40 +245,34 @@ export const MONEY: readonly BrokenGuard[] = [
 
   fields(
     "a session's own budget bounds it",
-    'budget.unit === "dollars" && budget.amount !== Infinity',
+    DOLLARS,
     'budget.unit === "tokens"',
     /S1|half|least and most/,
   ),
   ledger(
     "a session's request counts in its key's budget too",
-    "...budgetAllowance(ledger, ask, budget),",
-    "...(limits.length > 0 ? [] : budgetAllowance(ledger, ask, budget)),",
+    '...of("key"),',
+    '...(limits.some(({ scope }) => scope === "session") ? [] : of("key")),',
     /K1|half|least and most/,
   ),
   fields(
     "a charge above its hold is within the session's budget",
-    "least = Math.min(least, amountsOf(meter, at).free);",
+    "least = Math.min(least, isOver ? 0 : amountsOf(meter, at).free);",
     "",
-    /S1/,
+    /K1|S1/,
   ),
   fields(
     "what a session has spent counts in its budget",
     "const counted = { ...meter, tally: addTo(budget.window, tally, { at, amount }) };",
     "const counted = meter;",
-    /S1|half/,
+    /K3|S1|half/,
   ),
-  meter("a session's budget is for good", 'if (window === "total") return 0;', "", /S1|half|S6/),
+  meter("a session's budget is for good", 'if (window === "total") return 0;', "", /K3|S1|half|S6/),
   fields(
     "open holds of a session count against its budget",
     "const sum = (held.get(bucket) ?? 0) + sign * amounts[budget.unit];",
     "const sum = 0;",
     /S1|half/,
-  ),
-  holds(
-    "open holds of a session count against its key's budget",
-    HOLDS_OF_KEY,
-    `${HOLDS_OF_KEY}\n    if (!keyId.startsWith("ses_") && (hold.session ?? null) !== null) continue;`,
-    /K1|S1|half/,
   ),
   hold("a session that was ended is over", " || here.endedAt !== null;", ";", /S3/),
   hold(

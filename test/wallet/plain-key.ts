@@ -1,8 +1,17 @@
 import { micros } from "../../src/shared/money.ts";
-import { spendInPeriod } from "../../src/shared/key-terms.ts";
-import { addKeySpend, noKeySpend, TokenWindow } from "../../src/money/wallet/rules/key-spend.ts";
-import type { KeySpendLimit } from "../../src/money/wallet/rules/key-spend.ts";
+import { BUDGET_PERIODS } from "../../src/shared/key-terms.ts";
+import { TokenWindow } from "../../src/money/wallet/rules/key-spend.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
+import {
+  amountsOf,
+  countIn,
+  fieldLimit,
+  newMeter,
+  reserveIn,
+} from "../../src/money/wallet/rules/limits.ts";
+import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
+import { bucketOf } from "../../src/shared/budget-meter.ts";
+import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
 import { periodOf } from "../../src/shared/period.ts";
 import type { Period } from "../../src/shared/period.ts";
 import type { Content, KeyLimits } from "./wallet-commands.ts";
@@ -13,7 +22,8 @@ export const LIMITED_KEY = "key_limited";
 
 /** The limited key in memory: the real rules, and apart from them all that it was charged and given. */
 export class PlainKey {
-  budget: KeySpendLimit | null;
+  /** The spend in each period, of which one has the budget. Empty without a budget. */
+  meters: readonly Meter[];
   readonly #limits: KeyLimits;
   readonly #rows: ReadonlyMap<string, KnownHold>;
   readonly #window = new TokenWindow();
@@ -23,18 +33,9 @@ export class PlainKey {
   readonly #tokens = new Map<string, { readonly at: number; count: number }>();
 
   constructor(limits: KeyLimits, rows: ReadonlyMap<string, KnownHold>, now: number) {
-    const { budget, period } = limits;
     this.#limits = limits;
     this.#rows = rows;
-    this.budget =
-      budget === null
-        ? null
-        : {
-            keyId: LIMITED_KEY,
-            budgetMicro: micros(budget),
-            budgetPeriod: period,
-            spend: noKeySpend(periodOf(now)),
-          };
+    this.meters = limits.budget === null ? [] : metersOf(limits, now);
   }
 
   /** The tokens that a request gets of the minute, null without a limit; or how it is refused. */
@@ -56,15 +57,21 @@ export class PlainKey {
     must(this.#counted(now) <= (tpm ?? Infinity), "K2 tokens of a minute");
   }
 
-  charged(known: KnownHold, charged: number, tokens: number): void {
-    this.#counts(known.id, tokens);
-    const { period } = known;
+  opened(hold: OpenHold): void {
+    for (const meter of this.meters) reserveIn(meter, hold, 1);
+  }
+
+  closed(hold: OpenHold): void {
+    for (const meter of this.meters) reserveIn(meter, hold, -1);
+  }
+
+  charged(id: string, row: CountedRow): void {
+    const { amounts, period } = row;
+    this.#counts(id, amounts.tokens);
     for (const slot of slotsOf(period)) {
-      this.#spent.set(slot, (this.#spent.get(slot) ?? 0) + charged);
+      this.#spent.set(slot, (this.#spent.get(slot) ?? 0) + amounts.dollars);
     }
-    if (this.budget === null) return;
-    const spend = addKeySpend(this.budget.spend, period, micros(charged));
-    this.budget = { ...this.budget, spend };
+    this.meters = this.meters.map((meter) => countIn(meter, row)?.counted ?? meter);
   }
 
   voided(id: string): void {
@@ -86,7 +93,7 @@ export class PlainKey {
   state(now: number): Record<string, unknown> {
     const { tpm } = this.#limits;
     return {
-      spent: this.budget === null ? null : spendInPeriod(this.budget, periodOf(now)),
+      spent: this.#read(now),
       tokens: tpm === null ? null : this.#window.state(tpm, now).remaining,
     };
   }
@@ -97,10 +104,15 @@ export class PlainKey {
     for (const [slot, spent] of this.#spent) {
       if (slot.startsWith(`${name ?? "total"} `)) must(spent <= (budget ?? Infinity), `K1 ${slot}`);
     }
-    if (this.budget === null) return;
-    const period = periodOf(now);
-    const read = spendInPeriod(this.budget, period);
-    must(read === (this.#spent.get(slotOf(name, period)) ?? 0), "K3 a key's period");
+    const read = this.#read(now);
+    const spent = this.#spent.get(slotOf(name, periodOf(now))) ?? 0;
+    must(read === null || read === spent, "K3 a key's period");
+  }
+
+  #read(nowMs: number): number | null {
+    const limited = this.meters.find(({ budget }) => budget.amount !== Infinity);
+    const at = { period: periodOf(nowMs), nowMs };
+    return limited === undefined ? null : amountsOf(limited, at).settled;
   }
 
   #counts(id: string, count: number): void {
@@ -115,6 +127,15 @@ export class PlainKey {
       .filter(({ at }) => at > now - WINDOW_MS)
       .reduce((sum, { count }) => sum + count, 0);
   }
+}
+
+function metersOf({ budget, period }: KeyLimits, nowMs: number): Meter[] {
+  const owner = { scope: "key", subject: LIMITED_KEY } as const;
+  return [...BUDGET_PERIODS, "total"].map((window) => {
+    const amount = budget === null || window !== (period ?? "total") ? null : micros(budget);
+    const bucket = bucketOf(window, { period: periodOf(nowMs), nowMs });
+    return newMeter(fieldLimit(owner, window, { amount, tally: [[bucket, 0]] }));
+  });
 }
 
 function slotOf(name: KeyLimits["period"], period: Period): string {

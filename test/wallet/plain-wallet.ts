@@ -22,6 +22,7 @@ import { addSpend, noSpend, spentIn } from "../../src/money/wallet/rules/quota.t
 import type { Period } from "../../src/shared/period.ts";
 import type { EndUser, PerPeriod } from "../../src/money/wallet/rules/quota.ts";
 import { dollarLimits, freeForCharge } from "../../src/money/wallet/rules/limits.ts";
+import type { Meter } from "../../src/money/wallet/rules/limits.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
 import { LIMITED_KEY, PlainKey } from "./plain-key.ts";
 import { PlainSessions, placeOf, sessionName } from "./plain-sessions.ts";
@@ -97,10 +98,10 @@ export class PlainWallet {
     if (typeof tokens === "string") return tokens;
     const endUser = user === null ? null : this.#user(user);
     const period = periodOf(this.now);
-    const budget = isLimited ? this.key.budget : null;
     const sure = sureOf(content);
-    const limits = dollarLimits(this.sessions.meters(session), { period, nowMs: this.now });
-    const asked = { least, sure, most, hasCap, endUser, budget, limits, period };
+    const meters = this.#meters(isLimited, session);
+    const limits = dollarLimits(meters, { period, nowMs: this.now });
+    const asked = { least, sure, most, hasCap, endUser, limits, period };
     const free = this.#free(content, period);
     const granted = decideHold(this.totals, asked);
     mustBeSound(granted.ok ? granted.value : null, asked, free);
@@ -126,24 +127,19 @@ export class PlainWallet {
     const cost = micros(amount);
     const endUser = known.externalId === null ? null : this.#user(known.externalId);
     const isLimited = known.keyId === LIMITED_KEY;
-    const budget = isLimited ? this.key.budget : null;
-    const meters = this.sessions.meters(placeOf(known));
+    const meters = this.#meters(isLimited, placeOf(known));
     const at = { period: known.period, nowMs: this.now };
     const limitFree = freeForCharge(meters, at, MODEL);
-    const posting = decideSettle(this.totals, { known, cost, endUser, budget, limitFree });
+    const posting = decideSettle(this.totals, { known, cost, endUser, limitFree });
     this.#close(id);
     this.#post(0 - posting.charged, 1);
     if (posting.shortfall > 0) this.#post(0, 1);
     if (endUser !== null) this.#spend(endUser, known, posting);
     this.rows.set(id, { ...known, ...posting, state: "settled" });
-    if (isLimited) this.key.charged(known, posting.charged, tokens);
-    this.sessions.charged(placeOf(known), {
-      seq: this.totals.seq,
-      period: known.period,
-      atMs: this.now,
-      models: [MODEL],
-      amounts: { dollars: posting.charged, tokens, requests: 1 },
-    });
+    const amounts = { dollars: posting.charged, tokens, requests: 1 };
+    const row = { ...at, seq: this.totals.seq, atMs: this.now, models: [MODEL], amounts };
+    if (isLimited) this.key.charged(id, row);
+    this.sessions.charged(placeOf(known), row);
     this.postings.set(id, (this.postings.get(id) ?? 0) + 1);
     this.cost += cost;
     this.charged += posting.charged;
@@ -264,6 +260,7 @@ export class PlainWallet {
     this.rows.set(id, { ...shared, ...nothing, state: "held", ...asked, admittedAt });
     this.key.granted(id, tokens, admittedAt);
     this.sessions.granted(session, hold);
+    if (isLimited) this.key.opened(hold);
     this.idempotency.granted(id, named, admittedAt);
     this.#lapse(lapsed);
     if (this.voidedUnseen.has(id)) this.wronglyGranted.add(id);
@@ -286,7 +283,12 @@ export class PlainWallet {
   #close(id: string): void {
     const open = this.totals.holds.get(id);
     if (open !== undefined) this.sessions.closed(open);
+    if (open?.keyId === LIMITED_KEY) this.key.closed(open);
     closeHold(this.totals, id);
+  }
+
+  #meters(isLimited: boolean, session: number | null): readonly Meter[] {
+    return [...(isLimited ? this.key.meters : []), ...this.sessions.meters(session)];
   }
 
   #post(amount: number, rows: number): void {
@@ -363,19 +365,18 @@ export function sureOf({ least, extra, sure }: Content): Micros {
 function neededFor({
   least,
   sure,
-  budget,
   limits = [],
-}: Pick<HoldRequestFacts, "least" | "sure" | "budget" | "limits">): Micros {
-  return budget !== null || limits.length > 0 ? sure : least;
+}: Pick<HoldRequestFacts, "least" | "sure" | "limits">): Micros {
+  return limits.length > 0 ? sure : least;
 }
 
 /** Between least and most, and without a cap half of what was free is left, if that is enough. */
 function mustBeSound(
   granted: number | null,
-  { least, sure, most, hasCap, budget, limits = [] }: HoldRequestFacts,
+  { least, sure, most, hasCap, limits = [] }: HoldRequestFacts,
   free: number,
 ): void {
-  const needed = neededFor({ least, sure, budget, limits });
+  const needed = neededFor({ least, sure, limits });
   if (granted === null) return must(free < needed || free <= 0, "S6 what fits is granted");
   must(granted >= needed && granted <= most, "a grant is between least and most");
   must(hasCap || granted <= Math.max(needed, free / 2), "half of what is free is left");

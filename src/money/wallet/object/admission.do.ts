@@ -1,9 +1,8 @@
 import type { RequestCredential, PresentedSecret } from "../../../shared/caller.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
-import { NO_TERMS, spendInPeriod } from "../../../shared/key-terms.ts";
-import type { BudgetPeriod, KeySpend, KeyStatus } from "../../../shared/key-terms.ts";
-import type { Period } from "../../../shared/period.ts";
+import { NO_TERMS } from "../../../shared/key-terms.ts";
+import type { KeyStatus } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { StoppedRun, WatchedRun } from "../../../shared/contracts/pauses.ts";
 import type { AdmittedKey } from "../../../shared/contracts/register.ts";
@@ -17,13 +16,13 @@ import { unavailable } from "./decisions.do.ts";
 import type { Decisions } from "./decisions.do.ts";
 import { hold, replay } from "./hold.do.ts";
 import type { HeldTerms } from "./hold-checks.do.ts";
+import { spendOfKey } from "./key-budgets.do.ts";
 import {
   concurrencyOf,
   keyStatus,
   pausedFor,
   pausedIfAny,
   policiesIfAny,
-  spendOfKey,
 } from "./hold-checks.do.ts";
 import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
 import type { AdmissionPlace } from "./key-admissions.do.ts";
@@ -184,7 +183,7 @@ export function readKeyStatus(
       madeAt: row.madeAt,
       sessionsCut: keys.sessionsCut(tx, keyHash),
       ...(row.priceList !== null && { priceList: row.priceList }),
-      ...(withSpend && { spend: spendIn(spendOfKey(tx, live.value.keyId), tx.period) }),
+      ...(withSpend && { spend: spendOfKey(tx, keyId) }),
       concurrency: concurrencyOf(tx, keyId, terms),
       ...policiesIfAny(tx, termsBy(live.value, shown)),
       ...pausedIfAny(tx, keyId, termsBy(live.value, shown)),
@@ -196,17 +195,6 @@ export function readKeyStatus(
 function spendOfSession(tx: Tx, session: Session): NonNullable<KeyStatus["session"]> {
   const { spentMicro, heldMicro } = amountsOfSession(tx, session);
   return { spentMicro, heldMicro };
-}
-
-function spendIn(spend: KeySpend, period: Period): NonNullable<KeyStatus["spend"]> {
-  const during = (budgetPeriod: BudgetPeriod | null) =>
-    spendInPeriod({ budgetPeriod, spend }, period);
-  return {
-    total: during(null),
-    day: during("day"),
-    week: during("week"),
-    month: during("month"),
-  };
 }
 
 export function findStops(

@@ -3,7 +3,6 @@ import { SYSTEM } from "../../../shared/event.ts";
 import type { NewEvent } from "../../../shared/event.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { idFloor, mintId } from "../../../shared/id.ts";
-import { spendInPeriod } from "../../../shared/key-terms.ts";
 import type { BudgetPeriod } from "../../../shared/key-terms.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
@@ -13,8 +12,6 @@ import { PAGE_ROWS } from "../snapshot.store.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import { rearms } from "../rules/alerts.ts";
 import type { Crossing } from "../rules/alerts.ts";
-import { addKeySpend } from "../rules/key-spend.ts";
-import type { KeySpendLimit } from "../rules/key-spend.ts";
 import { spentIn } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import { addEvent } from "./event-log.do.ts";
@@ -214,22 +211,11 @@ export type Reached = {
 };
 
 export function reachedByCharge(
-  before: {
-    readonly endUser: EndUser | null;
-    readonly budget: KeySpendLimit | null;
-  },
-  charged: { readonly endUser: EndUser | null; readonly amount: Micros; readonly period: Period },
+  before: EndUser | null,
+  after: EndUser | null,
+  period: Period,
 ): Reached[] {
-  const { period } = charged;
-  return [
-    ...(before.endUser === null || charged.endUser === null
-      ? []
-      : quotasReached(before.endUser, charged.endUser, period)),
-    ...(before.budget === null ? [] : budgetReached(before.budget, charged.amount, period)),
-  ];
-}
-
-function quotasReached(before: EndUser, after: EndUser, period: Period): Reached[] {
+  if (before === null || after === null) return [];
   const [was, is] = [spentIn(before.spend, period), spentIn(after.spend, period)];
   const type = "end_user.quota_reached";
   const subject = after.externalId;
@@ -251,16 +237,6 @@ function quotasReached(before: EndUser, after: EndUser, period: Period): Reached
     });
   }
   return reached;
-}
-
-function budgetReached(budget: KeySpendLimit, amount: Micros, period: Period): Reached[] {
-  const { budgetMicro: limit, budgetPeriod, keyId, spend } = budget;
-  if (limit === null || spendInPeriod(budget, period) >= limit) return [];
-  const after = { ...budget, spend: addKeySpend(spend, period, amount) };
-  const left = limit - spendInPeriod(after, period);
-  if (left > 0) return [];
-  const since = budgetPeriod === null ? null : period[budgetPeriod];
-  return [{ type: "key.budget_reached", subject: keyId, period: budgetPeriod, since, limit, left }];
 }
 
 /**

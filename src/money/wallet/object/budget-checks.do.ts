@@ -4,6 +4,7 @@ import type { Meter } from "../rules/limits.ts";
 import { metersOf } from "./budget-memory.do.ts";
 import { followTerms } from "./budgets.do.ts";
 import type { HeldTerms } from "./hold-checks.do.ts";
+import { followBudget } from "./key-budgets.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { metersOfSession } from "./sessions.do.ts";
 
@@ -20,6 +21,7 @@ export function requestMeters(
   const { memory, sql } = tx;
   const { keyId } = request;
   const { session } = terms;
+  followBudget(tx, keyId, terms, request.placed?.pays === "quota");
   followTerms(tx, { scope: "key", subject: keyId }, terms.budgets);
   const meters = metersOf(sql, memory, { keyId, endUserId, session: null });
   if (session !== undefined) meters.push(...metersOfSession(tx, session));

@@ -6,7 +6,7 @@ import type { Failure } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
 import { bucketOf } from "../../../shared/budget-meter.ts";
 import type { Moment } from "../../../shared/budget-meter.ts";
-import { isField } from "../rules/limits.ts";
+import { isField, periodOfField } from "../rules/limits.ts";
 import type { Count, Meter } from "../rules/limits.ts";
 import { emitReached as emitFieldReached } from "./alerts.do.ts";
 import type { Reached as FieldReached } from "./alerts.do.ts";
@@ -39,7 +39,7 @@ export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): 
   for (const count of crossings) {
     const { meter, after } = count;
     if (isField(meter)) {
-      emitFieldReached(tx, fieldReached(count));
+      emitFieldReached(tx, fieldReached(count, at));
       continue;
     }
     if (reaches(count, alertOf(count))) emitAlert(tx, { meter, after, at });
@@ -67,10 +67,13 @@ export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]
   if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseByBudget(tx, meter);
 }
 
-function fieldReached({ meter: { budget, subject }, after }: Count): FieldReached {
+function fieldReached({ meter, after }: Count, at: Moment): FieldReached {
+  const { budget, scope, subject } = meter;
   const limit = micros(budget.amount);
-  const left = limit - after;
-  return { type: "session.budget_reached", subject, period: null, since: null, limit, left };
+  const period = periodOfField(meter);
+  const since = period === null ? null : at.period[period];
+  const type = scope === "session" ? "session.budget_reached" : "key.budget_reached";
+  return { type, subject, period, since, limit, left: limit - after };
 }
 
 type Reached = { readonly meter: Meter; readonly left: number; readonly at: Moment };

@@ -9,7 +9,7 @@ import {
   selectMemberOfKey,
   updateTally,
 } from "../tables/budget-rows.do.ts";
-import { selectFieldLimits, storeFieldLimit } from "../tables/field-limits.do.ts";
+import { selectFieldLimits, storeFieldLimits } from "../tables/field-limits.do.ts";
 
 export type BudgetMemory = {
   /** The scopes that have a budget. Requests skip the lookup of other scopes. */
@@ -39,7 +39,7 @@ function ownersOf(sql: SqlStorage, { scopes }: BudgetMemory, parties: Parties): 
     return subject === null || !isLimited ? [] : [{ scope, subject }];
   });
 }
-const WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["session"]);
+const WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["key", "session"]);
 const CHECKED = ["end_user", "key", "session", "member", "organization"] as const;
 
 export function metersOf(sql: SqlStorage, memory: WithBudgets, parties: Parties): Meter[] {
@@ -71,6 +71,15 @@ export function readFields(sql: SqlStorage, memory: WithBudgets, owner: BudgetOw
   const fields = selectFieldLimits(sql, owner).map((row) => meterOf(sql, memory, row));
   const entries = entriesOfOwner(sql, memory, owner);
   memory.budgets.meters.set(nameOf(owner), [...fields, ...entries]);
+}
+
+/** Returns the limits of an owner's fields such as `budget_dollars`. */
+export function fieldsOfOwner(
+  sql: SqlStorage,
+  memory: WithBudgets,
+  owner: BudgetOwner,
+): readonly Meter[] {
+  return metersOfOwner(sql, memory, owner).filter(isField);
 }
 
 /** Returns the entries of an owner's `budgets`, without the limits of its other fields. */
@@ -137,12 +146,18 @@ export function replaceMeter({ meters, unsaved }: BudgetMemory, before: Meter, a
 
 export function storeCounts(
   sql: SqlStorage,
-  { ledger, budgets }: WithBudgets,
+  memory: WithBudgets,
   { revision, floorId }: { readonly revision: number; readonly floorId: string },
 ): void {
+  const { ledger, budgets } = memory;
+  const owners = new Map<string, Meter>();
   for (const meter of budgets.unsaved.values()) {
-    if (isField(meter)) storeFieldLimit(sql, meter);
+    if (isField(meter)) owners.set(nameOf(meter), meter);
     else updateTally(sql, meter, revision);
+  }
+  for (const owner of owners.values()) {
+    const limits = fieldsOfOwner(sql, memory, owner);
+    storeFieldLimits(sql, owner, { limits, changed: revision });
   }
   if (budgets.scopes.size > 0) saveLastCountedRow(sql, { seq: ledger.seq, floorId });
 }

@@ -1,6 +1,5 @@
 import type { Budget, BudgetOwner, BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
-import { isField } from "../rules/limits.ts";
 import type { CountedLimit, Meter } from "../rules/limits.ts";
 import { addTo, bucketOf, pulledBack } from "../../../shared/budget-meter.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
@@ -14,6 +13,7 @@ import {
 import type { UsageOf } from "../tables/budget-rows.do.ts";
 import {
   entriesOfOwner,
+  fieldsOfOwner,
   meterOf,
   metersOfOwner,
   nameOf,
@@ -29,7 +29,7 @@ import type { Tx } from "./memory.do.ts";
  */
 export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
   const { memory, sql, storage } = tx;
-  const fields = metersOfOwner(sql, memory, owner).filter(isField);
+  const fields = fieldsOfOwner(sql, memory, owner);
   const before = entriesOfOwner(sql, memory, owner);
   if (isSameList(before, budgets)) return;
   const after = budgets.map((budget): Meter => {

@@ -3,7 +3,6 @@ import { TOKEN_COLUMNS, tokenValues } from "../../../shared/usage-sums.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
 import { updateEndUserSpend } from "../tables/end-user-rows.do.ts";
-import { putBudget } from "../tables/key-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
 import { countsStored, storeCounts } from "./budget-memory.do.ts";
@@ -21,10 +20,6 @@ export function takeCheckpoint(tx: Tx): void {
   tx.storage.transactionSync(() => {
     updateWalletRow(sql, row);
     for (const user of memory.unsaved.values()) updateEndUserSpend(sql, user, row.revision);
-    for (const keyId of memory.unsavedKeys) {
-      const budget = memory.keyBudgets.get(keyId);
-      if (budget !== undefined) putBudget(sql, budget, row.revision);
-    }
     for (const total of boundedTotals(sql, memory.usage)) addTotal(sql, total, row.revision);
     storeCounts(sql, memory, { revision: row.revision, floorId });
     thinCheckpoints(sql);
@@ -42,7 +37,6 @@ export function takeCheckpoint(tx: Tx): void {
   memory.floorId = floorId;
   for (const id of memory.unsaved.keys()) memory.unpublished.add(id);
   memory.unsaved.clear();
-  memory.unsavedKeys.clear();
   memory.usage.clear();
   countsStored(memory);
 }

@@ -2,13 +2,12 @@ import type { BudgetOwner } from "../../../shared/budgets.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import type { Paused } from "../../../shared/paused.ts";
-import { spendInPeriod } from "../../../shared/key-terms.ts";
-import type { ConcurrencyState, KeySpend, KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
+import type { ConcurrencyState, KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
 import type { Session } from "../../../shared/session.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
 import { decideIdempotency, rateWait } from "../rules/hold-guards.ts";
 import { shareOf } from "../rules/ledger.ts";
-import { countRunning, heldOfKey } from "../rules/open-holds.ts";
+import { countRunning } from "../rules/open-holds.ts";
 import { findPaused } from "../rules/pauses.ts";
 import { layersOf, withinPolicies } from "../rules/policies.ts";
 import type { AllowedRequest } from "../rules/policies.ts";
@@ -17,14 +16,11 @@ import type { EndUser } from "../rules/quota.ts";
 import { selectIdempotencyHolder } from "../tables/request-rows.do.ts";
 import { newEndUser } from "./end-users.do.ts";
 import type { NewEndUser } from "./end-users.do.ts";
-import { findEndUser, nextRevision } from "./memory.do.ts";
+import { budgetStatus } from "./key-budgets.do.ts";
+import { findEndUser } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { refuseSessionRate } from "./sessions.do.ts";
-import { micros } from "../../../shared/money.ts";
-import { TokenWindow, addKeySpend, budgetLeft, noKeySpend } from "../rules/key-spend.ts";
-import type { KeySpendLimit } from "../rules/key-spend.ts";
-import { endOf, periodOfDay } from "../../../shared/period.ts";
-import { putBudget, selectKeyDays, updateBudget } from "../tables/key-rows.do.ts";
+import { TokenWindow } from "../rules/key-spend.ts";
 
 /**
  * The limits of a request. `isPlaced` is set if the session's rate limit has already counted it.
@@ -231,68 +227,6 @@ export function endUserFor(tx: Tx, externalId: string | null): Result<Payer> {
   return success({ user, counted, made });
 }
 
-/** Applies the key's terms to its budget. Returns null if the key never had a budget. */
-export function budgetOf(
-  tx: Tx,
-  keyId: string,
-  { budgetMicro, budgetPeriod }: KeyTerms,
-): KeySpendLimit | null {
-  const known = tx.memory.keyBudgets.get(keyId);
-  if (known === undefined) {
-    return budgetMicro === null ? null : beginBudget(tx, { keyId, budgetMicro, budgetPeriod });
-  }
-  if (known.budgetMicro === budgetMicro && known.budgetPeriod === budgetPeriod) return known;
-  const budget = { ...known, budgetMicro, budgetPeriod };
-  updateBudget(tx.sql, budget);
-  tx.memory.keyBudgets.set(keyId, budget);
-  return budget;
-}
-
-export function spendOfKey({ memory, period, sql }: Tx, keyId: string): KeySpend {
-  const known = memory.keyBudgets.get(keyId);
-  if (known !== undefined) return known.spend;
-  const later = [...memory.usage.values()].filter(
-    ({ dimension, name }) => dimension === "key" && name === keyId,
-  );
-  return [...selectKeyDays(sql, keyId), ...later].reduce(
-    (spend, { day, cost }) => addKeySpend(spend, periodOfDay(day), micros(cost)),
-    noKeySpend(period),
-  );
-}
-
-/**
- * Returns the key's budget. For a hold that counts only in quotas, creates one without a limit: a
- * later budget needs the spend, which daily totals omit.
- */
-export function budgetFor(
-  tx: Tx,
-  { keyId, placed }: HoldRequest,
-  terms: KeyTerms,
-): KeySpendLimit | null {
-  const budget = budgetOf(tx, keyId, terms);
-  if (budget !== null || placed?.pays !== "quota") return budget;
-  return beginBudget(tx, { keyId, budgetMicro: null, budgetPeriod: null });
-}
-
-function beginBudget(tx: Tx, terms: Omit<KeySpendLimit, "spend">): KeySpendLimit {
-  const { memory, sql } = tx;
-  const { keyId } = terms;
-  let spend = noKeySpend(tx.period);
-  for (const { day, cost } of selectKeyDays(sql, keyId)) {
-    spend = addKeySpend(spend, periodOfDay(day), micros(cost));
-  }
-  putBudget(sql, { ...terms, spend }, nextRevision(tx));
-  for (const { dimension, name, day, cost } of memory.usage.values()) {
-    if (dimension !== "key" || name !== keyId) continue;
-    spend = addKeySpend(spend, periodOfDay(day), micros(cost));
-    memory.unsavedKeys.add(keyId);
-  }
-  const budget = { ...terms, spend };
-  memory.keyBudgets.set(keyId, budget);
-  memory.changed = true;
-  return budget;
-}
-
 export function tokensOf({ memory }: Tx, keyId: string): TokenWindow {
   const known = memory.tokens.get(keyId);
   if (known !== undefined) return known;
@@ -305,20 +239,7 @@ export function keyStatus(
   tx: Tx,
   { keyId, terms }: { readonly keyId: string; readonly terms: KeyTerms },
 ): Omit<KeyStatus, "requests" | "budgets" | "madeAt" | "sessionsCut"> {
-  const { memory, nowMs, period } = tx;
-  const budget = budgetOf(tx, keyId, terms);
+  const { nowMs } = tx;
   const tokens = terms.tpmLimit === null ? null : tokensOf(tx, keyId).state(terms.tpmLimit, nowMs);
-  if (budget === null || budget.budgetMicro === null) return { terms, tokens, budget: null };
-  const { budgetPeriod } = budget;
-  const heldMicro = heldOfKey(memory.ledger, budget, period);
-  return {
-    terms,
-    tokens,
-    budget: {
-      spentMicro: spendInPeriod(budget, period),
-      heldMicro,
-      leftMicro: micros(Math.max(0, budgetLeft(budget, period, heldMicro))),
-      resetsAt: budgetPeriod === null ? null : endOf(period, budgetPeriod),
-    },
-  };
+  return { terms, tokens, budget: budgetStatus(tx, keyId, terms) };
 }

@@ -25,7 +25,6 @@ import { readFields, reserve } from "./budget-memory.do.ts";
 import { followTerms } from "./budgets.do.ts";
 import { madeEndUser, storeEndUser } from "./end-users.do.ts";
 import {
-  budgetFor,
   endUserFor,
   findExpiredHolder,
   checkRequest,
@@ -116,7 +115,6 @@ function amountsFor(
   const amount = decideHold(tx.memory.ledger, {
     ...request,
     endUser: payer.value?.counted ?? null,
-    budget: budgetFor(tx, request, terms),
     isQuota: request.placed?.pays === "quota",
     limits: dollarLimits(meters, tx),
     period: tx.period,

@@ -33,7 +33,8 @@ import {
 import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import type { KeyEnding, KeyRotation } from "../../../shared/contracts/wallet.ts";
-import { budgetOf, pausedIfAny, policiesIfAny } from "./hold-checks.do.ts";
+import { pausedIfAny, policiesIfAny } from "./hold-checks.do.ts";
+import { followBudget } from "./key-budgets.do.ts";
 import { endPausesOf } from "./pauses.do.ts";
 import { refuseSession } from "./sessions.do.ts";
 import { addUse } from "./memory.do.ts";
@@ -224,7 +225,7 @@ export class KeyAdmissions {
     updateKeyTerms(tx.sql, hash, terms);
     this.#amend(hash, { terms });
     const record = this.#key(tx.sql, hash)?.record;
-    if (record !== null && record !== undefined) budgetOf(tx, record.keyId, terms);
+    if (record !== null && record !== undefined) followBudget(tx, record.keyId, terms);
   }
 
   sessionsCut({ sql }: Tx, hash: string): number {

@@ -4,8 +4,7 @@ import type { Period } from "../../../shared/period.ts";
 import { CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import type { RateLog } from "../rules/hold-guards.ts";
-import { addKeySpend } from "../rules/key-spend.ts";
-import type { KeySpendLimit, TokenWindow } from "../rules/key-spend.ts";
+import type { TokenWindow } from "../rules/key-spend.ts";
 import type { Debts } from "../rules/debts.ts";
 import { emptyTotals, openHold } from "../rules/open-holds.ts";
 import type { HoldTotals } from "../rules/open-holds.ts";
@@ -27,7 +26,7 @@ import type { Pauses } from "../rules/pauses.ts";
 import type { Policies } from "../rules/policies.ts";
 import type { DeletedEndUsers } from "../tables/end-user-rows.do.ts";
 import { selectDebts, selectTopUp } from "../tables/payment-rows.do.ts";
-import { DueUses, selectBudgets, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
+import { DueUses, selectTokens, findDueUses } from "../tables/key-rows.do.ts";
 import { selectOpenHolds } from "../tables/request-rows.do.ts";
 import type { NameNumbers } from "../tables/request-rows.do.ts";
 import { selectTagKeys } from "../tables/tag-rows.do.ts";
@@ -54,11 +53,6 @@ export type Memory = {
   floorId: string;
   readonly unsaved: Map<string, EndUser>;
   readonly unpublished: Set<string>;
-  /**
-   * Keys that ever had a budget. `unsavedKeys` are those with spend after the newest checkpoint.
-   */
-  readonly keyBudgets: Map<string, KeySpendLimit>;
-  readonly unsavedKeys: Set<string>;
   readonly budgets: BudgetMemory;
   readonly tokens: Map<string, TokenWindow>;
   readonly sessions: SessionMemory;
@@ -110,9 +104,7 @@ export function loadMemory(sql: SqlStorage): Memory {
     floorId: checkpoint.floor_id,
     unsaved: new Map(),
     unpublished: new Set(),
-    keyBudgets: selectBudgets(sql),
     budgets: loadBudgets(sql),
-    unsavedKeys: new Set(),
     tokens: new Map(),
     sessions: loadSessions(sql),
     ...selectRules(sql),
@@ -200,18 +192,7 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     addUsage(memory.usage, posted);
     const counted = { ...posted, charged: posted.counted ?? posted.charged };
     if (posted.endUserId !== null) addLaterSpend(sql, memory, posted.endUserId, counted);
-    chargeKey(memory, counted);
   }
-}
-
-export function chargeKey(
-  { keyBudgets, unsavedKeys }: Memory,
-  { keyId, period, charged }: Pick<PostedUsage, "keyId" | "period" | "charged">,
-): void {
-  const budget = keyBudgets.get(keyId);
-  if (budget === undefined) return;
-  keyBudgets.set(keyId, { ...budget, spend: addKeySpend(budget.spend, period, charged) });
-  unsavedKeys.add(keyId);
 }
 
 function newestAdmission(sql: SqlStorage, floorId: string): number {

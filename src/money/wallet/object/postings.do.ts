@@ -48,7 +48,7 @@ import type {
 } from "../../../shared/contracts/wallet.ts";
 import { addCharge, addCharges } from "./charges.do.ts";
 import type { Charges } from "./charges.do.ts";
-import { chargeKey, findEndUser } from "./memory.do.ts";
+import { findEndUser } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { keepWarmRoute } from "./warm-routes.do.ts";
 
@@ -82,9 +82,8 @@ function post(
 ): SettleAnswer {
   const { memory } = tx;
   const endUser = known.endUserId === null ? null : findEndUser(tx, "id", known.endUserId);
-  const budget = memory.keyBudgets.get(known.keyId) ?? null;
   const limitFree = limitFreeOf(tx, known, settlement.generation.model);
-  const limits = { endUser, budget, limitFree };
+  const limits = { endUser, limitFree };
   const posting = decideSettle(memory.ledger, { ...settlement, known, ...limits });
   const charged = spentBy(endUser, posting, known.period);
   const ledgerCharge = ledgerChargeOf(settlement, posting, known);
@@ -94,10 +93,7 @@ function post(
     endUser === null || charged === null ? [] : quotaCrossings(endUser, charged, known.period);
   const low = balanceCrossing(balance, memory.row.settings.lowBalance);
   if (low !== null) crossings.push(low);
-  const reached = reachedByCharge(
-    { endUser, budget },
-    { endUser: charged, amount: posting.charged, period: known.period },
-  );
+  const reached = reachedByCharge(endUser, charged, known.period);
   const byHand = chargeEvents(settlement, posting, actor);
   const counts = countsOf(tx.sql, memory, countedBy(tx, settlement, { known, posting }));
   const crossed = crossingsOf(counts);
@@ -140,7 +136,6 @@ function countUsage(
     ...tokensOf(generation.usage),
   };
   addUsage(memory.usage, { ...posted, charged: inLedger });
-  chargeKey(memory, posted);
   memory.tokens.get(known.keyId)?.correct(known.id, posted.promptTokens + posted.completionTokens);
 }
 type Charge = {

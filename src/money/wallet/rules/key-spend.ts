@@ -1,53 +1,6 @@
-import { spendInPeriod } from "../../../shared/key-terms.ts";
-import type { BudgetPeriod, KeySpend, KeyTerms, RateState } from "../../../shared/key-terms.ts";
-import { micros } from "../../../shared/money.ts";
-import type { Micros } from "../../../shared/money.ts";
-import type { Period } from "../../../shared/period.ts";
+import type { RateState } from "../../../shared/key-terms.ts";
 import type { TokenRequest } from "../../../shared/contracts/wallet.ts";
 import { WINDOW_MS } from "../../../shared/rate-window.ts";
-
-/** A key's budget and its spend. The budget is null after it was removed. */
-export type KeySpendLimit = Pick<KeyTerms, "budgetMicro" | "budgetPeriod"> & {
-  readonly keyId: string;
-  readonly spend: KeySpend;
-};
-
-export function noKeySpend({ day, week, month }: Period): KeySpend {
-  const spent = micros(0);
-  return {
-    day: { since: day, spent },
-    week: { since: week, spent },
-    month: { since: month, spent },
-    total: spent,
-  };
-}
-
-/** Adds a charge to the spend. Ignores periods that have ended. */
-export function addKeySpend(spend: KeySpend, period: Period, charged: Micros): KeySpend {
-  const added = (name: BudgetPeriod): KeySpend[BudgetPeriod] => {
-    const slot = spend[name];
-    if (period[name] < slot.since) return slot;
-    const before = period[name] === slot.since ? slot.spent : 0;
-    return { since: period[name], spent: micros(before + charged) };
-  };
-  return {
-    day: added("day"),
-    week: added("week"),
-    month: added("month"),
-    total: micros(spend.total + charged),
-  };
-}
-
-/**
- * Returns the remaining budget. It is negative if overdrawn, and 0 if the period of a late charge
- * has ended.
- */
-export function budgetLeft(budget: KeySpendLimit, period: Period, held: Micros): number {
-  const { budgetMicro, budgetPeriod, spend } = budget;
-  if (budgetMicro === null) return Infinity;
-  if (budgetPeriod !== null && period[budgetPeriod] < spend[budgetPeriod].since) return 0;
-  return budgetMicro - spendInPeriod(budget, period) - held;
-}
 
 type Counted = { readonly id: string; readonly at: number; tokens: number };
 

@@ -4,13 +4,11 @@ import type { Failure, Result } from "../../../shared/failure.ts";
 import type { BudgetScope } from "../../../shared/budgets.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { budgetLeft } from "./key-spend.ts";
-import type { KeySpendLimit } from "./key-spend.ts";
 import { endOf } from "../../../shared/period.ts";
 import { NOTHING, NO_CAP, quotaLeft } from "./quota.ts";
 import type { Period } from "../../../shared/period.ts";
 import type { EndUser } from "./quota.ts";
-import { freeOf, heldBy, heldOfKey, isQuota } from "./open-holds.ts";
+import { freeOf, heldBy, isQuota } from "./open-holds.ts";
 import type { HoldTotals, OpenHold } from "./open-holds.ts";
 import type { Purpose } from "../../../shared/placed-hold.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
@@ -71,7 +69,6 @@ export type HoldRequestFacts = {
   readonly sure: Micros;
   readonly hasCap: boolean;
   readonly endUser: EndUser | null;
-  readonly budget: KeySpendLimit | null;
   readonly limits?: readonly Limit[];
   readonly period: Period;
   readonly isQuota?: boolean;
@@ -108,13 +105,12 @@ export function decideHold(ledger: HoldTotals, ask: HoldRequestFacts): Result<Mi
 }
 
 function allowancesOf(ledger: HoldTotals, ask: HoldRequestFacts): Allowance[] {
-  const { budget, limits = [] } = ask;
+  const { limits = [] } = ask;
   const of = (scope: BudgetScope): Allowance[] =>
     limits.filter((limit) => limit.scope === scope).map((limit) => limitAllowance(limit, ask));
   return [
     ...userAllowances(ledger, ask),
     ...of("end_user"),
-    ...budgetAllowance(ledger, ask, budget),
     ...of("key"),
     ...of("session"),
     ...of("member"),
@@ -136,9 +132,7 @@ function limitAllowance(
 }
 
 const neededOf = (ask: HoldRequestFacts): Micros =>
-  (ask.budget?.budgetMicro ?? null) === null && (ask.limits ?? []).length === 0
-    ? ask.least
-    : ask.sure;
+  (ask.limits ?? []).length === 0 ? ask.least : ask.sure;
 
 function balanceAllowance({ balance, held }: HoldTotals, ask: HoldRequestFacts): Allowance {
   const failure = { kind: "balance_too_low", balanceMicro: balance, heldMicro: held } as const;
@@ -179,35 +173,6 @@ function userAllowances(ledger: HoldTotals, ask: HoldRequestFacts): Allowance[] 
   });
 }
 
-function budgetAllowance(
-  ledger: HoldTotals,
-  ask: HoldRequestFacts,
-  budget: KeySpendLimit | null,
-): Allowance[] {
-  const { period } = ask;
-  if (budget === null || budget.budgetMicro === null) return [];
-  const { budgetMicro, budgetPeriod } = budget;
-  const left = budgetLeft(budget, period, micros(0));
-  const held = heldOfKey(ledger, budget, period);
-  return [
-    {
-      left,
-      held,
-      blocksAtZero: true,
-      refuse: (onlyHolds) => ({
-        kind: "key_budget_exceeded",
-        period: budgetPeriod,
-        budgetMicro,
-        leftMicro: notBelowZero(left),
-        heldMicro: held,
-        requiredMicro: neededOf(ask),
-        resetsAt: budgetPeriod === null ? null : endOf(period, budgetPeriod),
-        onlyHolds,
-      }),
-    },
-  ];
-}
-
 function notBelowZero(amount: number): Micros {
   return micros(Math.max(0, Number.isFinite(amount) ? amount : 0));
 }
@@ -237,27 +202,23 @@ export function decideSettle(
     readonly cost: Micros;
     readonly isCapped?: boolean;
     readonly endUser: EndUser | null;
-    readonly budget: KeySpendLimit | null;
     readonly limitFree?: number;
   },
 ): Posting {
-  const { known, cost, endUser, budget, limitFree = Infinity } = settled;
+  const { known, cost, endUser, limitFree = Infinity } = settled;
   assert(cost >= 0, "a cost is never negative");
   const { period } = known;
   const most = micros(settled.isCapped === true ? Math.min(cost, known.granted ?? cost) : cost);
   const balance = isQuota(known) ? Infinity : freeOf(ledger);
-  const ofKey =
-    budget === null ? Infinity : budgetLeft(budget, period, heldOfKey(ledger, budget, period));
-  const ofBudget = Math.min(ofKey, limitFree);
   const open = ledger.holds.get(known.id);
   if (open !== undefined) {
-    const charged = chargeOf(most, open.granted, Math.min(balance, ofBudget));
+    const charged = chargeOf(most, open.granted, Math.min(balance, limitFree));
     const overHold = cost > open.granted;
     return { charged, shortfall: micros(Math.max(0, cost - charged)), late: false, overHold };
   }
   const left =
     endUser === null ? NO_CAP : quotaLeft(endUser, period, heldBy(ledger, endUser.id, period));
-  const free = Math.min(balance, left.daily, left.monthly, ofBudget);
+  const free = Math.min(balance, left.daily, left.monthly, limitFree);
   const charged = chargeOf(most, micros(0), free);
   return { charged, shortfall: micros(Math.max(0, cost - charged)), late: true, overHold: false };
 }

@@ -3,11 +3,14 @@ import type { Budget, BudgetOwner, BudgetUnit } from "../../../shared/budgets.ts
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import type { HoldRequest } from "../../../shared/contracts/wallet.ts";
+import { BUDGET_PERIODS } from "../../../shared/key-terms.ts";
+import type { BudgetPeriod } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
+import { endOf } from "../../../shared/period.ts";
 import { shareOf } from "./ledger.ts";
 import type { Limit } from "./ledger.ts";
-import { addTo, bucketOf, roomAt, settledIn } from "../../../shared/budget-meter.ts";
+import { addTo, bucketOf, hasPassed, roomAt, settledIn } from "../../../shared/budget-meter.ts";
 import type { Moment, Tally } from "../../../shared/budget-meter.ts";
 import type { OpenHold } from "./open-holds.ts";
 
@@ -183,24 +186,34 @@ function exceeded(meter: Meter, at: Moment, short: Short): Failure {
 
 function fieldExceeded(meter: Meter, at: Moment, { required, onlyHolds }: Short): Failure {
   const { left, held } = amountsOf(meter, at);
+  const period = periodOfField(meter);
   return {
     kind: "key_budget_exceeded",
-    period: null,
+    period,
     budgetMicro: micros(meter.budget.amount),
     leftMicro: micros(Math.max(0, left)),
     heldMicro: micros(held),
     requiredMicro: micros(required),
-    resetsAt: null,
+    resetsAt: period === null ? null : endOf(at.period, period),
     onlyHolds,
-    session: true,
+    ...(meter.scope === "session" && { session: true }),
   };
 }
 
+/** Returns the period of a field's limit, or null for a total. */
+export function periodOfField({ budget }: Pick<CountedLimit, "budget">): BudgetPeriod | null {
+  return BUDGET_PERIODS.find((period) => period === budget.window) ?? null;
+}
+
+/** Returns the free amount of all limits. A period that has ended has nothing left. */
 export function freeForCharge(meters: readonly Meter[], at: Moment, model: string): number {
   let least = Infinity;
   for (const meter of meters) {
-    if (meter.budget.unit !== "dollars" || !reservesIn(meter.budget, [model])) continue;
-    least = Math.min(least, amountsOf(meter, at).free);
+    const { budget, tally } = meter;
+    if (budget.unit !== "dollars" || budget.amount === Infinity) continue;
+    if (!reservesIn(budget, [model])) continue;
+    const isOver = hasPassed(budget.window, tally, at);
+    least = Math.min(least, isOver ? 0 : amountsOf(meter, at).free);
   }
   return least;
 }

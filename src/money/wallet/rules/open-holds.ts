@@ -3,7 +3,6 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
 import type { Purpose } from "../../../shared/placed-hold.ts";
-import type { KeySpendLimit } from "./key-spend.ts";
 import type { PerPeriod } from "./quota.ts";
 
 /** A hold that isn't settled, voided or expired. Times are Unix ms. */
@@ -56,20 +55,6 @@ export function heldBy(ledger: HoldTotals, endUserId: string, period: Period): P
     if (hold.period.month === period.month) monthly += hold.granted;
   }
   return { daily: micros(daily), monthly: micros(monthly) };
-}
-
-export function heldOfKey(
-  ledger: HoldTotals,
-  { keyId, budgetPeriod }: Pick<KeySpendLimit, "keyId" | "budgetPeriod">,
-  period: Period,
-): Micros {
-  let held = 0;
-  for (const hold of ledger.holdsByPayer.get(keyId) ?? []) {
-    if (budgetPeriod === null || hold.period[budgetPeriod] === period[budgetPeriod]) {
-      held += hold.granted;
-    }
-  }
-  return micros(held);
 }
 
 /** Returns the running requests of all keys or one. A hold that a client placed is no request. */

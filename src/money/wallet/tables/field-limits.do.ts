@@ -1,18 +1,76 @@
 import type { BudgetOwner } from "../../../shared/budgets.ts";
+import { DAY_MS, timestamp } from "../../../shared/clock.ts";
+import { BUDGET_PERIODS } from "../../../shared/key-terms.ts";
 import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
 import { fieldLimit } from "../rules/limits.ts";
 import type { CountedLimit } from "../rules/limits.ts";
+import type { Tally } from "../../../shared/budget-meter.ts";
+import { microsOrNull } from "../rules/quota.ts";
+import { putKeySpend, selectKeySpend } from "./key-rows.do.ts";
 import { selectSession, updateSessionSpend } from "./session-rows.do.ts";
 
 /** Returns the limits of an owner's fields. Their counts are stored in the owner's row. */
 export function selectFieldLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
-  if (owner.scope !== "session") return [];
+  if (owner.scope === "session") return sessionLimits(sql, owner);
+  return owner.scope === "key" ? keyLimits(sql, owner) : [];
+}
+
+/** Stores the counts of an owner's fields, in one row. */
+export function storeFieldLimits(
+  sql: SqlStorage,
+  { scope, subject }: BudgetOwner,
+  { limits, changed }: { readonly limits: readonly CountedLimit[]; readonly changed: number },
+): void {
+  const spent = (window: string): Micros => micros(sumOf(tallyOf(limits, window)));
+  if (scope === "session") updateSessionSpend(sql, subject, spent("total"));
+  if (scope !== "key") return;
+  const since = (window: string): string => dayOf(tallyOf(limits, window));
+  const limited = limits.find(({ budget }) => budget.amount !== Infinity);
+  putKeySpend(sql, {
+    key_id: subject,
+    budget: limited?.budget.amount ?? null,
+    period: BUDGET_PERIODS.find((period) => period === limited?.budget.window) ?? null,
+    day: since("day"),
+    daily: spent("day"),
+    week: since("week"),
+    weekly: spent("week"),
+    month: since("month").slice(0, 7),
+    monthly: spent("month"),
+    total: spent("total"),
+    changed,
+  });
+}
+
+function sessionLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   const row = selectSession(sql, owner.subject);
   // A session without terms was lost or never used, so its charges can't exceed their holds.
   const amount = row === null || row.session === null ? micros(0) : row.session.budgetMicro;
   return [fieldLimit(owner, "total", { amount, tally: [[0, row?.spent ?? 0]] })];
 }
 
-export function storeFieldLimit(sql: SqlStorage, { subject, tally }: CountedLimit): void {
-  updateSessionSpend(sql, subject, micros(tally.reduce((sum, [, amount]) => sum + amount, 0)));
+/** Returns a key's spend in each period. At most one of these has an amount. */
+function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
+  const row = selectKeySpend(sql, owner.subject);
+  if (row === null) return [];
+  const limited = row.period ?? "total";
+  const limit = (window: string, tally: Tally): CountedLimit =>
+    fieldLimit(owner, window, {
+      amount: window === limited ? microsOrNull(row.budget) : null,
+      tally,
+    });
+  return [
+    limit("day", [[bucketOfDay(row.day), row.daily]]),
+    limit("week", [[bucketOfDay(row.week), row.weekly]]),
+    limit("month", [[bucketOfDay(row.month), row.monthly]]),
+    limit("total", [[0, row.total]]),
+  ];
 }
+
+/** `day` is a date, or a month as YYYY-MM. */
+const bucketOfDay = (day: string): number => Math.floor(Date.parse(day) / DAY_MS);
+
+const tallyOf = (limits: readonly CountedLimit[], window: string): Tally =>
+  limits.find(({ budget }) => budget.window === window)?.tally ?? [];
+const sumOf = (tally: Tally): number => tally.reduce((sum, [, amount]) => sum + amount, 0);
+const dayOf = (tally: Tally): string => timestamp((tally[0]?.[0] ?? 0) * DAY_MS).slice(0, 10);

@@ -5,13 +5,10 @@ import type { KeyTerms, BudgetPeriod } from "../../../shared/key-terms.ts";
 import { parseSecrets, formatSecrets } from "../../../shared/key.ts";
 import type { Key, KeySecrets, Scope } from "../../../shared/key.ts";
 import type { TouchedKey } from "../../../shared/key-uses.store.ts";
-import { micros } from "../../../shared/money.ts";
 import { RateWindow, CLOCK_LAG_MAX_MS } from "../../../shared/rate-window.ts";
 import type { StoredAdmission } from "../../../shared/rate-window.ts";
 import { HOLD_ID, ID_AGE_MAX_MS, rateFloor } from "../rules/hold-guards.ts";
 import { TokenWindow } from "../rules/key-spend.ts";
-import type { KeySpendLimit } from "../rules/key-spend.ts";
-import { microsOrNull } from "../rules/quota.ts";
 import type { UsedKey } from "../../../shared/contracts/wallet.ts";
 import { KEY_ID } from "./request-rows.do.ts";
 
@@ -229,7 +226,8 @@ export function clampKey(storage: DurableObjectStorage, key: number, clockMs: nu
   });
 }
 
-type BudgetRow = {
+/** A key's `budget_dollars` and its spend. Null budgets were removed. */
+export type KeySpendRow = {
   key_id: string;
   budget: number | null;
   period: BudgetPeriod | null;
@@ -240,29 +238,13 @@ type BudgetRow = {
   month: string;
   monthly: number;
   total: number;
+  changed: number;
 };
 
-export function selectBudgets(sql: SqlStorage): Map<string, KeySpendLimit> {
-  const rows = sql.exec<BudgetRow>(
-    `SELECT key_id, budget, period, day, daily, week, weekly, month, monthly, total
-    FROM key_budgets`,
-  );
-  return new Map(
-    rows.toArray().map((row) => [
-      row.key_id,
-      {
-        keyId: row.key_id,
-        budgetMicro: microsOrNull(row.budget),
-        budgetPeriod: row.period,
-        spend: {
-          day: { since: row.day, spent: micros(row.daily) },
-          week: { since: row.week, spent: micros(row.weekly) },
-          month: { since: row.month, spent: micros(row.monthly) },
-          total: micros(row.total),
-        },
-      },
-    ]),
-  );
+/** Returns the spend of a key that ever had a budget, at the checkpoint. */
+export function selectKeySpend(sql: SqlStorage, keyId: string): KeySpendRow | null {
+  const [row] = sql.exec<KeySpendRow>("SELECT * FROM key_budgets WHERE key_id = ?", keyId);
+  return row ?? null;
 }
 
 /** Returns a key's spend by day at the checkpoint, oldest first. */
@@ -278,29 +260,29 @@ export function selectKeyDays(
     .toArray();
 }
 
-export function putBudget(sql: SqlStorage, budget: KeySpendLimit, changed: number): void {
-  const { keyId, budgetMicro, budgetPeriod, spend } = budget;
+export function putKeySpend(sql: SqlStorage, row: KeySpendRow): void {
   sql.exec(
     `INSERT OR REPLACE INTO key_budgets
       (key_id, budget, period, day, daily, week, weekly, month, monthly, total, changed)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    keyId,
-    budgetMicro,
-    budgetPeriod,
-    spend.day.since,
-    spend.day.spent,
-    spend.week.since,
-    spend.week.spent,
-    spend.month.since,
-    spend.month.spent,
-    spend.total,
-    changed,
+    row.key_id,
+    row.budget,
+    row.period,
+    row.day,
+    row.daily,
+    row.week,
+    row.weekly,
+    row.month,
+    row.monthly,
+    row.total,
+    row.changed,
   );
 }
 
-export function updateBudget(
+export function updateKeyBudget(
   sql: SqlStorage,
-  { keyId, budgetMicro, budgetPeriod }: Omit<KeySpendLimit, "spend">,
+  keyId: string,
+  { budgetMicro, budgetPeriod }: Pick<KeyTerms, "budgetMicro" | "budgetPeriod">,
 ): void {
   sql.exec(
     "UPDATE key_budgets SET budget = ?, period = ? WHERE key_id = ?",

@@ -1,0 +1,102 @@
+import type { BudgetOwner } from "../../../shared/budgets.ts";
+import { BUDGET_PERIODS } from "../../../shared/key-terms.ts";
+import type { KeyStatus, KeyTerms } from "../../../shared/key-terms.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
+import { endOf, periodOfDay } from "../../../shared/period.ts";
+import { amountsOf, fieldLimit, periodOfField } from "../rules/limits.ts";
+import { addTo, bucketOf, settledIn } from "../../../shared/budget-meter.ts";
+import type { Tally } from "../../../shared/budget-meter.ts";
+import { storeFieldLimits } from "../tables/field-limits.do.ts";
+import { selectKeyDays, updateKeyBudget } from "../tables/key-rows.do.ts";
+import { fieldsOfOwner, readFields, replaceMeter } from "./budget-memory.do.ts";
+import { nextRevision } from "./memory.do.ts";
+import type { Tx } from "./memory.do.ts";
+
+const WINDOWS = [...BUDGET_PERIODS, "total"] as const;
+
+type Terms = Pick<KeyTerms, "budgetMicro" | "budgetPeriod">;
+type KeyDay = { readonly day: string; readonly cost: number };
+
+const ownerOf = (keyId: string): BudgetOwner => ({ scope: "key", subject: keyId });
+
+function amountIn({ budgetMicro, budgetPeriod }: Terms, window: string): Micros | null {
+  return window === (budgetPeriod ?? "total") ? budgetMicro : null;
+}
+
+/**
+ * Applies the key's `budget_dollars`. `isCounted` counts the key even without a budget: a later one
+ * needs the spend of holds that count only in quotas, which daily totals omit.
+ */
+export function followBudget(tx: Tx, keyId: string, terms: Terms, isCounted = false): void {
+  const { memory, sql } = tx;
+  const before = fieldsOfOwner(sql, memory, ownerOf(keyId));
+  if (before.length === 0) {
+    if (isCounted || terms.budgetMicro !== null) beginBudget(tx, keyId, terms);
+    return;
+  }
+  const changed = before.filter(
+    ({ budget: { amount, window } }) => amount !== (amountIn(terms, window) ?? Infinity),
+  );
+  if (changed.length === 0) return;
+  updateKeyBudget(sql, keyId, terms);
+  for (const meter of changed) {
+    const amount = amountIn(terms, meter.budget.window) ?? Infinity;
+    replaceMeter(memory.budgets, meter, { ...meter, budget: { ...meter.budget, amount } });
+  }
+}
+
+function beginBudget(tx: Tx, keyId: string, terms: Terms): void {
+  const { memory, sql } = tx;
+  const owner = ownerOf(keyId);
+  const stored = selectKeyDays(sql, keyId);
+  const limits = WINDOWS.map((window) => {
+    const tally = addDays(window, [[bucketOf(window, tx), 0]], stored);
+    return fieldLimit(owner, window, { amount: amountIn(terms, window), tally });
+  });
+  storeFieldLimits(sql, owner, { limits, changed: nextRevision(tx) });
+  readFields(sql, memory, owner);
+  const later = laterDays(tx, keyId);
+  for (const meter of later.length === 0 ? [] : fieldsOfOwner(sql, memory, owner)) {
+    const tally = addDays(meter.budget.window, meter.tally, later);
+    replaceMeter(memory.budgets, meter, { ...meter, tally });
+  }
+  memory.changed = true;
+}
+
+function laterDays({ memory }: Tx, keyId: string): KeyDay[] {
+  return [...memory.usage.values()].filter(
+    ({ dimension, name }) => dimension === "key" && name === keyId,
+  );
+}
+
+function addDays(window: string, tally: Tally, days: readonly KeyDay[]): Tally {
+  return days.reduce((sum, { day, cost }) => {
+    return addTo(window, sum, { at: { period: periodOfDay(day), nowMs: 0 }, amount: cost });
+  }, tally);
+}
+
+export function budgetStatus(tx: Tx, keyId: string, terms: Terms): KeyStatus["budget"] {
+  followBudget(tx, keyId, terms);
+  const fields = fieldsOfOwner(tx.sql, tx.memory, ownerOf(keyId));
+  const limit = fields.find(({ budget }) => budget.amount !== Infinity);
+  if (limit === undefined) return null;
+  const { settled, held, free } = amountsOf(limit, tx);
+  const period = periodOfField(limit);
+  return {
+    spentMicro: micros(settled),
+    heldMicro: micros(held),
+    leftMicro: micros(Math.max(0, free)),
+    resetsAt: period === null ? null : endOf(tx.period, period),
+  };
+}
+
+export function spendOfKey(tx: Tx, keyId: string): NonNullable<KeyStatus["spend"]> {
+  const fields = fieldsOfOwner(tx.sql, tx.memory, ownerOf(keyId));
+  const days = fields.length > 0 ? [] : [...selectKeyDays(tx.sql, keyId), ...laterDays(tx, keyId)];
+  const spent = (window: string): Micros => {
+    const known = fields.find(({ budget }) => budget.window === window);
+    return micros(settledIn(window, known?.tally ?? addDays(window, [], days), tx));
+  };
+  return { total: spent("total"), day: spent("day"), week: spent("week"), month: spent("month") };
+}
