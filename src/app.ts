@@ -5,7 +5,7 @@ import { endViewRoute, viewAsRoute } from "./console/as-customer.route.ts";
 import { consoleDispatch } from "./console/dispatch.route.ts";
 import { callbackRoute, issuersRoute, startRoute } from "./console/login.route.ts";
 import { requireOwnPage } from "./console/own-session.route.ts";
-import { peopleRoutes } from "./console/people.route.ts";
+import { addPeopleRoutes } from "./console/people.route.ts";
 import { loginRoute, logoutRoute, sessionRoute } from "./console/session.route.ts";
 import { failUnexpectedly, requestContext } from "./shared/http/context.ts";
 import type { AppEnv } from "./shared/http/context.ts";
@@ -40,14 +40,15 @@ import {
   notifyWallet,
 } from "./accounts/organizations/member.route.ts";
 import { countRequests } from "./events/metrics/count-requests.route.ts";
-import { operatorRoutes } from "./operator/operator.route.ts";
-import { PROVIDER_ROUTES, EVERYONE, isAnsweredAtHome, PAID_ROUTES, ROUTES } from "./routes.ts";
-import type { RouteRow, Reach } from "./routes.ts";
+import { addOperatorRoutes } from "./operator/operator.route.ts";
+import { isAnsweredAtHome, PAID_ROUTES, PROVIDER_ROUTES, ROUTES, routesOf } from "./routes.ts";
+import { EVERYONE } from "./shared/caller.ts";
+import type { KeyRoute } from "./shared/http/route.ts";
 import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**
- * The whole API; `routes.ts` lists the paths below `/v1`. The order matters. Below `/v1`, keys are
+ * The whole API; `routes.ts` lists the routes. The order matters. Below `/v1`, keys are
  * verified first, and all but paid paths are admitted before their handler. After `forwardToHome`,
  * requests are at the key's home. The router throws for ambiguous paths.
  */
@@ -88,30 +89,31 @@ app.use("/v1/*", startAdmission(PAID_ROUTES));
 serve("paid");
 
 app.use("/v1/*", requireAdmission);
-refuseOtherMethods(app, rowsOf("paid"));
-for (const path of new Set(rowsOf("here").map((row) => row.path))) app.use(path, requireLiveAtHome);
+refuseOtherMethods(app, routesOf("paid"));
+const herePaths = new Set(routesOf("here").map(({ path }) => path));
+for (const path of herePaths) app.use(path, requireLiveAtHome);
 serve("here");
-refuseOtherMethods(app, rowsOf("here"));
+refuseOtherMethods(app, routesOf("here"));
 
 for (const path of ["/v1/generations/*", "/v1/errors"]) app.use(path, flushFailedFirst);
 app.use("/v1/*", forwardToHome);
 serve("home");
-refuseOtherMethods(app, rowsOf("home"));
+refuseOtherMethods(app, routesOf("home"));
 
 app.use("/v1/*", requireUnlimited);
 for (const path of ["/v1/keys/*", "/v1/orgs/:org_id", "/v1/webhooks/*"]) {
   app.use(path, notifyWallet);
 }
 serve("managed");
-refuseOtherMethods(app, rowsOf("managed"));
+refuseOtherMethods(app, routesOf("managed"));
 
-app.route("/admin/v1", operatorRoutes(deploymentOf));
+addOperatorRoutes(app, deploymentOf);
 
 app.get("/console/api/login/callback/:issuer", callbackRoute);
 app.use("/console/api/*", requireOwnPage);
 app.get("/console/api/login", issuersRoute);
 app.post("/console/api/login/start", startRoute);
-app.route("/console/api/people", peopleRoutes());
+addPeopleRoutes(app);
 app.post("/console/api/login", (c) => loginRoute(c, ROUTES));
 app.get("/console/api/session", (c) => sessionRoute(c, ROUTES));
 app.post("/console/api/logout", logoutRoute);
@@ -132,19 +134,15 @@ for (const path of ["/console/api/v1/*", "/console/api/admin/v1/*"]) {
   );
 }
 
-function rowsOf(reach: Reach): readonly RouteRow[] {
-  return ROUTES.filter((row) => row.reach === reach);
-}
-
-function serve(reach: Reach): void {
-  for (const row of rowsOf(reach)) app.on(row.method, [row.path], ...gatesOf(row), row.handle);
+function serve(reach: KeyRoute["reach"]): void {
+  for (const row of routesOf(reach)) app.on(row.method, [row.path], ...gatesOf(row), row.handle);
 }
 
 /** The role is known only once the member is read. */
-function gatesOf({ path, who }: RouteRow): MiddlewareHandler<AppEnv>[] {
+function gatesOf({ path, member, roles }: KeyRoute): MiddlewareHandler<AppEnv>[] {
   const gates: MiddlewareHandler<AppEnv>[] = [];
   if (path.includes("/:org_id")) gates.push(requireOwnOrganization);
-  if (who.member !== "unread") gates.push(who.member === "read" ? requireMember : readMember);
-  if (who.roles !== EVERYONE) gates.push(requireRole(...who.roles));
+  if (member !== "unread") gates.push(member === "read" ? requireMember : readMember);
+  if (roles !== EVERYONE) gates.push(requireRole(...roles));
   return gates;
 }

@@ -31,14 +31,19 @@ import {
 } from "./accounts/keys/sessions.route.ts";
 import { findMerchantName, isMerchant } from "./accounts/merchants/merchants.store.ts";
 import { now } from "./shared/clock.ts";
+import { EVERYONE } from "./shared/caller.ts";
 import type { Role } from "./shared/caller.ts";
 import { pathPattern } from "./shared/http/path-pattern.ts";
-import { withoutLogin } from "./shared/http/fresh-login.ts";
-import type { FreshLogin } from "./shared/http/fresh-login.ts";
+import { withoutLogin } from "./shared/http/route.ts";
+import type { KeyRoute, Reach } from "./shared/http/route.ts";
 import {
   patchOrganizationRoute,
   readOrganizationRoute,
 } from "./accounts/organizations/organizations.route.ts";
+import { PEOPLE_ROUTES } from "./accounts/people/endpoints.ts";
+import type { ForPeople } from "./accounts/people/endpoints.ts";
+import { OPERATOR_ROUTES } from "./operator/endpoints.ts";
+import type { ForOperators } from "./operator/operator-context.ts";
 import {
   createPauseRoute,
   endPauseRoute,
@@ -93,39 +98,12 @@ import {
   testWebhookRoute,
 } from "./events/webhooks/webhooks.route.ts";
 
-/**
- * The place where a request is handled:
- * - `paid`: where it arrives. It costs money, and its admission runs while its body is read.
- * - `here`: where it arrives. A key away from home must be active there too.
- * - `home`: at the key's home.
- * - `managed`: at the key's home, only for keys without limits, because these calls can change
- * limits.
- */
-export type Reach = "paid" | "here" | "home" | "managed";
-
-/** The callers that a path allows. */
-export type AllowedCallers = {
-  readonly roles: readonly Role[];
-  /**
-   * Whether the caller's member is read from D1 first. With `tried`, the handler also works without
-   * it.
-   */
-  readonly member: "unread" | "read" | "tried";
-  /** The roles that also see other members' objects. */
-  readonly others?: readonly Role[];
-};
-
-/** One method and path, in Hono's notation. A parameter `org_id` must be the caller's organization. */
-export type RouteRow = {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  readonly path: string;
-  readonly reach: Reach;
-  readonly who: AllowedCallers;
-  readonly freshLogin: FreshLogin;
+type ForKeys = KeyRoute & {
   readonly handle: (c: AppContext) => Response | Promise<Response>;
 };
+type RouteRow = ForKeys | ForOperators | ForPeople;
+type AllowedCallers = Pick<KeyRoute, "roles" | "member" | "others">;
 
-export const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
 const SENIORS: readonly Role[] = ["owner", "admin", "billing"];
 /** Any active key, without a database read. */
 const ANY: AllowedCallers = { roles: EVERYONE, member: "unread" };
@@ -139,11 +117,8 @@ const NO_QUOTA = { monthly_quota_dollars: [0], daily_quota_dollars: [0] };
 
 const MERCHANTS = { isMerchant, findMerchantName };
 
-/**
- * All paths below `/v1`; the operators' are in `operator/endpoints.ts`. They define routes, checks,
- * 405s, forwarding, tests and OpenAPI. All rows of a path have the same reach.
- */
-export const ROUTES: readonly RouteRow[] = [
+/** The routes below `/v1`. All rows of a path have the same reach. */
+export const KEY_ROUTES: readonly ForKeys[] = [
   ...ENDPOINTS.map((paid) =>
     path("POST " + paid.path, "paid", ANY, (c) => handlePaidRequest(c, paid)),
   ),
@@ -236,36 +211,48 @@ export const ROUTES: readonly RouteRow[] = [
   ),
 ];
 
+/**
+ * The route table. Routing, access checks, 405s, forwarding, the console's permissions, OpenAPI, the
+ * CLI and the authorization tests are derived from it.
+ */
+export const ROUTES: readonly RouteRow[] = [...KEY_ROUTES, ...OPERATOR_ROUTES, ...PEOPLE_ROUTES];
+
+/** Returns the rows of some callers. */
+export function routesOf<R extends Reach>(
+  ...reaches: readonly R[]
+): readonly (RouteRow & { readonly reach: R })[] {
+  const wanted: readonly Reach[] = reaches;
+  return ROUTES.filter((row): row is RouteRow & { readonly reach: R } =>
+    wanted.includes(row.reach),
+  );
+}
+
 /** Paths whose POST requests take one of the isolate's slots. */
-export const PAID_ROUTES: ReadonlySet<string> = new Set(
-  ROUTES.filter(({ reach }) => reach === "paid").map((row) => row.path),
-);
+export const PAID_ROUTES: ReadonlySet<string> = new Set(routesOf("paid").map((row) => row.path));
+
+const AWAY = routesOf("paid", "here");
 
 /** Paths whose POST requests can call a provider, paid or not. */
 export const PROVIDER_ROUTES: ReadonlySet<string> = new Set(
-  ROUTES.filter(
-    ({ method, reach }) => method === "POST" && (reach === "paid" || reach === "here"),
-  ).map((row) => row.path),
+  AWAY.filter(({ method }) => method === "POST").map((row) => row.path),
 );
 
-const PEERS_OWN = ROUTES.filter(({ reach }) => reach === "paid" || reach === "here").map((row) =>
-  pathPattern(row.path),
-);
+const AWAY_PATTERNS = AWAY.map((row) => pathPattern(row.path));
 
 /** Reports whether the key's home handles a path below `/v1`. */
 export function isAnsweredAtHome(routedPath: string): boolean {
   const isBelow = /^\/v1(?:\/|$)/.test(routedPath);
-  return isBelow && !PEERS_OWN.some((pattern) => pattern.test(routedPath));
+  return isBelow && !AWAY_PATTERNS.some((pattern) => pattern.test(routedPath));
 }
 
 function path(
   name: string,
-  reach: Reach,
+  reach: KeyRoute["reach"],
   who: AllowedCallers,
-  handle: RouteRow["handle"],
-): RouteRow {
-  const [method, at] = name.split(" ") as [RouteRow["method"], string];
-  return { method, path: at, reach, who, freshLogin: "always", handle };
+  handle: ForKeys["handle"],
+): ForKeys {
+  const [method, at] = name.split(" ") as [KeyRoute["method"], string];
+  return { method, path: at, reach, ...who, freshLogin: "always", handle };
 }
 
 function endpoint(
@@ -273,7 +260,7 @@ function endpoint(
   reach: "home" | "managed",
   who: AllowedCallers,
   handle: (c: AppContext) => Promise<Answer>,
-): RouteRow {
+): ForKeys {
   return path(name, reach, who, async (c) => respond(c, await handle(c)));
 }
 

@@ -1,7 +1,10 @@
 import type * as core from "zod/v4/core";
 import type { HeaderParameter } from "./headers.ts";
+import type { Route } from "../../src/shared/http/route.ts";
 import { queryOf } from "./schemas.ts";
 import type { QueryParameter } from "./schemas.ts";
+import { factsOf } from "./standing.ts";
+import type { OperationFacts } from "./standing.ts";
 
 /** An operation's description that the tables of paths lack. */
 export type Description = {
@@ -80,17 +83,6 @@ const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
   [/^\/v1\/(?:orgs|members|pauses)/, "Organization"],
 ];
 
-/** The facts of a row in the document's format. */
-export type OperationFacts = {
-  /** The roles that may call it. */
-  readonly roles: string;
-  /** Anchors of docs/errors.md that any such row may answer with. */
-  readonly errors: readonly string[];
-  /** Whether it costs money; whether fields that the body's schema does not name are refused. */
-  readonly isPaid: boolean;
-  readonly isStrict: boolean;
-};
-
 /** One method of one path, as the OpenAPI document describes it. */
 export type Operation = Description &
   OperationFacts & {
@@ -103,26 +95,18 @@ export type Operation = Description &
     readonly path: string;
   };
 
-/** A row of a table of paths: the method, and the path in Hono's notation. */
-export type Row = { readonly method: string; readonly path: string };
-
-/**
- * Returns a table's operations in order. `under` is their prefix, `descriptions` have the rest by name,
- * `standingOf` the row's facts. Throws for a missing or extra description.
- */
-export function operationsOf<T extends Row>(
-  rows: readonly T[],
-  under: string,
+/** Returns the operations of rows, in order. Throws for a missing or extra description. */
+export function operationsOf(
+  rows: readonly Route[],
   descriptions: Readonly<Record<string, Description>>,
-  standingOf: (row: T, description: Description) => OperationFacts,
 ): readonly Operation[] {
   const operations = rows.map((row) => {
-    const path = under + row.path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}");
+    const path = row.path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}");
     const name = `${row.method} ${path}`;
     const description = descriptions[name];
     if (description === undefined) throw new Error(`scripts/openapi does not describe ${name}`);
     const method = row.method.toLowerCase() as Operation["method"];
-    const standing = standingOf(row, description);
+    const standing = factsOf(row, description);
     const errors = [...new Set([...standing.errors, ...(description.errors ?? [])])];
     const [, own] = TAGS.find(([paths]) => paths.test(path)) ?? [];
     const tag = own ?? (standing.isPaid ? "Inference" : undefined);

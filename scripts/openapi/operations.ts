@@ -9,7 +9,6 @@ import { messagesListQuery } from "../../src/models/catalog/messages-list.ts";
 import { pageQuery } from "../../src/shared/http/parse-body.ts";
 import { keysParameters } from "../../src/accounts/keys/keys.route.ts";
 import { keyChangeSchema, newKeySchema } from "../../src/accounts/keys/new-key.ts";
-import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
 import { inputItemsQuery } from "../../src/models/stored-responses/stored-responses.route.ts";
 import { newSessionSchema, sessionsParameters } from "../../src/accounts/keys/sessions.route.ts";
 import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
@@ -47,7 +46,7 @@ import { BETA, idempotencyKey, LIST_VERSION, PAID_HEADERS, VERSION } from "./hea
 import { described, operationsOf } from "./operation.ts";
 import type { Description, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
-import { PEOPLE_OPERATIONS } from "./people-operations.ts";
+import { PEOPLE_OPERATIONS, PREVIEW } from "./people-operations.ts";
 import { PAID } from "./failures.ts";
 import { HOLD_OPERATIONS } from "./hold-operations.ts";
 import * as hooked from "./webhook-records.ts";
@@ -58,7 +57,6 @@ import { MEDIA_OPERATIONS } from "./media-operations.ts";
 import { LIMIT_OPERATIONS } from "./limit-operations.ts";
 import * as record from "./records.ts";
 import { oneGeneration } from "./openrouter-records.ts";
-import { operatorFacts, standingOf } from "./standing.ts";
 import * as stream from "./streams.ts";
 import * as spent from "./usage-records.ts";
 
@@ -390,9 +388,10 @@ const OTHERS: Readonly<Record<string, Description>> = {
   }),
 };
 
-/** Every operation below `/v1`, `/admin/v1` and of persons that answers JSON, from the tables of paths. */
-export const OPERATIONS: readonly Operation[] = [
-  ...operationsOf(ROUTES, "", { ...PAID_OPERATIONS, ...OTHERS }, standingOf),
-  ...operationsOf(OPERATOR_ENDPOINTS, "/admin/v1", OPERATOR_OPERATIONS, operatorFacts),
+/** Every operation that answers JSON, from the route table. */
+export const OPERATIONS: readonly Operation[] = operationsOf([...ROUTES, PREVIEW], {
+  ...PAID_OPERATIONS,
+  ...OTHERS,
+  ...OPERATOR_OPERATIONS,
   ...PEOPLE_OPERATIONS,
-];
+});

@@ -1,5 +1,4 @@
-import { PEOPLE_ENDPOINTS } from "../../src/console/people-endpoints.ts";
-import type { PeopleEndpoint } from "../../src/console/people-endpoints.ts";
+import type { PeopleRoute } from "../../src/shared/http/route.ts";
 import { domainBody } from "../../src/accounts/people/company.ts";
 import { newIssuerBody, requireIssuerBody } from "../../src/accounts/people/company-issuer.ts";
 import { closeOrganizationBody } from "../../src/accounts/people/close-organization.ts";
@@ -11,23 +10,22 @@ import { notificationsBody } from "../../src/accounts/people/notifications.ts";
 import { actAsBody, identityBody, newOrganizationBody } from "../../src/accounts/people/me.ts";
 import { roleChangeBody } from "../../src/accounts/people/team.ts";
 import { SHOWN_ORGANIZATION } from "./headers.ts";
-import { described, operationsOf, within } from "./operation.ts";
-import type { Operation, OperationFacts } from "./operation.ts";
+import { described, within } from "./operation.ts";
 import * as record from "./people-records.ts";
 import { deleted } from "./records.ts";
 
-/** For holders of a link, logged in or not. */
-const PREVIEW = {
-  method: "POST",
-  path: "/invitation/preview",
-  isLasting: false,
-  roles: null,
-} as const;
-type Row = Pick<PeopleEndpoint, "method" | "path" | "isLasting" | "roles">;
-
 const UNDER = "/console/api/people";
+/** For holders of a link, logged in or not. */
+export const PREVIEW: PeopleRoute = {
+  method: "POST",
+  path: `${UNDER}/invitation/preview`,
+  reach: "people",
+  roles: null,
+  freshLogin: "never",
+};
+
 /** A person's operations in the console, with their own session. */
-const DESCRIBED = within(
+export const PEOPLE_OPERATIONS = within(
   UNDER,
   {
     "GET /me": described("Who is logged in, where they are a member, their sessions", {
@@ -147,34 +145,4 @@ const DESCRIBED = within(
     ),
   },
   { headers: [SHOWN_ORGANIZATION] },
-);
-
-function standingOf(row: Row): OperationFacts {
-  const isWrite = row.method !== "GET";
-  const errors = [
-    "invalid_request",
-    "misconfigured",
-    "internal",
-    "no_console_session",
-    "origin_not_allowed",
-    "rate_limit_exceeded",
-    "storage_unavailable",
-    "overloaded",
-    "conflict",
-    "role_required",
-    ...(row.isLasting ? ["login_too_old"] : []),
-    ...(isWrite
-      ? ["request_timeout", "body_too_large", "unsupported_media_type", "organization_suspended"]
-      : []),
-    ...(row.path.includes(":") ? ["not_found"] : []),
-  ];
-  const roles = row.roles === null ? "who is logged in as a person" : row.roles.join(", ");
-  return { roles, errors, isPaid: false, isStrict: true };
-}
-
-export const PEOPLE_OPERATIONS: readonly Operation[] = operationsOf(
-  [PREVIEW, ...PEOPLE_ENDPOINTS],
-  UNDER,
-  DESCRIBED,
-  standingOf,
 );

@@ -1,8 +1,17 @@
-import { EVERYONE } from "../../src/routes.ts";
+import { EVERYONE } from "../../src/shared/caller.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
-import type { OperatorEndpoint } from "../../src/operator/operator-context.ts";
-import type { RouteRow } from "../../src/routes.ts";
-import type { Description, Row, OperationFacts } from "./operation.ts";
+import type { KeyRoute, OperatorRoute, PeopleRoute, Route } from "../../src/shared/http/route.ts";
+
+/** The facts of a row in the document's format. */
+export type OperationFacts = {
+  /** The roles that may call it. */
+  readonly roles: string;
+  /** Anchors of docs/errors.md that any such row may answer with. */
+  readonly errors: readonly string[];
+  /** Whether it costs money; whether fields that the body's schema does not name are refused. */
+  readonly isPaid: boolean;
+  readonly isStrict: boolean;
+};
 
 /** The errors of any path. */
 const ANYWHERE = ["invalid_request", "invalid_api_key", "misconfigured", "internal"];
@@ -20,7 +29,7 @@ const KEY = [
 
 /** Returns the errors of any row with a body or a path parameter. */
 function errorsOfRow(
-  { path }: Row,
+  { path }: Route,
   row: { readonly readsBody: boolean; readonly hasKey: boolean },
 ): readonly string[] {
   return [
@@ -31,27 +40,31 @@ function errorsOfRow(
   ];
 }
 
-/** Returns the facts of a row below `/v1`. */
-export function standingOf(row: RouteRow, { body }: Description): OperationFacts {
-  const { reach, who, method } = row;
+/** Returns the facts of a row. */
+export function factsOf(row: Route, { body }: { readonly body?: unknown }): OperationFacts {
+  if (row.reach === "operators") return operatorFacts(row);
+  return row.reach === "people" ? peopleFacts(row) : keyFacts(row, body !== undefined);
+}
+
+function keyFacts(row: KeyRoute, readsBody: boolean): OperationFacts {
+  const { reach, roles, method } = row;
   const isPaid = reach === "paid";
   const changes = method !== "GET" && (reach === "home" || reach === "managed");
   const errors = [
-    ...errorsOfRow(row, { readsBody: body !== undefined, hasKey: true }),
+    ...errorsOfRow(row, { readsBody, hasKey: true }),
     ...(changes || isPaid ? ["organization_suspended"] : []),
     ...(reach === "managed" ? ["key_is_limited"] : []),
-    ...(who.roles === EVERYONE ? [] : ["role_required"]),
+    ...(roles === EVERYONE ? [] : ["role_required"]),
   ];
   return { roles: rolesOf(row), errors, isPaid, isStrict: changes };
 }
 
-function rolesOf({ who: { roles, others } }: RouteRow): string {
+function rolesOf({ roles, others }: KeyRoute): string {
   if (others === undefined) return roles.join(", ");
   return others.length === 0 ? "everyone its own" : `${others.join(", ")}; everyone else its own`;
 }
 
-/** Returns the facts of a row below `/admin/v1`. */
-export function operatorFacts(row: OperatorEndpoint): OperationFacts {
+function operatorFacts(row: OperatorRoute): OperationFacts {
   const readsBody = row.method === "POST" || row.method === "PATCH";
   const everyone = row.roles.length === OPERATOR_ROLES.length;
   const errors = [
@@ -59,5 +72,27 @@ export function operatorFacts(row: OperatorEndpoint): OperationFacts {
     ...(everyone ? [] : ["role_required"]),
   ];
   const roles = everyone ? "every operator" : `operators of the role ${row.roles.join(" or ")}`;
+  return { roles, errors, isPaid: false, isStrict: true };
+}
+
+function peopleFacts(row: PeopleRoute): OperationFacts {
+  const errors = [
+    "invalid_request",
+    "misconfigured",
+    "internal",
+    "no_console_session",
+    "origin_not_allowed",
+    "rate_limit_exceeded",
+    "storage_unavailable",
+    "overloaded",
+    "conflict",
+    "role_required",
+    ...(row.freshLogin === "never" ? [] : ["login_too_old"]),
+    ...(row.method === "GET"
+      ? []
+      : ["request_timeout", "body_too_large", "unsupported_media_type", "organization_suspended"]),
+    ...(row.path.includes(":") ? ["not_found"] : []),
+  ];
+  const roles = row.roles === null ? "who is logged in as a person" : row.roles.join(", ");
   return { roles, errors, isPaid: false, isStrict: true };
 }

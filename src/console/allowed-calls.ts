@@ -1,20 +1,14 @@
 import type { OperatorRole } from "../shared/config/config.ts";
 import type { Role } from "../shared/caller.ts";
-import { OPERATOR_ENDPOINTS } from "../operator/endpoints.ts";
-import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
+import type { KeyRoute, PeopleRoute, Route } from "../shared/http/route.ts";
 
-export type RightsRow = {
-  readonly method: string;
-  readonly path: string;
-  readonly reach: "paid" | "here" | "home" | "managed";
-  readonly who: { readonly roles: readonly Role[]; readonly others?: readonly Role[] };
-};
 /** A session's identity. A null `role` means a person without an organization. */
 export type SessionIdentity =
   | { readonly kind: "key"; readonly role: Role; readonly isLimited: boolean }
   | { readonly kind: "person"; readonly role: Role | null }
   | { readonly kind: "operator"; readonly role: OperatorRole }
   | { readonly kind: "viewer" };
+type Identity<Kind> = Extract<SessionIdentity, { readonly kind: Kind }>;
 /**
  * Allowed calls by name, such as `GET /v1/keys/{id}`. `own` means only the member's own objects.
  */
@@ -29,44 +23,46 @@ export const PLAYGROUND: ReadonlySet<string> = new Set([
 ]);
 
 /** Viewing operators have no key of their own. */
-const OWN_KEY: ReadonlySet<string> = new Set(["/v1/key", "/v1/auth/key"]);
+export const OWN_KEY: ReadonlySet<string> = new Set(["/v1/key", "/v1/auth/key"]);
 
-export function allowedCalls(rows: readonly RightsRow[], identity: SessionIdentity): AllowedCalls {
-  if (identity.kind === "operator") {
-    const { role } = identity;
-    const own = OPERATOR_ENDPOINTS.filter(({ roles }) => roles.includes(role));
-    return Object.fromEntries(own.map((row) => [nameOf(row, "/admin/v1"), "all"] as const));
-  }
-  const role = identity.kind === "viewer" ? "owner" : identity.role;
-  return {
-    ...(role !== null && ofRole(rows, role, identity)),
-    ...(identity.kind === "person" && ofPerson(identity.role)),
-  };
-}
-
-function ofRole(rows: readonly RightsRow[], role: Role, identity: SessionIdentity): AllowedCalls {
-  const isViewer = identity.kind === "viewer";
-  const isLimited = identity.kind === "key" && identity.isLimited;
-  const open = rows.filter(({ method, path, reach, who }) => {
-    const isAsking = method === "POST" && (reach === "paid" || reach === "here");
-    if (!who.roles.includes(role) || (isLimited && reach === "managed")) return false;
-    if (isViewer) return method === "GET" && !OWN_KEY.has(path);
-    return !isAsking || PLAYGROUND.has(path);
+export function allowedCalls(rows: readonly Route[], identity: SessionIdentity): AllowedCalls {
+  const allowed = rows.flatMap((row) => {
+    const extent = extentOf(row, identity);
+    return extent === null ? [] : [[nameOf(row), extent] as const];
   });
-  return Object.fromEntries(
-    open.map((row) => [nameOf(row), (row.who.others ?? [role]).includes(role) ? "all" : "own"]),
-  );
+  return Object.fromEntries(allowed);
 }
 
-function ofPerson(role: Role | null): AllowedCalls {
-  const open = PEOPLE_ENDPOINTS.filter(
-    ({ roles }) => roles === null || (role !== null && roles.includes(role)),
-  );
-  return Object.fromEntries(
-    open.map((row) => [nameOf(row, "/console/api/people"), row.roles === null ? "own" : "all"]),
-  );
+/** Returns the objects for which the caller can make a call, or null for none. */
+function extentOf(row: Route, identity: SessionIdentity): "all" | "own" | null {
+  if (row.reach === "operators") {
+    return identity.kind === "operator" && row.roles.includes(identity.role) ? "all" : null;
+  }
+  if (row.reach === "people") return identity.kind === "person" ? ofPerson(row, identity) : null;
+  return identity.kind === "operator" || isHidden(row, identity) ? null : ofMember(row, identity);
 }
 
-function nameOf({ method, path }: Pick<RightsRow, "method" | "path">, base = ""): string {
-  return `${method} ${base}${path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}")}`;
+function ofPerson({ roles }: PeopleRoute, { role }: Identity<"person">): "all" | "own" | null {
+  if (roles === null) return "own";
+  return role !== null && roles.includes(role) ? "all" : null;
+}
+
+function ofMember(
+  { roles, others }: KeyRoute,
+  identity: Identity<"key" | "person" | "viewer">,
+): "all" | "own" | null {
+  const role = identity.kind === "viewer" ? "owner" : identity.role;
+  if (role === null || !roles.includes(role)) return null;
+  return (others ?? [role]).includes(role) ? "all" : "own";
+}
+
+function isHidden({ method, path, reach }: KeyRoute, identity: SessionIdentity): boolean {
+  if (identity.kind === "viewer") return method !== "GET" || OWN_KEY.has(path);
+  if (identity.kind === "key" && identity.isLimited && reach === "managed") return true;
+  const isOfModels = method === "POST" && (reach === "paid" || reach === "here");
+  return isOfModels && !PLAYGROUND.has(path);
+}
+
+function nameOf({ method, path }: Route): string {
+  return `${method} ${path.replaceAll(/:(\w+)(?:\{[^/]*\})?/g, "{$1}")}`;
 }

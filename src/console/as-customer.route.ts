@@ -12,7 +12,7 @@ import { refuse, success } from "../shared/failure.ts";
 import type { Result } from "../shared/failure.ts";
 import type { RateState } from "../shared/key-terms.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
-import type { RightsRow } from "./allowed-calls.ts";
+import type { Route } from "../shared/http/route.ts";
 import { callSessions, enterSession, failSession } from "./own-session.route.ts";
 import type { ActiveOperator, ActiveSession } from "./own-session.route.ts";
 import { sessionView } from "./session-view.route.ts";
@@ -28,7 +28,7 @@ const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(10
  * Handles POST /console/api/as { org }. Gives the operator's session read-only access to `/v1` as
  * an owner of the organization. The organization's event log records it once an hour.
  */
-export async function viewAsRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
+export async function viewAsRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LIMITS);
   const fields = body.ok ? parseFields(asSchema, [], body.value) : body;
   if (!fields.ok) return fail(c, fields.failure);
@@ -42,7 +42,7 @@ export async function viewAsRoute(c: AppContext, rows: readonly RightsRow[]): Pr
   return become(c, rows, { session: entered.value, orgId: found.value.id });
 }
 
-export async function endViewRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
+export async function endViewRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const entered = await operatorSession(c);
   if (!entered.ok) return failSession(c, entered.failure);
   return become(c, rows, { session: entered.value, orgId: null });
@@ -81,7 +81,7 @@ async function reportView(c: AppContext, orgId: string, operator: string): Promi
 
 async function become(
   c: AppContext,
-  rows: readonly RightsRow[],
+  rows: readonly Route[],
   { session, orgId }: { readonly session: OperatorSession; readonly orgId: string | null },
 ): Promise<Response> {
   const { as: _, ...own } = session.identity.session;

@@ -1,12 +1,12 @@
 import type { Context } from "hono";
 import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
-import type { FreshLogin } from "../shared/http/fresh-login.ts";
+import type { FreshLogin, Route } from "../shared/http/route.ts";
 import { giveId } from "../shared/http/given-id.ts";
 import { notFound } from "../shared/http/not-found.ts";
 import { routingPath } from "../shared/http/routing-path.ts";
 import { vouchFor, vouchForKey, admittedAs } from "../accounts/keys/vouched.ts";
-import { requestCredential } from "../shared/caller.ts";
+import { EVERYONE, requestCredential } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import type { Failure } from "../shared/failure.ts";
 import { vouchForOperator } from "../operator/operator-token.ts";
@@ -25,7 +25,7 @@ type Surface = {
     context: ExecutionContext,
   ) => Promise<Response> | Response;
   readonly askingPaths: ReadonlySet<string>;
-  readonly rows: Parameters<typeof freshLoginFor>[0];
+  readonly rows: readonly Route[];
 };
 
 /** Headers that are forwarded. Credentials and the origin never are. */
@@ -40,7 +40,6 @@ const REQUEST_HEADERS = [
   "x-end-user",
   "x-tags",
 ];
-const EVERYONE = ["owner", "admin", "billing", "member"];
 
 /**
  * Handles /console/api/v1/* as `/v1/*` with the session's key, and /console/api/admin/v1/* as

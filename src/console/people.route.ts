@@ -1,6 +1,5 @@
 import type { Context } from "hono";
-import { HonoBase } from "hono/hono-base";
-import { RegExpRouter } from "hono/router/reg-exp-router";
+import type { HonoBase } from "hono/hono-base";
 import { fail } from "../shared/http/context.ts";
 import type { AppEnv } from "../shared/http/context.ts";
 import { readBody, respond } from "../shared/http/endpoint.ts";
@@ -28,8 +27,8 @@ import { personAccount } from "../accounts/people/removal.ts";
 import type { SessionLocation } from "./session-cookie.ts";
 import { callSessions, enterSession, failSession } from "./own-session.route.ts";
 import type { ActivePerson, ActiveSession } from "./own-session.route.ts";
-import { PEOPLE_ENDPOINTS } from "./people-endpoints.ts";
-import type { PeopleEndpoint } from "./people-endpoints.ts";
+import { PEOPLE_ROUTES } from "../accounts/people/endpoints.ts";
+import type { ForPeople } from "../accounts/people/endpoints.ts";
 import type { ListedSession } from "../shared/contracts/console-session.ts";
 import { LOGIN_LIMITS, limitFailedLogins } from "./session.route.ts";
 import { companyIssuerContext, issuerCache } from "./issuer-context.route.ts";
@@ -37,18 +36,13 @@ import { hasFreshLogIn } from "./step-up.ts";
 
 type AppContext = Context<AppEnv>;
 
-/** Returns the routes of `/console/api/people`. Mount them behind `requireOwnPage`. */
-export function peopleRoutes(): HonoBase<AppEnv> {
-  const routes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
-  routes.post("/invitation/preview", previewRoute);
-  for (const endpoint of PEOPLE_ENDPOINTS) {
-    routes.on(endpoint.method, endpoint.path, (c) => answer(c, endpoint));
-  }
-  refuseOtherMethods(routes, [
-    ...PEOPLE_ENDPOINTS,
-    { method: "POST", path: "/invitation/preview" },
-  ]);
-  return routes;
+const PREVIEW = { method: "POST", path: "/console/api/people/invitation/preview" } as const;
+
+/** Adds the routes of people to the app, which has checked that the console's page calls them. */
+export function addPeopleRoutes(app: HonoBase<AppEnv>): void {
+  app.post(PREVIEW.path, previewRoute);
+  for (const row of PEOPLE_ROUTES) app.on(row.method, [row.path], (c) => answer(c, row));
+  refuseOtherMethods(app, [...PEOPLE_ROUTES, PREVIEW]);
 }
 
 async function previewRoute(c: AppContext): Promise<Response> {
@@ -65,36 +59,36 @@ async function previewRoute(c: AppContext): Promise<Response> {
   return respond(c, shown);
 }
 
-async function answer(c: AppContext, endpoint: PeopleEndpoint): Promise<Response> {
+async function answer(c: AppContext, row: ForPeople): Promise<Response> {
   const entered = await enterSession(c, true);
   if (!entered.ok) return failSession(c, entered.failure);
-  const called = await callOf(c, entered.value, endpoint);
+  const called = await callOf(c, entered.value, row);
   if (!called.ok) return fail(c, called.failure);
   const call = called.value;
   const { as } = call;
-  if (endpoint.roles === null) {
-    return respond(c, await answered(c, () => endpoint.handle(call)));
+  if (row.roles === null) {
+    return respond(c, await answered(c, () => row.handle(call)));
   }
-  if (as === null || !endpoint.roles.includes(as.role)) {
-    return fail(c, { kind: "role_required", roles: endpoint.roles });
+  if (as === null || !row.roles.includes(as.role)) {
+    return fail(c, { kind: "role_required", roles: row.roles });
   }
-  return respond(c, await answered(c, () => endpoint.handle({ ...call, as })));
+  return respond(c, await answered(c, () => row.handle({ ...call, as })));
 }
 
 async function callOf(
   c: AppContext,
   session: ActiveSession,
-  endpoint: PeopleEndpoint,
+  row: ForPeople,
 ): Promise<Result<PeopleCall>> {
   const { identity } = session;
-  if (identity.kind !== "person" || !mayAsk(identity, endpoint)) {
+  if (identity.kind !== "person" || !mayAsk(identity, row)) {
     return refuse({ kind: "role_required", roles: ["person"] });
   }
   const services = peopleServices(c);
-  if (endpoint.isLasting && !hasFreshLogIn(session, services.now, c.var.config.stepUp)) {
+  if (row.freshLogin !== "never" && !hasFreshLogIn(session, services.now, c.var.config.stepUp)) {
     return refuse({ kind: "login_too_old" });
   }
-  const body = hasBody(c, endpoint)
+  const body = hasBody(c, row)
     ? await readBody(c, `person:${identity.session.personId}`)
     : success(null);
   if (!body.ok) return body;
@@ -115,12 +109,12 @@ async function callOf(
  * Reports whether a session can make the call. A session of a company's issuer can't access the
  * person's own data.
  */
-function mayAsk({ session }: ActivePerson, { roles, method, path }: PeopleEndpoint): boolean {
-  const isOwn = roles === null && !(method === "GET" && path === "/me");
+function mayAsk({ session }: ActivePerson, { roles, method, path }: ForPeople): boolean {
+  const isOwn = roles === null && !(method === "GET" && path === "/console/api/people/me");
   return session.realm === undefined || !isOwn;
 }
 
-function hasBody(c: AppContext, { method }: PeopleEndpoint): boolean {
+function hasBody(c: AppContext, { method }: ForPeople): boolean {
   return method !== "GET" && c.req.raw.body !== null && c.req.header("content-length") !== "0";
 }
 

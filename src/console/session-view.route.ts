@@ -8,13 +8,14 @@ import { isLimited } from "../shared/key-terms.ts";
 import type { ActingPerson } from "../accounts/people/people.store.ts";
 import type { ActiveIdentity } from "./own-session.route.ts";
 import { allowedCalls } from "./allowed-calls.ts";
-import type { RightsRow, SessionIdentity } from "./allowed-calls.ts";
+import type { SessionIdentity } from "./allowed-calls.ts";
+import type { Route } from "../shared/http/route.ts";
 import { findViewedOrganization } from "./viewed.store.ts";
 import { findViewer } from "./viewer.store.ts";
 
 export async function sessionView(
   c: Context<AppEnv>,
-  rows: readonly RightsRow[],
+  rows: readonly Route[],
   { identity, expiresAt }: { readonly identity: ActiveIdentity; readonly expiresAt: number },
 ): Promise<Result<object>> {
   const viewed = await whoOf(c, identity);

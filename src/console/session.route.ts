@@ -20,7 +20,7 @@ import {
   findOwnSession,
 } from "./own-session.route.ts";
 import type { ConsoleIdentity } from "../shared/contracts/console-session.ts";
-import type { RightsRow } from "./allowed-calls.ts";
+import type { Route } from "../shared/http/route.ts";
 import { expiredCookie, hasSessionCookie } from "./session-cookie.ts";
 import { sessionView } from "./session-view.route.ts";
 import { evictOldest } from "../shared/evict-oldest.ts";
@@ -65,7 +65,7 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
  * token for a session cookie. Fails with 400 for another region's key, or 429 after too many
  * failures. Detects forged keys without I/O.
  */
-export async function loginRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
+export async function loginRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);
   const fields = body.ok ? parseFields(loginSchema, [], body.value) : body;
   const made = fields.ok
@@ -100,7 +100,7 @@ export async function limitFailedLogins<T>(
 
 const makePace = (): LoginPace => new LoginPace();
 
-async function logIn(c: AppContext, rows: readonly RightsRow[], text: string): Promise<Login> {
+async function logIn(c: AppContext, rows: readonly Route[], text: string): Promise<Login> {
   const found = await identityOf(c, text);
   if (!found.ok) return found;
   const live = await findActiveIdentity(c, found.value);
@@ -118,7 +118,7 @@ async function logIn(c: AppContext, rows: readonly RightsRow[], text: string): P
  * Handles GET /console/api/session. Returns 401 if the session has ended, but 204 if there is no
  * cookie, because opening the page is no error.
  */
-export async function sessionRoute(c: AppContext, rows: readonly RightsRow[]): Promise<Response> {
+export async function sessionRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   if (!hasSessionCookie(c.var.config.region, c.req.header("cookie"))) return c.body(null, 204);
   const entered = await enterSession(c, true);
   if (!entered.ok) return failSession(c, entered.failure);

@@ -1,7 +1,6 @@
 import type { PersonSession } from "../shared/contracts/console-session.ts";
 import { pathPattern } from "../shared/http/path-pattern.ts";
-import type { FreshLogin } from "../shared/http/fresh-login.ts";
-import { OPERATOR_ENDPOINTS } from "../operator/endpoints.ts";
+import type { FreshLogin, Route } from "../shared/http/route.ts";
 import { SESSION_S } from "./session-cookie.ts";
 import type { ActiveIdentity } from "./own-session.route.ts";
 
@@ -51,21 +50,10 @@ export function freshnessOf(
 
 const NAMES: ReadonlySet<string> = new Set(["external_id"]);
 
-type LoginRow = {
-  readonly method: string;
-  readonly path: string;
-  readonly freshLogin: FreshLogin;
-};
-
-/**
- * Returns whether a call of a path below `/v1` or `/admin/v1` always, never or sometimes needs a
- * recent login.
- */
-export function freshLoginFor(rows: readonly LoginRow[], method: string, path: string): FreshLogin {
+/** Returns whether a call of a path always, never or sometimes needs a recent login. */
+export function freshLoginFor(rows: readonly Route[], method: string, path: string): FreshLogin {
   if (method === "GET" || method === "HEAD") return "never";
-  const isAdmin = path.startsWith("/admin/v1/");
-  const [all, own] = isAdmin ? [OPERATOR_ENDPOINTS, path.slice(9)] : [rows, path];
-  const row = all.find((one) => one.method === method && pathPattern(one.path).test(own));
+  const row = rows.find((one) => one.method === method && pathPattern(one.path).test(path));
   return row?.freshLogin ?? "always";
 }
 

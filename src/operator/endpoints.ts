@@ -6,7 +6,7 @@ import type { Answer } from "../shared/http/endpoint.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
 import { isClosed } from "../accounts/people/closing.store.ts";
-import { withoutLogin } from "../shared/http/fresh-login.ts";
+import { withoutLogin } from "../shared/http/route.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { getCatalog } from "./catalog.ts";
@@ -25,7 +25,7 @@ import { getHealth } from "./health.ts";
 import { deleteKey, getKey, getKeys, patchKey, postRotation } from "./keys.ts";
 import { deleteMember, getMembers, patchMember, postMember } from "./members.ts";
 import { getOperatorEvents, recordAct } from "./operator-events.ts";
-import type { OperatorCall, OperatorEndpoint } from "./operator-context.ts";
+import type { ForOperators, OperatorCall } from "./operator-context.ts";
 import {
   getLostOrganizations,
   getOrganization,
@@ -59,7 +59,7 @@ import { getDeliveries, getWebhooks, postReplay, postTest } from "./webhooks.ts"
  * All calls under `/admin/v1`. All operators can read. Changes need one of the listed roles, or
  * `all`.
  */
-export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
+export const OPERATOR_ROUTES: readonly ForOperators[] = [
   endpoint("POST", "/orgs", postOrganization, "support"),
   endpoint("GET", "/orgs", getOrganizations),
   endpoint("GET", "/orgs/:id", getOrganization),
@@ -128,15 +128,16 @@ export const OPERATOR_ENDPOINTS: readonly OperatorEndpoint[] = [
 ];
 
 function endpoint(
-  method: OperatorEndpoint["method"],
+  method: ForOperators["method"],
   path: string,
-  handle: OperatorEndpoint["handle"],
+  handle: ForOperators["handle"],
   ...roles: readonly OperatorRole[]
-): OperatorEndpoint {
+): ForOperators {
   const changers: readonly OperatorRole[] = [...roles, "all"];
   return {
     method,
-    path,
+    path: `/admin/v1${path}`,
+    reach: "operators",
     freshLogin: "always",
     roles: method === "GET" ? OPERATOR_ROLES : changers,
     handle: async (given) => {
@@ -171,7 +172,7 @@ function newIdIn(answer: Answer): string | null {
   return typeof id === "string" ? id : null;
 }
 
-function isOfLiving(method: OperatorEndpoint["method"], path: string): boolean {
+function isOfLiving(method: ForOperators["method"], path: string): boolean {
   const isChange = method === "PATCH" || method === "POST";
   return (
     isChange && /^\/orgs\/:id(?:\/(?:credits|(?:members|keys|invitations)(?:\/.+)?))?$/.test(path)

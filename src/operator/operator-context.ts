@@ -1,4 +1,4 @@
-import type { FreshLogin } from "../shared/http/fresh-login.ts";
+import type { OperatorRoute } from "../shared/http/route.ts";
 import type { OperatorRole } from "../shared/config/config.ts";
 import type { Model } from "../models/catalog/model.ts";
 import type { Answer } from "../shared/http/endpoint.ts";
@@ -50,10 +50,6 @@ export type OperatorCall = OperatorContext & {
   readonly idempotencyKey: string | null;
 };
 
-export type OperatorEndpoint = {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  readonly path: string;
-  readonly roles: readonly OperatorRole[];
-  readonly freshLogin: FreshLogin;
+export type ForOperators = OperatorRoute & {
   readonly handle: (call: OperatorCall) => Promise<Answer>;
 };

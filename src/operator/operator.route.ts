@@ -1,6 +1,5 @@
-import { HonoBase } from "hono/hono-base";
-import { RegExpRouter } from "hono/router/reg-exp-router";
 import type { Context, Next } from "hono";
+import type { HonoBase } from "hono/hono-base";
 import { modelNames } from "../models/catalog/catalog.ts";
 import type { Catalog } from "../models/catalog/catalog.ts";
 import type { Config } from "../shared/config/config.ts";
@@ -18,8 +17,8 @@ import { mailSender } from "../accounts/people/mail.ts";
 import type { RouteHealth } from "../models/routing/route-health.ts";
 import { peerFault } from "../regions/peer-call.ts";
 import { operatorOf, vouchedOperator } from "./operator-token.ts";
-import { OPERATOR_ENDPOINTS } from "./endpoints.ts";
-import type { OperatorContext, OperatorEndpoint } from "./operator-context.ts";
+import { OPERATOR_ROUTES } from "./endpoints.ts";
+import type { ForOperators, OperatorContext } from "./operator-context.ts";
 import { objectsOf } from "../shared/contracts/objects.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import { storageFailure } from "../shared/storage-failure.ts";
@@ -37,16 +36,14 @@ type Deployment = ReturnType<DeploymentOf>;
 /** Last response of each region to this isolate (Unix ms). */
 const lastOkMs = new Map<Region, number>();
 
-export function operatorRoutes(deploymentOf: DeploymentOf): HonoBase<AppEnv> {
-  const routes = new HonoBase<AppEnv>({ router: new RegExpRouter() });
-  routes.use(requireOperator);
-  for (const endpoint of OPERATOR_ENDPOINTS) {
-    const { method, path } = endpoint;
-    routes.on(method, path, (c) => answer(c, endpoint, deploymentOf(c.var.config)));
+/** Adds the operators' routes to the app. */
+export function addOperatorRoutes(app: HonoBase<AppEnv>, deploymentOf: DeploymentOf): void {
+  app.use("/admin/v1/*", requireOperator);
+  for (const row of OPERATOR_ROUTES) {
+    app.on(row.method, [row.path], (c) => answer(c, row, deploymentOf(c.var.config)));
   }
-  routes.get("/metrics", metricsRoute);
-  refuseOtherMethods(routes, [...OPERATOR_ENDPOINTS, { method: "GET", path: "/metrics" }]);
-  return routes;
+  app.get("/admin/v1/metrics", metricsRoute);
+  refuseOtherMethods(app, [...OPERATOR_ROUTES, { method: "GET", path: "/admin/v1/metrics" }]);
 }
 
 async function requireOperator(c: AppContext, next: Next): Promise<Response | undefined> {
@@ -59,25 +56,21 @@ async function requireOperator(c: AppContext, next: Next): Promise<Response | un
   return undefined;
 }
 
-async function answer(
-  c: AppContext,
-  endpoint: OperatorEndpoint,
-  deployment: Deployment,
-): Promise<Response> {
+async function answer(c: AppContext, row: ForOperators, deployment: Deployment): Promise<Response> {
   const { role } = c.var.operator;
-  if (!endpoint.roles.includes(role)) {
-    return fail(c, { kind: "role_required", roles: endpoint.roles });
+  if (!row.roles.includes(role)) {
+    return fail(c, { kind: "role_required", roles: row.roles });
   }
-  const body = await bodyOf(c, endpoint);
+  const body = await bodyOf(c, row);
   if (!body.ok) return fail(c, body.failure);
   const context = contextOf(c, deployment);
   const params: Readonly<Record<string, string>> = c.req.param();
   const idempotencyKey = c.req.header("idempotency-key") ?? null;
   const requested = { params, url: c.req.url, body: body.value, idempotencyKey };
-  return respond(c, await endpoint.handle({ ...context, ...requested }));
+  return respond(c, await row.handle({ ...context, ...requested }));
 }
 
-async function bodyOf(c: AppContext, { method }: OperatorEndpoint): Promise<Result<unknown>> {
+async function bodyOf(c: AppContext, { method }: ForOperators): Promise<Result<unknown>> {
   const takesBody = method === "POST" || method === "PATCH";
   const isEmpty = c.req.raw.body === null || c.req.header("content-length") === "0";
   if (!takesBody || isEmpty) return success(null);

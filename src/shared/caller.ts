@@ -7,6 +7,7 @@ import type { Region } from "./regions.ts";
 import type { Session } from "./session.ts";
 
 export type Role = "owner" | "admin" | "billing" | "member";
+export const EVERYONE: readonly Role[] = ["owner", "admin", "billing", "member"];
 
 /** The secret that a request presented, if it isn't the key's first secret. */
 export type PresentedSecret =

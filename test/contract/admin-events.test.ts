@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { mintId } from "../../src/shared/id.ts";
 import { forgetOperatorEvents } from "../../src/operator/operator-events.store.ts";
-import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { actSentence } from "../../src/console/browser/lib/operator-acts.ts";
 import { admin, bindingsWith, newOrganization, openAccount, send } from "./client.ts";
 import type { MadeOrganization } from "./client.ts";
@@ -78,9 +78,10 @@ describe("GET /admin/v1/events", () => {
 });
 
 it("the console describes each change of the operators' API in a sentence", () => {
-  const changes = OPERATOR_ENDPOINTS.filter(({ method }) => method !== "GET");
+  const changes = OPERATOR_ROUTES.filter(({ method }) => method !== "GET");
   for (const { method, path } of changes) {
-    const act = `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`;
+    const below = path.replace("/admin/v1", "");
+    const act = `${method} ${below.replaceAll(/:(\w+)/g, "{$1}")}`;
     const text = actSentence({ operator: "eva", act, organization: null });
     expect(text).toMatch(/^eva [a-z ]+\.$/);
     expect(text).not.toContain("called");

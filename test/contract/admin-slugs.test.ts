@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
-import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { GENERATION, newId } from "../wallet/wallet-desk.ts";
 import { ADMIN_TOKEN, addKey, addMember, admin, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
@@ -140,9 +140,9 @@ function isFound(endpoint: string, status: number): boolean {
   return status < 300 || NOT_NOW.test(endpoint);
 }
 
-const ENDPOINTS = OPERATOR_ENDPOINTS.map(({ method, path }) => `${method} ${path}`).filter((name) =>
-  name.includes(":id"),
-);
+const ENDPOINTS = OPERATOR_ROUTES.map(
+  ({ method, path }) => `${method} ${path.replace("/admin/v1", "")}`,
+).filter((name) => name.includes(":id"));
 const isLast = (name: string): number => (name.startsWith("DELETE") ? 1 : 0);
 
 it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(

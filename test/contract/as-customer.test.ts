@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { ROUTES } from "../../src/routes.ts";
+import { OWN_KEY } from "../../src/console/allowed-calls.ts";
+import { KEY_ROUTES } from "../../src/routes.ts";
 import { ADMIN_TOKEN, admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { login, page } from "./console-client.ts";
@@ -27,9 +28,8 @@ describe("POST /console/api/as", () => {
       organization: { id: account.orgId },
     });
     expect(await (await page("/session", cookie)).json()).toEqual(seen);
-    const lists = ROUTES.filter(
-      ({ method, path }) =>
-        method === "GET" && !/^\/v1\/(?:auth\/)?key$/.test(path) && !/:(?!org_id)/.test(path),
+    const lists = KEY_ROUTES.filter(
+      ({ method, path }) => method === "GET" && !OWN_KEY.has(path) && !/:(?!org_id)/.test(path),
     ).map(({ path }) => path.replace(":org_id", account.orgId));
     expect(lists.length).toBeGreaterThan(12);
     for (const path of lists) {
@@ -45,7 +45,7 @@ describe("POST /console/api/as", () => {
 
   it("gives a read-only session: changes and paid requests return 403 read_only", async () => {
     await look(account.orgId);
-    const changes = ROUTES.filter(({ method }) => method !== "GET").map(({ method, path }) => [
+    const changes = KEY_ROUTES.filter(({ method }) => method !== "GET").map(({ method, path }) => [
       method,
       path.replaceAll(/:\w+(?:\{.+?\})?/g, "resp_1"),
     ]);

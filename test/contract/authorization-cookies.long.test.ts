@@ -1,8 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { PLAYGROUND } from "../../src/console/allowed-calls.ts";
-import { PEOPLE_ENDPOINTS } from "../../src/console/people-endpoints.ts";
-import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
-import { EVERYONE, PROVIDER_ROUTES } from "../../src/routes.ts";
+import { OWN_KEY, PLAYGROUND } from "../../src/console/allowed-calls.ts";
+import { PEOPLE_ROUTES } from "../../src/accounts/people/endpoints.ts";
+import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
+import { PROVIDER_ROUTES } from "../../src/routes.ts";
+import { EVERYONE } from "../../src/shared/caller.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import type { Browser } from "../people/people-client.ts";
@@ -45,7 +46,8 @@ type Team = Readonly<Record<Role, Visitor>>;
 let byKey: { readonly own: Team; readonly other: Team };
 let byPerson: Team;
 /** Calls that would end the person's own session, account or organization. */
-const ENDS_SESSIONS = /^(?:DELETE \/me|POST \/me\/(?:log-out|act|unlink)|DELETE \/organization)$/;
+const ENDS_SESSIONS =
+  /^(?:DELETE .*people\/me|POST .*\/me\/(?:log-out|act|unlink)|DELETE .*\/organization)$/;
 let ownersCookie: string;
 let operatorsCookie: string;
 let viewersCookie: string;
@@ -182,19 +184,13 @@ describe("each route below /v1, called by the console for another organization",
 });
 
 describe("each route of the console", () => {
-  const operators = OPERATOR_ENDPOINTS.map(({ method, path }): Row => [
+  const others = [...OPERATOR_ROUTES, ...PEOPLE_ROUTES].map(({ method, path }): Row => [
     method,
-    `/admin/v1${path}`,
+    path.replace("/console/api", "").replaceAll(/:\w+/g, "unknown"),
     [],
     200,
   ]);
-  const people = PEOPLE_ENDPOINTS.map(({ method, path }): Row => [
-    method,
-    `/people${path.replaceAll(/:\w+/g, "unknown")}`,
-    [],
-    200,
-  ]);
-  it.each(byName([...ALL_ROWS, ...operators, ...people]))(
+  it.each(byName([...ALL_ROWS, ...others]))(
     "rejects invalid cookies and other pages: %s",
     async (_, row) => {
       const id = unknownId(row);
@@ -227,10 +223,10 @@ describe("each route of operators, called by the console", () => {
     }
   });
 
-  it.each(OPERATOR_ENDPOINTS.map((one) => [`${one.method} ${one.path}`, one] as const))(
+  it.each(OPERATOR_ROUTES.map((one) => [`${one.method} ${one.path}`, one] as const))(
     "accepts exactly the listed roles and no customer's cookie: %s",
     async (_, { method, path, roles }) => {
-      const named = `/admin/v1${path.replaceAll(/:\w+/g, () => crypto.randomUUID())}`;
+      const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID());
       const body = method === "POST" || method === "PATCH" ? {} : undefined;
       for (const role of OPERATOR_ROLES) {
         const answer = await page(named, cookies.get(role), { method, bindings, body });
@@ -255,7 +251,7 @@ describe("each route of operators, called by the console", () => {
       const id = await ownId(row, account);
       const outside = await verdict(await called(operatorsCookie, row, id));
       const inside = await verdict(await called(viewersCookie, row, id));
-      const isKeys = method === "GET" && /^\/v1\/(?:auth\/)?key$/.test(route); // a viewer has none
+      const isKeys = OWN_KEY.has(route); // a viewer has none
       const isBarred = method !== "GET" || route.startsWith("/v1/responses/");
       const allowed = isBarred ? 403 : 200;
       const expected = isHidden(row) ? [404, 404] : [403, isKeys ? 401 : allowed];
@@ -265,10 +261,10 @@ describe("each route of operators, called by the console", () => {
 });
 
 describe("each route for people", () => {
-  it.each(PEOPLE_ENDPOINTS.map((one) => [`${one.method} ${one.path}`, one] as const))(
+  it.each(PEOPLE_ROUTES.map((one) => [`${one.method} ${one.path}`, one] as const))(
     "accepts exactly the listed roles of people: %s",
     async (_, { method, path, roles }) => {
-      const named = `/people${path.replaceAll(/:\w+/g, () => crypto.randomUUID())}`;
+      const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID()).replace("/console/api", "");
       const row: Row = method === "GET" ? [method, named, [], 200] : [method, named, [], 200, {}];
       for (const role of EVERYONE) {
         const others = [byKey.own[role].ask(row, ""), called(operatorsCookie, row, "")];
@@ -278,7 +274,7 @@ describe("each route for people", () => {
         const isAllowed = roles === null || roles.includes(role);
         if (isAllowed && ENDS_SESSIONS.test(`${method} ${path}`)) continue;
         const [status, code] = await codeOf(
-          await browsers[role].people(method, path.replaceAll(/:\w+/g, "unknown"), row[4]),
+          await browsers[role].ask(method, path.replaceAll(/:\w+/g, "unknown"), row[4]),
         );
         expect([role, status === 403 && code === "role_required"]).toEqual([role, !isAllowed]);
         expect(status).not.toBe(401);
@@ -301,10 +297,10 @@ describe("a merchant's secret", () => {
     expect((await ask(row, own.secret, target)).status).toBe(isHolds ? 200 : 401);
   });
 
-  it.each(OPERATOR_ENDPOINTS.map(({ method, path }) => [method, path] as const))(
+  it.each(OPERATOR_ROUTES.map(({ method, path }) => [method, path] as const))(
     "isn't accepted for operators: %s %s",
     async (method, path) => {
-      const named = `/admin/v1${path.replaceAll(/:\w+/g, () => crypto.randomUUID())}`;
+      const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID());
       expect((await send(named, { method, key: (await makeMerchant()).secret })).status).toBe(401);
     },
   );

@@ -1,7 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
-import { EVERYONE, ROUTES } from "../../src/routes.ts";
+import { KEY_ROUTES } from "../../src/routes.ts";
+import { EVERYONE } from "../../src/shared/caller.ts";
 import {
   ALL_ROWS,
   allowHolds,
@@ -77,7 +78,7 @@ beforeAll(async () => {
 beforeEach(() => putInPlace(stripe));
 
 const isManaged = ([method, route]: Row): boolean =>
-  ROUTES.some(
+  KEY_ROUTES.some(
     ({ method: verb, path, reach }) => verb === method && path === route && reach === "managed",
   );
 
@@ -136,11 +137,11 @@ describe("each route of operators", () => {
     ADMIN_TOKENS: OPERATOR_ROLES.map((role) => `${role}/${role}:${tokenOf(role)}`).join(","),
   });
 
-  it.each(OPERATOR_ENDPOINTS.map((one) => [`${one.method} ${one.path}`, one] as const))(
+  it.each(OPERATOR_ROUTES.map((one) => [`${one.method} ${one.path}`, one] as const))(
     "accepts exactly the listed roles and no customer's credential: %s",
     async (_, { method, path, roles }) => {
       // Of an organization that doesn't exist, so that nothing changes.
-      const named = `/admin/v1${path.replaceAll(/:\w+/g, () => crypto.randomUUID())}`;
+      const named = path.replaceAll(/:\w+/g, () => crypto.randomUUID());
       const body = method === "POST" || method === "PATCH" ? { body: {} } : {};
       for (const role of OPERATOR_ROLES) {
         const answer = await send(named, { method, key: tokenOf(role), bindings, ...body });

@@ -6,8 +6,8 @@ import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import { PURCHASE_ID } from "../../src/shared/contracts/payments.ts";
 import type { ResponseToStore } from "../../src/shared/contracts/stored-responses.ts";
-import { ROUTES } from "../../src/routes.ts";
-import type { RouteRow } from "../../src/routes.ts";
+import { KEY_ROUTES } from "../../src/routes.ts";
+import type { KeyRoute } from "../../src/shared/http/route.ts";
 import { PNG_URL } from "../fixtures/pictures.ts";
 import { addKey, admin, chat, HELLO, send } from "./client.ts";
 import type { Account, Role, Sending } from "./client.ts";
@@ -70,14 +70,14 @@ const SENT: Readonly<Record<string, readonly [object, number?]>> = {
 };
 
 /** Every path with errors in OpenAI's format. */
-const SPOKEN = ROUTES.filter(({ path }) => !path.startsWith("/v1/messages"));
-export const ROWS: readonly Row[] = SPOKEN.map((row) => rowOf(row, row.who.roles));
+const SPOKEN = KEY_ROUTES.filter(({ path }) => !path.startsWith("/v1/messages"));
+export const ROWS: readonly Row[] = SPOKEN.map((row) => rowOf(row, row.roles));
 /** Every path, with those whose errors are in Anthropic's format. */
-export const ALL_ROWS: readonly Row[] = ROUTES.map((row) => rowOf(row, row.who.roles));
+export const ALL_ROWS: readonly Row[] = KEY_ROUTES.map((row) => rowOf(row, row.roles));
 /** What belongs to a member: to a role that is not here, a colleague's is as if it did not exist. */
 export const OWN_ONLY: readonly Row[] = SPOKEN.flatMap((row) => {
-  const { path, who } = row;
-  return who.others === undefined || !namesOne(path) ? [] : [rowOf(row, who.others)];
+  const { path, others } = row;
+  return others === undefined || !namesOne(path) ? [] : [rowOf(row, others)];
 });
 
 /** Whether a path names something in itself or in its query. */
@@ -85,7 +85,7 @@ function namesOne(path: string): boolean {
   return path.includes(":") || path === "/v1/generation";
 }
 
-function rowOf({ method, path }: RouteRow, roles: readonly Role[]): Row {
+function rowOf({ method, path }: KeyRoute, roles: readonly Role[]): Row {
   const [body, status = 200] = SENT[`${method} ${path}`] ?? [];
   return body === undefined ? [method, path, roles, status] : [method, path, roles, status, body];
 }

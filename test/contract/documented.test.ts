@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { OPERATIONS } from "../../scripts/openapi/operations.ts";
 import examples from "../../scripts/openapi/examples.json";
 import { app } from "../../src/app.ts";
-import { ROUTES } from "../../src/routes.ts";
+import { KEY_ROUTES } from "../../src/routes.ts";
 import { asDocumented, DOCUMENT } from "./documented.ts";
 
 /** Answers that are no JSON. */
@@ -69,7 +69,9 @@ const MESSAGES = {
 
 function headersOf(name: string): Record<string, string> {
   if (name.includes(" /admin/")) return { "x-request-id": "req_1" };
-  const isPaid = ROUTES.some((row) => row.reach === "paid" && `${row.method} ${row.path}` === name);
+  const isPaid = KEY_ROUTES.some(
+    (row) => row.reach === "paid" && `${row.method} ${row.path}` === name,
+  );
   return {
     ...EVERY,
     ...(name.includes("/v1/messages") && MESSAGES),

@@ -1,14 +1,14 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { ROUTES } from "../../src/routes.ts";
-import type { RouteRow } from "../../src/routes.ts";
+import { KEY_ROUTES } from "../../src/routes.ts";
+import type { KeyRoute } from "../../src/shared/http/route.ts";
 import { errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
 import { createKey, deleteKey } from "./key-client.ts";
 
 const TERMS = { budget_dollars: 0.5, budget_period: "day", rpm_limit: 900, end_user: "ann" };
-const MANAGED = ROUTES.filter(({ reach }) => reach === "managed");
+const MANAGED = KEY_ROUTES.filter(({ reach }) => reach === "managed");
 /** Paths that a key with limits may ask, and a session may not. */
 const OF_KEYS = [
   "POST /v1/keys/:id/rotate",
@@ -16,10 +16,10 @@ const OF_KEYS = [
   "POST /v1/sessions",
   "DELETE /v1/sessions/:id",
 ];
-const nameOf = ({ method, path }: RouteRow): string => `${method} ${path}`;
+const nameOf = ({ method, path }: KeyRoute): string => `${method} ${path}`;
 
 /** Asks a path of the table with the caller's own things in it, and what would lift a limit as its body. */
-function ask({ method, path }: RouteRow, key: string, id: string): Promise<Response> {
+function ask({ method, path }: KeyRoute, key: string, id: string): Promise<Response> {
   const body =
     method === "POST" || method === "PATCH" ? { budget_dollars: null, rpm_limit: 1000 } : undefined;
   const headers = { "idempotency-key": crypto.randomUUID() };
@@ -28,7 +28,7 @@ function ask({ method, path }: RouteRow, key: string, id: string): Promise<Respo
 
 type Own = { readonly account: Account; readonly keyId: string; readonly webhookId: string };
 
-function idOf({ path }: RouteRow, { account, keyId, webhookId }: Own): string {
+function idOf({ path }: KeyRoute, { account, keyId, webhookId }: Own): string {
   if (path.includes(":org_id")) return account.orgId;
   if (path.startsWith("/v1/webhooks")) return webhookId;
   return path.startsWith("/v1/keys") ? keyId : "ann";
@@ -82,7 +82,7 @@ describe("every path that could lift a limit", () => {
     const { token } = await minted.json<{ token: string }>();
     const own = { account, keyId: limited.id, webhookId: await furnish(account) };
     const before = await kept(account);
-    const refused = async (path: RouteRow, key: string): Promise<void> => {
+    const refused = async (path: KeyRoute, key: string): Promise<void> => {
       const response = await ask(path, key, idOf(path, own));
       const { code } = await errorOf(response, 403);
       expect([nameOf(path), code]).toEqual([nameOf(path), "key_is_limited"]);
@@ -92,12 +92,12 @@ describe("every path that could lift a limit", () => {
       await refused(path, limited.key);
       await refused(path, token);
     }
-    for (const path of ROUTES) if (OF_KEYS.includes(nameOf(path))) await refused(path, token);
+    for (const path of KEY_ROUTES) if (OF_KEYS.includes(nameOf(path))) await refused(path, token);
     expect(await kept(account)).toEqual(before);
   });
 
   it("appears in the list that this test checks", () => {
-    const open = ROUTES.filter(
+    const open = KEY_ROUTES.filter(
       ({ reach, method }) => reach !== "managed" && reach !== "paid" && method !== "GET",
     );
     expect(open.map(nameOf).toSorted()).toEqual(

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { expect, it } from "vitest";
 import { program } from "../../scripts/admin/command-line.ts";
-import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { pagePaths, readPage } from "./pages.ts";
 
 const PAGE = "docs/operate.md";
@@ -41,7 +41,7 @@ function callsOf(cells: readonly string[]): string[] {
   return cells.map((cell) => {
     const [method = "", path = ""] = cell.includes(" ") ? cell.split(" ") : ["POST", cell];
     const noun = path.startsWith(".../replay") ? "/orgs/:id/webhooks/:webhook_id" : "/orgs/:id";
-    return `${method} ${path.replace("...", noun).replaceAll(/\{(\w+)\}/g, ":$1")}`;
+    return `${method} /admin/v1${path.replace("...", noun).replaceAll(/\{(\w+)\}/g, ":$1")}`;
   });
 }
 
@@ -49,13 +49,13 @@ it("docs/operate.md lists every command and operators' call once", () => {
   const said = ROWS.flatMap(({ commands }) => commands);
   expect([...new Set(said)].toSorted()).toEqual([...COMMANDS.keys()].toSorted());
   const calls = new Set(ROWS.flatMap((row) => row.calls));
-  const declared = OPERATOR_ENDPOINTS.map(({ method, path }) => `${method} ${path}`);
+  const declared = OPERATOR_ROUTES.map(({ method, path }) => `${method} ${path}`);
   expect([...calls].toSorted()).toEqual(declared.toSorted());
 });
 
 it("docs/operate.md lists each command's allowed roles", () => {
   const wrong = ROWS.flatMap(({ commands, who, calls }) => {
-    const roles = OPERATOR_ENDPOINTS.filter(
+    const roles = OPERATOR_ROUTES.filter(
       ({ method, path }) => method !== "GET" && calls.includes(`${method} ${path}`),
     ).map((one) => one.roles.filter((role) => role !== "all"));
     const may = new Set(roles.flatMap((own) => (own.length === 0 ? ["all"] : own)));

@@ -5,8 +5,9 @@ import { OPERATIONS } from "../../scripts/openapi/operations.ts";
 import { NUMERIC_VARIABLES, parseConfig } from "../../src/shared/config/config.ts";
 import { EVENT_TYPES } from "../../src/shared/event.ts";
 import { REGIONS } from "../../src/shared/regions.ts";
-import { EVERYONE, ROUTES } from "../../src/routes.ts";
-import type { RouteRow } from "../../src/routes.ts";
+import { KEY_ROUTES } from "../../src/routes.ts";
+import { EVERYONE } from "../../src/shared/caller.ts";
+import type { KeyRoute } from "../../src/shared/http/route.ts";
 import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { readPage, ROOT } from "./pages.ts";
 import { REPEATED_LIMITS } from "./repeated-limits.ts";
@@ -32,7 +33,7 @@ it("docs/keys.md lists each path's allowed callers", () => {
   const said = rowsOf("docs/keys.md").flatMap(([what = "", ...cells]) =>
     callsIn(what).map((call) => `${call}: ${cells.join(", ")}`),
   );
-  const declared = ROUTES.map((row) => {
+  const declared = KEY_ROUTES.map((row) => {
     const at = row.path.replaceAll(/:(\w+)(?:\{.+?\})?/g, "{$1}");
     return `${row.method} ${at}: ${cellsOf(row).join(", ")}`;
   });
@@ -40,7 +41,7 @@ it("docs/keys.md lists each path's allowed callers", () => {
 });
 
 /** The cells of a path's row: of each role, then of a key with limits. */
-function cellsOf({ path: at, reach, who: { roles, others } }: RouteRow): string[] {
+function cellsOf({ path: at, reach, roles, others }: KeyRoute): string[] {
   const ofRoles = EVERYONE.map((role) => {
     if (others === undefined) return roles.includes(role) ? "yes" : "no";
     return others.includes(role) ? "all" : "its own";
@@ -49,11 +50,7 @@ function cellsOf({ path: at, reach, who: { roles, others } }: RouteRow): string[
 }
 
 /** What a key with limits may: what is not managed, and of what belongs to someone its own alone. */
-function ofLimited(
-  reach: RouteRow["reach"],
-  others: RouteRow["who"]["others"],
-  at: string,
-): string {
+function ofLimited(reach: KeyRoute["reach"], others: KeyRoute["others"], at: string): string {
   if (reach === "managed") return "no";
   if (others === undefined) return "yes";
   return at.endsWith("/rotate") ? "itself" : "its own";

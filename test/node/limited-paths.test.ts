@@ -5,7 +5,7 @@ import { startTwoRegions } from "./support/two-regions.ts";
 type Path = { readonly method: string; readonly path: string; readonly reach: string };
 /** The Worker's table, whose types are not a script's. */
 const TABLE: string = "../../src/routes.ts";
-const { ROUTES } = (await import(TABLE)) as { ROUTES: readonly Path[] };
+const { KEY_ROUTES } = (await import(TABLE)) as { KEY_ROUTES: readonly Path[] };
 /** What the key's own terms let it ask, and a session may not. */
 const OF_KEYS = [
   "POST /v1/keys/:id/rotate",
@@ -76,7 +76,7 @@ it("a limited key or session gets 403 key_is_limited for management in another r
     if (at.includes(":org_id")) id = orgId;
     expect(await refusal(path, key, id)).toEqual([nameOf(path), 403, "key_is_limited"]);
   };
-  const managed = ROUTES.filter(({ reach }) => reach === "managed");
+  const managed = KEY_ROUTES.filter(({ reach }) => reach === "managed");
   expect(managed.length).toBeGreaterThan(20);
   for (const path of managed) {
     // oxlint-disable no-await-in-loop -- one after the other
@@ -84,7 +84,7 @@ it("a limited key or session gets 403 key_is_limited for management in another r
     await isRefused(path, token);
     // oxlint-enable no-await-in-loop
   }
-  const ofKeys = ROUTES.filter((path) => OF_KEYS.includes(nameOf(path)));
+  const ofKeys = KEY_ROUTES.filter((path) => OF_KEYS.includes(nameOf(path)));
   expect(ofKeys).toHaveLength(OF_KEYS.length);
   // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (const path of ofKeys) await isRefused(path, token);

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { refuse, success } from "../../src/shared/failure.ts";
 import type { Result } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
-import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
+import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import type { View } from "../../src/shared/http/endpoint.ts";
 import type { OperatorContext } from "../../src/operator/operator-context.ts";
 import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
@@ -140,7 +140,8 @@ export async function call(
   target: string,
   options: { params?: Record<string, string>; query?: string; body?: unknown } = {},
 ): Promise<Result<View>> {
-  const endpoint = OPERATOR_ENDPOINTS.find((one) => `${one.method} ${one.path}` === target);
+  const name = target.replace(" ", " /admin/v1");
+  const endpoint = OPERATOR_ROUTES.find(({ method, path }) => `${method} ${path}` === name);
   if (endpoint === undefined) throw new Error(`no such endpoint: ${target}`);
   return await endpoint.handle({
     ...context(),

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { freshLoginFor, needsLogin } from "../../src/console/step-up.ts";
-import { OPERATOR_ENDPOINTS } from "../../src/operator/endpoints.ts";
-import { PROVIDER_ROUTES, ROUTES } from "../../src/routes.ts";
+import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
+import { KEY_ROUTES, PROVIDER_ROUTES, ROUTES } from "../../src/routes.ts";
 import { ADMIN_TOKEN, openAccount } from "../contract/client.ts";
 import {
   Browser,
@@ -47,11 +47,7 @@ const named = (path: string): string =>
 
 describe("a lasting change in the console", () => {
   it("requires a login in the last ten minutes, except for the listed paths", () => {
-    const rows = [
-      ...ROUTES,
-      ...OPERATOR_ENDPOINTS.map(({ method, path }) => ({ method, path: `/admin/v1${path}` })),
-    ];
-    const free = rows
+    const free = [...KEY_ROUTES, ...OPERATOR_ROUTES]
       .filter(({ method, path }) => method !== "GET" && !PROVIDER_ROUTES.has(path))
       .filter(({ method, path }) => !requiresFreshLogin(method, named(path)))
       .map(({ method, path }) => `${method} ${named(path)}`);
