@@ -112,7 +112,6 @@ export async function wholeUsage(admin: AdminClient, call: Call): Promise<record
   const { next_after: second, ...usage } = await asked();
   const data = [...usage.data];
   for (let after = second; after !== undefined;) {
-    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
     const page = await asked(after);
     data.push(...page.data);
     after = page.next_after;
@@ -124,7 +123,6 @@ export async function wholeUsage(admin: AdminClient, call: Call): Promise<record
 export async function findAnywhere(admin: AdminClient, call: Call): Promise<record.Found> {
   for (let after: string | undefined; ;) {
     const query = { ...call.query, after };
-    // oxlint-disable-next-line no-await-in-loop -- an answer says where the next one begins
     const answer = await ask<record.Found>(admin, { ...call, query });
     if (answer.data.length > 0 || answer.next_after === null) return answer;
     after = answer.next_after;
@@ -140,7 +138,6 @@ export async function postReconcile(
   const path = pathOf("orgs", orgId, "reconcile");
   for (let after: string | undefined; ;) {
     const body = { within_ms: PROGRESS_MS, after };
-    // oxlint-disable-next-line no-await-in-loop -- an answer says where the next one begins
     const { next_after: next, ...answer } = await ask<record.ReconcilePage>(admin, {
       method: "POST",
       path,

@@ -76,7 +76,6 @@ async function fill(url: string, admin: AdminClient): Promise<Showcase> {
   const made = await open(admin);
   const { orgId } = made;
   for (let daysAgo = DAYS - 1; daysAgo >= 0; daysAgo -= 10) {
-    /* oxlint-disable no-await-in-loop -- time goes one way */
     const uses: Use[] = [];
     for (let day = daysAgo; day > daysAgo - 10 && day >= 0; day--) {
       uses.push(...usesOf(day, nowMs, day < 30 ? made.keyIds.slice(0, -1) : made.keyIds));
@@ -85,7 +84,6 @@ async function fill(url: string, admin: AdminClient): Promise<Showcase> {
     if (daysAgo === 59 || daysAgo === 29) await topUp(admin, orgId, daysAgo);
     const answer = await post<{ refused: number }>(url, "__demo/use", { org_id: orgId, uses });
     if (answer.refused > 0) throw new Error(`${answer.refused} requests of the demo were refused`);
-    /* oxlint-enable no-await-in-loop */
   }
   await clock(nowMs);
   await finish(url, admin, made);
@@ -110,7 +108,6 @@ async function open(admin: AdminClient): Promise<Opened> {
   const orgId = organization.id;
   await topUp(admin, orgId, DAYS);
   const memberIds = [member.id];
-  /* oxlint-disable no-await-in-loop -- in the order in which they are listed */
   for (const [n, role] of MEMBERS.entries()) {
     const email = `${["ben", "cleo", "dana", "eli"][n]}@northwind.example`;
     memberIds.push((await postMember(admin, orgId, { email, role })).id);
@@ -119,7 +116,6 @@ async function open(admin: AdminClient): Promise<Opened> {
   for (const [name, owner] of [...KEYS, ["Books", 2] as const]) {
     made.push(await postMemberKey(admin, { orgId, memberId: memberIds[owner] ?? "" }, { name }));
   }
-  /* oxlint-enable no-await-in-loop */
   const keyOf = (name: string): string => made.find((one) => one.name === name)?.key ?? "";
   return {
     orgId,
@@ -147,7 +143,6 @@ async function finish(url: string, admin: AdminClient, made: Opened): Promise<vo
   const own = (method: string, at: string, body?: object): Promise<Json> =>
     call(showcase.owner_key, method, at, body);
   await own("PATCH", `orgs/${orgId}/settings`, { low_balance_threshold_dollars: 5 });
-  /* oxlint-disable no-await-in-loop -- a handful, in order */
   for (const [n, user] of USER_IDS.slice(0, 12).entries()) {
     const spent = Number((await own("GET", `users/${user}`))["monthly_spend_dollars"]);
     const part = n < 4 ? 1.1 : 3; // the first four are near their quotas, and alert
@@ -163,7 +158,6 @@ async function finish(url: string, admin: AdminClient, made: Opened): Promise<vo
   for (const [n, key] of keys.entries()) {
     if (n !== keyIds.indexOf(old)) await call(key, "POST", "chat/completions", hello);
   }
-  /* oxlint-enable no-await-in-loop */
 }
 
 type Json = Readonly<Record<string, unknown>>;

@@ -97,7 +97,6 @@ async function requestOf(request: IncomingMessage, origin: string): Promise<Requ
 
 /** Sends a webhook until it is accepted, a few times with growing pauses, newly signed each time. */
 async function deliver(event: StripeEvent, endpoint: Endpoint): Promise<void> {
-  /* oxlint-disable no-await-in-loop -- one after the other */
   for (const pause of [0, ...AGAIN_MS]) {
     await sleep(pause, undefined, { ref: false });
     const request = await signedWebhook(event, endpoint, Math.floor(Date.now() / 1000));
@@ -110,5 +109,4 @@ async function deliver(event: StripeEvent, endpoint: Endpoint): Promise<void> {
     );
     if (isTaken) return;
   }
-  /* oxlint-enable no-await-in-loop */
 }

@@ -36,13 +36,11 @@ export async function topUpByItself(
   const { id } = await ask<Purchase>("POST", "/v1/credits/purchases", wanted);
   const reach = async (isThere: (purchase: Purchase) => boolean): Promise<Purchase> => {
     const end = Date.now() + PATIENCE_MS;
-    /* oxlint-disable no-await-in-loop -- until it is there */
     while (Date.now() < end) {
       const purchase = await ask<Purchase>("GET", `/v1/credits/purchases/${id}`);
       if (isThere(purchase)) return purchase;
       await sleep(100);
     }
-    /* oxlint-enable no-await-in-loop */
     throw new Error(`the demo's purchase ${id} does not move`);
   };
   const { url } = await reach((purchase) => purchase.url !== null);

@@ -138,7 +138,6 @@ async function usablePort(region: RegionName): Promise<number> {
 /** Returns a port above this one at which all of these offsets are free. */
 async function freePortAbove(port: number, offsets: readonly number[]): Promise<number> {
   for (let other = port + PORT_STEP; other + PORT_STEP <= PORT_MAX; other += PORT_STEP) {
-    // oxlint-disable-next-line no-await-in-loop -- the first one that is free
     const taken = await Promise.all(offsets.map((offset) => isPortInUse(other + offset)));
     if (!taken.includes(true)) return other;
   }

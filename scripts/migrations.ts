@@ -34,7 +34,6 @@ export async function applyMigrations(
   const applied = new Set(results.map(({ name }) => name));
   for (const { name, queries } of migrations.filter((one) => !applied.has(one.name))) {
     const note = db.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(name);
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await db.batch([...queries.map((query) => db.prepare(query)), note]);
   }
 }

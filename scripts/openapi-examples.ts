@@ -261,11 +261,9 @@ async function askWebhooks(org: string): Promise<void> {
 /** Polls a webhook's deliveries until the newest arrived. Returns its id. */
 async function firstDelivered(fill: readonly string[]): Promise<string> {
   for (let tries = 0; tries < 100; tries++) {
-    // oxlint-disable-next-line no-await-in-loop -- it is waited for
     const page = await ask("GET /v1/webhooks/{id}/deliveries", { fill, query: "?limit=1" });
     const [newest] = page["deliveries"] as readonly Json[];
     if (newest?.["state"] === "delivered") return newest["id"] as string;
-    // oxlint-disable-next-line no-await-in-loop -- the same
     await sleep(100);
   }
   throw new Error("nothing was delivered");
@@ -341,10 +339,9 @@ async function askPayments(org: string): Promise<void> {
 /** Waits for what comes soon; throws when a minute has passed. */
 async function until(came: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + 60_000;
-  // oxlint-disable-next-line no-await-in-loop -- one look after the other
   while (!(await came())) {
     if (performance.now() > end) throw new Error("it did not come");
-    await sleep(500); // oxlint-disable-line no-await-in-loop
+    await sleep(500);
   }
 }
 

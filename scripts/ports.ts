@@ -19,7 +19,6 @@ export async function freePort(): Promise<number> {
     const port = randomInt(PORTS.from, PORTS.to + 1);
     if (given.has(port)) continue;
     given.add(port);
-    // oxlint-disable-next-line no-await-in-loop -- one port after the other
     if ((await isReserved(port)) && !(await isPortInUse(port))) return port;
   }
   throw new Error(

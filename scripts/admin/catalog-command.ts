@@ -71,7 +71,6 @@ async function checkedLists(lists: typeof PROVIDER_LISTS, days: number) {
     }
     const baseUrl = process.env[secret.replace("_API_KEY", "_BASE_URL")] ?? list.baseUrl;
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one provider after the other
       const listed = await readList({ ...list, baseUrl }, key);
       findings.push(...compareCatalog(CATALOG, { provider, listed, today, until }));
       checked.push(provider);

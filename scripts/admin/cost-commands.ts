@@ -80,7 +80,6 @@ async function wholeMargin({ admin }: Session, { from, to, by }: Days): Promise<
       ...(by !== undefined && { by }),
       ...(after !== undefined && { after }),
     };
-    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
     const page = await ask<Margin>(admin, { method: "GET", path: "/margin", query });
     for (const one of page.data) {
       const name = `${one.day} ${one.group}`;
@@ -239,7 +238,6 @@ async function noteEarlier(
   for (const { organization } of organizations.slice(0, EARLIER_MAX)) {
     const query = { type: "balance.credited", from, limit: "100" };
     const path = `/orgs/${String(organization)}/events`;
-    // oxlint-disable-next-line no-await-in-loop -- one after the other: few have any
     const { events } = await ask<Credited>(admin, { method: "GET", path, query });
     const others = events
       .map(({ data: { reference = "" } }) => reference)
@@ -265,7 +263,6 @@ async function rerated({ admin }: Session, asked: object): Promise<Omit<Rerated,
   let total = 0;
   for (let after: string | undefined; ;) {
     const body = { ...asked, ...(after !== undefined && { after }) };
-    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
     const page = await ask<Rerated>(admin, { method: "POST", path: "/rerate", body });
     organizations.push(...page.organizations);
     total += page.total_micro;

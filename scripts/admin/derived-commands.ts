@@ -192,7 +192,6 @@ async function printWhole(derived: Derived, session: Session, call: Call): Promi
   const limit = parameters.find(({ name }) => name === "limit")?.schema.maximum ?? 1;
   const query: Record<string, string | number | undefined> = { ...call.query, limit };
   for (let printed = 0; ;) {
-    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
     const page = await ask<Answer>(session.admin, { ...call, query });
     const rows = listOf(derived, page)?.length ?? 0;
     if (printed === 0 || rows > 0) show(session, page, () => wordsOf(derived, page, printed === 0));

@@ -60,7 +60,6 @@ export function addPriceCommands(program: Command): void {
     const posted: Row[] = [];
     for (let at = 0; at < rows.length; at += ROWS_MAX) {
       const body = { rows: rows.slice(at, at + ROWS_MAX) };
-      // oxlint-disable-next-line no-await-in-loop -- one after the other: what was posted before a refusal is known
       const answer = await ask<Rows>(session.admin, { method: "POST", path: "/prices", body });
       posted.push(...answer.prices);
     }
@@ -178,7 +177,6 @@ async function allRows({ admin }: Session): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (let after: string | undefined; ;) {
     const query = { limit: ROWS_MAX, ...(after !== undefined && { after }) };
-    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
     const page = await ask<Rows>(admin, { method: "GET", path: "/prices", query });
     rows.push(...page.prices);
     after = page.next_after;

@@ -20,7 +20,6 @@ export async function probe(
   const probes: Probe[] = [];
   for (const { region, url } of places) {
     const begun = performance.now();
-    // oxlint-disable-next-line no-await-in-loop -- what one costs is settled before the next one asks
     const answer = await completion(url, paying);
     probes.push({ region, ms: Math.round(performance.now() - begun), ...answer });
   }

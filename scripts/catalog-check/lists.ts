@@ -227,13 +227,11 @@ export async function readList(
   const models: ListedModel[] = [];
   const url = new URL(path, baseUrl);
   for (let page = 0; page < PAGES_MAX; page++) {
-    // oxlint-disable-next-line no-await-in-loop -- a page names the next one
     const response = await get(url, {
       headers: headers(key),
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     if (!response.ok) throw new Error(`status ${response.status}`);
-    // oxlint-disable-next-line no-await-in-loop
     const { models: more, next } = read(await response.json());
     models.push(...more);
     if (next === null || pageParameter === undefined) break;

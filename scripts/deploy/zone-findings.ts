@@ -43,10 +43,8 @@ export async function zoneFindings(
   if (read === null) return [unread("CLOUDFLARE_API_TOKEN is not set")];
   const findings: Finding[] = [];
   for (const host of hosts) {
-    // oxlint-disable-next-line no-await-in-loop -- a region has one host, or two
     const id = await zoneOf(host, read);
     if (id === null) return [unread("the token reads no such zone")];
-    // oxlint-disable-next-line no-await-in-loop -- the same
     findings.push(...(await settingsOf(host, (path) => read(`/zones/${id}${path}`), unread)));
   }
   return findings;
@@ -103,7 +101,6 @@ async function settingsOf(
 async function zoneOf(host: string, read: CloudflareReader): Promise<string | null> {
   const labels = host.replace(/:\d+$/, "").split(".");
   for (let at = 0; at < labels.length - 1; at++) {
-    // oxlint-disable-next-line no-await-in-loop -- the longest name first
     const zones = await read(`/zones?name=${encodeURIComponent(labels.slice(at).join("."))}`);
     const id: unknown = Array.isArray(zones) && isObject(zones[0]) ? zones[0]["id"] : undefined;
     if (typeof id === "string" && /^\w+$/.test(id)) return id;

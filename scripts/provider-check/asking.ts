@@ -32,7 +32,6 @@ export async function eventsOf(answer: ProviderResult): Promise<StreamEvent[]> {
   const events: StreamEvent[] = [];
   try {
     for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
       const batch = await answer.events.next();
       if (batch === null) return events;
       events.push(...batch);

@@ -50,13 +50,11 @@ export async function* runChecks(subject: Subject, recorder: Recorder): AsyncGen
     let problem: string | null = null;
     let note = "";
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other, so that the wire is told apart
       note = recorder.clean(await run());
     } catch (thrown) {
       if (!(thrown instanceof Difference)) throw thrown;
       problem = recorder.clean(thrown.message);
     }
-    // oxlint-disable-next-line no-await-in-loop -- the wire of this check
     yield { name, note, problem, raw: await recorder.take() };
   }
 }

@@ -48,7 +48,6 @@ async function rightPlace(
     return known ?? { tag: "global", url: `https://${named}` };
   }
   for (const place of others) {
-    // oxlint-disable-next-line no-await-in-loop -- the first that takes it is the answer
     const there = await asked(place.url, key);
     if (there.kind === "taken") return place;
   }

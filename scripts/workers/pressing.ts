@@ -33,7 +33,6 @@ async function press(env: Env, orgId: string, pairs: number): Promise<number> {
   for (let i = 0; i < pairs; i++) {
     const id = mintId("req_", Date.now());
     const least = micros(10);
-    /* oxlint-disable no-await-in-loop -- each pair after the one before */
     const held = await wallet.hold({
       id,
       least,
@@ -48,7 +47,6 @@ async function press(env: Env, orgId: string, pairs: number): Promise<number> {
       idempotency: null,
     });
     const settled = await wallet.settle({ id, cost: micros(7), generation: GENERATION });
-    /* oxlint-enable no-await-in-loop */
     done += held.ok && settled.ok && settled.value.kind === "settled" ? 1 : 0;
   }
   timers.close();

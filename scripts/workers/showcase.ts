@@ -30,11 +30,9 @@ export class Wallet extends around(gateway.Wallet, shifting) {
     let refused = 0;
     for (const { heldAt, endedAt, hold, settlement } of uses) {
       setClock(heldAt);
-      // oxlint-disable-next-line no-await-in-loop -- one after the other, as they came
       const held = await this.hold(hold);
       setClock(endedAt);
       const ended = settlement === null ? this.void(hold.id) : this.settle(settlement);
-      // oxlint-disable-next-line no-await-in-loop -- as above
       if (!held.ok || !(await ended).ok) refused++;
     }
     return refused;

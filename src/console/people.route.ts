@@ -152,7 +152,6 @@ function sessionsOf(
     list: async () => {
       const listed: SessionSummary[] = [];
       for (const one of await places()) {
-        // oxlint-disable-next-line no-await-in-loop -- a person has few, and a failure ends the loop
         const found = await callSessions(c, one, (own) => own.list());
         if (!found.ok) return found;
         listed.push(...found.value.flatMap((known) => shownSession(known, realm)));
@@ -161,7 +160,6 @@ function sessionsOf(
     },
     close: async (id) => {
       for (const one of await places()) {
-        // oxlint-disable-next-line no-await-in-loop -- a person has few, and a failure ends the loop
         const closed = await callSessions(c, one, (own) => own.close(id));
         if (!closed.ok) return closed;
       }

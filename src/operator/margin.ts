@@ -127,7 +127,6 @@ export async function costsOf(
   const reports: OrgCosts[] = [];
   const missing: CostsPage["missing"][number][] = [];
   for (const { id, slug } of shown) {
-    // oxlint-disable-next-line no-await-in-loop -- each may read many rows
     const report = await callObject(() => wallet(id).costs(query), {
       attemptsMax: 2,
       budgetMs: COSTS_MS_MAX,

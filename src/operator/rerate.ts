@@ -63,7 +63,6 @@ export async function postRerate(call: OperatorCall): Promise<Answer> {
   const owed = reports.filter(({ report }) => report.lessMicro > 0);
   const organizations: View[] = [];
   for (const one of owed) {
-    // oxlint-disable-next-line no-await-in-loop -- stops at a failure
     const view = await credited(call, { id, isDry }, one);
     if (!view.ok) return view;
     organizations.push(view.value);

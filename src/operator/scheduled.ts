@@ -147,7 +147,6 @@ async function forEachOrganization(
 ): Promise<void> {
   for (const orgId of ids) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one after another bounds the calls
       const done = await act(orgId);
       if (!done.ok) logWarning(warning, { org_id: orgId });
     } catch (error) {

@@ -86,14 +86,10 @@ class Sweep {
     }
     while (this.#poked < POKES_MAX) {
       const since = this.#clock() - USED_WITHIN_MS;
-      // oxlint-disable-next-line no-await-in-loop -- one page at a time limits memory
       const page = await organizationsDue(this.#db, since, this.#round.after);
       this.#depths.book(page.bookBytes);
-      // oxlint-disable-next-line no-await-in-loop -- one page at a time
       await mapConcurrently(AT_ONCE, page.due, (due) => this.#pokeOrganization(due, unavailable));
-      // oxlint-disable-next-line no-await-in-loop -- the platform may end an invocation
       if (!(await this.#keep(page.due.at(-1)?.id ?? this.#round.after))) return null;
-      // oxlint-disable-next-line no-await-in-loop -- the last step
       if (page.due.length < PAGE) return this.#end();
     }
     await this.#keep(this.#round.after, 0);

@@ -42,7 +42,6 @@ export async function deliverByReceiver<T>(
       const [i, item] = next;
       const receiver = receiverOf(item) ?? i;
       if (failing.has(receiver)) continue;
-      // oxlint-disable-next-line no-await-in-loop -- a worker delivers one item at a time
       const answer = await deliver(item);
       answers[i] = answer;
       if (answer.kind === "failed") failing.add(receiver);

@@ -76,7 +76,6 @@ export async function callPeer(
     const leftMs = endMs - elapsedMs();
     if (options.signal?.aborted === true) reason = GIVEN_UP;
     if (leftMs <= 0 || reason === GIVEN_UP) break;
-    // oxlint-disable-next-line no-await-in-loop -- only after a failure
     const attempted = await attempt(message, shareOf(leftMs, left));
     if (attempted.answer !== null) return { ...attempted.answer, isRepeat: left < attempts };
     ({ reason } = attempted);

@@ -137,7 +137,6 @@ export class RegionOutbox extends DurableObject<Env> {
     const untilMs = elapsedMs() + limitMs;
     let messages = this.#queue.waiting(receiver);
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one delivery at a time
       while (messages.length > 0 && elapsedMs() < untilMs && (await this.#deliver(messages))) {
         messages = this.#queue
           .due(now(this.env))

@@ -177,8 +177,8 @@ function takeGroup<Part, Answer>(
   const nowMs = elapsedMs();
   lane.waiting.add(carrier);
   for (const waiter of lane.waiting) {
-    if (nowMs - waiter.sinceMs > GROUPED_CALL_TIMEOUT_MS && waiter !== carrier)
-      lane.waiting.delete(waiter);
+    const isLate = nowMs - waiter.sinceMs > GROUPED_CALL_TIMEOUT_MS;
+    if (isLate && waiter !== carrier) lane.waiting.delete(waiter);
   }
   const waiting = [...lane.waiting];
   const group = waiting.slice(0, GROUPED_PARTS_MAX);

@@ -7,7 +7,6 @@ export async function mapConcurrently<T, R>(
   const left = items.entries();
   const worker = async (): Promise<void> => {
     for (const [i, item] of left) {
-      // oxlint-disable-next-line no-await-in-loop -- one of `limit` workers, one item after another
       answers[i] = await work(item);
     }
   };

@@ -30,7 +30,6 @@ export async function queryDatabase<T>(
   const place = { sinceMs: elapsedMs() };
   for (let waitedMs = 0; !takes(orgId, place); waitedMs = elapsedMs() - place.sinceMs) {
     if (waitedMs >= PATIENCE_MS) return refuse({ kind: "overloaded" });
-    // oxlint-disable-next-line no-await-in-loop -- a request can't await another request's promise
     await new Promise<void>((resolve) => afterTimeout(LOOK_MS, resolve));
   }
   const requested = Promise.resolve()

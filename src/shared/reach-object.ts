@@ -44,13 +44,11 @@ export async function callObjectWithRetries<T>(
   });
   try {
     for (let attempt = 1; attempt <= attemptsMax && !budget.isSpent; attempt++) {
-      // oxlint-disable-next-line no-await-in-loop -- the next attempt needs the failure of this one
       const reached = await attempted(() => call(attempt), budget);
       if (reached === null) break;
       if (!reached.unanswered) return attempt > 1 ? sinceLost(reached.result) : reached;
       if (reached.failure.kind === "overloaded") return refusedBy(reached.failure, attempt > 1);
       if (attempt === attemptsMax) break;
-      // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
       await paused(PAUSES_MS[attempt - 1] ?? 0, budget);
     }
     return { unanswered: true, failure: { kind: "storage_unavailable" } };

@@ -21,11 +21,9 @@ export async function syncWithDatabase<Row>(
   let reported = row;
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const current = reported;
-    // oxlint-disable-next-line no-await-in-loop -- each round depends on the one before
     const reached = await callObjectWithRetries(() => following.tell(current));
     if (reached.unanswered) return refuse(reached.failure);
     if (!reached.result.ok) return reached.result;
-    // oxlint-disable-next-line no-await-in-loop -- each round depends on the one before
     const now = await following.reread();
     if (now === null || following.isSame(reported, now)) return success(now ?? reported);
     reported = now;

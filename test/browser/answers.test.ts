@@ -39,7 +39,6 @@ async function act(page: Page, ...actions: readonly (() => Promise<unknown>)[]):
   await page.goto(`${started.origins.eu}/console/`);
   await rail(page).waitFor();
   await settled(page);
-  // oxlint-disable-next-line no-await-in-loop -- one after another
   for (const one of actions) await one();
   await settled(page);
   return actions.length;
@@ -69,7 +68,6 @@ beforeAll(async () => {
   const made = (await call(ann, "POST", "/v1/keys", { name: "Server" })) as { key: string };
   await call(ann, "POST", "/v1/users", { external_id: "blocked", daily_quota_dollars: 0 });
   for (const user of ["blocked", "ann"]) {
-    // oxlint-disable-next-line no-await-in-loop -- a few
     await fetch(`${started.origins.eu}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${made.key}`, "content-type": "application/json" },

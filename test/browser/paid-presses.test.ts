@@ -59,7 +59,6 @@ async function endPauses(): Promise<void> {
   const listed = await fetch(`${browser.origin}/v1/pauses`, { headers });
   const { pauses } = (await listed.json()) as { pauses: readonly { id: string }[] };
   for (const { id } of pauses) {
-    // oxlint-disable-next-line no-await-in-loop -- a few
     await fetch(`${browser.origin}/v1/pauses/${id}`, { method: "DELETE", headers });
   }
 }

@@ -35,7 +35,6 @@ beforeAll(async () => {
   const { id: ownerId } = await postMember(admin(), owner.orgId, second);
   const ofOwner = { ...terms, memberId: ownerId, rpmLimit: 1000 };
   for (const name of ["Second", "Third", "Fourth"]) {
-    // oxlint-disable-next-line no-await-in-loop -- a few
     ownersKeys.push(await createKey(admin(), { ...ofOwner, name }));
   }
   ownersKeys.push(owner.key);
@@ -147,11 +146,8 @@ describe("amounts and times in the console", () => {
     expect(made.status).toBe(201);
     const { id } = (await made.json()) as { id: string };
     for (const at of ["events?tab=Webhooks", `events/${id}?tab=Webhooks`]) {
-      // oxlint-disable-next-line no-await-in-loop -- two pages
       const [page, responses] = await opened(owner.key, at);
-      // oxlint-disable-next-line no-await-in-loop -- two pages
       expect(await untrue(page, responses)).toEqual([]);
-      // oxlint-disable-next-line no-await-in-loop -- two pages
       expect(await page.locator("main").innerText()).toContain(url);
     }
   });

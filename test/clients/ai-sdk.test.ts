@@ -74,15 +74,12 @@ async function talk(
       maxRetries: 0,
       onError: ({ error }: { error: unknown }) => failures.push(error),
     };
-    // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
     const answer = streamed ? ai.streamText(asking) : await ai.generateText(asking);
-    // oxlint-disable-next-line no-await-in-loop -- of the same turn
     const text = await Promise.resolve(answer.text).catch((error: unknown) => {
       throw failures[0] ?? error;
     });
     if (failures.length > 0) throw failures[0];
     said.push(text);
-    // oxlint-disable-next-line no-await-in-loop -- of the same turn
     messages.push(...((await answer.responseMessages) ?? (await answer.response).messages));
   }
   return { cities: weather.cities, said };

@@ -201,7 +201,6 @@ describe.each(Object.entries(MAJORS))(
           messages.push({ role: "user", content });
           const asking = { model, max_tokens: 1000, messages, tools: [tool] };
           const runner = own().beta.messages.toolRunner({ ...asking, stream });
-          // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
           const last = await runner.runUntilDone();
           said.push(
             last.content.map((block) => (block.type === "text" ? block.text : "")).join(""),
@@ -228,11 +227,9 @@ describe.each(Object.entries(MAJORS))(
               messages,
               tools: [{ name, description, input_schema }],
             };
-            // oxlint-disable no-await-in-loop -- each step follows the one before
             const answer = stream
               ? await own().messages.stream(asking).finalMessage()
               : await own().messages.create(asking);
-            // oxlint-enable no-await-in-loop
             messages.push({ role: "assistant", content: answer.content });
             const results = answer.content.flatMap((block) =>
               block.type === "tool_use"

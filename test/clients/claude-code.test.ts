@@ -95,7 +95,6 @@ it("claude -p completes three messages with a shell command, for a Claude model 
     order("four"),
   ]) {
     const more = said.length === 0 ? [] : ["--continue"];
-    // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
     const turn = await claude(prompt, { model: CLAUDE, home, more });
     said.push(resultOf(turn)?.result ?? turn.log);
   }

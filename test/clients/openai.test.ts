@@ -170,7 +170,6 @@ async function chat({ own, model, streamed }: Talk): Promise<typeof HELD> {
     const runner = streamed
       ? completions.runTools({ ...asking, stream: true })
       : completions.runTools(asking);
-    // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
     said.push(String(await runner.finalContent()));
     messages = [...runner.messages];
   }
@@ -188,11 +187,9 @@ async function responses({ own, model, streamed }: Talk, isChained = false): Pro
     input.push({ role: "user", content });
     for (let text = ""; text === "";) {
       const asking = { model, input, tools, ...(isChained && { previous_response_id: before }) };
-      // oxlint-disable no-await-in-loop -- each step follows the one before
       const answer: OpenAI.Responses.Response = streamed
         ? await own.responses.stream(asking).finalResponse()
         : await own.responses.create(asking);
-      // oxlint-enable no-await-in-loop
       before = answer.id;
       const calls = answer.output.filter((item) => item.type === "function_call");
       const results = calls.map((item) => ({

@@ -70,7 +70,6 @@ describe("OpenRouter's SDK for TypeScript", () => {
       for (const content of TURNS) {
         messages.push({ role: "user", content });
         for (;;) {
-          // oxlint-disable-next-line no-await-in-loop -- each call follows the result of the one before
           const answer = await send(model, messages, streamed);
           const { content: text, toolCalls } = answer;
           const called = toolCalls.length > 0 && { toolCalls };
@@ -183,11 +182,8 @@ describe("OpenRouter's provider of the AI SDK", () => {
           stopWhen: stepCountIs(5),
           maxRetries: 0,
         };
-        // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
         const answer = streamed ? streamText(asking) : await generateText(asking);
-        // oxlint-disable-next-line no-await-in-loop
         said.push(await answer.text);
-        // oxlint-disable-next-line no-await-in-loop
         messages.push(...(await answer.responseMessages));
       }
       expect({ cities: weather.cities, said }).toEqual(HELD);

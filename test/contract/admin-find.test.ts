@@ -162,7 +162,6 @@ describe("GET /admin/v1/find", () => {
     expect((await send(`/admin/v1${path}/refund`, refunding)).status).toBe(202);
     const [refund] = stripe.world.refunds.keys();
     for (const one of [session?.id ?? "", payment, refund ?? ""]) {
-      // oxlint-disable-next-line no-await-in-loop -- a few
       expect(await foundBy(one), one).toEqual(only("purchase", account));
     }
     expect(await foundBy("re_unknown")).toEqual([]);
@@ -202,7 +201,6 @@ describe("GET /admin/v1/find", () => {
       next_after: null,
     });
     for (const prefix of ["key_", "pur_", "whk_"]) {
-      // oxlint-disable-next-line no-await-in-loop -- a few
       const unknown = await find(mintId(prefix, Date.now()));
       expect(unknown, prefix).toMatchObject({ data: [], asked_organizations: 0 });
     }

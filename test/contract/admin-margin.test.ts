@@ -76,7 +76,6 @@ describe("GET /admin/v1/margin", () => {
     await admin("PATCH", `/orgs/${account.orgId}`, { price_list: await listAt(50) });
     const models = ["sandbox/echo", "sandbox/no-usage", "sandbox/think"];
     for (const model of models) {
-      // oxlint-disable-next-line no-await-in-loop -- a few
       await (await chat(account.key, { model, stream: model !== "sandbox/echo" })).text();
     }
     await (await embed(account.key)).text();
@@ -232,7 +231,6 @@ describe("POST /admin/v1/costs", () => {
 
   it("returns 400 for negative dollars, an invalid day and an empty provider", async () => {
     for (const wrong of [{ dollars: -1 }, { day: "yesterday" }, { provider: "" }]) {
-      // oxlint-disable-next-line no-await-in-loop -- three
       const response = await admin("POST", "/costs", {
         rows: [{ provider: "openai", day: today, dollars: 1, ...wrong }],
       });
@@ -250,7 +248,6 @@ describe("POST /admin/v1/rerate", () => {
   it("returns in a dry run the sum that each customer would save at any lower price", async () => {
     const account = await openAccount();
     for (let i = 0; i < 4; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- a few
       await (
         await chat(account.key, { messages: [{ role: "user", content: "x".repeat(i * 40) }] })
       ).text();
@@ -306,7 +303,6 @@ describe("POST /admin/v1/rerate", () => {
       });
     const answers = await Promise.all([again(), again(), again()]);
     for (const answer of answers) {
-      // oxlint-disable-next-line no-await-in-loop -- three
       const { organizations } = await answer.json<{ organizations: { credit_micro: number }[] }>();
       expect(organizations[0]?.credit_micro).toBe(Math.floor((receipt?.cost_micro ?? 0) / 2));
     }

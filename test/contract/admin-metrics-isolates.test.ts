@@ -20,9 +20,7 @@ it("GET /admin/v1/metrics counts the isolates that call a route no longer, until
   await ask(0, "sandbox/echo");
   expect(await leftOut()).toEqual([]);
   for (const isolate of [0, 1]) {
-    // oxlint-disable-next-line no-await-in-loop -- faults in a row
     for (let i = 0; i < 5; i++) await ask(isolate, "sandbox/status-500");
-    // oxlint-disable-next-line no-await-in-loop -- what the last fault left is said with the next counts
     await ask(isolate, "sandbox/echo");
     const line = 'turnpike_routes_left_out_isolates{route="sandbox:status-500",state="open"}';
     expect(await leftOut()).toEqual([`${line} ${isolate + 1}`]);

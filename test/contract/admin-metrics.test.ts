@@ -59,7 +59,6 @@ describe("GET /admin/v1/metrics", () => {
   it("sends the count of forged keys with the next request, without a separate call", async () => {
     const { ask, metrics, batches } = apart();
     for (let i = 0; i < 5; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect((await ask("/v1/models", `svc_sk_eu_live_${"x".repeat(40)}`)).status).toBe(401);
     }
     expect(batches()).toBe(0);

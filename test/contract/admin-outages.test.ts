@@ -106,7 +106,6 @@ describe("GET /admin/v1/health", () => {
     // It can't be used, so it isn't among recently used ones, but is called anyway.
     await env.DB.prepare("UPDATE organizations SET used_at = 0").run();
     for (let sweeps = 1; sweeps <= 2; sweeps++) {
-      // oxlint-disable-next-line no-await-in-loop -- one sweep after another
       expect(await problems(region({ WALLET }))).toEqual([
         {
           kind: "wallets_unavailable",
@@ -116,7 +115,6 @@ describe("GET /admin/v1/health", () => {
           ) as string,
         },
       ]);
-      // oxlint-disable-next-line no-await-in-loop -- the same
       await runScheduled(bindingsWith({}));
     }
     const path = `/admin/v1/orgs/${orgId}/rebuild-wallet`;

@@ -48,7 +48,6 @@ describe("GET /admin/v1/providers", () => {
   it("counts each call and failure of a provider once, and names the affected customers", async () => {
     const [affected, other] = [await openAccount(), await openAccount()];
     for (const key of [affected.key, other.key, other.key]) {
-      // oxlint-disable-next-line no-await-in-loop -- a few
       await (await chat(key)).text();
     }
     const down = await attemptsOf(

@@ -59,7 +59,6 @@ describe("GET /admin/v1/purchases", () => {
   it("lists each organization's purchases as its own list shows them, without the payment page", async () => {
     const accounts = [await openAccount(), await openAccount()];
     for (const account of accounts) {
-      // oxlint-disable-next-line no-await-in-loop -- one after another
       await pay(account, await buy(account));
     }
     const open = await buy(accounts[0] as Account);
@@ -67,7 +66,6 @@ describe("GET /admin/v1/purchases", () => {
     expect(purchases).toHaveLength(3);
     expect(purchases[0]).toMatchObject({ id: open, url: null });
     for (const { organization, url: _url, ...listed } of purchases) {
-      // oxlint-disable-next-line no-await-in-loop -- a few
       const single = await admin("GET", `/orgs/${organization.id}/purchases/${listed.id}`);
       const { url: _page, ...read } = await single.json<Record<string, unknown>>();
       expect(listed).toEqual(read);

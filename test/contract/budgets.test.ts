@@ -37,7 +37,6 @@ describe("an organization's budgets", () => {
       { scope: "organization", limit_requests: 2, window: "5m", usage: 0, held: 0 },
     ]);
     for (let i = 0; i < 2; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect((await chat(account.key)).status).toBe(200);
     }
     const refused = await chat(account.key);

@@ -85,9 +85,7 @@ describe("max_concurrent", () => {
       ["billing", 200],
       ["member", 403],
     ] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const { key } = await addMember(account.orgId, role);
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect((await settings({ max_concurrent: 3 }, key)).status).toBe(status);
     }
   });

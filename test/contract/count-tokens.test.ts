@@ -65,7 +65,6 @@ it("POST /v1/messages/count_tokens is within 15 % of a tokenizer, for code and f
   const { key } = await openAccount();
   const coder = new Tiktoken(o200k);
   for (const [name, text] of Object.entries({ ...TEXTS, ...RIGHTS })) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     const ratio = (await count(key, text)) / (coder.encode(text).length + AROUND);
     expect([name, ratio]).toEqual([
       name,

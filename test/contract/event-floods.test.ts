@@ -98,7 +98,6 @@ it("the event log has an event for the rejected request of a known end user, but
     200,
   );
   for (let i = 0; i < 5; i++) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     expect((await chat(account.key, { user: `made up ${i}` })).status).toBe(429);
   }
   expect(await ofType("end_user.quota_reached")).toEqual([]);

@@ -58,7 +58,6 @@ describe("the event log", () => {
     const patch = (fields: object): Promise<Response> =>
       send(`/v1/keys/${id}`, { method: "PATCH", key: account.key, body: fields });
     for (const fields of [{ name: "two" }, { name: "two" }, { budget_dollars: 4 }]) {
-      // oxlint-disable-next-line no-await-in-loop -- one change after the other
       expect((await patch(fields)).status).toBe(200);
     }
     expect((await patch({ rpm_limit: -1 })).status).toBe(400);
@@ -247,7 +246,6 @@ describe("the transfer of events from the database to the wallet", () => {
     const made = await send("/v1/keys", { key: account.key, body: { name: "ends", expires_at } });
     const { id } = await made.json<{ id: string }>();
     for (const days of [0.5, 2, 2, 3]) {
-      // oxlint-disable-next-line no-await-in-loop -- one sweep after the other
       await sweepHourly(env.DB, () => now + days * DAY, {
         wallet: ownAlone,
         deliveries,

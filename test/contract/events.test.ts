@@ -69,7 +69,6 @@ describe("GET /v1/events", () => {
     const made = await send("/v1/keys", { key: account.key, body: { name: "to go" } });
     const { id } = await made.json<{ id: string }>();
     for (let time = 0; time < 3; time++) {
-      // oxlint-disable-next-line no-await-in-loop -- a repeat comes after the first
       const gone = await send(`/v1/keys/${id}`, { method: "DELETE", key: account.key });
       expect(gone.status).toBe(200);
     }
@@ -86,7 +85,6 @@ describe("GET /v1/events", () => {
     ]);
     expect(await ofType("end_user.quota_reached")).toEqual([]);
     for (let time = 0; time < 2; time++) {
-      // oxlint-disable-next-line no-await-in-loop -- one refusal after the other
       expect((await chat(account.key, { user: "u" })).status).toBe(429);
     }
     expect(await ofType("end_user.quota_reached")).toMatchObject([
@@ -96,7 +94,6 @@ describe("GET /v1/events", () => {
     const small = await send("/v1/keys", { key: account.key, body });
     const { id, key } = await small.json<{ id: string; key: string }>();
     for (let time = 0; time < 2; time++) {
-      // oxlint-disable-next-line no-await-in-loop -- one refusal after the other
       expect((await chat(key)).status).toBe(402);
     }
     expect(await ofType("key.budget_reached")).toMatchObject([
@@ -128,14 +125,12 @@ describe("GET /v1/events", () => {
 
   it("returns every event once in pages, newest first, by type and time, even after an eviction", async () => {
     for (let i = 0; i < 25; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       await addCredits(account.orgId, 1, `n${i}`);
     }
     await evictDurableObject(env.WALLET.getByName(account.orgId));
     const seen: Event[] = [];
     for (let after: string | null = ""; after !== null;) {
       const query = `?type=balance.credited&limit=10${after === "" ? "" : `&after=${after}`}`;
-      // oxlint-disable-next-line no-await-in-loop -- each page names the next
       const { events, next_after } = await page(query);
       seen.push(...events);
       after = next_after;

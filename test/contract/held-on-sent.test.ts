@@ -195,7 +195,6 @@ describe("a balance of $0.04 at a provider that bills a token per four bytes", (
     let charged = 0;
     for (const characters of [400_000, 16_000]) {
       for (const { name, body, path } of CARRIERS) {
-        // oxlint-disable-next-line no-await-in-loop -- each with what the one before has left
         const one = await asked(key, env, path, body("word ".repeat(characters / 5)));
         expect([200, 402], name).toContain(one.status);
         charged += one.charged;

@@ -53,7 +53,6 @@ describe("a session's forwarded requests", () => {
     const { token } = await mint(account.key, { rpm_limit: 3 });
     const limited: boolean[] = [];
     for (let n = 0; n < 4; n++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       limited.push((await forward(token, method, path, sent)) === 429);
     }
     expect(limited).toEqual([false, false, false, true]);

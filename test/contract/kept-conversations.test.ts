@@ -17,7 +17,6 @@ it("a conversation continued from stored responses reaches the provider exactly 
       vi.restoreAllMocks();
       setClock(null);
       const world = new World(await keeping(KEPT_H));
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       for (const one of steps) await world.run(one);
     },
   );

@@ -56,7 +56,6 @@ describe("the object for stored responses", () => {
       [ids[1], ids[0]],
     ] as const) {
       const answer = { id, previous, by, createdAt: Date.now(), hours: 1, input, response };
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await keptOf(own).keep(answer)).toMatchObject({ ok: true });
     }
     const one = { previous: ids[0], outputs: [], inputs: [] };
@@ -98,9 +97,7 @@ describe("the object for stored responses", () => {
     const own = await keeping();
     const ids: string[] = [];
     for (const input of ["one", "two", "three", "four"]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const { id } = await answered(await say(own.key, { input }));
-      // oxlint-disable-next-line no-await-in-loop -- so that each is there before the next
       expect((await read(id, own.key)).status).toBe(200);
       ids.push(id);
     }

@@ -224,13 +224,11 @@ describe("access to stored responses", () => {
       [another.token, "brief", NONE],
     ];
     for (const [key, whose, statuses] of rows) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is enough
       expect([whose, await may(key, ids[whose])]).toEqual([whose, statuses]);
     }
     setClock(Date.now() + HOUR_MS); // no request waits for missing ones anymore
     expect(await may(stranger.key, ids.mine)).toEqual(NONE);
     for (const key of [limited.key, session.token, member.key, stranger.key]) {
-      // oxlint-disable-next-line no-await-in-loop -- the same
       await errorOf(await forget(ids.mine ?? "", key), 404);
     }
     expect((await read(ids.mine ?? "", own.key)).status).toBe(200);

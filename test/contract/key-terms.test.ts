@@ -137,7 +137,6 @@ describe("PATCH /v1/keys/{id}", () => {
       { expires_at: null },
       { rpm_limit: 6 },
     ]) {
-      // oxlint-disable-next-line no-await-in-loop -- each in its turn
       const error = await errorOf(await patch(member.key, own.id, wider), 403);
       expect([wider, error.code]).toEqual([wider, "role_required"]);
     }
@@ -224,9 +223,7 @@ describe("a key with limits", () => {
         ["PATCH", org, { name: "mine" }],
         ["PATCH", `${org}/settings`, { default_user_daily_quota_dollars: null }],
       ] as const) {
-        // oxlint-disable-next-line no-await-in-loop -- each in its turn
         const response = await send(path, { method, key: made.key, body });
-        // oxlint-disable-next-line no-await-in-loop -- the same
         expect([path, (await errorOf(response, 403)).code]).toEqual([path, "key_is_limited"]);
       }
       expect(await statusOf(account.key)).toBe(200);

@@ -109,13 +109,10 @@ describe("POST /v1/keys/{id}/rotate", () => {
     const { key: first, id } = await createKey(account.key);
     const secrets = [first];
     for (let round = 1; round < 5; round++) {
-      // oxlint-disable-next-line no-await-in-loop -- one day after the other
       secrets.push((await rotated(account.key, id, { overlap: 60 })).key);
-      // oxlint-disable-next-line no-await-in-loop -- the same
       const overlapping = await Promise.all(secrets.map(statusOf));
       expect(overlapping).toEqual([...secrets.slice(2).map(() => 401), 200, 200]);
       shiftClock(round * 30 * HOUR_MS);
-      // oxlint-disable-next-line no-await-in-loop -- the same
       const seen = await Promise.all(secrets.map(statusOf));
       expect(seen).toEqual([...secrets.slice(1).map(() => 401), 200]);
     }
@@ -139,7 +136,6 @@ describe("POST /v1/keys/{id}/rotate", () => {
     const { key } = await rotated(account.key, id, { overlap: 60 });
     const seen = [];
     for (const one of [first, key, first, key]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       seen.push(await statusOf(one));
     }
     expect(seen).toEqual([200, 200, 200, 429]);
@@ -152,7 +148,6 @@ describe("POST /v1/keys/{id}/rotate", () => {
     const own = await (await send("/v1/key", { key })).json();
     expect(own).toMatchObject({ id, budget_dollars: 0.5 });
     for (const target of [account.keyId, other.id, "key_none"]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const error = await errorOf(await rotate(key, target), 403);
       expect(error.code).toBe("key_is_limited");
     }
@@ -168,19 +163,15 @@ describe("POST /v1/keys/{id}/rotate", () => {
 
   it("leaves no active secret if it runs at the same time as a DELETE", async () => {
     for (let round = 0; round < 8; round++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const { key: first, id } = await createKey(account.key);
-      // oxlint-disable-next-line no-await-in-loop -- the same
       const [gone, made] = await Promise.all([
         deleteKey(account.key, id),
         rotate(account.key, id, { overlap: 600 }),
       ]);
       expect(gone.status).toBe(200);
       const secrets = [first];
-      // oxlint-disable-next-line no-await-in-loop -- the same
       if (made.status === 201) secrets.push((await made.json<Rotated>()).key);
       expect([201, 404]).toContain(made.status);
-      // oxlint-disable-next-line no-await-in-loop -- the same
       for (const secret of secrets) expect(await statusOf(secret)).toBe(401);
     }
   });
@@ -188,7 +179,6 @@ describe("POST /v1/keys/{id}/rotate", () => {
   it("returns 409 for a sixth active secret, unless the rotation ends the others", async () => {
     const { id } = await createKey(account.key);
     for (let n = 0; n < 4; n++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await rotated(account.key, id, { overlap: 600 });
     }
     const error = await errorOf(await rotate(account.key, id, { overlap: 600 }), 409);

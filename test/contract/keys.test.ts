@@ -122,7 +122,6 @@ describe("GET /v1/keys", () => {
     expect(await listOf("/v1/keys")).toEqual(first);
     const revoked = first.keys.filter((one) => one.revoked);
     for (let after = first.next_after; after !== undefined;) {
-      // oxlint-disable-next-line no-await-in-loop -- one page after another
       const page = await listOf(`/v1/keys?revoked=true&limit=70&after=${after}`);
       revoked.push(...page.keys);
       after = page.next_after;
@@ -142,7 +141,6 @@ describe("GET /v1/keys", () => {
     const member = await addMember(account, "member");
     for (const key of [account.key, member.key]) {
       for (const path of ["/v1/keys", "/v1/keys?revoked=true"]) {
-        // oxlint-disable-next-line no-await-in-loop -- one after another, so that each is counted
         expect((await send(path, { key, bindings })).status).toBe(200);
       }
     }

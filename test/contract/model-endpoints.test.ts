@@ -18,7 +18,6 @@ async function measured(by: readonly Account[]) {
   const name = crypto.randomUUID();
   const { ask, batches } = apart(name);
   for (const { key } of by) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     for (let n = 0; n < 8; n++) await ask("/v1/chat/completions", key, SAY);
   }
   const { bindings } = apart(name); // another isolate, which has measured nothing
@@ -79,7 +78,6 @@ describe("GET /v1/models/{id}/endpoints", () => {
     const { data } = await response.json<{ data: Listed[] }>();
     expect(data.some(({ alias_of }) => alias_of !== undefined)).toBe(true);
     for (const { id, providers, pricing } of data) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const { endpoints } = (await read(`/v1/models/${id}/endpoints`)).data;
       expect([id, ...new Set(endpoints.map(({ tag }) => tag))]).toEqual([id, ...providers]);
       expect(endpoints[0]?.pricing).toEqual(pricing);

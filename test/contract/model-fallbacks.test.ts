@@ -213,9 +213,7 @@ describe("a request with several models", () => {
       { providerOptions: { gateway: { models: ["m/three"] } } },
     ]) {
       const sent = { ...body, model: "m/one", ...fields };
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const response = await send(path, { key: account.key, body: sent, bindings });
-      // oxlint-disable-next-line no-await-in-loop
       expect([response.status, await response.json()]).toMatchObject([200, { model: "m/three" }]);
       expect(namesOf(calls.splice(0)).at(-1)).toBe("delta m/three");
     }

@@ -37,7 +37,6 @@ async function allowed(key: string, names: readonly string[]) {
   const statuses: Record<string, number> = {};
   for (const model of names) {
     const body = { ...DOORS[path], model };
-    // oxlint-disable-next-line no-await-in-loop -- one after the other: a burst may be shed on a busy machine
     statuses[model] = (await send(path, { key, bindings, body })).status;
   }
   return statuses;
@@ -61,7 +60,6 @@ describe("a model with several names", () => {
     "can be called by any name at every endpoint and in the model list: %s",
     async (name) => {
       for (const [path, body] of Object.entries(DOORS)) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
         const asked = await send(path, { key: poor.key, bindings, body: { ...body, model: name } });
         expect([path, asked.status]).toEqual([path, 402]);
       }
@@ -73,9 +71,7 @@ describe("a model with several names", () => {
 
   it("returns 404 in the model list and at completions if the model doesn't exist", async () => {
     for (const name of ["claude-sonnet-9-latest", "smart-latest", "smart[1m]", "constructor"]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const shown = await send(`/v1/models/${name}`, { key: poor.key, bindings });
-      // oxlint-disable-next-line no-await-in-loop -- the same
       expect([name, shown.status, await allowed(poor.key, [name])]).toEqual([
         name,
         404,
@@ -95,9 +91,7 @@ describe("a model with several names", () => {
       expect(within.status).toBe(201);
       const { token: inner } = await within.json<{ token: string }>();
       for (const one of [key, token, inner]) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
         expect(await allowed(one, [...SONNET, "smart"])).toEqual(each([...SONNET, "smart"], 402));
-        // oxlint-disable-next-line no-await-in-loop -- the same
         expect(await allowed(one, OTHERS)).toEqual(each(OTHERS, 403));
       }
     },
@@ -112,7 +106,6 @@ describe("an alias in a key's allowed models", () => {
       ...each([...SONNET, "mock/best"], 403),
     });
     for (const name of SONNET) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const wider = await errorOf(await mint(key, ["smart", name]), 400);
       expect(wider.param).toBe("allowed_models[1]");
     }

@@ -177,7 +177,6 @@ describe.each(Object.entries(CLIENTS))("%s", (_, { headers, body, cost, reads })
     expect(cost(chunks)).toBe(charged / 1_000_000);
     for (const [path, fields] of Object.entries(reads)) {
       const whole = path.endsWith("=") ? path + String(chunks[0]?.["id"]) : path;
-      // oxlint-disable-next-line no-await-in-loop -- one call after the other, as the client does
       const read = await (await send(whole, { key, headers })).json();
       expect([path, fields.filter((field) => at(read, field) === undefined)]).toEqual([path, []]);
     }
@@ -205,7 +204,6 @@ describe("reasoning in OpenRouter's format", () => {
     const sent: unknown[] = [];
     for (const reasoning of efforts) {
       const body = { model: "mock/chat", messages: HELLO, max_tokens: 500, reasoning };
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       sent.push((await sentUpstream(body))["reasoning_effort"]);
     }
     expect(sent).toEqual(["none", "minimal", "low", "medium", "high", "xhigh"]);

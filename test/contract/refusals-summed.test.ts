@@ -21,7 +21,6 @@ async function storm(request: () => Promise<Response>): Promise<Response> {
   lines = [];
   const clock = vi.spyOn(Date, "now").mockImplementation(() => nowMs);
   for (let i = 0; i < COUNT; i++) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await request();
   }
   nowMs += 1000;

@@ -41,11 +41,8 @@ it("the request log has one line for a paid request after its charge, with provi
       writeDataPoint: (point: AnalyticsEngineDataPoint) => void points.push(point),
     };
     const bindings = bindingsWith({ LOG_REQUESTS: "all", ANALYTICS });
-    // oxlint-disable-next-line no-await-in-loop -- one request at a time
     const response = await chat(key, { stream }, { bindings });
-    // oxlint-disable-next-line no-await-in-loop -- its line comes after its last byte
     await response.text();
-    // oxlint-disable-next-line no-await-in-loop -- as above
     await expect.poll(logged).toEqual([200]);
     const line = lines.map((one) => JSON.parse(one) as Record<string, unknown>).find(isRequest);
     expect(line).toEqual({

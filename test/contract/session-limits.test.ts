@@ -98,11 +98,8 @@ it("a session without a list of models has its key's models, even if they don't 
     [token, {}],
     [full, { origin: page }],
   ] as const) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     const refused = await chat(one, { model: "cheap" }, { headers });
-    // oxlint-disable-next-line no-await-in-loop -- the same
     expect((await errorOf(refused, 403)).code).toBe("model_not_allowed");
-    // oxlint-disable-next-line no-await-in-loop -- the same
     expect((await chat(one, { model: "smart" }, { headers })).status).toBe(200);
   }
 });

@@ -67,11 +67,8 @@ async function spendRest(
   ask: Ask,
 ): Promise<number> {
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     const response = await ask(token);
-    // oxlint-disable-next-line no-await-in-loop -- the same
     if (response.status === 200) await response.text();
-    // oxlint-disable-next-line no-await-in-loop -- the same
     else return (await errorOf(response, 402)) && budget - (await told(token));
   }
 }
@@ -87,11 +84,8 @@ it("a session keeps its open holds and exact budget if its wallet is aborted", a
   const running = Array.from({ length: AFFORDABLE }, () => ask(token));
   await vi.waitFor(() => expect(calls).toHaveLength(AFFORDABLE), 60_000);
   for (const isAborted of [false, true]) {
-    // oxlint-disable-next-line no-await-in-loop -- what it refuses before it refuses after
     if (isAborted) await abort(wallet());
-    // oxlint-disable-next-line no-await-in-loop -- the same
     expect(await errorOf(await ask(token), 402)).toMatchObject({ required_micro: each });
-    // oxlint-disable-next-line no-await-in-loop -- the same
     expect(await standing(id)).toEqual({ spent: 0, held: AFFORDABLE * each });
   }
   gate.resolve(null);
@@ -113,7 +107,6 @@ it("a session can spend its whole budget but no more, even if its wallet is abor
     for (let i = 0; i < 15; i++) {
       asked.push(chat(token, { ...WORST, stream: i % 2 === 0 }).then(statusOf));
     }
-    // oxlint-disable-next-line no-await-in-loop -- while they are under way
     await abort(wallet());
   }
   const seen = new Set(await Promise.all(asked));
@@ -130,7 +123,6 @@ it("an ended session stays ended if its wallet is aborted, used or not", async (
   const [used, fresh] = [await mint({}), await mint({})];
   expect((await chat(used.token)).status).toBe(200);
   for (const { id } of [used, fresh]) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     const ended = await send(`/v1/sessions/${id}`, { key: account.key, method: "DELETE" });
     expect(ended.status).toBe(200);
   }

@@ -71,9 +71,7 @@ describe("a session", () => {
     ];
     for (const [method, path, body] of tried) {
       const headers = { "idempotency-key": "x" };
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const response = await send(path, { key: token, method, body, headers });
-      // oxlint-disable-next-line no-await-in-loop -- the same
       expect([method, path, (await errorOf(response, 403)).code]).toEqual([
         method,
         path,
@@ -118,7 +116,6 @@ describe("a session", () => {
       mint(made.key),
     ]);
     for (const { token } of [short, ended, orphan]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect((await chat(token)).status).toBe(200);
     }
     expect(await (await end(account.key, ended.id)).json()).toEqual({ id: ended.id, ended: true });
@@ -189,7 +186,6 @@ describe("GET /v1/sessions", () => {
     await mint(account.key); // never used
     const others = [await mint(account.key), await mint(account.key)];
     for (const { token } of [own, ...others]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect((await chat(token, { max_tokens: 50 })).status).toBe(200);
     }
     const all = await listed(account.key);
@@ -261,10 +257,8 @@ describe("a session with origins", () => {
     expect([right.status, allowed(right)]).toEqual([200, PAGE]);
     expect(right.headers.get("vary")).toContain("origin");
     for (const origin of ["https://evil.example.com", "null", `${PAGE}.evil.com`]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const wrong = await chat(token, {}, from(origin));
       expect(allowed(wrong)).toBe("*"); // its page may read why
-      // oxlint-disable-next-line no-await-in-loop -- the same
       expect((await errorOf(wrong, 403)).code).toBe("origin_not_allowed");
     }
     expect((await errorOf(await chat(token), 403)).code).toBe("origin_not_allowed");
@@ -296,7 +290,6 @@ it("a forged, long expired or wrong-origin session is rejected without an object
   const counted = countedBindings();
   const { bindings } = counted;
   for (const one of forged) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     expect([one, (await chat(one, {}, { bindings })).status]).toEqual([one, 401]);
   }
   expect((await chat(bound.token, {}, { bindings })).status).toBe(403);

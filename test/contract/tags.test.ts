@@ -142,7 +142,6 @@ describe("tags of a request", () => {
     const costs: Record<string, number> = {};
     for (const team of ["search", "search", "ads", ""]) {
       const headers: Record<string, string> = team === "" ? {} : { "x-tags": `team=${team},run=1` };
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       const response = await chat(account.key, {}, { headers });
       costs[team] = (costs[team] ?? 0) + Number(response.headers.get("x-cost-micro"));
     }
@@ -187,7 +186,6 @@ describe("the setting tag_keys", () => {
       ["group_by=tag:team,day", "group_by"],
       ["group_by=model&tag=team", "tag"],
     ] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect((await errorOf(await send(`/v1/usage?${query}`, { key }), 400)).param).toBe(param);
     }
   });

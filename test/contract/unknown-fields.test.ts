@@ -117,27 +117,22 @@ function changes(): readonly Change[] {
 describe("an endpoint with a JSON body", () => {
   it("returns 400 with the name of an unknown field, and changes nothing", async () => {
     for (const { name, send: sent, body, read } of changes()) {
-      // oxlint-disable-next-line no-await-in-loop -- each call in its turn
       const before = await read?.();
-      // oxlint-disable-next-line no-await-in-loop -- the same
       const error = await errorOf(await sent({ ...body, monthly_quota_dollar: 3 }), 400);
       expect([name, error.param]).toEqual([name, "monthly_quota_dollar"]);
       expect(error.message).toBe("Unknown parameter: 'monthly_quota_dollar'.");
-      // oxlint-disable-next-line no-await-in-loop -- the same
       expect(await read?.()).toEqual(before);
     }
   });
 
   it("returns 400 without a param for a field with an empty name", async () => {
     for (const { send: sent, body } of changes()) {
-      // oxlint-disable-next-line no-await-in-loop -- each call in its turn
       expect((await errorOf(await sent({ ...body, "": 3 }), 400)).param).toBeNull();
     }
   });
 
   it("accepts its own response with one field changed, and ignores read-only fields", async () => {
     for (const { name, send: sent, body, read } of changes()) {
-      // oxlint-disable-next-line no-await-in-loop -- each call in its turn
       const response = await sent({ ...(await read?.()), ...body });
       expect([name, response.status]).toEqual([name, expect.toSatisfy((one) => one < 300)]);
     }
@@ -146,13 +141,11 @@ describe("an endpoint with a JSON body", () => {
   it("rejects a field whose name is that of an inherited JavaScript property", async () => {
     const names = ["constructor", "toString", "__proto__", "hasOwnProperty"];
     for (const name of names) {
-      // oxlint-disable-next-line no-await-in-loop -- each call in its turn
       const response = await send("/v1/keys", {
         method: "POST",
         key: account.key,
         body: JSON.parse(`{ "name": "x", "${name}": 1 }`) as Body,
       });
-      // oxlint-disable-next-line no-await-in-loop -- the same
       expect((await errorOf(response, 400)).param).toBe(name);
     }
   });

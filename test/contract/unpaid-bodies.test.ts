@@ -76,7 +76,6 @@ describe("POST /v1/messages/count_tokens", () => {
     const body = { ...counted, messages: [{ role: "user", content: "Hello" }] };
     const statuses: number[] = [];
     for (let i = 0; i < 3; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       statuses.push((await send(COUNT, { key, body })).status);
     }
     expect(statuses).toEqual([200, 200, 429]);

@@ -83,7 +83,6 @@ describe("a conversation with prompt caching", () => {
     for (let turn = 0; turn <= 7; turn++) {
       if (turn === 3) left = 9;
       for (let i = 0; i < 20; i++) {
-        // oxlint-disable-next-line no-await-in-loop -- turns follow each other
         await take(bindings, { conversation: `every ${i}`, turn });
       }
     }

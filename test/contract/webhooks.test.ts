@@ -93,7 +93,6 @@ describe("POST /v1/webhooks", () => {
     expect((await errorOf(wrong, 400)).param).toBe("types[0]");
     receivers["hooks.turnpike.dev"] = () => new Response("ok");
     for (let i = 0; i < 5; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect((await ask("POST", "", { url })).status).toBe(201);
     }
     expect((await errorOf(await ask("POST", "", { url }), 409)).code).toBe("too_many_webhooks");
@@ -195,7 +194,6 @@ describe("webhook deliveries", () => {
     ];
     await made("good.turnpike.dev", { types: [...types, "webhook.disabled"] });
     for (let i = 0; i < 20; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- one event after the other
       await addCredits(account.orgId, 1);
     }
     await vi.waitFor(
@@ -227,23 +225,18 @@ describe("webhook deliveries", () => {
     const hook = await made("b.turnpike.dev", { types: ["balance.credited"] });
     const start = Date.now();
     for (let i = 0; i < 10; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- one event after the other
       await addCredits(account.orgId, 1);
     }
     await vi.waitFor(() => expect(to("b.turnpike.dev")).toHaveLength(1), LONG);
     for (const hours of [0.01, 0.2, 1, 4, 9, 20, 31]) {
       setClock(start + hours * HOUR);
       const before = to("b.turnpike.dev").length;
-      // oxlint-disable-next-line no-await-in-loop -- time passes
       await alarm();
-      // oxlint-disable-next-line no-await-in-loop -- the same
       await vi.waitFor(() => expect(to("b.turnpike.dev").length).toBe(before + 1), LONG);
-      // oxlint-disable-next-line no-await-in-loop -- what was tried is written down
       await vi.waitFor(async () => {
         const attempts = (await deliveriesOf(hook.id)).reduce((sum, one) => sum + one.attempts, 0);
         expect(attempts).toBe(before + 1);
       }, LONG);
-      // oxlint-disable-next-line no-await-in-loop -- the same
       await evictDurableObject(object());
     }
     isAway = false;

@@ -59,7 +59,6 @@ describe("every response", () => {
 
   it("contains no body for HEAD, whatever the status", async () => {
     for (const path of ["/v1/models", "/nowhere", "/v1/chat/completions", "/v1/throws"]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const response = await call(path, { method: "HEAD" });
       expect(response.body).toBeNull();
     }

@@ -77,7 +77,6 @@ it.each([
 it("a request in another region returns the home region's failure, and the hold's outcome is unknown", async () => {
   for (const kind of ["storage_unavailable", "overloaded"]) {
     answer = { ok: false, failure: { kind } };
-    // oxlint-disable-next-line no-await-in-loop -- one answer after the other
     expect(await ask(HOLD)).toEqual({ unanswered: true, failure: { kind } });
   }
 });

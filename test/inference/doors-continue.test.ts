@@ -50,7 +50,6 @@ describe.each(BEGUN)(
         if ((at + DOORS.indexOf(door)) % DOORS.length !== 0) continue;
         if ((at + turn) % APART !== 0) continue;
         const next = DOORS[(turn + at) % DOORS.length] ?? door;
-        // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
         await goOn(speaks(next, second) ? next : door, second);
       }
     });
@@ -113,7 +112,6 @@ it.each(THOUGHT)(
     expect(secrets.length).toBeGreaterThan(0);
     const others = PROVIDERS.filter(({ name }) => !isOneMaker(first.name, name));
     for (const second of others.filter((other) => speaks(door, other))) {
-      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
       const { said, sent } = await ask(second, turns, second.chat.text.json);
       expect(said.text).toBe("Hello, 世界!");
       for (const secret of secrets) expect(sent, second.name).not.toContain(secret);

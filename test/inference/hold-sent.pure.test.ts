@@ -187,7 +187,6 @@ describe.each(COUNTED)(
           fc.pre(asked !== null);
           for (const wire of wires) {
             const request = asked === null ? null : boundAt(asked, wire);
-            // oxlint-disable-next-line no-await-in-loop -- one network
             const billed = request === null ? null : await sentFor(request, wire, network);
             if (request === null || billed === null) continue;
             sent.set(wire.name, (sent.get(wire.name) ?? 0) + 1);
@@ -228,7 +227,6 @@ describe("a PDF in the prompt", () => {
         const request = boundAt(asked, wire);
         if (request === null) continue;
         reached.push(wire.id);
-        // oxlint-disable-next-line no-await-in-loop -- one network
         await sentFor(request, wire, network);
         expect(network.join("").includes(PDF_DATA), wire.name).toBe(wire.id !== "sandbox");
       }

@@ -81,7 +81,6 @@ describe.each([...STREAMED, ...FILES])("a stream of the endpoint $title", (row) 
     let isOver = false;
     const read = (async () => {
       for (;;) {
-        // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
         const part = await reader?.read();
         if (part === undefined || part.done) break;
         text += part.value;

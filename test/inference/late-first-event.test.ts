@@ -50,7 +50,6 @@ async function ask(path: string, body: object) {
 async function rest(reader: ReadableStreamDefaultReader<string>): Promise<string> {
   let text = "";
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
     const { done, value } = await reader.read();
     if (done) return text;
     text += value;

@@ -89,7 +89,7 @@ beforeAll(async () => {
   ).finally(() => {
     clock.isOver = true;
   });
-  while (!clock.isOver) await pass(upstreams); // oxlint-disable-line no-await-in-loop -- a step at a time
+  while (!clock.isOver) await pass(upstreams);
   await all;
 }, 60_000);
 afterAll(() => {
@@ -197,16 +197,16 @@ async function outcomeOf(
     const response = await answering;
     expect(response.status).toBe(200);
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-    while (upstream.words < 4) await reader.read(); // oxlint-disable-line no-await-in-loop
+    while (upstream.words < 4) await reader.read();
     await reader.cancel();
   } else {
-    while (!upstream.isAsked) await soon(); // oxlint-disable-line no-await-in-loop
+    while (!upstream.isAsked) await soon();
     client.abort();
   }
   upstream.leftMs = Date.now();
   upstream.passedOn = upstream.words;
   const isOpen = (): boolean => upstream.closedMs === Infinity;
-  while (isOpen() && Date.now() - upstream.leftMs < NEVER_MS) await soon(); // oxlint-disable-line no-await-in-loop
+  while (isOpen() && Date.now() - upstream.leftMs < NEVER_MS) await soon();
   if (isOpen()) return { upstream, generation: null };
   const { headers } = await answering;
   await waitOnExecutionContext(context);

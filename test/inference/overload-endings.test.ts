@@ -89,7 +89,6 @@ it(`every slot is free again after ${ENDINGS} requests that end in every way`, a
         const keys = await freshKeys();
         for (const [i, one] of endings.entries()) {
           seen.add(one.how);
-          // oxlint-disable-next-line no-await-in-loop -- one after the other: each finds the place that the last one left
           await endsUnshed(world, one, keys[i % keys.length] ?? "");
         }
         const goOn = world.keepHolds();
@@ -117,7 +116,7 @@ async function endsUnshed(world: BusyWorld, { how, turns }: Ending, key: string)
   const left = new AbortController();
   const asked = world.ask({ signal: left.signal, ...(HOWS[how]?.(world, key) ?? { key }) });
   if (how === LEAVES_EARLY) {
-    for (let turn = 0; turn < turns; turn++) await Promise.resolve(); // oxlint-disable-line no-await-in-loop -- turns of the event loop
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve();
     left.abort();
   }
   const response = await asked.response.catch(() => null);

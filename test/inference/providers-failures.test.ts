@@ -108,7 +108,6 @@ describe.each(PROVIDERS.map((provider) => [provider.name, provider] as const))(
       "returns for %s one of our own errors, without a charge or the provider's text",
       async (name, reply, forms) => {
         for (const stream of forms) {
-          // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
           const seen = await ask(provider, reply, stream);
           vi.restoreAllMocks();
           expect([400, 413, 502, 503], `${name}: ${seen.body}`).toContain(seen.status);

@@ -142,7 +142,6 @@ it("Anthropic's US-only inference is requested if the model costs more for it, a
     const list = CATALOG.find((entry) => entry.id === id)?.routes[0]?.prices[0].price.input;
     if (route === undefined || list === undefined) continue;
     const asked = network(REPLY);
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     await providers.get("anthropic")?.send(callOf({ upstreamId: route.upstreamId }));
     const wanted = route.price.input > list ? "us" : undefined;
     expect([id, asked.map(({ json }) => json["inference_geo"])]).toEqual([id, [wanted]]);
@@ -172,7 +171,6 @@ async function walk(
   for (const { name, kind, provider, upstreamId } of routes) {
     const before = count();
     for (const stream of [false, kind === "chat"]) {
-      // oxlint-disable-next-line no-await-in-loop -- one at a time, so that each request has a sender
       await providers.get(provider)?.send(callOf({ kind, upstreamId, body: BODY, stream }));
     }
     // An operator's chat model may be at a provider that has embeddings only.

@@ -335,7 +335,6 @@ describe.each(WAYS)("a bug between a provider's response and the charge (%s)", (
     expect(sound.steps.taken).toBeGreaterThan(10);
     const faults: string[] = [];
     for (let at = 1; at <= sound.steps.taken; at++) {
-      // oxlint-disable-next-line no-await-in-loop -- a run after the other
       const told = await broken(way, at);
       expect(told.steps.broke).not.toBeNull();
       faults.push(...faultsOf(told, way));

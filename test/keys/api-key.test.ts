@@ -15,14 +15,12 @@ const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 it("new keys have the documented prefix and are valid in their region and scope", async () => {
   for (const home of ["eu", "us"] as const) {
     for (const scope of ["regional", "global"] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- four keys, one after the other
       const minted = await mintKey({ home, scope, secrets: [a, b] });
       const prefix = scope === "global" ? `svc_sk_gbl_${home}_live_` : `svc_sk_${home}_live_`;
       expect(minted.key).toMatch(new RegExp(`^${prefix}a[0-9A-Za-z]{39}$`));
       expect(minted.prefix).toBe(minted.key.slice(0, prefix.length + 4));
       expect(listedPrefix(minted.key)).toBe(minted.prefix);
       expect(minted.hash).toMatch(/^[0-9a-f]{64}$/);
-      // oxlint-disable-next-line no-await-in-loop -- four keys, one after the other
       expect(await verifyKey(minted.key, [a, b])).toEqual({ hash: minted.hash, home, scope });
     }
   }
@@ -70,7 +68,6 @@ it("the cache of verified keys is limited, and never contains forged keys", asyn
     Array.from({ length: 2000 }, () => mintKey({ home: "eu", scope: "regional", secrets })),
   );
   for (const other of others) {
-    // oxlint-disable-next-line no-await-in-loop -- the order is what is forgotten first
     await verifyKey(other.key, secrets);
   }
   expect(await signed(key)).toBe(2);

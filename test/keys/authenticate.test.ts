@@ -79,7 +79,6 @@ it("authentication returns the same 401 for a missing, malformed, older, unknown
     `Bearer ${buried}`,
   ];
   for (const header of headers) {
-    // oxlint-disable-next-line no-await-in-loop -- one header after the other, to see which fails
     const answer = await authenticate(header);
     expect({ header, answer }).toMatchObject({
       header,
@@ -107,7 +106,6 @@ it("authentication looks up a key's owner once, then calls only its wallet", asy
   const objects = { register: registers.stub, wallet: wallets.stub, callers: new KnownCallers() };
   const left: number[] = [];
   for (let i = 0; i < 3; i++) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     const answer = await authenticate(`Bearer ${key}`, objects);
     left.push(answer.ok ? answer.value.rate.remaining : -1);
   }

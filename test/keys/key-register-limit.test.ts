@@ -41,11 +41,8 @@ it.each([
     let admitted = 0;
     for (const offset of offsets) {
       shiftClock(offset);
-      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
       admitted += await burst(booked.keyHash, 70);
-      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
       trace.push(...(await storedTimes(booked.keyHash)).slice(trace.length));
-      // oxlint-disable-next-line no-await-in-loop -- the steps of a trace follow one another
       await evictDurableObject(registerOf(booked.keyHash));
     }
     expect(trace).toHaveLength(admitted);
@@ -57,9 +54,7 @@ it("a key gets exactly its limit if its object is evicted between every two requ
   const { booked } = await makeKey({ rpmLimit: 5 });
   const kinds: string[] = [];
   for (let i = 0; i < 8; i++) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other is the point
     kinds.push(kindOf(await registerOf(booked.keyHash).admit()));
-    // oxlint-disable-next-line no-await-in-loop -- one after the other is the point
     await evictDurableObject(registerOf(booked.keyHash));
   }
   expect(kinds.filter((kind) => kind === "admitted")).toHaveLength(5);
@@ -72,7 +67,6 @@ it("a key with limit 1,000 gets exactly 1,000 requests from 64 concurrent caller
     const callers = Array.from({ length: 64 }, async () => {
       let admitted = 0;
       for (let i = 0; i < 17; i++) {
-        // oxlint-disable-next-line no-await-in-loop -- each caller waits for its answer
         if ((await register.admit()).ok) admitted++;
       }
       return admitted;

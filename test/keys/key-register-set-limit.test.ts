@@ -39,7 +39,6 @@ it("a key gets at most 10 requests in 60 s once its limit is lowered from 60 to 
   const { booked } = await makeKey({ rpmLimit: 60 });
   for (const second of [0, 10, 20, 30]) {
     shiftClock(second * 1000);
-    // oxlint-disable-next-line no-await-in-loop -- ten seconds apart
     expect(await burst(booked.keyHash, 10)).toBe(10);
   }
   const before = (await storedTimes(booked.keyHash)).length;
@@ -48,7 +47,6 @@ it("a key gets at most 10 requests in 60 s once its limit is lowered from 60 to 
   const admitted: number[] = [];
   for (let second = 31; second <= 211; second += 5) {
     shiftClock(second * 1000);
-    // oxlint-disable-next-line no-await-in-loop -- five seconds apart
     admitted.push(await burst(booked.keyHash, 4));
   }
   const after = (await storedTimes(booked.keyHash)).slice(before);

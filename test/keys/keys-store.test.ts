@@ -69,9 +69,7 @@ it("the list of keys contains only the organization's own keys, newest first, in
   await makeKey();
   const ids: string[] = [];
   for (const createdAt of [1000, 3000, 2000]) {
-    // oxlint-disable-next-line no-await-in-loop -- three inserts in a given order
     const { booked } = await draftKey(member, { createdAt });
-    // oxlint-disable-next-line no-await-in-loop -- three inserts in a given order
     await insertKey(env.DB, booked, null);
     ids.push(booked.keyId);
   }

@@ -46,7 +46,6 @@ it("a key's limit counts every authenticated request, whatever its outcome, exce
   const left = outcomes.map((one) => one.headers.get("x-ratelimit-remaining-requests"));
   expect(left).toEqual(["5", "4", "3", "2", "1", "0"]);
   for (let i = 0; i < 20; i++) {
-    // oxlint-disable-next-line no-await-in-loop -- one refusal after another
     await retryAfter(await call("/v1/models", { key }));
   }
   shiftClock(MINUTE_MS);

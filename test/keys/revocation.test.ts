@@ -130,7 +130,6 @@ describe("the revocation of a key", () => {
     expect(steps).toEqual(["register", "book", "book owed"]);
     expect(kindOf(await registerOf(booked.keyHash).admit())).toBe("invalid_api_key");
     for (let round = 0; round < 2; round++) {
-      // oxlint-disable-next-line no-await-in-loop -- again and again while it is away
       expect(await runDurableObjectAlarm(registerOf(booked.keyHash))).toBe(true);
     }
     book.broken = false;
@@ -144,7 +143,6 @@ describe("the revocation of a key", () => {
     const { booked } = await makeKey({ scope: "global" });
     for (const at of [5, 9]) {
       steps = [];
-      // oxlint-disable-next-line no-await-in-loop -- one call after the other
       expect(await revokeKeyEverywhere(services(at), booked)).toMatchObject({
         value: { revokedAt: 5 },
       });

@@ -96,7 +96,6 @@ class Run {
   async toTheEnd(): Promise<void> {
     do {
       for (const call of this.#open()) this.#end(call, "end");
-      // oxlint-disable-next-line no-await-in-loop -- who waits carries the next one
       await vi.advanceTimersByTimeAsync(GROUPED_CALL_TIMEOUT_MS + 25);
     } while (this.#open().length > 0);
   }
@@ -195,7 +194,6 @@ describe("a group of calls", () => {
         steps,
         async (most, taken) => {
           const run = new Run(most);
-          // oxlint-disable-next-line no-await-in-loop -- one after the other
           for (const step of taken) await run.take(step);
           await run.toTheEnd();
           expect(run.faults()).toEqual([]);

@@ -19,7 +19,6 @@ const flood: MockScript = scripted(async (response) => {
   startStream(response);
   for (let i = 0; i < FLOOD && !response.closed; i++) {
     flooded += 1;
-    // oxlint-disable-next-line no-await-in-loop -- at the reader's pace
     if (!writeMuch(response)) await takenOrGone(response);
   }
   response.end(stream(...rest));
@@ -33,9 +32,7 @@ const stalling: MockScript = scripted(async (response) => {
   for (let isStalled = false; !isStalled && !response.closed;) {
     if (writeMuch(response)) continue;
     const taken = takenOrGone(response);
-    // oxlint-disable-next-line no-await-in-loop -- at the reader's pace
     isStalled = await Promise.race([taken.then(() => false), sleep(STALLED_MS, true)]);
-    // oxlint-disable-next-line no-await-in-loop
     await taken;
   }
   response.end(stream(...rest));

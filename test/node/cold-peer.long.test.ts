@@ -81,7 +81,6 @@ it("a key stays revoked if it is revoked while the home region's response is on 
   let isOverlapped = false;
   for (let tries = 0; !isOverlapped; tries++) {
     expect(tries).toBeLessThan(40);
-    // oxlint-disable-next-line no-await-in-loop -- one key after another
     isOverlapped = await revokedWhileAsked(300 + (tries % 5) * 300);
   }
 });

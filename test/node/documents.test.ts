@@ -77,7 +77,6 @@ it("the documentation site serves every page below /docs as HTML and Markdown, w
   const served = new Set(["/docs/"]);
   const broken: string[] = [];
   for (const at of served) {
-    // oxlint-disable-next-line no-await-in-loop -- what a page links is known once it is read
     const { status, type, text, csp } = await get(at);
     if (status !== 200) broken.push(`${at}: ${status}`);
     if (!type.startsWith("text/html") || at.startsWith("/console")) continue;
@@ -99,7 +98,6 @@ it("the documentation site serves every page below /docs as HTML and Markdown, w
 
 it("the documentation site sets strict-transport-security, even without the Worker", async () => {
   for (const at of ["/console/", "/docs/", "/docs/start", "/openapi.json", "/llms.txt"]) {
-    // oxlint-disable-next-line no-await-in-loop -- five in all
     const { headers } = await fetch(new URL(at, places.eu.url));
     expect([at, headers.get("strict-transport-security")]).toEqual([at, "max-age=31536000"]);
   }
@@ -115,7 +113,6 @@ it("the Worker serves /openapi.json and /llms.txt next to the API's own paths", 
   expect((await get("/llms.txt")).text).toContain(`/${fileOf("start")}.md`);
   expect((await get("/v1/models")).status).toBe(401);
   for (const at of ["/docs/nothing", "/v1/nothing", "/nothing"]) {
-    // oxlint-disable-next-line no-await-in-loop -- three in all
     expect((await get(at)).type, at).toBe("application/json");
   }
 });
@@ -128,9 +125,7 @@ it("the Worker returns a page to browsers at / and unknown addresses, and JSON t
     ["/no-such", 404, "Page not found"],
     ["/docs/nothing", 404, "Page not found"],
   ] as const) {
-    // oxlint-disable-next-line no-await-in-loop -- three in all
     const response = await ask(at);
-    // oxlint-disable-next-line no-await-in-loop
     const text = await response.text();
     expect([at, response.status, response.headers.get("content-type")]).toEqual([
       at,
@@ -141,7 +136,6 @@ it("the Worker returns a page to browsers at / and unknown addresses, and JSON t
     for (const to of [words, "/console/", "/docs/use/quickstart"]) expect(text).toContain(to);
   }
   for (const at of ["/v1/nothing", "/admin/v1/nothing", "/console/api/nothing"]) {
-    // oxlint-disable-next-line no-await-in-loop -- three in all
     expect((await ask(at)).headers.get("content-type"), at).toContain("application/json");
   }
   expect(await (await fetch(new URL("/", places.eu.url))).json()).toHaveProperty("error");
@@ -153,7 +147,6 @@ it("the documentation site redirects old addresses of pages", async () => {
     ["/docs/internals/decisions/", "/docs/develop/decisions/"],
     ["/docs/figures", "/docs/run/figures"],
   ]) {
-    // oxlint-disable-next-line no-await-in-loop -- four in all
     const response = await fetch(new URL(old ?? "", places.eu.url));
     expect([response.status, new URL(response.url).pathname]).toEqual([200, now]);
   }

@@ -222,9 +222,7 @@ describe.each(ROWS)("the endpoint $title", (row: DoorRow) => {
       await refused(401, types.badKey, { key: "no-key" });
       await refused(404, types.noModel, { body: bodyOf("sandbox/none") });
       for (const [body, named] of row.bad) {
-        // oxlint-disable-next-line no-await-in-loop -- a few
         await refused(400, types.badBody, { body });
-        // oxlint-disable-next-line no-await-in-loop -- a few
         const { text } = await ask(place, key, { path, body });
         expect(text).toContain(named);
       }

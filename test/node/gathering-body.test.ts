@@ -14,7 +14,6 @@ const SENT: Readonly<Record<string, (response: ServerResponse) => Promise<void>>
   "/words": async (response) => {
     for (const word of ["b", "c", "d"]) {
       response.write(word);
-      // oxlint-disable-next-line no-await-in-loop -- chunks of their own
       await sleep(10);
     }
     sent.resolve();

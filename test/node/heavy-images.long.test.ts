@@ -66,7 +66,6 @@ async function chat(): Promise<number> {
 /** Asks one request after the other, and returns their times in ms. */
 async function chatsWhile(isOn: (count: number) => boolean): Promise<number[]> {
   const times: number[] = [];
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
   while (isOn(times.length)) times.push(await chat());
   return times;
 }

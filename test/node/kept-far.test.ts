@@ -80,7 +80,6 @@ it("a conversation continued in either region reaches the provider as if sent in
     [us, eu],
     [us, us],
   ] as const) {
-    /* oxlint-disable no-await-in-loop -- turn by turn */
     const first = await say(here, { input: [user("canary one")] });
     expect(first.store).toBe(true);
     const second = await say(there, { previous_response_id: first.id, input: [user("two")] });
@@ -111,7 +110,6 @@ it("a conversation continued in either region reaches the provider as if sent in
       400,
       { error: { code: "previous_response_not_found" } },
     ]);
-    /* oxlint-enable no-await-in-loop */
   }
   expect(kept(eu)).not.toEqual([]);
   expect(kept(us)).toEqual([]);

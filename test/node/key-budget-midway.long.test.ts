@@ -51,13 +51,11 @@ async function rotated(region: TestRegion, owner: Account, { id }: Limited): Pro
   const headers = { "idempotency-key": crypto.randomUUID() };
   const body = { overlap_seconds: 600 };
   for (;;) {
-    // oxlint-disable no-await-in-loop -- until it answers
     const response = await call(region, owner.key, `/keys/${id}/rotate`, { body, headers });
     if (response.status === 201) return (await response.json()) as Limited;
     expect(response.status).toBe(503);
     await response.text();
     await sleep(BUSY_MS);
-    // oxlint-enable no-await-in-loop
   }
 }
 
@@ -72,12 +70,10 @@ async function abortAll({ url }: TestRegion): Promise<number> {
 async function spendRest(region: TestRegion, keys: readonly string[], body: object): Promise<void> {
   for (const key of keys) {
     for (;;) {
-      // oxlint-disable no-await-in-loop -- one after the other
       const response = await call(region, key, "/chat/completions", { body });
       const text = await response.text();
       if (text.includes("key_budget_exceeded")) break;
       expect(response.status, text).toBe(200);
-      // oxlint-enable no-await-in-loop
     }
   }
 }
@@ -128,7 +124,6 @@ describe.each(PLACES)(
       expect(spent).toBeGreaterThan(0);
       expect(spent).toBeLessThanOrEqual(micros);
       for (const key of keys) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
         const own = await (await call(regions[where], key, "/key")).json();
         expect((own as { spent_dollars: number }).spent_dollars).toBeCloseTo(spent / 1e6, 9);
       }

@@ -124,11 +124,9 @@ describe.each([
 /** Completions one after the other until the budget has no more: how many there were. */
 async function untilRefused(where: Where, one: Limited, body: object): Promise<number> {
   for (let answered = 0; ; answered += 1) {
-    // oxlint-disable no-await-in-loop -- one after the other
     const response = await pays(where, one, body);
     const text = await response.text();
     if (text.includes("key_budget_exceeded")) return answered;
-    // oxlint-enable no-await-in-loop
     expect(response.status, text).toBe(200);
   }
 }
@@ -148,10 +146,8 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
       ["echo", [200, 200, 200, 403]],
       ["smart", [403, 403, 200, 403]],
     ] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const { one } = await limited({ allowed_models: [listed] });
       const asked = ["sandbox/echo", "echo", "smart", "think"];
-      // oxlint-disable-next-line no-await-in-loop -- the same
       const answers = await Promise.all(asked.map((model) => pays(where, one, { ...ECHO, model })));
       expect(answers.map(({ status }) => status)).toEqual(statuses);
     }
@@ -209,14 +205,12 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
       ["/usage?from=2026-01-01&to=2026-01-02&group_by=day", {}],
     ] as const;
     for (const [path, of] of attempts) {
-      // oxlint-disable no-await-in-loop -- one after the other
       const response = await call(regions[where], one.key, path, of);
       const text = await response.text();
       expect([response.status, text.includes("key_is_limited")], `${path} ${text}`).toEqual([
         403,
         true,
       ]);
-      // oxlint-enable no-await-in-loop
     }
     expect(await standing(where, one)).toMatchObject({ budget_dollars: 0.01 });
   });

@@ -79,14 +79,11 @@ it("a limited key or session gets 403 key_is_limited for management in another r
   const managed = KEY_ROUTES.filter(({ reach }) => reach === "managed");
   expect(managed.length).toBeGreaterThan(20);
   for (const path of managed) {
-    // oxlint-disable no-await-in-loop -- one after the other
     await isRefused(path, limited.key);
     await isRefused(path, token);
-    // oxlint-enable no-await-in-loop
   }
   const ofKeys = KEY_ROUTES.filter((path) => OF_KEYS.includes(nameOf(path)));
   expect(ofKeys).toHaveLength(OF_KEYS.length);
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (const path of ofKeys) await isRefused(path, token);
 
   expect(await waitingAt(regions.us)).toBe(0);

@@ -57,7 +57,6 @@ async function codeOf(region: TestRegion, { key }: Account, path: string, of: ob
 async function chat(region: TestRegion, account: Account) {
   const deadlineMs = performance.now() + 30_000;
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     const answer = await codeOf(region, account, "/chat/completions", CHAT);
     if (answer[0] !== 503 || performance.now() > deadlineMs) return answer;
   }
@@ -70,12 +69,10 @@ describe("a budget with on_exceeded pause", () => {
       budgets: [{ limit_requests: 2, window: "60m", on_exceeded: "pause" }],
     });
     for (let i = 0; i < 2; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await chat(regions[name], account)).toEqual([200, undefined]);
     }
     await delivered(regions.us);
     for (const place of PLACES) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await chat(regions[place], account)).toEqual([403, "paused"]);
     }
     const { pauses } = (await (await account.call("/pauses")).json()) as { pauses: object[] };
@@ -88,10 +85,8 @@ describe("count_tokens", () => {
     const account = await openFar(regions);
     const counts = async (status: number): Promise<void> => {
       for (const place of PLACES) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
         const response = await call(regions[place], account.key, "/messages/count_tokens", count);
         expect(response.status).toBe(status);
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
         expect((await response.text()).includes("Audit")).toBe(status === 403);
       }
     };
@@ -117,12 +112,10 @@ describe("max_concurrent", () => {
     const statuses = begun.map(({ status }) => status).toSorted((one, other) => one - other);
     expect(statuses).toEqual([200, 200, 200, 429, 429, 429]);
     for (const name of PLACES) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await chat(regions[name], account)).toEqual([429, "concurrency_limit_exceeded"]);
     }
     await killRegion(regions.eu);
     for (const name of PLACES) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await chat(regions[name], account)).toEqual([429, "concurrency_limit_exceeded"]);
     }
     await Promise.all(begun.map((response) => response.text().catch(() => "cut")));

@@ -32,7 +32,6 @@ it(`a Worker serves ${STREAMS} streams and a burst of ${BURST} requests of one o
   const [hot, other] = await Promise.all([world.organization(), world.organization()]);
   const open: RawConnection[] = [];
   while (open.length < STREAMS) {
-    // oxlint-disable-next-line no-await-in-loop -- a client that adds streams over time
     open.push(...(await openStreams(hot.key, AT_ONCE)));
   }
   const statuses = open.map((one) => one.received().toString().slice(9, 12));

@@ -43,7 +43,6 @@ async function events(upstreamId: string, body = {}): Promise<StreamEvent[]> {
   if (answer.kind !== "stream") throw new Error(`no stream but ${JSON.stringify(answer)}`);
   const all: StreamEvent[] = [];
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
     const batch = await answer.events.next();
     if (batch === null) return all;
     all.push(...batch);

@@ -24,9 +24,8 @@ afterAll(() => world.stop());
 async function fill(organization: Organization): Promise<RawConnection[]> {
   const open: RawConnection[] = [];
   for (let place = 0; place < PLACES; place++) {
-    // oxlint-disable-next-line no-await-in-loop -- each has its place before the next asks
     const one = await world.open(organization.key, "open", { stream: true });
-    await one.readUntil((received) => received.includes("Hello")); // oxlint-disable-line no-await-in-loop -- as above
+    await one.readUntil((received) => received.includes("Hello"));
     expect(one.received().toString()).toContain("HTTP/1.1 200");
     open.push(one);
   }
@@ -37,7 +36,6 @@ async function fill(organization: Organization): Promise<RawConnection[]> {
 async function untilServed(organization: Organization): Promise<void> {
   const deadline = performance.now() + SERVED_WITHIN_MS;
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
     const { status, text } = await world.ask(organization.key, "good");
     if (status === 200) return;
     expect(status).toBe(503);
@@ -81,16 +79,14 @@ it(`no slot stays in use after ${RESETS} clients disconnect at any point`, async
   const url = `${world.eu.baseUrl}/chat/completions`;
   const headers = { authorization: `Bearer ${organization.key}` };
   for (let i = 0; i < RESETS; i++) {
-    await untilServed(organization); // oxlint-disable-line no-await-in-loop -- one place at the least is free
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await untilServed(organization);
     const connection = await openRaw(
       i % 3 === 0
         ? { url, headers, body, sendBytes: 600 + i * 300 }
         : { url, headers, body: body.replace("silent", i % 3 === 1 ? "open" : "silent") },
     );
-    // oxlint-disable-next-line no-await-in-loop -- as above
     if (i % 3 === 2) await world.ask(organization.key, "fails");
-    await connection.reset(); // oxlint-disable-line no-await-in-loop -- as above
+    await connection.reset();
   }
   await untilServed(organization);
   await world.spent(organization.orgId);

@@ -200,7 +200,6 @@ it("the removal of a member applies in both regions immediately, and keeps perso
   await ann.logIn(ANN, { purpose: "sign_up" });
   const { key } = await globalKey(ann);
   for (const region of [eu, us]) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     expect((await chat(region, key)).status).toBe(200);
   }
   await ann.tell("POST", "/people/organization/team");
@@ -247,11 +246,9 @@ it("the removal of a member applies in both regions immediately, and keeps perso
     "organization.changed",
   ];
   for (const type of told) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await expect.poll(() => received.some((one) => one.includes(type))).toBe(true);
   }
   for (const event of stripe.fake.events) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await Promise.all([eu, us].map((region) => hear(region, event)));
   }
 
@@ -267,7 +264,6 @@ it("the removal of a member applies in both regions immediately, and keeps perso
   }
   await ann.tell("DELETE", "/people/me", { give_up_balance: true });
   for (const region of [eu, us]) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     expect((await chat(region, key)).status).toBe(401);
   }
 });

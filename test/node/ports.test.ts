@@ -17,7 +17,6 @@ setInterval(() => undefined, 1000);
 it("freePort returns each free port once, below those of outgoing connections", async () => {
   const ports: number[] = [];
   for (let i = 0; i < COUNT; i++) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other, as a test asks
     ports.push(await freePort());
   }
   expect(new Set(ports).size).toBe(COUNT);

@@ -45,7 +45,6 @@ function load(keys: readonly FarKey[], dead: ReadonlySet<FarKey>) {
       const key = keys[at % keys.length];
       assert.ok(key !== undefined);
       const isAfter = dead.has(key);
-      // oxlint-disable-next-line no-await-in-loop -- one after another
       const status = await (isChat ? chat(region, key) : statusOf(region, key.key));
       seen.push({ status, isAfter, where: region.name });
     }

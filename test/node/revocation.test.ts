@@ -130,7 +130,6 @@ describe("a revoked key in its home region", () => {
       seen.push({ ...(await chat(key, { stream: isStream })), startedAfter, isStream });
     };
     const caller = async (): Promise<void> => {
-      // oxlint-disable-next-line no-await-in-loop -- one request after the other
       while (raced.started < 80) await one(raced.started++ % 2 === 0);
     };
     const callers = Array.from({ length: 16 }, caller);

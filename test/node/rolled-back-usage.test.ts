@@ -71,15 +71,12 @@ it("the last release sends nothing of a waiting usage batch, and the next one th
   await during(next, async (call) => {
     for (const format of [null, "otlp"]) {
       const hook = { url: `${url}/${format}`, types: ["usage.settled"], format };
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       const { id } = await call("webhooks", hook);
       ids.push(String(id));
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       await call(`webhooks/${String(id)}/replay`, { after_seq: 0 });
     }
     await expect.poll(() => new Set(received.map((one) => one.path)).size).toBe(2);
     for (const id of ids) {
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       await expect
         .poll(() => call(`webhooks/${id}/deliveries`))
         .toMatchObject({
@@ -94,7 +91,6 @@ it("the last release sends nothing of a waiting usage batch, and the next one th
     await sleep(PAUSE_MS);
     await useSampleData(place, world);
     for (const id of ids) {
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       expect(await call(`webhooks/${id}/deliveries`)).toMatchObject({
         deliveries: [{ type: "usage.settled", state: "pending", attempts: 1 }],
       });
@@ -103,7 +99,6 @@ it("the last release sends nothing of a waiting usage batch, and the next one th
   });
   await during(next, async (call) => {
     for (const id of ids) {
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       await call(`webhooks/${id}`, { url: `${url}/${id === ids[0] ? "null" : "otlp"}` }, "PATCH");
     }
     const { credits_micro: credits } = await call("balance");

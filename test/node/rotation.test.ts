@@ -63,7 +63,6 @@ describe("a replaced secret of a global key", () => {
     if (key === undefined) throw new Error("no key");
     const fresh = await rotate(world.regions.us, key.key, key, 600);
     for (const region of [world.regions.us, world.regions.eu]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await chats(region, [key, fresh])).toEqual([200, 200]);
     }
     expect(await revoke(world.regions, world.owner.key, key.id)).toBe(200);

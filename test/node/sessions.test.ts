@@ -28,7 +28,6 @@ describe("a session of a global key", () => {
   it("can pay and read in both regions, even if created in another region", async () => {
     const { token, id } = await mint(world.regions.us, world.owner.key, { end_user: "far" });
     for (const region of [world.regions.us, world.regions.eu]) {
-      /* oxlint-disable no-await-in-loop -- one after the other */
       expect(await pays(region, token)).toBe(200);
       expect(await statusOf(region, token, "/models")).toBe(200);
       const own = await (await call(region, token, "/key")).json();
@@ -36,7 +35,6 @@ describe("a session of a global key", () => {
       expect(await statusOf(region, token, "/balance")).toBe(403);
       expect(await statusOf(region, token, "/keys", { body: { name: "x" } })).toBe(403);
       expect(await statusOf(region, token, "/sessions", { body: {} })).toBe(403);
-      /* oxlint-enable no-await-in-loop */
     }
   });
 
@@ -49,10 +47,8 @@ describe("a session of a global key", () => {
       await statusOf(world.regions.us, world.owner.key, `/sessions/${id}`, { method: "DELETE" }),
     ).toBe(200);
     for (const region of [world.regions.us, world.regions.eu]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([await pays(region, token), await statusOf(region, token)]).toEqual([401, 401]);
       for (const path of ["/key", "/balance", "/keys"]) {
-        // oxlint-disable-next-line no-await-in-loop -- the same
         expect([path, await statusOf(region, token, path)]).toEqual([path, 401]);
       }
     }
@@ -74,7 +70,6 @@ describe("a session of a global key", () => {
     await cut();
     expect(await revoke(world.regions, world.owner.key, key.id)).toBe(200);
     for (const { token } of [used, fresh]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([await pays(world.regions.eu, token), await pays(world.regions.us, token)]).toEqual([
         401, 503,
       ]);
@@ -83,7 +78,6 @@ describe("a session of a global key", () => {
     await delivered(world.regions.eu);
     await cut();
     for (const { token } of [used, fresh]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([
         await pays(world.regions.us, token),
         await statusOf(world.regions.us, token),

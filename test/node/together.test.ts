@@ -26,7 +26,6 @@ it("64 concurrent requests are grouped into at most 32 wallet calls, and charged
   const paid = 1_000_000 - (await account.balance());
   await countsOfEu();
   for (let round = 0; round < ROUNDS; round++) {
-    // oxlint-disable-next-line no-await-in-loop -- so many at once
     const answers = await Promise.all(
       Array.from({ length: AT_ONCE }, async () => {
         const answer = await account.chat(ECHO);

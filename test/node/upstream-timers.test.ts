@@ -15,7 +15,6 @@ const paced = (text: string): MockScript =>
   scripted(async (response) => {
     startStream(response).write(stream(...HELLO));
     while (!response.closed && !said.isEnough) {
-      // oxlint-disable-next-line no-await-in-loop -- a slow model
       await sleep(10);
       response.write(text);
     }

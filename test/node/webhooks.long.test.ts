@@ -51,13 +51,11 @@ async function organization(urls: readonly string[]): Promise<string> {
   const { adminUrl, baseUrl } = kept.region();
   const { orgId, key } = await makeOrganization(adminUrl, ADMIN_TOKEN, { credits: 0 });
   for (const url of urls) {
-    // oxlint-disable-next-line no-await-in-loop -- in their order
     const response = await fetch(`${baseUrl}/webhooks`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
       body: JSON.stringify({ url, types: ["balance.credited"] }),
     });
-    // oxlint-disable-next-line no-await-in-loop -- in their order
     expect(response.status, await response.text()).toBe(201);
   }
   return orgId;
@@ -71,11 +69,9 @@ async function happen(
   const admin = { url: kept.region().adminUrl, token: ADMIN_TOKEN };
   for (let i = 0; i < EVENTS; i++) {
     const body = { amount_micro: 1, reference: `event ${i}` };
-    // oxlint-disable-next-line no-await-in-loop -- one event after the other
     await Promise.all(orgIds.map((orgId) => postCredits(admin, orgId, body)));
   }
   for (const { delays } of good) {
-    // oxlint-disable-next-line no-await-in-loop -- one receiver after the other
     await expect.poll(() => delays.size).toBe(EVENTS);
   }
 }

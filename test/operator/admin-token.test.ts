@@ -23,7 +23,6 @@ it("the operators' API accepts only the complete admin token", async () => {
     `Bearer ${token}, Bearer ${token}`,
   ];
   for (const header of wrong) {
-    // oxlint-disable-next-line no-await-in-loop -- one header after the other
     expect([header, await operatorOf(header, named(token))]).toEqual([header, null]);
   }
   expect(await operatorOf("Bearer ", named(""))).toBeNull();

@@ -34,7 +34,6 @@ const CUSTOMERS = [
 it("the list of customers sorts by name, balance, spend, runway and last use, without a wallet call", async () => {
   const run = `customers ${crypto.randomUUID()}`;
   for (const [n, one] of CUSTOMERS.entries()) {
-    /* oxlint-disable no-await-in-loop -- one after the other */
     const { id: orgId } = (await makeOrganization()).organization;
     const statements = [
       env.DB.prepare("UPDATE organizations SET name = ? WHERE id = ?").bind(
@@ -64,7 +63,6 @@ it("the list of customers sorts by name, balance, spend, runway and last use, wi
       ),
     ];
     await env.DB.batch(statements);
-    /* oxlint-enable no-await-in-loop */
   }
   const q = `q=${encodeURIComponent(run)}`;
   const all = await listed(q);
@@ -86,7 +84,6 @@ it("the list of customers sorts by name, balance, spend, runway and last use, wi
       ["asc", 1],
       ["desc", -1],
     ] as const) {
-      // oxlint-disable-next-line no-await-in-loop -- ten lists
       const values = (await listed(`${q}&sort=${sort}&order=${order}`)).map(valueOfRow);
       const known = values.filter((value) => value !== null);
       const right = known.toSorted((a, b) => sign * (Number(a > b) - Number(a < b)));

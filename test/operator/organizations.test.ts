@@ -141,7 +141,6 @@ it.each([
 
 it("POST /orgs returns 400 for a body that is not an object", async () => {
   for (const body of [null, [], "x", 5]) {
-    // oxlint-disable-next-line no-await-in-loop -- four bodies, one after the other
     expect(await call("POST /orgs", { body })).toMatchObject({
       failure: { kind: "invalid_request" },
     });
@@ -153,7 +152,6 @@ it("GET /orgs lists organizations in a stable order, page by page, even without 
   const { total } = valueOf(await call("GET /orgs", { query: "limit=1" })) as { total: number };
   const ids: string[] = [];
   for (let offset = 0; offset < total; offset += 2) {
-    // oxlint-disable-next-line no-await-in-loop -- page after page
     const page = valueOf(await call("GET /orgs", { query: `limit=2&offset=${offset}` }));
     expect(page).toMatchObject({ total, limit: 2, offset });
     ids.push(...(page["organizations"] as { id: string }[]).map(({ id }) => id));
@@ -169,7 +167,6 @@ it("GET /orgs lists organizations in a stable order, page by page, even without 
     credits_micro: null,
   });
   for (const query of ["limit=0", "limit=101", "limit=x", "offset=-1", "limit=1.5"]) {
-    // oxlint-disable-next-line no-await-in-loop -- five queries, one after the other
     expect(await call("GET /orgs", { query })).toMatchObject({
       failure: { kind: "invalid_request", param: query.split("=")[0] },
     });

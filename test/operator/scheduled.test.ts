@@ -95,7 +95,6 @@ describe("a sweep over more organizations than one invocation can call", () => {
     for (let runs = 1; depths === null; runs++) {
       expect(poked.length + delivered.length).toBeGreaterThanOrEqual(8000 * runs);
       expect(poked.length + delivered.length).toBeLessThan(9000 * runs);
-      // oxlint-disable-next-line no-await-in-loop -- one invocation after another
       depths = await continueRound(env.DB, Date.now, targets);
     }
     const all = Array.from({ length: COUNT }, (_, n) => n);
@@ -120,7 +119,6 @@ describe("a sweep over more organizations than one invocation can call", () => {
     });
     const targets = { wallet, deliveries: withoutWork };
     let depths = await sweepHourly(env.DB, Date.now, { ...targets, outboxes: [] });
-    // oxlint-disable-next-line no-await-in-loop -- one invocation after another
     while (depths === null) depths = await continueRound(env.DB, Date.now, targets);
     expect(poked.length).toBe(new Set(poked).size);
   });
@@ -141,7 +139,6 @@ describe("a sweep over more organizations than one invocation can call", () => {
     stopsAt = -1;
     expect(await continueRound(env.DB, Date.now, targets)).toBeNull();
     let depths = null;
-    // oxlint-disable-next-line no-await-in-loop -- one invocation after another
     while (depths === null) depths = await continueRound(env.DB, afterLease, targets);
     expect(new Set(poked).size).toBe(16_001);
     expect(poked.length).toBeLessThan(16_001 + 600); // the page that was cut is poked again

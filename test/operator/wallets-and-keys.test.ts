@@ -35,7 +35,6 @@ it("POST /orgs/{id}/credits requires an integer amount, a reference and an exist
     ["reference", { amount_micro: 5, reference: "x".repeat(201) }],
     ["reference", { amount_micro: 5 }],
   ] as const) {
-    // oxlint-disable-next-line no-await-in-loop -- one wrong body after the other
     expect(await post(body)).toMatchObject({ failure: { kind: "invalid_request", param } });
   }
   const unknown = crypto.randomUUID();

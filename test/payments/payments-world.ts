@@ -239,7 +239,6 @@ export class PaymentsWorld {
       for (let round = 0; round < 4; round++) {
         const next = one.machine.nextAt();
         if (next === null || next > this.now) break;
-        // oxlint-disable-next-line no-await-in-loop -- round by round
         await one.run((machine) => machine.work());
       }
     }
@@ -255,10 +254,8 @@ export class PaymentsWorld {
       this.now = Math.max(this.now + 1, next);
       if (this.now >= this.#sweptAt + SWEEP_MS) {
         this.#sweptAt = this.now;
-        // oxlint-disable-next-line no-await-in-loop -- in the order of time
         await this.sweep();
       }
-      // oxlint-disable-next-line no-await-in-loop -- in the order of time
       await this.work();
     }
   }
@@ -274,7 +271,6 @@ export class PaymentsWorld {
     await sweepEvents(this.#dispatching(), this.now).catch(() => null);
     for (const one of this.organizations) {
       one.wallet.endTurn();
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await one.poke();
     }
     await this.work();

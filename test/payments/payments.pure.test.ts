@@ -29,7 +29,6 @@ async function faultsOf(
   const world = new PaymentsWorld(hasTax, broken);
   await world.begin();
   for (const one of happening) {
-    // oxlint-disable-next-line no-await-in-loop -- in the order in which it happens
     await apply(world, one);
     const faults = faultsNow(world);
     if (faults.length > 0) return [`after ${JSON.stringify(one)}`, ...faults];
@@ -41,7 +40,6 @@ async function faultsOf(
     wallet.set(null);
   }
   for (const hours of [1, 25, 25, 25]) {
-    // oxlint-disable-next-line no-await-in-loop -- until all that waits for its time is over
     if (hours === 1 || !world.isQuiet) await world.pass(hours * HOUR);
   }
   return faultsAtRest(world);
@@ -136,10 +134,8 @@ describe("the check of payments", () => {
     };
     const broken: string[] = [];
     for (let after = 0; after < 16; after++) {
-      /* oxlint-disable no-await-in-loop -- one world after the other */
       expect([after, ...(await faultsOf(lateReading(after), false))]).toEqual([after]);
       broken.push(...(await faultsOf(lateReading(after), false, fenceless)));
-      /* oxlint-enable no-await-in-loop */
     }
     expect(broken.join()).toMatch(/7: of pi_/);
   });

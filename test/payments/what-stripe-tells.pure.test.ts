@@ -165,7 +165,6 @@ it("a sweep that can't read all events continues in the next one, even with a ma
   const nowS = START_S + 2000;
   const counts: (number | null)[] = [];
   for (let sweep = 0; sweep < 3; sweep++) {
-    // oxlint-disable-next-line no-await-in-loop -- one sweep after the other
     counts.push(await sweepEvents(to, (nowS + sweep * 900) * 1000));
   }
   expect(counts.slice(0, 2)).toEqual([5000, 5000]);

@@ -43,11 +43,9 @@ describe("a login to the console", () => {
     issuer.accounts.push(ann);
     for (const iss of ["https://other.test", ""]) {
       const browser = new Browser();
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const back = await browser.click(await browser.start({ purpose: "sign_up" }), ann);
       if (iss === "") back.searchParams.delete("iss");
       else back.searchParams.set("iss", iss);
-      // oxlint-disable-next-line no-await-in-loop -- the same
       expect(await browser.land(back)).toMatch(/why=refused$/);
     }
   });
@@ -56,7 +54,6 @@ describe("a login to the console", () => {
     const browser = new Browser();
     for (const go of ["https://evil.test", "//evil.test", "#/\\evil", "javascript:x", "/v1/keys"]) {
       const body = { issuer: "local", purpose: "log_in", go };
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect((await browser.ask("POST", "/console/api/login/start", body)).status).toBe(400);
     }
   });
@@ -255,7 +252,6 @@ describe("a sign-up", () => {
     const ends: string[] = [];
     for (const one of crowd) {
       const browser = Object.assign(new Browser(bindings), { address: "2001:db8:1:2::1" });
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       ends.push(await browser.logIn(one, { purpose: "sign_up" }));
     }
     expect(ends.map((end) => end.replace("/console/", ""))).toEqual([

@@ -114,10 +114,8 @@ describe("the signing keys of an identity provider", () => {
     const before = issuer.asked.get("/jwks") ?? 0;
     for (let round = 0; round < 3; round++) {
       const bindings = { CLOCK_OFFSET_MS: String(round * 20_000) };
-      // oxlint-disable-next-line no-await-in-loop -- one key after the other
       await issuer.rotate();
       const logIns = Array.from({ length: 5 }, () => new Browser(bindings).logIn(account));
-      // oxlint-disable-next-line no-await-in-loop -- the same
       for (const where of await Promise.all(logIns)) expect(where).toMatch(/^\/console\/#\//);
     }
     expect((issuer.asked.get("/jwks") ?? 0) - before).toBeLessThan(60);

@@ -291,7 +291,6 @@ async function withUsers(count: number): Promise<{ account: Account; name: strin
   const name = `user-${crypto.randomUUID()}`;
   const wallet = objectsOf(env).wallet(account.orgId);
   for (let n = 0; n < count; n++) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await wallet.putEndUser(`${name}-${n}`, {});
   }
   await chat(account.key, { user: name });

@@ -94,7 +94,6 @@ describe("a company's own identity provider", () => {
       "https://slack.com",
       "https://GitHub.com:443/login/oauth?x",
     ]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([url, (await set(url, browser)).status]).toEqual([url, 400]);
     }
     expect((await set("https://nobody.acme.dev", browser)).status).toBe(503);
@@ -184,12 +183,10 @@ describe("a hostile company identity provider", () => {
       ["POST", "/invitation/accept", { token: "x" }],
     ];
     for (const [method, path, asked] of own) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([path, (await browser.people(method, path, asked)).status]).toEqual([path, 403]);
     }
     for (const issuerId of ["local", "company"]) {
       const asked = { issuer: issuerId, purpose: "link" };
-      // oxlint-disable-next-line no-await-in-loop -- the same
       expect((await browser.ask("POST", "/console/api/login/start", asked)).status).toBe(403);
     }
     const fresh = { issuer: "company", purpose: "step_up" };

@@ -112,7 +112,6 @@ describe("a company's domain", () => {
     texts.set(record.name, [record.value]);
     for (const one of broken) {
       resolveBy("https://dns.google", one);
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await codeOf(await prove())).toEqual(unproven);
     }
     resolveBy("https://dns.google", (name) => said(name, ["other", record.value])); // without quotes
@@ -218,7 +217,6 @@ describe("a person who logs in through a company's identity provider", () => {
       [fresh(), { hd: domain }],
     ] as const;
     for (const [typed, claims] of strangers) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const { end, browser } = await comes(typed, claims);
       expect([typed, claims, end]).toEqual([typed, claims, "/console/#/login?why=unknown"]);
       expect([...browser.cookies.keys()]).toEqual([]);

@@ -67,7 +67,6 @@ describe("an invitation", () => {
     const removed = await browser.people("DELETE", `/members/${ben.view.member.id}`);
     expect(removed.status).toBe(200);
     for (const invitation of [second, open]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const end = await new Browser().logIn(ben.account, { purpose: "accept", invitation });
       expect(end).toMatch(/why=invitation_over$/);
     }

@@ -63,7 +63,6 @@ describe("Google as identity provider", () => {
       google.bend = { claims: (plain) => ({ ...plain, ...claims }) };
       const known = someone();
       issuer.accounts.push(known);
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([claims, await new Browser(bindings).logIn(known, asked)]).toEqual([claims, end]);
     }
   });
@@ -97,11 +96,9 @@ describe("Entra as identity provider", () => {
     for (const proof of [undefined, false, 0, "0", "no"]) {
       entra.claims = { tid: OTHER, oid: oid(), email: "boss@acme.test", xms_edov: proof };
       const thief = new Browser(bindings);
-      /* oxlint-disable no-await-in-loop -- one after the other */
       const end = await thief.logIn(account(), { ...asked, purpose: "accept", invitation });
       expect([proof, end]).toEqual([proof, "/console/#/login?why=other_address"]);
       expect(await thief.logIn(account(), asked)).toMatch(/why=unproven$/);
-      /* oxlint-enable no-await-in-loop */
     }
     entra.claims = { tid: OTHER, oid: oid(), email: victim.email, xms_edov: true };
     const other = new Browser(bindings);
@@ -121,7 +118,6 @@ describe("Entra as identity provider", () => {
     ];
     for (const claims of broken) {
       entra.claims = claims;
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const end = await new Browser(bindings).logIn(account(), asked);
       expect([claims, end]).toEqual([claims, "/console/#/login?why=refused"]);
     }
@@ -175,7 +171,6 @@ describe("GitHub as identity provider", () => {
     for (const iss of ["https://github.com", "https://evil.test", null]) {
       github.account = { ...github.account, id: nth++ };
       github.iss = iss;
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const end = await logIn(new Browser(bindings));
       expect([iss, end]).toEqual([iss, iss === null ? IN : "/console/#/login?why=refused"]);
     }
@@ -216,11 +211,9 @@ describe("GitHub as identity provider", () => {
       const made = new Date(Date.now() - days * 86_400_000).toISOString();
       github.account = { ...github.account, id: nth++, created_at: made };
       const browser = new Browser(bindings);
-      /* oxlint-disable no-await-in-loop -- one after the other */
       expect(await logIn(browser)).toBe(IN);
       const read = await browser.ask("GET", "/console/api/v1/balance");
       credits.push((await read.json<{ credits_micro: number }>()).credits_micro);
-      /* oxlint-enable no-await-in-loop */
     }
     expect(credits).toEqual([0, 500_000]);
   });

@@ -52,14 +52,12 @@ describe("an email to a person", () => {
     const fault = Object.assign(new Error("ben@example.test"), { code: "E_DELIVERY_FAILED" });
     const failing = mailbox(fault);
     for (const bindings of [{}, failing.bindings]) {
-      /* oxlint-disable no-await-in-loop -- one after the other */
       const { browser } = await signUp(issuer, someone(), bindings);
       const ben = someone();
       issuer.accounts.push(ben);
       const invitation = await inviteTo(browser, asked(ben.email));
       const end = await new Browser().logIn(ben, { purpose: "accept", invitation });
       expect(end).toBe("/console/#/");
-      /* oxlint-enable no-await-in-loop */
     }
     await vi.waitFor(() => expect(log.join("\n")).toContain("mail_not_sent"));
     expect(failing.sent).toHaveLength(1); // never again by itself

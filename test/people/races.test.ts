@@ -185,7 +185,6 @@ describe("the callback of a login", () => {
     ];
     for (const name of ["code", "state", "iss"]) {
       for (const [n, change] of ways.entries()) {
-        /* oxlint-disable no-await-in-loop -- one after the other */
         const browser = new Browser();
         const back = await browser.click(await browser.start({ purpose: "sign_up" }), ann);
         change(back.searchParams, name);
@@ -196,7 +195,6 @@ describe("the callback of a login", () => {
           expect.stringMatching(/why=(?:refused|expired)$/),
         ]);
         expect([...browser.cookies.keys()]).toEqual([]);
-        /* oxlint-enable no-await-in-loop */
       }
     }
     const browser = new Browser();

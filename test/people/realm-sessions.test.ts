@@ -26,7 +26,6 @@ it("a login through a company's identity provider keeps the person's other sessi
   expect(await own.open("own", session(), expiresAt)).toMatchObject({ ok: true });
   const realm = crypto.randomUUID();
   for (let count = 0; count < 25; count++) {
-    // oxlint-disable-next-line no-await-in-loop -- more than the limits of one object, one after the other
     await objectOf(realm).open(`company ${count}`, session(realm), expiresAt);
   }
   expect(await own.enter("own", true)).toMatchObject({ ok: true });

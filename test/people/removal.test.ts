@@ -260,7 +260,6 @@ describe("an operator with a role", () => {
     for (const [needs, method, path, body] of acts) {
       for (const role of [...OPERATORS, "admin"]) {
         const may = needs === "read" || role === needs || role === "all" || role === "admin";
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
         const { status } = await ask(role, method, path, body);
         expect([role, method, path, status !== 403]).toEqual([role, method, path, may]);
       }
@@ -299,7 +298,6 @@ describe("an operator with a role", () => {
     for (const [needs, method, path, status, body] of acts) {
       for (const role of ["read", "support", "finance", "all"] as const) {
         const may = needs === "read" || role === needs || role === "all";
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
         const answer = await ask(role, method, path, body);
         const told = [role, method, path, answer.status];
         expect(told).toEqual([role, method, path, may ? status : 403]);

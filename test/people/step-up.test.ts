@@ -101,7 +101,6 @@ describe("a lasting change in the console", () => {
     const { browser } = await signUp(issuer);
     const later = laterOn(browser);
     for (const path of ["/v1/keys/", "//v1/keys", "/v1//keys", "/v1/%6beys", "/v1/keys?x=1"]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const answer = await later.ask("POST", `/console/api${path}`, { name: "one" });
       expect([path, answer.status]).not.toEqual([path, 201]);
     }
@@ -116,13 +115,11 @@ describe("a lasting change in the console", () => {
       [ADMIN_TOKEN, `/admin/v1/orgs/${orgId}/credits`, { amount_micro: 1, reference: "again" }],
     ] as const) {
       const browser = new Browser();
-      /* oxlint-disable no-await-in-loop -- one after the other */
       expect((await browser.ask("POST", "/console/api/login", { key: text })).status).toBe(200);
       const later = laterOn(browser);
       expect(await codeOf(await later.ask("POST", `/console/api${path}`, body))).toEqual(TOO_OLD);
       await later.ask("POST", "/console/api/login", { key: text });
       expect((await later.ask("POST", `/console/api${path}`, body)).status).toBeLessThan(300);
-      /* oxlint-enable no-await-in-loop */
     }
   });
 });
@@ -210,12 +207,10 @@ describe("the time of a login", () => {
       },
     ]) {
       issuer.bend = bend;
-      /* oxlint-disable no-await-in-loop -- one after the other */
       const asked = await later.start({ purpose: "step_up" });
       expect(asked.searchParams.get("max_age")).toBe("600");
       expect(await later.land(await later.click(asked, account))).toMatch(/why=refused$/);
       expect(await keyMade(later)).toEqual(TOO_OLD);
-      /* oxlint-enable no-await-in-loop */
     }
     issuer.bend = ofLater();
     expect(await later.logIn(account, { purpose: "step_up" })).toBe("/console/#/");

@@ -254,7 +254,6 @@ it("an organization keeps an owner, admits no non-members and loses no event, wh
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
       const { model, persons } = await begin();
       for (const one of steps) {
-        // oxlint-disable-next-line no-await-in-loop -- in this order
         await take(model, persons, one);
         now += 1000;
       }

@@ -97,7 +97,6 @@ export async function eventsOf(
   if (answer.kind !== "stream") throw new Error(`no stream: ${JSON.stringify(answer)}`);
   const events: StreamEvent[] = [];
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
     const batch = await answer.events.next();
     if (batch === null) return events;
     events.push(...batch);
@@ -122,7 +121,6 @@ export async function expectSameHoweverCut(
   const { length } = bytesOf(reply);
   for (let at = 0; at <= length; at += EVERY) {
     const halves = (bytes: Uint8Array) => [bytes.subarray(0, at), bytes.subarray(at)];
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     const events = await eventsOf(provider, call, reply, halves);
     if (unminted(events) !== whole) expect(unminted(events), `cut at ${at}`).toBe(whole);
   }

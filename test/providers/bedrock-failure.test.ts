@@ -113,7 +113,6 @@ describe("our secrets in a Bedrock error", () => {
 
   it("don't appear in an event of a stream", async () => {
     for (const reply of [BEDROCK_FAILURES.errorFirst, BEDROCK_FAILURES.errorMid]) {
-      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
       const events = await eventsOf(BEDROCK, CALL, reply);
       expect(events.at(-1)?.kind).toBe("error");
       for (const one of all) expect(JSON.stringify(events)).not.toContain(one);

@@ -43,7 +43,6 @@ async function signature(given: Canonical): Promise<string> {
   const text = ["AWS4-HMAC-SHA256", given.date, scope.join("/"), hash].join("\n");
   let key = await hmac(encoded(`AWS4${given.secret}`), day);
   for (const part of scope.slice(1)) {
-    // oxlint-disable-next-line no-await-in-loop -- each key is made of the one before it
     key = await hmac(key, part);
   }
   return hex(await hmac(key, text));
@@ -110,11 +109,9 @@ it("the Bedrock signer signs each request, and caches the signing key of the day
   const provider = signing();
   for (const content of ["One", "Two"]) {
     const call = { upstreamId: HAIKU, body: { messages: [{ role: "user", content }] } };
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     const { asked } = await answerTo(provider, call, BEDROCK_CHAT.text.json);
     const [request] = asked;
     if (request === undefined) throw new Error("nothing was sent");
-    // oxlint-disable-next-line no-await-in-loop -- as above
     expect(request.headers.get("authorization")).toBe(await authorization(request));
   }
 });

@@ -95,11 +95,9 @@ it("the Cohere adapter returns no usage without billed units, and ignores `token
   ];
   for (const usage of usages) {
     const body = `{"message":{"content":[{"type":"text","text":"Hi"}]},"finish_reason":"COMPLETE",${usage}}`;
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     const { answer } = await answerTo(provider, {}, json(body));
     expect(answer).toMatchObject({ kind: "json", usage: null });
     const last = `{"type":"message-end","delta":{"finish_reason":"COMPLETE",${usage}}}`;
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     const events = await eventsOf(provider, {}, stream(START, last));
     expect(events.map((event) => event.kind)).toEqual(["chunk", "chunk", "end"]);
   }
@@ -114,7 +112,6 @@ it("the Cohere adapter treats a model error, or a 200 without output, as a failu
     json("{}"),
   ];
   for (const reply of replies) {
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     const { answer } = await answerTo(provider, {}, reply);
     expect(answer).toMatchObject({ kind: "failure", failure: { kind: "retry" } });
     expect(JSON.stringify(answer)).not.toContain("canary");

@@ -31,7 +31,6 @@ const MEANINGS: Readonly<Record<string, object>> = {
 for (const [status, reply] of Object.entries(COHERE_FAILURES.errors)) {
   it(`the Cohere adapter maps ${status} to the same failure for JSON and streams`, async () => {
     for (const stream of [true, false]) {
-      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
       const { answer } = await answerTo(provider, { stream }, reply);
       expect(answer).toMatchObject({
         kind: "failure",

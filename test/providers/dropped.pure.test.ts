@@ -101,7 +101,6 @@ it.each(CASES)(
   "each requested field is sent or reported as dropped, never neither or both: %s, %s",
   async (_, model, build) => {
     for (const [field, value, beside = {}] of FIELDS) {
-      // oxlint-disable-next-line no-await-in-loop -- one field after the other
       const [plain, asking] = [
         await built(build, model, beside),
         await built(build, model, { ...beside, [field]: value }),
@@ -140,7 +139,6 @@ it.each([
   ],
 ])("a field without an effect isn't reported as dropped: %s", async (_, body) => {
   for (const [, build, models] of WIRES) {
-    // oxlint-disable-next-line no-await-in-loop
     for (const model of models) expect((await built(build, model, body)).named).toEqual([]);
   }
 });
@@ -151,7 +149,6 @@ it("temperature or top_p is reported if the gateway sends only the other one", a
     [(call: ChatCall) => toMessagesApiRequest(call, null), "claude-sonnet-4-5"],
     [converseRequest, "eu.anthropic.claude-sonnet-4-5"],
   ] as const) {
-    // oxlint-disable-next-line no-await-in-loop
     expect((await built(build, model, both)).named).toEqual(["top_p"]);
   }
 });

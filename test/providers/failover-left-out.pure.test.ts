@@ -157,7 +157,6 @@ it("failover continues after a failure that the route didn't cause, and keeps th
   const blameless = failure({ kind: "retry", reason: "413", fault: "request" });
   const { asked, health, run } = routes([blameless], [GOOD]);
   for (let at = 0; at < 100; at++) {
-    // oxlint-disable-next-line no-await-in-loop -- one request after another
     expect(await run()).toMatchObject({ ok: true, value: { index: 1, attempts: 2 } });
   }
   expect([asked.calls.length, health.standings(asked.nowMs)]).toEqual([200, []]);
@@ -170,7 +169,6 @@ it("failover rejects a request as overloaded if the isolate lacks memory, and do
   const shed = failure({ kind: "shed", reason: "no_room" });
   const { asked, health, run } = routes([shed], [GOOD]);
   for (let at = 0; at < 10; at++) {
-    // oxlint-disable-next-line no-await-in-loop -- one request after another
     expect(await run()).toMatchObject({ ok: false, failure: { kind: "overloaded" } });
   }
   expect([asked.calls.length, health.standings(asked.nowMs)]).toEqual([10, []]);

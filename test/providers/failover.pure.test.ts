@@ -54,7 +54,6 @@ it("failover retries only the last route, once, after a reset, 408 or 5xx", asyn
   expect(twice.asked.calls).toEqual(["a", "a"]);
   for (const other of [RETRY, BUSY, BAD_KEY]) {
     const single = routes([other]);
-    // oxlint-disable-next-line no-await-in-loop -- three cases of one rule
     await single.run();
     expect(single.asked.calls).toEqual(["a"]);
   }
@@ -81,7 +80,6 @@ it("failover cancels a stream that starts with an error or ends early, and tries
   ];
   for (const one of bad) {
     const good = stream([CHUNK], [{ kind: "end" }]);
-    // oxlint-disable-next-line no-await-in-loop -- five cases of one rule
     const served = await routes([one.answer], [good.answer]).run({}, true);
     expect(served).toMatchObject({ ok: true, value: { index: 1, attempts: 2 } });
     expect([one.seen.cancelled, good.seen.cancelled]).toEqual([1, 0]);

@@ -92,9 +92,7 @@ it("OpenAI's regional hosts are called only if configured, otherwise its usual h
   const own = { OPENAI_API_KEY: "k" };
   const residency = { ...own, OPENAI_RESIDENCY: "on" };
   for (const region of ["eu", "us"]) {
-    // oxlint-disable-next-line no-await-in-loop -- one region after the other
     expect(await addresses(region, own)).toEqual([OPENAI]);
-    // oxlint-disable-next-line no-await-in-loop -- the same
     expect(await addresses(region, residency)).toEqual([
       `openai ${region} https://${region}.api.openai.com/v1/chat/completions`,
     ]);

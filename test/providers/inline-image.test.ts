@@ -242,7 +242,6 @@ describe("the isolate's memory for downloads", () => {
       if (length !== undefined) response.headers.set("content-length", length);
       vi.spyOn(globalThis, "fetch").mockResolvedValueOnce(response);
       const { room, left } = roomOf(MEGABYTE);
-      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
       expect(await ask(["https://example.com/a"], room)).toHaveProperty("turns");
       expect(left()).toBeCloseTo(0.6 * MEGABYTE, -2);
     }

@@ -39,7 +39,6 @@ it("the number of requested choices is read from the call", async () => {
     [2, true],
     [1, undefined],
   ] as const) {
-    // oxlint-disable-next-line no-await-in-loop -- one network for both
     const events = await eventsOf(provider, { body: { messages: [], n }, stream: true }, reply);
     expect(events.find((event) => event.kind === "usage")?.partial).toBe(partial);
   }

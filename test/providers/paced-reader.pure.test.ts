@@ -89,7 +89,6 @@ function heardBy(reader: PacedBodyReader): { atMs: number; text: string | null }
   const heard: { atMs: number; text: string | null }[] = [];
   const pump = async (): Promise<void> => {
     for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
       const bytes = await reader.next();
       heard.push({
         atMs: Date.now() - 1_000_000,
@@ -212,7 +211,6 @@ it("a paced stream delivers every chunk separately with a pace of 0", async () =
   const heard = heardBy(paced(body, 0));
   for (const text of ["a", "b", "c"]) {
     say(text);
-    // oxlint-disable-next-line no-await-in-loop -- one chunk after the other
     await vi.advanceTimersByTimeAsync(0);
   }
   end();
@@ -224,7 +222,6 @@ it("a paced stream delivers every chunk separately with a pace of 0", async () =
 async function untilFast(say: (text: string) => void): Promise<void> {
   for (let i = 0; i < 25; i++) {
     say("a");
-    // oxlint-disable-next-line no-await-in-loop -- time passes
     await vi.advanceTimersByTimeAsync(4);
   }
 }
@@ -251,10 +248,8 @@ it("a paced stream delivers bytes as they arrive after a fast body becomes slow"
   const before = heard.length;
   for (const text of ["b", "c", "d"]) {
     say(text);
-    // oxlint-disable-next-line no-await-in-loop -- it is heard at once
     await vi.advanceTimersByTimeAsync(0);
     expect(heard.at(-1)?.text).toBe(text);
-    // oxlint-disable-next-line no-await-in-loop -- time passes
     await vi.advanceTimersByTimeAsync(20);
   }
   expect(heard).toHaveLength(before + 3);
@@ -299,10 +294,8 @@ it("a paced stream delivers everything in order within the pace if the runtime g
       const due: { byMs: number; length: number }[] = [];
       let length = 0;
       for (const { afterMs, text } of said) {
-        // oxlint-disable-next-line no-await-in-loop -- time passes
         await vi.advanceTimersByTimeAsync(afterMs);
         say(text);
-        // oxlint-disable-next-line no-await-in-loop -- it is heard
         await vi.advanceTimersByTimeAsync(0);
         length += text.length;
         due.push({ byMs: Date.now() - 1_000_000 + PACE_MS, length });
@@ -336,11 +329,9 @@ it("a paced stream delivers everything in order within the pace, and not before 
       const due: { byMs: number; bytes: number }[] = [];
       let bytes = 0;
       for (const { afterMs, text } of said) {
-        // oxlint-disable-next-line no-await-in-loop -- time passes
         await vi.advanceTimersByTimeAsync(afterMs);
         atMs += afterMs;
         say(text);
-        // oxlint-disable-next-line no-await-in-loop -- it is heard
         await vi.advanceTimersByTimeAsync(0);
         bytes += new TextEncoder().encode(text).length;
         due.push({ byMs: atMs + paceMs, bytes });

@@ -129,7 +129,6 @@ it("a redirect, an invalid body and a network error of a provider are failures",
   for (const response of bad) {
     for (const stream of [true, false]) {
       upstream(response);
-      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
       const answer = await ask(provider, stream);
       expect(answer).toMatchObject({ kind: "failure", failure: { kind: "retry" } });
       expect(JSON.stringify(answer)).not.toMatch(/canary|localhost|169/);

@@ -21,7 +21,6 @@ async function batchesOf(
   const encoder = new TextEncoder();
   const say = async (): Promise<void> => {
     for (const chunk of chunks) {
-      // oxlint-disable-next-line no-await-in-loop -- one chunk after the other
       await writer.write(encoder.encode(chunk));
     }
     await writer.close();
@@ -31,7 +30,6 @@ async function batchesOf(
   const batches: number[] = [];
   for (let batch = await events.next(); batch !== null;) {
     if (batch.length > 0) batches.push(batch.length);
-    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
     batch = await events.next();
   }
   await said;

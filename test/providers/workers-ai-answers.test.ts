@@ -95,7 +95,6 @@ it("the Workers AI adapter separates complete tool calls without an index", asyn
 
 it("the Workers AI adapter streams JSON that arrives instead of a stream, all at once", async () => {
   for (const name of ["text", "tools", "reasoning", "length"] as const) {
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     const events = await eventsOf(provider, {}, WORKERS_AI_OPENAI_CHAT[name].json);
     expect(messageOf(events)).toMatchObject(SAID[name]);
     expect(events.slice(-2)).toMatchObject([{ kind: "usage" }, { kind: "end" }]);
@@ -129,7 +128,6 @@ it("the Workers AI adapter converts a forced tool call in the model's text to a 
   ];
   for (const choice of ["required", forced]) {
     for (const content of words) {
-      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
       const { answer } = await leaked(content, choice);
       expect(answer).toMatchObject({
         body: {
@@ -155,7 +153,6 @@ it("the Workers AI adapter keeps text as text if no call was forced or no tool m
     ["plain words", "required"],
   ];
   for (const [content, choice] of kept) {
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     const { answer } = await leaked(content, choice);
     expect(answer).toMatchObject({ body: { choices: [{ message: { content } }] } });
     expect(JSON.stringify(answer)).not.toContain("tool_calls");

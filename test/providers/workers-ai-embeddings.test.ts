@@ -48,7 +48,6 @@ it("the Workers AI adapter fails for a missing or invalid vector, and when the f
     failed(429, 3040),
   ];
   for (const reply of replies) {
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     const { answer } = await answerTo(provider, embed({ input: ["a", "b"] }), reply);
     expect(answer.kind).toBe("failure");
   }

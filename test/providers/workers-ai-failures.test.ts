@@ -51,7 +51,6 @@ for (const [code, status, meaning] of CODES) {
     expect(await failureOf(restFailed(200, code), true)).toMatchObject(want);
     for (const words of [`${code}: sorry`, `InferenceUpstreamError: ${code}: AiError: sorry`]) {
       const thrower: AiBinding = { run: () => Promise.reject(new Error(words)) };
-      // oxlint-disable-next-line no-await-in-loop -- two at most
       expect(await workersAi(thrower).send(callOf())).toMatchObject({ failure: want });
     }
   });
@@ -75,7 +74,6 @@ it("the Workers AI adapter returns OpenAI's text for a prompt that is too long, 
     failed(400, 5006, total),
   ];
   for (const reply of replies) {
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     expect(await failureOf(reply)).toMatchObject({
       kind: "refused",
       code: "context_length_exceeded",
@@ -121,12 +119,10 @@ it("the Workers AI adapter returns none of the provider's text with a failure", 
   const seen: unknown[] = [];
   for (const reply of Object.values(errors)) {
     for (const streamed of [true, false]) {
-      // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
       seen.push(await failureOf(reply, streamed));
     }
   }
   for (const reply of [errorFirst, errorMid]) {
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     seen.push(await eventsOf(provider, {}, reply));
   }
   const thrower: AiBinding = { run: () => Promise.reject(new Error(`5004: ${CANARY_TEXT}`)) };
@@ -141,7 +137,6 @@ it("the Workers AI adapter returns none of the provider's text with a failure", 
 
 it("the Workers AI adapter treats a 200 without output as a failure", async () => {
   for (const body of ["{}", '{"choices":[]}', "[]", "<html>", '{"result":{},"success":true}']) {
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     expect(await failureOf(json(body))).toMatchObject({ kind: "retry" });
   }
   const broken = '{"choices":[{"message":{"content":"Hel"},"finish_reason":"abort"}]}';

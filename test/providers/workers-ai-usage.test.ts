@@ -63,7 +63,6 @@ it("the Workers AI adapter ignores zeros without a prompt, and reports no prompt
 
 it("the Workers AI adapter ignores malformed and missing counts", async () => {
   for (const odd of ['{"prompt_tokens":-1,"completion_tokens":2}', '{"prompt_tokens":1.5}', "7"]) {
-    // oxlint-disable-next-line no-await-in-loop -- one replaced network at a time
     expect(await reports('{"response":"Hi"}', `{"response":"","usage":${odd}}`, "[DONE]")).toEqual(
       [],
     );

@@ -48,9 +48,7 @@ it(
     await eventually(() => expect(wallets.calls.length).toBeGreaterThan(0));
     expect(await deliveryMs(healthy)).toBeLessThan(DELIVERED_WITHIN_MS);
     for (let more = 0; more < 3; more++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after another, while it lasts
       await outbox.enqueue(Array.from({ length: 100 }, () => voidOf(hanging)));
-      // oxlint-disable-next-line no-await-in-loop -- the same
       expect(await deliveryMs(healthy)).toBeLessThan(DELIVERED_WITHIN_MS);
     }
   },
@@ -63,7 +61,6 @@ it("an outbox calls a failing wallet once per round, and delivers all outcomes i
   await eventually(() => expect(wallets.calls).toHaveLength(1));
   for (let round = 2; round <= 4; round++) {
     shiftClock(round * HEALED_MS);
-    // oxlint-disable-next-line no-await-in-loop -- one round after another
     await runDurableObjectAlarm(outbox);
     expect(wallets.calls).toHaveLength(round);
   }

@@ -70,7 +70,6 @@ describe("outcomes for another region's wallets", () => {
     const begunMs = Date.now();
     await runInDurableObject(outbox, async (instance: RegionOutbox, { storage }) => {
       const set = vi.spyOn(storage, "setAlarm").mockResolvedValue(undefined);
-      // oxlint-disable-next-line no-await-in-loop -- one by one
       for (const item of items) await instance.enqueue([item]);
       expect(set).toHaveBeenCalledTimes(1);
       expect(set.mock.calls[0]?.[0]).toBeGreaterThan(begunMs);

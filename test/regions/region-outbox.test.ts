@@ -68,11 +68,9 @@ it("an outbox delivers each outcome to a wallet that recovers after repeated fai
   wallets.down = true;
   await outbox.enqueue(items);
   for (let round = 1; round <= 6; round++) {
-    // oxlint-disable-next-line no-await-in-loop -- each round is one more failed attempt
     await withAlarms(outbox, round * 60_000, () =>
       expect(wallets.calls.length).toBeGreaterThanOrEqual(round),
     );
-    // oxlint-disable-next-line no-await-in-loop -- each round is one more failed attempt
     await evictDurableObject(outbox);
   }
   await depthIs(outbox, { ...EMPTY, waiting: 3 });

@@ -51,7 +51,6 @@ it(`the list of keys contains every active key and the newest 100 of ${REVOKED} 
   expect(places).toEqual(places.toSorted().toReversed());
   const seen = [...revoked];
   for (let after = next_after; after !== undefined;) {
-    // oxlint-disable-next-line no-await-in-loop -- each page names the next
     const page = await listed(`?revoked=true&limit=100&after=${after}`);
     expect(page.keys.length).toBeLessThanOrEqual(100);
     seen.push(...page.keys);

@@ -34,10 +34,8 @@ it.each([
   ["GET", "/healthz"],
 ])("the Worker returns 400 for %s %s over plain http, without a redirect", async (method, path) => {
   for (const origin of PUBLIC) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     const response = await ask(origin, path, method);
     expect([response.status, response.headers.get("location")]).toEqual([400, null]);
-    // oxlint-disable-next-line no-await-in-loop -- as above
     expect(await response.text()).toContain("requires https");
   }
 });

@@ -115,7 +115,6 @@ async function runScript({ ofOrganization, ofUser, commands }: Script): Promise<
   const run: Run = { stub, user, open: [], charges: [], clock: START };
   for (const one of commands) {
     setClock(run.clock);
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await act(run, one);
     for (const budget of ofOrganization) mustFit(budget, run.charges);
     const ofAnn = run.charges.filter(({ isUser }) => isUser);

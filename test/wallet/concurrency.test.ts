@@ -156,7 +156,6 @@ async function runScript(commands: readonly Command[]): Promise<void> {
   await limitKey(limited, 2);
   await limitAll(limited, 3);
   const run: Run = { limited, other, ofKey: 2, ofAll: 3, open: [], clockMs: START };
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (const one of commands) await act(run, one);
 }
 

@@ -66,9 +66,7 @@ it("a wallet emits exactly one event per change, whatever fails or restarts in b
 async function run(all: readonly Step[], sizes: fc.Stream<number>): Promise<void> {
   const world = new World(await openAccount());
   await world.begin();
-  /* oxlint-disable no-await-in-loop -- one step after the other */
   for (const one of all) await world.take(one);
-  /* oxlint-enable no-await-in-loop */
   await world.heal();
   const log = await world.log(sizes);
   const told = log.map(wordsOf);
@@ -79,7 +77,6 @@ async function run(all: readonly Step[], sizes: fc.Stream<number>): Promise<void
   }
   expect(new Set(log.map(({ id }) => id)).size).toBe(log.length);
   for (const type of new Set(log.map((event) => event.type))) {
-    // oxlint-disable-next-line no-await-in-loop -- one type after the other
     expect(await world.log(sizes, type)).toEqual(log.filter((event) => event.type === type));
   }
   expect(await world.rows("SELECT * FROM events WHERE org_id = ?")).toEqual([]);
@@ -144,10 +141,8 @@ class World {
     const limited = await this.#must<{ id: string; key: string }>("/v1/keys", wish);
     this.#limited = { keyId: limited.id, key: limited.key };
     for (let n = 0; n < 2; n++) {
-      // oxlint-disable-next-line no-await-in-loop -- in their order
       const { id, token } = await this.#must<{ id: string; token: string }>("/v1/sessions", {});
       this.#sessions.push(id);
-      // oxlint-disable-next-line no-await-in-loop -- of one that was never used nothing is told
       assert((await chat(token)).status === 200, "a session pays");
     }
     await this.#compare();
@@ -165,10 +160,8 @@ class World {
   /** Whoever did not get an answer asks again; then the sweep comes. */
   async heal(): Promise<void> {
     for (const asked of new Set(this.#asked)) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const response = await this.#send(asked);
       assert(response.status < 500, "whoever asks again is answered");
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await this.#compare();
     }
     this.#expectOnce();
@@ -191,10 +184,8 @@ class World {
       const query = new URLSearchParams({ limit: String(size) });
       if (type !== undefined) query.set("type", type);
       if (after !== "") query.set("after", after);
-      // oxlint-disable-next-line no-await-in-loop -- a page names the next
       const response = await send(`/v1/events?${query.toString()}`, { key: this.#account.key });
       assert(response.status === 200, "the log is read");
-      // oxlint-disable-next-line no-await-in-loop -- the same
       const page = await response.json<{ events: Event[]; next_after: string | null }>();
       events.push(...page.events);
       after = page.next_after;

@@ -210,7 +210,6 @@ async function streamTo(
 ): Promise<StreamStart> {
   let from = start;
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- page by page
     const page = valueOf(await stub.usageStream({ from, limit: 3 }));
     received.add(JSON.parse(usageMessage("org", page).body) as UsageMessage);
     if (page.next.seq === page.from.seq) return page.next;
@@ -227,7 +226,6 @@ describe("the FOCUS export", () => {
         const month = new Month(stub);
         const closed = new Map<string, string>();
         for (const one of commands) {
-          // oxlint-disable no-await-in-loop -- one after the other
           await month.run(one);
           if (one.kind === "publish") await month.receive();
           if (one.kind !== "tick" || one.hours === LONG) continue;
@@ -237,7 +235,6 @@ describe("the FOCUS export", () => {
           for (const day of month.days().filter((date) => date <= through && !closed.has(date))) {
             closed.set(day, await month.csv([day]));
           }
-          // oxlint-enable no-await-in-loop
         }
         const rows = focusRowsOf(await month.csv(month.days()));
         expect(brokenRules(rows)).toEqual([]);
@@ -262,7 +259,6 @@ describe("the FOCUS export", () => {
         await streamTo(month.received, stub, { afterSeq: Math.floor(ledger.length / 2) });
         expect(month.received.sum()).toBe(entered);
         for (const [day, before] of closed) {
-          // oxlint-disable-next-line no-await-in-loop -- one after the other
           expect(await month.csv([day])).toBe(before);
         }
         expect(await differences(stub)).toEqual([]);

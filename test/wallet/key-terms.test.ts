@@ -265,7 +265,6 @@ describe("a key's other limits", () => {
       ["fast", "other/two", true],
     ];
     for (const [sent, id, passes] of models) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const said = await refusal(key, 1, { model: { sent, id } });
       expect(said).toEqual(passes ? null : { kind: "model_not_allowed", model: sent });
     }
@@ -306,7 +305,6 @@ describe("a key's other limits", () => {
     const all = { tpmLimit: 1000, budgetMicro: micros(500), budgetPeriod: "day" as const };
     const counts = [];
     for (const terms of [{}, { ...all, allowedModels: ["smart"] }]) {
-      // oxlint-disable no-await-in-loop -- one after the other
       const key = await limited(terms);
       await spend(key, 1); // sets the alarm, and stores its shared names
       const written = await inside(key, (wallet, _sql, { storage }) =>
@@ -318,7 +316,6 @@ describe("a key's other limits", () => {
         }),
       );
       counts.push(written);
-      // oxlint-enable no-await-in-loop
     }
     expect(counts).toEqual([3, 3]);
   });

@@ -263,7 +263,6 @@ describe("a pause", () => {
   it("works for operators and the organization when members have 1,000", async () => {
     const key = await openKey();
     for (let n = 0; n < 1000; n++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await key.stub.putPause({ ...pauseOf(key, "key"), id: `key_${n}` });
     }
     const more = await key.stub.putPause({ ...pauseOf(key, "key"), id: "key_more" });

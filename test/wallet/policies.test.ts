@@ -146,7 +146,6 @@ describe("a policy", () => {
   it("survives the loss of the wallet", async () => {
     const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
     for (const owner of owners(key)) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await set(key, owner, { ...ALL, allowed_providers: ["cheap"] });
     }
     await set(key, "operator", null);

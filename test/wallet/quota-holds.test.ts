@@ -96,7 +96,6 @@ it("quota holds and model calls together never pass a budget, in any order", asy
         const outcomes: [fits: boolean, answer: unknown][] = [];
         let [used, charged] = [0, 0];
         for (const one of all) {
-          // oxlint-disable no-await-in-loop -- one after the other
           if ("amount" in one) {
             const isQuota = one.kind === "place";
             const request = isQuota ? hold(one.amount) : holdOf(one.amount);
@@ -114,7 +113,6 @@ it("quota holds and model calls together never pass a budget, in any order", asy
           else valueOf(await stub.poke());
           const held = sumOf(open);
           expect(valueOf(await stub.budgets(ORGANIZATION))).toMatchObject([{ used, held }]);
-          // oxlint-enable no-await-in-loop
         }
         expect(outcomes).toEqual(outcomes.map(([fits]) => [fits, fits || "budget_exceeded"]));
         expect(valueOf(await stub.balance()).creditsMicro).toBe(100_000 - charged);

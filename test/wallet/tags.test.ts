@@ -72,7 +72,6 @@ async function run(stub: Stub, commands: readonly Command[]): Promise<Charged[]>
   let keys: readonly string[] = [];
   let clock = START;
   for (const one of commands) {
-    // oxlint-disable no-await-in-loop -- one after the other
     if (one.kind === "charge") {
       await charge(stub, one.cost, one.tags);
       const counted = Object.entries(one.tags ?? {}).filter(([key]) => keys.includes(key));
@@ -93,7 +92,6 @@ async function run(stub: Stub, commands: readonly Command[]): Promise<Charged[]>
     } else {
       valueOf(await stub.poke());
     }
-    // oxlint-enable no-await-in-loop
   }
   valueOf(await stub.patchSettings({ tagKeys: KEYS }));
   return charged;
@@ -124,14 +122,12 @@ describe("daily usage by tag", () => {
         const ledger = rows.filter(({ kind }) => kind === "usage");
         const spent = ledger.reduce((sum, { amountMicro }) => sum - amountMicro, 0);
         for (const key of KEYS) {
-          // oxlint-disable-next-line no-await-in-loop -- one after the other
           const report = valueOf(await stub.usage(...DAYS, `day,tag:${key}`));
           const { data, total } = report;
           expect(data.map((one) => [one.day, one.group, one.requests, one.costMicro])).toEqual(
             expectedOf(charged, key),
           );
           expect(total.costMicro).toBe(spent);
-          // oxlint-disable-next-line no-await-in-loop -- one after the other
           const whole = valueOf(await stub.usage(...DAYS, `tag:${key}`));
           expect(whole.data.reduce((sum, one) => sum + one.costMicro, 0)).toBe(spent);
         }
@@ -147,9 +143,7 @@ describe("daily usage by tag", () => {
     valueOf(await stub.patchSettings({ tagKeys: ["run", "team"] }));
     await runInDurableObject(stub, async (wallet: Wallet) => {
       for (let i = 0; i < 1005; i++) {
-        // oxlint-disable-next-line no-await-in-loop -- in this order
         await charge(wallet, 1, { run: `r${i}`, team: i % 2 === 0 ? "a" : "b" });
-        // oxlint-disable-next-line no-await-in-loop -- across a checkpoint
         if (i === 900) valueOf(await wallet.poke());
       }
     });
@@ -176,13 +170,11 @@ describe("daily usage by tag", () => {
     const { stub } = await newWallet(1_000_000);
     valueOf(await stub.patchSettings({ tagKeys: ["team"] }));
     for (const team of ["b", "a", undefined, "c"]) {
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       await charge(stub, 1, team === undefined ? undefined : { team });
     }
     for (const by of ["tag:team", "day,tag:team"] as const) {
       const groups: (string | null)[] = [];
       for (let after: string | null = null; ;) {
-        // oxlint-disable-next-line no-await-in-loop -- pages follow each other
         const page: UsageReport = valueOf(await stub.usage(...DAYS, by, { limit: 1, after }));
         groups.push(...page.data.map(({ group }) => group));
         if (page.nextAfter === null) break;
@@ -206,7 +198,6 @@ describe("daily usage by tag", () => {
       /** The rows of ten charges, and of the publish after them. */
       const rowsOf = async (tagsOf: (n: number) => Tags | undefined): Promise<number[]> => {
         const charged = await countWrites(storage, async () => {
-          // oxlint-disable-next-line no-await-in-loop -- one after the other
           for (let n = 0; n < 10; n++) await charge(wallet, 1, tagsOf(n));
         });
         const published = await countWrites(storage, async () => void valueOf(await wallet.poke()));

@@ -55,9 +55,7 @@ describe("a wallet's alarm", () => {
       countWrites(state.storage, async () => {
         for (let i = 0; i < 20; i++) {
           const request = holdOf(1, { externalId: "u" });
-          // oxlint-disable-next-line no-await-in-loop -- one after the other
           valueOf(await wallet.hold(request));
-          // oxlint-disable-next-line no-await-in-loop
           valueOf(await settle(wallet, request.id, 1));
         }
         valueOf(await wallet.poke());

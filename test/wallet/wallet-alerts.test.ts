@@ -36,14 +36,12 @@ describe("an alert", () => {
     const { stub } = await newWallet(20_000);
     for (const percent of [7, 14, 28, 55, 56, 67, 80, 100]) {
       const name = `u${percent}`;
-      // oxlint-disable-next-line no-await-in-loop -- one wallet, one after the other
       valueOf(
         await stub.putEndUser(name, {
           dailyQuotaMicro: micros(100),
           alertThreshold: percent / 100,
         }),
       );
-      // oxlint-disable-next-line no-await-in-loop -- the same
       await pay(stub, percent - 1, name);
       const before = valueOf(await stub.alerts(100, 0)).total;
       await pay(stub, 1, name);
@@ -127,9 +125,7 @@ describe("old alerts", () => {
     expect(await inBook(orgId)).toBe(1_000);
     setClock(now + 91 * DAY);
     for (let publishes = 0; publishes < 2; publishes++) {
-      // oxlint-disable-next-line no-await-in-loop -- a batch each
       await pay(stub, 1);
-      // oxlint-disable-next-line no-await-in-loop
       valueOf(await stub.poke());
     }
     expect(valueOf(await stub.alerts(1, 0)).total).toBe(0);

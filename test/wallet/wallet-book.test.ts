@@ -140,9 +140,7 @@ describe("the wallet's rows in the database", () => {
     await database.install(stub);
     database.fault = "throw";
     for (let i = 0; i < 20; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- in order
       await pay(stub, 2, "u");
-      // oxlint-disable-next-line no-await-in-loop
       valueOf(await stub.poke());
     }
     expect((await database.rows())["balances"]).toEqual([]);
@@ -216,10 +214,8 @@ async function runSteps(steps: readonly Step[]): Promise<void> {
   await credit(stub, 100_000);
   const database = new FaultyDatabase(orgId);
   await database.install(stub);
-  // oxlint-disable-next-line no-await-in-loop -- one step after the other
   for (const one of steps) await take(one, stub, database);
   database.fault = "none";
-  // oxlint-disable-next-line no-await-in-loop -- one batch after the other
   while (database.late.length > 0) await database.deliver(3);
   valueOf(await stub.putEndUser("healed", {}));
   valueOf(await stub.poke());

@@ -101,9 +101,7 @@ describe.each(BETWEEN)(
       await pause(stub);
       for (let i = 1; i < 6; i++) {
         setClock(NOON + i * 2 * MINUTE);
-        // oxlint-disable-next-line no-await-in-loop -- in order
         await pay(stub, 1);
-        // oxlint-disable-next-line no-await-in-loop
         await pause(stub);
       }
     });

@@ -69,9 +69,7 @@ it("a wallet adds up the provider's cost of cache reads, writes and one-hour wri
         const byProvider = new Map<string, number>();
         for (const [index, [bought, usage]] of requests.entries()) {
           const provider = `host-${index % 2}`;
-          // oxlint-disable-next-line no-await-in-loop -- in order
           const id = await paid(stub, { ...GENERATION, provider, usage, bought });
-          // oxlint-disable-next-line no-await-in-loop
           expect(valueOf(await stub.request(id)).generation).toMatchObject({ usage, bought });
           byProvider.set(provider, (byProvider.get(provider) ?? 0) + billed(bought, usage));
         }

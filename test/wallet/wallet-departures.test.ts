@@ -101,7 +101,6 @@ describe("a deleted end user that is created again", () => {
       const who = { externalId: "u" };
       const [first, second, third] = [holdOf(40, who), holdOf(30, who), holdOf(10, who)];
       for (const request of [first, second, third]) {
-        // oxlint-disable-next-line no-await-in-loop -- in order
         valueOf(await stub.hold(request));
       }
       valueOf(await stub.deleteEndUser("u"));
@@ -131,14 +130,12 @@ describe("a deleted end user that is created again", () => {
     const open = holdOf(15, { externalId: "u" });
     valueOf(await stub.hold(open));
     for (let round = 1; round <= 4; round++) {
-      /* oxlint-disable no-await-in-loop -- one round after the other */
       await pay(stub, 10, "u");
       if (round % 2 === 0) valueOf(await stub.poke());
       valueOf(await stub.deleteEndUser("u"));
       if (round > 2) valueOf(await stub.poke());
       valueOf(await stub.putEndUser("u", {}));
       expect(await spendOf(stub)).toEqual([10 * round, 10 * round]);
-      /* oxlint-enable no-await-in-loop */
     }
     await evictDurableObject(stub);
     valueOf(await settle(stub, open.id, 15));
@@ -153,7 +150,6 @@ describe("a deleted end user that is created again", () => {
   it("comes last in the list", async () => {
     const { stub } = await newQuotaWallet();
     for (const name of ["a", "b"]) {
-      // oxlint-disable-next-line no-await-in-loop -- in order
       valueOf(await stub.putEndUser(name, {}));
     }
     valueOf(await stub.deleteEndUser("a"));

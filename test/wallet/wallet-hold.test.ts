@@ -61,7 +61,6 @@ describe("a hold", () => {
     const open = { most: micros(800), hasCap: false };
     const granted = [];
     for (const least of [10, 10, 200, 50]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       granted.push(valueOf(await stub.hold(holdOf(least, open))).granted);
     }
     expect(granted).toEqual([500, 250, 200, 50]);
@@ -109,7 +108,6 @@ describe("a hold", () => {
   it("throws for NaN, a fraction or a negative amount, and stores nothing", async () => {
     const { stub } = await newWallet(100);
     for (const amount of [Number.NaN, 0.5, -1, 2 ** 53]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other on one object
       await runInDurableObject(stub, async (wallet: Wallet) => {
         const amounts = { least: amount as never, most: amount as never };
         await expect(wallet.hold({ ...holdOf(0), ...amounts })).rejects.toThrow("assertion");

@@ -84,14 +84,12 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   const ids = new Map<number, string>();
   const both: Both = { key, plain, sessions: await sessionsOf(key, one) };
   for (const commands of grouped(one.commands, dice)) {
-    // oxlint-disable no-await-in-loop -- one after the other
     for (const [before, after] of await step(both, commands, { contents: one.contents, ids })) {
       expect(after).toBe(before);
     }
     plain.check();
     await disturb(stub, dice.next().value, plain.now);
     expect(await stateOf(both, plain.now)).toEqual(plain.state());
-    // oxlint-enable no-await-in-loop
   }
   expect(await differences(stub)).toEqual([]);
 }
@@ -193,7 +191,6 @@ async function askAll(stub: Stub, asked: readonly Asked[]): Promise<[string, str
     else said.push(["an answer", JSON.stringify(answer)]);
   }
   for (const one of apart) {
-    // oxlint-disable-next-line no-await-in-loop -- in their order
     const answer = await alone(stub, one.part);
     said.push([one.plain(), textOf(answer)]);
   }

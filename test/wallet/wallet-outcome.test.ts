@@ -73,9 +73,7 @@ describe("the outcome of a hold", () => {
       bought: { input: 2_000_000, cached: 0, cacheWrite: 0, output: 4_000_000 },
     };
     for (const { id } of [one, twice]) {
-      // oxlint-disable-next-line no-await-in-loop -- two
       valueOf(await stub.hold({ ...(id === one.id ? one : twice) }));
-      // oxlint-disable-next-line no-await-in-loop
       expect(valueOf(await stub.void(id, absorbed))).toEqual({ kind: "voided" });
     }
     valueOf(await stub.void(one.id, absorbed));
@@ -102,9 +100,7 @@ describe("the outcome of a hold", () => {
     const request = holdOf(30);
     valueOf(await stub.hold(request));
     for (let i = 0; i < 5; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other is what is tested
       expect(valueOf(await settle(stub, request.id, 10 + i))).toMatchObject({ charged: 10 });
-      // oxlint-disable-next-line no-await-in-loop
       if (i % 2 === 0) await evictDurableObject(stub);
     }
     expect(valueOf(await stub.ledger(0, 10)).rows).toHaveLength(2);
@@ -171,7 +167,6 @@ describe("a credit", () => {
     expect(failureOf(await credit(stub, 101, "payment 1"))).toMatchObject({ kind: "conflict" });
     expect(valueOf(await stub.balance()).creditsMicro).toBe(60);
     for (const reference of ["", "x".repeat(201)]) {
-      // oxlint-disable-next-line no-await-in-loop -- two calls
       expect(failureOf(await credit(stub, 1, reference))).toMatchObject({ param: "reference" });
     }
   });

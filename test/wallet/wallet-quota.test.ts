@@ -67,9 +67,7 @@ describe("an end user's quota", () => {
     valueOf(await quota(stub, "m", null, 100));
     const refusals = [];
     for (const user of ["u", "m"]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await pay(stub, 70, user);
-      // oxlint-disable-next-line no-await-in-loop
       refusals.push(failureOf(await holdFor(stub, 40, user)));
     }
     const numbers = { quotaMicro: 100, leftMicro: 30, heldMicro: 0, requiredMicro: 40 };
@@ -95,9 +93,7 @@ describe("an end user's quota", () => {
     valueOf(await quota(stub, "both", 10, 10));
     const periods = [];
     for (const user of ["day", "month", "both"]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other on one object
       await pay(stub, 10, user);
-      // oxlint-disable-next-line no-await-in-loop
       periods.push(failureOf(await holdFor(stub, 1, user)));
     }
     expect(periods).toMatchObject(
@@ -129,12 +125,10 @@ describe("an end user's quota", () => {
     const { stub } = await newWallet();
     valueOf(await quota(stub, "u", 10, 20));
     for (const bad of [-1, Number.NaN, 1e308, "5", 0.5]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const answer = await stub.patchEndUser("u", { dailyQuotaMicro: bad as never });
       expect(failureOf(answer)).toMatchObject({ param: "daily_quota_dollars" });
     }
     for (const bad of [-0.1, 1.1, Number.NaN]) {
-      // oxlint-disable-next-line no-await-in-loop
       const answer = await stub.putEndUser("u", { alertThreshold: bad });
       expect(failureOf(answer)).toMatchObject({ param: "alert_threshold" });
     }
@@ -238,7 +232,6 @@ describe("an end user", () => {
   it("stays at its position in the list while others are added", async () => {
     const { stub } = await newWallet();
     for (const name of ["c", "a", "b"]) {
-      // oxlint-disable-next-line no-await-in-loop -- in order
       valueOf(await stub.putEndUser(name, {}));
     }
     const page = valueOf(await stub.listEndUsers(2, 1));

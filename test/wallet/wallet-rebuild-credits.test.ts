@@ -64,10 +64,8 @@ async function runSteps(steps: readonly Step[]): Promise<void> {
   valueOf(await stub.poke());
   await database.remember();
   await database.install(stub);
-  // oxlint-disable-next-line no-await-in-loop -- one step after the other
   for (const one of steps) await take(one, { stub, orgId, database });
   for (const [reference, amount] of AMOUNTS) {
-    // oxlint-disable-next-line no-await-in-loop -- in order
     valueOf(await credit(stub, amount, reference));
   }
   expect(valueOf(await stub.balance()).creditsMicro).toBe(SUM);
@@ -131,7 +129,6 @@ it(`a wallet publishes ${MANY} earlier credits when it opens, and a new wallet a
   await lose(stub);
   valueOf(await stub.rebuild(orgId));
   for (const i of [1, MANY / 2, MANY]) {
-    // oxlint-disable-next-line no-await-in-loop -- in order
     const again = valueOf(await credit(stub, 1, `invoice ${i}`));
     expect(again).toEqual({ creditsMicro: i, heldMicro: 0, openHolds: 0 });
   }

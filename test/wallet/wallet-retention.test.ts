@@ -92,9 +92,7 @@ it("a rollup of 2,100 rows runs in batches, without a change in usage, balance a
     {},
   ]);
   for (let alarms = 0; alarms < 2; alarms++) {
-    // oxlint-disable-next-line no-await-in-loop -- one batch after the other
     await alarmAt(stub, start + 31 * DAY);
-    // oxlint-disable-next-line no-await-in-loop
     expect(await answers()).toBe(before);
   }
   expect(await rowsOf(stub, "SELECT count(*) AS n FROM requests")).toEqual([{ n: 0 }]);
@@ -106,9 +104,7 @@ it("a rollup of 2,100 rows runs in batches, without a change in usage, balance a
     ["rollup", -12_100],
   ]);
   for (const id of [late.id, ids[0] ?? "", ids.at(-1) ?? ""]) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     expect(failureOf(await stub.request(id))).toMatchObject({ kind: "not_found" });
-    // oxlint-disable-next-line no-await-in-loop
     expect(valueOf(await settle(stub, id, 1))).toEqual({ kind: "unknown" });
   }
   expect(await answers()).toBe(before);
@@ -122,9 +118,7 @@ async function payMany(stub: Stub, count: number): Promise<string[]> {
   );
   await runInDurableObject(stub, async (wallet: Wallet) => {
     for (const request of requests) {
-      // oxlint-disable-next-line no-await-in-loop -- in order
       valueOf(await wallet.hold(request));
-      // oxlint-disable-next-line no-await-in-loop
       valueOf(await settle(wallet, request.id, 1));
     }
   });
@@ -159,9 +153,7 @@ it("a rollup keeps today's and yesterday's Idempotency-Keys, and deletes others 
 it("the ledger is returned page by page without gaps, even across rollups", async () => {
   const { stub } = await newWallet(10_000);
   for (let i = 0; i < 30; i++) {
-    // oxlint-disable-next-line no-await-in-loop -- in order
     await pay(stub, 1);
-    // oxlint-disable-next-line no-await-in-loop
     if (i % 7 === 0) valueOf(await stub.poke());
   }
   await runInDurableObject(stub, (_wallet: Wallet, state) => {
@@ -171,7 +163,6 @@ it("the ledger is returned page by page without gaps, even across rollups", asyn
   });
   const seqs: number[] = [];
   for (let after = 0; seqs.length < 31;) {
-    // oxlint-disable-next-line no-await-in-loop -- pages follow each other
     const page = valueOf(await stub.ledger(after, 4));
     expect(page.nextAfterSeq).toBeGreaterThan(after);
     seqs.push(...page.rows.map((row) => row.seq));

@@ -47,10 +47,8 @@ async function bytesPerRequest(stub: Stub, count: number): Promise<number> {
         ...holdOf(9000, { externalId: EXTERNAL_ID, keyId }),
         most: micros(24_000),
       };
-      // oxlint-disable-next-line no-await-in-loop -- in order
       valueOf(await wallet.hold(request));
       const cost = micros(15_328 + i);
-      // oxlint-disable-next-line no-await-in-loop
       valueOf(await wallet.settle({ id: request.id, cost, generation: USUAL }));
     }
     return (sql.databaseSize - before) / count;
@@ -125,12 +123,10 @@ describe("a wallet with a small storage limit", () => {
       holdOf(5),
     ];
     for (const request of [named, failed, lost, voided]) {
-      // oxlint-disable-next-line no-await-in-loop -- in order
       valueOf(await stub.hold(request));
     }
     valueOf(await settle(stub, named.id, 7));
     for (const { id } of [failed, voided]) {
-      // oxlint-disable-next-line no-await-in-loop -- in order
       valueOf(await stub.void(id));
     }
     await bytesPerRequest(stub, 5000);
@@ -175,9 +171,7 @@ describe("a wallet with a small storage limit", () => {
       const restore = refuseAbove(state.storage.sql, limit);
       for (let i = 0; i < 500; i++) {
         const request = holdOf(9000, { keyId: `key_${i}` });
-        // oxlint-disable-next-line no-await-in-loop -- in order
         valueOf(await wallet.hold(request));
-        // oxlint-disable-next-line no-await-in-loop
         valueOf(await wallet.settle({ id: request.id, cost: micros(1), generation: USUAL }));
         expect(state.storage.sql.databaseSize).toBeLessThanOrEqual(limit);
       }

@@ -54,7 +54,6 @@ it("usage over many days is returned in smaller pages, with every group once", a
   let cost = 0;
   let pages = 0;
   for (let after: string | null = null; pages === 0 || after !== null; pages++) {
-    // oxlint-disable-next-line no-await-in-loop -- pages follow each other
     const page: UsageReport = valueOf(await stub.usage(FROM, TO, "user", { limit: 10_000, after }));
     expect(page.total).toMatchObject({ requests: 366_000, costMicro: 5 * 366_000 });
     groups.push(...page.data.map(({ group }) => group ?? ""));

@@ -119,7 +119,6 @@ describe("a wallet", () => {
     const start = Date.now() + MINUTE;
     setClock(start);
     for (let i = 0; i < 3; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- in order
       valueOf(await stub.hold(holdOf(1)));
     }
     valueOf(await stub.configure({ rpmLimit: 5 }));
@@ -180,9 +179,7 @@ describe("a wallet", () => {
       const counted = await countWrites(state.storage, async () => {
         for (let i = 0; i < 50; i++) {
           const request = holdOf(1, { externalId: i % 2 === 0 ? "u" : null });
-          // oxlint-disable-next-line no-await-in-loop -- one after the other
           valueOf(await wallet.hold(request));
-          // oxlint-disable-next-line no-await-in-loop
           valueOf(await wallet.settle({ id: request.id, cost: micros(1), generation: GENERATION }));
         }
       });

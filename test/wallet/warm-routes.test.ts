@@ -68,7 +68,6 @@ describe("a wallet's record of a conversation's provider route", () => {
     setClock(START);
     const { stub } = await newWallet(1_000_000);
     await runInDurableObject(stub, async (wallet: Wallet) => {
-      // oxlint-disable-next-line no-await-in-loop -- in this order
       for (let i = 0; i < 1000; i++) await pay(wallet, { moved: warm(`${i}`) });
       expect(await pay(wallet, { affinity: "0" })).toBe("beta:chat");
       await pay(wallet, { moved: warm("new") });

@@ -91,12 +91,10 @@ describe("GET /v1/webhooks/{id}/deliveries/{delivery_id}", () => {
     const hook = await made(HOST, { types });
     await addCredits(account.orgId, 1);
     for (let n = 1; n <= 12; n++) {
-      /* oxlint-disable no-await-in-loop -- one attempt after the other */
       await vi.waitFor(async () => {
         expect((await detailOf(hook.id)).newest_attempts[0]?.answer).toBe(`answer ${n}`);
       }, LONG);
       await ask("POST", `/${hook.id}/resend`, { state: "pending" });
-      /* oxlint-enable no-await-in-loop */
     }
     await vi.waitFor(async () => {
       const answers = (await detailOf(hook.id)).newest_attempts.map(({ answer }) => answer);

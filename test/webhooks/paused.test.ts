@@ -32,7 +32,6 @@ const SECOND = 1000;
 async function happen(id: string, atMs: number): Promise<void> {
   for (let i = 0; i < 20; i++) {
     setClock(atMs); // a slow machine takes longer than the first pause
-    // oxlint-disable-next-line no-await-in-loop -- one event after the other
     await addCredits(account.orgId, 1);
   }
   await vi.waitFor(async () => expect(await deliveriesOf(id)).toHaveLength(20), LONG);
@@ -57,11 +56,9 @@ describe("a webhook receiver that is down", () => {
     await triedAt(hook, start, 1);
     let at = start;
     for (const [n, seconds] of [5, 30, 120, 300, 900, 900].entries()) {
-      /* oxlint-disable no-await-in-loop -- time passes */
       await triedAt(hook, at + (seconds / 5) * SECOND, n + 1);
       at += (seconds + 30) * SECOND;
       await triedAt(hook, at, n + 2);
-      /* oxlint-enable no-await-in-loop */
     }
     expect(ids("down.turnpike.dev")).toHaveLength(7); // the longest due each time
     isDown = false;
@@ -99,7 +96,6 @@ it("a webhook can get five tests per minute, and further ones return 429 with th
   receivers["tested.turnpike.dev"] = () => new Response("ok");
   const hook = await made("tested.turnpike.dev", { types });
   for (let i = 0; i < 5; i++) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     expect((await ask("POST", `/${hook.id}/test`, {})).status).toBe(200);
   }
   const sixth = await ask("POST", `/${hook.id}/test`, {});
@@ -147,7 +143,6 @@ describe("the messages of a webhook object", () => {
 
   it("disappear, once delivered, beyond the newest thousand for each of five webhooks", async () => {
     for (let i = 0; i < 5; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await made(`rows${i}.turnpike.dev`, { types });
     }
     await runInDurableObject(object(), (_, { storage }) => {

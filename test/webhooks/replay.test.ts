@@ -44,7 +44,6 @@ it.each([
   let [since, pages] = [0, 0];
   for (let next: string | null = ""; next !== null; pages++) {
     expect(pages).toBeLessThan(5);
-    // oxlint-disable-next-line no-await-in-loop -- a page says where the next one begins
     const replayed = await replay({
       since: async (limit) => success(log.filter((one) => one.createdAt >= since).slice(0, limit)),
       queue: async (events) => {

@@ -25,7 +25,6 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     receivers["one.turnpike.dev"] = () => new Response("ok");
     const hook = await made("one.turnpike.dev", { types });
     for (const amount of [1, 2]) {
-      // oxlint-disable-next-line no-await-in-loop -- one event after the other
       await addCredits(account.orgId, amount);
     }
     await vi.waitFor(() => expect(to("one.turnpike.dev")).toHaveLength(2), LONG);
@@ -65,7 +64,6 @@ describe("POST /v1/webhooks/{id}/resend", () => {
     const resend = (body: object) => ask("POST", `/${hook.id}/resend`, body);
     const unknown = { delivery_id: `dlv_${"0".repeat(24)}` };
     for (const body of [{}, { ...unknown, state: "failed" }]) {
-      // oxlint-disable-next-line no-await-in-loop -- two in all
       expect(await errorOf(await resend(body), 400)).toMatchObject({ param: "delivery_id" });
     }
     expect((await resend(unknown)).status).toBe(404);

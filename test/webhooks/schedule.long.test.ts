@@ -50,7 +50,6 @@ it("a webhook delivery has ten attempts in two days by its own alarm, and none a
   await vi.waitFor(() => expect(ids("never.turnpike.dev")).toHaveLength(1), LONG);
   await vi.waitFor(() => expect(ids("late.turnpike.dev")).toHaveLength(1), LONG);
   for (const wait of WAITS_S) {
-    /* oxlint-disable no-await-in-loop -- time passes */
     const all = await tried([late, never], attempt);
     expect(all).toHaveLength(2);
     for (const { last_attempt_at: last, next_attempt_at: next } of all) {
@@ -66,7 +65,6 @@ it("a webhook delivery has ten attempts in two days by its own alarm, and none a
     expect(to("late.turnpike.dev")).toHaveLength(before);
     setClock(last);
     expect(await runDurableObjectAlarm(object())).toBe(true);
-    /* oxlint-enable no-await-in-loop */
   }
   const ended = await tried([late, never], 10);
   const states = ended.map(({ state, next_attempt_at: next }) => ({ state, next }));

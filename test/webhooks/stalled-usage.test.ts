@@ -33,7 +33,6 @@ async function dayOf(hosts: readonly string[]): Promise<Day> {
   const stub = stubOf(account.orgId);
   const start = Date.now();
   setClock(start);
-  // oxlint-disable-next-line no-await-in-loop -- in this order
   for (const host of hosts) await made(host, { types });
   await credit(stub, 10_000);
   await deliver(start + HOUR_MS);
@@ -42,13 +41,11 @@ async function dayOf(hosts: readonly string[]): Promise<Day> {
   const arrivals: number[] = [];
   let rows = 0;
   for (let hour = 2; hour < HOURS + 2; hour++) {
-    /* oxlint-disable no-await-in-loop -- time passes */
     await runInDurableObject(stub, async (wallet: Wallet, { storage }) => {
       rows += await countWrites(storage, async () => void (await charge(wallet, 1)));
     });
     await deliver(start + hour * HOUR_MS);
     arrivals.push(to(GOOD).length - before);
-    /* oxlint-enable no-await-in-loop */
   }
   const deliveries = await runInDurableObject(object(), (_, { storage }) =>
     Number(storage.sql.exec("SELECT count(*) AS n FROM deliveries").one()["n"]),

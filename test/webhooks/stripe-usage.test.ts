@@ -43,7 +43,6 @@ const once = (ids: readonly string[]) => new Map(ids.map((id) => [id, 1]));
 
 async function charges(count: number): Promise<string[]> {
   const ids: string[] = [];
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (let n = 0; n < count; n++) ids.push(await charge(stubOf(account.orgId), 1, {}, CUSTOMER));
   return ids;
 }
@@ -183,7 +182,6 @@ describe("a Stripe meter that rejects every request", () => {
     const { id } = await made(HOST, HOOK);
     await credit(stubOf(account.orgId), 1000);
     const ids = await charges(25);
-    // oxlint-disable-next-line no-await-in-loop -- time passes
     for (let n = 0; n < 70; n++) await deliver((at += 60_000));
     const failed = (await deliveriesOf(id)).filter(({ state }) => state === "failed");
     expect(failed).toHaveLength(20);
@@ -207,9 +205,9 @@ describe("a Stripe meter that rejects one customer", () => {
     const stub = stubOf(account.orgId);
     await credit(stub, 1000);
     const bad = { externalId: "cus_bad" };
-    for (let n = 0; n < 25; n++) await charge(stub, 1, {}, bad); // oxlint-disable-line no-await-in-loop -- one after the other
+    for (let n = 0; n < 25; n++) await charge(stub, 1, {}, bad);
     const ids = await charges(3);
-    for (let n = 0; n < 200 && meter.billed.size < 3; n++) await deliver((at += 15 * 60_000)); // oxlint-disable-line no-await-in-loop -- time passes
+    for (let n = 0; n < 200 && meter.billed.size < 3; n++) await deliver((at += 15 * 60_000));
     expect(meter.billed).toEqual(once(ids));
     const { deliveries } = await (
       await ask("GET", `/${id}/deliveries?limit=100&state=failed`)
@@ -230,7 +228,7 @@ describe("a Stripe meter of an organization whose requests mostly have no custom
     await made(HOST, HOOK);
     const stub = stubOf(account.orgId);
     await credit(stub, 1000);
-    for (let n = 0; n < 22; n++) await charge(stub, 1); // oxlint-disable-line no-await-in-loop -- one after the other
+    for (let n = 0; n < 22; n++) await charge(stub, 1);
     ids = await charges(1);
     await runInDurableObject(object(), (_, { storage }) => {
       const [{ webhook, stream } = {}] = selectWebhookStates(storage.sql);

@@ -64,7 +64,6 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
           const hook = await made(HOST, { types, format, receiver: settings });
           let at = start;
           for (const { kind, amount } of steps) {
-            /* oxlint-disable no-await-in-loop -- one after the other */
             if (kind === "charge") await charge(stub, amount, {}, CUSTOMER);
             else if (kind === "wait") await deliver((at += MINUTE_MS + 10 * amount));
             else if (kind === "replay") await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
@@ -75,7 +74,6 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
           }
           isSettling = false;
           for (let n = 0; n < 3; n++) await deliver((at += HOUR_MS));
-          /* oxlint-enable no-await-in-loop */
           expect(receiver.rows).toEqual(await chargesOf(stub));
           await ask("DELETE", `/${hook.id}`);
         },
@@ -108,7 +106,6 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
     await made(HOST, { types, format, receiver: settings });
     const stub = stubOf(account.orgId);
     await credit(stub, 1_000_000);
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     for (let n = 0; n < 130; n++) await charge(stub, n, {}, CUSTOMER);
     await deliver(Date.now() + HOUR_MS);
     expect(receiver.rows).toEqual(await chargesOf(stub));
@@ -140,7 +137,6 @@ describe.each(USAGE_FORMAT_NAMES)("a webhook receiver of usage in the format %s"
           ]),
     ];
     for (const [body, param] of wrong) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([body, await errorOf(await post(body), 400)]).toMatchObject([body, { param }]);
     }
     const hook = await made(HOST, { types, format, receiver: settings });
@@ -223,7 +219,6 @@ describe("a webhook in the format stripe_meter_events", () => {
     const headers = { "x-tags": "customer=cus_2" };
     const paid: string[] = [];
     for (const tags of [undefined, { plan: "pro" }, { customer: "cus_1" }]) {
-      /* oxlint-disable no-await-in-loop -- one after the other */
       const { token } = await mint(key, { may_hold: true, ...(tags && { tags }) });
       const body = { model: "sandbox/echo", messages: [{ role: "user", content: "Hi" }] };
       const sent = await send("/v1/chat/completions", { key: token, headers, body });
@@ -238,7 +233,6 @@ describe("a webhook in the format stripe_meter_events", () => {
         },
       });
       paid.push((await charged.json<{ request_id: string }>()).request_id);
-      /* oxlint-enable no-await-in-loop */
     }
     await deliver(Date.now() + HOUR_MS);
     const billed = valuesAt(HOST).map((one) => [
@@ -261,7 +255,7 @@ describe("a webhook in the format stripe_meter_events", () => {
     const before = await charge(stub, 1, {}, CUSTOMER);
     refused = await charge(stub, 2, {}, CUSTOMER);
     const after = await charge(stub, 3, {}, CUSTOMER);
-    for (let n = 1; n < 4; n++) await deliver(Date.now() + n * HOUR_MS); // oxlint-disable-line no-await-in-loop -- time passes
+    for (let n = 1; n < 4; n++) await deliver(Date.now() + n * HOUR_MS);
     const later = await charge(stub, 4, {}, CUSTOMER);
     await deliver(Date.now() + 4 * HOUR_MS);
     expect([...receiver.rows.keys()]).toEqual([before, after, later]);
@@ -330,9 +324,7 @@ describe("a webhook in the format otlp", () => {
     await credit(stubOf(account.orgId), 10_000_000);
     for (const row of DOOR_ROWS) {
       const body = row.body({ model: row.models.good, text: "Hi" });
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const response = await send(`/v1${row.path}`, { key: account.key, body });
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
     }
     await deliver(Date.now() + HOUR_MS);
@@ -355,7 +347,7 @@ describe("a webhook in the format otlp", () => {
     const before = await charge(stub, 1);
     refused = await charge(stub, 2);
     const after = await charge(stub, 3);
-    for (let n = 1; n < 5; n++) await deliver(Date.now() + (n * DAY_MS) / 8); // oxlint-disable-line no-await-in-loop -- time passes
+    for (let n = 1; n < 5; n++) await deliver(Date.now() + (n * DAY_MS) / 8);
     expect([...receiver.rows.keys()]).toEqual([before, after]);
     const failed = (await deliveriesOf(hook.id)).filter(({ state }) => state === "failed");
     expect(failed).toMatchObject([{ error: "status_400", answer: "bad span" }]);

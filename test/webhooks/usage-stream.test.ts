@@ -95,7 +95,6 @@ describe("a webhook receiver of usage.settled", () => {
           await ask("POST", `/${hook.id}/replay`, { after_seq: 0 });
           let at = start;
           for (const one of steps) {
-            /* oxlint-disable no-await-in-loop -- one after the other */
             if ("amount" in one) {
               await (one.kind === "charge" ? charge : credit)(stub, one.amount);
             } else if (one.kind === "wait") await deliver((at += one.ms));
@@ -112,7 +111,6 @@ describe("a webhook receiver of usage.settled", () => {
           }
           isSettling = false;
           for (let n = 0; n < 3; n++) await deliver((at += HOUR_MS));
-          /* oxlint-enable no-await-in-loop */
           for (const message of postponed) books.add(message);
           expect(books.rows()).toEqual(await ledgerOf(stub));
           const ids = new Set(books.ids());
@@ -202,11 +200,9 @@ describe("a webhook receiver of usage.settled", () => {
     await credit(stub, 10_000);
     let at = start;
     for (let hour = 0; hour < 24; hour++) {
-      /* oxlint-disable no-await-in-loop -- time passes */
       await charge(stub, 1);
       await deliver((at += HOUR_MS));
       expect(to(HOST).length).toBe(hour + 1);
-      /* oxlint-enable no-await-in-loop */
     }
     const waiting = await deliveriesOf(stalled.id);
     expect(waiting.filter(({ state }) => state === "pending")).toHaveLength(1);
@@ -320,9 +316,7 @@ describe("the event usage.settled", () => {
     const changed = await ask("PATCH", `/${hook.id}`, { format: "slack" });
     expect(await errorOf(changed, 400)).toMatchObject({ param: "types" });
     for (const start of [{}, { after_seq: 0, usage_since: "2026-01-01" }]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const refused = await ask("POST", `/${hook.id}/replay`, start);
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect(await errorOf(refused, 400)).toMatchObject({ param: "since" });
     }
   });

@@ -27,7 +27,6 @@ export async function changeKeyEverywhere(
   { find, fields, refuseWider }: KeyChanging,
 ): Promise<Result<StoredKey>> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    // oxlint-disable-next-line no-await-in-loop -- retries after a concurrent change
     const before = await find();
     if (before === null) return refuse({ kind: "not_found", message: "No such key." });
     const terms = changedTerms(before.terms, fields, services);
@@ -35,11 +34,9 @@ export async function changeKeyEverywhere(
     const { name = before.name, rpm_limit: rpmLimit = before.rpmLimit } = fields;
     const isWider =
       rpmLimit > before.rpmLimit || !isTighter(before.terms, terms.value, services.names);
-    // oxlint-disable-next-line no-await-in-loop -- retries after a concurrent change
     const wider = isWider ? await refuseWider(before) : null;
     if (wider !== null) return wider;
     const change = { name, rpmLimit, terms: terms.value };
-    // oxlint-disable-next-line no-await-in-loop -- retries after a concurrent change
     const changed = await changeKey(services.db, before, change, {
       nowMs: services.now,
       actor: services.actor,

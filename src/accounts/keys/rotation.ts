@@ -135,7 +135,6 @@ async function secretInDatabase(
 ): Promise<Result<MadeSecret>> {
   const { db, keySecrets, now } = services;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    /* oxlint-disable no-await-in-loop -- retries after a concurrent rotation */
     const booked = await find();
     if (booked === null || booked.revokedAt !== null) return noSuchKey();
     const secrets = await listKeySecrets(db, booked.keyId);
@@ -153,7 +152,6 @@ async function secretInDatabase(
     const isMade = await insertKeySecret(db, { ...secret, ...times, ...by });
     if (isMade) return success({ secret: { number, created_at: now }, key });
     if (!(await isActiveCaller(db, caller, now))) return refuse({ kind: "invalid_api_key" });
-    /* oxlint-enable no-await-in-loop */
   }
   return refuse({ kind: "overloaded" });
 }

@@ -173,12 +173,10 @@ export async function removeOrganization(
   if (undelivered.unanswered) return refuse(undelivered.failure);
   if (!undelivered.result.ok) return undelivered.result;
   for (let call = 0; call < ERASING_CALLS_MAX; call++) {
-    // oxlint-disable-next-line no-await-in-loop -- each call deletes the next end users
     const erased = await callObjectWithRetries(() => wallet(orgId).eraseEndUsers());
     if (erased.unanswered) return refuse(erased.failure);
     if (!erased.result.ok) return erased.result;
     if (erased.result.value.more) continue;
-    // oxlint-disable-next-line no-await-in-loop -- the last step
     await recordRemoval(db, orgId, nowMs);
     return success(null);
   }

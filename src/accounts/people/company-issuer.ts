@@ -177,9 +177,7 @@ export async function reencryptIssuerSecrets(
 ): Promise<void> {
   for (const row of await listIssuersWithOutdatedSecrets(db, keySecrets[0]?.id ?? "")) {
     const what = { purpose: PURPOSE, owner: ownerOf(row) };
-    // oxlint-disable-next-line no-await-in-loop -- rarely more than a few
     const anew = await reencryptText(row.clientSecret, what, keySecrets);
-    // oxlint-disable-next-line no-await-in-loop -- one issuer at a time
     if (anew !== null) await storeReencryptedSecret(db, row, anew);
     else logAlert("company_secret_unreadable", { org_id: row.orgId });
   }

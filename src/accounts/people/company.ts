@@ -155,7 +155,6 @@ export async function findOwnJoinableDomain(
 ): Promise<CompanyDomain | null> {
   if (mode === "off") return null;
   for (const { domain } of await listDomains(db, orgId)) {
-    // oxlint-disable-next-line no-await-in-loop -- at most ten
     const found = await findJoinableDomain(db, domain, { nowMs, wantsYes: mode === "approve" });
     if (found?.orgId === orgId) return found;
   }

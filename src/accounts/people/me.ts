@@ -128,7 +128,6 @@ export async function postLogOut(call: PeopleCall): Promise<Answer> {
   for (const key of await consoleKeysOf(call.db, call.person.id)) {
     const ending = { ...key, scope: "regional", revokedAt: null } as const;
     const actor = memberActor(key.memberId);
-    // oxlint-disable-next-line no-await-in-loop -- a retry does the rest after a failure
     const revoked = await revokeKeyEverywhere({ ...call, actor }, ending);
     if (!revoked.ok) return revoked;
     call.takeEvents(key.orgId);
@@ -288,7 +287,6 @@ async function ownEvents(
     let after: string | null = null;
     for (let page = 0; page < PAGES_MAX; page++) {
       const query = { type: null, from: null, to: null, limit: PAGE, after, memberIds };
-      // oxlint-disable-next-line no-await-in-loop -- one page at a time limits memory
       const answer = await wallet(orgId).events(query);
       if (!answer.ok) return answer;
       const { events, nextAfter } = answer.value;

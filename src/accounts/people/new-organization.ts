@@ -93,7 +93,6 @@ export async function createOrganizationWithWallet(
   try {
     for (const slug of slugsOf(wanted.name)) {
       const whole = { organization: { ...organization, slug }, owner, epoch, also, actor };
-      // oxlint-disable-next-line no-await-in-loop -- tries the next slug
       creation = await createOrganization(db, whole);
       if (creation.ok) break;
     }

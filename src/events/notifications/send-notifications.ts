@@ -35,7 +35,6 @@ export class Notifications {
     const recipients = await within(listRecipients(this.#db, orgId), DATABASE_TIMEOUT_MS);
     const keyMembers = new Map<string, string | null>();
     for (const { event } of notified.filter((one) => one.event.type === "key.budget_reached")) {
-      // oxlint-disable-next-line no-await-in-loop -- rarely more than one
       const memberId = await within(memberOfKey(this.#db, event.subject), DATABASE_TIMEOUT_MS);
       keyMembers.set(event.id, memberId);
     }

@@ -98,7 +98,6 @@ async function firstBytes(response: Response): Promise<string> {
   const bytes = new Uint8Array(RESPONSE_BYTES_MAX);
   let length = 0;
   while (length < bytes.length) {
-    // oxlint-disable-next-line no-await-in-loop -- one chunk at a time
     const { done, value } = await reader.read();
     if (done) break;
     const taken = (value as Uint8Array).subarray(0, bytes.length - length);

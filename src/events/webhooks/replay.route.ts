@@ -105,7 +105,6 @@ export async function replay(steps: {
   let sent = 0;
   // There is at least one call, because only the queue knows whether the webhook exists.
   for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
-    // oxlint-disable-next-line no-await-in-loop -- the size of a call is limited
     const queued = await steps.queue(
       events.value.slice(from, Math.min(from + REPLAY_MAX, count)),
       replayId,

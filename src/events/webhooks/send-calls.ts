@@ -131,7 +131,6 @@ export async function sendCalls(
   for (let taken = 1; taken < calls.length;) {
     const part = calls.slice(taken, taken + CALLS_MAX);
     onStep(taken, part.at(-1)?.last);
-    // oxlint-disable-next-line no-await-in-loop -- a few at a time
     const sent = await Promise.all(part.map((call) => sendCall(call, sender)));
     const failed = sent.findIndex(({ attempt }) => attempt.error !== null);
     taken += failed === -1 ? part.length : failed;

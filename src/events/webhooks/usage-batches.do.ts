@@ -82,7 +82,6 @@ export async function nextBatch(
   for (let pages = 0; pages < SKIPPED_MAX; pages++) {
     const limit = singles > 0 ? 1 : BATCH_ROWS;
     const resumed = isMeter ? resumeAt({ webhook, stream, seenMs }, nowMs) : {};
-    // oxlint-disable-next-line no-await-in-loop -- one page at a time
     const page = await read({ from, limit, ...resumed });
     if (!page.ok) {
       logWarning("usage_unreadable", { org_id: orgId, webhook_id: id });

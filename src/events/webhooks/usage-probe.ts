@@ -26,7 +26,6 @@ export async function findTestRow(
   let from = start;
   let blocked: string | undefined;
   for (let pages = 0; pages < PAGES_MAX; pages++) {
-    // oxlint-disable-next-line no-await-in-loop -- one page at a time
     const page = await read({ from, limit: PAGE_ROWS });
     if (!page.ok || page.value.next.seq === page.value.from.seq) return null;
     const requests = meteredRowsOf(page.value.rows, format, webhook.receiver ?? {});

@@ -238,7 +238,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   async #moveLine(webhookId: string): Promise<void> {
     let leastMs = 0;
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one message at a time
       while (await this.#deliverNext(webhookId));
     } catch (error) {
       leastMs = WATCH_MS;
@@ -335,14 +334,12 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     const over = this.#receivers().filter(({ ending }) => ending !== null);
     for (const { webhook, ending } of over) {
       try {
-        /* oxlint-disable no-await-in-loop -- rarely more than one */
         const off = { reason: ending ?? "", nowMs: now(this.env) };
         await within(disableWebhook(this.env.DB, webhook, off), DATABASE_TIMEOUT_MS);
         await this.#reload(webhook.orgId);
         const parsed = configOf(this.env);
         if (!parsed.ok) continue;
         await within(objectsOf(this.env).wallet(webhook.orgId).takeEvents(), DATABASE_TIMEOUT_MS);
-        /* oxlint-enable no-await-in-loop */
       } catch (error) {
         logWarning("webhook_not_disabled", { webhook_id: webhook.id, reason: reasonOf(error) });
       }

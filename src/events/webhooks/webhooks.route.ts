@@ -238,7 +238,6 @@ async function change(
 ): Promise<Result<Webhook>> {
   const by = { ...byOf(c), rotated };
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    /* oxlint-disable no-await-in-loop -- retries after a concurrent change */
     const found = await findWebhookOfPath(c);
     if (!found.ok) return found;
     const before = found.value;
@@ -254,7 +253,6 @@ async function change(
     }
     const notified = await callDeliveries(c, (deliveries) => deliveries.refresh(before.orgId));
     return notified.ok ? success(updated.value) : notified;
-    /* oxlint-enable no-await-in-loop */
   }
   return refuse({ kind: "overloaded" });
 }

@@ -213,10 +213,8 @@ export async function reencryptWebhookSecrets(
     .bind(keySecrets[0]?.id ?? "")
     .all<StoredSecrets>();
   for (const row of results) {
-    // oxlint-disable-next-line no-await-in-loop -- few, and rarely
     const kept = await resealedRow(row, keySecrets);
     if (kept.secrets === row.secrets && kept.receiver === row.receiver) continue;
-    // oxlint-disable-next-line no-await-in-loop -- one webhook at a time
     await db
       .prepare(
         "UPDATE webhooks SET secrets = ?3, receiver = ?5 WHERE id = ?1 AND secrets = ?2 AND receiver IS ?4",

@@ -165,7 +165,6 @@ async function fetched(
   for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
     if (typeof address === "string") return refused(NO_ADDRESS);
     const headers = { accept: [...MEDIA_TYPES.values()].join(", "), "user-agent": "turnpike" };
-    // oxlint-disable-next-line no-await-in-loop -- each redirect leads to the next address
     const response = await fetch(address.href, { redirect: "manual", headers, signal });
     if (response.ok) return imageIn(response, budget);
     discardBody(response);

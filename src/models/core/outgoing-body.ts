@@ -142,7 +142,6 @@ async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>
   const writer = to.getWriter();
   try {
     for (const piece of pieces) {
-      // oxlint-disable-next-line no-await-in-loop -- at the reader's pace
       await writer.write(piece);
     }
     await writer.close();

@@ -292,7 +292,6 @@ async function pump(streaming: Streaming): Promise<StreamEnding> {
   for (;;) {
     let batch: readonly StreamEvent[] | null;
     try {
-      // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
       batch = await events.next();
     } catch {
       return endOfFile(meter, watch.stopped ? "stopped" : "failed");
@@ -303,7 +302,6 @@ async function pump(streaming: Streaming): Promise<StreamEnding> {
     const first = opening(streaming, batch);
     const { written, over } = digest(streaming, batch);
     const all = joined(first, written);
-    // oxlint-disable-next-line no-await-in-loop -- the client sets the pace of reading
     await client.write(all);
     if (all.length > 0) watch.sent();
     if (over !== null) return over;

@@ -119,9 +119,7 @@ async function settleLate(run: Run, outcome: Outcome): Promise<void> {
   const { now } = run.services;
   const untilMs = (run.timer.leftMs ?? now()) + LAST_WORD_MS;
   while (now() + RETRY_PAUSE_MS + ATTEMPT_MS <= untilMs) {
-    // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
     await scheduler.wait(RETRY_PAUSE_MS);
-    // oxlint-disable-next-line no-await-in-loop -- each attempt follows the failure of the one before
     if ((await settleRun(run, outcome)).stored === "saved") return;
   }
   if (outcome.kind === "void") return;
@@ -171,7 +169,6 @@ async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
       const stored = outbox(run.caller, attempt).enqueue([item]);
-      // oxlint-disable-next-line no-await-in-loop -- one retry on a fresh stub
       await within(stored, OUTBOX_TIMEOUT_MS, run.timers.after);
       return "saved";
     } catch (error) {

@@ -72,9 +72,7 @@ async function kept(run: Run, ended: EndedResponse): Promise<void> {
     let stored = await stores(run, answer);
     for (const pauseMs of PAUSES_MS) {
       if (stored.ok || stored.failure.kind === "invalid_request") break;
-      // oxlint-disable-next-line no-await-in-loop -- the pause between attempts
       await scheduler.wait(pauseMs);
-      // oxlint-disable-next-line no-await-in-loop -- each attempt follows the failure of the one before
       stored = await stores(run, answer);
     }
     if (stored.ok) return;

@@ -143,7 +143,6 @@ const BROKEN: readonly StreamEvent[] = [];
 async function firstBatch(events: EventStream): Promise<readonly StreamEvent[]> {
   const first: StreamEvent[] = [];
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
     const batch = await events.next().catch(() => BROKEN);
     if (batch === BROKEN) return BROKEN;
     if (batch === null) return first;

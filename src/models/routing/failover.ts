@@ -220,7 +220,6 @@ async function callInOrder(
     const candidate = turn === null ? undefined : candidates[turn.index];
     if (turn === null || candidate === undefined) return noRouteLeft(order, options);
     options.onAsked?.(null);
-    // oxlint-disable-next-line no-await-in-loop -- waits before the next attempt
     if (turn.pauseMs > 0 && !(await paused(turn.pauseMs, options))) {
       order.released();
       return noRouteLeft(order, options);
@@ -234,7 +233,6 @@ async function callInOrder(
     const onDropped = (fields: readonly string[]): void => {
       dropped = fields;
     };
-    // oxlint-disable-next-line no-await-in-loop -- each call follows a failed one
     const answer = await attempted(order, () =>
       attempt(candidate, request, { ...options, onDispatch, onDropped }),
     );

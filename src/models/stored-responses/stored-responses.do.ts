@@ -325,7 +325,6 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     this.#current = null;
     const owner = this.ctx.id.toString();
     for (const { number, sealed } of selectDataKeys(this.#sql)) {
-      // oxlint-disable-next-line no-await-in-loop -- usually one key
       const anew = await reencryptDataKey(sealed, owner, this.#secrets());
       if (anew === null) logAlert("kept_response_unreadable", { object: owner });
       else if (anew !== sealed) storeDataKey(this.#sql, number, anew);

@@ -106,12 +106,10 @@ export async function resendPaymentsToWallet(deps: PaymentDeps, madeAt: number):
     if (!payment.isCredited || purchase === null || payment.netMicro === 0) continue;
     const { method, actor } = purchase;
     const { id: paymentId, purchaseId, netMicro } = payment;
-    /* oxlint-disable no-await-in-loop -- one wallet call at a time */
     const credit = { paymentId, purchaseId, method, netMicro, actor };
     const answer = await callWallet(() => wallet.creditPayment(credit));
     if (answer?.ok !== true) return false;
     const isBack = payment.backMicro === micros(0) || (await sendRefundsToWallet(deps, paymentId));
-    /* oxlint-enable no-await-in-loop */
     if (!isBack) return false;
   }
   rows.setHead({ ...rows.head(), walletMadeAt: madeAt });

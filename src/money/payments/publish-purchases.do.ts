@@ -29,7 +29,6 @@ export async function publishPurchases(
   for (;;) {
     const rows = selectUnpublished(sql);
     if (rows.length === 0) return;
-    // oxlint-disable-next-line no-await-in-loop -- one batch at a time
     await put(rows.map(publishedRecord));
     for (const { id, mark } of rows) {
       sql.exec("INSERT OR REPLACE INTO published (id, mark) VALUES (?, ?)", id, mark);

@@ -163,7 +163,6 @@ export class PurchaseRunner {
       ...hints.map((hint) => () => this.handleHint(hint)),
     ];
     while (tasks.length > 0) {
-      // oxlint-disable-next-line no-await-in-loop -- limits concurrency
       await Promise.all(tasks.splice(0, AT_ONCE).map((task) => task()));
     }
   }
@@ -203,12 +202,10 @@ export class PurchaseRunner {
       const purchase = rows.purchase(id);
       if (purchase === null) return;
       const { nextAt, step: next, tellAt, untold } = purchase;
-      /* oxlint-disable no-await-in-loop -- one step at a time */
       if (untold.length > 0 && (tellAt ?? 0) <= now()) await this.#tell(purchase);
       else if (next !== null && nextAt !== null && nextAt <= now()) {
         await STEPS[next](this.#deps, purchase);
       } else return;
-      /* oxlint-enable no-await-in-loop */
     }
   }
 

@@ -191,7 +191,6 @@ async function sweepPages(
   let isWhole = true;
   let oldestS: number | null = null;
   for (let page = 0; page < PAGES_MAX; page++) {
-    /* oxlint-disable no-await-in-loop -- one page at a time */
     const query = { created, limit: 100, starting_after: after, types };
     const events = bodyOf(await to.stripe.ask(read("/v1/events", query)), eventsSchema);
     if (events === null) return null;
@@ -200,7 +199,6 @@ async function sweepPages(
       if (!event.success) logAlert("payment_event_odd", { event_id: listedOne.id });
       else if ((await dispatchEvent(to, event.data)) === "unsure") isWhole = false;
     }
-    /* oxlint-enable no-await-in-loop */
     listed += events.data.length;
     const last = events.data.at(-1);
     after = last?.id;

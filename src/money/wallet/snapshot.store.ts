@@ -164,7 +164,6 @@ export async function writePublication(
   };
   for (const page of pages) {
     if (batch.length >= BATCH_STATEMENTS) {
-      // oxlint-disable-next-line no-await-in-loop -- leftovers are deleted last
       await send();
     }
     batch.push(pageStatement(db, publication, page));
@@ -224,7 +223,6 @@ export async function* readSnapshotPages(
     `SELECT * FROM ${table} WHERE org_id = ? AND ${key} > ? ORDER BY ${key} LIMIT ${PAGE_ROWS}`,
   );
   for (let after = ""; ;) {
-    // oxlint-disable-next-line no-await-in-loop -- one page at a time
     const { results } = await next.bind(orgId, after).all<SnapshotRow>();
     if (results.length > 0) yield results;
     if (results.length < PAGE_ROWS) return;

@@ -21,7 +21,6 @@ export async function readBoundedText(
   let bytes = 0;
   for (let size = READ_BYTES_FIRST; ; size = Math.min(READ_BYTES_MAX, size * 4)) {
     // A native read fills the buffer or reaches the end, so most responses need only one.
-    // oxlint-disable-next-line no-await-in-loop -- a body is read in order
     const { done, value } = await filled(reader, size);
     bytes += value?.byteLength ?? 0;
     if (bytes > bytesMax) {
@@ -41,7 +40,6 @@ export async function readBodyParts<T>(
 ): Promise<T | null> {
   const reader = body.getReader({ mode: "byob" });
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- a body is read in order
     const { done, value } = await filled(reader, PART_BYTES);
     const why = value === undefined || value.byteLength === 0 ? null : take(value);
     if (why !== null) {

@@ -140,7 +140,6 @@ async function readPieces(reader: Reader, limits: BodyLimits, deadline: Deadline
   const chunks: Uint8Array[] = [];
   let length = 0;
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
     const read = await Promise.race([reader.read(), deadline]);
     if (read === "late") return giveUp(reader, refuse({ kind: "request_timeout" }));
     if (read.done) return success(joinBytes(chunks, length));

@@ -34,7 +34,6 @@ export async function leaveAtEveryByte(
   const left = bytes.entries();
   const work = async (): Promise<void> => {
     for (const [i, at] of left) {
-      // oxlint-disable-next-line no-await-in-loop -- one client after the other
       await leave(region, keys[Math.floor(i / KEY_REQUESTS_MAX)] ?? "", { path, body }, at);
     }
   };
@@ -62,7 +61,6 @@ async function organization(
   const keys: string[] = [];
   for (let i = 0; i * KEY_REQUESTS_MAX < requests; i++) {
     const wish = { orgId, memberId, name: `k${i}`, scope: "regional", rpmLimit: 1000 } as const;
-    // oxlint-disable-next-line no-await-in-loop -- a handful of keys
     keys.push(await createKey(admin, wish));
   }
   return { orgId, keys };

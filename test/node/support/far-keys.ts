@@ -94,7 +94,6 @@ export function chat(region: TestRegion, { key }: FarKey): Promise<number> {
 export async function finalStatus(ask: () => Promise<number>): Promise<number> {
   const deadline = performance.now() + DELIVERED_WITHIN_MS;
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- one after another
     const status = await ask();
     if (status !== 503 || performance.now() > deadline) return status;
   }

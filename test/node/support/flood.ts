@@ -41,7 +41,6 @@ export function asked(
 
 /** Waits until some of the requests are granted. */
 export async function underWay(owner: Account): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- until it is so
   while ((await owner.standing()).open_holds === 0) await sleep(1);
 }
 
@@ -63,7 +62,7 @@ export async function flood(
     const answers = answered(open);
     refused.push(...answers.filter(({ status }) => status !== 503));
     busy += answers.filter(({ status }) => status === 503).length;
-    const { open_holds: holds } = await owner.standing(); // oxlint-disable-line no-await-in-loop -- until it is so
+    const { open_holds: holds } = await owner.standing();
     expect(holds).toBeLessThanOrEqual(AFFORDABLE);
     if (holds === AFFORDABLE && open.size === AFFORDABLE && busy === 0) {
       return { granted: [...open], refused };
@@ -71,9 +70,8 @@ export async function flood(
     const missing = holds < AFFORDABLE && open.size < AFFORDABLE ? AFFORDABLE - open.size : 0;
     const again = open.size <= AFFORDABLE ? Math.min(busy, AFFORDABLE) : 0;
     busy -= again;
-    // oxlint-disable-next-line no-await-in-loop -- the next attempt
     for (const connection of await asked(ask, Math.max(again, missing))) open.add(connection);
-    await sleep(POLL_MS); // oxlint-disable-line no-await-in-loop -- until it happens
+    await sleep(POLL_MS);
   }
 }
 

@@ -77,13 +77,10 @@ export async function runInTurn(turns: readonly Turn[]): Promise<void> {
   try {
     unpackState(directory);
     for (const turn of turns) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const place = await startPlace(turn.program, directory, clockOffsetMs);
       try {
-        // oxlint-disable-next-line no-await-in-loop
         before = await takeTurn(place, before, { isNewer: turn.isNewer, hook: receiver.url });
       } finally {
-        // oxlint-disable-next-line no-await-in-loop
         await place.miniflare.dispose();
       }
     }

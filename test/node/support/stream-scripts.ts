@@ -27,7 +27,6 @@ export const steps = (ms: number, ...parts: readonly (string | object)[]): MockS
   scripted(async (response) => {
     startStream(response).flushHeaders();
     for (const part of parts) {
-      // oxlint-disable-next-line no-await-in-loop -- one network chunk after the other
       await sleep(ms);
       response.write(stream(part));
     }
@@ -48,7 +47,6 @@ export const byteByByte = (text: string): MockScript =>
     startStream(response);
     for (const byte of Buffer.from(text)) {
       response.write(Buffer.from([byte]));
-      // oxlint-disable-next-line no-await-in-loop -- one network chunk after the other
       await new Promise((resolve) => setImmediate(resolve));
     }
     response.end();
@@ -60,7 +58,6 @@ export function numbered(): MockScript {
     startStream(response).write(stream(OPENING));
     for (let i = 0; i < 20; i++) {
       response.write(stream(chunkOf({ content: `<${message?.content}>` })));
-      // oxlint-disable-next-line no-await-in-loop -- a slow model
       await sleep(2);
     }
     response.end(stream(FINISH, usageChunk(), DONE));

@@ -77,7 +77,6 @@ export async function batches(
 ): Promise<(readonly StreamEvent[])[]> {
   const all: (readonly StreamEvent[])[] = [];
   while (all.length < most) {
-    // oxlint-disable-next-line no-await-in-loop -- a stream is read in order
     const events = await stream.next();
     if (events === null) break;
     all.push(events);

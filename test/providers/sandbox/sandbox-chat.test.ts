@@ -104,7 +104,6 @@ describe("the sandbox model echo", () => {
 
   it("disables the route for an unknown model, or for chat with the embeddings model", async () => {
     for (const upstreamId of ["nope", "embed", "constructor"]) {
-      // oxlint-disable-next-line no-await-in-loop
       expect(await ask({ messages: [user("x")] }, { upstreamId })).toEqual({
         kind: "failure",
         failure: { kind: "disabled", reason: "unknown_model" },
@@ -139,9 +138,7 @@ describe("a stream of the sandbox model echo", () => {
   it("sends the same as JSON: white space, stop and cap", async () => {
     const cases = [{ messages: [user(TEXT)] }, { messages: [user(` ${TEXT}\n`)], stop: "lazy" }];
     for (const body of cases) {
-      // oxlint-disable-next-line no-await-in-loop
       const completion = await complete(body, { cap: 6 });
-      // oxlint-disable-next-line no-await-in-loop
       const all = await streamed(body, { cap: 6 });
       expect(spoken(all)).toBe(completion.choices[0].message.content);
       expect(chunkChoices(all).at(-1)?.finish_reason).toBe(completion.choices[0].finish_reason);

@@ -60,7 +60,6 @@ describe("the sandbox model slow-first-byte", () => {
 it("the sandbox returns immediately if the signal is already aborted, whatever the model", async () => {
   const signal = AbortSignal.abort();
   for (const upstreamId of ["echo", "stall", "status-429", "endless"]) {
-    // oxlint-disable-next-line no-await-in-loop
     expect(await ask(body, { upstreamId, signal })).toEqual(
       failed({ kind: "retry", reason: "aborted" }),
     );
@@ -153,7 +152,6 @@ describe("the sandbox models error-mid and error-first", () => {
 
   it("return 500 for JSON", async () => {
     for (const upstreamId of ["error-mid", "error-first"]) {
-      // oxlint-disable-next-line no-await-in-loop
       expect(await ask(body, { upstreamId })).toEqual(failed({ kind: "retry", reason: "500" }));
     }
   });

@@ -44,7 +44,6 @@ describe("the sandbox's choice of tools", () => {
     const messages: JsonObject[] = [user(orders)];
     const called = [];
     for (let round = 0; round < 3; round++) {
-      // oxlint-disable-next-line no-await-in-loop -- each turn follows the one before
       const { message, finish_reason } = (await complete({ messages, tools })).choices[0];
       const [call] = message.tool_calls ?? [];
       called.push(
@@ -133,7 +132,6 @@ describe("the sandbox's choice of tools", () => {
       { messages, tools, tool_choice: custom },
     ];
     for (const body of bodies) {
-      // oxlint-disable-next-line no-await-in-loop
       expect(await ask(body)).toMatchObject({
         kind: "failure",
         failure: { kind: "refused", param: "tool_choice", message: expect.any(String) as string },
@@ -186,7 +184,6 @@ describe("a tool call of the sandbox", () => {
 
   it("counts toward every output cap together with its text, and ends there", async () => {
     for (let cap = 1; cap < 12; cap++) {
-      // oxlint-disable-next-line no-await-in-loop
       const { choices, usage } = await complete(
         { messages: [user("hello")], tools },
         { upstreamId: "agent", cap },
@@ -254,7 +251,6 @@ describe("the sandbox after a tool result", () => {
       { messages, tools },
       { messages, tools, tool_choice: "required" },
     ]) {
-      // oxlint-disable-next-line no-await-in-loop
       const [choice] = (await complete(body)).choices;
       expect(choice.finish_reason).toBe("stop");
       expect(choice.message.content).toBe(

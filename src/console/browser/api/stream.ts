@@ -98,7 +98,7 @@ async function* eventsOf(response: Response): AsyncGenerator<string> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = (await reader?.read()) ?? { value: undefined, done: true }; // oxlint-disable-line no-await-in-loop -- a stream is read in order
+    const { value, done } = (await reader?.read()) ?? { value: undefined, done: true };
     rest += value ?? "";
     const events = rest.split("\n\n");
     rest = events.pop() ?? "";

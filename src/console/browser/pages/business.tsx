@@ -113,7 +113,6 @@ async function wholeMargin(query: {
   let complete_from = "";
   const missing: string[] = [];
   for (let page = 0; page < PAGES_MAX; page += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- each page contains the next cursor
     const outcome = await readOnce("GET /admin/v1/margin", {
       query: { ...query, ...(after !== undefined && { after }) },
     });

@@ -25,9 +25,8 @@ export async function finalBill(
 ): Promise<Generation | null | undefined> {
   if (known === undefined) return undefined;
   for (let tries = 1; tries <= TRIES; tries++) {
-    // oxlint-disable-next-line no-await-in-loop -- polls until the bill is final
     await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
-    const newest = (await newestRequests()) ?? known; // oxlint-disable-line no-await-in-loop -- polls until the bill is final
+    const newest = (await newestRequests()) ?? known;
     const before = newest.findIndex((one) => one.id === known[0]?.id);
     const since = before < 0 ? newest : newest.slice(0, before);
     const own = since.find((one) => one.id === id) ?? (since.length === 1 ? since[0] : undefined);

@@ -95,7 +95,6 @@ async function allSums(
   let after: string | undefined;
   let completeFrom: string | null = null;
   for (let page = 0; page < PAGES_MAX; page += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- each page contains the next cursor
     const outcome = await readOnce(CALL, {
       query: { ...query, group_by: query.group_by as "day", ...(after && { after }) }, // tag keys can have any name
     });

@@ -32,7 +32,6 @@ export function fetchWhenIdle(pages: readonly Part[]): () => void {
   const timer = setTimeout(async () => {
     for (const page of pages) {
       if (isOver || document.hidden) return;
-      // oxlint-disable-next-line no-await-in-loop -- one at a time, so a requested page loads first
       await fetched(page).catch(() => undefined);
     }
   }, IDLE_MS);

@@ -64,10 +64,10 @@ export function usePages<C extends ReadCall, T>(
   const from = cursors.length * limit;
   async function* all(): AsyncGenerator<readonly T[]> {
     for (let after: string | number | undefined, more = true; more;) {
-      const outcome = await readOnce(name, at(after, 100)); // oxlint-disable-line no-await-in-loop -- each page contains the next cursor
+      const outcome = await readOnce(name, at(after, 100));
       if (!outcome.ok && outcome.failure.status === 429) {
         yield []; // the session's limit is reached, and the user can stop here
-        await new Promise((resolve) => setTimeout(resolve, FULL_MS)); // oxlint-disable-line no-await-in-loop -- waits for the rate limit
+        await new Promise((resolve) => setTimeout(resolve, FULL_MS));
         continue;
       }
       if (!outcome.ok) throw new Error(outcome.failure.message);

@@ -26,7 +26,6 @@ export function playSteps(steps: Iterator<PlayedStep>, signal: AbortSignal): Eve
       }
       const pause = startPause(step.value.ms, signal);
       endPause = pause.end;
-      // oxlint-disable-next-line no-await-in-loop -- plays the steps in order
       await pause.over;
     }
   };

@@ -26,10 +26,8 @@ export async function* focusPages(
         after,
         limit: GROUPS_PER_PAGE,
       };
-      // oxlint-disable-next-line no-await-in-loop -- one page at a time
       const page: Result<ChargesPage> = await callObject(() => wallet().chargesOfDay(query));
       if (!page.ok) return yield page;
-      // oxlint-disable-next-line no-await-in-loop -- one page at a time
       const credits = await creditsOf({ orgId, day }, page.value, payments);
       if (!credits.ok) return yield credits;
       const usage = page.value.groups.flatMap((group) => usageRows({ orgId, day }, group));

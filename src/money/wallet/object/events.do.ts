@@ -43,7 +43,6 @@ export class WebhookFeed {
     if (this.#isTelling || elapsedMs() < this.#pausedUntil) return;
     this.#isTelling = true;
     try {
-      // oxlint-disable-next-line no-await-in-loop -- keeps the order
       while (await this.#tellPage());
     } catch (error) {
       this.#pausedUntil = elapsedMs() + PAUSE_MS;
@@ -104,7 +103,6 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
     if (orgId === undefined) return;
     flushFinishedHours(decisions);
     for (let page = 0; page < PAGES_MAX; page++) {
-      /* oxlint-disable no-await-in-loop -- one page at a time */
       const waiting = await within(readWaitingEvents(db, orgId), DATABASE_TIMEOUT_MS);
       if (waiting.length === 0) return;
       const taken = decisions.decide((tx) => {
@@ -115,7 +113,6 @@ export async function takeWaitingEvents(db: D1Database, decisions: Decisions): P
       });
       if (!taken.ok) return;
       await within(deleteWaitingEvents(db, waiting), DATABASE_TIMEOUT_MS);
-      /* oxlint-enable no-await-in-loop */
       if (waiting.length < WAITING_EVENTS_PER_PAGE) return;
     }
   } catch (error) {

@@ -257,7 +257,6 @@ export class KeyAdmissions {
   async #learn(hash: string): Promise<Refusal | null> {
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const question = { hash, isStale: false };
-      // oxlint-disable-next-line no-await-in-loop -- retries if the key was changed meanwhile
       const identified = await this.#asked(question, (register) => register.identify(null));
       // If we returned the RPC result itself, it would stay open until our caller disposes of it.
       if (!identified.ok) return refuse(identified.failure);

@@ -195,7 +195,6 @@ export async function copySnapshot(
   orgId: string,
 ): Promise<WalletSnapshot | null> {
   for (let attempt = 0; attempt < COPIES_MAX; attempt++) {
-    /* oxlint-disable no-await-in-loop -- one copy and one page at a time */
     const copy = await readSnapshot(db, orgId);
     if (copy === null) return null;
     deleteCopy(sql);
@@ -206,7 +205,6 @@ export async function copySnapshot(
       }
     }
     const head = await readSnapshotHead(db, orgId);
-    /* oxlint-enable no-await-in-loop */
     if (head?.epoch === copy.head.epoch && head.seq === copy.head.seq) return copy;
   }
   return null;

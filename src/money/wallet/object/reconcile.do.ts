@@ -33,7 +33,6 @@ export async function reconcile(
 ): Promise<Result<Reconciliation>> {
   const untilMs = now({}) + withinMs;
   for (let from = started ?? { tries: 0, run: null }; ;) {
-    /* oxlint-disable no-await-in-loop -- other calls run between two slices */
     const tx = decisions.tryOpen();
     if (tx === null) return unavailable();
     const { orgId } = tx.memory.row;
@@ -44,7 +43,6 @@ export async function reconcile(
     if (!slice.ok || slice.value.next === undefined || now({}) >= untilMs) return slice;
     from = slice.value.next;
     await scheduler.wait(SLICE_PAUSE_MS);
-    /* oxlint-enable no-await-in-loop */
   }
 }
 
