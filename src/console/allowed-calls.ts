@@ -22,7 +22,10 @@ export const PLAYGROUND: ReadonlySet<string> = new Set([
   "/v1/embeddings",
 ]);
 
-/** Viewing operators have no key of their own. */
+/**
+ * Paths that are forbidden for operators who view a customer, because they have no key of their
+ * own.
+ */
 export const OWN_KEY: ReadonlySet<string> = new Set(["/v1/key", "/v1/auth/key"]);
 
 export function allowedCalls(rows: readonly Route[], identity: SessionIdentity): AllowedCalls {

@@ -25,8 +25,8 @@ const LIMITS = { bytesMax: 2 * 1024, timeoutMs: 5000 };
 const asSchema = z.object({ org: z.string().check(z.minLength(1), z.maxLength(100)) });
 
 /**
- * Handles POST /console/api/as { org }. Gives the operator's session read-only access to `/v1` as
- * an owner of the organization. The organization's event log records it once an hour.
+ * Handles POST /console/api/as { org }. The operator's session can then read `/v1` as an owner of
+ * the organization. The event log records it once an hour.
  */
 export async function viewAsRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LIMITS);

@@ -31,7 +31,7 @@ const FAILURES_MAX = 20;
 const ADDRESSES_MAX = 1000;
 
 /**
- * Failed logins of this isolate by address. They limit the load of guessing, which can't succeed.
+ * Failed logins of this isolate by address. They only limit load, because guessing can't succeed.
  */
 class LoginPace {
   readonly #failures = new Map<string, { readonly sinceMs: number; readonly count: number }>();
@@ -62,8 +62,8 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
 
 /**
  * Handles POST /console/api/login { key }. Exchanges an active key of this region or an operator
- * token for a session cookie. Fails with 400 for another region's key, or 429 after too many
- * failures. Detects forged keys without I/O.
+ * token for a session cookie. Returns 400 for another region's key and 429 after too many failures.
+ * Detects forged keys without I/O.
  */
 export async function loginRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);

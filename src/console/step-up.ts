@@ -34,7 +34,7 @@ export function hasFreshLogIn(
 /**
  * Returns the time of a login and its kind of proof, or null. Uses the issuer's `auth_time` if it
  * is recent or the issuer can force a login (`reauth`). Otherwise uses the time of the code
- * exchange, which is a weaker proof.
+ * exchange, a weaker proof.
  */
 export function freshnessOf(
   authenticatedAt: number | null,

@@ -45,8 +45,8 @@ async function quietly(work: () => Promise<unknown>): Promise<void> {
 const EXPIRING = "expiring";
 
 /**
- * Records an event for each key that came within a week of its expiry since the last run. Excludes
- * keys with a shorter lifetime, because their creation or change has an event.
+ * Records an event for each key that came within a week of its expiry since the last run. Keys with
+ * a shorter lifetime are excluded, because their creation has an event.
  */
 async function recordExpiring(db: D1Database, nowMs: number): Promise<void> {
   const until = nowMs + EXPIRING_MS;

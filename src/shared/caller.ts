@@ -21,7 +21,7 @@ export type VerifiedKey = {
   readonly shown?: PresentedSecret;
 };
 
-/** The caller of an admitted request. Nobody gets to see `keyHash`. */
+/** The caller of an admitted request. `keyHash` is never returned to anyone. */
 export type Caller = Pick<Key, "keyId" | "orgId" | "memberId" | "scope"> & {
   readonly keyHash: string;
   readonly home: Region;

@@ -113,10 +113,7 @@ type Kinds =
   | { readonly kind: "body_too_large"; readonly bytesMax: number }
   | { readonly kind: "unsupported_media_type"; readonly message: string }
   | { readonly kind: "no_console_session" }
-  /**
-   * `refused`: the response is invalid. `unknown`: the account is unknown. `unproven`: the email is
-   * unverified.
-   */
+  /** `refused`: invalid response. `unknown`: unknown account. `unproven`: unverified email. */
   | {
       readonly kind: "login_refused";
       readonly why:
@@ -227,7 +224,7 @@ export function invalid(message: string, param: string | null = null): Refusal {
 }
 
 type Kind = Failure["kind"];
-/** The schemas of failures that another region returns. Null for those that it never returns. */
+/** The schemas of failures by kind. Null for a kind that another region never returns. */
 type Shapes = {
   readonly [K in Kind]: z.ZodMiniType<Omit<Extract<Failure, { kind: K }>, "charged">> | null;
 };

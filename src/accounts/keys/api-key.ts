@@ -12,11 +12,11 @@ import { hexOf } from "../../shared/hash.ts";
 const RANDOM_CHARACTERS = 31;
 const TAG_CHARACTERS = 8;
 const LISTED_CHARACTERS = 4;
-/** Length of 256 bits in base62. */
+/** Number of base62 characters for 256 bits. */
 const ROOT_CHARACTERS = 43;
 /**
- * The format of a key. Secrets that a rotation created have the hash of the key's first secret
- * before their tag.
+ * The format of a key. The secrets of rotations contain the hash of the key's first secret before
+ * the tag.
  */
 const KEY = new RegExp(
   `^svc_sk_(gbl_)?(${REGIONS.join("|")})_live_([0-9A-Za-z])[0-9A-Za-z]{31}([0-9A-Za-z]{${ROOT_CHARACTERS}})?[0-9A-Za-z]{8}$`,
@@ -171,7 +171,7 @@ async function hashOf(hmac: CryptoKey, key: string): Promise<string> {
 
 const encoder = new TextEncoder();
 
-/** Returns an HMAC-SHA-256. Different labels make tags and hashes independent. */
+/** Returns an HMAC-SHA-256 of the text. Different labels make tags and hashes independent. */
 export function sign(key: CryptoKey, label: string, text: string): Promise<Uint8Array> {
   return hmacSha256(key, `${label}\0${text}`);
 }

@@ -15,9 +15,9 @@ import type { Micros } from "../../shared/money.ts";
 import { isNarrower } from "../../shared/policy.ts";
 
 /**
- * The model names that can be used here. `entryOf` normalizes an entry of a model list: it turns
- * names into IDs, keeps aliases and `author/*`, and returns null for unknown names. An ID or an
- * author doesn't cover an alias, because aliases can change.
+ * The model names that can be used here. `entryOf` converts an entry of a model list to an ID.
+ * Aliases and `author/*` stay, and unknown names become null. An ID or author doesn't cover an
+ * alias, because an alias can change.
  */
 export type ModelNames = {
   readonly entryOf: (name: string) => string | null;

@@ -29,16 +29,16 @@ export type Catalog = {
   readonly models: ReadonlyMap<string, Model>;
   readonly aliases: ReadonlyMap<string, string>;
   /**
-   * Model IDs by their name without the author, if only one model has it. Some clients omit the
-   * author.
+   * Model IDs by their name without the author, because some clients omit the author. Only names
+   * that one author uses.
    */
   readonly bareNames: ReadonlyMap<string, string>;
   readonly region: Region;
 };
 
 /**
- * The catalog at a caller's prices, and the later catalogs that are already announced, oldest
- * first.
+ * The catalog at a caller's prices, followed by the catalogs after each announced price change,
+ * oldest first.
  */
 export type CallerCatalog = {
   readonly catalog: Catalog;
@@ -132,8 +132,8 @@ function modelOf({ models, bareNames }: Catalog, name: string): Model | undefine
 }
 
 /**
- * Converts the names by which Anthropic's clients call Claude models (docs.claude.com, models):
- * they have a hyphen for the dot, and can end in a date, `-latest` or `[1m]`.
+ * Converts Anthropic's own names of Claude models (docs.claude.com, models). They have a hyphen
+ * instead of the dot, and can end in a date, `-latest` or `[1m]`.
  */
 function claudeName(name: string): string {
   if (!/^(?:anthropic\/)?claude-/.test(name)) return "";

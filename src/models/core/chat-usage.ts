@@ -19,17 +19,17 @@ const place = shape({ usage: asIs });
 
 export type UsageShape = {
   /**
-   * Set if `completion_tokens` excludes reasoning. `prompt_tokens` then also excludes cached tokens
-   * if there are more of them.
+   * Set if `completion_tokens` excludes reasoning. If there are more cached tokens than
+   * `prompt_tokens`, then `prompt_tokens` excludes cached tokens too.
    */
   readonly apart?: boolean;
   readonly inside?: string;
 };
 
 /**
- * Reads the usage of an OpenAI-compatible host. `prompt_tokens` includes cached tokens and
- * `completion_tokens` includes reasoning, unless the host or its total counts them separately. If a
- * count is missing or invalid or the prompt is 0, returns null, and the usage is estimated.
+ * Reads the usage of an OpenAI-compatible host. Prompt tokens include cached ones and completion
+ * tokens include reasoning, unless the host or the total shows that they are separate. Returns null
+ * if a count is missing or invalid or the prompt is 0. The usage is then estimated.
  */
 export function readUsage(raw: unknown, differs: UsageShape = {}): Usage | null {
   return countedUsage(readCounts(raw, differs));
@@ -60,7 +60,8 @@ function usageOf(
   const thought = read.completion_tokens_details.reasoning_tokens ?? 0;
   const isApart = differs.apart === true;
   const whole = isApart && cached > prompt ? prompt + cached : prompt;
-  // The output excludes reasoning if the total or a larger number of reasoning tokens shows it.
+  // The output excludes reasoning if the total shows it, or if there are more reasoning tokens than
+  // output tokens.
   const total = tokenCount(read.total_tokens);
   const isBeside = isApart
     ? total !== whole + output

@@ -5,12 +5,13 @@ import type { JsonObject, KnownFields } from "./json-value.ts";
 import { NO_THOUGHTS, isSealedThoughts, sealThoughts, unsealThoughts } from "./stored-thoughts.ts";
 
 /**
- * Reasoning in OpenRouter's format: `reasoning`, and in `reasoning_details` its text and the
- * providers' data. The data is sealed, so that a client can't alter it by joining pieces.
+ * Reasoning in OpenRouter's format. `reasoning` has the text. `reasoning_details` has the text and
+ * the provider's data. The data is one opaque text, because clients join pieces and would change
+ * it.
  */
 const TEXT = "reasoning.text";
 const SEALED = "reasoning.encrypted";
-/** Clients discard unsigned text without a format. */
+/** Format of reasoning without a signature. Clients discard unsigned text that has no format. */
 const UNSIGNED = "unknown";
 
 const FORMATS = {
@@ -71,7 +72,9 @@ function sealed(detail: JsonObject): JsonObject {
   return { type: SEALED, data, format: UNSIGNED, index: 1 };
 }
 
-/** Returns messages with the gateway's fields for reasoning that clients send back. */
+/**
+ * Converts the reasoning that clients send back in OpenRouter's format to the gateway's own fields.
+ */
 export function withOwnThoughts(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const isAny = messages.some(
     (message) =>

@@ -29,7 +29,7 @@ import {
 } from "./openai-events.ts";
 import type { EventTemplate, UsageChunks } from "./openai-events.ts";
 
-/** POST /v1/chat/completions in OpenAI's format, which is also the format of core requests. */
+/** POST /v1/chat/completions in OpenAI's format, which core requests also have. */
 export const chatEndpoint: EndpointAdapter = {
   name: "chat",
   path: "/v1/chat/completions",

@@ -37,7 +37,7 @@ const MAX_TOKENS_DEFAULT = 16;
 
 const chat = chatBody.shape;
 const text = z.string().check(z.minLength(1));
-/** Maximum prompts of a request, each of which is a call to the provider. LangChain sends 20. */
+/** Maximum prompts in a request. Each prompt is a call to the provider. LangChain sends 20. */
 const PROMPTS_MAX = 20;
 
 /**

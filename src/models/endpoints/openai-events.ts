@@ -6,8 +6,7 @@ import type { JsonObject } from "../core/provider.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 
 /**
- * A placeholder for the text of a chunk, while the JSON around it is written. Providers can't guess
- * it.
+ * Marks the place of a chunk's text while the JSON around it is written. Providers can't guess it.
  */
 export const TEXT_PLACEHOLDER = "\u0000text\u0000";
 const DONE = "data: [DONE]\n\n";
@@ -40,7 +39,7 @@ type Streamed = {
 export class OpenAiStream {
   readonly ping = ": keep-alive\n\n";
   protected readonly emptyChoice: JsonObject = { delta: { content: "" } };
-  /** The fields that are the same in every event: id, object, created, model and usage. */
+  /** The fields that are equal in every event: id, object, created, model and usage. */
   readonly #identity: JsonObject;
   readonly #usage: UsageChunks;
   readonly #isOpenRouter: boolean;

@@ -129,8 +129,8 @@ function isElsewhere(address: string, { region }: ProviderConfig): boolean {
 }
 
 /**
- * Returns the problems: a URL outside the guaranteed location, or half of an access key, without
- * which the provider would silently be off.
+ * Returns the problems of the variables: a URL outside the guaranteed place, or half of an access
+ * key, which would silently turn the provider off.
  */
 function problems(config: ProviderConfig): ConfigProblem[] {
   const found = baseUrlProblems(config, BASE_URL);

@@ -5,11 +5,11 @@ import { PROFILE_OF } from "./profile.ts";
 
 type Host = {
   /**
-   * `<ID>_BASE_URL` replaces the address. It must be in the same domain, because the region's
-   * guarantee stays.
+   * The ID. The variable `<ID>_BASE_URL` can replace the host's address by one in the same domain,
+   * so that the region's guarantee stays true.
    */
   readonly id: string;
-  /** `<PROFILE>_API_KEY` is the secret with the key. */
+  /** The profile. The secret `<PROFILE>_API_KEY` is the key. */
   readonly profile: keyof typeof PROFILE_OF;
   readonly baseUrls: { readonly [Tag in HostTag]?: string };
   /**

@@ -368,8 +368,8 @@ export function capableRoutes(
 }
 
 /**
- * Returns the routes with a context window that is long enough. If there are none, returns those
- * with the longest, because the size is an estimate and the provider decides.
+ * Returns the routes whose context window is long enough. If there are none, returns those with the
+ * longest window, because the size is an estimate and the provider decides.
  */
 function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
   const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;

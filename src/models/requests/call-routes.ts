@@ -144,8 +144,8 @@ async function callRoute(
 }
 
 /**
- * Returns the timeouts. They are longer for images, which take minutes and would be billed again
- * for a second attempt.
+ * Returns the timeouts. They are longer for images, because an image takes minutes and a second
+ * attempt would be billed again.
  */
 function waits(run: Run, routes: readonly PaidRoute[]) {
   const { core, stream, reply } = run.request;

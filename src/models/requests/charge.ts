@@ -10,17 +10,14 @@ import { hiddenTokens } from "./hidden-thought.ts";
 import { billedOutput } from "./hold-bounds.ts";
 import { withinHold } from "./unit-charge.ts";
 
-/** The way in which a stream ended, which decides its charge. */
+/** The way in which a stream ended. It decides the charge. */
 export type StreamEnding =
   /** The end marker arrived, or usage after every choice had finished. */
   | "complete"
   | "failed"
-  /** The provider failed, possibly because of the request. */
+  /** The provider failed, and the request may have caused it. */
   | "provoked"
-  /**
-   * Our timer ended the stream, or a client had disconnected and the time to wait for usage was
-   * over.
-   */
+  /** Our timer ended the stream, or the time to wait for usage after a disconnect was over. */
   | "stopped";
 
 type Seen = {
@@ -33,9 +30,9 @@ type Seen = {
 };
 
 /**
- * Returns the charge: the reported usage. Without usage, an estimate if the response finished, was
- * stopped, failed because of the request or lost its client. Otherwise a provider's failure costs
- * nothing, and we absorb the provider's bill.
+ * Returns the charge: the reported usage if there is any. Otherwise, the usage is estimated if the
+ * response finished, was stopped, failed because of the request or lost its client. After other
+ * failures, the customer pays nothing.
  */
 export function chargeFor(
   run: Run,
@@ -44,7 +41,7 @@ export function chargeFor(
   end: { ending: StreamEnding; readerAway: boolean },
 ): Outcome {
   const { finishReason, partial = null } = seen;
-  // For a finished response, the last partial report counts, unless it came near the start.
+  // If the response finished, the last partial report counts, unless it came near the start.
   const isEnded = end.ending === "complete" || end.ending === "provoked";
   const isWhole = isEnded && partial !== null && !isStale(partial, seen.output);
   const reported = isWhole ? partial : seen.usage;

@@ -112,7 +112,7 @@ async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
   return runOf(context, { ...read.value, request: request.value });
 }
 
-/** Runs the rest of the path. A single promise handles the hold until it ends. */
+/** Runs the steps from the hold on. A single promise covers the hold until it ends. */
 export async function runPaidRequest(run: Run): Promise<void> {
   try {
     const held = await hold(run);
@@ -171,8 +171,8 @@ async function readRequest(
 }
 
 /**
- * Returns the bytes that identify the body. For a form, omits the boundary, which is different in
- * each retry.
+ * Returns the bytes that identify the body. For a form, omits the boundary, which differs in each
+ * retry.
  */
 async function identityOf({ bytes, form }: JsonBody, key: string | null): Promise<Uint8Array> {
   return form === undefined || key === null ? bytes : formIdentity(form);

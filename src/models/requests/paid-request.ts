@@ -48,7 +48,7 @@ export type ModelOption = {
   readonly affinity?: string | null;
   readonly prompt: PromptSize;
   readonly cap: OutputCap | null;
-  /** Whether the model may reason, visibly or not. */
+  /** Whether the model may reason, with or without visible output. */
   readonly mayThink: boolean;
   readonly bounds: Bounds;
 };
@@ -77,7 +77,7 @@ export type PaidRequest = Mutable<ModelOption> & {
   readonly reply: ResponseWriter;
   readonly paramOf: ParsedRequest["paramOf"];
   readonly codeOf?: ParsedRequest["codeOf"];
-  /** The body is empty once a route has responded. */
+  /** The request in a provider's own protocol. Its body is emptied once a route has responded. */
   native: NativeRequest | null;
   keep: ConversationAddition | null;
 };
@@ -99,7 +99,9 @@ export type OutboxAt = (name: string, attempt: number) => Outbox;
  */
 export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
 
-/** The wallet in this region, or the home region, to which only the outbox sends outcomes. */
+/**
+ * The wallet in this region, or the home region. Only the outbox sends outcomes to the home region.
+ */
 type MoneyPlace =
   | { readonly wallet: WalletAt; readonly home: null }
   | { readonly wallet: null; readonly home: Home };
@@ -145,10 +147,13 @@ type Progress = {
   keepHours: number;
   askedMs: number;
   attempts: readonly FailedAttempt[];
-  /** Routes excluded by the hold, a policy or a cooldown. */
+  /** Routes that the hold, a policy or a cooldown excludes. */
   skipped: readonly SkippedRoute[];
   told: Failure | null;
-  /** Set while the response is being stored. The request keeps its slot until then. */
+  /**
+   * The write of the response to the store, while it runs. The request keeps its slot until it
+   * ends.
+   */
   keeping: Promise<void> | null;
 };
 
@@ -207,7 +212,7 @@ export type ServingRoute = {
   readonly attempts: number;
   readonly failed?: readonly FailedAttempt[];
   readonly option?: ModelOption;
-  /** Set if a later route of the first model served. */
+  /** Set if the first model served the request, but not on its first route. */
   readonly isFallback?: boolean;
   readonly firstByteMs: number;
 };
@@ -225,7 +230,7 @@ export type Charge = {
   readonly finishReason: string | null;
 };
 
-/** `lost`: an estimate of the provider's bill, which nobody pays. */
+/** The release of a hold. `lost` is an estimate of a provider's bill that no customer pays. */
 export type Release = { readonly kind: "void"; readonly reason: string; readonly lost?: Charge };
 
 export type Outcome = Charge | Release;
@@ -239,7 +244,7 @@ export type StoredOutcome = "saved" | "refused" | "unknown";
 /** `charged` is the paid amount, as far as it is known. */
 export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Micros };
 
-/** A response without its last byte. Nothing of a JSON response has been sent yet. */
+/** A response except for its last byte. Of a JSON response, nothing has been sent yet. */
 export type EndedResponse = {
   readonly outcome: Outcome;
   /**

@@ -28,7 +28,7 @@ type Watching = {
   readonly timer: RunTimer;
   readonly board: RunBoard;
   readonly ask: AskStops;
-  /** Keeps a question alive if its own request ends first. */
+  /** Keeps a query running if the request that sent it ends first. */
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 

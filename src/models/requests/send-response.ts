@@ -248,8 +248,8 @@ function left(streaming: Streaming): void {
 }
 
 /**
- * Reports whether a disconnected client's stream can be closed. If the model may reason without
- * output, it can't, because only the final usage has that reasoning.
+ * Reports whether the stream of a disconnected client can be closed now. It can't if the model may
+ * reason without output, because only the final usage includes that reasoning.
  */
 function isNotWorthReading(streaming: Streaming): boolean {
   const { meter, run } = streaming;
@@ -277,7 +277,9 @@ function close({ watch, events, client }: Streaming): void {
   client.leave();
 }
 
-/** Records and reports a failure after the start of the stream. Before that, failover does both. */
+/**
+ * Records and reports a failure after the stream has started. Before the start, failover does both.
+ */
 function noteFault({ run, route, watch, failure }: Streaming, ending: StreamEnding): void {
   const { services } = run;
   const { provider, upstreamId } = route.route;

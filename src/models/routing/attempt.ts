@@ -30,7 +30,7 @@ export type AttemptRequest = CoreRequest & {
 };
 
 export type AttemptOptions = {
-  /** Fires when the run ends. No attempt starts after that, and streams end. */
+  /** Fires when the run ends. After that, no attempt starts, and streams end. */
   readonly signal: StopSignal;
   /**
    * Maximum ms until the response headers, or until the end of a JSON response. Excludes downloads

@@ -48,7 +48,7 @@ import type { PaymentDeps } from "./payment-deps.ts";
 
 const SHOW_MS = 1500;
 const CALL_TIMEOUT_MS = 10_000;
-/** Ms until unfinished work is checked again, in case the object was evicted. */
+/** Ms until unfinished work is checked again, because the object may have been evicted. */
 const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 

@@ -16,9 +16,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   insufficient_funds: "The balance at Stripe is too low for this refund.",
 };
 
-/**
- * Refunds a payment once per `name`. The wallet changes when the refund is next read from Stripe.
- */
+/** Refunds a payment once per `name`. The wallet changes once the refund is read from Stripe. */
 export async function refundOf(
   { rows, stripe }: Pick<PaymentDeps, "rows" | "stripe">,
   purchase: Purchase,

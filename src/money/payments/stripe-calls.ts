@@ -115,7 +115,7 @@ export function payParams(paymentMethod: string) {
   return { off_session: true, payment_method: paymentMethod } as const;
 }
 
-/** Returns the parameters of a refund. Stripe stores `name`, by which the refund is found later. */
+/** Returns the parameters of a refund. Stripe stores `name`, by which it is found later. */
 export function refundParams(
   paymentId: string,
   { amountCents, reason, name }: Pick<RefundAsk, "amountCents" | "reason" | "name">,

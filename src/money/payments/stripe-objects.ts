@@ -23,7 +23,7 @@ const charge = z.object({
   payment_method_details: z.nullish(z.object({ card: z.nullish(card) })),
   outcome: z.nullish(z.object({ type: z.nullish(z.string()) })),
 });
-/** Replaces a charge by null if Stripe returns only its ID. */
+/** Parses a charge, or returns null if Stripe returned only its ID. */
 const chargeOrId = z.pipe(
   z.union([charge, id]),
   z.transform((value) => (typeof value === "string" ? null : value)),

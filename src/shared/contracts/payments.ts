@@ -9,8 +9,8 @@ export type PurchaseMethod = "checkout" | "card" | "auto";
 
 /**
  * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: a step
- * has no result and is retried. `needs_customer`: the customer must act at `url`. `expired`:
- * abandoned or cancelled. Money that arrives after `declined` or `expired` is still credited.
+ * got no result and is retried. `needs_customer`: the customer must act at `url`. `expired`:
+ * abandoned or cancelled. Money that arrives later is still credited.
  */
 export type PurchaseState = (typeof PURCHASE_STATES)[number];
 export const PURCHASE_STATES = [
@@ -89,7 +89,7 @@ export type Buying = {
   readonly returnUrl: string;
   readonly idempotency: Idempotency;
   readonly actor: Actor;
-  /** Set for a person in the console, because the daily limit of a card doesn't apply to people. */
+  /** Set for a person in the console, to whom the daily limit of a card doesn't apply. */
   readonly isPerson: boolean;
 };
 
@@ -100,7 +100,7 @@ export type TopUpRequest = {
   readonly wantedAt: number;
 };
 
-/** A possible change at Stripe. */
+/** A possible change at Stripe. `kind` is the kind of object, `back` a refund or dispute. */
 export type Hint = {
   readonly eventId: string;
   readonly orgId: string;
@@ -214,7 +214,7 @@ export type CreditPage = {
 export type WalletPaymentCalls = {
   /** Credits a payment once. Fails with `conflict` if it was credited with another amount. */
   creditPayment(credit: PaymentCredit): Promise<Result<{ readonly madeAt: number }>>;
-  /** Sets the refunded amount of a payment. Does nothing if a later reading has set it. */
+  /** Sets the refunded or disputed amount of a payment, unless a later reading has set it. */
   setBack(back: PaymentRefunded): Promise<Result<null>>;
   tellPurchase(outcome: PurchaseOutcome): Promise<Result<null>>;
   disableTopUp(reason: DisabledReason): Promise<Result<null>>;

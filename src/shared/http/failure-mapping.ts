@@ -19,9 +19,7 @@ export function errorResponseOf(failure: Failure): ErrorResponse {
 
 const RETRY = / Please retry\.$/;
 
-/**
- * Marks a charged failure as not retryable, whatever its status. Keeps a provider's own message.
- */
+/** Marks a charged failure as not retryable, whatever its status. The provider's message stays. */
 function wireOfCharged(wire: ErrorResponse, { costMicro, generationId }: Charged): ErrorResponse {
   const { "retry-after": _, ...headers } = wire.headers ?? {};
   const message = wire.message.replace(RETRY, "");

@@ -19,9 +19,7 @@ const august = pricesSeenOn("2026-08-21");
 const rerank = modelsOf("rerank");
 const november = pricesSeenOn("2026-11-20");
 
-/**
- * Mistral's regional hosts cost a tenth more than its global one, which this gateway never calls.
- */
+/** Mistral's regional hosts cost 10% more than its global one, which this gateway never calls. */
 const MISTRAL = { regions: ["global", "eu", "us"], uplift: 10 } as const;
 /** Maximum tokens of an image: 1,540 pixels in patches of 14 or 28, with line breaks. */
 const MISTRAL_IMAGE = 4_160;
@@ -73,10 +71,6 @@ const MISTRAL_MODERATION = modelsOf("moderation")(
 const voxtral = modelsOf("transcription");
 const perMinute = (dollars: number) => ({ second: (dollars / 60) * 1_000_000 });
 
-/**
- * The release dates of the audio models aren't published, so they are the day on which the prices
- * were read.
- */
 const MISTRAL_AUDIO: readonly CatalogEntry[] = [
   voxtral("mistral/voxtral-mini-transcribe-3", "2026-11-20", 4_096, [
     november("mistral", "voxtral-mini-transcribe-3", perMinute(0.0035), MISTRAL),
@@ -202,7 +196,6 @@ const COHERE_MODELS: readonly CatalogEntry[] = [
   rerank("cohere/rerank-v3.5", "2024-12-02", 4_096, [
     november("cohere", "rerank-v3.5", { search_unit: 0.002 }),
   ]),
-  // Vercel's pages give this release date for both models.
   rerank("cohere/rerank-v4.0-fast", "2025-12-11", 32_768, [
     november("cohere", "rerank-v4.0-fast", { search_unit: 0.002 }),
   ]),

@@ -50,8 +50,8 @@ export const BLOCKED = /SAFETY|PROHIBITED|BLOCK|RECITATION|SPII|OTHER/;
 type Counted = ReturnType<typeof mediaAnswer>["usageMetadata"];
 
 /**
- * Reads the fields of a response other than its images. For a blocked request, the customer pays
- * the tokens that Google reports.
+ * Reads the fields of a response other than its images. The customer pays for a blocked request the
+ * tokens that Google reports.
  */
 export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly string[]) {
   const failure = failureInside(raw, secrets);
@@ -72,10 +72,7 @@ function withZeros(counted: Counted): Counted {
   return input === null ? counted : { ...counted, candidatesTokenCount: output ?? 0 };
 }
 
-/**
- * Returns the usage. If Google reports no details, all output counts as image tokens, which cost
- * the most.
- */
+/** Returns the usage. Without details, all output counts as image tokens, which cost the most. */
 function usageOf(counted: Counted, isTextOnly = false) {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   if (input === null && output === null) return null;

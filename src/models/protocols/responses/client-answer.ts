@@ -221,10 +221,10 @@ type Around = {
 };
 
 /**
- * Returns a failure as `response.error`. Codex reads only the code: `invalid_prompt`,
- * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end its turn, and
- * `rate_limit_exceeded` waits for the time in the message. Codex retries all other codes, so
- * charged failures must not use them.
+ * Returns a failure as `response.error`. Codex reads only the code. `invalid_prompt`,
+ * `context_length_exceeded`, `insufficient_quota` and `server_is_overloaded` end its turn. It
+ * retries all others, after `rate_limit_exceeded` at the time in the message. Charged failures must
+ * not use those.
  */
 function errorOf(failure: Failure): ErrorOfResponse {
   const { message, type, code, param, retry_after: wait } = failureObject(failure);
@@ -274,7 +274,9 @@ const SERVER_ERROR = "server_error";
 const INSUFFICIENT = "insufficient_quota";
 export const CONTEXT = "context_length_exceeded";
 
-/** The error if the balance is used up. Clients would retry after `incomplete`, and pay again. */
+/**
+ * The error for an empty balance. After `incomplete` instead, clients would retry and pay again.
+ */
 const OUT_OF_CREDITS: ErrorOfResponse = {
   code: INSUFFICIENT,
   message:

@@ -129,7 +129,7 @@ export async function holdFor(
   return decideFor(gate, keyHash, (tx) => {
     const live = keys.live(tx, keyHash, shown);
     if (!live.ok) return live;
-    // A request that the other region sent wasn't counted there.
+    // The other region didn't count a request that it sent.
     const terms = { ...termsBy(live.value, shown), isPlaced: !request.peer };
     return hold(tx, request, terms).answer;
   });

@@ -21,7 +21,7 @@ import { findEndUser, nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /**
- * Maximum alerts per kind and end user in 24 hours. Without it, each change of a limit could cause
+ * Maximum alerts per kind and end user in 24 hours, because each change of a limit could cause
  * alerts.
  */
 const DAILY_ALERTS_MAX = 32;

@@ -109,8 +109,8 @@ function subjectOf({ memory }: Tx, { scope, subject }: BudgetOwner): string {
 }
 
 /**
- * Returns a number that changes once per window length, because a rolling window has at most one
- * event in this time.
+ * Returns a number that changes once per window length. A rolling window causes at most one event
+ * per number.
  */
 function turnOf(window: string, at: Moment): number {
   const minutes = minutesOf(window);

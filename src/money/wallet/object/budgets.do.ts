@@ -23,9 +23,9 @@ import type { BudgetMemory } from "./budget-memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /**
- * Replaces an owner's budgets. A budget keeps its count if its unit, window and models stay the
- * same. Otherwise, a calendar budget for all models starts with the usage of its period, and any
- * other budget starts at zero. Open holds always count.
+ * Replaces an owner's budgets. A budget keeps its count if its unit, window and models stay.
+ * Otherwise, a calendar budget for all models starts with the usage of its period, and any other at
+ * zero. Open holds always count.
  */
 export function setBudgets(tx: Tx, owner: BudgetOwner, budgets: readonly Budget[]): void {
   const { memory, sql, storage } = tx;
@@ -133,7 +133,7 @@ function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number 
   return sum;
 }
 
-/** Counts later entries of rolling windows as of now, after the clock moved back. */
+/** After the clock moved back, counts later entries of rolling windows as of now. */
 export function pullBuckets(tx: Tx): void {
   const at = { period: tx.period, nowMs: tx.nowMs };
   for (const owner of storedOwners(tx)) {

@@ -23,7 +23,7 @@ import { refuseSessionRate } from "./sessions.do.ts";
 import { TokenWindow } from "../rules/key-spend.ts";
 
 /**
- * The limits of a request. `isPlaced` is set if the session's rate limit has already counted it.
+ * The limits of a request. `isPlaced`: the session's rate limit has already counted the request.
  */
 export type HeldTerms = KeyTerms & {
   readonly memberId?: string;
@@ -137,8 +137,8 @@ export function findExpiredHolder(
 }
 
 /**
- * Rejects requests while the organization owes the credits of refunded payments. The error for a
- * session omits the amount.
+ * Rejects requests while the organization owes the credits of refunded payments. A session's error
+ * omits the amount.
  */
 export function checkDebts({ memory }: Tx, session: Session | undefined): Refusal | null {
   const { owed } = memory.debts;
@@ -207,8 +207,8 @@ export function tokensFor(tx: Tx, request: HoldRequest, terms: KeyTerms): Result
 }
 
 /**
- * The end user whose quotas apply. `counted` has the ID under which its open holds count. `made` is
- * null if the end user already exists.
+ * The end user in whose quotas a request counts. `counted` is the ID under which open holds count.
+ * `made` is null if the end user existed before.
  */
 export type Payer = {
   readonly user: EndUser;

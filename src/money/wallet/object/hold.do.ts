@@ -69,7 +69,7 @@ export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
 
 /**
  * A hold that passed all checks. `lapsed` is the expired request with the same Idempotency-Key,
- * which it replaces and voids.
+ * which it voids.
  */
 type Grant = AllowedRequest & {
   readonly payer: Payer;
@@ -79,9 +79,8 @@ type Grant = AllowedRequest & {
 };
 
 /**
- * Checks permissions, Idempotency-Key, debts, rates, then cost. Stores only the key's budgets. A
- * rejection can be caused by the first attempt of the same hold. In this case, `hold` returns the
- * first response.
+ * Checks permissions, Idempotency-Key, debts, rates, then cost. Stores only the key's budgets. If
+ * the first attempt of the same hold causes the rejection, `hold` returns the first response.
  */
 function guarded(tx: Tx, requested: HoldRequest, terms: HeldTerms): Result<Grant> {
   const { session } = terms;
@@ -367,8 +366,8 @@ const CORRECTED: ReadonlySet<Failure["kind"]> = new Set([
 
 function remember(tx: Tx, request: HoldRequest, refusal: Refusal): Refusal | null {
   if (selectRequest(tx.sql, request.id) !== null) return null;
-  // Rejections are stored for requests that the other region sent, unless it retries them with the
-  // same ID.
+  // A rejection is stored for a request that the other region sent, unless that region retries it
+  // with the same ID.
   if (!request.peer || CORRECTED.has(refusal.failure.kind)) return refusal;
   const { sql, memory, nowMs: admittedAt, period } = tx;
   const { keyId, externalId } = request;

@@ -68,8 +68,8 @@ export type AdmissionPlace = {
 
 /**
  * The organization's keys, with an exact log of the last minute's admissions, so that no 60 seconds
- * exceed a rate limit. The wallet looks up a key at first use, then once a minute, and gets changes
- * as calls. Each admission is stored before the response.
+ * exceed a rate limit. A key is looked up at its first use, then once a minute. Changes arrive as
+ * calls. Each admission is stored before the response.
  */
 export class KeyAdmissions {
   readonly #keeping: AdmissionContext;
@@ -176,7 +176,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Records which uses were published, and looks up the keys whose data differs in D1. */
+  /** Records which uses were published. Looks up the keys whose data differs in D1. */
   noted(tx: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
     if (tx === null) return;
     const reported = new Map(touched.map((one) => [one.hash, one]));
@@ -258,7 +258,7 @@ export class KeyAdmissions {
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const question = { hash, isStale: false };
       const identified = await this.#asked(question, (register) => register.identify(null));
-      // If we returned the RPC result itself, it would stay open until our caller disposes of it.
+      // Returning the RPC result itself would keep it open until our caller disposes of it.
       if (!identified.ok) return refuse(identified.failure);
       if (question.isStale) continue;
       const tx = this.#keeping.tx();

@@ -180,7 +180,7 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
     )
     .toArray();
   const { ledger } = memory;
-  // The balance gets the sum of these rows first, because in between it could become negative.
+  // The balance first gets the sum of these rows, because it could become negative in between.
   ledger.balance = micros(ledger.balance - later.reduce((sum, one) => sum + one.charged, 0));
   for (const one of later) {
     ledger.seq = Math.max(ledger.seq, one.seq);

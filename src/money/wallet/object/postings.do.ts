@@ -179,7 +179,7 @@ function store(
 }
 
 /**
- * Stores a late charge. The daily sums get it here, because `foldCharges` may have passed its
+ * Stores a late charge and adds it to the daily sums, because `foldCharges` may have passed its
  * request.
  */
 function storeLateCharge(
@@ -203,8 +203,8 @@ function report(tx: Tx, settlement: Settlement, posting: Posting): void {
 }
 
 /**
- * Releases a hold. If the ID is unknown, stores it, so that its hold can't arrive later. The row
- * keeps the cost of an `absorbed` call for the margin.
+ * Releases a hold. Stores an unknown ID, so that its hold can't arrive later. The row keeps the
+ * cost of an `absorbed` call for the margin.
  */
 export function voidHold(
   tx: Tx,
@@ -269,10 +269,7 @@ function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, mo
   return freeForCharge(metersOf(sql, memory, known), at, model);
 }
 
-/**
- * Returns the counts of a charge. If its hold had expired, the expired hold already counted the
- * request.
- */
+/** Returns the counts of a charge. An expired hold has already counted the request. */
 function countedBy(
   { memory, nowMs }: Tx,
   { generation }: Settlement,

@@ -15,8 +15,8 @@ type TokenVerdict =
   | { readonly kind: "full"; readonly remaining: number; readonly retryAfterMs: number };
 
 /**
- * A key's tokens of the last minute. In no 60 seconds do the reserved tokens exceed the limit. The
- * actual tokens replace a request's reservation. If they exceed it, later requests wait.
+ * A key's tokens of the last minute. In no 60 seconds do reserved tokens exceed the limit. A
+ * request's actual tokens replace its reservation. If they exceed it, later requests wait.
  */
 export class TokenWindow {
   readonly #counted = new Map<string, Counted>();

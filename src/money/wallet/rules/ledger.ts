@@ -53,7 +53,7 @@ function chargeOf(cost: Micros, held: Micros, free: number): Micros {
 
 /**
  * Returns the part of the free amount that one request can hold. Without an output cap, half stays
- * free for other requests.
+ * free for others.
  */
 export function shareOf(free: number, hasCap: boolean): number {
   return hasCap ? free : Math.floor(free / 2);
@@ -192,8 +192,8 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
 
 /**
  * Decides the charge: at most the hold, plus unreserved balance within the budgets of key, session
- * and others. After its hold expired, a charge also stays within the end user's quotas for the day
- * and month of the hold. `isCapped`: at most the hold.
+ * and others. After its hold expired, also at most the end user's quotas of the hold's day and
+ * month. `isCapped`: at most the hold.
  */
 export function decideSettle(
   ledger: HoldTotals,

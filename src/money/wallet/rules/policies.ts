@@ -94,8 +94,7 @@ function withinLists(layers: readonly PolicyLayer[], request: HoldRequest): Resu
 }
 
 /**
- * Returns the cost bounds of the most expensive candidate, and its tokens if the candidates have
- * them.
+ * Returns the cost bounds of the most expensive candidate, and its tokens if candidates have them.
  */
 export function boundsOf(
   candidates: readonly RouteCandidate[],
@@ -118,7 +117,7 @@ export function boundsOf(
 }
 
 /**
- * Returns the allowed routes of models that the first hold covered and that cost no more than that
+ * Returns the allowed routes of models that the first hold covered, at most as expensive as that
  * hold.
  */
 export function recalledRoutes(

@@ -93,7 +93,7 @@ export function endSession(sql: SqlStorage, id: string, endedAt: number): boolea
   return rowsWritten > 0;
 }
 
-/** Stores the end of an unused session until the session would have expired. */
+/** Stores the end of an unused session until its latest possible expiry. */
 export function markUnusedEnded(
   sql: SqlStorage,
   ended: {
