@@ -8,7 +8,7 @@ import {
   watchBody,
   watchRun,
 } from "../../src/models/requests/run-watch.ts";
-import type { AskStops } from "../../src/models/requests/run-watch.ts";
+import type { FindStoppedRuns } from "../../src/models/requests/run-watch.ts";
 import type { Failure } from "../../src/shared/failure.ts";
 import type { Paused } from "../../src/shared/paused.ts";
 import { Timers } from "../../src/shared/timers.ts";
@@ -80,7 +80,7 @@ class World {
   }
 
   readonly #beganMs = Date.now();
-  readonly #ask = async (...[runs, isLost]: [...Parameters<AskStops>, () => boolean]) => {
+  readonly #ask = async (...[runs, isLost]: [...Parameters<FindStoppedRuns>, () => boolean]) => {
     const latencyMs = this.#latencyMs(this.questions.length);
     this.questions.push(Date.now() - this.#beganMs);
     await new Promise((resolve) => void setTimeout(resolve, latencyMs / 2));

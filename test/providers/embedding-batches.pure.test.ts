@@ -84,7 +84,7 @@ it("a batch of embeddings treats a response without vectors as a failure", async
 const boundOf = (provider: string, model: string) =>
   limitsOfProvider(provider, { kind: "embeddings", upstreamId: model }).inputs;
 
-it("a batch of embeddings has a maximum in the catalog exactly for models that accept one text per request", () => {
+it("the catalog limits the texts of an embedding request if the model accepts one text per call", () => {
   for (const model of ["gemini-embedding-001", "text-embedding-005"]) {
     expect(boundOf("vertex", model), model).toBe(PREDICT.size(model) === 1 ? 128 : undefined);
   }

@@ -35,7 +35,7 @@ export async function takeSignUpSlot(
 }
 
 /** Returns the salt of identity hashes. The first call stores `fresh` as the salt. */
-export async function promotionSaltOf(db: D1Database, fresh: string): Promise<string> {
+export async function identitySaltOf(db: D1Database, fresh: string): Promise<string> {
   const [, found] = await db.batch<{ after: string }>([
     db
       .prepare(

@@ -11,7 +11,7 @@ import type { CreatedOwner } from "./new-organization.ts";
 import type { PeopleServices } from "./people-call.ts";
 import { isIdentityInUse } from "./people.store.ts";
 import type { Identity, Person } from "./person.ts";
-import { promotionSaltOf, takeSignUpSlot } from "./sign-up.store.ts";
+import { identitySaltOf, takeSignUpSlot } from "./sign-up.store.ts";
 
 /** Minimum age in ms of an account that gets the sign-up credit. */
 const ACCOUNT_AGE_MS = 30 * 86_400_000;
@@ -97,7 +97,7 @@ export async function creditPromotion(services: PeopleServices, orgId: string): 
  */
 async function promotionTag(db: D1Database, words: string): Promise<string> {
   return (
-    await hmacSha256(await hmacKey(await promotionSaltOf(db, randomBase62(43))), words)
+    await hmacSha256(await hmacKey(await identitySaltOf(db, randomBase62(43))), words)
   ).toHex();
 }
 

@@ -2,7 +2,10 @@ import type { Dialect } from "../../shared/http/dialect.ts";
 import type { Failure, Result } from "../../shared/failure.ts";
 import type { Tags } from "../../shared/tags.ts";
 import type { Usage } from "../../shared/usage.ts";
-import type { RecallRequest, RecallResult } from "../../shared/contracts/stored-responses.ts";
+import type {
+  StoredResponseQuery,
+  StoredResponseResult,
+} from "../../shared/contracts/stored-responses.ts";
 import type { JsonObject, NativeBody, NativeProtocol, StreamEvent } from "./provider.ts";
 import type { ModelFallback, RoutePreferences } from "./routing-preferences.ts";
 import type { Chunk } from "./chunk.ts";
@@ -27,9 +30,9 @@ export type EndpointAdapter = {
    * Parses a JSON object. Returns 400 with the endpoint's `param` if it is invalid. Never throws
    * because of client input.
    */
-  parse(body: object, at: EndpointContext, recalled?: RecallResult): Result<ParsedRequest>;
+  parse(body: object, at: EndpointContext, recalled?: StoredResponseResult): Result<ParsedRequest>;
   /** Returns the IDs of the stored responses that `parse` needs, or null. Never throws. */
-  readonly names?: (body: object) => RecallRequest | null;
+  readonly names?: (body: object) => StoredResponseQuery | null;
 };
 
 /** Request data besides the body that an endpoint may read. */

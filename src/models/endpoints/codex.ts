@@ -7,7 +7,7 @@ import { CONTEXT, responseStream } from "../protocols/responses/client-answer.ts
 import { echoedFields } from "../protocols/responses/client-response-object.ts";
 
 /**
- * The errors for Codex (codex-rs, its SSE reader and api_bridge). After a 402 or 429, Codex retries
+ * The errors for Codex (source: the SSE reader and `api_bridge` of codex-rs). After a 402 or 429, Codex retries
  * or silently drops a turn, and after a charged 5xx it would pay again. It therefore gets these
  * errors as a failed stream.
  */

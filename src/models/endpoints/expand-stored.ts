@@ -3,7 +3,10 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import { parseItemId } from "../stored-responses/item-ids.ts";
 import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
 import { parseStoredItems, itemsOfTurn, parseStoredResponse } from "../stored-responses/items.ts";
-import type { RecallRequest, RecallResult } from "../../shared/contracts/stored-responses.ts";
+import type {
+  StoredResponseQuery,
+  StoredResponseResult,
+} from "../../shared/contracts/stored-responses.ts";
 import { mintedAt } from "../../shared/id.ts";
 import { isObject, listOf } from "../core/json-value.ts";
 import type { KnownFields } from "../core/json-value.ts";
@@ -19,7 +22,7 @@ export type ExpandedBody = {
 
 type Naming = KnownFields<"previous_response_id" | "input">;
 
-export function storedIdsOfRequest(body: object): RecallRequest | null {
+export function storedIdsOfRequest(body: object): StoredResponseQuery | null {
   const { previous_response_id: id, input }: Naming = body;
   const previous = typeof id === "string" && mintedAt(id, RESPONSE_ID) !== null ? id : null;
   const outputs = new Set<string>();
@@ -34,7 +37,7 @@ export function storedIdsOfRequest(body: object): RecallRequest | null {
 
 export function expandStored(
   body: object,
-  recalled: RecallResult | undefined,
+  recalled: StoredResponseResult | undefined,
 ): Result<ExpandedBody> {
   const { previous_response_id: previous, input }: Naming = body;
   const items = typeof input === "string" ? [saidBy(input)] : input;
@@ -51,7 +54,7 @@ export function expandStored(
 
 function withNamed(
   items: readonly unknown[],
-  recalled: RecallResult | undefined,
+  recalled: StoredResponseResult | undefined,
 ): Result<readonly JsonObject[]> {
   const own: JsonObject[] = [];
   for (const [index, item] of items.entries()) {
@@ -82,7 +85,10 @@ function placeOf({ id }: JsonObject): ReturnType<typeof parseItemId> {
   return typeof id === "string" ? parseItemId(id) : null;
 }
 
-function itemNamed(reference: JsonObject, recalled: RecallResult | undefined): JsonObject | null {
+function itemNamed(
+  reference: JsonObject,
+  recalled: StoredResponseResult | undefined,
+): JsonObject | null {
   const place = placeOf(reference);
   if (place === null || recalled === undefined) return null;
   const { responseId, of, index } = place;

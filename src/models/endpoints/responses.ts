@@ -1,6 +1,6 @@
 import { acceptedHistory } from "../core/accepted-history.ts";
 import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
-import type { RecallResult } from "../../shared/contracts/stored-responses.ts";
+import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { ChatBody, ChatMessage } from "../core/core-request.ts";
@@ -47,7 +47,7 @@ export const responsesEndpoint: EndpointAdapter = {
 function parse(
   value: object,
   _at: EndpointContext,
-  recalled?: RecallResult,
+  recalled?: StoredResponseResult,
 ): Result<ParsedRequest> {
   const whole = expandStored(value, recalled);
   if (!whole.ok) return whole;

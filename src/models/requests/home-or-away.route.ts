@@ -15,7 +15,7 @@ import { recallFromHome } from "./stored-format.ts";
 import type { Home, OutboxAt, Run, RunServices, WalletAt } from "./paid-request.ts";
 import { ANSWER_MS, RunBoard } from "./run-board.ts";
 import { readStops, watchBody, watchRun } from "./run-watch.ts";
-import type { AskStops } from "./run-watch.ts";
+import type { FindStoppedRuns } from "./run-watch.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import { pricingOf } from "./pricing.route.ts";
 import { overloadCountersOf } from "./observe.route.ts";
@@ -83,7 +83,7 @@ export function watchRunning(
   watchRun({ ...run, board, ask, waitUntil: (work) => executionCtx.waitUntil(work) });
 }
 
-function askStops(c: Context<AppEnv>, { home, orgId }: Caller, { after }: Timers): AskStops {
+function askStops(c: Context<AppEnv>, { home, orgId }: Caller, { after }: Timers): FindStoppedRuns {
   const { env } = c; // not c, which would keep the request in memory
   const [config, requestId] = [c.get("config"), c.get("requestId")];
   return async (runs) => {

@@ -33,7 +33,7 @@ import type { Idempotency } from "../../shared/idempotency.ts";
 import { formIdentity } from "../../shared/http/form.ts";
 import { BODY_BYTES_MAX, readJsonBody } from "../../shared/http/read-json.ts";
 import type { JsonBody } from "../../shared/http/read-json.ts";
-import type { RecallResult } from "../../shared/contracts/stored-responses.ts";
+import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
 import { recallStored } from "./store-response.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 
@@ -203,7 +203,7 @@ async function parseBody(
 function parseFields(
   c: Context<AppEnv>,
   endpoint: EndpointAdapter,
-  { json, recalled }: { readonly json: object; readonly recalled?: RecallResult },
+  { json, recalled }: { readonly json: object; readonly recalled?: StoredResponseResult },
 ): Result<ParsedRequest> {
   const taken = takeGatewayFields(json);
   if (!taken.ok) return taken;

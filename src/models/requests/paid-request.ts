@@ -15,7 +15,7 @@ import type { Pricing, PricingFor } from "../catalog/price-lists.ts";
 import type { KnownCallers } from "../../accounts/keys/authenticate.ts";
 import type {
   StoredResponsesCalls,
-  RecallResult,
+  StoredResponseResult,
 } from "../../shared/contracts/stored-responses.ts";
 import type { Tally } from "../../events/metrics/tally.ts";
 import type { Candidate } from "../routing/attempt.ts";
@@ -85,7 +85,9 @@ export type PaidRequest = Mutable<ModelOption> & {
 export type Home = {
   /** Authorizes and places a hold in one call. Retries once with the same ID. */
   authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<Reached<HoldGrant>>;
-  askKept(request: Omit<StoredResponsesRequest, "called">): Promise<Result<RecallResult | null>>;
+  askKept(
+    request: Omit<StoredResponsesRequest, "called">,
+  ): Promise<Result<StoredResponseResult | null>>;
 };
 
 export type OverloadCounters = {

@@ -19,7 +19,7 @@ import type { RunTimer } from "./run-timer.ts";
 const AGE_MS = 6000;
 const TICK_MS = 1000;
 
-export type AskStops = (runs: readonly WatchedRun[]) => Promise<readonly StoppedRun[]>;
+export type FindStoppedRuns = (runs: readonly WatchedRun[]) => Promise<readonly StoppedRun[]>;
 
 type Watching = {
   readonly id: string;
@@ -27,7 +27,7 @@ type Watching = {
   readonly timers: Timers;
   readonly timer: RunTimer;
   readonly board: RunBoard;
-  readonly ask: AskStops;
+  readonly ask: FindStoppedRuns;
   /** Keeps a query running if the request that sent it ends first. */
   readonly waitUntil: (work: Promise<unknown>) => void;
 };

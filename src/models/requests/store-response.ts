@@ -8,8 +8,8 @@ import {
 } from "../../shared/contracts/stored-responses.ts";
 import type {
   ResponseToStore,
-  RecallRequest,
-  RecallResult,
+  StoredResponseQuery,
+  StoredResponseResult,
 } from "../../shared/contracts/stored-responses.ts";
 import type { Admitted } from "../../shared/caller.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -34,8 +34,8 @@ type NotRecalled = Refusal | { readonly ok: false; readonly shed: "bytes" };
  */
 export async function recallStored(
   { admitted, home, kept: objects, slot, bytes }: Asking,
-  request: RecallRequest,
-): Promise<NotRecalled | { readonly ok: true; readonly value: RecallResult }> {
+  request: StoredResponseQuery,
+): Promise<NotRecalled | { readonly ok: true; readonly value: StoredResponseResult }> {
   const { orgId } = admitted.caller;
   const found = await (home === null
     ? callObject(() => objects(orgId).recall(request, continuedBy(admitted)))

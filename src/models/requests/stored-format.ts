@@ -9,8 +9,8 @@ import { textOf } from "../stored-responses/items.ts";
 import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
 import type {
   ResponseToStore,
-  RecallRequest,
-  RecallResult,
+  StoredResponseQuery,
+  StoredResponseResult,
 } from "../../shared/contracts/stored-responses.ts";
 import type { RequestCredential } from "../../shared/caller.ts";
 import { peerRefusal, refuse, success } from "../../shared/failure.ts";
@@ -23,7 +23,7 @@ import type { PeerCallOptions } from "../../regions/peer-call.ts";
 /** A request to a key's home region, which finds the key's owner. */
 export type StoredResponsesRequest = {
   readonly called: RequestCredential;
-  readonly recall: RecallRequest | null;
+  readonly recall: StoredResponseQuery | null;
   readonly keep: Omit<ResponseToStore, "by"> | null;
 };
 
@@ -78,7 +78,7 @@ const answerSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(false), failure: peerRefusal }),
 ]);
 
-export function recallResultToJson(result: Result<RecallResult | null>): object {
+export function recallResultToJson(result: Result<StoredResponseResult | null>): object {
   if (!result.ok) return { ok: false, failure: result.failure };
   if (result.value === null) return { ok: true, recalled: null };
   const { links, outputs, inputs } = result.value;
@@ -95,7 +95,7 @@ export function recallResultToJson(result: Result<RecallResult | null>): object 
   return { ok: true, recalled };
 }
 
-function readKeptAnswer(body: unknown): Result<RecallResult | null> | null {
+function readKeptAnswer(body: unknown): Result<StoredResponseResult | null> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
   if (!parsed.data.ok) return refuse(parsed.data.failure);
@@ -131,7 +131,7 @@ export async function recallFromHome(
   home: PeerConfig | undefined,
   request: StoredResponsesRequest,
   { requestId, now }: Pick<PeerCallOptions, "requestId" | "now">,
-): Promise<Result<RecallResult | null>> {
+): Promise<Result<StoredResponseResult | null>> {
   const at = { requestId, now, budgetMs: HOME_MS };
   const answer = home === undefined ? null : await callPeer(home, "kept", keptBody(request), at);
   const reported = answer === null ? null : readKeptAnswer(answer.body);

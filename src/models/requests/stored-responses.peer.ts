@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../../shared/http/context.ts";
 import { admittedAs, identifyGlobalKey } from "../../accounts/keys/vouched.ts";
-import type { RecallResult } from "../../shared/contracts/stored-responses.ts";
+import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
 import { continuedBy, responseOwner } from "../../shared/contracts/stored-responses.ts";
 import { refuse } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -20,7 +20,7 @@ export async function storedResponsesPeer(c: Context<AppEnv>): Promise<Response>
 async function done(
   c: Context<AppEnv>,
   { called, recall, keep }: StoredResponsesRequest,
-): Promise<Result<RecallResult | null>> {
+): Promise<Result<StoredResponseResult | null>> {
   const { config, timers } = c.var;
   const register = objectsOf(c.env).register;
   const key = await identifyGlobalKey(register, called, null, timers.after);

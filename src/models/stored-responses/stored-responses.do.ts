@@ -24,8 +24,8 @@ import type {
   ResponseToStore,
   StoredResponsesCalls,
   Link,
-  RecallRequest,
-  RecallResult,
+  StoredResponseQuery,
+  StoredResponseResult,
   VisibilityFilter,
 } from "../../shared/contracts/stored-responses.ts";
 import {
@@ -114,7 +114,10 @@ export class KeptResponses extends DurableObject<Env> implements StoredResponses
     });
   }
 
-  recall(request: RecallRequest, seenBy: VisibilityFilter): Promise<Result<RecallResult>> {
+  recall(
+    request: StoredResponseQuery,
+    seenBy: VisibilityFilter,
+  ): Promise<Result<StoredResponseResult>> {
     return this.#answering(async () => {
       const { previous, outputs, inputs } = request;
       if (!this.#isMade()) return success({ links: null, outputs: {}, inputs: {} });

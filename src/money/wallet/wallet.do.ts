@@ -114,11 +114,7 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return admitAndHold(this.#gate, requestCredential(keyHash, shown), request);
   }
 
-  async revokeKey(
-    keyHash: string,
-    revokedAt: number,
-    by?: Contract.KeyEnding,
-  ): Promise<Result<null>> {
+  async revokeKey(keyHash: string, revokedAt: number, by?: Contract.KeyEnd): Promise<Result<null>> {
     return applyKeyChange(this.#gate, (keys, tx) => keys.revoke(tx, keyHash, revokedAt, by));
   }
 

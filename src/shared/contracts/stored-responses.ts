@@ -33,7 +33,7 @@ export type Link = {
 };
 
 /** The stored data that a request refers to: its previous response, and items by ID. */
-export type RecallRequest = {
+export type StoredResponseQuery = {
   readonly previous: string | null;
   /** IDs of the responses whose output or input items the request refers to. */
   readonly outputs: readonly string[];
@@ -41,13 +41,13 @@ export type RecallRequest = {
 };
 
 /** The stored data for a request. `links` are oldest first. Null if a response is missing. */
-export type RecallResult = {
+export type StoredResponseResult = {
   readonly links: readonly Link[] | null;
   readonly outputs: Readonly<Record<string, Uint8Array>>;
   readonly inputs: Readonly<Record<string, Uint8Array>>;
 };
 
-export function textsOf({ links, outputs, inputs }: RecallResult): readonly Uint8Array[] {
+export function textsOf({ links, outputs, inputs }: StoredResponseResult): readonly Uint8Array[] {
   const linked = (links ?? []).flatMap(({ input, response }) => [input, response]);
   return [...linked, ...Object.values(outputs), ...Object.values(inputs)];
 }
@@ -65,7 +65,10 @@ export type StoredResponsesCalls = {
    * Returns the stored data. Waits for a write in progress. Fails with 413 if it exceeds the limit
    * of a body, or 400 if it has too many values.
    */
-  recall(request: RecallRequest, seenBy: VisibilityFilter): Promise<Result<RecallResult>>;
+  recall(
+    request: StoredResponseQuery,
+    seenBy: VisibilityFilter,
+  ): Promise<Result<StoredResponseResult>>;
   forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>>;
 };
 

@@ -218,8 +218,8 @@ export type SessionEnding = Pick<SessionQuery, "owner"> & {
   readonly isOwn: boolean;
   readonly actor: Actor;
 };
-export type KeyEnding = { readonly keyId: string; readonly actor: Actor };
-export type KeyRotation = KeyEnding & { readonly sessionsCut: number | null };
+export type KeyEnd = { readonly keyId: string; readonly actor: Actor };
+export type KeyRotation = KeyEnd & { readonly sessionsCut: number | null };
 
 type OtherCalls = WalletPaymentCalls & PauseCalls;
 
@@ -238,7 +238,7 @@ export type WalletCalls = OtherCalls & {
     shown?: PresentedSecret,
   ): Promise<Result<AdmittedHold>>;
   /** Revokes a key permanently, even if it is unknown. Records an event with `by`. */
-  revokeKey(keyHash: string, revokedAt: number, by?: KeyEnding): Promise<Result<null>>;
+  revokeKey(keyHash: string, revokedAt: number, by?: KeyEnd): Promise<Result<null>>;
   keyOf(keyId: string): Promise<Result<UsedKey | null>>;
   setKeyLimit(keyHash: string, rpmLimit: number): Promise<Result<null>>;
   /** Applies a key's new terms immediately. Earlier spend counts. */

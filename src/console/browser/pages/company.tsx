@@ -15,7 +15,7 @@ export function Company() {
   const read = useRead("GET /console/api/people/company/domains", {});
   return (
     <Panel
-      title="Company log-in"
+      title="Company login"
       aside={
         <button type="button" onClick={() => setNaming(true)}>
           Add a domain

@@ -23,9 +23,9 @@ const MILLION = 1_000_000;
 const HOSTS = { regions: EVERYWHERE } as const;
 
 /**
- * Maximum tokens per image: of models that count tiles, 85 + 170 x 8 tiles (4o-mini: 2,833 + 5,667
- * x 8), of others, up to 1,536 patches (later models: 2,500 or 10,000) times the largest published
- * factor (1.2 for large models, 2.46 for small ones).
+ * The maximum of tokens per image. Models that count tiles: 85 + 8 tiles x 170 (4o-mini: 2,833 + 8 x
+ * 5,667). Other models: 1,536 patches (later models: 2,500 or 10,000), times the largest published
+ * factor (large models: 1.2, small models: 2.46).
  */
 const TILES = 1_445;
 const TILES_4O_MINI = 48_169;

@@ -50,7 +50,7 @@ const CITATION: NativeFieldRules = Object.fromEntries(
 
 const BASE64: NativeFieldRules = { media_type: "word", data: "word" };
 
-/** Blocks by type: content, and the blocks of Anthropic's own tools in the history. */
+/** Known block types: content blocks, and the blocks of Anthropic's own tools in the history. */
 export const NATIVE_BLOCK_FIELDS: Readonly<Record<string, NativeFieldRules>> = {
   text: { text: "word", citations: { list: { object: CITATION } }, ...CACHE },
   image: {

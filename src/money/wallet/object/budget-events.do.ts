@@ -109,8 +109,8 @@ function subjectOf({ memory }: Tx, { scope, subject }: BudgetOwner): string {
 }
 
 /**
- * Returns a number that changes once per window length. A rolling window causes at most one event
- * per number.
+ * Returns the number of the current window length since 1970. It is part of an event's ID, so a
+ * rolling window causes at most one event per window length.
  */
 function turnOf(window: string, at: Moment): number {
   const minutes = minutesOf(window);

@@ -32,7 +32,7 @@ import {
 } from "../tables/key-rows.do.ts";
 import type { ActiveKey, KnownKey } from "../tables/key-rows.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import type { KeyEnding, KeyRotation } from "../../../shared/contracts/wallet.ts";
+import type { KeyEnd, KeyRotation } from "../../../shared/contracts/wallet.ts";
 import { pausedIfAny, policiesIfAny } from "./hold-checks.do.ts";
 import { followBudget } from "./key-budgets.do.ts";
 import { endPausesOf } from "./pauses.do.ts";
@@ -199,7 +199,7 @@ export class KeyAdmissions {
       : { limit, remaining: 0, resetMs: next.retryAfterMs };
   }
 
-  revoke(tx: Tx, hash: string, revokedAt: number, by?: KeyEnding): void {
+  revoke(tx: Tx, hash: string, revokedAt: number, by?: KeyEnd): void {
     this.#outdate(hash);
     this.#known.delete(hash);
     tx.storage.transactionSync(() => {
