@@ -29,7 +29,6 @@ const rare = (one: BrokenGuard): BrokenGuard => ({ ...one, isRare: true });
 const ledger = inFile("src/money/wallet/rules/ledger.ts");
 const holds = inFile("src/money/wallet/rules/open-holds.ts");
 const credit = inFile("src/money/wallet/rules/credit.ts");
-const quota = inFile("src/money/wallet/rules/quota.ts");
 const limits = inFile("src/money/wallet/rules/key-spend.ts");
 const fields = inFile("src/money/wallet/rules/limits.ts");
 const meter = inFile("src/shared/budget-meter.ts");
@@ -37,10 +36,9 @@ const hold = inFile("src/money/wallet/rules/hold-guards.ts");
 const model = inFile("test/wallet/plain-wallet.ts");
 const rate = inFile("src/shared/rate-window.ts");
 
-const DAY = '["day", endUser.dailyQuota, left.daily, held.daily],';
-const MONTH = '["month", endUser.monthlyQuota, left.monthly, held.monthly],';
 const CHARGE = "Math.min(cost, held + Math.max(0, free))";
-const LATE_FREE = "Math.min(balance, left.daily, left.monthly, limitFree)";
+const EACH = ".filter(({ budget }) => budget.unit";
+const HELD = "const held = meter.held.get(heldBucket(budget.window, at)) ?? 0;";
 const DOLLARS = 'budget.unit === "dollars" && budget.amount !== Infinity';
 const TOKENS_LEFT = "const remaining = limit - this.#count(nowMs);";
 const NAME_FREED = 'if (holder.state === "voided" || holder.state === "refused")';
@@ -70,8 +68,8 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   ledger(
     "a grant fits what is free",
-    "...(ask.isQuota === true ? [] : [balanceAllowance(ledger, ask)]),",
-    "",
+    "return ask.isQuota === true ? limits : [...limits, balanceAllowance(ledger, ask)];",
+    "return limits.length > 0 ? limits : [{ ...balanceAllowance(ledger, ask), left: Infinity }];",
   ),
   ledger(
     "a charge is at most what is held and free",
@@ -82,13 +80,13 @@ export const MONEY: readonly BrokenGuard[] = [
   ledger("a charge is not a micro more", CHARGE, `${CHARGE} + 1`),
   ledger(
     "a late charge has nothing held",
-    "chargeOf(most, micros(0), free)",
-    "chargeOf(most, known.granted ?? micros(0), free)",
+    "const held = open?.granted ?? micros(0);",
+    "const held = known.granted ?? micros(0);",
   ),
   ledger(
     "what no charge covers is a shortfall",
-    "shortfall: micros(Math.max(0, cost - charged)), late: false",
-    "shortfall: micros(0), late: false",
+    "const shortfall = micros(Math.max(0, cost - charged));",
+    "const shortfall = micros(0);",
   ),
   credit(
     "a correction never takes what is held",
@@ -112,40 +110,52 @@ export const MONEY: readonly BrokenGuard[] = [
     /half of what is free/,
   ),
 
-  quota(
+  fields(
     "a hold fits what is left of the quotas",
-    "const spent = spentIn(user.spend, period);",
-    "return NO_CAP;",
-    /I4|half/,
+    EACH,
+    `.filter(({ scope }) => scope !== "end_user")\n    ${EACH}`,
+    /I4|half|S6/,
   ),
-  ledger("a grant fits the day's quota", DAY, ""),
-  ledger("a grant fits the month's quota", MONTH, ""),
-  ledger("held counts for the day", DAY, DAY.replace("held.daily", "NOTHING.daily")),
-  ledger("held counts for the month", MONTH, MONTH.replace("held.monthly", "NOTHING.monthly")),
-  holds(
+  fields(
+    "a grant fits the day's quota",
+    EACH,
+    `.filter((one) => !isQuota(one) || one.budget.window !== "day")\n    ${EACH}`,
+  ),
+  fields(
+    "a grant fits the month's quota",
+    EACH,
+    `.filter((one) => !isQuota(one) || one.budget.window !== "month")\n    ${EACH}`,
+  ),
+  fields(
+    "held counts for the day",
+    HELD,
+    HELD.replace("held =", 'held = isQuota(meter) && budget.window === "day" ? 0 :'),
+  ),
+  fields(
+    "held counts for the month",
+    HELD,
+    HELD.replace("held =", 'held = isQuota(meter) && budget.window === "month" ? 0 :'),
+  ),
+  fields(
     "holds of a user count by their day",
-    "if (hold.period.day === period.day) daily += hold.granted;",
-    "",
+    "return isCalendar ? bucketOf(window, { period, nowMs: 0 }) : 0;",
+    "return 0;",
   ),
-  ledger("a late charge fits the end user's quotas", LATE_FREE, "Math.min(balance, limitFree)"),
-  quota(
+  fields(
+    "a late charge fits the end user's quotas",
+    "(!isLate && isQuota(meter))",
+    "isQuota(meter)",
+  ),
+  meter(
     "spend belongs to its period",
-    "const spent = spentIn(spend, period);",
-    "return { ...spend, daily: micros(spend.daily + charged), monthly: micros(spend.monthly + charged) };",
+    "return Math.floor(startOf(window, period) / DAY_MS);",
+    "return 1;",
     /period/,
   ),
-  rare(
-    quota("a period that has passed has nothing left", "passed ? 0 : quota - used", "quota - used"),
-  ),
-  quota(
-    "an older day does not take the slot",
-    "period.day < spend.day\n      ?",
-    "period.day === ''\n      ?",
-  ),
-  quota(
+  meter(
     "a slot counts for its own day",
-    "spend.day === period.day ? spend.daily",
-    "spend.day !== '' ? spend.daily",
+    "(isRolling ? one > bucket - BUCKETS : one === bucket) ?",
+    "(isRolling ? one > bucket - BUCKETS : true) ?",
   ),
 
   hold(
@@ -249,11 +259,11 @@ export const MONEY: readonly BrokenGuard[] = [
     'budget.unit === "tokens"',
     /S1|half|least and most/,
   ),
-  ledger(
+  fields(
     "a session's request counts in its key's budget too",
-    '...of("key"),',
-    '...(limits.some(({ scope }) => scope === "session") ? [] : of("key")),',
-    /K1|half|least and most/,
+    EACH,
+    `.filter((one) => one.scope !== "key" || !meters.some(({ scope }) => scope === "session"))\n    ${EACH}`,
+    /K1|half|least and most|S6/,
   ),
   fields(
     "a charge above its hold is within the session's budget",

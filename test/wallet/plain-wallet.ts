@@ -18,11 +18,19 @@ import {
 } from "../../src/money/wallet/rules/open-holds.ts";
 import type { HoldRequestFacts, KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/shared/period.ts";
-import { addSpend, noSpend, spentIn } from "../../src/money/wallet/rules/quota.ts";
 import type { Period } from "../../src/shared/period.ts";
-import type { EndUser, PerPeriod } from "../../src/money/wallet/rules/quota.ts";
-import { dollarLimits, freeForCharge } from "../../src/money/wallet/rules/limits.ts";
-import type { Meter } from "../../src/money/wallet/rules/limits.ts";
+import {
+  amountsOf,
+  countIn,
+  dollarLimits,
+  fieldLimit,
+  freeForCharge,
+  newMeter,
+  reserveIn,
+} from "../../src/money/wallet/rules/limits.ts";
+import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
+import { bucketOf } from "../../src/shared/budget-meter.ts";
+import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
 import { LIMITED_KEY, PlainKey } from "./plain-key.ts";
 import { PlainSessions, placeOf, sessionName } from "./plain-sessions.ts";
@@ -39,6 +47,9 @@ export type PlainLimits = {
   readonly sessions: readonly SessionLimits[];
 };
 
+/** An end user, with the spend of a month and of a day. */
+type PlainUser = { readonly id: string; readonly externalId: string; meters: readonly Meter[] };
+
 /** A session isn't told that its key's budget is used up, only that the balance is too low. */
 function shownKind(failure: Failure, session: number | null): string {
   const isOfKey = failure.kind === "key_budget_exceeded" && failure.session !== true;
@@ -49,7 +60,7 @@ function shownKind(failure: Failure, session: number | null): string {
 export class PlainWallet {
   readonly totals = emptyTotals();
   readonly rows = new Map<string, KnownHold>();
-  readonly users = new Map<string, EndUser>();
+  readonly users = new Map<string, PlainUser>();
   readonly credits = new Map<string, { amount: number; balance: number }>();
   readonly ledger: number[] = [];
   /** Independent of the rules: charges by user and period, postings and grants by id. */
@@ -99,12 +110,17 @@ export class PlainWallet {
     const endUser = user === null ? null : this.#user(user);
     const period = periodOf(this.now);
     const sure = sureOf(content);
-    const meters = this.#meters(isLimited, session);
+    const meters = [...(endUser?.meters ?? []), ...this.#meters(isLimited, session)];
     const limits = dollarLimits(meters, { period, nowMs: this.now });
-    const asked = { least, sure, most, hasCap, endUser, limits, period };
+    const asked = { least, sure, most, hasCap, limits };
     const free = this.#free(content, period);
     const granted = decideHold(this.totals, asked);
-    mustBeSound(granted.ok ? granted.value : null, asked, free);
+    // A budget is granted nothing on an estimate.
+    const hasBudget = this.#meters(isLimited, session).some(
+      (one) => one.budget.amount !== Infinity,
+    );
+    const needed = hasBudget ? sure : least;
+    mustBeSound(granted.ok ? granted.value : null, asked, { free, needed });
     if (!granted.ok) return `refused ${shownKind(granted.failure, session)}`;
     this.#granted(id, content, { granted: granted.value, endUser, tokens, lapsed: lapsed.value });
     return `granted ${granted.value}`;
@@ -127,17 +143,18 @@ export class PlainWallet {
     const cost = micros(amount);
     const endUser = known.externalId === null ? null : this.#user(known.externalId);
     const isLimited = known.keyId === LIMITED_KEY;
-    const meters = this.#meters(isLimited, placeOf(known));
+    const meters = [...(endUser?.meters ?? []), ...this.#meters(isLimited, placeOf(known))];
     const at = { period: known.period, nowMs: this.now };
-    const limitFree = freeForCharge(meters, at, MODEL);
-    const posting = decideSettle(this.totals, { known, cost, endUser, limitFree });
+    const isLate = !this.totals.holds.has(id);
+    const limitFree = freeForCharge(meters, at, { model: MODEL, isLate });
+    const posting = decideSettle(this.totals, { known, cost, limitFree });
     this.#close(id);
     this.#post(0 - posting.charged, 1);
     if (posting.shortfall > 0) this.#post(0, 1);
-    if (endUser !== null) this.#spend(endUser, known, posting);
     this.rows.set(id, { ...known, ...posting, state: "settled" });
     const amounts = { dollars: posting.charged, tokens, requests: 1 };
     const row = { ...at, seq: this.totals.seq, atMs: this.now, models: [MODEL], amounts };
+    if (endUser !== null) this.#spend(endUser, known, { ...posting, row });
     if (isLimited) this.key.charged(id, row);
     this.sessions.charged(placeOf(known), row);
     this.postings.set(id, (this.postings.get(id) ?? 0) + 1);
@@ -190,7 +207,7 @@ export class PlainWallet {
   state(): Record<string, unknown> {
     const period = periodOf(this.now);
     const users = [...this.users.values()].map((user) => {
-      const { daily, monthly } = spentIn(user.spend, period);
+      const { daily, monthly } = readSpend(user, { period, nowMs: this.now });
       return `${user.externalId} ${daily} ${monthly}`;
     });
     const { balance, held, holds, seq } = this.totals;
@@ -212,7 +229,7 @@ export class PlainWallet {
     }
     const period = periodOf(this.now);
     for (const user of this.users.values()) {
-      const read = spentIn(user.spend, period);
+      const read = readSpend(user, { period, nowMs: this.now });
       const { daily, monthly } = this.#spentOf(user.externalId, period);
       must(read.daily === daily && read.monthly === monthly, "period");
     }
@@ -241,7 +258,7 @@ export class PlainWallet {
       lapsed,
     }: {
       readonly granted: Micros;
-      readonly endUser: EndUser | null;
+      readonly endUser: PlainUser | null;
       readonly tokens: number | null;
       readonly lapsed: string | null;
     },
@@ -259,6 +276,7 @@ export class PlainWallet {
     const nothing = { charged: micros(0), shortfall: micros(0), failure: null, tokens };
     this.rows.set(id, { ...shared, ...nothing, state: "held", ...asked, admittedAt });
     this.key.granted(id, tokens, admittedAt);
+    for (const meter of endUser?.meters ?? []) reserveIn(meter, hold, 1);
     this.sessions.granted(session, hold);
     if (isLimited) this.key.opened(hold);
     this.idempotency.granted(id, named, admittedAt);
@@ -282,9 +300,15 @@ export class PlainWallet {
 
   #close(id: string): void {
     const open = this.totals.holds.get(id);
-    if (open !== undefined) this.sessions.closed(open);
-    if (open?.keyId === LIMITED_KEY) this.key.closed(open);
+    if (open !== undefined) this.#released(open);
     closeHold(this.totals, id);
+  }
+
+  #released(open: OpenHold): void {
+    const user = open.externalId === null ? null : this.#user(open.externalId);
+    for (const meter of user?.meters ?? []) reserveIn(meter, open, -1);
+    this.sessions.closed(open);
+    if (open.keyId === LIMITED_KEY) this.key.closed(open);
   }
 
   #meters(isLimited: boolean, session: number | null): readonly Meter[] {
@@ -297,24 +321,30 @@ export class PlainWallet {
     this.totals.balance = micros(this.totals.balance + amount);
   }
 
-  #user(externalId: string): EndUser {
-    return (
-      this.users.get(externalId) ?? {
-        id: `id of ${externalId}`,
-        externalId,
-        dailyQuota: this.quotas.daily as Micros | null,
-        monthlyQuota: this.quotas.monthly as Micros | null,
-        alertThreshold: 0.8,
-        createdAt: this.now,
-        spend: noSpend(periodOf(this.now)),
-      }
-    );
+  #user(externalId: string): PlainUser {
+    const known = this.users.get(externalId);
+    if (known !== undefined) return known;
+    const owner = { scope: "end_user", subject: `id of ${externalId}` } as const;
+    const at = { period: periodOf(this.now), nowMs: this.now };
+    const quotas = [
+      ["month", this.quotas.monthly],
+      ["day", this.quotas.daily],
+    ] as const;
+    const meters = quotas.map(([window, quota]) => {
+      const amount = quota === null ? null : micros(quota);
+      return newMeter(fieldLimit(owner, window, { amount, tally: [[bucketOf(window, at), 0]] }));
+    });
+    return { id: owner.subject, externalId, meters };
   }
 
-  #spend(user: EndUser, known: KnownHold, posting: { charged: Micros; late: boolean }): void {
+  #spend(
+    user: PlainUser,
+    known: KnownHold,
+    posting: { charged: Micros; late: boolean; row: CountedRow },
+  ): void {
     const period = periodOf(known.admittedAt);
-    const spend = addSpend(user.spend, period, posting.charged);
-    this.users.set(user.externalId, { ...user, spend });
+    user.meters = user.meters.map((meter) => countIn(meter, posting.row)?.counted ?? meter);
+    this.users.set(user.externalId, user);
     const over = posting.late ? 0 : Math.max(0, posting.charged - (known.granted ?? 0));
     for (const slot of [period.day, period.month]) {
       const key = `${user.externalId} ${slot}`;
@@ -323,7 +353,7 @@ export class PlainWallet {
     }
   }
 
-  #spentOf(externalId: string, period: { day: string; month: string }): PerPeriod {
+  #spentOf(externalId: string, period: { day: string; month: string }) {
     return {
       daily: micros(this.spent.get(`${externalId} ${period.day}`) ?? 0),
       monthly: micros(this.spent.get(`${externalId} ${period.month}`) ?? 0),
@@ -356,27 +386,22 @@ export class PlainWallet {
   }
 }
 
+function readSpend({ meters }: PlainUser, at: { period: Period; nowMs: number }) {
+  const [monthly = 0, daily = 0] = meters.map((meter) => amountsOf(meter, at).settled);
+  return { daily, monthly };
+}
+
 /** The least by the prompt's hard bound. */
 export function sureOf({ least, extra, sure }: Content): Micros {
   return micros(least + Math.min(extra, sure));
 }
 
-/** A budget is granted nothing on an estimate. */
-function neededFor({
-  least,
-  sure,
-  limits = [],
-}: Pick<HoldRequestFacts, "least" | "sure" | "limits">): Micros {
-  return limits.length > 0 ? sure : least;
-}
-
 /** Between least and most, and without a cap half of what was free is left, if that is enough. */
 function mustBeSound(
   granted: number | null,
-  { least, sure, most, hasCap, limits = [] }: HoldRequestFacts,
-  free: number,
+  { most, hasCap }: HoldRequestFacts,
+  { free, needed }: { readonly free: number; readonly needed: number },
 ): void {
-  const needed = neededFor({ least, sure, limits });
   if (granted === null) return must(free < needed || free <= 0, "S6 what fits is granted");
   must(granted >= needed && granted <= most, "a grant is between least and most");
   must(hasCap || granted <= Math.max(needed, free / 2), "half of what is free is left");

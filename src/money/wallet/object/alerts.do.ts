@@ -7,13 +7,10 @@ import type { BudgetPeriod } from "../../../shared/key-terms.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import type { Period } from "../../../shared/period.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import { rearms } from "../rules/alerts.ts";
 import type { Crossing } from "../rules/alerts.ts";
-import { spentIn } from "../rules/quota.ts";
-import type { EndUser } from "../rules/quota.ts";
 import { addEvent } from "./event-log.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
 import type { AlertRecord } from "../../../shared/contracts/reports.ts";
@@ -209,35 +206,6 @@ export type Reached = {
   readonly limit: Micros;
   readonly left: number;
 };
-
-export function reachedByCharge(
-  before: EndUser | null,
-  after: EndUser | null,
-  period: Period,
-): Reached[] {
-  if (before === null || after === null) return [];
-  const [was, is] = [spentIn(before.spend, period), spentIn(after.spend, period)];
-  const type = "end_user.quota_reached";
-  const subject = after.externalId;
-  const reached: Reached[] = [];
-  const { dailyQuota, monthlyQuota } = after;
-  if (dailyQuota !== null && was.daily < dailyQuota && is.daily >= dailyQuota) {
-    const left = dailyQuota - is.daily;
-    reached.push({ type, subject, period: "day", since: period.day, limit: dailyQuota, left });
-  }
-  if (monthlyQuota !== null && was.monthly < monthlyQuota && is.monthly >= monthlyQuota) {
-    const left = monthlyQuota - is.monthly;
-    reached.push({
-      type,
-      subject,
-      period: "month",
-      since: period.month,
-      limit: monthlyQuota,
-      left,
-    });
-  }
-  return reached;
-}
 
 /**
  * Returns the limit that rejected a request. Returns null if only open holds did. Also returns null

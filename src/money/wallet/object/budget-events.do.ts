@@ -1,23 +1,40 @@
-import type { BudgetOwner, BudgetUnit } from "../../../shared/budgets.ts";
+import type { BudgetOwner, BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
 import { minutesOf } from "../../../shared/budgets.ts";
 import { MINUTE_MS } from "../../../shared/clock.ts";
 import { SYSTEM } from "../../../shared/event.ts";
 import type { Failure } from "../../../shared/failure.ts";
 import { micros } from "../../../shared/money.ts";
+import type { Period } from "../../../shared/period.ts";
+import { quotaCrossings } from "../rules/alerts.ts";
+import type { Crossing } from "../rules/alerts.ts";
 import { bucketOf } from "../../../shared/budget-meter.ts";
 import type { Moment } from "../../../shared/budget-meter.ts";
-import { isField, periodOfField } from "../rules/limits.ts";
+import { isField, isQuota, periodOfField } from "../rules/limits.ts";
 import type { Count, Meter } from "../rules/limits.ts";
 import { emitReached as emitFieldReached } from "./alerts.do.ts";
 import type { Reached as FieldReached } from "./alerts.do.ts";
 import { addEvent } from "./event-log.do.ts";
+import { findEndUser } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { pauseByBudget } from "./pauses.do.ts";
 
 export function crossingsOf(counts: readonly Count[]): Count[] {
-  return counts.filter((count) =>
+  const crossed = counts.filter((count) =>
     isField(count.meter) ? usesUp(count) : reaches(count, 1) || reaches(count, alertOf(count)),
   );
+  const quotas = crossed.filter(({ meter }) => isQuota(meter));
+  return [...quotas.toReversed(), ...crossed.filter(({ meter }) => !isQuota(meter))];
+}
+
+/** Returns the alerts of an end user whose quotas a charge reached. */
+export function quotaAlerts(tx: Tx, counts: readonly Count[], period: Period): Crossing[] {
+  const quotas = counts.filter(({ meter }) => isQuota(meter) && meter.budget.amount !== Infinity);
+  const user = quotas[0] === undefined ? null : findEndUser(tx, "id", quotas[0].meter.subject);
+  if (user === null) return [];
+  const [day, month] = ["day", "month"].map((window) =>
+    quotas.find(({ meter }) => meter.budget.window === window),
+  );
+  return quotaCrossings(user, { day, month }, period);
 }
 
 const usesUp = ({ meter, before, after }: Count): boolean =>
@@ -39,7 +56,7 @@ export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): 
   for (const count of crossings) {
     const { meter, after } = count;
     if (isField(meter)) {
-      emitFieldReached(tx, fieldReached(count, at));
+      emitFieldReached(tx, fieldReached(tx, count, at));
       continue;
     }
     if (reaches(count, alertOf(count))) emitAlert(tx, { meter, after, at });
@@ -67,14 +84,23 @@ export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]
   if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseByBudget(tx, meter);
 }
 
-function fieldReached({ meter, after }: Count, at: Moment): FieldReached {
-  const { budget, scope, subject } = meter;
+function fieldReached(tx: Tx, { meter, after }: Count, at: Moment): FieldReached {
+  const { budget, scope } = meter;
+  const user = scope === "end_user" ? findEndUser(tx, "id", meter.subject) : null;
+  const subject = user?.externalId ?? meter.subject;
   const limit = micros(budget.amount);
   const period = periodOfField(meter);
   const since = period === null ? null : at.period[period];
-  const type = scope === "session" ? "session.budget_reached" : "key.budget_reached";
-  return { type, subject, period, since, limit, left: limit - after };
+  return { type: reachedType(scope), subject, period, since, limit, left: limit - after };
 }
+
+const REACHED = {
+  end_user: "end_user.quota_reached",
+  key: "key.budget_reached",
+  session: "session.budget_reached",
+} as const;
+const reachedType = (scope: BudgetScope): FieldReached["type"] =>
+  scope === "end_user" || scope === "session" ? REACHED[scope] : REACHED.key;
 
 type Reached = { readonly meter: Meter; readonly left: number; readonly at: Moment };
 

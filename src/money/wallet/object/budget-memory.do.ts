@@ -1,5 +1,5 @@
 import type { BudgetOwner, BudgetScope } from "../../../shared/budgets.ts";
-import { countIn, isField, newMeter, reserveIn } from "../rules/limits.ts";
+import { countIn, isField, newMeter, reserveIn, withBudget } from "../rules/limits.ts";
 import type { Count, CountedLimit, CountedRow, Meter } from "../rules/limits.ts";
 import type { HoldTotals, OpenHold } from "../rules/open-holds.ts";
 import {
@@ -39,8 +39,9 @@ function ownersOf(sql: SqlStorage, { scopes }: BudgetMemory, parties: Parties): 
     return subject === null || !isLimited ? [] : [{ scope, subject }];
   });
 }
-const WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["key", "session"]);
-const CHECKED = ["end_user", "key", "session", "member", "organization"] as const;
+const WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["end_user", "key", "session"]);
+/** The scopes in the order in which their limits are checked. */
+export const CHECKED = ["end_user", "key", "session", "member", "organization"] as const;
 
 export function metersOf(sql: SqlStorage, memory: WithBudgets, parties: Parties): Meter[] {
   return ownersOf(sql, memory.budgets, parties).flatMap((owner) =>
@@ -80,6 +81,48 @@ export function fieldsOfOwner(
   owner: BudgetOwner,
 ): readonly Meter[] {
   return metersOfOwner(sql, memory, owner).filter(isField);
+}
+
+/** Reads the amounts of an owner's fields again, after its row was changed. The counts stay. */
+export function readAmounts(sql: SqlStorage, memory: WithBudgets, owner: BudgetOwner): void {
+  const before = fieldsOfOwner(sql, memory, owner);
+  const read = selectFieldLimits(sql, owner);
+  const fields = before.map((meter, at) => withBudget(meter, read[at]));
+  memory.budgets.meters.set(nameOf(owner), [...fields, ...entriesOfOwner(sql, memory, owner)]);
+}
+
+/** Moves the counts of a deleted end user to the new end user of the same name. */
+export function moveCounts(
+  sql: SqlStorage,
+  memory: WithBudgets,
+  from: BudgetOwner,
+  to: BudgetOwner,
+) {
+  const { meters, unsaved } = memory.budgets;
+  const moved = (meter: Meter): Meter => ({ ...meter, ...to });
+  const fields = fieldsOfOwner(sql, memory, from).map(moved);
+  meters.set(nameOf(to), fields);
+  for (const meter of fields) {
+    const { id } = meter.budget;
+    if (unsaved.delete(`${nameOf(from)}\n${id}`)) unsaved.set(`${nameOf(to)}\n${id}`, meter);
+  }
+  meters.delete(nameOf(from));
+}
+
+export function forgetCounts({ budgets }: WithBudgets, owner: BudgetOwner): void {
+  for (const { budget } of budgets.meters.get(nameOf(owner)) ?? []) {
+    budgets.unsaved.delete(`${nameOf(owner)}\n${budget.id}`);
+  }
+  budgets.meters.delete(nameOf(owner));
+}
+
+/** Returns the limits of an owner's fields, without keeping them in memory. */
+export function readCounts(
+  sql: SqlStorage,
+  { budgets }: WithBudgets,
+  owner: BudgetOwner,
+): readonly CountedLimit[] {
+  return budgets.meters.get(nameOf(owner)) ?? selectFieldLimits(sql, owner);
 }
 
 /** Returns the entries of an owner's `budgets`, without the limits of its other fields. */

@@ -2,7 +2,6 @@ import { idFloor } from "../../../shared/id.ts";
 import { TOKEN_COLUMNS, tokenValues } from "../../../shared/usage-sums.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
 import type { UsageTotal } from "../rules/usage-totals.ts";
-import { updateEndUserSpend } from "../tables/end-user-rows.do.ts";
 import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import type { WalletRow } from "../tables/wallet-row.do.ts";
 import { countsStored, storeCounts } from "./budget-memory.do.ts";
@@ -19,7 +18,6 @@ export function takeCheckpoint(tx: Tx): void {
   const floorId = futureIdFloor(tx);
   tx.storage.transactionSync(() => {
     updateWalletRow(sql, row);
-    for (const user of memory.unsaved.values()) updateEndUserSpend(sql, user, row.revision);
     for (const total of boundedTotals(sql, memory.usage)) addTotal(sql, total, row.revision);
     storeCounts(sql, memory, { revision: row.revision, floorId });
     thinCheckpoints(sql);
@@ -35,8 +33,9 @@ export function takeCheckpoint(tx: Tx): void {
   });
   memory.row = row;
   memory.floorId = floorId;
-  for (const id of memory.unsaved.keys()) memory.unpublished.add(id);
-  memory.unsaved.clear();
+  for (const { scope, subject } of memory.budgets.unsaved.values()) {
+    if (scope === "end_user") memory.unpublished.add(subject);
+  }
   memory.usage.clear();
   countsStored(memory);
 }

@@ -92,7 +92,6 @@ function postedOf(row: LaterRow, tagKeys: readonly string[]): PostedUsage {
     admittedAt: row.admitted_at,
     period: periodOfRow(row),
     charged: micros(row.charged),
-    counted: micros(row.charged + row.quota_charged),
     endUserId: row.end_user_id,
     externalId: row.external_id,
     keyId: row.key_id,

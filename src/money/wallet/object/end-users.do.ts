@@ -2,9 +2,14 @@ import { externalIdProblem } from "../../../shared/external-id.ts";
 import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Refusal, Result } from "../../../shared/failure.ts";
 import { sha256 } from "../../../shared/hash.ts";
+import { micros } from "../../../shared/money.ts";
+import type { Micros } from "../../../shared/money.ts";
 import { quotaCrossings } from "../rules/alerts.ts";
+import type { Crossing } from "../rules/alerts.ts";
+import { isField, newMeter, withBudget } from "../rules/limits.ts";
+import type { Meter } from "../rules/limits.ts";
+import { settledIn } from "../../../shared/budget-meter.ts";
 import { moveHolds } from "../rules/open-holds.ts";
-import { spentIn, noSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import {
   selectEndUserPage,
@@ -16,8 +21,11 @@ import {
   insertEndUser,
   selectDeletedEndUsers,
   selectDeletedEndUser,
+  selectEndUserSpend,
   markEndUserDeleted,
 } from "../tables/end-user-rows.do.ts";
+import type { EndUserSpend } from "../tables/end-user-rows.do.ts";
+import { quotasOf } from "../tables/field-limits.do.ts";
 import { eraseEvents, eraseName } from "./event-log.do.ts";
 import { renameFailed } from "../tables/failed-rows.do.ts";
 import type {
@@ -27,6 +35,14 @@ import type {
   PutEndUserAnswer,
 } from "../../../shared/contracts/wallet.ts";
 import type { BudgetOwner } from "../../../shared/budgets.ts";
+import {
+  fieldsOfOwner,
+  forgetCounts,
+  metersOfOwner,
+  moveCounts,
+  readAmounts,
+  readCounts,
+} from "./budget-memory.do.ts";
 import { budgetsOf } from "./budget-status.do.ts";
 import { setBudgets } from "./budgets.do.ts";
 import { endPausesOf, refusePaused } from "./pauses.do.ts";
@@ -79,9 +95,7 @@ export function listEndUsers(
 ): Result<EndUserPage> {
   const found = selectEndUserPage(tx.sql, { ...page, limit: page.limit + 1 });
   if (found === null) return invalid("after must be the id of an end user.", "after");
-  const endUsers = found
-    .slice(0, page.limit)
-    .map((stored) => recordOf(tx, tx.memory.unsaved.get(stored.id) ?? stored));
+  const endUsers = found.slice(0, page.limit).map((stored) => recordOf(tx, stored));
   const nextAfter = found.length > page.limit ? (endUsers.at(-1)?.id ?? null) : null;
   return success({ endUsers, total: tx.memory.endUsers, nextAfter });
 }
@@ -104,7 +118,7 @@ const ERASED_MAX = 200;
  */
 export function eraseEndUsers(tx: Tx): Result<{ readonly more: boolean }> {
   const found = selectEndUserPage(tx.sql, { limit: ERASED_MAX, offset: 0, after: null }) ?? [];
-  for (const user of found) depart(tx, tx.memory.unsaved.get(user.id) ?? user);
+  for (const user of found) depart(tx, user);
   const more = tx.memory.endUsers > 0;
   if (!more) eraseEvents(tx);
   return success({ more });
@@ -139,13 +153,12 @@ function changedLimits(limits: Limits, change: EndUserChange): Limits {
 function alter(tx: Tx, known: EndUser, change: EndUserChange): EndUserRecord {
   const { memory, sql } = tx;
   const user: EndUser = { ...known, ...changedLimits(known, change) };
-  const crossings = quotaCrossings(null, user, tx.period);
   tx.storage.transactionSync(() => {
     updateEndUserLimits(sql, user, nextRevision(tx));
     if (change.budgets !== undefined) setBudgets(tx, ownerOf(user), change.budgets);
-    raiseAlerts(tx, crossings, memory.ledger.seq);
+    raiseAlerts(tx, alertsOf(tx, user, user.id), memory.ledger.seq);
   });
-  if (memory.unsaved.has(user.id)) memory.unsaved.set(user.id, user);
+  readAmounts(sql, memory, ownerOf(user));
   markChanged(tx, user);
   return recordOf(tx, user);
 }
@@ -158,18 +171,30 @@ function markChanged(tx: Tx, user: EndUser): void {
 }
 
 function recordOf(tx: Tx, user: EndUser): EndUserRecord {
-  const spent = spentIn(user.spend, tx.period);
+  const spent = (window: string): Micros => micros(spentIn(tx, user.id, window));
   return {
     id: user.id,
     externalId: user.externalId,
     monthlyQuotaMicro: user.monthlyQuota,
     dailyQuotaMicro: user.dailyQuota,
     alertThreshold: user.alertThreshold,
-    monthlySpendMicro: spent.monthly,
-    dailySpendMicro: spent.daily,
+    monthlySpendMicro: spent("month"),
+    dailySpendMicro: spent("day"),
     budgets: tx.memory.budgets.scopes.has("end_user") ? budgetsOf(tx, ownerOf(user)) : [],
     createdAt: user.createdAt,
   };
+}
+
+function spentIn(tx: Tx, id: string, window: string): number {
+  const counts = readCounts(tx.sql, tx.memory, { scope: "end_user", subject: id });
+  const count = counts.find((one) => isField(one) && one.budget.window === window);
+  return count === undefined ? 0 : settledIn(window, count.tally, tx);
+}
+
+/** Returns the alerts of quotas that the spend counted under `id` has already reached. */
+function alertsOf(tx: Tx, user: EndUser, id: string): Crossing[] {
+  const spend = (window: string) => ({ before: 0, after: spentIn(tx, id, window) });
+  return quotaCrossings(user, { day: spend("day"), month: spend("month") }, tx.period);
 }
 
 function missing(): Refusal {
@@ -190,21 +215,31 @@ export type NewEndUser = {
  * has the maximum number. Writes nothing.
  */
 export function newEndUser(tx: Tx, externalId: string): NewEndUser | null {
-  const { memory, period } = tx;
+  const { memory } = tx;
   if (memory.endUsers >= END_USERS_MAX) return null;
   const { dailyQuota, monthlyQuota, alertThreshold } = memory.row.settings;
-  const departed = findDeletedEndUser(tx, externalId);
-  const last = departed === null ? null : (memory.unsaved.get(departed.user.id) ?? departed.user);
-  const user = {
-    id: crypto.randomUUID(),
-    externalId,
-    dailyQuota,
-    monthlyQuota,
-    alertThreshold,
-    createdAt: tx.nowMs,
-    spend: last?.spend ?? noSpend(period),
-  };
-  return { user, departed };
+  const limits = { dailyQuota, monthlyQuota, alertThreshold };
+  const user = { id: crypto.randomUUID(), externalId, ...limits, createdAt: tx.nowMs };
+  return { user, departed: findDeletedEndUser(tx, externalId) };
+}
+
+/** Returns the limits of a request's end user, which may be new. */
+export function metersOfPayer(
+  tx: Tx,
+  payer: { readonly user: EndUser; readonly made: NewEndUser | null } | null,
+): readonly Meter[] {
+  if (payer === null) return [];
+  const { sql, memory } = tx;
+  const { user, made } = payer;
+  if (made === null) return metersOfOwner(sql, memory, ownerOf(user));
+  const fresh = quotasOf(user, noSpend(tx)).map(newMeter);
+  if (made.departed === null) return fresh;
+  const before = fieldsOfOwner(sql, memory, ownerOf(made.departed.user));
+  return before.map((meter, at) => withBudget(meter, fresh[at]));
+}
+
+function noSpend({ period }: Tx): EndUserSpend {
+  return { month: period.month, monthly_spend: 0, day: period.day, daily_spend: 0 };
 }
 
 export function findDeletedEndUser(tx: Tx, externalId: string): NewEndUser["departed"] {
@@ -215,26 +250,29 @@ export function findDeletedEndUser(tx: Tx, externalId: string): NewEndUser["depa
 }
 
 export function storeEndUser(tx: Tx, { user, departed }: NewEndUser): void {
-  const { memory, sql, period } = tx;
+  const { memory, sql } = tx;
   const changed = nextRevision(tx);
   if (departed === null) {
-    insertEndUser(sql, user, { changed, account: null });
+    insertEndUser(sql, user, { spend: noSpend(tx), changed, account: null });
     return;
   }
-  purgeEndUserByHash(sql, departed.user.externalId);
-  const { spend } = departed.user;
-  insertEndUser(sql, { ...user, spend }, { changed, account: departed.account });
-  raiseAlerts(tx, quotaCrossings(null, user, period), memory.ledger.seq);
+  const { id, externalId } = departed.user;
+  const spend = selectEndUserSpend(sql, id) ?? noSpend(tx);
+  const alerts = alertsOf(tx, user, id);
+  purgeEndUserByHash(sql, externalId);
+  insertEndUser(sql, user, { spend, changed, account: departed.account });
+  raiseAlerts(tx, alerts, memory.ledger.seq);
 }
 
-export function madeEndUser({ memory }: Tx, { user, departed }: NewEndUser): void {
+export function madeEndUser({ memory, sql }: Tx, { user, departed }: NewEndUser): void {
   memory.endUsers += 1;
   memory.unpublished.add(user.id);
   memory.changed = true;
   if (departed === null) return;
   const { id } = departed.user;
   memory.departed = { ...memory.departed, count: memory.departed.count - 1 };
-  if (memory.unsaved.delete(id)) memory.unsaved.set(user.id, user);
+  moveCounts(sql, memory, ownerOf(departed.user), ownerOf(user));
+  readAmounts(sql, memory, ownerOf(user));
   memory.unpublished.delete(id);
   moveHolds(memory.ledger, id, user.id);
 }
@@ -258,16 +296,13 @@ function depart(tx: Tx, user: EndUser): void {
     endPausesOf(tx, ownerOf(user));
     return before;
   });
-  for (const id of gone) memory.unsaved.delete(id);
+  forgetUsers(tx, gone);
   memory.departed = {
     count: memory.departed.count - gone.length + 1,
     until: Math.min(memory.departed.until, endOfMonth(period.month)),
   };
   memory.endUsers -= 1;
-  if (memory.unsaved.has(user.id)) {
-    const left = { ...user, externalId: hash, monthlyQuota: null, dailyQuota: null };
-    memory.unsaved.set(user.id, left);
-  }
+  readAmounts(sql, memory, ownerOf(user));
   memory.unpublished.delete(user.id);
   memory.changed = true;
 }
@@ -276,15 +311,20 @@ function depart(tx: Tx, user: EndUser): void {
  * Deletes the rows of end users who were deleted in earlier months. Returns true if more may
  * remain.
  */
-export function purgeDeletedEndUsers({ memory, sql, period }: Tx, rowsMax: number): boolean {
+export function purgeDeletedEndUsers(tx: Tx, rowsMax: number): boolean {
+  const { memory, sql, period } = tx;
   if (memory.departed.count === 0) {
     memory.departed = { count: 0, until: Infinity };
     return false;
   }
   const gone = purgeEndUsersBefore(sql, period.month, rowsMax);
-  for (const id of gone) memory.unsaved.delete(id);
+  forgetUsers(tx, gone);
   memory.departed = selectDeletedEndUsers(sql);
   return gone.length >= rowsMax;
+}
+
+function forgetUsers({ memory }: Tx, ids: readonly string[]): void {
+  for (const id of ids) forgetCounts(memory, { scope: "end_user", subject: id });
 }
 
 /**

@@ -206,25 +206,16 @@ export function tokensFor(tx: Tx, request: HoldRequest, terms: KeyTerms): Result
   return refuse({ kind: "tokens_limited", limit, remaining, required: least, retryAfterMs });
 }
 
-/**
- * The end user in whose quotas a request counts. `counted` is the ID under which open holds count.
- * `made` is null if the end user existed before.
- */
-export type Payer = {
-  readonly user: EndUser;
-  readonly counted: EndUser;
-  readonly made: NewEndUser | null;
-} | null;
+/** The end user whose quotas apply. `made` is null if the end user already exists. */
+export type Payer = { readonly user: EndUser; readonly made: NewEndUser | null } | null;
 
 export function endUserFor(tx: Tx, externalId: string | null): Result<Payer> {
   if (externalId === null) return success(null);
   const known = findEndUser(tx, "external_id", externalId);
-  if (known !== null) return success({ user: known, counted: known, made: null });
+  if (known !== null) return success({ user: known, made: null });
   const made = newEndUser(tx, externalId);
   if (made === null) return refuse({ kind: "too_many_end_users" });
-  const { user, departed } = made;
-  const counted = { ...user, id: departed?.user.id ?? user.id };
-  return success({ user, counted, made });
+  return success({ user: made.user, made });
 }
 
 export function tokensOf({ memory }: Tx, keyId: string): TokenWindow {

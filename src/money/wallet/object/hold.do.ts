@@ -106,17 +106,15 @@ function amountsFor(
   if (!ofKey.ok) return ofKey;
   const payer = endUserFor(tx, userOf(request, terms));
   if (!payer.ok) return payer;
-  const meters = requestMeters(tx, request, { terms, endUserId: payer.value?.user.id ?? null });
+  const meters = requestMeters(tx, request, { terms, payer: payer.value });
   const overRequests = checkRequestBudgets(meters, tx);
   if (overRequests !== null) return overRequests;
   const tokens = tokensWithin(meters, tx, { request, granted: ofKey.value });
   if (!tokens.ok) return tokens;
   const amount = decideHold(tx.memory.ledger, {
     ...request,
-    endUser: payer.value?.counted ?? null,
     isQuota: request.placed?.pays === "quota",
     limits: dollarLimits(meters, tx),
-    period: tx.period,
   });
   if (!amount.ok) return amount;
   return success({ payer: payer.value, granted: amount.value, tokens: tokens.value });
@@ -344,8 +342,8 @@ function refused(
 
 function rejectedMeters(tx: Tx, request: HoldRequest, terms: HeldTerms): readonly Meter[] {
   const { externalId } = request;
-  const endUser = externalId === null ? null : findEndUser(tx, "external_id", externalId);
-  return requestMeters(tx, request, { terms, endUserId: endUser?.id ?? null });
+  const user = externalId === null ? null : findEndUser(tx, "external_id", externalId);
+  return requestMeters(tx, request, { terms, payer: user === null ? null : { user, made: null } });
 }
 
 /** Adds the top-up to the failure. A session's error omits it. */

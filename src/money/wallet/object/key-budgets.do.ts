@@ -5,11 +5,12 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { amountsOf, fieldLimit, periodOfField } from "../rules/limits.ts";
+import type { Meter } from "../rules/limits.ts";
 import { addTo, bucketOf, settledIn } from "../../../shared/budget-meter.ts";
 import type { Tally } from "../../../shared/budget-meter.ts";
 import { storeFieldLimits } from "../tables/field-limits.do.ts";
 import { selectKeyDays, updateKeyBudget } from "../tables/key-rows.do.ts";
-import { fieldsOfOwner, readFields, replaceMeter } from "./budget-memory.do.ts";
+import { fieldsOfOwner, readAmounts, readFields, replaceMeter } from "./budget-memory.do.ts";
 import { nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
@@ -35,15 +36,11 @@ export function followBudget(tx: Tx, keyId: string, terms: Terms, isCounted = fa
     if (isCounted || terms.budgetMicro !== null) beginBudget(tx, keyId, terms);
     return;
   }
-  const changed = before.filter(
-    ({ budget: { amount, window } }) => amount !== (amountIn(terms, window) ?? Infinity),
-  );
-  if (changed.length === 0) return;
+  const isSame = ({ budget: { amount, window } }: Meter): boolean =>
+    amount === (amountIn(terms, window) ?? Infinity);
+  if (before.every(isSame)) return;
   updateKeyBudget(sql, keyId, terms);
-  for (const meter of changed) {
-    const amount = amountIn(terms, meter.budget.window) ?? Infinity;
-    replaceMeter(memory.budgets, meter, { ...meter, budget: { ...meter.budget, amount } });
-  }
+  readAmounts(sql, memory, ownerOf(keyId));
 }
 
 function beginBudget(tx: Tx, keyId: string, terms: Terms): void {

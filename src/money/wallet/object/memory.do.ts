@@ -11,11 +11,10 @@ import type { HoldTotals } from "../rules/open-holds.ts";
 import { applyCounts, countsOf, loadBudgets, reserve } from "./budget-memory.do.ts";
 import type { BudgetMemory } from "./budget-memory.do.ts";
 import { selectCounted } from "./counted-requests.do.ts";
-import { addSpend } from "../rules/quota.ts";
 import type { EndUser } from "../rules/quota.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
-import type { PostedUsage, UsageTotals } from "../rules/usage-totals.ts";
+import type { UsageTotals } from "../rules/usage-totals.ts";
 import {
   selectDeletedEndUsers,
   selectEndUser,
@@ -51,7 +50,6 @@ export type Memory = {
   newest: number;
   /** Lower bound for the request IDs of ledger rows after the newest checkpoint. */
   floorId: string;
-  readonly unsaved: Map<string, EndUser>;
   readonly unpublished: Set<string>;
   readonly budgets: BudgetMemory;
   readonly tokens: Map<string, TokenWindow>;
@@ -102,7 +100,6 @@ export function loadMemory(sql: SqlStorage): Memory {
     clock: checkpoint.clock,
     newest: checkpoint.newest,
     floorId: checkpoint.floor_id,
-    unsaved: new Map(),
     unpublished: new Set(),
     budgets: loadBudgets(sql),
     tokens: new Map(),
@@ -188,10 +185,7 @@ function addLaterRows(sql: SqlStorage, memory: Memory, seq: number): void {
   }
   for (const { posted, ...request } of selectCounted(sql, memory, seq)) {
     applyCounts(memory, countsOf(sql, memory, request));
-    if (posted === null) continue;
-    addUsage(memory.usage, posted);
-    const counted = { ...posted, charged: posted.counted ?? posted.charged };
-    if (posted.endUserId !== null) addLaterSpend(sql, memory, posted.endUserId, counted);
+    if (posted !== null) addUsage(memory.usage, posted);
   }
 }
 
@@ -203,13 +197,6 @@ function newestAdmission(sql: SqlStorage, floorId: string): number {
     )
     .one();
   return at ?? 0;
-}
-
-function addLaterSpend(sql: SqlStorage, memory: Memory, id: string, posted: PostedUsage): void {
-  const user = memory.unsaved.get(id) ?? selectEndUser(sql, "id", id);
-  if (user === null) return; // the end user was deleted, so only the organization paid
-  const spend = addSpend(user.spend, posted.period, posted.charged);
-  memory.unsaved.set(id, { ...user, spend });
 }
 
 export function selectRateLog(sql: SqlStorage, limit: number | null, nowMs: number): RateLog {
@@ -270,10 +257,7 @@ export type Tx = {
 };
 
 export function findEndUser(tx: Tx, column: "id" | "external_id", value: string): EndUser | null {
-  const fresh = column === "id" ? tx.memory.unsaved.get(value) : undefined;
-  if (fresh !== undefined) return fresh;
-  const stored = selectEndUser(tx.sql, column, value);
-  return stored === null ? null : (tx.memory.unsaved.get(stored.id) ?? stored);
+  return selectEndUser(tx.sql, column, value);
 }
 
 export function addUse({ uses }: Memory, hash: string, usedAt: number): void {

@@ -10,22 +10,19 @@ import type { Micros } from "../../../shared/money.ts";
 import type { Generation } from "../../../shared/generation.ts";
 import { declaredTags } from "../../../shared/tags.ts";
 import { tokensOf } from "../../../shared/usage-sums.ts";
-import { balanceCrossing, quotaCrossings } from "../rules/alerts.ts";
+import { balanceCrossing } from "../rules/alerts.ts";
 import { HOLD_ID } from "../rules/hold-guards.ts";
 import { balanceAfterCredit } from "../rules/credit.ts";
 import { decideSettle, recallSettle } from "../rules/ledger.ts";
 import { closeHold, dueHolds } from "../rules/open-holds.ts";
 import type { KnownHold, Posting } from "../rules/ledger.ts";
 import type { OpenHold } from "../rules/open-holds.ts";
-import type { Period } from "../../../shared/period.ts";
 import { freeForCharge } from "../rules/limits.ts";
-import { addSpend } from "../rules/quota.ts";
-import type { EndUser } from "../rules/quota.ts";
 import { addUsage } from "../rules/usage-totals.ts";
-import { raiseAlerts, rearmedAt, reachedByCharge, emitReached } from "./alerts.do.ts";
+import { raiseAlerts, rearmedAt } from "./alerts.do.ts";
 import { applyCounts, countsOf, metersOf, reserve } from "./budget-memory.do.ts";
 import type { CountedRequest } from "./budget-memory.do.ts";
-import { crossingsOf, emitCrossings } from "./budget-events.do.ts";
+import { crossingsOf, emitCrossings, quotaAlerts } from "./budget-events.do.ts";
 import { ledgerChargeOf } from "../rules/ledger-charge.ts";
 import { addEvent } from "./event-log.do.ts";
 import {
@@ -48,7 +45,7 @@ import type {
 } from "../../../shared/contracts/wallet.ts";
 import { addCharge, addCharges } from "./charges.do.ts";
 import type { Charges } from "./charges.do.ts";
-import { findEndUser } from "./memory.do.ts";
+import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { keepWarmRoute } from "./warm-routes.do.ts";
 
@@ -75,37 +72,34 @@ export function settle(
   return success(typeof before === "string" ? { kind: before } : { kind: "settled", ...before });
 }
 
+/** Maximum counts in memory that no checkpoint contains (about 12 MB). */
+const UNSAVED_MAX = 20_000;
+
 function post(
   tx: Tx,
   settlement: Settlement,
   { known, actor }: { readonly known: KnownHold | OpenHold; readonly actor: Actor | null },
 ): SettleAnswer {
   const { memory } = tx;
-  const endUser = known.endUserId === null ? null : findEndUser(tx, "id", known.endUserId);
   const limitFree = limitFreeOf(tx, known, settlement.generation.model);
-  const limits = { endUser, limitFree };
-  const posting = decideSettle(memory.ledger, { ...settlement, known, ...limits });
-  const charged = spentBy(endUser, posting, known.period);
+  const posting = decideSettle(memory.ledger, { ...settlement, known, limitFree });
   const ledgerCharge = ledgerChargeOf(settlement, posting, known);
   const balance = micros(memory.ledger.balance - ledgerCharge.posting.charged);
   const seq = memory.ledger.seq + (ledgerCharge.posting.shortfall > 0 ? 2 : 1);
-  const crossings =
-    endUser === null || charged === null ? [] : quotaCrossings(endUser, charged, known.period);
+  const counts = countsOf(tx.sql, memory, countedBy(tx, settlement, { known, posting }));
+  const crossings = quotaAlerts(tx, counts, known.period);
   const low = balanceCrossing(balance, memory.row.settings.lowBalance);
   if (low !== null) crossings.push(low);
-  const reached = reachedByCharge(endUser, charged, known.period);
   const byHand = chargeEvents(settlement, posting, actor);
-  const counts = countsOf(tx.sql, memory, countedBy(tx, settlement, { known, posting }));
   const crossed = crossingsOf(counts);
   const sold = numberOf(tx.sql, memory.names, soldOf(settlement.generation));
   const write = (): void => {
     store(tx, ledgerCharge.settlement, { posting: ledgerCharge.posting, sold, keyId: known.keyId });
     raiseAlerts(tx, crossings, seq);
-    for (const one of reached) emitReached(tx, one);
     emitCrossings(tx, crossed, { period: known.period, nowMs: tx.nowMs });
     for (const event of byHand) addEvent(tx, event);
   };
-  const tells = crossings.length + reached.length + byHand.length + crossed.length > 0;
+  const tells = crossings.length + byHand.length + crossed.length > 0;
   const isOneRow = !posting.late && ledgerCharge.posting.shortfall === 0 && !tells;
   if (isOneRow) write();
   else tx.storage.transactionSync(write);
@@ -113,10 +107,10 @@ function post(
   applyCounts(memory, counts);
   memory.ledger.balance = balance;
   memory.ledger.seq = seq;
-  if (charged !== null) memory.unsaved.set(charged.id, charged);
   countUsage(tx, settlement, { known, posting, inLedger: ledgerCharge.posting.charged });
   if (settlement.generation.warm !== undefined) keepWarmRoute(tx, settlement.generation.warm);
   memory.routine++;
+  if (memory.budgets.unsaved.size > UNSAVED_MAX) takeCheckpoint(tx);
   report(tx, settlement, posting);
   return { kind: "settled", charged: posting.charged, shortfall: posting.shortfall };
 }
@@ -143,12 +137,6 @@ type Charge = {
   readonly posting: Posting;
   readonly inLedger: Micros;
 };
-
-function spentBy(endUser: EndUser | null, posting: Posting, period: Period): EndUser | null {
-  if (endUser === null) return null;
-  const spend = addSpend(endUser.spend, period, posting.charged);
-  return { ...endUser, spend };
-}
 
 function store(
   tx: Tx,
@@ -266,7 +254,8 @@ function release({ memory, sql }: Tx, id: string): void {
 
 function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, model: string) {
   const at = { period: known.period, nowMs };
-  return freeForCharge(metersOf(sql, memory, known), at, model);
+  const isLate = !memory.ledger.holds.has(known.id);
+  return freeForCharge(metersOf(sql, memory, known), at, { model, isLate });
 }
 
 /** Returns the counts of a charge. An expired hold has already counted the request. */

@@ -307,11 +307,10 @@ function fromSnapshot(memory: Memory, snapshot: SnapshotHead | null): Difference
   return differences;
 }
 
-function spendOf(memory: Memory): number {
-  return [...memory.unsaved.values()].reduce(
-    (sum, user) => sum + user.spend.daily + user.spend.monthly,
-    0,
-  );
+/** Returns the sum of all counts since the checkpoint. */
+function spendOf({ budgets }: Memory): number {
+  const tallies = [...budgets.unsaved.values()].flatMap(({ tally }) => tally);
+  return tallies.reduce((sum, [, amount]) => sum + amount, 0);
 }
 
 function usageOf(memory: Memory, dimension?: string): number {

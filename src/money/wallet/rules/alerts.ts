@@ -1,5 +1,5 @@
 import type { Micros } from "../../../shared/money.ts";
-import { spentIn } from "./quota.ts";
+import { micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
 import type { EndUser } from "./quota.ts";
 
@@ -16,31 +16,34 @@ export type Crossing = {
 
 const REARM_PART = 10;
 
+/** An end user's spend in a period, before and after a charge. */
+export type QuotaSpend = { readonly before: number; readonly after: number };
+
 /**
- * Returns the quotas whose threshold a charge reached. `before` is null after a quota was changed.
- * The caller stores each alert once per limit.
+ * Returns the quotas whose threshold a charge reached, or a change if `before` is 0. The caller
+ * stores each alert once per limit.
  */
-export function quotaCrossings(before: EndUser | null, after: EndUser, period: Period): Crossing[] {
-  const spent = spentIn(after.spend, period);
-  const earlier = before === null ? null : spentIn(before.spend, period);
+export function quotaCrossings(
+  user: EndUser,
+  spends: { readonly day?: QuotaSpend | undefined; readonly month?: QuotaSpend | undefined },
+  period: Period,
+): Crossing[] {
   const crossings: Crossing[] = [];
-  const look = (kind: "user_daily" | "user_monthly", limit: Micros | null, value: Micros): void => {
-    if (limit === null || !reaches(value, limit, after.alertThreshold)) return;
-    const daily = kind === "user_daily";
-    const was = daily ? earlier?.daily : earlier?.monthly;
-    if (was !== undefined && reaches(was, limit, after.alertThreshold)) return;
+  for (const which of ["day", "month"] as const) {
+    const limit = which === "day" ? user.dailyQuota : user.monthlyQuota;
+    const { before = 0, after = 0 } = spends[which] ?? {};
+    if (limit === null || !reaches(after, limit, user.alertThreshold)) continue;
+    if (reaches(before, limit, user.alertThreshold)) continue;
     crossings.push({
-      kind,
-      endUserId: after.id,
-      externalId: after.externalId,
-      period: daily ? period.day : period.month,
-      threshold: after.alertThreshold,
+      kind: which === "day" ? "user_daily" : "user_monthly",
+      endUserId: user.id,
+      externalId: user.externalId,
+      period: period[which],
+      threshold: user.alertThreshold,
       limitMicro: limit,
-      valueMicro: value,
+      valueMicro: micros(after),
     });
-  };
-  look("user_daily", after.dailyQuota, spent.daily);
-  look("user_monthly", after.monthlyQuota, spent.monthly);
+  }
   return crossings;
 }
 
@@ -48,7 +51,7 @@ export function quotaCrossings(before: EndUser | null, after: EndUser, period: P
  * Reports whether spend reached the threshold. Uses a division, because 0.55 * 100 is
  * 55.00000000000001.
  */
-function reaches(spent: Micros, limit: Micros, threshold: number): boolean {
+function reaches(spent: number, limit: Micros, threshold: number): boolean {
   return spent > 0 && spent / limit >= threshold;
 }
 

@@ -1,14 +1,10 @@
 import { assert } from "../../../shared/assert.ts";
 import { refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Result } from "../../../shared/failure.ts";
-import type { BudgetScope } from "../../../shared/budgets.ts";
 import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
-import { endOf } from "../../../shared/period.ts";
-import { NOTHING, NO_CAP, quotaLeft } from "./quota.ts";
 import type { Period } from "../../../shared/period.ts";
-import type { EndUser } from "./quota.ts";
-import { freeOf, heldBy, isQuota } from "./open-holds.ts";
+import { freeOf, isQuota } from "./open-holds.ts";
 import type { HoldTotals, OpenHold } from "./open-holds.ts";
 import type { Purpose } from "../../../shared/placed-hold.ts";
 import type { RequestState } from "../../../shared/contracts/wallet.ts";
@@ -68,9 +64,8 @@ export type HoldRequestFacts = {
    */
   readonly sure: Micros;
   readonly hasCap: boolean;
-  readonly endUser: EndUser | null;
-  readonly limits?: readonly Limit[];
-  readonly period: Period;
+  /** In the order in which they are checked. */
+  readonly limits: readonly Limit[];
   readonly isQuota?: boolean;
 };
 
@@ -83,9 +78,9 @@ type Allowance = {
 };
 
 export type Limit = {
-  readonly scope: BudgetScope;
   readonly left: number;
   readonly held: number;
+  readonly isStrict: boolean;
   readonly refuse: (short: { readonly required: Micros; readonly onlyHolds: boolean }) => Failure;
 };
 
@@ -105,18 +100,8 @@ export function decideHold(ledger: HoldTotals, ask: HoldRequestFacts): Result<Mi
 }
 
 function allowancesOf(ledger: HoldTotals, ask: HoldRequestFacts): Allowance[] {
-  const { limits = [] } = ask;
-  const of = (scope: BudgetScope): Allowance[] =>
-    limits.filter((limit) => limit.scope === scope).map((limit) => limitAllowance(limit, ask));
-  return [
-    ...userAllowances(ledger, ask),
-    ...of("end_user"),
-    ...of("key"),
-    ...of("session"),
-    ...of("member"),
-    ...of("organization"),
-    ...(ask.isQuota === true ? [] : [balanceAllowance(ledger, ask)]),
-  ];
+  const limits = ask.limits.map((limit) => limitAllowance(limit, ask));
+  return ask.isQuota === true ? limits : [...limits, balanceAllowance(ledger, ask)];
 }
 
 function limitAllowance(
@@ -131,8 +116,8 @@ function limitAllowance(
   };
 }
 
-const neededOf = (ask: HoldRequestFacts): Micros =>
-  (ask.limits ?? []).length === 0 ? ask.least : ask.sure;
+const neededOf = ({ limits, least, sure }: HoldRequestFacts): Micros =>
+  limits.some(({ isStrict }) => isStrict) ? sure : least;
 
 function balanceAllowance({ balance, held }: HoldTotals, ask: HoldRequestFacts): Allowance {
   const failure = { kind: "balance_too_low", balanceMicro: balance, heldMicro: held } as const;
@@ -142,39 +127,6 @@ function balanceAllowance({ balance, held }: HoldTotals, ask: HoldRequestFacts):
     blocksAtZero: false,
     refuse: (onlyHolds) => ({ ...failure, requiredMicro: neededOf(ask), onlyHolds }),
   };
-}
-
-function userAllowances(ledger: HoldTotals, ask: HoldRequestFacts): Allowance[] {
-  const { endUser, period } = ask;
-  if (endUser === null) return [];
-  const left = quotaLeft(endUser, period, NOTHING);
-  const held = heldBy(ledger, endUser.id, period);
-  const quotas = [
-    ["month", endUser.monthlyQuota, left.monthly, held.monthly],
-    ["day", endUser.dailyQuota, left.daily, held.daily],
-  ] as const;
-  return quotas.flatMap(([which, quotaMicro, leftOf, heldMicro]) => {
-    if (quotaMicro === null) return [];
-    return {
-      left: leftOf,
-      held: heldMicro,
-      blocksAtZero: true,
-      refuse: (onlyHolds) => ({
-        kind: "quota_exceeded",
-        period: which,
-        quotaMicro,
-        leftMicro: notBelowZero(leftOf),
-        heldMicro,
-        requiredMicro: neededOf(ask),
-        resetsAt: endOf(period, which),
-        onlyHolds,
-      }),
-    };
-  });
-}
-
-function notBelowZero(amount: number): Micros {
-  return micros(Math.max(0, Number.isFinite(amount) ? amount : 0));
 }
 
 /** Returns the first response to this hold. Throws if the content differs. */
@@ -191,9 +143,8 @@ export function recallHold(known: KnownHold, content: HoldContent): Result<Micro
 }
 
 /**
- * Decides the charge: at most the hold, plus unreserved balance within the budgets of key, session
- * and others. After its hold expired, also at most the end user's quotas of the hold's day and
- * month. `isCapped`: at most the hold.
+ * Decides the charge: at most the hold, plus unreserved balance within the limits, of which
+ * `limitFree` is free. `isCapped`: at most the hold.
  */
 export function decideSettle(
   ledger: HoldTotals,
@@ -201,26 +152,23 @@ export function decideSettle(
     readonly known: KnownHold | OpenHold;
     readonly cost: Micros;
     readonly isCapped?: boolean;
-    readonly endUser: EndUser | null;
-    readonly limitFree?: number;
+    readonly limitFree: number;
   },
 ): Posting {
-  const { known, cost, endUser, limitFree = Infinity } = settled;
+  const { known, cost, limitFree } = settled;
   assert(cost >= 0, "a cost is never negative");
-  const { period } = known;
   const most = micros(settled.isCapped === true ? Math.min(cost, known.granted ?? cost) : cost);
-  const balance = isQuota(known) ? Infinity : freeOf(ledger);
+  const free = Math.min(isQuota(known) ? Infinity : freeOf(ledger), limitFree);
   const open = ledger.holds.get(known.id);
-  if (open !== undefined) {
-    const charged = chargeOf(most, open.granted, Math.min(balance, limitFree));
-    const overHold = cost > open.granted;
-    return { charged, shortfall: micros(Math.max(0, cost - charged)), late: false, overHold };
-  }
-  const left =
-    endUser === null ? NO_CAP : quotaLeft(endUser, period, heldBy(ledger, endUser.id, period));
-  const free = Math.min(balance, left.daily, left.monthly, limitFree);
-  const charged = chargeOf(most, micros(0), free);
-  return { charged, shortfall: micros(Math.max(0, cost - charged)), late: true, overHold: false };
+  const held = open?.granted ?? micros(0);
+  const charged = chargeOf(most, held, free);
+  const shortfall = micros(Math.max(0, cost - charged));
+  return {
+    charged,
+    shortfall,
+    late: open === undefined,
+    overHold: open !== undefined && cost > held,
+  };
 }
 
 export function recallSettle(known: KnownHold): Recalled | null {

@@ -50,12 +50,25 @@ export function fieldLimit(
   return { ...owner, budget, sinceSeq: 0, sinceMs: 0, tally };
 }
 
+/**
+ * Reports whether a limit is an end user's quota. A quota reserves the estimate of the prompt, and
+ * doesn't limit a charge before its hold expires.
+ */
+export const isQuota = (meter: Pick<CountedLimit, "budget" | "scope">): boolean =>
+  meter.scope === "end_user" && isField(meter);
+
 /** Reports whether a limit is set by a field. An entry of `budgets` has another ID. */
 export const isField = ({ budget }: Pick<CountedLimit, "budget">): boolean =>
   budget.id === budget.window;
 
 /** Returns a limit without open holds. */
 export const newMeter = (limit: CountedLimit): Meter => ({ ...limit, held: new Map() });
+
+/** Returns a limit with the amount of another, and with its own count. */
+export const withBudget = (meter: Meter, other: CountedLimit | undefined): Meter => ({
+  ...meter,
+  budget: other?.budget ?? meter.budget,
+});
 
 export function reservesIn(budget: Budget, models: readonly string[] | null): boolean {
   return models === null || models.some((model) => countsModel(budget, model));
@@ -120,9 +133,9 @@ export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
     .map((meter) => {
       const { left, held } = amountsOf(meter, at);
       return {
-        scope: meter.scope,
         left,
         held,
+        isStrict: !isQuota(meter),
         refuse: ({ required, onlyHolds }) => exceeded(meter, at, { required, onlyHolds }),
       };
     });
@@ -187,16 +200,26 @@ function exceeded(meter: Meter, at: Moment, short: Short): Failure {
 function fieldExceeded(meter: Meter, at: Moment, { required, onlyHolds }: Short): Failure {
   const { left, held } = amountsOf(meter, at);
   const period = periodOfField(meter);
-  return {
-    kind: "key_budget_exceeded",
-    period,
-    budgetMicro: micros(meter.budget.amount),
+  const limit = micros(meter.budget.amount);
+  const amounts = {
     leftMicro: micros(Math.max(0, left)),
     heldMicro: micros(held),
     requiredMicro: micros(required),
-    resetsAt: period === null ? null : endOf(at.period, period),
     onlyHolds,
-    ...(meter.scope === "session" && { session: true }),
+  };
+  if (meter.scope === "end_user" && (period === "day" || period === "month")) {
+    const resetsAt = endOf(at.period, period);
+    return { kind: "quota_exceeded", period, quotaMicro: limit, ...amounts, resetsAt };
+  }
+  const resetsAt = period === null ? null : endOf(at.period, period);
+  const ofSession = meter.scope === "session" && { session: true as const };
+  return {
+    kind: "key_budget_exceeded",
+    period,
+    budgetMicro: limit,
+    ...amounts,
+    resetsAt,
+    ...ofSession,
   };
 }
 
@@ -206,12 +229,16 @@ export function periodOfField({ budget }: Pick<CountedLimit, "budget">): BudgetP
 }
 
 /** Returns the free amount of all limits. A period that has ended has nothing left. */
-export function freeForCharge(meters: readonly Meter[], at: Moment, model: string): number {
+export function freeForCharge(
+  meters: readonly Meter[],
+  at: Moment,
+  { model, isLate }: { readonly model: string; readonly isLate: boolean },
+): number {
   let least = Infinity;
   for (const meter of meters) {
     const { budget, tally } = meter;
     if (budget.unit !== "dollars" || budget.amount === Infinity) continue;
-    if (!reservesIn(budget, [model])) continue;
+    if (!reservesIn(budget, [model]) || (!isLate && isQuota(meter))) continue;
     const isOver = hasPassed(budget.window, tally, at);
     least = Math.min(least, isOver ? 0 : amountsOf(meter, at).free);
   }

@@ -3,7 +3,6 @@ import { micros } from "../../../shared/money.ts";
 import type { Micros } from "../../../shared/money.ts";
 import type { Period } from "../../../shared/period.ts";
 import type { Purpose } from "../../../shared/placed-hold.ts";
-import type { PerPeriod } from "./quota.ts";
 
 /** A hold that isn't settled, voided or expired. Times are Unix ms. */
 export type OpenHold = {
@@ -28,7 +27,6 @@ export type HoldTotals = {
   balance: Micros;
   held: Micros;
   readonly holds: Map<string, OpenHold>;
-  readonly holdsByPayer: Map<string, Set<OpenHold>>;
   nextExpiry: number;
 };
 
@@ -38,7 +36,6 @@ export function emptyTotals(): HoldTotals {
     balance: micros(0),
     held: micros(0),
     holds: new Map(),
-    holdsByPayer: new Map(),
     nextExpiry: Infinity,
   };
 }
@@ -47,21 +44,12 @@ export function freeOf(ledger: HoldTotals): Micros {
   return micros(ledger.balance - ledger.held);
 }
 
-export function heldBy(ledger: HoldTotals, endUserId: string, period: Period): PerPeriod {
-  let daily = 0;
-  let monthly = 0;
-  for (const hold of ledger.holdsByPayer.get(endUserId) ?? []) {
-    if (hold.period.day === period.day) daily += hold.granted;
-    if (hold.period.month === period.month) monthly += hold.granted;
-  }
-  return { daily: micros(daily), monthly: micros(monthly) };
-}
-
 /** Returns the running requests of all keys or one. A hold that a client placed is no request. */
 export function countRunning(ledger: HoldTotals, keyId: string | null): number {
-  const holds = keyId === null ? ledger.holds.values() : (ledger.holdsByPayer.get(keyId) ?? []);
   let running = 0;
-  for (const { purpose = null } of holds) if (purpose === null) running++;
+  for (const { keyId: ofHold, purpose = null } of ledger.holds.values()) {
+    if (purpose === null && (keyId === null || ofHold === keyId)) running++;
+  }
   return running;
 }
 
@@ -73,34 +61,19 @@ function heldOfBalance(hold: OpenHold): Micros {
   return isQuota(hold) ? micros(0) : hold.granted;
 }
 
-function payersOf({ endUserId, keyId, session = null }: OpenHold): readonly string[] {
-  const payers = endUserId === null ? [keyId] : [keyId, endUserId];
-  return session === null ? payers : [...payers, session];
-}
-
 export function openHold(ledger: HoldTotals, hold: OpenHold): void {
   assert(!ledger.holds.has(hold.id), "a hold opens once");
   ledger.holds.set(hold.id, hold);
   ledger.held = micros(ledger.held + heldOfBalance(hold));
   assert(ledger.held <= ledger.balance, "holds never exceed the balance");
   ledger.nextExpiry = Math.min(ledger.nextExpiry, hold.expiresAt);
-  for (const payer of payersOf(hold)) {
-    const others = ledger.holdsByPayer.get(payer) ?? new Set();
-    ledger.holdsByPayer.set(payer, others.add(hold));
-  }
 }
 
-export function moveHolds(ledger: HoldTotals, fromId: string, toId: string): void {
-  for (const hold of ledger.holdsByPayer.get(fromId) ?? []) {
-    const moved = { ...hold, endUserId: toId };
-    ledger.holds.set(hold.id, moved); // the map keeps its order
-    for (const payer of payersOf(hold)) ledger.holdsByPayer.get(payer)?.delete(hold);
-    for (const payer of payersOf(moved)) {
-      const others = ledger.holdsByPayer.get(payer) ?? new Set();
-      ledger.holdsByPayer.set(payer, others.add(moved));
-    }
+/** Assigns the holds of a deleted end user to the new end user of the same name. */
+export function moveHolds({ holds }: HoldTotals, fromId: string, toId: string): void {
+  for (const hold of holds.values()) {
+    if (hold.endUserId === fromId) holds.set(hold.id, { ...hold, endUserId: toId });
   }
-  ledger.holdsByPayer.delete(fromId);
 }
 
 export function extendHold(ledger: HoldTotals, id: string, expiresAt: number): void {
@@ -115,11 +88,6 @@ export function closeHold(ledger: HoldTotals, id: string): void {
   if (hold === undefined) return;
   ledger.holds.delete(id);
   ledger.held = micros(ledger.held - heldOfBalance(hold));
-  for (const payer of payersOf(hold)) {
-    const others = ledger.holdsByPayer.get(payer);
-    others?.delete(hold);
-    if (others?.size === 0) ledger.holdsByPayer.delete(payer);
-  }
 }
 
 export function dueHolds(ledger: HoldTotals, nowMs: number): OpenHold[] {

@@ -12,8 +12,6 @@ export type PostedUsage = TokenCounts & {
   /** The period of the end user's spend. The usage counts on the day of `admittedAt`. */
   readonly period: Period;
   readonly charged: Micros;
-  /** The amount that counts in budgets and quotas, if it differs from `charged`. */
-  readonly counted?: Micros;
   readonly endUserId: string | null;
   readonly externalId: string | null;
   readonly keyId: string;

@@ -1,4 +1,3 @@
-import { micros } from "../../../shared/money.ts";
 import { PAGE_ROWS } from "../snapshot.store.ts";
 import type { SnapshotRow } from "../snapshot.store.ts";
 import { endOf, periodOfDay } from "../../../shared/period.ts";
@@ -11,17 +10,28 @@ type StoredEndUser = {
   monthly_quota: number | null;
   daily_quota: number | null;
   alert_threshold: number;
-  month: string;
-  monthly_spend: number;
-  day: string;
-  daily_spend: number;
   created_at: number;
 };
 
-const COLUMNS = `id, external_id, monthly_quota, daily_quota, alert_threshold, month, monthly_spend,
-  day, daily_spend, created_at`;
+/** An end user's spend at the checkpoint, in its newest day and month. */
+export type EndUserSpend = {
+  readonly month: string;
+  readonly monthly_spend: number;
+  readonly day: string;
+  readonly daily_spend: number;
+};
 
-/** Returns an end user with its spend at the checkpoint. Deleted end users are found only by ID. */
+const COLUMNS = "id, external_id, monthly_quota, daily_quota, alert_threshold, created_at";
+
+export function selectEndUserSpend(sql: SqlStorage, id: string): EndUserSpend | null {
+  const [row] = sql.exec<EndUserSpend>(
+    "SELECT month, monthly_spend, day, daily_spend FROM end_users WHERE id = ?",
+    id,
+  );
+  return row ?? null;
+}
+
+/** Returns an end user. Deleted end users are found only by ID. */
 export function selectEndUser(
   sql: SqlStorage,
   column: "id" | "external_id",
@@ -95,23 +105,24 @@ export function selectEndUsersAfter(sql: SqlStorage, id: SnapshotRow[string]): S
 export function insertEndUser(
   sql: SqlStorage,
   user: EndUser,
-  { changed, account }: { readonly changed: number; readonly account: number | null },
+  row: { readonly spend: EndUserSpend; readonly changed: number; readonly account: number | null },
 ): void {
+  const { spend } = row;
   sql.exec(
-    `INSERT INTO end_users (${COLUMNS}, changed, account)
+    `INSERT INTO end_users (${COLUMNS}, month, monthly_spend, day, daily_spend, changed, account)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     user.id,
     user.externalId,
     user.monthlyQuota,
     user.dailyQuota,
     user.alertThreshold,
-    user.spend.month,
-    user.spend.monthly,
-    user.spend.day,
-    user.spend.daily,
     user.createdAt,
-    changed,
-    account,
+    spend.month,
+    spend.monthly_spend,
+    spend.day,
+    spend.daily_spend,
+    row.changed,
+    row.account,
   );
 }
 
@@ -127,16 +138,20 @@ export function updateEndUserLimits(sql: SqlStorage, user: EndUser, changed: num
   );
 }
 
-export function updateEndUserSpend(sql: SqlStorage, user: EndUser, changed: number): void {
+export function updateEndUserSpend(
+  sql: SqlStorage,
+  id: string,
+  { spend, changed }: { readonly spend: EndUserSpend; readonly changed: number },
+): void {
   sql.exec(
     `UPDATE end_users SET month = ?, monthly_spend = ?, day = ?, daily_spend = ?, changed = ?
     WHERE id = ?`,
-    user.spend.month,
-    user.spend.monthly,
-    user.spend.day,
-    user.spend.daily,
+    spend.month,
+    spend.monthly_spend,
+    spend.day,
+    spend.daily_spend,
     changed,
-    user.id,
+    id,
   );
 }
 
@@ -222,11 +237,5 @@ function endUserOf(row: StoredEndUser): EndUser {
     monthlyQuota: microsOrNull(row.monthly_quota),
     alertThreshold: row.alert_threshold,
     createdAt: row.created_at,
-    spend: {
-      day: row.day,
-      daily: micros(row.daily_spend),
-      month: row.month,
-      monthly: micros(row.monthly_spend),
-    },
   };
 }

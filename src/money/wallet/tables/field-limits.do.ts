@@ -7,12 +7,16 @@ import { fieldLimit } from "../rules/limits.ts";
 import type { CountedLimit } from "../rules/limits.ts";
 import type { Tally } from "../../../shared/budget-meter.ts";
 import { microsOrNull } from "../rules/quota.ts";
+import type { EndUser } from "../rules/quota.ts";
+import { selectEndUser, selectEndUserSpend, updateEndUserSpend } from "./end-user-rows.do.ts";
+import type { EndUserSpend } from "./end-user-rows.do.ts";
 import { putKeySpend, selectKeySpend } from "./key-rows.do.ts";
 import { selectSession, updateSessionSpend } from "./session-rows.do.ts";
 
 /** Returns the limits of an owner's fields. Their counts are stored in the owner's row. */
 export function selectFieldLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   if (owner.scope === "session") return sessionLimits(sql, owner);
+  if (owner.scope === "end_user") return userLimits(sql, owner);
   return owner.scope === "key" ? keyLimits(sql, owner) : [];
 }
 
@@ -24,8 +28,17 @@ export function storeFieldLimits(
 ): void {
   const spent = (window: string): Micros => micros(sumOf(tallyOf(limits, window)));
   if (scope === "session") updateSessionSpend(sql, subject, spent("total"));
-  if (scope !== "key") return;
   const since = (window: string): string => dayOf(tallyOf(limits, window));
+  if (scope === "end_user") {
+    const spend = {
+      month: since("month").slice(0, 7),
+      monthly_spend: spent("month"),
+      day: since("day"),
+      daily_spend: spent("day"),
+    };
+    updateEndUserSpend(sql, subject, { spend, changed });
+  }
+  if (scope !== "key") return;
   const limited = limits.find(({ budget }) => budget.amount !== Infinity);
   putKeySpend(sql, {
     key_id: subject,
@@ -65,6 +78,24 @@ function keyLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
     limit("month", [[bucketOfDay(row.month), row.monthly]]),
     limit("total", [[0, row.total]]),
   ];
+}
+
+/** Returns an end user's quotas. The month is checked first. */
+export function quotasOf(user: EndUser, spend: EndUserSpend): CountedLimit[] {
+  const owner = { scope: "end_user", subject: user.id } as const;
+  const limit = (window: string, amount: Micros | null, tally: Tally): CountedLimit =>
+    fieldLimit(owner, window, { amount, tally });
+  return [
+    limit("month", user.monthlyQuota, [[bucketOfDay(spend.month), spend.monthly_spend]]),
+    limit("day", user.dailyQuota, [[bucketOfDay(spend.day), spend.daily_spend]]),
+  ];
+}
+
+function userLimits(sql: SqlStorage, { subject }: BudgetOwner): CountedLimit[] {
+  const user = selectEndUser(sql, "id", subject);
+  const spend = selectEndUserSpend(sql, subject);
+  // After the row of a deleted end user was removed, only the organization pays.
+  return user === null || spend === null ? [] : quotasOf(user, spend);
 }
 
 /** `day` is a date, or a month as YYYY-MM. */
