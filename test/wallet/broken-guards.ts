@@ -68,8 +68,8 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
   ledger(
     "a grant fits what is free",
-    "return ask.isQuota === true ? limits : [...limits, balanceAllowance(ledger, ask)];",
-    "return limits.length > 0 ? limits : [{ ...balanceAllowance(ledger, ask), left: Infinity }];",
+    "ask.isQuota === true ? ask.limits : [...ask.limits, balanceLimit(ledger)];",
+    "[...ask.limits, { ...balanceLimit(ledger), left: Infinity }];",
   ),
   ledger(
     "a charge is at most what is held and free",

@@ -20,21 +20,19 @@ import type { HoldRequestFacts, KnownHold } from "../../src/money/wallet/rules/l
 import { periodOf } from "../../src/shared/period.ts";
 import type { Period } from "../../src/shared/period.ts";
 import {
-  amountsOf,
   countIn,
   dollarLimits,
-  fieldLimit,
   freeForCharge,
-  newMeter,
   reserveIn,
 } from "../../src/money/wallet/rules/limits.ts";
 import type { CountedRow, Meter } from "../../src/money/wallet/rules/limits.ts";
-import { bucketOf } from "../../src/shared/budget-meter.ts";
 import type { OpenHold } from "../../src/money/wallet/rules/open-holds.ts";
 import { PlainIdempotency } from "./plain-idempotency.ts";
 import { LIMITED_KEY, PlainKey } from "./plain-key.ts";
 import { PlainSessions, placeOf, sessionName } from "./plain-sessions.ts";
 import { tombstone } from "./plain-tombstone.ts";
+import { newPlainUser, readSpend } from "./plain-users.ts";
+import type { PlainUser } from "./plain-users.ts";
 import type { Content, KeyLimits, Quotas, SessionLimits } from "./wallet-commands.ts";
 
 export const HOLD_TTL_MS = 1_200_000;
@@ -46,9 +44,6 @@ export type PlainLimits = {
   readonly key: KeyLimits;
   readonly sessions: readonly SessionLimits[];
 };
-
-/** An end user, with the spend of a month and of a day. */
-type PlainUser = { readonly id: string; readonly externalId: string; meters: readonly Meter[] };
 
 /** A session isn't told that its key's budget is used up, only that the balance is too low. */
 function shownKind(failure: Failure, session: number | null): string {
@@ -110,13 +105,13 @@ export class PlainWallet {
     const endUser = user === null ? null : this.#user(user);
     const period = periodOf(this.now);
     const sure = sureOf(content);
-    const meters = [...(endUser?.meters ?? []), ...this.#meters(isLimited, session)];
+    const meters = this.#meters(isLimited, session, endUser);
     const limits = dollarLimits(meters, { period, nowMs: this.now });
     const asked = { least, sure, most, hasCap, limits };
     const free = this.#free(content, period);
     const granted = decideHold(this.totals, asked);
     // A budget is granted nothing on an estimate.
-    const hasBudget = this.#meters(isLimited, session).some(
+    const hasBudget = this.#meters(isLimited, session, null).some(
       (one) => one.budget.amount !== Infinity,
     );
     const needed = hasBudget ? sure : least;
@@ -143,7 +138,7 @@ export class PlainWallet {
     const cost = micros(amount);
     const endUser = known.externalId === null ? null : this.#user(known.externalId);
     const isLimited = known.keyId === LIMITED_KEY;
-    const meters = [...(endUser?.meters ?? []), ...this.#meters(isLimited, placeOf(known))];
+    const meters = this.#meters(isLimited, placeOf(known), endUser);
     const at = { period: known.period, nowMs: this.now };
     const isLate = !this.totals.holds.has(id);
     const limitFree = freeForCharge(meters, at, { model: MODEL, isLate });
@@ -311,8 +306,9 @@ export class PlainWallet {
     if (open.keyId === LIMITED_KEY) this.key.closed(open);
   }
 
-  #meters(isLimited: boolean, session: number | null): readonly Meter[] {
-    return [...(isLimited ? this.key.meters : []), ...this.sessions.meters(session)];
+  #meters(isLimited: boolean, session: number | null, user: PlainUser | null): readonly Meter[] {
+    const ofKey = isLimited ? this.key.meters : [];
+    return [...(user?.meters ?? []), ...ofKey, ...this.sessions.meters(session)];
   }
 
   #post(amount: number, rows: number): void {
@@ -322,19 +318,7 @@ export class PlainWallet {
   }
 
   #user(externalId: string): PlainUser {
-    const known = this.users.get(externalId);
-    if (known !== undefined) return known;
-    const owner = { scope: "end_user", subject: `id of ${externalId}` } as const;
-    const at = { period: periodOf(this.now), nowMs: this.now };
-    const quotas = [
-      ["month", this.quotas.monthly],
-      ["day", this.quotas.daily],
-    ] as const;
-    const meters = quotas.map(([window, quota]) => {
-      const amount = quota === null ? null : micros(quota);
-      return newMeter(fieldLimit(owner, window, { amount, tally: [[bucketOf(window, at), 0]] }));
-    });
-    return { id: owner.subject, externalId, meters };
+    return this.users.get(externalId) ?? newPlainUser(externalId, this.quotas, this.now);
   }
 
   #spend(
@@ -384,11 +368,6 @@ export class PlainWallet {
     const isDay = key.split(" ")[1]?.length === 10;
     return (isDay ? this.quotas.daily : this.quotas.monthly) ?? Infinity;
   }
-}
-
-function readSpend({ meters }: PlainUser, at: { period: Period; nowMs: number }) {
-  const [monthly = 0, daily = 0] = meters.map((meter) => amountsOf(meter, at).settled);
-  return { daily, monthly };
 }
 
 /** The least by the prompt's hard bound. */

@@ -14,7 +14,8 @@ import type { Crossing } from "../rules/alerts.ts";
 import { addEvent } from "./event-log.do.ts";
 import { selectSession } from "../tables/session-rows.do.ts";
 import type { AlertRecord } from "../../../shared/contracts/reports.ts";
-import { findEndUser, nextRevision } from "./memory.do.ts";
+import { nextRevision } from "./memory.do.ts";
+import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /**
@@ -222,7 +223,7 @@ export function reachedByRefusal(
 ): Reached | null {
   const { period: now, sql } = tx;
   if (failure.kind === "quota_exceeded" && !failure.onlyHolds && request.externalId !== null) {
-    if (findEndUser(tx, "external_id", request.externalId) === null) return null;
+    if (selectEndUser(tx.sql, "external_id", request.externalId) === null) return null;
     const { period, quotaMicro: limit, leftMicro: left } = failure;
     const type = "end_user.quota_reached";
     return { type, subject: request.externalId, period, since: now[period], limit, left };

@@ -14,7 +14,7 @@ import type { Count, Meter } from "../rules/limits.ts";
 import { emitReached as emitFieldReached } from "./alerts.do.ts";
 import type { Reached as FieldReached } from "./alerts.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import { findEndUser } from "./memory.do.ts";
+import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { pauseByBudget } from "./pauses.do.ts";
 
@@ -29,7 +29,8 @@ export function crossingsOf(counts: readonly Count[]): Count[] {
 /** Returns the alerts of an end user whose quotas a charge reached. */
 export function quotaAlerts(tx: Tx, counts: readonly Count[], period: Period): Crossing[] {
   const quotas = counts.filter(({ meter }) => isQuota(meter) && meter.budget.amount !== Infinity);
-  const user = quotas[0] === undefined ? null : findEndUser(tx, "id", quotas[0].meter.subject);
+  const user =
+    quotas[0] === undefined ? null : selectEndUser(tx.sql, "id", quotas[0].meter.subject);
   if (user === null) return [];
   const [day, month] = ["day", "month"].map((window) =>
     quotas.find(({ meter }) => meter.budget.window === window),
@@ -86,7 +87,7 @@ export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]
 
 function fieldReached(tx: Tx, { meter, after }: Count, at: Moment): FieldReached {
   const { budget, scope } = meter;
-  const user = scope === "end_user" ? findEndUser(tx, "id", meter.subject) : null;
+  const user = scope === "end_user" ? selectEndUser(tx.sql, "id", meter.subject) : null;
   const subject = user?.externalId ?? meter.subject;
   const limit = micros(budget.amount);
   const period = periodOfField(meter);

@@ -90,12 +90,9 @@ function countedOf(row: LaterRow, tagKeys: readonly string[]): CountedUsage {
 function postedOf(row: LaterRow, tagKeys: readonly string[]): PostedUsage {
   return {
     admittedAt: row.admitted_at,
-    period: periodOfRow(row),
     charged: micros(row.charged),
-    endUserId: row.end_user_id,
     externalId: row.external_id,
     keyId: row.key_id,
-    session: row.session,
     model: row.model ?? "",
     tags: row.tags === null ? null : declaredTags(storedJson<Tags>(row.tags), tagKeys),
     ...tokensBy((name) => row[name]),

@@ -12,6 +12,7 @@ import { settledIn } from "../../../shared/budget-meter.ts";
 import { moveHolds } from "../rules/open-holds.ts";
 import type { EndUser } from "../rules/quota.ts";
 import {
+  selectEndUser,
   selectEndUserPage,
   updateEndUserLimits,
   purgeEndUsersBefore,
@@ -48,7 +49,7 @@ import { setBudgets } from "./budgets.do.ts";
 import { endPausesOf, refusePaused } from "./pauses.do.ts";
 import { raiseAlerts } from "./alerts.do.ts";
 import { refuseLimits } from "./settings.do.ts";
-import { findEndUser, nextRevision } from "./memory.do.ts";
+import { nextRevision } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 export function putEndUser(
@@ -58,7 +59,7 @@ export function putEndUser(
 ): Result<PutEndUserAnswer> {
   const wrong = refuseExternalId(externalId) ?? refuseChange(change);
   if (wrong !== null) return wrong;
-  const known = findEndUser(tx, "external_id", externalId);
+  const known = selectEndUser(tx.sql, "external_id", externalId);
   if (known !== null) {
     return success({ created: false, endUser: alter(tx, known, change) });
   }
@@ -80,12 +81,12 @@ export function patchEndUser(
 ): Result<EndUserRecord> {
   const wrong = refuseChange(change);
   if (wrong !== null) return wrong;
-  const known = findEndUser(tx, "external_id", externalId);
+  const known = selectEndUser(tx.sql, "external_id", externalId);
   return known === null ? missing() : success(alter(tx, known, change));
 }
 
 export function readEndUser(tx: Tx, externalId: string): Result<EndUserRecord> {
-  const known = findEndUser(tx, "external_id", externalId);
+  const known = selectEndUser(tx.sql, "external_id", externalId);
   return known === null ? missing() : success(recordOf(tx, known));
 }
 
@@ -102,7 +103,7 @@ export function listEndUsers(
 
 /** Deletes an end user. Its spend of this month stays. */
 export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: string }> {
-  const known = findEndUser(tx, "external_id", externalId);
+  const known = selectEndUser(tx.sql, "external_id", externalId);
   if (known === null) return missing();
   const paused = refusePaused(tx, ownerOf(known));
   if (paused !== null) return paused;

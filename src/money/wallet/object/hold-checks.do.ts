@@ -17,7 +17,7 @@ import { selectIdempotencyHolder } from "../tables/request-rows.do.ts";
 import { newEndUser } from "./end-users.do.ts";
 import type { NewEndUser } from "./end-users.do.ts";
 import { budgetStatus } from "./key-budgets.do.ts";
-import { findEndUser } from "./memory.do.ts";
+import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 import { refuseSessionRate } from "./sessions.do.ts";
 import { TokenWindow } from "../rules/key-spend.ts";
@@ -83,7 +83,7 @@ export function pausedFor(
 ): Paused | null {
   const { pauses } = tx.memory;
   if (pauses.byName.size === 0) return null;
-  const user = externalId === null ? null : findEndUser(tx, "external_id", externalId);
+  const user = externalId === null ? null : selectEndUser(tx.sql, "external_id", externalId);
   const owners: BudgetOwner[] = [
     { scope: "organization", subject: "" },
     { scope: "member", subject: memberId ?? "" },
@@ -211,7 +211,7 @@ export type Payer = { readonly user: EndUser; readonly made: NewEndUser | null }
 
 export function endUserFor(tx: Tx, externalId: string | null): Result<Payer> {
   if (externalId === null) return success(null);
-  const known = findEndUser(tx, "external_id", externalId);
+  const known = selectEndUser(tx.sql, "external_id", externalId);
   if (known !== null) return success({ user: known, made: null });
   const made = newEndUser(tx, externalId);
   if (made === null) return refuse({ kind: "too_many_end_users" });

@@ -41,8 +41,8 @@ import { withOwnAmounts, countSessionRequest, refuseAnotherSession } from "./ses
 import { topUpIfDue } from "./top-up.do.ts";
 import { reachedByRefusal, emitReached } from "./alerts.do.ts";
 import { emitRejection } from "./budget-events.do.ts";
-import { findEndUser } from "./memory.do.ts";
 import { findWarmRoute } from "./warm-routes.do.ts";
+import { selectEndUser } from "../tables/end-user-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 /** `isRepeat`: the wallet already had this hold, and `answer` is the first response. */
@@ -342,7 +342,7 @@ function refused(
 
 function rejectedMeters(tx: Tx, request: HoldRequest, terms: HeldTerms): readonly Meter[] {
   const { externalId } = request;
-  const user = externalId === null ? null : findEndUser(tx, "external_id", externalId);
+  const user = externalId === null ? null : selectEndUser(tx.sql, "external_id", externalId);
   return requestMeters(tx, request, { terms, payer: user === null ? null : { user, made: null } });
 }
 

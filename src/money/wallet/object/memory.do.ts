@@ -11,15 +11,10 @@ import type { HoldTotals } from "../rules/open-holds.ts";
 import { applyCounts, countsOf, loadBudgets, reserve } from "./budget-memory.do.ts";
 import type { BudgetMemory } from "./budget-memory.do.ts";
 import { selectCounted } from "./counted-requests.do.ts";
-import type { EndUser } from "../rules/quota.ts";
 import type { TopUpState } from "../rules/top-up.ts";
 import { addUsage } from "../rules/usage-totals.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
-import {
-  selectDeletedEndUsers,
-  selectEndUser,
-  selectEndUserCount,
-} from "../tables/end-user-rows.do.ts";
+import { selectDeletedEndUsers, selectEndUserCount } from "../tables/end-user-rows.do.ts";
 import { selectRules } from "../tables/policy-pause-rows.do.ts";
 import type { Pauses } from "../rules/pauses.ts";
 import type { Policies } from "../rules/policies.ts";
@@ -255,10 +250,6 @@ export type Tx = {
   readonly period: Period;
   readonly clockMs: number;
 };
-
-export function findEndUser(tx: Tx, column: "id" | "external_id", value: string): EndUser | null {
-  return selectEndUser(tx.sql, column, value);
-}
 
 export function addUse({ uses }: Memory, hash: string, usedAt: number): void {
   uses.set(hash, Math.max(usedAt, uses.get(hash) ?? 0));

@@ -22,7 +22,7 @@ import { putRule } from "../tables/policy-pause-rows.do.ts";
 import { ownsSession, selectSession } from "../tables/session-rows.do.ts";
 import { setBudgets } from "./budgets.do.ts";
 import { addEvent } from "./event-log.do.ts";
-import { findEndUser, nextRevision, touchStorage } from "./memory.do.ts";
+import { nextRevision, touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 
 export function putPause(tx: Tx, wish: NewPause): Result<PutPause> {
@@ -89,7 +89,7 @@ function subjectOf(tx: Tx, { scope, id, session }: NewPause): Result<string> {
     return isOwned && !isGone(tx, { scope, subject: id }) ? success(id) : missing("session");
   }
   if (scope !== "end_user") return success(id);
-  const user = findEndUser(tx, "external_id", id);
+  const user = selectEndUser(tx.sql, "external_id", id);
   return user === null ? missing("end user") : success(user.id);
 }
 

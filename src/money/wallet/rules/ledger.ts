@@ -69,63 +69,46 @@ export type HoldRequestFacts = {
   readonly isQuota?: boolean;
 };
 
-/** A limit. Open holds use `held` of the `left` amount. */
-type Allowance = {
-  readonly left: number;
-  readonly held: number;
-  readonly blocksAtZero: boolean;
-  readonly refuse: (onlyHolds: boolean) => Failure;
-};
-
+/** A limit of a hold, or the balance. Open holds use `held` of the `left` amount. */
 export type Limit = {
   readonly left: number;
   readonly held: number;
+  /** Reserves the upper bound of the prompt. */
   readonly isStrict: boolean;
+  /** Rejects free requests too if nothing is left. */
+  readonly blocksAtZero: boolean;
   readonly refuse: (short: { readonly required: Micros; readonly onlyHolds: boolean }) => Failure;
 };
 
 export function decideHold(ledger: HoldTotals, ask: HoldRequestFacts): Result<Micros> {
   const { least, most, sure, hasCap } = ask;
   assert(least >= 0 && least <= sure && sure <= most, "a hold needs 0 <= least <= sure <= most");
-  const needed = neededOf(ask);
-  const allowances = allowancesOf(ledger, ask);
-  const fits = ({ blocksAtZero }: Allowance, amount: number): boolean =>
-    amount >= needed && (amount > 0 || !blocksAtZero);
-  const short = allowances.find((allowance) => !fits(allowance, allowance.left - allowance.held));
+  const required = ask.limits.some(({ isStrict }) => isStrict) ? sure : least;
+  const limits = ask.isQuota === true ? ask.limits : [...ask.limits, balanceLimit(ledger)];
+  const fits = ({ blocksAtZero }: Limit, amount: number): boolean =>
+    amount >= required && (amount > 0 || !blocksAtZero);
+  const short = limits.find((limit) => !fits(limit, limit.left - limit.held));
   if (short !== undefined) {
-    return refuse(short.refuse(allowances.every((allowance) => fits(allowance, allowance.left))));
+    const onlyHolds = limits.every((limit) => fits(limit, limit.left));
+    return refuse(short.refuse({ required, onlyHolds }));
   }
-  const free = Math.min(...allowances.map((allowance) => allowance.left - allowance.held));
-  return success(micros(Math.max(needed, Math.min(most, shareOf(free, hasCap)))));
+  const free = Math.min(...limits.map(({ left, held }) => left - held));
+  return success(micros(Math.max(required, Math.min(most, shareOf(free, hasCap)))));
 }
 
-function allowancesOf(ledger: HoldTotals, ask: HoldRequestFacts): Allowance[] {
-  const limits = ask.limits.map((limit) => limitAllowance(limit, ask));
-  return ask.isQuota === true ? limits : [...limits, balanceAllowance(ledger, ask)];
-}
-
-function limitAllowance(
-  { left, held, refuse: failureOf }: Limit,
-  ask: HoldRequestFacts,
-): Allowance {
-  return {
-    left,
-    held,
-    blocksAtZero: true,
-    refuse: (onlyHolds) => failureOf({ required: neededOf(ask), onlyHolds }),
-  };
-}
-
-const neededOf = ({ limits, least, sure }: HoldRequestFacts): Micros =>
-  limits.some(({ isStrict }) => isStrict) ? sure : least;
-
-function balanceAllowance({ balance, held }: HoldTotals, ask: HoldRequestFacts): Allowance {
-  const failure = { kind: "balance_too_low", balanceMicro: balance, heldMicro: held } as const;
+function balanceLimit({ balance, held }: HoldTotals): Limit {
   return {
     left: balance,
     held,
+    isStrict: false,
     blocksAtZero: false,
-    refuse: (onlyHolds) => ({ ...failure, requiredMicro: neededOf(ask), onlyHolds }),
+    refuse: ({ required: requiredMicro, onlyHolds }) => ({
+      kind: "balance_too_low",
+      balanceMicro: balance,
+      heldMicro: held,
+      requiredMicro,
+      onlyHolds,
+    }),
   };
 }
 

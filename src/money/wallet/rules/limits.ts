@@ -136,7 +136,8 @@ export function dollarLimits(meters: readonly Meter[], at: Moment): Limit[] {
         left,
         held,
         isStrict: !isQuota(meter),
-        refuse: ({ required, onlyHolds }) => exceeded(meter, at, { required, onlyHolds }),
+        blocksAtZero: true,
+        refuse: (short) => exceeded(meter, at, short),
       };
     });
 }

@@ -1,6 +1,5 @@
 import type { Micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
-import type { Period } from "../../../shared/period.ts";
 import { addTokens, tokensBy } from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 
@@ -8,14 +7,11 @@ import type { TokenCounts } from "../../../shared/usage-sums.ts";
 export const USAGE_GROUPS_MAX = 10_000;
 
 export type PostedUsage = TokenCounts & {
+  /** The usage counts on the day of this time. */
   readonly admittedAt: number;
-  /** The period of the end user's spend. The usage counts on the day of `admittedAt`. */
-  readonly period: Period;
   readonly charged: Micros;
-  readonly endUserId: string | null;
   readonly externalId: string | null;
   readonly keyId: string;
-  readonly session?: string | null;
   readonly model: string;
   readonly tags: string | null;
 };

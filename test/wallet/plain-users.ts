@@ -1,0 +1,30 @@
+import { micros } from "../../src/shared/money.ts";
+import { periodOf } from "../../src/shared/period.ts";
+import { amountsOf, fieldLimit, newMeter } from "../../src/money/wallet/rules/limits.ts";
+import type { Meter } from "../../src/money/wallet/rules/limits.ts";
+import { bucketOf } from "../../src/shared/budget-meter.ts";
+import type { Moment } from "../../src/shared/budget-meter.ts";
+import type { Quotas } from "./wallet-commands.ts";
+
+/** An end user, with the spend of a month and of a day. */
+export type PlainUser = {
+  readonly id: string;
+  readonly externalId: string;
+  meters: readonly Meter[];
+};
+
+export function newPlainUser(externalId: string, quotas: Quotas, nowMs: number): PlainUser {
+  const owner = { scope: "end_user", subject: `id of ${externalId}` } as const;
+  const at = { period: periodOf(nowMs), nowMs };
+  const meter = (window: string, quota: number | null): Meter => {
+    const amount = quota === null ? null : micros(quota);
+    return newMeter(fieldLimit(owner, window, { amount, tally: [[bucketOf(window, at), 0]] }));
+  };
+  const meters = [meter("month", quotas.monthly), meter("day", quotas.daily)];
+  return { id: owner.subject, externalId, meters };
+}
+
+export function readSpend({ meters }: PlainUser, at: Moment) {
+  const [monthly = 0, daily = 0] = meters.map((meter) => amountsOf(meter, at).settled);
+  return { daily, monthly };
+}
