@@ -326,7 +326,6 @@ CREATE TABLE end_users ( -- an organization's own customers; spend is that of `d
   seq INTEGER NOT NULL,
   PRIMARY KEY (org_id, id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX end_users_by_external_id ON end_users (external_id);
 
 CREATE TABLE key_spend ( -- of keys with a budget, in total and in the newest day, week and month
   org_id TEXT NOT NULL,

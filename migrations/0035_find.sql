@@ -2,7 +2,6 @@
 CREATE INDEX keys_by_prefix ON keys (prefix);
 CREATE INDEX members_by_email ON members (lower(email));
 CREATE INDEX invitations_by_email ON invitations (lower(email)) WHERE email IS NOT NULL;
-CREATE INDEX end_users_by_external_id ON end_users (external_id);
 CREATE INDEX credits_by_reference ON credits (reference);
 
 -- Purchases of all organizations, published by their objects, for the operators' lists and search.

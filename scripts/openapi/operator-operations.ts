@@ -69,7 +69,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
   "GET /find": described("Find an object of any organization by its ID, name, address or prefix", {
     200: record.found,
     description:
-      "`q` is the whole ID, prefix, email address, end user or reference, or a part of an organization's name. Only the first characters of a key are used. For the ID of a request or event, one call asks at most 200 organizations. If the object isn't found, `next_after` continues the search. Each region finds its own objects; `other_regions` are the ones to search next.",
+      "`q` is the whole ID, prefix, email address or reference, or a part of an organization's name. Only the first characters of a key are used. For the ID of a request or event, one call asks at most 200 organizations. If the object isn't found, `next_after` continues the search. Each region finds its own objects; `other_regions` are the ones to search next.",
     query: findQuery,
   }),
   [`GET ${ORG}`]: described("An organization with its credits and open holds", {

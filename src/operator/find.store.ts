@@ -6,7 +6,6 @@ export const FOUND_KINDS = [
   "invitation",
   "domain",
   "webhook",
-  "end_user",
   "credit",
   "purchase",
   "request",
@@ -61,7 +60,6 @@ const LOOKUPS: readonly Lookup[] = [
   },
   named("domain", "company_domains", "domain", "lower(?1)"),
   lookup("webhook", "webhooks", "t.url"),
-  named("end_user", "end_users", "external_id", "?1"),
   named("credit", "credits", "reference", "?1"),
   {
     ...lookup("purchase", "purchases", "t.state"),
