@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 
 const IN = "/console/#/";
-const UNKNOWN = /why=unknown$/;
+const UNKNOWN = /why=unknown(?:&|$)/;
 const CLIENT = { id: "turnpike-at-acme", secret: "the secret of acme" };
 const OPEN = { COMPANY_DOMAINS: "on" };
 

@@ -143,7 +143,7 @@ describe("a stolen session", () => {
     const body = { issuer: "local", purpose: "link" };
     const started = await laterOn(browser).ask("POST", "/console/api/login/start", body);
     expect(await codeOf(started)).toEqual(TOO_OLD);
-    expect(await new Browser().logIn(thief)).toMatch(/why=unknown$/);
+    expect(await new Browser().logIn(thief)).toContain("why=unknown&");
   });
 });
 

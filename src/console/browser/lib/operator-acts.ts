@@ -19,6 +19,7 @@ const ACTS: Readonly<Record<string, string>> = {
   "POST /orgs/{id}/pauses": "paused requests of",
   "DELETE /orgs/{id}/pauses/{pause_id}": "resumed requests of",
   "POST /orgs/{id}/credits": "added or corrected credits of",
+  "POST /orgs/{id}/purchases/{purchase_id}/check": "checked a purchase of",
   "POST /orgs/{id}/purchases/{purchase_id}/refund": "refunded a purchase of",
   "POST /orgs/{id}/owed": "wrote off a debt of",
   "POST /orgs/{id}/reconcile": "reconciled",
