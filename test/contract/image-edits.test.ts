@@ -306,6 +306,12 @@ describe("a rejected POST /v1/images/edits", () => {
     },
   );
 
+  it.each([{ toString: 1 }, [3], true])("returns 400 for a JSON n of %j", async (n) => {
+    const body = { model: "sandbox/image", prompt: "a", n, images: [] };
+    const response = await send("/v1/images/edits", { key, method: "POST", body });
+    expect(await errorOf(response, 400)).toMatchObject({ param: "n" });
+  });
+
   it("returns 400 if the price of the model lacks input images", async () => {
     const route = { provider: "openai", upstream_id: "gpt-image-2" };
     const price = { input: 5_000_000, image_token: 30_000_000 };

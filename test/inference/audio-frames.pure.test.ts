@@ -67,6 +67,7 @@ const STSD = entries(entry("mp4a", esds(MP4_AAC, LC)));
 const samples = (count: number): number[] => box("stsz", big(0), big(1), big(count));
 const track = (...boxes: readonly (readonly number[])[]): number[] =>
   box("moov", box("trak", box("mdia", box("minf", box("stbl", ...boxes)))));
+const SAMPLES = track(STSD, samples(100_000));
 const header = (name: string, length: number): number[] =>
   box(name, big(0), big(0), big(0), big(1000), big(length), big(0));
 
@@ -115,6 +116,11 @@ describe("the maximum duration of a file that lies", () => {
       103,
     ],
     ["MP4 samples that share their bytes", [...FTYP, ...track(STSD, samples(100_000))], 28_001],
+    [
+      "MP4 whose first box has the size of a frame of MP3",
+      [...big(0xffe2), ...text("ftyp"), ...repeat(0xffe2 - 8, [0]), ...SAMPLES],
+      28_001,
+    ],
     [
       "an MP4 header with a duration",
       [...FTYP, ...track(STSD), ...box("moov", header("mvhd", 900_000))],
@@ -235,8 +241,14 @@ const SLOW_AAC = [
   [0x12, 0x10, 0x56, 0xe5, 0xf8, 0, 0, 8],
 ];
 
+/** An AudioSpecificConfig with object type 36 and a low rate. */
+const ALS = [0xf8, 0x96, 0x40, 0];
+const SILENT = [...FTYP, ...SAMPLES];
+/** A track whose samples are in another box, which some programs search. */
+const hidden = (name: string): number[] => box("moov", STSD, box(name, track(samples(20_000_000))));
+
 describe("a file whose bytes don't limit its duration", () => {
-  it.each<readonly [string, number[]]>([
+  it.each<readonly [string, readonly number[]]>([
     ["AMR", text("#!AMR\n")],
     ["CAF", text("caff")],
     ["AIFF", text("FORM0000AIFF")],
@@ -261,6 +273,14 @@ describe("a file whose bytes don't limit its duration", () => {
       "MP4 with a compressed header",
       [...mp4(entry("mp4a", esds(MP4_AAC, LC))), ...box("moov", box("cmov", big(0), big(0)))],
     ],
+    ["MPEG-4 ALS in MP4", mp4(entry("mp4a", esds(MP4_AAC, ALS)))],
+    ["ALS in an extension of AAC", mp4(entry("mp4a", esds(MP4_AAC, [0x2b, 0x92, 0x7c, 0x80])))],
+    ...["meta", "tapt", "ilst", "wave", "sinf", "schi"].map(
+      (name) => [`a track in a box '${name}'`, [...FTYP, ...hidden(name)]] as const,
+    ),
+    ["MP4 behind the start of FLAC", [...text("fLaC"), ...hidden("free").slice(4)]],
+    ["MP4 behind the start of WAV", [...text("RIFFmoovWAVE"), ...repeat(99, [0])]],
+    ["MP4 behind a box that looks like MP3", [...big(12), 0xff, 0xe2, 0, 0, ...big(0), ...SILENT]],
     ...SLOW_AAC.map(
       (config) => ["AAC at 1 Hz in MP4", mp4(entry("mp4a", esds(MP4_AAC, config)))] as const,
     ),

@@ -8,7 +8,10 @@ const MPEG_S = 0.15;
 const AC3_S = 0.2;
 const RATES = 13;
 const EXPLICIT = 15;
-const USAC = 42;
+/** Object types whose frames have at most 2,048 samples. Others, such as ALS, can have 65,536. */
+const AAC_OBJECTS: ReadonlySet<number> = new Set([1, 2, 3, 4, 17, 19, 20, 23, 39]);
+/** Object types with a second rate and an inner type. */
+const SBR_TYPES: ReadonlySet<number> = new Set([5, 29]);
 /** Maximum bytes of configurations and sample entries. Longer ones aren't read. */
 const [AAC_BYTES, ENTRY_BYTES, VORBIS_BYTES] = [64, 4096, 65_536];
 
@@ -21,12 +24,18 @@ function aacSeconds(config: Uint8Array): number {
   const bits = Array.from(config, (byte) => byte.toString(2).padStart(8, "0")).join("");
   let at = 0;
   const take = (count: number): number => Number.parseInt(bits.slice(at, (at += count)) || "0", 2);
-  const short = take(5);
-  const type = short === 31 ? 32 + take(6) : short;
+  const takeType = (): number => {
+    const short = take(5);
+    return short === 31 ? 32 + take(6) : short;
+  };
+  let type = takeType();
   const rates = [take(4)];
   if (rates[0] !== EXPLICIT) take(4);
-  if (type === 5 || type === 29) rates.push(take(4));
-  const isKnown = type !== USAC && rates.every((rate) => rate < RATES);
+  if (SBR_TYPES.has(type)) {
+    rates.push(take(4));
+    type = takeType();
+  }
+  const isKnown = AAC_OBJECTS.has(type) && rates.every((rate) => rate < RATES);
   return isKnown && !LATER_RATE.test(bits) ? AAC_S : Infinity;
 }
 

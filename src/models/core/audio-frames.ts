@@ -26,7 +26,7 @@ export function framesSecondsMax(bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (hasText(bytes, 0, "fLaC") && bytes.length > 26) return flacSeconds(bytes, view);
   if (hasText(bytes, 0, "OggS")) return oggSeconds(bytes, view);
-  if (bytes.length >= 8 && MP4_STARTS.has(nameAt(view, 4))) return mp4Seconds(view);
+  if (isMp4(bytes)) return mp4Seconds(view);
   if (bytes.length >= 4 && view.getUint32(0) === EBML) return matroskaSeconds(bytes, view);
   return isAdts(bytes, 0) ? adtsSeconds(bytes) : Infinity;
 }
@@ -114,6 +114,10 @@ const MP4_BOXES = new Set(
   "moov trak mdia minf stbl moof traf edts mvex dinf udta tref gmhd".split(" "),
 );
 
+/** Boxes that are normally without sound, but that some programs search for it. */
+const MP4_OTHERS = new Set("meta tapt ilst wave sinf schi".split(" "));
+const MP4_SOUND = ["trak", "traf", "stsd", "stsz", "stz2", "trun"];
+
 type Mp4 = { boxes: number; frames: number; longest: number; seconds: number; scale: number };
 
 /**
@@ -143,6 +147,37 @@ function readBoxes(view: DataView, { from, to, depth }: Span, found: Mp4): void 
   }
 }
 
+function hasSound(view: DataView, from: number, to: number): boolean {
+  const text = new TextDecoder("latin1").decode(
+    new Uint8Array(view.buffer, view.byteOffset + from, to - from),
+  );
+  return MP4_SOUND.some((name) => text.includes(name));
+}
+
+/** Reports whether a file starts as MP4: with a known box that fits into the file. */
+export function isMp4(bytes: Uint8Array): boolean {
+  if (bytes.length < 8) return false;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const size = view.getUint32(0);
+  return MP4_STARTS.has(nameAt(view, 4)) && (size < 2 || size <= bytes.length);
+}
+
+const PROBE_BYTES = 2 ** 20;
+const MP4_NAMES = new Set([...MP4_STARTS, ..."pnot udta ediw junk pict uuid prfl".split(" ")]);
+
+/** Reports whether a file that doesn't start as MP4 has its boxes later. FFmpeg reads it as MP4. */
+export function isHiddenMp4(bytes: Uint8Array): boolean {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (let at = 0; at + 16 <= Math.min(bytes.length, PROBE_BYTES);) {
+    const short = view.getUint32(at) || bytes.length - at;
+    const size = short === 1 ? Number(view.getBigUint64(at + 8)) : short;
+    const isBox = size >= (short === 1 ? 16 : 8);
+    if (isBox && MP4_NAMES.has(nameAt(view, at + 4))) return !isMp4(bytes);
+    at += isBox ? size : 4;
+  }
+  return false;
+}
+
 type Box = {
   readonly isWide: boolean;
   readonly at: (offset: number) => number;
@@ -163,7 +198,9 @@ function readBox(
   const box = { isWide, at, length };
   if (name === "mvhd") found.scale = Math.max(1, at(isWide ? 20 : 12));
   if (name === "stsd") found.longest = Math.max(found.longest, entriesSeconds(view, data + 8, end));
-  if (name === "cmov") found.seconds = Infinity; // it is compressed
+  // The box is compressed, or some programs would find more sound in it.
+  const isHidden = name === "cmov" || (MP4_OTHERS.has(name) && hasSound(view, data, end));
+  if (isHidden) found.seconds = Infinity;
   found.frames += at(MP4_COUNTS[name] ?? Infinity);
   found.seconds = Math.max(found.seconds, lengthOf(name, box, { bytes: end - data, found }));
 }

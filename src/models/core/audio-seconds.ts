@@ -1,5 +1,5 @@
 import { hasText } from "./audio-codecs.ts";
-import { adtsSeconds, framesSecondsMax } from "./audio-frames.ts";
+import { adtsSeconds, framesSecondsMax, isHiddenMp4, isMp4 } from "./audio-frames.ts";
 
 /**
  * Minimum bytes per second of an MP3 file (8 kbit/s). The next constant is for other formats (4
@@ -31,7 +31,9 @@ export function audioSecondsMax(file: Uint8Array): number {
 
 /** Frames that don't start at the first byte can only be MPEG audio or AAC. */
 function partsSeconds(sound: Uint8Array): number {
+  if (isHiddenMp4(sound)) return Infinity;
   if (isWav(sound)) return 0;
+  if (isMp4(sound)) return framesSecondsMax(sound);
   return isMpeg(sound) || hasText(sound, 0, "ID3") ? adtsSeconds(sound) : framesSecondsMax(sound);
 }
 

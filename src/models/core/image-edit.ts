@@ -55,7 +55,8 @@ const NUMBERS: ReadonlySet<string> = new Set(["n", "output_compression", "partia
 function withValues(value: object): object {
   const fields = Object.entries(value).map(
     ([name, given]: [string, unknown]): [string, unknown] => {
-      if (NUMBERS.has(name) && /^\d{1,4}$/.test(String(given))) return [name, Number(given)];
+      const isNumber = typeof given === "string" && /^\d{1,4}$/.test(given);
+      if (isNumber && NUMBERS.has(name)) return [name, Number(given)];
       const isFlag = name === "stream" && (given === "true" || given === "false");
       return [name, isFlag ? given === "true" : given];
     },
