@@ -21,7 +21,7 @@ import type {
   RunServices,
   WalletAt,
 } from "./paid-request.ts";
-import { releaseHold } from "./settle.ts";
+import { voidByOutbox } from "./settle.ts";
 import { routeName } from "../routing/route-health.ts";
 import { skippedByGrant } from "./skipped-routes.ts";
 
@@ -48,7 +48,7 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
     return success({ routes });
   }
   services.callers.refused({ hash: caller.keyHash, shown: caller.shown }, result.failure);
-  if (reached.unanswered) await releaseHold(run);
+  if (reached.unanswered) await voidByOutbox(run);
   return result;
 }
 

@@ -134,13 +134,13 @@ async function settleLate(run: Run, outcome: Outcome): Promise<void> {
 
 async function voidRun(run: Run, { reason, lost }: Release): Promise<SettledRun> {
   const absorbed = lost === undefined ? null : generationOf(run, lost);
-  const stored = (await voidInWallet(run, absorbed)) ? "saved" : await releaseHold(run, absorbed);
+  const stored = (await voidInWallet(run, absorbed)) ? "saved" : await voidByOutbox(run, absorbed);
   logEvent("hold_voided", { request_id: run.id, reason });
   return { stored, charged: micros(0) };
 }
 
 /** Voids a hold through the outbox. `absorbed`: the call whose bill we pay. */
-export function releaseHold(run: Run, absorbed: Generation | null = null): Promise<StoredOutcome> {
+export function voidByOutbox(run: Run, absorbed: Generation | null = null): Promise<StoredOutcome> {
   const { orgId } = run.caller;
   const nothing = { kind: "void", cost: micros(0), generation: absorbed } as const;
   return enqueue(run, { holdId: run.id, orgId, ...nothing });

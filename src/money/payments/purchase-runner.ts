@@ -134,7 +134,7 @@ export class PurchaseRunner {
     });
   }
 
-  readBack(paymentId: string): Promise<boolean> {
+  readRefunds(paymentId: string): Promise<boolean> {
     return this.#chains.run(paymentId, () => sendRefundsToWallet(this.#deps, paymentId));
   }
 

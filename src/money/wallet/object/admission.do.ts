@@ -25,7 +25,7 @@ import {
   policiesIfAny,
 } from "./hold-checks.do.ts";
 import { admittedBy, KeyAdmissions } from "./key-admissions.do.ts";
-import type { AdmissionPlace } from "./key-admissions.do.ts";
+import type { CheckedAdmission } from "./key-admissions.do.ts";
 import { touchStorage } from "./memory.do.ts";
 import type { Tx } from "./memory.do.ts";
 import type { ActiveKey } from "../tables/key-rows.do.ts";
@@ -51,23 +51,23 @@ export function admit(gate: Gate, called: RequestCredential): Promise<Result<Adm
   const { keys } = gate;
   const { keyHash, shown } = called;
   return decideFor(gate, keyHash, (tx) => {
-    const place = placeOf(gate, tx, called);
-    if (!place.ok) return place;
-    keys.take(tx, place.value);
+    const checked = checkAdmission(gate, tx, called);
+    if (!checked.ok) return checked;
+    keys.countAdmission(tx, checked.value);
     countSessionRequest(tx, shown?.session);
-    const { record, rate } = place.value;
+    const { record, rate } = checked.value;
     const ofSession = sessionRate(tx, shown?.session);
     return success(admittedBy(tx, record, ofSession ?? rate, shown));
   });
 }
 
-function placeOf(
+function checkAdmission(
   { keys }: Gate,
   tx: Tx,
   { keyHash, shown }: RequestCredential,
-): Result<AdmissionPlace> {
-  const place = keys.place(tx, keyHash, shown);
-  return (place.ok ? refuseSessionRate(tx, shown?.session) : null) ?? place;
+): Result<CheckedAdmission> {
+  const checked = keys.checkAdmission(tx, keyHash, shown);
+  return (checked.ok ? refuseSessionRate(tx, shown?.session) : null) ?? checked;
 }
 
 /**
@@ -81,19 +81,20 @@ export function admitAndHold(
   const { keys } = gate;
   const { keyHash, shown } = called;
   return decideFor(gate, keyHash, (tx) => {
-    const place = placeOf(gate, tx, called);
-    if (!place.ok) return replayFor(gate, tx, { called, request }) ?? place;
+    const checked = checkAdmission(gate, tx, called);
+    if (!checked.ok) return replayFor(gate, tx, { called, request }) ?? checked;
     let isRepeat = false;
     try {
-      const terms = { ...termsBy(place.value.record, shown), isPlaced: true };
+      const terms = { ...termsBy(checked.value.record, shown), isSessionChecked: true };
       const held = hold(tx, request, terms);
       ({ isRepeat } = held);
       if (!isRepeat) countSessionRequest(tx, shown?.session);
       const before = isRepeat ? keys.standing(tx, keyHash, shown) : null;
-      const admitted = sessionRate(tx, shown?.session) ?? before ?? place.value.rate;
+      const admitted = sessionRate(tx, shown?.session) ?? before ?? checked.value.rate;
       return success({ admitted, held: held.answer });
     } finally {
-      if (!isRepeat) keys.take(tx, place.value); // the request counts even if the hold fails
+      // The request counts even if the hold fails.
+      if (!isRepeat) keys.countAdmission(tx, checked.value);
     }
   });
 }
@@ -130,7 +131,7 @@ export async function holdFor(
     const live = keys.live(tx, keyHash, shown);
     if (!live.ok) return live;
     // The other region didn't count a request that it sent.
-    const terms = { ...termsBy(live.value, shown), isPlaced: !request.peer };
+    const terms = { ...termsBy(live.value, shown), isSessionChecked: !request.peer };
     return hold(tx, request, terms).answer;
   });
 }
@@ -144,7 +145,7 @@ export function placeHoldFor(
   return decideFor(gate, keyHash, (tx) => {
     const live = gate.keys.live(tx, keyHash, shown);
     if (!live.ok) return live;
-    const terms = { ...termsBy(live.value, shown), isPlaced: true };
+    const terms = { ...termsBy(live.value, shown), isSessionChecked: true };
     return placeHold(tx, request, { terms, isCaptured });
   });
 }
@@ -234,7 +235,7 @@ export function changeBy<T>(
   decision: (tx: Tx) => Result<T>,
 ): Result<T> {
   return decisions.decide((tx) => {
-    const dead = called === undefined ? null : keys.isDead(tx, called);
+    const dead = called === undefined ? null : keys.refuseDead(tx, called);
     if (dead === null && !tx.memory.row.suspended) return decision(tx);
     touchStorage(tx);
     return dead ?? refuse({ kind: "organization_suspended" });

@@ -239,7 +239,7 @@ export function reachedByRefusal(
   return { type: "session.budget_reached", subject, period, since, limit, left };
 }
 
-export function emitReached(tx: Tx, reached: Reached): void {
+export function emitSpendLimitReached(tx: Tx, reached: Reached): void {
   const { type, subject, period, since, limit, left } = reached;
   const amounts = type === "end_user.quota_reached" ? "quota_micro" : "budget_micro";
   const data = { period, since, [amounts]: limit, left_micro: Math.max(0, left) };

@@ -11,7 +11,7 @@ import { bucketOf } from "../../../shared/budget-meter.ts";
 import type { Moment } from "../../../shared/budget-meter.ts";
 import { isField, isQuota, periodOfField } from "../rules/limits.ts";
 import type { Count, Meter } from "../rules/limits.ts";
-import { emitReached as emitFieldReached } from "./alerts.do.ts";
+import { emitSpendLimitReached } from "./alerts.do.ts";
 import type { Reached as FieldReached } from "./alerts.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
@@ -57,12 +57,12 @@ export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): 
   for (const count of crossings) {
     const { meter, after } = count;
     if (isField(meter)) {
-      emitFieldReached(tx, fieldReached(tx, count, at));
+      emitSpendLimitReached(tx, fieldReached(tx, count, at));
       continue;
     }
     if (reaches(count, alertOf(count))) emitAlert(tx, { meter, after, at });
     if (!reaches(count, 1)) continue;
-    emitReached(tx, { meter, left: 0, at });
+    emitBudgetReached(tx, { meter, left: 0, at });
     pauseByBudget(tx, meter);
   }
 }
@@ -81,7 +81,7 @@ export function emitRejection(tx: Tx, failure: Failure, meters: readonly Meter[]
   );
   // Unused sessions aren't stored, so clients could cause any number of these events.
   if (meter === undefined || (meter.scope === "session" && meter.sinceMs === 0)) return;
-  emitReached(tx, { meter, left: failure.left, at: tx });
+  emitBudgetReached(tx, { meter, left: failure.left, at: tx });
   if (failure.left <= failure.limit * PAUSE_LEFT_MAX) pauseByBudget(tx, meter);
 }
 
@@ -105,7 +105,7 @@ const reachedType = (scope: BudgetScope): FieldReached["type"] =>
 
 type Reached = { readonly meter: Meter; readonly left: number; readonly at: Moment };
 
-function emitReached(tx: Tx, { meter, left, at }: Reached): void {
+function emitBudgetReached(tx: Tx, { meter, left, at }: Reached): void {
   const { scope, budget } = meter;
   const { id, window } = budget;
   const amounts = named(budget.unit, { limit: budget.amount, left });

@@ -134,7 +134,7 @@ function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number 
 }
 
 /** After the clock moved back, counts later entries of rolling windows as of now. */
-export function pullBuckets(tx: Tx): void {
+export function moveFutureBucketsToNow(tx: Tx): void {
   const at = { period: tx.period, nowMs: tx.nowMs };
   for (const owner of storedOwners(tx)) {
     for (const meter of metersOfOwner(tx.sql, tx.memory, owner)) {

@@ -13,12 +13,12 @@ import { updateWalletRow } from "../tables/wallet-row.do.ts";
 import { WALLET_TABLES } from "../tables/wallet-schema.do.ts";
 import { readCheckpoint } from "../tables/checkpoint-rows.do.ts";
 import { isUnpublished, loadMemory, QUIET_MS } from "./memory.do.ts";
-import { pullBuckets } from "./budgets.do.ts";
+import { moveFutureBucketsToNow } from "./budgets.do.ts";
 import { isFoldDue } from "./charges.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 import { endDuePauses } from "./pauses.do.ts";
-import { endTransaction, needsEndOfTransaction } from "./payments.do.ts";
+import { collectDebtsAndTopUp, needsCollection } from "./payments.do.ts";
 import { expire } from "./postings.do.ts";
 import { topUpDue } from "./top-up.do.ts";
 import { isFullError, freeStorageNow, retentionDue, isStorageLow } from "./retention.do.ts";
@@ -89,7 +89,7 @@ export class Decisions {
       expire(tx);
       endDuePauses(tx);
       const answer = decision(tx);
-      if (needsEndOfTransaction(tx)) endTransaction(this.open());
+      if (needsCollection(tx)) collectDebtsAndTopUp(this.open());
       return answer;
     } catch (error) {
       this.#recover(); // after an exception, memory may differ from the tables
@@ -305,7 +305,7 @@ function followClock(tx: Tx): void {
   const { memory, nowMs, sql, storage } = tx;
   logAlert("clock_stepped_back", { org_id: memory.row.orgId, lag_ms: memory.clock - nowMs });
   // A checkpoint of the newest row, so that a later start doesn't use the time of an older one.
-  pullBuckets(tx);
+  moveFutureBucketsToNow(tx);
   takeCheckpoint(tx);
   // IDs contain the time of the platform's clock, so newer holds have greater IDs.
   const floorId = idFloor(HOLD_ID, nowMs - ID_AGE_MAX_MS - CLOCK_LAG_MAX_MS);

@@ -22,13 +22,11 @@ import type { Tx } from "./memory.do.ts";
 import { refuseSessionRate } from "./sessions.do.ts";
 import { TokenWindow } from "../rules/key-spend.ts";
 
-/**
- * The limits of a request. `isPlaced`: the session's rate limit has already counted the request.
- */
+/** The limits of a request. `isSessionChecked`: the caller applies the session's rate limit. */
 export type HeldTerms = KeyTerms & {
   readonly memberId?: string;
   readonly session?: Session | undefined;
-  readonly isPlaced?: boolean;
+  readonly isSessionChecked?: boolean;
 };
 
 /** Checks suspension, pauses, price list, policies and end user. Returns the allowed routes. */
@@ -148,8 +146,8 @@ export function checkDebts({ memory }: Tx, session: Session | undefined): Refusa
 
 /** Checks concurrency and the rates of session and organization. */
 export function checkRates(tx: Tx, request: HoldRequest, terms: HeldTerms): Refusal | null {
-  const { session, isPlaced } = terms;
-  const ofSession = isPlaced === true ? null : refuseSessionRate(tx, session);
+  const { session, isSessionChecked } = terms;
+  const ofSession = isSessionChecked === true ? null : refuseSessionRate(tx, session);
   return ofSession ?? refuseRate(tx) ?? checkConcurrency(tx, request, terms);
 }
 

@@ -39,7 +39,7 @@ import type { HeldTerms, Payer } from "./hold-checks.do.ts";
 import { insertSession, selectSession } from "../tables/session-rows.do.ts";
 import { withOwnAmounts, countSessionRequest, refuseAnotherSession } from "./sessions.do.ts";
 import { topUpIfDue } from "./top-up.do.ts";
-import { reachedByRefusal, emitReached } from "./alerts.do.ts";
+import { reachedByRefusal, emitSpendLimitReached } from "./alerts.do.ts";
 import { emitRejection } from "./budget-events.do.ts";
 import { findWarmRoute } from "./warm-routes.do.ts";
 import { selectEndUser } from "../tables/end-user-rows.do.ts";
@@ -230,14 +230,18 @@ function needsModels({ budgets }: Tx["memory"], uncovered: Grant["uncovered"]): 
   return budgets.scopes.size > 0 || uncovered !== undefined;
 }
 
-function noteRates(tx: Tx, { session, isPlaced }: HeldTerms, firstUse: Session | null): void {
+function noteRates(
+  tx: Tx,
+  { session, isSessionChecked }: HeldTerms,
+  firstUse: Session | null,
+): void {
   const { memory, nowMs } = tx;
   if (memory.row.rpmLimit !== null) memory.rateLog.push(nowMs);
   if (firstUse !== null) {
     memory.sessions.rows++;
     memory.sessions.live++;
   }
-  if (isPlaced !== true) countSessionRequest(tx, session);
+  if (isSessionChecked !== true) countSessionRequest(tx, session);
 }
 
 function firstUseOf({ sql }: Tx, { session }: HeldTerms): Session | null {
@@ -333,7 +337,7 @@ function refused(
   const answer = remember(tx, request, refuse(failure));
   const requested = { ...request, sessionId: session?.id ?? null };
   const reached = answer === null ? null : reachedByRefusal(tx, refusal.failure, requested);
-  if (reached !== null) emitReached(tx, reached);
+  if (reached !== null) emitSpendLimitReached(tx, reached);
   if (answer !== null && refusal.failure.kind === "budget_exceeded") {
     emitRejection(tx, refusal.failure, rejectedMeters(tx, request, terms));
   }

@@ -58,7 +58,7 @@ type Question = { readonly hash: string; isStale: boolean };
 
 type AskRegister = (register: RegisterCalls) => Promise<Identified>;
 
-export type AdmissionPlace = {
+export type CheckedAdmission = {
   readonly hash: string;
   readonly key: KnownKey;
   readonly record: ActiveKey;
@@ -123,7 +123,7 @@ export class KeyAdmissions {
    * Returns the failure of a revoked or expired key, secret or session. Returns null for an unknown
    * key.
    */
-  isDead(tx: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
+  refuseDead(tx: Tx, { keyHash, shown }: RequestCredential): Refusal | null {
     if (!this.knows(tx, keyHash)) return null;
     const live = this.live(tx, keyHash, shown);
     return live.ok ? null : live;
@@ -140,7 +140,7 @@ export class KeyAdmissions {
   }
 
   /** Returns an admission without counting it. */
-  place(tx: Tx, hash: string, shown?: PresentedSecret): Result<AdmissionPlace> {
+  checkAdmission(tx: Tx, hash: string, shown?: PresentedSecret): Result<CheckedAdmission> {
     const live = this.live(tx, hash, shown);
     if (!live.ok) return live;
     const record = live.value;
@@ -160,7 +160,7 @@ export class KeyAdmissions {
     return success({ hash, key, record, entry, rate: { limit, remaining, resetMs } });
   }
 
-  take(tx: Tx, { hash, key, record, entry }: AdmissionPlace): void {
+  countAdmission(tx: Tx, { hash, key, record, entry }: CheckedAdmission): void {
     insertAdmission(tx.sql, key.number, entry);
     key.window.append(entry);
     addUse(tx.memory, hash, entry.at);

@@ -151,7 +151,7 @@ export function forgiveOwed(
 /**
  * Pays debts from the free balance, then requests a top-up if one is due.
  */
-export function endTransaction(tx: Tx): void {
+export function collectDebtsAndTopUp(tx: Tx): void {
   const { memory, sql } = tx;
   const collected = collectDebt(memory.debts, freeOf(memory.ledger));
   if (collected !== null) {
@@ -166,7 +166,7 @@ export function endTransaction(tx: Tx): void {
   topUpIfDue(tx, false);
 }
 
-export function needsEndOfTransaction({ memory }: Tx): boolean {
+export function needsCollection({ memory }: Tx): boolean {
   return memory.debts.owed > 0 || memory.row.settings.autoTopUp !== null;
 }
 
