@@ -2,6 +2,7 @@ import { mintId } from "./id.ts";
 import { sha256 } from "./hash.ts";
 import { storedJson } from "./stored-json.ts";
 
+/** If an event contains a name or address, add the field to `ERASED` in event-log.do.ts. */
 export const EVENT_TYPES = [
   "balance.credited",
   "balance.charged",
@@ -75,7 +76,7 @@ export type EventData = { readonly [name: string]: unknown };
 export type NewEvent = {
   readonly type: EventType;
   readonly actor: Actor;
-  /** The ID of a key or organization, or an end user's external ID. */
+  /** The object's ID, or the external ID for `end_user.*`. */
   readonly subject: string;
   readonly data: EventData;
 };

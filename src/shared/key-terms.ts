@@ -35,7 +35,7 @@ type Limits = {
 };
 export type TermName = keyof Limits;
 
-/** A key's limits, in the same form in D1, objects and sessions. The wallet enforces them. */
+/** A key's limits, in the same form in D1, objects and sessions. */
 export type KeyTerms = { readonly [K in TermName]: Limits[K] | null };
 
 export const NO_TERMS: KeyTerms = {
@@ -111,8 +111,9 @@ export const concurrencySchema: z.ZodMiniType<number> = z
   .check(z.minimum(1), z.maximum(CONCURRENT_MAX));
 
 /**
- * All limits of a key except `rpm_limit`, and the permission `may_hold`. Bodies, records, rows,
- * events, OpenAPI and the CLI are generated from this table.
+ * All limits of a key except `rpm_limit`, and the permission `may_hold`. Bodies, records, rows and
+ * events are generated from this table. Enforce a new limit in hold-checks.do.ts, and compare it in
+ * `IS_NO_WIDER`.
  */
 export const TERMS = {
   budgetMicro: term("budget_dollars", "budget_micro", {

@@ -7,6 +7,7 @@ import type { Region } from "../../shared/regions.ts";
 /** The place where a provider guarantees to process data. */
 export type HostTag = Region | "global";
 
+/** A new ID also needs routes in authors/, and an entry in `LIMITS` if it has limits. */
 export type ProviderId =
   | "anthropic"
   | "bedrock"

@@ -5,11 +5,6 @@ import type { Chunk } from "./chunk.ts";
 
 export type { JsonObject } from "./json-value.ts";
 
-/**
- * The interface of providers. They get OpenAI's request, and return OpenAI's response or events
- * with usage. They never throw because of a provider's fault.
- */
-
 export type NativeProtocol = "responses" | "messages";
 
 export type NativeBody = {
@@ -146,6 +141,10 @@ export type ProviderResult =
   | { readonly kind: "stream"; readonly events: EventStream; readonly lateMs?: number }
   | { readonly kind: "failure"; readonly failure: ProviderFailure };
 
+/**
+ * The adapter of a provider. It gets OpenAI's request and returns OpenAI's response or events, or
+ * those of a protocol that it `speaks`. It never throws because of a provider's fault.
+ */
 export type Provider = {
   readonly id: string;
   readonly kinds?: readonly Kind[];

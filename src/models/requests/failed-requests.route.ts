@@ -42,9 +42,9 @@ type Waiting = {
 };
 
 /**
- * The failed requests that this isolate hasn't reported yet: the newest in full, all as counts.
- * They are reported in one call after `delayMs`, or before requests or errors are read. If the
- * isolate ends, they are lost, which changes no charges.
+ * The unreported failed requests of this isolate: the newest in full, and limited counts. They are
+ * reported in one call per organization after `delayMs`, or before requests or errors are read. If
+ * the isolate ends, they are lost, which changes no charges.
  */
 class FailedRequests {
   readonly #delayMs: number;

@@ -20,7 +20,7 @@ export type OutputCap = {
   readonly whole: number;
   readonly least: number;
   readonly choices: number;
-  /** Whether the client set the cap. Otherwise it can be lowered to fit the credits. */
+  /** Whether the client set the cap. Credits can lower it, but not token limits or the context. */
   readonly isAsked: boolean;
 };
 

@@ -65,10 +65,7 @@ async function holdAtOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
   return excluded === null ? holdWithCandidates(run) : { unanswered: false, result: excluded };
 }
 
-/**
- * Places the hold. If the wallet has a policy, retries with all candidate routes. Other wallets
- * don't get them.
- */
+/** Places the hold. Sends the candidate routes if the wallet needs them for its policy. */
 async function holdWithCandidates(run: Run): Promise<Reached<HoldGrant>> {
   const { caller, services } = run;
   const { keysNeedingCandidates: policies } = services;

@@ -25,8 +25,8 @@ export function useOption(request: PaidRequest, option: ModelOption | undefined)
 }
 
 /**
- * Returns a request with all its models. Skips models that can't serve it. Returns 400 if none can,
- * or if a name is unknown.
+ * Returns a request with all its models. Skips models that can't serve it. Fails if none can, or if
+ * a name is unknown.
  */
 export function boundModels(parsed: ParsedRequest, sold: Sold): Result<PaidRequest> {
   const first = boundRequest(parsed, sold);

@@ -249,10 +249,7 @@ export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Mic
 /** A response except for its last byte. Of a JSON response, nothing has been sent yet. */
 export type EndedResponse = {
   readonly outcome: Outcome;
-  /**
-   * Sends the rest. Returns true if the charge must be retried, because the customer owes it even
-   * if the response was lost.
-   */
+  /** Sends the rest. Returns true if an unsaved outcome must be retried, because it is owed. */
   last(settled: SettledRun): Promise<boolean>;
   kept?(): JsonObject | null;
 };

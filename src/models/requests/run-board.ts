@@ -51,7 +51,7 @@ export class RunBoard {
     return { stop, due: { runs, askedMs: nowMs } };
   }
 
-  /** Adds the result of a query. A late result of an earlier query doesn't replace a newer one. */
+  /** Adds the result of a query. Only that of the newest query ends the wait. */
   answered(orgId: string, { askedMs }: Query, stops: readonly StoppedRun[]): void {
     const running = this.#of(orgId);
     if (askedMs === running.askedMs) running.isWaiting = false;

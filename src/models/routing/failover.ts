@@ -194,9 +194,9 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
 const WAIT_SECONDS_MAX = 59;
 
 /**
- * Calls the candidates in order until one responds, at most three times per model. After an error
- * that the request caused, tries only other models. If none is left, returns `upstream_overloaded`
- * with the shortest wait after an overload, else `upstream_error`.
+ * Calls the candidates in order until one responds, at most three times per model. After `refused`,
+ * tries only other models. If no route is left, returns the error of the last failure, or the
+ * shortest wait if all were overloaded or in cooldown.
  */
 export async function failover(
   candidates: readonly Candidate[],

@@ -88,7 +88,7 @@ function tellStuck({ orgId, eventId, kind, object, tries }: WaitingHint): void {
 
 /**
  * Runs purchases step by step. Each step is stored before it runs, because the object can be
- * evicted. Steps of one purchase or payment never overlap.
+ * evicted. Steps of one purchase never overlap.
  */
 export class PurchaseRunner {
   readonly #deps: PaymentDeps;

@@ -45,9 +45,9 @@ export type Purchase = {
   readonly step: PurchaseStep | null;
   readonly sent: Sent | null;
   readonly tries: number;
-  /** Number of times that a step was restarted with a new idempotency key. */
+  /** Distinguishes the idempotency keys of one step. */
   readonly anew: number;
-  /** Time of the next step or check (Unix ms); null if nothing is left to do. */
+  /** Time of the next step or check (Unix ms); null if no step is left. */
   readonly nextAt: number | null;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -62,12 +62,11 @@ export type Purchase = {
   readonly error: PurchaseError | null;
   readonly card: Card | null;
   readonly requestId: string | null;
-  /**
-   * Outcomes that the wallet hasn't received. `tellAt` is the time of the next attempt (Unix ms).
-   */
+  /** Events that the wallet hasn't received. `tellAt` is the time of the next attempt (Unix ms). */
   readonly untold: readonly PurchaseOutcome[];
   readonly tellAt: number | null;
 };
+/** The end of a purchase once its Stripe object is closed. A payment in between replaces it. */
 export type PurchaseEnding = {
   readonly state: "declined" | "expired";
   readonly error: PurchaseError;

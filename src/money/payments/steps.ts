@@ -89,7 +89,7 @@ function sellingOf(deps: PaymentDeps, purchase: Purchase): Selling {
   };
 }
 
-/** Creates the Stripe customer once, and stores it before its first use. */
+/** Creates the Stripe customer if needed, and stores it before its first use. */
 export const createCustomerStep: RunPurchaseStep = async (deps, purchase) => {
   const { rows, store } = deps;
   const head = rows.head();

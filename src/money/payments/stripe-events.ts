@@ -154,8 +154,8 @@ const KEPT_S = 29 * 86_400;
 const PAGES_MAX = 50;
 
 /**
- * Sends events since the last sweep to their organizations. The cursor never passes a failed event.
- * Returns the number listed, or null if Stripe didn't respond.
+ * Sends events since the last sweep to their organizations. The cursor doesn't pass an event that
+ * must be retried. Returns the number listed, or null if Stripe didn't respond.
  */
 export async function sweepEvents(to: DispatchServices, nowMs: number): Promise<number | null> {
   const nowS = Math.floor(nowMs / 1000);

@@ -147,7 +147,7 @@ const SIGNATURES_MAX = 8;
 
 type SignatureHeader = { readonly time: string; readonly tags: readonly string[] };
 
-/** Parses Stripe's signature header. Returns null if it is invalid or older than five minutes. */
+/** Parses Stripe's signature header. Returns null if it is invalid or over five minutes off. */
 export function signatureHeader(header: string | null, nowMs: number): SignatureHeader | null {
   const parts = (header ?? "").split(",").map((part) => part.trim().split("="));
   const times = parts.filter(([name]) => name === "t").map(([, value = ""]) => value);

@@ -47,7 +47,7 @@ import { disableTopUp } from "./object/top-up.do.ts";
 
 const BATCHES_MAX = 50;
 
-/** Wallet calls with a single transaction. `WalletPaymentCalls` and `WalletCalls` describe them. */
+/** A part of the wallet's calls. `WalletPaymentCalls` and `WalletCalls` describe them. */
 export abstract class AnsweringWallet
   extends DurableObject<Env>
   implements WalletPaymentCalls, Pausing.PauseCalls

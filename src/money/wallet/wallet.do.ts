@@ -57,8 +57,8 @@ import type { BudgetsChange } from "../../shared/contracts/limits.ts";
 const LOST_RETRY_MS = 60_000;
 
 /**
- * An organization's wallet, which alone changes its amounts of money. Each decision is one
- * synchronous transaction. `WalletCalls` describes the calls.
+ * An organization's wallet, which alone changes its amounts of money. `WalletCalls`
+ * describes the calls.
  */
 export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
   readonly #decisions: Decisions;
@@ -381,7 +381,6 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     } finally {
       this.#decisions.schedule.published(now(this.env));
     }
-    // This comes first, because a publish selects its rows synchronously.
     if (eventsWait) await this.takeEvents();
     else flushFinishedHours(this.#decisions);
     this.#tell();

@@ -138,7 +138,6 @@ export type PaymentsCalls = {
   poke(): Promise<Result<null>>;
 };
 
-/** A payment to credit. `topUp` is set for an automatic purchase. */
 export type PaymentCredit = {
   readonly paymentId: string;
   readonly purchaseId: string;

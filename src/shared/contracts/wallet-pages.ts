@@ -30,7 +30,10 @@ export type GenerationRecord = Generation & {
   readonly absorbedMicro: Micros;
 };
 
-/** The state of a request. All but `held` are final, but `expired` can still be settled. */
+/**
+ * The state of a request. All but `held` are final, but `expired` can still be settled. `refused`:
+ * a rejected hold of the other region's request.
+ */
 export type RequestState = "held" | "settled" | "voided" | "expired" | "refused";
 
 /** A request that placed a hold. `generation` is set once it is settled. */

@@ -40,6 +40,7 @@ import type {
   RequestRecord,
 } from "./wallet-pages.ts";
 
+/** The tokens of a request. `least` and `most` include the prompt. */
 export type TokenRequest = {
   readonly prompt: number;
   readonly least: number;
@@ -123,7 +124,10 @@ export type Settlement = {
   /** Whether the charge is at most the hold, even if more is available. Unknown before 1.2.0. */
   readonly isCapped?: boolean;
 };
-/** `unknown`: there is no such hold. `voided`: it was released. Both charge nothing. */
+/**
+ * `unknown`: the hold doesn't exist or was rejected. `voided`: it was released. Both charge
+ * nothing.
+ */
 export type SettleAnswer =
   | { readonly kind: "settled"; readonly charged: Micros; readonly shortfall: Micros }
   | { readonly kind: "unknown" }

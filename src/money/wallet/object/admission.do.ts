@@ -226,9 +226,7 @@ function stopOf(keys: KeyAdmissions, tx: Tx, { id, called }: WatchedRun): Failur
   return pausedFor(tx, terms, { ...open, isRunning: true });
 }
 
-/**
- * Applies a change that a member made, unless the organization is suspended or the key is revoked.
- */
+/** Applies a change, unless the organization is suspended or the caller's secret isn't valid. */
 export function changeBy<T>(
   { decisions, keys }: Gate,
   called: RequestCredential | undefined,
@@ -272,7 +270,7 @@ async function decideFor<T>(
     const before = decisions.tryOpen();
     if (before === null) return unavailable();
     const refused = keys.knows(before, keyHash) ? null : await keys.learn(keyHash);
-    // No await from here on, so that everything is one transaction.
+    // No await from here on, so that all writes commit together.
     return decisions.decide((tx) => refused ?? refuseClosed(tx) ?? decision(tx));
   } catch (error) {
     keys.forget();

@@ -127,10 +127,7 @@ function emitAlert(tx: Tx, { meter, after, at }: Alert): void {
   addEvent(tx, { type: "budget.alert", actor: SYSTEM, subject, data }, once);
 }
 
-/**
- * Returns the owner's ID. Events don't contain an end user's external ID, because it can be a
- * person's name.
- */
+/** Returns the owner's ID, not an end user's external ID, which can be a person's name. */
 function subjectOf({ memory }: Tx, { scope, subject }: BudgetOwner): string {
   return scope === "organization" ? memory.row.orgId : subject;
 }

@@ -12,7 +12,7 @@ import {
 import { selectFieldLimits, storeFieldLimits } from "../tables/field-limits.do.ts";
 
 export type BudgetMemory = {
-  /** The scopes that have a budget. Requests skip the lookup of other scopes. */
+  /** The scopes that have a budget. Requests skip other scopes, except key and session. */
   readonly scopes: Set<BudgetScope>;
   readonly meters: Map<string, readonly Meter[]>;
   /** Budgets changed since the newest checkpoint, by owner and ID. */

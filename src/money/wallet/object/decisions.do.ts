@@ -24,8 +24,8 @@ import { topUpDue } from "./top-up.do.ts";
 import { isFullError, freeStorageNow, retentionDue, isStorageLow } from "./retention.do.ts";
 
 /**
- * Runs each decision without an `await`, so its writes commit together, even if it throws. Keeps
- * memory and the alarm consistent with the tables.
+ * Runs decisions. Without an `await`, their writes commit together. An exception doesn't undo them,
+ * except within `transactionSync`. If storage is full, a decision runs twice.
  */
 export class Decisions {
   /** `lost`: reading the tables failed, so the next call reads them again. */
@@ -73,6 +73,7 @@ export class Decisions {
     if (tx.memory.hasUndelivered) this.#onNews();
   }
 
+  /** Like `decide`, without setting the alarm or notifying webhooks. */
   turn<T>(decision: (tx: Tx) => Result<T>): Result<T> {
     if (this.tryOpen() === null) return unavailable();
     try {

@@ -17,7 +17,7 @@ const EVENTS_MAX = 100_000;
 const YEAR_MS = 366 * 86_400_000;
 const GONE_MAX = 100;
 
-/** Stores an event. Returns false if an event with the same `once` exists. */
+/** Stores an event. Returns false if one with this `once` exists or the actor caused too many. */
 export function addEvent(
   tx: Tx,
   event: NewEvent,
@@ -29,8 +29,8 @@ export function addEvent(
 }
 
 /**
- * Stores an event that waited in D1. Shortens overlong data, because a rejected event would block
- * later ones, and raises an alert.
+ * Stores an event with its ID. Shortens overlong data, because a rejected event would block later
+ * ones.
  */
 export function takeEvent(tx: Tx, event: EventRecord): boolean {
   const { sql } = tx;
@@ -96,7 +96,7 @@ function dropOld({ sql, nowMs }: Tx): void {
   forgetOldEvents(sql, nowMs);
 }
 
-/** Maximum events per hour, type and actor. Further events are only counted. */
+/** Maximum events per hour, type and actor, except operators and the system. */
 const HOURLY_MAX = 100;
 const HOURLY_REVOKED_MAX = 1000;
 const ENDED_MAX = 1000;

@@ -29,7 +29,10 @@ export type HeldTerms = KeyTerms & {
   readonly isSessionChecked?: boolean;
 };
 
-/** Checks suspension, pauses, price list, policies and end user. Returns the allowed routes. */
+/**
+ * Checks suspension, pauses and end user. Checks price list and policies, or `may_hold` of a placed
+ * hold. Returns the allowed routes.
+ */
 export function checkRequest(
   tx: Tx,
   request: HoldRequest,
@@ -59,10 +62,6 @@ export function policiesIfAny(
   return policies.length === 0 ? {} : { policies };
 }
 
-/**
- * Checks the key's permission. A hold placed for another service calls no provider, so only
- * `may_hold` counts.
- */
 function withinPurpose(tx: Tx, request: HoldRequest, terms: HeldTerms): Result<AllowedRequest> {
   const { mayHold, session } = terms;
   if (request.placed === undefined) {

@@ -139,7 +139,6 @@ export class KeyAdmissions {
     return learning;
   }
 
-  /** Returns an admission without counting it. */
   checkAdmission(tx: Tx, hash: string, shown?: PresentedSecret): Result<CheckedAdmission> {
     const live = this.live(tx, hash, shown);
     if (!live.ok) return live;
@@ -168,7 +167,7 @@ export class KeyAdmissions {
     this.#refresh(tx, hash, (register) => register.whose());
   }
 
-  /** Finds uses that a restart may have lost, a few keys per publish. */
+  /** Finds uses that a restart may have lost, for some keys per call. */
   findUses(tx: Tx): void {
     for (const hash of tx.memory.dueUses.take(tx.nowMs, FOUND_AT_ONCE)) {
       const usedAt = this.#key(tx.sql, hash)?.window.lastAt ?? 0;
@@ -176,7 +175,7 @@ export class KeyAdmissions {
     }
   }
 
-  /** Records which uses were published. Looks up the keys whose data differs in D1. */
+  /** Looks up the published keys whose data differs in D1. */
   noted(tx: Tx | null, { uses, touched }: Pick<PublishOutcome, "uses" | "touched">): void {
     if (tx === null) return;
     const reported = new Map(touched.map((one) => [one.hash, one]));

@@ -36,7 +36,7 @@ import { HOUR_MS } from "../../../shared/clock.ts";
 
 export const QUIET_MS = 180_000;
 
-/** The wallet's memory, derived from the tables. It changes only after their transaction. */
+/** The wallet's memory, derived from the tables, and loaded again after an exception. */
 export type Memory = {
   row: WalletRow;
   readonly ledger: HoldTotals;
@@ -238,7 +238,7 @@ function unpublished(sql: SqlStorage, memory: Memory): boolean {
   return n > 0;
 }
 
-/** The context of one transaction, with one clock reading. */
+/** The context of one decision, with one clock reading. */
 export type Tx = {
   readonly storage: DurableObjectStorage;
   readonly sql: SqlStorage;
@@ -246,7 +246,7 @@ export type Tx = {
   readonly env: Env;
   /** The wallet's time. Small clock differences don't move it back. */
   readonly nowMs: number;
-  /** Day and month, which never move back. */
+  /** Day, week and month, which never move back. */
   readonly period: Period;
   readonly clockMs: number;
 };

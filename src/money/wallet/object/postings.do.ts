@@ -191,8 +191,8 @@ function report(tx: Tx, settlement: Settlement, posting: Posting): void {
 }
 
 /**
- * Releases a hold. Stores an unknown ID, so that its hold can't arrive later. The row keeps the
- * cost of an `absorbed` call for the margin.
+ * Releases a hold. Stores an unknown ID, so that its hold can't arrive later. A known hold's
+ * row keeps the cost of an `absorbed` call for the margin.
  */
 export function voidHold(
   tx: Tx,

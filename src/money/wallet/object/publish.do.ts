@@ -28,10 +28,10 @@ import { addUse, changeRow } from "./memory.do.ts";
 import { takeCheckpoint } from "./checkpoint.do.ts";
 import type { Tx, Memory } from "./memory.do.ts";
 
-/** Minimum ms between two published uses of a key. Readers search two days back. */
+/** Minimum ms between two published uses of the organization. Readers search two days back. */
 const USE_MS = 3_600_000;
 
-/** The result of a publish. `again`: D1 lost rows again while they were being written. */
+/** The result of a publish. `again`: D1 lost rows and needs all again. */
 export type PublishOutcome = {
   readonly outcome: "published" | "again" | "conflict";
   readonly uses: readonly KeyUse[];

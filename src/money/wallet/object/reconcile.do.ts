@@ -48,7 +48,7 @@ export async function reconcile(
 
 /**
  * Computes all totals from the rows and compares them with memory and D1, as of the newest ledger
- * row at the start. Restarts if `memory.ledgerMark` changes. Returns `conflict` after too many
+ * row at the start. Restarts if `isStill` returns false. Returns `conflict` after too many
  * restarts.
  */
 function reconcileSlice(

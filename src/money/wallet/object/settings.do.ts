@@ -41,10 +41,7 @@ function settingsAnswer(tx: Tx): SettingsAnswer {
   return { ...settingsRecordOf(tx), budgets };
 }
 
-/**
- * Changes settings. Default quotas apply only to new end users. The alert threshold applies
- * immediately.
- */
+/** Changes settings. Defaults apply only to new end users. */
 export function patchSettings(
   tx: Tx,
   { budgets, ...change }: SettingsChange,

@@ -7,7 +7,7 @@ import { markTopUpDelivered } from "./top-up.do.ts";
 
 const TELL_TIMEOUT_MS = 10_000;
 
-/** Sends a requested top-up to the payments object until it accepts. Never throws. */
+/** Sends a requested top-up to the payments object. After a failure, the next publish retries. */
 export async function notifyTopUp(decisions: Decisions, env: Env): Promise<void> {
   const memory = decisions.tryOpen()?.memory;
   const open = memory?.topUp.open ?? null;

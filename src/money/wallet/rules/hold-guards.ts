@@ -12,7 +12,7 @@ export const HOLD_ID = "req_";
 /** Maximum age of a request ID in ms. An older request can be a late duplicate. */
 export const ID_AGE_MAX_MS = 120_000;
 
-/** Rejects an ID that is too old or too new as `overloaded`. Throws if the ID is malformed. */
+/** Rejects an ID that is too old or too new as `overloaded`, and a malformed one as `internal`. */
 export function refuseId(id: string, nowMs: number): Refusal | null {
   const minted = mintedAt(id, HOLD_ID);
   if (minted === null) return refuse({ kind: "internal" });

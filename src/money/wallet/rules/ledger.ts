@@ -33,7 +33,9 @@ export type KnownHold = {
 
 type HoldContent = Pick<KnownHold, "id" | "least" | "most" | "externalId">;
 
-/** The result of a charge. `late`: the hold had expired. `overHold`: the cost exceeded the hold. */
+/**
+ * The result of a charge. `late`: the hold had expired. `overHold`: the hold was open and too small.
+ */
 export type Posting = {
   readonly charged: Micros;
   readonly shortfall: Micros;
@@ -112,7 +114,10 @@ function balanceLimit({ balance, held }: HoldTotals): Limit {
   };
 }
 
-/** Returns the first response to this hold. Throws if the content differs. */
+/**
+ * Returns the first response to this hold, but `overloaded` once it is voided or expired. Throws if
+ * the content differs.
+ */
 export function recallHold(known: KnownHold, content: HoldContent): Result<Micros> | null {
   if (known.granted === null && known.state === "voided") return refuse({ kind: "overloaded" });
   const same =

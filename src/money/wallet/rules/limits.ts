@@ -31,8 +31,8 @@ export type Meter = CountedLimit & {
 };
 
 /**
- * Returns the limit of a field such as `budget_dollars`. Its count is stored with its owner. Null
- * has no limit, but is still counted.
+ * Returns a limit for the `budget_dollars` of a key or session. Its count is stored with its owner.
+ * Null has no limit, but is still counted.
  */
 export function fieldLimit(
   owner: BudgetOwner,

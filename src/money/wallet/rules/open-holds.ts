@@ -21,7 +21,7 @@ export type OpenHold = {
   readonly purpose?: Purpose | null;
 };
 
-/** Totals of the ledger and its open holds. Only the functions below change them. */
+/** Totals of the ledger and its open holds. Only the functions below change the holds. */
 export type HoldTotals = {
   seq: number;
   balance: Micros;

@@ -241,7 +241,7 @@ export type KeySpendRow = {
   changed: number;
 };
 
-/** Returns the spend of a key that ever had a budget, at the checkpoint. */
+/** Returns a key's spend at the checkpoint, or null if only daily totals count it. */
 export function selectKeySpend(sql: SqlStorage, keyId: string): KeySpendRow | null {
   const [row] = sql.exec<KeySpendRow>("SELECT * FROM key_budgets WHERE key_id = ?", keyId);
   return row ?? null;

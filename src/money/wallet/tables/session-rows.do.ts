@@ -56,7 +56,7 @@ export function loadSessionRates(sql: SqlStorage, memory: SessionMemory, clock: 
   for (const { session, at } of rows) noteSessionRate(memory, session, at);
 }
 
-/** Counts a granted request. Removes the oldest logs if there are too many. */
+/** Counts a request. If there are too many logs, removes those without a recent request. */
 export function noteSessionRate({ rates }: SessionMemory, id: string, at: number): void {
   const log = rates.get(id) ?? [];
   log.push(at);
