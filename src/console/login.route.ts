@@ -162,7 +162,6 @@ export async function callbackRoute(c: AppContext): Promise<Response> {
   return response;
 }
 
-/** Returns the query of the login page: the reason, and the account that is unknown. */
 function queryOf(failure: Failure): string {
   if (failure.kind === "login_refused") {
     const { why, account = null } = failure;

@@ -78,7 +78,6 @@ export async function loginRoute(c: AppContext, rows: readonly Route[]): Promise
 
 type Login = Result<{ readonly view: object; readonly cookie: string }>;
 
-/** Runs a login, unless the address has failed too often recently. */
 export async function limitFailedLogins<T>(
   c: AppContext,
   ask: () => Promise<Result<T>>,

@@ -10,7 +10,6 @@ const SKEW_MS = 5000;
 type StepUp = "any" | "auth_time";
 type Freshness = Pick<PersonSession, "freshAt" | "freshBy">;
 
-/** Reports whether a time is within the last ten minutes and not in the future. */
 export function isFresh(freshAt: number, nowMs: number): boolean {
   return freshAt <= nowMs + SKEW_MS && nowMs - freshAt <= FRESH_MS;
 }

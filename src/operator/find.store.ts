@@ -23,7 +23,6 @@ export type Found = {
   readonly organization: Owner | null;
 };
 
-/** Maximum number of objects of each kind. */
 export const FOUND_MAX = 10;
 
 type Lookup = {

@@ -116,7 +116,6 @@ type CostsPage = {
   readonly nextAfter: string | null;
 };
 
-/** Returns a page. `nextAfter` is null on the last one. */
 export async function costsOf(
   { db, wallet }: OperatorCall,
   query: CostQuery,

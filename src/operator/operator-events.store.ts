@@ -59,7 +59,6 @@ export async function listOperatorEvents(
   );
 }
 
-/** Deletes events that are older than a year. */
 export async function forgetOperatorEvents(db: D1Database, nowMs: number): Promise<void> {
   const beforeId = idFloor(OPERATOR_EVENT_ID, nowMs - STORED_MS);
   await db.prepare("DELETE FROM operator_events WHERE id < ?").bind(beforeId).run();

@@ -36,7 +36,6 @@ type Deployment = ReturnType<DeploymentOf>;
 /** Last response of each region to this isolate (Unix ms). */
 const lastOkMs = new Map<Region, number>();
 
-/** Adds the operators' routes to the app. */
 export function addOperatorRoutes(app: HonoBase<AppEnv>, deploymentOf: DeploymentOf): void {
   app.use("/admin/v1/*", requireOperator);
   for (const row of OPERATOR_ROUTES) {

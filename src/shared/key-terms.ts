@@ -20,7 +20,6 @@ type Limits = {
   readonly budgetPeriod: BudgetPeriod;
   /** Prompt and output tokens in any 60 s. */
   readonly tpmLimit: number;
-  /** Maximum requests that run at the same time. */
   readonly maxConcurrent: number;
   /** Model IDs, aliases and `author/*`. An alias matches only the name in the request. */
   readonly allowedModels: readonly string[];
@@ -242,10 +241,7 @@ type Slot = { readonly since: string; readonly spent: Micros };
 /** A key's spend in total, and in the last day, week and month with a charge. */
 export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: Micros };
 
-/**
- * Returns the spend that counts in `period`. The spend of a past period is 0, so it needn't be
- * reset.
- */
+/** A past period's spend is 0, so it needn't be reset. */
 export function spendInPeriod(
   { budgetPeriod, spend }: Pick<KeyTerms, "budgetPeriod"> & { readonly spend: KeySpend },
   period: Period,
@@ -278,7 +274,6 @@ export type RateState = {
   readonly resetMs: number;
 };
 
-/** A limit of requests that run at the same time, and the running ones. */
 export type ConcurrencyState = {
   readonly scope: "key" | "organization";
   readonly limit: number;

@@ -12,7 +12,7 @@ export const PAUSES_MAX = 1000;
 /** The party that paused. Each party can have its own pause of an owner. */
 export type PauseSource = "member" | "operator" | "budget";
 
-/** A pause of all new requests of an owner. Times are Unix ms. */
+/** A pause of an owner's new requests. Times are Unix ms. */
 export type Pause = BudgetOwner & {
   readonly id: string;
   readonly source: PauseSource;

@@ -20,10 +20,7 @@ export type Purpose = {
   readonly sessionTags?: readonly string[];
 };
 
-/**
- * A purpose as stored. It has the amounts of a hold that counts only in quotas. The ledger has 0
- * for these.
- */
+/** A purpose as stored, with the amounts of a hold that counts only in quotas. */
 export type StoredPurpose = Purpose & { readonly held?: Micros; readonly charged?: Micros };
 
 export const holdPurposeSchema: z.ZodMiniType<Purpose> = z.object({

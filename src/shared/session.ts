@@ -24,7 +24,6 @@ export type Session = {
   readonly rpmLimit: number | null;
   readonly origins: readonly string[] | null;
   readonly mayHold?: true;
-  /** The tags of each of its requests. */
   readonly tags?: Tags;
 };
 

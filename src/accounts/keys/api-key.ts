@@ -137,7 +137,6 @@ export function prefixIn(text: string): string {
   return PREFIX.exec(text)?.[0] ?? text;
 }
 
-/** Returns the home region that a key's prefix contains, or null for another text. */
 export function homeOfPrefix(text: string): Region | null {
   return findRegion(PREFIX.exec(text)?.[1]) ?? null;
 }

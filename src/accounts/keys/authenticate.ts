@@ -24,7 +24,7 @@ export type KeyVerification = {
   readonly keySecrets: readonly KeySecret[];
   readonly region: Region;
   readonly origin?: () => string | null;
-  /** The current time (Unix ms), to reject an expired session without a call. */
+  /** Unix ms. Rejects an expired session without a call. */
   readonly now?: number;
 };
 

@@ -202,7 +202,6 @@ export class KeyRegister extends DurableObject<Env> {
     return success(known);
   }
 
-  /** Changes the times of admissions in the future to now, after the clock moved back. */
   #clampTo(clockMs: number, window: RateWindow, key: KeyObjectRecord): void {
     logAlert("clock_stepped_back", { key_id: key.keyId, lag_ms: window.lagMs(clockMs) });
     clampStoredAdmissions(this.ctx.storage.sql, clockMs);

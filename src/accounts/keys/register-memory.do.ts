@@ -99,7 +99,6 @@ export function storeAdmission(sql: SqlStorage, entry: StoredAdmission): void {
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Changes the times of admissions in the future to now, after the clock moved back. */
 export function clampStoredAdmissions(sql: SqlStorage, clockMs: number): void {
   sql.exec("UPDATE admissions SET at = ?1 WHERE at > ?1", clockMs);
 }
@@ -189,7 +188,6 @@ export function markRevocationPending(sql: SqlStorage, hash: string): void {
   sql.exec("INSERT OR IGNORE INTO owed_to_book (one, hash) VALUES (1, ?)", hash);
 }
 
-/** Returns the key's hash if its revocation isn't in D1 yet. */
 export function unsavedRevocation(sql: SqlStorage): string | null {
   return sql.exec<{ hash: string }>("SELECT hash FROM owed_to_book").toArray()[0]?.hash ?? null;
 }

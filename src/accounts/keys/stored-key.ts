@@ -140,7 +140,6 @@ export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecor
   };
 }
 
-/** Returns the use of each budget in its window, in its unit. */
 function usedOf(
   budgets: readonly Budget[],
   tallies: NonNullable<StoredKey["tallies"]>,

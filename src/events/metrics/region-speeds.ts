@@ -73,7 +73,6 @@ function round(value: number): number {
 
 const READ_TIMEOUT_MS = 2000;
 
-/** Returns the region's speeds by route, or null without a response. */
 export async function readSpeeds(
   metrics: Pick<MetricsCalls, "speeds">,
 ): Promise<ReadonlyMap<string, RouteSpeed> | null> {

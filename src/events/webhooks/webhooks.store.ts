@@ -14,7 +14,6 @@ import { storedJson } from "../../shared/stored-json.ts";
 
 const WEBHOOKS_MAX = 5;
 
-/** Formats other than JSON events. */
 export const WEBHOOK_FORMATS = ["slack", ...USAGE_FORMAT_NAMES] as const;
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 

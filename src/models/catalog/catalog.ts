@@ -158,7 +158,6 @@ export function findModel(sold: CallerCatalog, name: string): ListedModel | unde
   return listModels(sold).find((listed) => listed.id === id);
 }
 
-/** Returns a listed model or alias, with its allowed routes at the caller's prices. */
 export function findRoutes(
   sold: CallerCatalog,
   name: string,

@@ -5,7 +5,6 @@ export function dayOf(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 10);
 }
 
-/** Returns the newest price that is in force on a day, else the first. */
 export function priceOn({ prices }: Pick<RouteEntry, "prices">, day: string): DatedPrice {
   return prices.findLast(({ from }) => from <= day) ?? prices[0];
 }

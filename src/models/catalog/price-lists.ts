@@ -60,7 +60,6 @@ export const NO_PRICE_LISTS: Pricing = { list: null, at: 0, lists: [] };
 
 type Rule = { readonly list: string; readonly row: PriceRow };
 
-/** Returns a model at the prices of these lists. Returns it unchanged if no list has it. */
 export function pricedModel(model: Model, { lists, at }: Pick<Pricing, "lists" | "at">): Model {
   const rule = ruleFor(model, lists, at);
   if (rule === null) return model;

@@ -42,7 +42,6 @@ function aacSeconds(config: Uint8Array): number {
 /** A rate outside the table in the extension that follows the configuration. */
 const LATER_RATE = /01010110111001011(?:1101|1110|1111)/;
 
-/** Returns the longest packet of the codec whose first Ogg header is at `at`. */
 export function oggCodecSeconds(bytes: Uint8Array, at: number): number {
   if (hasText(bytes, at, "OpusHead")) return OPUS_S;
   if (OGG_SILENT.some((name) => hasText(bytes, at, name))) return 0;

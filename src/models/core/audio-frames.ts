@@ -181,7 +181,6 @@ export function isHiddenMp4(bytes: Uint8Array): boolean {
 type Box = {
   readonly isWide: boolean;
   readonly at: (offset: number) => number;
-  /** Reads a number of 8 bytes if the box is wide, else of 4 bytes. */
   readonly length: (offset: number) => number;
 };
 
@@ -205,7 +204,6 @@ function readBox(
   found.seconds = Math.max(found.seconds, lengthOf(name, box, { bytes: end - data, found }));
 }
 
-/** Returns the longest frame of the codecs in a list of sample entries. */
 function entriesSeconds(view: DataView, from: number, end: number): number {
   const bytes = new Uint8Array(view.buffer, view.byteOffset, end);
   let longest = 0;

@@ -102,7 +102,6 @@ const MP3 = 0x55;
 const EXTENSIBLE = 0xfffe;
 const CODEC_AT = 24;
 
-/** Returns the lowest byte rate of a format, or 0 if it isn't known. */
 function formatRate(format: Uint8Array): number {
   if (format.length < 16) return 0;
   const view = viewOf(format);

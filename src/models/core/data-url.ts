@@ -12,7 +12,6 @@ export function isDataUrl(url: string, media: readonly string[]): boolean {
   return padding === "" ? data.length % 4 !== 1 : data.length % 4 === 0;
 }
 
-/** Decodes a data URL that `isDataUrl` has checked. */
 export function fileOfDataUrl(url: string): FormFile {
   const [, type = "", group = "", data = ""] = DATA_URL.exec(url) ?? [];
   return new FormFile(`${group}.${type.split("/")[1]}`, type, fromBase64(data));

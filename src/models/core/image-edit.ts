@@ -37,7 +37,6 @@ export const imageEditBody = z.strictObject({
   mask: z.optional(z.union([formFile, reference])),
 });
 
-/** Parses a form, or JSON with data URLs. */
 export function parseImageEdit(value: object): Result<ParsedInputRequest<ImageBody>> {
   const parsed = parseInput(imageEditBody, withValues(value));
   if (!parsed.ok) return parsed;

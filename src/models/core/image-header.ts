@@ -4,7 +4,6 @@ export type ImageHeader = {
   readonly height: number;
 };
 
-/** Returns the format and size that the header of a PNG, JPEG or WebP file states, or null. */
 export function imageHeader(bytes: Uint8Array): ImageHeader | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   try {

@@ -193,7 +193,6 @@ export class ImageReader implements StreamReader {
   }
 }
 
-/** Returns a piece of base64 as text. */
 export function decodePiece(piece: string | Uint8Array): string {
   return typeof piece === "string" ? piece : new TextDecoder().decode(piece);
 }

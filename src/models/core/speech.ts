@@ -120,7 +120,6 @@ export const SPEECH_KIND: InputKindRules<SpeechBody, "character" | "audio_token"
   smaller: { advice: "send a shorter text.", param: "input" },
 };
 
-/** Returns the size in tokens of a text, or 0 if no route of the model bills them. */
 function inputSize({ input, instructions = "" }: SpokenText, model: Model): PromptSize {
   const tally = new PromptSizeCounter(model);
   if (model.routes.every(({ price }) => price.input === 0)) return tally.size();

@@ -48,7 +48,6 @@ const UNKNOWN_LENGTH =
 export type TranscriptionBody = {
   readonly model: string;
   readonly file: FormFile;
-  /** An upper bound of the file's duration. */
   readonly secondsMax: number;
   readonly language?: string | undefined;
   readonly prompt?: string | undefined;

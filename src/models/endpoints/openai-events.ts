@@ -39,7 +39,7 @@ type Streamed = {
 export class OpenAiStream {
   readonly ping = ": keep-alive\n\n";
   protected readonly emptyChoice: JsonObject = { delta: { content: "" } };
-  /** The fields that are equal in every event: id, object, created, model and usage. */
+  /** The fields that every event repeats. */
   readonly #identity: JsonObject;
   readonly #usage: UsageChunks;
   readonly #isOpenRouter: boolean;

@@ -33,7 +33,7 @@ import { echoedFields } from "../protocols/responses/client-response-object.ts";
 import { resolveToolChoice, flattenTools } from "../protocols/responses/client-tools.ts";
 import type { FlattenedTools } from "../protocols/responses/client-tools.ts";
 
-/** POST /v1/responses (openai npm's types; Open Responses). The provider stores nothing. */
+/** POST /v1/responses. The provider stores nothing. */
 export const responsesEndpoint: EndpointAdapter = {
   name: "responses",
   path: "/v1/responses",

@@ -53,7 +53,6 @@ class AudioWriter implements StreamWriter {
   }
 }
 
-/** Writes Mistral's JSON with the audio in base64. */
 class JsonWriter implements StreamWriter {
   readonly ping = "";
   readonly begin = SILENT.begin;

@@ -6,8 +6,8 @@ import type { Customer } from "../core/provider.ts";
 const HASHES_MAX = 512;
 
 /**
- * The customer IDs that a provider receives. They are keyed hashes that include the organization.
- * Customers therefore never share a cache, and their own IDs are never sent.
+ * The customer IDs for providers: keyed hashes that include the organization. Customers therefore
+ * never share a cache, and their own IDs are never sent.
  */
 export class CustomerHashes {
   readonly #secret: string;

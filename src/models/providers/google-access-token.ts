@@ -18,10 +18,7 @@ const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const ASSERTION_S = 3600;
 const MARGIN_MS = 300_000;
 const EXCHANGE_MS = 10_000;
-/**
- * Maximum ms to wait for a token that another request is fetching. If that request ends, its fetch
- * ends too. The waiting request then fetches a token itself.
- */
+/** Maximum ms to wait for another request's fetch of a token, which ends with that request. */
 const SHARED_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 

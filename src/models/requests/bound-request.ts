@@ -127,7 +127,6 @@ function isThinking(
   });
 }
 
-/** Reports whether the minimum of a hold includes reasoning. */
 function holdsThinking({ reasoning_effort: effort }: ChatBody, mayThink: boolean): boolean {
   return effort !== undefined && (effort !== "none" || mayThink);
 }
@@ -152,7 +151,6 @@ function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | 
     : null;
 }
 
-/** Returns the routes that can send the request's files and native-only fields. */
 function routesFor(
   able: readonly Route[],
   {

@@ -126,10 +126,6 @@ function rulesOf({ preferences, prompt }: RouteChoice): RouteCondition[] {
   return rules;
 }
 
-/**
- * Reports whether a route's prices are below the maximum: the usual price, the one for this prompt
- * length, and that of cache writes.
- */
 function isWithin(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean {
   return [route.price, priceAt(route, prompt.bound)].every((price) => {
     const { input, output, request } = maxPrice;

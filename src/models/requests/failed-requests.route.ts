@@ -202,7 +202,6 @@ function ownWords(failure: Failure, wasAsked: boolean): Failure {
 
 const TOLD_WITHIN_MS = 1000;
 
-/** Middleware that reports this isolate's failed requests before requests or errors are read. */
 export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
   const failed = Isolate.of(c.var.config).get(makeFailedRequests);
   const notifying = failed.tellNow(c.var.admitted.caller.orgId, tellerOf(c));

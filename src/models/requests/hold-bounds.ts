@@ -202,7 +202,6 @@ function unitsCost({ units: prices }: Price, { units: counts = {} }: PromptSize)
   );
 }
 
-/** Returns the highest price of an input token, including cache writes. */
 export function highestInputPrice(price: Price, { hourCache }: PromptSize): number {
   const hour = hourCache === true ? price.input * HOUR_WRITE_INPUTS : 0;
   return Math.max(price.input, price.cached, price.cacheWrite, hour);

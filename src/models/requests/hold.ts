@@ -73,7 +73,7 @@ async function holdWithCandidates(run: Run): Promise<Reached<HoldGrant>> {
   if (failureOf(reached)?.kind !== "candidates_required") return reached;
   evictOldest(policies, POLICIES_MAX);
   policies.add(caller.keyHash);
-  // A lost attempt may have placed a hold, so this request ends. The next one sends the candidates.
+  // A lost attempt may have placed a hold.
   return reached.unanswered ? reached : holdOnce(run);
 }
 

@@ -67,7 +67,6 @@ function requestOf(
   return { ...parsed, request: { ...request, body }, preferences };
 }
 
-/** Returns the routes of a model that can't serve a request, with the reason. */
 function unableRoutes(
   { routes }: Model,
   preferences: RoutePreferences | null | undefined,

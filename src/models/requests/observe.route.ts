@@ -181,9 +181,7 @@ function wordOf(reason: string): string {
   return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
 }
 
-/**
- * Counts shed requests. Writes at most one log line per second, with their number and the last ID.
- */
+/** Writes at most one log line per second. */
 class ShedCounts implements OverloadCounters {
   readonly #config: Config;
   readonly #line = new SummaryLogLine("requests_shed");

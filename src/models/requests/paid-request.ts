@@ -96,9 +96,7 @@ export type OverloadCounters = {
 
 type Outbox = { enqueue(items: readonly OutcomeItem[]): Promise<unknown> };
 export type OutboxAt = (name: string, attempt: number) => Outbox;
-/**
- * Returns a wallet for one attempt. The first call can be grouped with others, but a retry can't.
- */
+/** Returns a wallet for one attempt. Only the first call can be grouped with others. */
 export type WalletAt = (orgId: string, attempt: number) => GroupedCalls;
 
 /**
@@ -108,7 +106,6 @@ type MoneyPlace =
   | { readonly wallet: WalletAt; readonly home: null }
   | { readonly wallet: null; readonly home: Home };
 
-/** The services of a run. Each call creates a new stub, because a failed stub never works again. */
 export type RunServices = MoneyPlace & {
   readonly region: string;
   readonly providers: ReadonlyMap<string, Provider>;
@@ -128,7 +125,6 @@ export type RunServices = MoneyPlace & {
 
 type Progress = {
   admitted: Admitted | null;
-  /** The held amount. */
   granted: Micros | null;
   open: UnfinishedCall | null;
   outcome: Outcome | null;

@@ -139,7 +139,6 @@ async function voidRun(run: Run, { reason, lost }: Release): Promise<SettledRun>
   return { stored, charged: micros(0) };
 }
 
-/** Voids a hold through the outbox. `absorbed`: the call whose bill we pay. */
 export function voidByOutbox(run: Run, absorbed: Generation | null = null): Promise<StoredOutcome> {
   const { orgId } = run.caller;
   const nothing = { kind: "void", cost: micros(0), generation: absorbed } as const;

@@ -20,7 +20,6 @@ import { keyHashSchema } from "../../shared/key.ts";
 import { callPeer } from "../../regions/peer-call.ts";
 import type { PeerCallOptions } from "../../regions/peer-call.ts";
 
-/** A request to a key's home region, which finds the key's owner. */
 export type StoredResponsesRequest = {
   readonly called: RequestCredential;
   readonly recall: StoredResponseQuery | null;

@@ -70,7 +70,6 @@ export class StreamMeter {
     return Math.ceil(this.#text.tokens) + this.thoughtUntil(nowMs);
   }
 
-  /** Whether the model may have reasoned more than was received. */
   get mayHide(): boolean {
     return this.#usage === null && this.#hidden.isPossible;
   }

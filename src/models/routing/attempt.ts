@@ -168,7 +168,6 @@ function letGo(answer: ProviderResult): void {
   if (answer.kind === "stream") answer.events.cancel();
 }
 
-/** The reason of an attempt that had no response, or no first event, in time. */
 export const TIMEOUT = "timeout";
 
 function failed(reason: string): ProviderResult {

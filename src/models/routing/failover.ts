@@ -50,7 +50,7 @@ class AskingOrder {
     this.#now = now;
   }
 
-  /** Returns the next attempt, or null if there is none. Report the previous result first. */
+  /** Returns the next attempt. Report the previous result first. */
   next(): Turn | null {
     for (; this.#next < this.#candidates.length; this.#next++) {
       const index = this.#next;
@@ -89,7 +89,6 @@ class AskingOrder {
     this.#health.released(this.#route, this.#pass);
   }
 
-  /** Returns the candidates in cooldown, except those that were called nevertheless. */
   skippedBut(called: readonly number[]): readonly number[] {
     return this.#skipped.map(({ index }) => index).filter((index) => !called.includes(index));
   }
@@ -183,7 +182,6 @@ export type FailoverOptions = Omit<AttemptOptions, "onDispatch" | "onDropped"> &
    * succeeds.
    */
   readonly onSpent?: (route: ActiveRoute, spent: FailedUsage) => void;
-  /** Called before a failure with the candidates that weren't called because of a cooldown. */
   readonly onSkipped?: (skipped: FailoverResult["skipped"]) => void;
   readonly refusesDrops?: boolean;
   /** Returns false once no client waits. The current attempt is then the last. */
@@ -195,8 +193,7 @@ const WAIT_SECONDS_MAX = 59;
 
 /**
  * Calls the candidates in order until one responds, at most three times per model. After `refused`,
- * tries only other models. If no route is left, returns the error of the last failure, or the
- * shortest wait if all were overloaded or in cooldown.
+ * tries only other models. If no route is left, the last failure decides the error.
  */
 export async function failover(
   candidates: readonly Candidate[],

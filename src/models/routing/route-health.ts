@@ -45,10 +45,7 @@ const DISABLED_MS_MAX = 600_000;
 export class RouteHealth {
   readonly #entries = new Map<string, Entry>();
 
-  /**
-   * Returns a pass for the route, or the reason for its cooldown. The result of a probe must be
-   * reported.
-   */
+  /** Returns a pass, or the reason for the cooldown. The result of a probe must be reported. */
   pass(route: string, nowMs: number): Exclude<BreakerPermit, "forced"> | CooldownReason {
     const entry = this.#entries.get(route);
     if (entry === undefined) return "free";

@@ -49,7 +49,7 @@ import {
 } from "./rows.do.ts";
 import type { StoredAmounts, ResponseRow, StoredPartKind } from "./rows.do.ts";
 
-/** Maximum ms to wait for a write in progress, less than the caller's timeout. */
+/** Maximum ms to wait for a write, less than the caller's timeout. */
 const ARRIVAL_MS = 1200;
 /** Maximum ms after its request's deadline at which a response can arrive. */
 const LATE_MS = 60_000;

@@ -11,10 +11,7 @@ import type { PaymentDeps } from "./payment-deps.ts";
 
 const CARD_ORGANIZATIONS_MAX = 3;
 
-/**
- * Credits a payment to the wallet and retries until the wallet confirms. The wallet credits each
- * payment reference only once.
- */
+/** Credits a payment to the wallet, which credits each reference only once. */
 export const creditWalletStep: RunPurchaseStep = async (deps, purchase) => {
   const { rows } = deps;
   const { id, method, actor, paymentId } = purchase;

@@ -25,8 +25,8 @@ type Looking = {
 };
 
 /**
- * Processes a hint. Reads purchases and payments from Stripe, because events aren't trusted. A
- * warning or a removed card needs no read. Returns false if it must be retried.
+ * Processes a hint. Reads the object from Stripe, because events aren't trusted. Returns false if
+ * it must be retried.
  */
 export async function processHint(
   deps: PaymentDeps,

@@ -91,7 +91,7 @@ function withdrawnBy({ amount, status, balance_transactions: moved }: Dispute): 
   return Math.min(amount, Math.ceil((amount * away) / whole));
 }
 
-/** Returns the credits that a refund or dispute takes back, in proportion and rounded up. */
+/** Returns the credits that a refund or dispute takes back, rounded up. */
 export function creditsTakenBack(
   creditedMicro: Micros,
   returnedCents: number,
@@ -124,10 +124,6 @@ const ERRORS: Readonly<Record<string, PurchaseError>> = {
   processing_error: "processing_error",
 };
 
-/**
- * Returns the reason for a declined charge. After an unknown code, the card can be charged again
- * later.
- */
 export function declineReasonOf(refusal: StripeRefusal): Decline {
   const why = refusal.decline_code ?? refusal.code ?? "";
   const error = ERRORS[why] ?? "card_declined";

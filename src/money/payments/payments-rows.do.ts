@@ -141,7 +141,6 @@ function putPurchase(sql: SqlStorage, purchase: Purchase): void {
   );
 }
 
-/** Returns up to one more purchase than `limit`, newest first. */
 export function selectPurchases(
   sql: SqlStorage,
   limit: number,

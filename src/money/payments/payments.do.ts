@@ -53,8 +53,8 @@ const WATCH_MS = 5000;
 const RECENT_MS = 48 * 3_600_000;
 
 /**
- * An organization's purchases and payments, in its home region. Each step of a purchase is stored
- * before it runs, so that an alarm can resume it. `PaymentsCalls` documents the calls.
+ * An organization's purchases and payments, in its home region. `PaymentsCalls` documents the
+ * calls.
  */
 export class Payments extends DurableObject<Env> implements PaymentsCalls {
   #machine: PurchaseRunner | null = null;
@@ -351,7 +351,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const next = this.#machineOf().nextAt();
     if (next === null) return;
     const at = now({}) + Math.max(WATCH_MS, next - now(this.env));
-    // An alarm whose time has passed was lost, so it is set again.
+    // An overdue alarm was lost, so it is set again.
     const isArmed = this.#armedFor !== null && this.#armedFor > now({}) - WATCH_MS;
     if (isArmed && this.#armedFor !== null && this.#armedFor <= at) return;
     this.#armedFor = at;

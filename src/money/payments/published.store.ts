@@ -1,7 +1,7 @@
 import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** Stores an organization's purchases in D1. An older record never replaces a newer one. */
+/** Stores an organization's purchases in D1, unless D1 has newer records. */
 export async function putPurchases(
   db: D1Database,
   orgId: string,

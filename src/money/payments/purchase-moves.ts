@@ -34,7 +34,7 @@ export function moveToStep(
   return storePurchase(deps, purchase, { ...started, ...change });
 }
 
-/** Retries a purchase's current step after a pause, because the result of the step is unknown. */
+/** Retries a purchase's current step after a pause. */
 export function retryLater(deps: PaymentDeps, purchase: Purchase, answer?: StripeAnswer): Purchase {
   const tries = purchase.tries + 1;
   if (answer?.kind === "unsure" && (answer.status === 401 || answer.status === 403)) {

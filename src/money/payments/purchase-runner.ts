@@ -105,7 +105,7 @@ export class PurchaseRunner {
     rows.put(newPurchase({ ...auto, actor: SYSTEM }, now()));
   }
 
-  /** Cancels a purchase, so that it can no longer be paid. A payment made in between is credited. */
+  /** Cancels a purchase. A payment made in between is credited. */
   cancel(id: string): void {
     const { rows, now } = this.#deps;
     const purchase = rows.purchase(id);

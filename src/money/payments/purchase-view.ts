@@ -8,10 +8,7 @@ import type { View } from "../../shared/http/endpoint.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf } from "../../shared/money.ts";
 
-/**
- * The messages for customers. They don't contain Stripe's text, and don't distinguish lost, stolen
- * and declined cards.
- */
+/** The messages for customers. They don't distinguish lost, stolen and declined cards. */
 const ERRORS: Readonly<Record<PurchaseError, string>> = {
   card_declined: "The card was declined. Use another card, or ask your bank.",
   insufficient_funds: "The card has insufficient funds.",

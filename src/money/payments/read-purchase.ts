@@ -211,8 +211,7 @@ function gone(deps: PaymentDeps, purchase: Purchase, refusal: Refused): Purchase
 }
 
 /**
- * Closes a Stripe object. If Stripe rejects this, the object may have been paid, so it is read
- * again.
+ * Closes a Stripe object. If Stripe rejects this, reads it again, because it may have been paid.
  */
 async function close(
   deps: PaymentDeps,

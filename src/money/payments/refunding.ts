@@ -47,7 +47,7 @@ export async function refundOf(
   return success(payment.id);
 }
 
-/** Returns the payment that a refund (`re_`) belongs to, or null. Returns other IDs unchanged. */
+/** Returns the payment of a refund (`re_`), or null. Returns other IDs unchanged. */
 export async function paymentOf(stripe: PaymentDeps["stripe"], id: string): Promise<string | null> {
   if (!id.startsWith("re_")) return id;
   return bodyOf(await stripe.ask(readRefund(id)), refundSchema)?.payment_intent ?? null;

@@ -161,10 +161,7 @@ export const readInvoicePayments = (paymentId: string): StripeCall =>
     payment: { type: "payment_intent", payment_intent: paymentId },
     limit: 10,
   });
-/**
- * Lists a customer's objects that were created after ten minutes before a time, because clocks
- * differ.
- */
+/** Lists a customer's objects from ten minutes before a time, because clocks differ. */
 export function listSince(
   what: "checkout/sessions" | "invoices",
   customerId: string,

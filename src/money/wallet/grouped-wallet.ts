@@ -10,8 +10,8 @@ import type {
 type Grouping = GroupedCalls & Pick<WalletCalls, "together">;
 
 /**
- * Groups the calls of an isolate to one wallet. While a call runs, later calls wait and are then
- * sent together.
+ * Groups an isolate's calls to one wallet. While a call runs, later calls wait and are sent
+ * together.
  */
 export class WalletGroups {
   readonly #groups = new CallGroups<WalletPart, PartResult>();

@@ -1,7 +1,6 @@
 import type { SnapshotHead } from "./snapshot.store.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 
-/** A conflict: the head of D1's snapshot, and the wallet's own epoch and revision. */
 type Conflict = {
   readonly head: SnapshotHead;
   readonly epoch: string;

@@ -3,14 +3,12 @@ import { touchedOf, usesStatement } from "../../shared/key-uses.store.ts";
 import type { KeyUse, TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
 import type { Settings } from "../../shared/contracts/settings.ts";
 
-/** The version of a wallet's snapshot in D1. */
 export type SnapshotHead = {
   readonly epoch: string;
   readonly seq: number;
   readonly creditsMicro: number;
 };
 
-/** A row with D1's column names. */
 export type SnapshotRow = Readonly<Record<string, string | number | null>>;
 
 /** Data to publish to D1. All amounts are totals, not changes. `revision` only increases. */

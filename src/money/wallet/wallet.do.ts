@@ -305,7 +305,6 @@ export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
     return this.#rebuilding;
   }
 
-  /** Does the due work and sets the next alarm. Failed work becomes due again. */
   override async alarm(): Promise<void> {
     this.#decisions.schedule.alarmRan();
     if (this.#decisions.tryOpen() !== null) await this.#work(false);

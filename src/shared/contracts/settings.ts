@@ -15,7 +15,6 @@ export type SettingsRecord = {
   readonly autoTopUp: AutoTopUp | null;
   readonly tagKeys: readonly string[];
   readonly policy: Policy | null;
-  /** Maximum concurrent requests; null for any number. */
   readonly maxConcurrent: number | null;
   /** The operator's policy. The organization's can only narrow it. */
   readonly operatorPolicy: Policy | null;

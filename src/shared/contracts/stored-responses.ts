@@ -72,12 +72,10 @@ export type StoredResponsesCalls = {
   forget(id: string, seenBy: VisibilityFilter): Promise<Result<boolean>>;
 };
 
-/** The prefix of a response ID. The request ID follows it. */
 export const RESPONSE_ID = "resp_";
 
 /** Maximum bytes of a response with its new input. */
 export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
-/** Maximum turns of a conversation. */
 export const LINKS_MAX = 5000;
 /** Maximum bytes of a request whose response is stored. */
 export const STORED_BODY_BYTES_MAX = 8 * 1024 * 1024;

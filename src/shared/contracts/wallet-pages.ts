@@ -45,7 +45,6 @@ export type RequestRecord = {
   readonly createdAt: number;
   readonly heldMicro: Micros | null;
   readonly generation: GenerationRecord | null;
-  /** `failure` is the failure of a request that another region sent and this wallet rejected. */
   readonly failed?: FailedRequest | null;
   readonly failure?: Failure | null;
 };

@@ -67,8 +67,8 @@ export type HoldRequest = {
   readonly least: Micros;
   readonly most: Micros;
   /**
-   * The minimum computed with the upper bound of the prompt's tokens. Budgets use it, because they
-   * must never be exceeded.
+   * The minimum with the upper bound of the prompt's tokens. Budgets use it, so that they are never
+   * exceeded.
    */
   readonly sure: Micros;
   /**

@@ -78,7 +78,6 @@ export type BudgetEntries = ReturnType<typeof listWith>;
 /** The use of a key's budget with the largest used share. */
 export type MostUsed = { readonly used: number; readonly limit: number; readonly label: string };
 
-/** Returns the most used of a key's budgets, or null without one. */
 export function mostUsedOf(key: Key): MostUsed | null {
   const { budget_dollars, budget_period, spent_dollars, budgets, budgets_used } = key;
   const period = budget_period ? ` a ${budget_period}` : "";

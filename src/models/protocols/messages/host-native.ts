@@ -40,7 +40,6 @@ export function claudeNativeBody(
   };
 }
 
-/** Reports whether any `cache_control`, at any depth, lasts longer than five minutes. */
 export function requestsHourCache(body: JsonObject): boolean {
   return Object.entries(body).some(([field, value]) =>
     field === "cache_control" ? outlastsDefault(value) : marksHour(value),
@@ -70,7 +69,6 @@ function given(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** Reads a complete message and its billed usage. Returns null if they are invalid. */
 export function readClaudeNativeMessage(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
   const { content, usage, stop_reason: why } = raw;
   if (!Array.isArray(content)) return null;

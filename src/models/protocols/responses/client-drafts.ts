@@ -68,7 +68,7 @@ export abstract class BaseDraft implements ItemDraft {
   }
 }
 
-/** A text that grows by JSON strings. Most pieces of a stream are copied without parsing. */
+/** A text that grows by JSON strings, most of which are copied without parsing. */
 type GrowingText = {
   readonly kind: "text";
   literal: string;

@@ -1,8 +1,7 @@
 /**
  * Splits text into the sandbox's tokens: up to 8 characters with the white space before them. White
- * space at the end belongs to the last token, and a one- or two-letter word without ASCII to the
- * next one. The tokens together are the text. There are never more than the text's UTF-8 bytes or,
- * after the first token, than the gateway's estimate with its factor of 1.15.
+ * space at the end belongs to the last token. There are never more tokens than UTF-8 bytes or,
+ * after the first, than the gateway's estimate with its factor of 1.15.
  */
 export function splitIntoTokens(text: string): string[] {
   const tokens: string[] = [];

@@ -81,7 +81,6 @@ function meterOf(what: What): string {
   return name.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase());
 }
 
-/** The organization and UTC day (YYYY-MM-DD). */
 export type FocusDay = { readonly orgId: string; readonly day: string };
 
 function rowOf({ orgId, day }: FocusDay, columns: FocusRow): FocusRow {
@@ -116,9 +115,6 @@ function timeOf(ms: number): string {
   return timestamp(ms).replace(/\.\d+Z$/, "Z");
 }
 
-/**
- * Returns the rows of usage: the exact cost, the rounding, and the cost that the operator absorbed.
- */
 export function usageRows(at: FocusDay, group: ChargeGroup): FocusRow[] {
   const { costMicro, chargedMicro } = group;
   const rows: FocusRow[] = [];

@@ -256,7 +256,7 @@ export function isKnown({ decisions, keys }: Gate, keyHash: string | null): bool
   return keyHash === null || tx === null || keys.knows(tx, keyHash);
 }
 
-/** Rejects every key of a closed organization. The keys work again if it is restored. */
+/** Rejects the keys of a closed organization. They work again if it is restored. */
 function refuseClosed({ memory }: Tx): Refusal | null {
   return memory.row.closed ? refuse({ kind: "invalid_api_key" }) : null;
 }

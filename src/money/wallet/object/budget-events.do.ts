@@ -52,7 +52,6 @@ function reaches({ meter, before, after }: Count, threshold: number): boolean {
   return after > 0 && after / amount >= threshold && !(before > 0 && before / amount >= threshold);
 }
 
-/** Emits the events of crossings, and pauses owners of used-up budgets. */
 export function emitCrossings(tx: Tx, crossings: readonly Count[], at: Moment): void {
   for (const count of crossings) {
     const { meter, after } = count;

@@ -74,7 +74,6 @@ export function readFields(sql: SqlStorage, memory: WithBudgets, owner: BudgetOw
   memory.budgets.meters.set(nameOf(owner), [...fields, ...entries]);
 }
 
-/** Returns the limits of an owner's fields such as `budget_dollars`. */
 export function fieldsOfOwner(
   sql: SqlStorage,
   memory: WithBudgets,
@@ -125,7 +124,6 @@ export function readCounts(
   return budgets.meters.get(nameOf(owner)) ?? selectFieldLimits(sql, owner);
 }
 
-/** Returns the entries of an owner's `budgets`, without the limits of its other fields. */
 export function entriesOfOwner(
   sql: SqlStorage,
   memory: WithBudgets,

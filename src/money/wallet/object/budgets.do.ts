@@ -99,7 +99,7 @@ function seedOf(tx: Tx, owner: BudgetOwner, { unit, window, models }: Budget): n
   return stored + laterUsage(tx.memory.usage, { ...of, days }, unit);
 }
 
-/** Returns the query for an owner's earlier usage. Null for a session, which has no daily totals. */
+/** Returns the query for earlier usage. A session has no daily totals. */
 function usageOf({ sql }: Tx, { scope, subject }: BudgetOwner): Omit<UsageOf, "days"> | null {
   switch (scope) {
     case "organization":
@@ -133,7 +133,7 @@ function laterUsage(totals: UsageTotals, of: UsageOf, unit: BudgetUnit): number 
   return sum;
 }
 
-/** After the clock moved back, counts later entries of rolling windows as of now. */
+/** Counts later entries of rolling windows as of now, after the clock moved back. */
 export function moveFutureBucketsToNow(tx: Tx): void {
   const at = { period: tx.period, nowMs: tx.nowMs };
   for (const owner of storedOwners(tx)) {

@@ -165,7 +165,6 @@ function withBoundedTags(sql: SqlStorage, day: string, groups: DayCharges): DayC
   return bounded;
 }
 
-/** Returns the charges that aren't in the daily sums yet. */
 export function unfoldedCharges({ sql, memory }: Tx, batch: Batch): Charges {
   const { foldedId } = readFold(sql);
   const fromId = batch.fromId > foldedId ? batch.fromId : foldedId;

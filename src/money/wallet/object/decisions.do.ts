@@ -162,7 +162,6 @@ export class Decisions {
     };
   }
 
-  /** Loads memory and schedules due work. Throws if it can't read the tables. */
   load(): void {
     this.#memory = "lost";
     if (!openTables(this.#storage, WALLET_TABLES)) return this.forget();
@@ -241,7 +240,6 @@ class Schedule {
     this.#publishAt = null;
   }
 
-  /** Doubles the delay of the next publish, up to a minute. */
   published(nowMs: number): void {
     this.#isPublishing = false;
     this.#publishAt = null;

@@ -113,10 +113,7 @@ export function deleteEndUser(tx: Tx, externalId: string): Result<{ externalId: 
 
 const ERASED_MAX = 200;
 
-/**
- * Deletes end users, at most 200 in one call, then the names in events. Reports whether there are
- * more.
- */
+/** Deletes up to 200 end users, then the names in events. Reports whether there are more. */
 export function eraseEndUsers(tx: Tx): Result<{ readonly more: boolean }> {
   const found = selectEndUserPage(tx.sql, { limit: ERASED_MAX, offset: 0, after: null }) ?? [];
   for (const user of found) depart(tx, user);

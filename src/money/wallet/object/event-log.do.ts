@@ -137,7 +137,6 @@ function tellLeftOut(tx: Tx, { actor, type, hour, left_out: leftOut }: Count): v
   addEvent(tx, event, [actor, type, hour]);
 }
 
-/** Records one summary event per actor, type and finished hour. */
 export function flushSuppressedEvents(tx: Tx): void {
   const { sql, nowMs } = tx;
   const over = sql
@@ -263,7 +262,6 @@ export function eraseName(
   memory.changed = true;
 }
 
-/** The names and addresses that events can contain. */
 const ERASED = ["name", "slug", "host", "company_domain", "end_user"]
   .flatMap((field) => [`'$.${field}'`, `'$.changes.${field}'`])
   .join();

@@ -91,7 +91,6 @@ export function pausedFor(
   return findPaused(pauses, owners, { isSession: session !== undefined, isRunning });
 }
 
-/** Returns the failure of a key or session whose requests are paused, for calls without a hold. */
 export function pausedIfAny(tx: Tx, keyId: string, terms: HeldTerms): { readonly paused?: Paused } {
   const externalId = terms.session?.endUser ?? terms.endUser;
   const paused = pausedFor(tx, terms, { keyId, externalId });
@@ -133,17 +132,13 @@ export function findExpiredHolder(
   return decideIdempotency(selectIdempotencyHolder(sql, name, nowMs), body, nowMs);
 }
 
-/**
- * Rejects requests while the organization owes the credits of refunded payments. A session's error
- * omits the amount.
- */
+/** Rejects requests while refunded credits are owed. A session's error omits the amount. */
 export function checkDebts({ memory }: Tx, session: Session | undefined): Refusal | null {
   const { owed } = memory.debts;
   if (owed === 0) return null;
   return refuse({ kind: "payment_reversed", owedMicro: session === undefined ? owed : null });
 }
 
-/** Checks concurrency and the rates of session and organization. */
 export function checkRates(tx: Tx, request: HoldRequest, terms: HeldTerms): Refusal | null {
   const { session, isSessionChecked } = terms;
   const ofSession = isSessionChecked === true ? null : refuseSessionRate(tx, session);

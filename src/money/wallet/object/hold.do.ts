@@ -53,7 +53,6 @@ export function hold(tx: Tx, request: HoldRequest, terms: HeldTerms): Held {
   const wrongId = refuseId(request.id, tx.clockMs);
   if (wrongId !== null) return anew(wrongId);
   if (ledger.holds.has(request.id)) return again(tx, request, terms);
-  // D1's snapshot belongs to another wallet, or storage is nearly full.
   if (row.conflict !== null || room.isFull) return anew(refuse({ kind: "storage_unavailable" }));
   const amounts = [request.least, request.sure, request.most];
   assert(
@@ -223,9 +222,6 @@ function openHoldOf(
   };
 }
 
-/**
- * Reports whether a hold must store its models.
- */
 function needsModels({ budgets }: Tx["memory"], uncovered: Grant["uncovered"]): boolean {
   return budgets.scopes.size > 0 || uncovered !== undefined;
 }

@@ -285,10 +285,7 @@ export class KeyAdmissions {
     for (const question of this.#questions) question.isStale ||= question.hash === hash;
   }
 
-  /**
-   * Looks up a key again. Stores the time before the call, so that a key is looked up at most once
-   * a minute.
-   */
+  /** Looks up a key again. Stores the time first, so that this happens at most once a minute. */
   #refresh(tx: Tx, hash: string, ask: AskRegister): void {
     this.#check(tx, hash, tx.clockMs);
     this.#keeping.waitUntil(this.#refreshed(hash, ask));
@@ -308,7 +305,7 @@ export class KeyAdmissions {
     if (formatSecrets(secrets) !== formatSecrets(knownSecrets)) this.setSecrets(tx, hash, secrets);
   }
 
-  /** Applies the result of a lookup. If the lookup failed, the key stays admitted. */
+  /** Applies the result of a lookup. After a failed one, the key stays admitted. */
   async #refreshed(hash: string, ask: AskRegister): Promise<void> {
     const question = { hash, isStale: false };
     const identified = await this.#asked(question, ask);

@@ -51,7 +51,6 @@ export type Memory = {
   readonly sessions: SessionMemory;
   readonly policies: Policies;
   pauses: Pauses;
-  /** Maximum concurrent requests of the organization; null for any number. */
   maxConcurrent: number | null;
   readonly names: NameNumbers;
   endUsers: number;
@@ -63,7 +62,7 @@ export type Memory = {
   readonly dueUses: DueUses;
   readonly notedAt: number;
   changed: boolean;
-  /** Number of unpublished holds and charges. Publishing them is less urgent than other changes. */
+  /** Number of unpublished holds and charges, which are less urgent than other changes. */
   routine: number;
   published: PublishedState;
   /** Changes when ledger rows are deleted or memory is reloaded. */

@@ -67,10 +67,6 @@ function refusePause(
   return refuse({ kind: "conflict", message, param: null, code: "too_many_pauses" });
 }
 
-/**
- * Reports whether the source has the maximum number of pauses. Members, operators and budgets each
- * have their own maximum.
- */
 function isFull({ byName }: Pauses, source: Pause["source"]): boolean {
   return [...byName.values()].filter((one) => one.source === source).length >= PAUSES_MAX;
 }
@@ -104,9 +100,7 @@ function sessionEnd(
   return endsAt === undefined ? {} : { sessionEndsAt: endsAt + CLOCK_LAG_MAX_MS };
 }
 
-/**
- * Reports whether a key is revoked or a session ended. The wallet doesn't know of removed members.
- */
+/** The wallet doesn't know of removed members. */
 function isGone(
   { sql }: Tx,
   { scope, subject }: BudgetOwner,
@@ -123,7 +117,6 @@ function missing(noun: string): Refusal {
   return refuse({ kind: "not_found", message: `No such ${noun}.` });
 }
 
-/** Pauses the owner of a used-up budget until a person ends the pause. */
 export function pauseByBudget(tx: Tx, { scope, subject, budget }: BudgetOwner & BudgetPart): void {
   const { memory, nowMs: createdAt } = tx;
   const { byName } = memory.pauses;
@@ -205,9 +198,7 @@ export function endPause(tx: Tx, { id, source, actor }: PauseEnding): Result<Pau
 const isOf = ({ scope, subject }: BudgetOwner, pause: Pause): boolean =>
   pause.scope === scope && pause.subject === subject;
 
-/**
- * Rejects the deletion of a paused owner, who could otherwise be created again without the pause.
- */
+/** Rejects the deletion of a paused owner, who could be created again without the pause. */
 export function refusePaused(tx: Tx, owner: BudgetOwner): Refusal | null {
   if (![...tx.memory.pauses.byName.values()].some((pause) => isOf(owner, pause))) return null;
   const message = "This end user is paused. End the pause before you delete the end user.";
@@ -223,7 +214,6 @@ export function endPausesOf(tx: Tx, owner: BudgetOwner): void {
   if (own.length > 0) endAll(tx, own, { cause: "deleted", actor: SYSTEM });
 }
 
-/** Ends the pauses and budgets of a removed member. */
 export function forgetMember(tx: Tx, memberId: string): Result<null> {
   const owner = { scope: "member", subject: memberId } as const;
   setBudgets(tx, owner, []);

@@ -61,8 +61,7 @@ export function creditPayment(tx: Tx, credit: PaymentCredit): Result<{ readonly 
 }
 
 /**
- * Returns the reference of a payment's credit. If a rebuild lost the first credit, returns another
- * reference, so that the payment can be credited again.
+ * Returns the reference of a payment's credit, or another one if a rebuild lost the first credit.
  */
 function referenceOf({ memory, sql }: Tx, paymentId: string): string {
   const reference = `stripe:${paymentId}`;
@@ -148,9 +147,6 @@ export function forgiveOwed(
   return success({ owedMicro: debts.value.owed });
 }
 
-/**
- * Pays debts from the free balance, then requests a top-up if one is due.
- */
 export function collectDebtsAndTopUp(tx: Tx): void {
   const { memory, sql } = tx;
   const collected = collectDebt(memory.debts, freeOf(memory.ledger));

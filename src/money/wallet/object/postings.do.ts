@@ -258,7 +258,7 @@ function limitFreeOf({ memory, nowMs, sql }: Tx, known: KnownHold | OpenHold, mo
   return freeForCharge(metersOf(sql, memory, known), at, { model, isLate });
 }
 
-/** Returns the counts of a charge. An expired hold has already counted the request. */
+/** An expired hold has already counted the request. */
 function countedBy(
   { memory, nowMs }: Tx,
   { generation }: Settlement,

@@ -8,7 +8,6 @@ import { newestRows } from "./request-usage.do.ts";
 /** 4xx statuses for which the request isn't at fault. */
 const PROVIDER_STATUSES: ReadonlySet<number> = new Set([401, 403, 408, 429]);
 
-/** Reports whether the provider, not the request, made an attempt fail. */
 function isOfProvider({ status }: FailedAttempt): boolean {
   return status === undefined || status >= 500 || PROVIDER_STATUSES.has(status);
 }

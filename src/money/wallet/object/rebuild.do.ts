@@ -154,7 +154,7 @@ function adoptRules(sql: SqlStorage, changed: number): void {
   );
 }
 
-/** Restores end users. Those that exist keep their number, which open holds refer to. */
+/** Keeps the numbers of existing end users, which open holds refer to. */
 function adoptEndUsers(sql: SqlStorage, changed: number): void {
   sql.exec(
     `UPDATE OR REPLACE end_users SET id = book.id

@@ -76,7 +76,7 @@ function reconcileSlice(
   return success({ ...run.answer, differences });
 }
 
-/** The order of tables. The one that changes most comes first, so that restarts cost little. */
+/** The table that changes most comes first, so that restarts cost little. */
 const NEXT = { totals: "entries", entries: "requests", requests: null } as const;
 
 function advanced(run: ReconcileRun, read: keyof typeof NEXT, page: Page): ReconcileRun {
@@ -134,7 +134,6 @@ function standingOf(tx: Tx, snapshot: SnapshotHead | null): Omit<Reconciliation,
   return { ...balanceOf(tx), seq, book: snapshot, differences: [], rowsRead: 0 };
 }
 
-/** A part of a table. `after` is its last row, or null at the end of the table. */
 type Page = {
   readonly rows: number;
   readonly after: readonly string[] | null;

@@ -92,7 +92,6 @@ export function metersOfSession(
   return [newMeter(field), ...(budgets ?? []).map(entry)];
 }
 
-/** Returns the spent, held and remaining amounts of a session's `budget_dollars`. */
 export function amountsOfSession(tx: Tx, session: Session) {
   const spends = metersOfSession(tx, session).filter(isField);
   const [amounts] = spends.map((meter) => amountsOf(meter, tx));

@@ -52,7 +52,6 @@ function startOf(tx: Tx, asked: StreamStart, resumeMs: number | undefined): Stre
   return { madeAt, seq: row.seq, balanceMicro: row.balanceMicro };
 }
 
-/** Returns the ledger row before a time. Reads from the nearest earlier checkpoint. */
 function seqBefore(tx: Tx, sinceMs: number): number {
   const [mark] = tx.sql
     .exec<{ seq: number }>(

@@ -121,7 +121,6 @@ function usageBy(tx: Tx, query: UsageQuery, page: UsagePage): Result<UsageReport
 
 const DAYS = "SELECT day FROM totals WHERE dimension = 'day' AND day BETWEEN ?2 AND ?3";
 
-/** Returns the name at which a page ends. A page is limited by names per day and by rows. */
 function endOfPage(
   sql: SqlStorage,
   { from, to, groupBy }: UsageQuery,

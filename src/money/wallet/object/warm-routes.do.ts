@@ -3,7 +3,6 @@ import { deleteWarmRoute, putWarmRoute, selectWarmRoutes } from "../tables/warm-
 import type { WarmUntil } from "../tables/warm-rows.do.ts";
 import type { Tx } from "./memory.do.ts";
 
-/** Maximum stored routes per organization. */
 const WARM_ROUTES_MAX = 1000;
 
 /**
@@ -21,7 +20,6 @@ export function findWarmRoute(tx: Tx, affinity: string): string | null {
   return known.route;
 }
 
-/** Stores a conversation's route. Deletes the least recently used ones. */
 export function keepWarmRoute(tx: Tx, { affinity, route, seconds }: WarmRoute): void {
   const { nowMs, sql } = tx;
   const known = warmRoutesOf(tx);

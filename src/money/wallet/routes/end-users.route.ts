@@ -46,7 +46,6 @@ const dollars = z.pipe(
   }),
 );
 
-/** A dollar amount with at most six decimals, or null. */
 export const dollarsOrNull = z.nullable(dollars);
 
 export const fractionSchema = z.number().check(z.minimum(0), z.maximum(1));

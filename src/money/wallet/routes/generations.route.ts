@@ -224,10 +224,6 @@ function refusalOf({ failure }: RequestRecord): ReportedError | null {
   return { code: anchorOf(failure), message, status, param };
 }
 
-/**
- * Lists the calls to providers, with times in ms since the request arrived. If the request was
- * settled, the last provider served it.
- */
 function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest | null): object[] {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, why, status = null, startedMs = null, endedMs = null }) => {

@@ -68,7 +68,6 @@ export function balanceCrossing(balance: Micros, threshold: Micros | null): Cros
   };
 }
 
-/** Reports whether the balance is far enough above the threshold for the alert to fire again. */
 export function rearms(balance: Micros, threshold: Micros | null): boolean {
   return threshold === null || balance - threshold >= threshold / REARM_PART;
 }

@@ -33,9 +33,7 @@ export type KnownHold = {
 
 type HoldContent = Pick<KnownHold, "id" | "least" | "most" | "externalId">;
 
-/**
- * The result of a charge. `late`: the hold had expired. `overHold`: the hold was open and too small.
- */
+/** The result of a charge. `late`: the hold had expired. `overHold`: an open hold was too small. */
 export type Posting = {
   readonly charged: Micros;
   readonly shortfall: Micros;

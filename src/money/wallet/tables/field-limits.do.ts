@@ -13,14 +13,12 @@ import type { EndUserSpend } from "./end-user-rows.do.ts";
 import { putKeySpend, selectKeySpend } from "./key-rows.do.ts";
 import { selectSession, updateSessionSpend } from "./session-rows.do.ts";
 
-/** Returns the limits of an owner's fields. Their counts are stored in the owner's row. */
 export function selectFieldLimits(sql: SqlStorage, owner: BudgetOwner): CountedLimit[] {
   if (owner.scope === "session") return sessionLimits(sql, owner);
   if (owner.scope === "end_user") return userLimits(sql, owner);
   return owner.scope === "key" ? keyLimits(sql, owner) : [];
 }
 
-/** Stores the counts of an owner's fields, in one row. */
 export function storeFieldLimits(
   sql: SqlStorage,
   { scope, subject }: BudgetOwner,

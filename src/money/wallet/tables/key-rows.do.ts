@@ -214,7 +214,6 @@ export function insertAdmission(sql: SqlStorage, key: number, entry: StoredAdmis
   assert(rowsWritten === 1, `an admission must write one row, wrote ${rowsWritten}`);
 }
 
-/** Changes times in the future to now, after the clock moved back. */
 export function clampKey(storage: DurableObjectStorage, key: number, clockMs: number): void {
   storage.transactionSync(() => {
     storage.sql.exec("UPDATE admissions SET at = ?1 WHERE key = ?2 AND at > ?1", clockMs, key);
@@ -247,7 +246,6 @@ export function selectKeySpend(sql: SqlStorage, keyId: string): KeySpendRow | nu
   return row ?? null;
 }
 
-/** Returns a key's spend by day at the checkpoint, oldest first. */
 export function selectKeyDays(
   sql: SqlStorage,
   keyId: string,

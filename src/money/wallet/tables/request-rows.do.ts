@@ -262,7 +262,6 @@ export function updateSettled(
   assert(rowsWritten === 1, `request ${id} was not open`);
 }
 
-/** Marks a hold as expired and adds its ledger row, with the amount 0. */
 export function updateExpired(sql: SqlStorage, id: string, place: LedgerPlace): void {
   const cursor = sql.exec(
     `UPDATE requests SET state = 'expired', seq = ?, balance = ?, settled_at = ?
@@ -311,7 +310,6 @@ type NameRow = {
   state: RequestState | null;
 };
 
-/** Returns the newest request of today or yesterday with this Idempotency-Key. */
 export function selectIdempotencyHolder(
   sql: SqlStorage,
   name: string,

@@ -126,7 +126,6 @@ type SessionOwner = {
   readonly keyId: string | null;
 };
 
-/** Reports whether a key, and with it its sessions, belongs to an owner. */
 export function ownsSession(sql: SqlStorage, keyId: string, owner: SessionOwner): boolean {
   if (owner.keyId !== null) return owner.keyId === keyId;
   if (owner.memberId === null) return true;
