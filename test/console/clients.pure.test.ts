@@ -46,6 +46,13 @@ const SET: readonly (readonly [client: string, ...says: readonly RegExp[]])[] = 
   ["llm", new RegExp(`api_base: ${AT}/v1\n`), /llm keys set turnpike --value \$KEY\n/],
   ["Copilot CLI", inShell("COPILOT_PROVIDER_BASE_URL", "/v1", "COPILOT_PROVIDER_API_KEY")],
   ["pi", new RegExp(`"baseUrl": "${AT}/v1",[^]*"apiKey": "KEY"`), /export KEY=/],
+  [
+    "Cline",
+    new RegExp(`^export KEY=${YOUR_KEY}\n[^]*\ncline auth .* -k \\$KEY -b ${AT}/v1 -m smart\n`),
+    new RegExp(
+      `"apiKey": "${YOUR_KEY}",\n +"baseUrl": "${AT}/v1",[^]*\nEND\ncline .* -P openrouter `,
+    ),
+  ],
   ["Qwen Code", inShell("OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY")],
   ["Continue", new RegExp(`apiBase: ${AT}/v1\n    apiKey: ${YOUR_KEY}\n`)],
   [
