@@ -102,7 +102,9 @@ describe("Entra as identity provider", () => {
     }
     entra.claims = { tid: OTHER, oid: oid(), email: victim.email, xms_edov: true };
     const other = new Browser(bindings);
-    expect(await other.logIn(account(), { ...asked, purpose: "log_in" })).toMatch(/why=unknown(?:&|$)/);
+    expect(await other.logIn(account(), { ...asked, purpose: "log_in" })).toMatch(
+      /why=unknown(?:&|$)/,
+    );
   });
 
   it("causes a failure for a token of another tenant, no tenant, or private accounts' keys", async () => {
@@ -137,7 +139,9 @@ describe("Entra as identity provider", () => {
     const olga = { ...bindings, ...operatorAt(`${TENANT}/${who}`) };
     entra.claims = { tid: OTHER, oid: who, xms_edov: true };
     const thief = new Browser(olga);
-    expect(await thief.logIn(account(), { ...asked, purpose: "log_in" })).toMatch(/why=unknown(?:&|$)/);
+    expect(await thief.logIn(account(), { ...asked, purpose: "log_in" })).toMatch(
+      /why=unknown(?:&|$)/,
+    );
     entra.claims = { tid: TENANT, oid: who };
     const browser = new Browser(olga);
     expect(await browser.logIn(account(), { ...asked, purpose: "log_in" })).toBe(IN);
