@@ -63,7 +63,6 @@ const loginSchema = z.object({ key: z.string().check(z.maxLength(KEY_CHARACTERS_
 /**
  * Handles POST /console/api/login { key }. Exchanges an active key of this region or an operator
  * token for a session cookie. Returns 400 for another region's key and 429 after too many failures.
- * Detects forged keys without I/O.
  */
 export async function loginRoute(c: AppContext, rows: readonly Route[]): Promise<Response> {
   const body = await readAnonymous(c, readJson, LOGIN_LIMITS);

@@ -55,8 +55,8 @@ export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
 
 /**
  * Handles `POST /orgs`. Creates the wallet, then the organization, its owner and a first key in one
- * batch. If the slug is taken, deletes the wallet. After other failures, keeps it, because the
- * organization may exist. `restore_id`: uses the wallet of a lost organization.
+ * batch. If the slug is taken, deletes the wallet. `restore_id`: uses the wallet of a lost
+ * organization.
  */
 export async function postOrganization(call: OperatorCall): Promise<Answer> {
   const fields = parseFields(

@@ -10,9 +10,9 @@ const INCREASE = 1.01;
 export const COMPUTE_REQUESTS_MIN = 128;
 
 /**
- * The limit of an organization's open requests while the isolate has more to compute than it can,
- * which late timers show. The limit then falls below the requests of the largest organization. It
- * rises slowly while timers are on time.
+ * The limit of an organization's open requests while timers are late because the isolate has too
+ * much to compute. It falls below the requests of the largest organization, and rises slowly while
+ * timers are on time.
  */
 export class ComputeLimit {
   #delayMs = 0;

@@ -17,8 +17,8 @@ import { internalCallerOf } from "./vouched.ts";
 
 /**
  * Verifies the key of each `/v1` request without I/O and starts its admission. A paid POST takes a
- * memory slot, and its body is read meanwhile. A small body with a known key only sets `presumed`,
- * and the call that places the hold admits the key.
+ * memory slot. A small body with a known key only sets `presumed`, and the call that places the
+ * hold admits the key.
  */
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {

@@ -35,10 +35,9 @@ function closingEvent(
 }
 
 /**
- * Closes an organization: suspends it, removes its members and ends its invitations. It can be
- * restored for 7 days. `memberId` must be an owner; null means an operator. `isAlone` requires that
- * there are no other members, and prevents restoration. Returns null if the caller can't close it.
- * Retries are safe.
+ * Closes an organization: suspends it, removes its members and ends its invitations. `memberId`
+ * must be an owner; null means an operator. `isAlone` requires that there are no other members, and
+ * prevents restoration. Returns null if the caller can't close it. Retries are safe.
  */
 export async function closeOrganization(
   db: D1Database,

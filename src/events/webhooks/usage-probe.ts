@@ -14,8 +14,7 @@ const PAGE_ROWS = 100;
 
 /**
  * Returns a later row of another customer than the next row's, or null. It is sent as a test: if
- * the receiver accepts it, the rejected rows are at fault, not the settings. Each `turn` selects
- * another customer.
+ * the receiver accepts it, the rejected rows are at fault, not the settings.
  */
 export async function findTestRow(
   read: (query: StreamQuery) => Promise<Result<StreamPage>>,

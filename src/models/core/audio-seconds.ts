@@ -18,9 +18,8 @@ const TAGS_MAX = 8;
 const ZEROS_MAX = 65_536;
 
 /**
- * Returns an upper bound of an audio file's duration in seconds. It is the largest of three: by the
- * header, by the frames, and by the bytes at the format's lowest rate. Headers and tags can be
- * wrong.
+ * Returns an upper bound of an audio file's duration in seconds: the largest by the header, by the
+ * frames, and by the bytes at the format's lowest rate. Headers and tags can be wrong.
  */
 export function audioSecondsMax(file: Uint8Array): number {
   const sound = withoutTags(file);

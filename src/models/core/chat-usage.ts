@@ -28,8 +28,8 @@ export type UsageShape = {
 
 /**
  * Reads the usage of an OpenAI-compatible host. Prompt tokens include cached ones and completion
- * tokens include reasoning, unless the host or the total shows that they are separate. Returns null
- * if a count is missing or invalid or the prompt is 0. The usage is then estimated.
+ * tokens include reasoning, unless the host or the total shows otherwise. Returns null if a count
+ * is missing or invalid or the prompt is 0.
  */
 export function readUsage(raw: unknown, differs: UsageShape = {}): Usage | null {
   return countedUsage(readCounts(raw, differs));

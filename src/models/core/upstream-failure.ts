@@ -18,7 +18,7 @@ type Complaint = {
 /**
  * Converts a response outside 2xx. `secret` is our key, which some hosts repeat. 401 to 404 and
  * exhausted quotas are our misconfiguration. 400, 413 and 422 are about the request. 429, 503 and
- * 529 ask for a later retry. A limit that only this request exceeds doesn't count against the host.
+ * 529 ask for a later retry.
  */
 export function httpFailure(
   status: number,

@@ -192,9 +192,9 @@ function servingRoute(
 }
 
 /**
- * Returns the outcome of a request without a response. If the client disconnected, it pays for the
- * input and an estimate of the output, because the provider bills them. If the request caused its
- * last failure, it pays for that attempt. We absorb the estimated bill of a call that timed out.
+ * Returns the outcome of a request without a response. A disconnected client pays for the input and
+ * an estimate of the output. A request that caused its last failure pays for that attempt. We
+ * absorb the estimated bill of a call that timed out.
  */
 function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
   const { reason } = run.timer;

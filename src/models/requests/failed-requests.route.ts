@@ -43,8 +43,7 @@ type Waiting = {
 
 /**
  * The unreported failed requests of this isolate: the newest in full, and limited counts. They are
- * reported in one call per organization after `delayMs`, or before requests or errors are read. If
- * the isolate ends, they are lost, which changes no charges.
+ * reported in one call per organization after `delayMs`, or before requests or errors are read.
  */
 class FailedRequests {
   readonly #delayMs: number;

@@ -141,8 +141,7 @@ export async function readSnapshotHead(
 
 /**
  * Writes a publish. The first batch replaces the version if D1 has an older one of the same epoch.
- * Later batches do nothing unless D1 still has this version. Throws if D1 fails, and the next
- * publish then writes the rest.
+ * Later batches do nothing unless D1 still has this version. Throws if D1 fails.
  */
 export async function writePublication(
   db: D1Database,

@@ -15,8 +15,7 @@ export type Reach = Route["reach"];
 
 /**
  * Whether a call in the console requires a login within the last ten minutes. A record lists values
- * by field: no login is needed if each changed field has one of its values, which only lower
- * limits.
+ * by field: changes to only these values need no login, because they lower limits.
  */
 export type FreshLogin = "always" | "never" | Readonly<Record<string, readonly unknown[]>>;
 

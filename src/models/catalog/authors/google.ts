@@ -82,9 +82,9 @@ function drawing(
 }
 
 /**
- * Launch prices, which Google announced until the end of 2026. The input price of Flash Lite isn't
- * published, so it gets that of Flash. The release dates are the day on which the prices were read
- * (LiteLLM 1.110.2, which names Google's price page).
+ * Launch prices, announced until the end of 2026. The input price of Flash Lite isn't published, so
+ * it gets that of Flash. The release dates are the day on which the prices were read (LiteLLM
+ * 1.110.2).
  */
 function speaking(upstreamId: string, audio: number): CatalogEntry {
   const route = pricesSeenOn("2026-11-20")("google", upstreamId, {

@@ -18,9 +18,8 @@ const counts = shape({
 
 /**
  * Reads usage of /v1/messages. `input_tokens` excludes cache reads and writes, and `output_tokens`
- * includes thinking. If a count is invalid, returns null, and the usage is estimated. `asksHour`:
- * the request asked to cache for an hour, so cache writes count as an hour unless reported as five
- * minutes.
+ * includes thinking. Returns null for an invalid count. `asksHour`: cache writes count as an hour
+ * unless reported as five minutes.
  */
 export function messagesUsage(raw: unknown, asksHour = false): Usage | null {
   const read = counts(raw);

@@ -91,8 +91,8 @@ export function isAcceptedNamespace(name: string | null): name is string {
 
 /**
  * Converts functions and custom tools to functions, with the namespace in the name. Drops other
- * types. A repeated tool replaces the earlier one, because agents send their tools again in each
- * turn. Returns 400 for two different tools with one name.
+ * types. A repeated tool replaces the earlier one. Returns 400 for two different tools with one
+ * name.
  */
 export function flattenTools(lists: readonly List[]): Result<FlattenedTools> {
   const flat = new Map<string, CoreTool>();

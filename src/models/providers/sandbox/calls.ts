@@ -19,14 +19,9 @@ const ID_CHARACTERS = 24;
 const BRACES_MAX = 64;
 
 /**
- * Returns the calls of a turn, or none for a text response:
- *
- * - calls ordered in the last user message as `call <tool> <json>`, one per round
- * - none after a tool's result, so that every loop ends
- * - the function that `tool_choice` names
- * - else each tool as often as its name is in the last user message, with different arguments
- * - else, with `required` and for an agent, the first tool
- *
+ * Returns the calls of a turn, or none for a text response. The last user message can order calls
+ * as `call <tool> <json>`, one per round. Otherwise, the turn calls the function that `tool_choice`
+ * names, or each tool whose name the message has, with `required` at least one.
  * `parallel_tool_calls: false` keeps only the first call.
  */
 export function sandboxCallsFor(

@@ -10,8 +10,7 @@ const CHARACTERS_MAX = 10_000;
 
 /**
  * Returns a JSON value that fits a schema, or null if limited work finds none. It is always equal
- * for one `variant`. Ignores rare keywords such as `pattern`. An object gets its required
- * properties, or all if none is required.
+ * for one `variant`. Ignores rare keywords such as `pattern`.
  */
 export function schemaInstance(schema: unknown, variant = 0): unknown {
   const making = { root: schema, workLeft: WORK_MAX };

@@ -1,7 +1,6 @@
 /**
- * Splits text into the sandbox's tokens: up to 8 characters with the white space before them. White
- * space at the end belongs to the last token. There are never more tokens than UTF-8 bytes or,
- * after the first, than the gateway's estimate with its factor of 1.15.
+ * Splits text into the sandbox's tokens: up to 8 characters with the white space before them. There
+ * are never more than the gateway's estimate.
  */
 export function splitIntoTokens(text: string): string[] {
   const tokens: string[] = [];

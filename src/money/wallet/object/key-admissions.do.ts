@@ -67,9 +67,8 @@ export type CheckedAdmission = {
 };
 
 /**
- * The organization's keys, with an exact log of the last minute's admissions, so that no 60 seconds
- * exceed a rate limit. A key is looked up at its first use, then once a minute. Changes arrive as
- * calls. Each admission is stored before the response.
+ * The organization's keys, with an exact log of the last minute's admissions, each stored before
+ * the response. A key is looked up at its first use, then once a minute. Changes arrive as calls.
  */
 export class KeyAdmissions {
   readonly #keeping: AdmissionContext;

@@ -18,9 +18,9 @@ import type { Tx } from "./memory.do.ts";
 const COPIES_MAX = 3;
 
 /**
- * Restores the wallet from D1 after its tables were lost or reset. One credit row sets the balance.
- * Fails if more is held than D1 has or, unless `isNew`, if D1's snapshot is already this wallet's.
- * The caller must then load memory again.
+ * Restores the wallet from D1 after its tables were lost. One credit row sets the balance. Fails if
+ * more is held than D1 has or, unless `isNew`, if D1's snapshot is already this wallet's. The
+ * caller must then load memory again.
  */
 export function adoptSnapshot(
   tx: Tx,

@@ -33,8 +33,8 @@ export type IdempotencyHolder = {
 
 /**
  * Checks an Idempotency-Key. Fails within 24 hours of its first request if that is held or settled.
- * If its hold expired, returns the first request, which the caller must void, so that it is never
- * charged. Returns null for another body.
+ * If its hold expired, returns the first request, which the caller must void. Returns null for
+ * another body.
  */
 export function decideIdempotency(
   holder: IdempotencyHolder | null,
