@@ -1,5 +1,7 @@
 /** The mean delay of timers (ms) above which an isolate has more to compute than it can. */
 const DELAY_MS_MAX = 4;
+/** The most that one timer adds to the mean (ms). After a stall, the mean soon falls again. */
+const COUNTED_MS_MAX = 4 * DELAY_MS_MAX;
 /** The weight of one timer in the mean. */
 const WEIGHT = 1 / 16;
 /** The time between two changes of the limit, in ms. */
@@ -25,7 +27,7 @@ export class ComputeLimit {
 
   /** Records the delay of a timer. `largest` returns the open requests of the largest organization. */
   recordDelay(delayMs: number, nowMs: number, largest: () => number): void {
-    this.#delayMs += (delayMs - this.#delayMs) * WEIGHT;
+    this.#delayMs += (Math.min(delayMs, COUNTED_MS_MAX) - this.#delayMs) * WEIGHT;
     if (Math.abs(nowMs - this.#changedMs) < CHANGE_MS) return;
     this.#changedMs = nowMs;
     if (this.#delayMs > DELAY_MS_MAX) {

@@ -135,9 +135,8 @@ export class RequestMemory {
     const { organizationMax, memoryMax } = this.#limits;
     const { requests, bytes: bodies } = this.#loads.get(owner) ?? { requests: 0, bytes: 0 };
     if (requests >= organizationMax && owner !== UNKNOWN) return "organization";
-    if (requests >= this.#compute.requestsMax && owner !== UNKNOWN && this.#loads.size > 1) {
-      return "isolate";
-    }
+    const isLimited = owner !== UNKNOWN && this.#hasOthers();
+    if (isLimited && requests >= this.#compute.requestsMax) return "isolate";
     const [share, used] = [
       requests * MEMORY_PER_REQUEST,
       this.#memoryOf(this.#slots.size, this.#bytes),
@@ -146,6 +145,14 @@ export class RequestMemory {
     return this.#hasBytes(share + bodies * MEMORY_PER_BODY_BYTE, bytes, bytes, MEMORY_PER_REQUEST)
       ? null
       : "bytes";
+  }
+
+  /**
+   * Reports whether several organizations have open requests. Requests of unknown keys don't count,
+   * because they can belong to any organization.
+   */
+  #hasOthers(): boolean {
+    return this.#loads.size > (this.#loads.has(UNKNOWN) ? 2 : 1);
   }
 
   #hasBytes(mine: number, size: number, more: number, request = 0): boolean {

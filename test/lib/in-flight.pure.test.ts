@@ -336,6 +336,25 @@ describe("an isolate with more to compute than it can", () => {
     );
   });
 
+  it("accepts as many as before after a single stall", () => {
+    const room = roomOf(["hot", "small"], ROOM);
+    takeAll(room, "hot", 1000);
+    takeAll(room, "small", 1);
+    for (let timer = 0; timer < 50; timer++) room.recordDelay(3000, 1000);
+    for (let ms = 0; ms < 1000; ms += 3) room.recordDelay(0, 1003 + ms);
+    expect(takeAll(room, "hot", 1)).toHaveLength(1);
+  });
+
+  it("doesn't count requests of unknown keys as another organization", () => {
+    const room = roomOf(["hot", "small"], ROOM);
+    takeAll(room, "hot", 1000);
+    takeAll(room, "unseen", 1);
+    recordSecond(room, 0, 50);
+    expect(takeAll(room, "hot", 1)).toHaveLength(1);
+    takeAll(room, "small", 1);
+    expect(room.take("hot", 0, 0)).toBe("isolate");
+  });
+
   it("accepts more again when its timers are on time", () => {
     const room = roomOf(["hot", "small"], ROOM);
     const hot = takeAll(room, "hot", 1000);
