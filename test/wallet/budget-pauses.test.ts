@@ -2,8 +2,10 @@ import { describe, expect, it } from "vitest";
 import { budgetsSchema } from "../../src/shared/budgets.ts";
 import type { Budget } from "../../src/shared/budgets.ts";
 import { SYSTEM } from "../../src/shared/event.ts";
+import type { Session } from "../../src/shared/session.ts";
 import { evict, gatedKey } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
+import { sessionOf } from "./session-fixture.ts";
 import { failureOf, holdOf, rowsOf, settle, valueOf } from "./wallet-desk.ts";
 
 const BUDGET: Budget = {
@@ -22,13 +24,14 @@ async function limitedKey(): Promise<GatedKey> {
   return key;
 }
 
-async function ask(key: GatedKey, amount: number) {
+async function ask(key: GatedKey, amount: number, session?: Session) {
   const request = holdOf(amount, { keyId: key.booked.keyId });
-  return { request, held: valueOf(await key.stub.admitAndHold(key.hash, request)).held };
+  const shown = session && { session };
+  return { request, held: valueOf(await key.stub.admitAndHold(key.hash, request, shown)).held };
 }
 
-async function spend(key: GatedKey, amount: number): Promise<void> {
-  const { request, held } = await ask(key, amount);
+async function spend(key: GatedKey, amount: number, session?: Session): Promise<void> {
+  const { request, held } = await ask(key, amount, session);
   valueOf(held);
   valueOf(await settle(key.stub, request.id, amount));
 }
@@ -70,6 +73,23 @@ describe("a budget with on_exceeded pause", () => {
     await spend(key, 95);
     valueOf((await ask(key, 4)).held);
     expect(failureOf((await ask(key, 3)).held)).toMatchObject({ onlyHolds: true });
+    expect(await pausesOf(key)).toEqual([]);
+  });
+
+  it.each([
+    ["used", 1],
+    ["new", 0],
+  ] as const)("doesn't pause for a %s session without requests left", async (_, requests) => {
+    const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
+    const budget = { ...BUDGET, unit: "requests" } as const;
+    valueOf(await key.stub.patchSettings({ budgets: [{ ...budget, amount: 10 }] }));
+    const own: Budget = { ...budget, id: "lim_2", amount: requests, onExceeded: "reject" };
+    const session = await sessionOf(key, { budgets: [own] });
+    if (requests > 0) await spend(key, 1, session);
+    for (let count = requests; count < 9; count++) await spend(key, 1);
+    valueOf((await ask(key, 1)).held);
+    const { held } = await ask(key, 1, session);
+    expect(failureOf(held)).toMatchObject({ kind: "budget_exceeded", scope: "session" });
     expect(await pausesOf(key)).toEqual([]);
   });
 

@@ -4,9 +4,9 @@ import type { BudgetScope } from "../../src/shared/budgets.ts";
 import type { NewPause } from "../../src/shared/contracts/pauses.ts";
 import { SYSTEM } from "../../src/shared/event.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
-import type { Session } from "../../src/shared/session.ts";
 import { besides, evict, gatedKey } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
+import { SESSION_ID, sessionOf } from "./session-fixture.ts";
 import {
   countWrites,
   failureOf,
@@ -21,19 +21,10 @@ import {
 } from "./wallet-desk.ts";
 
 const SCOPES = ["organization", "member", "key", "session", "end_user"] as const;
-const SESSION_ID = `ses_${"0".repeat(40)}`;
 
 afterEach(() => setClock(null));
 
 const openKey = (): Promise<GatedKey> => gatedKey({ rpmLimit: 1000, balance: 10_000 });
-
-async function sessionOf({ stub, hash }: GatedKey): Promise<Session> {
-  const { madeAt } = valueOf(await stub.keyStanding(hash));
-  const nothing = { endUser: null, budgetMicro: null, allowedModels: null, rpmLimit: null };
-  const createdAt = Date.now();
-  const times = { madeAt, cut: 0, createdAt, expiresAt: createdAt + 3_600_000 };
-  return { id: SESSION_ID, ...times, ...nothing, origins: null };
-}
 
 /** A request of the key's session for an end user, which all pauses stop. */
 async function ask(key: GatedKey, withSession = true) {

@@ -30,6 +30,7 @@ export function requestMeters(
   ];
   if (session !== undefined) meters.push(...metersOfSession(tx, session));
   const models = modelsOf(request);
+  // Only the first exceeded limit is reported, and it can pause its owner.
   return meters
     .filter(({ budget }) => reservesIn(budget, models))
     .toSorted((one, other) => CHECKED.indexOf(one.scope) - CHECKED.indexOf(other.scope));
