@@ -12,6 +12,7 @@ import type { Meter } from "../rules/limits.ts";
 import { rateLimitState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
 import { metersOfOwner } from "./budget-memory.do.ts";
 import { addEvent } from "./event-log.do.ts";
+import { deleteSessionBudgets } from "../tables/budget-rows.do.ts";
 import {
   markUnusedEnded,
   countUnused,
@@ -178,7 +179,12 @@ export function deleteOldSessions(
   beforeMs: number,
   rowsMax: number,
 ): boolean {
-  if (memory.sessions.rows === 0) return false;
+  const { sessions } = memory;
+  if (sessions.rows === 0 && !sessions.hasOldBudgets) return false;
   const over = { usedMs: beforeMs, unusedMs: nowMs - CLOCK_LAG_MAX_MS, rowsMax };
-  return deleteSessions(sql, memory.sessions, over) >= rowsMax;
+  const deleted = deleteSessions(sql, sessions, over);
+  if (deleted > 0 || sessions.hasOldBudgets) {
+    sessions.hasOldBudgets = deleteSessionBudgets(sql, rowsMax) >= rowsMax;
+  }
+  return deleted >= rowsMax || sessions.hasOldBudgets;
 }

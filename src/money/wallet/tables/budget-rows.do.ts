@@ -109,10 +109,13 @@ export function forgetRemovedBudgets(sql: SqlStorage, acknowledged: number): voi
   sql.exec("DELETE FROM budgets WHERE budget IS NULL AND changed <= ?", acknowledged);
 }
 
-export function deleteSessionBudgets(sql: SqlStorage): void {
-  sql.exec(
-    "DELETE FROM budgets WHERE scope = 'session' AND subject NOT IN (SELECT id FROM sessions)",
-  );
+/** Deletes budgets of deleted sessions, at most `rowsMax`. Returns their number. */
+export function deleteSessionBudgets(sql: SqlStorage, rowsMax: number): number {
+  return sql.exec(
+    `DELETE FROM budgets WHERE (scope, subject, id) IN (SELECT scope, subject, id FROM budgets
+      WHERE scope = 'session' AND subject NOT IN (SELECT id FROM sessions) LIMIT ?)`,
+    rowsMax,
+  ).rowsWritten;
 }
 
 const NAME = "scope || char(10) || subject || char(10) || id";

@@ -10,6 +10,8 @@ import { storedJson } from "../../../shared/stored-json.ts";
 export type SessionMemory = {
   rows: number;
   live: number;
+  /** Budgets of deleted sessions are still stored. */
+  hasOldBudgets: boolean;
   readonly rates: Map<string, RateLog>;
 };
 
@@ -33,7 +35,7 @@ type StoredSession = {
 };
 
 export function loadSessions(sql: SqlStorage): SessionMemory {
-  return { ...countSessions(sql), rates: new Map() };
+  return { ...countSessions(sql), hasOldBudgets: false, rates: new Map() };
 }
 
 function countSessions(sql: SqlStorage): Pick<SessionMemory, "rows" | "live"> {
