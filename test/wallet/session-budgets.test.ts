@@ -1,5 +1,9 @@
+import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
+import { loadMemory } from "../../src/money/wallet/object/memory.do.ts";
+import { listSessions } from "../../src/money/wallet/object/sessions.do.ts";
 import type { Budget } from "../../src/shared/budgets.ts";
+import { periodOf } from "../../src/shared/period.ts";
 import { evict, gatedKey, inside } from "./key-admissions-fixture.ts";
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { sessionOf } from "./session-fixture.ts";
@@ -49,5 +53,21 @@ describe("a session's budgets", () => {
     expect(afterAlarm).toBe(2504 - 2000);
     const subjects = () => rowsOf(key.stub, "SELECT DISTINCT subject FROM budgets");
     await expect.poll(subjects).toEqual([{ subject: kept }]);
+  });
+
+  it("don't stay in memory after a list of sessions", async () => {
+    const key = await gatedKey({ balance: 1000 });
+    await useSession(key, "1", 1);
+    valueOf(await key.stub.poke());
+    const { sessions, owners } = await inside(key, (_wallet, sql, { storage }) => {
+      const memory = loadMemory(sql);
+      const nowMs = Date.now();
+      const times = { nowMs, clockMs: nowMs, period: periodOf(nowMs) };
+      const query = { owner: { memberId: null, keyId: null }, limit: 10, after: "" };
+      const page = listSessions({ storage, sql, memory, env, ...times }, query);
+      return { sessions: page.sessions, owners: memory.budgets.meters.size };
+    });
+    expect(sessions).toMatchObject([{ spentMicro: 5, heldMicro: 0 }]);
+    expect(owners).toBe(0);
   });
 });

@@ -59,12 +59,23 @@ export function metersOfOwner(
   const { meters } = memory.budgets;
   const known = meters.get(nameOf(owner));
   if (known !== undefined) return known;
-  const entries = memory.budgets.scopes.has(owner.scope) ? selectBudgets(sql, owner) : [];
-  const read = [...selectFieldLimits(sql, owner), ...entries].map((row) =>
-    meterOf(sql, memory, row),
-  );
+  const read = readMeters(sql, memory, owner);
   meters.set(nameOf(owner), read);
   return read;
+}
+
+/** Returns the limits of an owner, without keeping them in memory. */
+export function readMeters(
+  sql: SqlStorage,
+  memory: WithBudgets,
+  owner: BudgetOwner,
+): readonly Meter[] {
+  const { meters, scopes } = memory.budgets;
+  const known = meters.get(nameOf(owner));
+  if (known !== undefined) return known;
+  const entries = scopes.has(owner.scope) ? selectBudgets(sql, owner) : [];
+  const rows = [...selectFieldLimits(sql, owner), ...entries];
+  return rows.map((row) => meterOf(sql, memory, row));
 }
 
 /** Reads the limits of an owner's fields again, after its row was stored. */

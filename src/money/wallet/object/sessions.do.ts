@@ -10,7 +10,7 @@ import type { Session } from "../../../shared/session.ts";
 import { amountsOf, fieldLimit, isField, newMeter } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { rateLimitState, rateWait, refuseDeadSession } from "../rules/hold-guards.ts";
-import { metersOfOwner } from "./budget-memory.do.ts";
+import { metersOfOwner, readMeters } from "./budget-memory.do.ts";
 import { addEvent } from "./event-log.do.ts";
 import { deleteSessionBudgets } from "../tables/budget-rows.do.ts";
 import {
@@ -85,16 +85,17 @@ export function refuseAnotherSession(
 export function metersOfSession(
   { sql, memory }: Tx,
   { id, budgetMicro, budgets }: Session,
+  metersOf = metersOfOwner,
 ): readonly Meter[] {
   const owner = { scope: "session", subject: id } as const;
-  if (selectSession(sql, id) !== null) return metersOfOwner(sql, memory, owner);
+  if (selectSession(sql, id) !== null) return metersOf(sql, memory, owner);
   const field = fieldLimit(owner, "total", { amount: budgetMicro, tally: [] });
   const entry = (budget: Budget): Meter => newMeter({ ...field, budget });
   return [newMeter(field), ...(budgets ?? []).map(entry)];
 }
 
 export function amountsOfSession(tx: Tx, session: Session) {
-  const spends = metersOfSession(tx, session).filter(isField);
+  const spends = metersOfSession(tx, session, readMeters).filter(isField);
   const [amounts] = spends.map((meter) => amountsOf(meter, tx));
   assert(amounts !== undefined, "a session's spend is counted");
   const { settled, held, left } = amounts;
