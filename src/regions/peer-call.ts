@@ -59,7 +59,7 @@ const USER_AGENT = "turnpike/1";
 /**
  * Calls `POST /internal/v1/{operation}` in the other region. Returns null without a valid response
  * in time, although the call may have succeeded. Never throws. Retries lost connections, timeouts,
- * 5xx and invalid responses. A 404 means an unknown signature or operation.
+ * 5xx and invalid responses.
  */
 export async function callPeer(
   peer: PeerConfig,

@@ -50,8 +50,7 @@ type Moment = { readonly nowMs: number; readonly random: number };
 
 /**
  * Stores messages until they are delivered, and never drops one. A receiver has rejected `dead`
- * messages. `parked` ones are too old: only sweeps, or a response from their region, retry them. A
- * failing receiver gets one message per round.
+ * messages. `parked` ones are too old: only sweeps, or a response from their region, retry them.
  */
 export class OutboxQueue {
   readonly #storage: DurableObjectStorage;

@@ -204,6 +204,31 @@ function periods(charges: readonly Charge[], window: string): readonly (readonly
   return [...Map.groupBy(charges, ({ day }) => day.slice(0, characters)).values()];
 }
 
+it("a late charge of an ended day is absorbed, because its room may have been granted again", async () => {
+  setClock(START);
+  const { stub } = await newWallet(1000);
+  const list = readBudgets([{ limit_dollars: 0.0001, window: "day" }]);
+  valueOf(await stub.setBudgets({ owner: ORGANIZATION, budgets: list }));
+  const pay = async (amount: number): Promise<void> => {
+    const { id } = await heldBy(stub, amount);
+    const charge = valueOf(await stub.settle({ id, cost: micros(amount), generation: GENERATION }));
+    expect(charge).toMatchObject({ charged: amount });
+  };
+  const { id } = await heldBy(stub, 60);
+  setClock(START + TTL + MINUTE);
+  await pay(60);
+  setClock(START + 31 * MINUTE);
+  await pay(10);
+  const late = valueOf(await stub.settle({ id, cost: micros(60), generation: GENERATION }));
+  expect(late).toMatchObject({ kind: "settled", charged: 0, shortfall: 60 });
+});
+
+async function heldBy(stub: Stub, amount: number) {
+  const request = holdOf(amount);
+  valueOf(await stub.hold(request));
+  return request;
+}
+
 it("a budget of requests counts a request without an outcome, but not one that is released", async () => {
   setClock(START);
   const { stub } = await newWallet(1000);

@@ -43,8 +43,7 @@ const BOOK_RETRY_MS = 15_000;
 
 /**
  * A key in one region: its data and status, and outside the home region the exact times of its
- * requests in the last minute. Each time is stored before the response, so that a restart never
- * admits more.
+ * requests in the last minute, each stored before the response.
  */
 export class KeyRegister extends DurableObject<Env> {
   /** The key's data in memory. If null, storage must be read first. */

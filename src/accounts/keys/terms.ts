@@ -17,7 +17,7 @@ import { isNarrower } from "../../shared/policy.ts";
 /**
  * The model names that can be used here. `entryOf` converts an entry of a model list to an ID.
  * Aliases and `author/*` stay, and unknown names become null. An ID or author doesn't cover an
- * alias, because an alias can change.
+ * alias.
  */
 export type ModelNames = {
   readonly entryOf: (name: string) => string | null;

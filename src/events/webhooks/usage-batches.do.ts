@@ -280,8 +280,8 @@ export function isRepeatTooLate({ webhook, stream }: Receiver, nowMs: number): b
 
 /**
  * Records an attempt. After a success, moves to the next batch, unless a replay moved the position.
- * If a batch is rejected, sends its rows one by one. Skips a rejected trace row at once, and any
- * other row after `REJECTIONS_MAX` rejections.
+ * Sends the rows of a rejected batch one by one. Skips a rejected trace row at once, and any other
+ * after `REJECTIONS_MAX` rejections.
  */
 export function recordBatch(
   storage: DurableObjectStorage,

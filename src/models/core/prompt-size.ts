@@ -26,9 +26,8 @@ const SHORT_PROMPT_BYTES = 512;
 const BYTES_PER_TOKEN_MOST = 4;
 
 /**
- * A prompt's size in tokens. `bound` is an upper bound: a token has at least one byte, and images
- * and pages follow the provider's rule. `estimate` is the maximum in practice. `likely` is charged
- * if the provider reports no usage.
+ * A prompt's size in tokens. `bound` is an upper bound: a token has at least one byte. `estimate`
+ * is the maximum in practice. `likely` is charged if the provider reports no usage.
  */
 export type PromptSize = {
   readonly bound: number;

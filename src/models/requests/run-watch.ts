@@ -34,7 +34,7 @@ type Watching = {
 
 /**
  * Ends a running request within 15 s of a pause with `stop_running`, or of the end of its key or
- * session: at most 6 s until it is watched, 4 s between queries, 3.5 s for the result and a tick.
+ * session: up to 6 s unwatched, 4 s between queries, 3.5 s for the result and a tick.
  */
 export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: Watching): void {
   const { orgId } = caller;

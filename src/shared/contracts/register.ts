@@ -29,8 +29,7 @@ export type RegisterCalls = {
   /**
    * Admits one request. Never throws. Fails with `invalid_api_key`, `rate_limited`,
    * `storage_unavailable` or `home_region_unreachable` (first use of a global key outside its home
-   * region). `secret` is a hash. Outside the home region, only secrets known to be retired are
-   * rejected.
+   * region). `secret` is a hash.
    */
   admit(home: Region | null, secret?: string, session?: PacedSession): Promise<Admission>;
   /**

@@ -94,6 +94,7 @@ export function metersOfSession(
   return [newMeter(field), ...(budgets ?? []).map(entry)];
 }
 
+/** Keeps no limits in memory, because only charges limit their number there. */
 export function amountsOfSession(tx: Tx, session: Session) {
   const spends = metersOfSession(tx, session, readMeters).filter(isField);
   const [amounts] = spends.map((meter) => amountsOf(meter, tx));
