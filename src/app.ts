@@ -48,9 +48,9 @@ import { stripeWebhookRoute } from "./money/payments/webhook.route.ts";
 import { requirePeer } from "./regions/require-peer.peer.ts";
 
 /**
- * The whole API; `routes.ts` lists the routes. The order matters. Below `/v1`, keys are
- * verified first, and all but paid paths are admitted before their handler. After `forwardToHome`,
- * requests are at the key's home. The router throws for ambiguous paths.
+ * The whole API; `routes.ts` lists the routes. The order matters. Below `/v1`, keys are verified
+ * first, and all but paid paths are admitted before their handler. After `forwardToHome`, requests
+ * are at the key's home.
  */
 export const app = new HonoBase<AppEnv>({ router: new RegExpRouter(), getPath: routingPath });
 

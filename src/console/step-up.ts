@@ -32,8 +32,7 @@ export function hasFreshLogIn(
 
 /**
  * Returns the time of a login and its kind of proof, or null. Uses the issuer's `auth_time` if it
- * is recent or the issuer can force a login (`reauth`). Otherwise uses the time of the code
- * exchange, a weaker proof.
+ * is recent or the issuer can force a login (`reauth`), else the time of the code exchange.
  */
 export function freshnessOf(
   authenticatedAt: number | null,

@@ -53,8 +53,8 @@ type Lane<Part, Answer> = Busy & {
 /**
  * Groups an isolate's calls to objects of one class. While the maximum of calls to an object runs,
  * further parts wait, and each polls with its own timer. A promise that another request resolves
- * can continue in that request's context, or never settle if it was canceled (workerd#2719). A part
- * without a response in time throws, and its caller retries with the same ID.
+ * can continue in that request's context, or never settle (workerd#2719). A part without a response
+ * in time throws, and its caller retries with the same ID.
  */
 export class CallGroups<Part, Answer> {
   readonly #lanes = new Map<string, Lane<Part, Answer>>();

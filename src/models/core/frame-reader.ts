@@ -6,13 +6,10 @@ export const END_EVENT: StreamEvent = { kind: "end" };
 const DONE = "[DONE]";
 
 /**
- * Reads the frames of one stream. Each provider protocol extends this class and converts only its
- * own frames. The common rules:
- *
- * - Skips empty frames, comments and frames that aren't JSON objects. An unreadable frame is the
- *   failure's reason only if the stream ends incomplete.
- * - Once every choice has finished, errors are skipped, but usage still counts.
- * - Nothing follows an `end` or an `error`.
+ * Reads the frames of one stream. Each provider protocol converts only its own frames. Empty
+ * frames, comments and frames that aren't JSON objects are skipped; an unreadable frame is the
+ * failure's reason only if the stream ends incomplete. Once every choice has finished, errors are
+ * skipped, but usage still counts. Nothing follows an `end` or an `error`.
  */
 export abstract class FrameReader {
   readonly repeated?: ReadonlySet<string>;

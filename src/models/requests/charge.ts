@@ -32,7 +32,7 @@ type Seen = {
 /**
  * Returns the charge: the reported usage if there is any. Otherwise, the usage is estimated if the
  * response finished, was stopped, failed because of the request or lost its client. After other
- * failures, the customer pays nothing.
+ * failures, the charge is 0.
  */
 export function chargeFor(
   run: Run,

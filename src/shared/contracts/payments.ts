@@ -10,7 +10,7 @@ export type PurchaseMethod = "checkout" | "card" | "auto";
 /**
  * The state of a purchase. `wanted`: not sent to Stripe. `asked`: in progress. `unknown`: a step
  * got no result and is retried. `needs_customer`: the customer must act at `url`. `expired`:
- * abandoned or cancelled. Money that arrives later is still credited.
+ * abandoned or cancelled.
  */
 export type PurchaseState = (typeof PURCHASE_STATES)[number];
 export const PURCHASE_STATES = [

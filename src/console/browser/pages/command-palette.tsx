@@ -237,7 +237,6 @@ const KINDS: Readonly<Record<Found["object"], readonly [what: string, tab?: stri
   invitation: ["Invitation", "Access"],
   domain: ["Domain", "Access"],
   webhook: ["Webhook", "Webhooks"],
-  end_user: ["End user"],
   credit: ["Credit"],
   purchase: ["Purchase"],
   request: ["Request"],
@@ -248,7 +247,6 @@ const KINDS: Readonly<Record<Found["object"], readonly [what: string, tab?: stri
 const CUSTOMERS_PAGES: Partial<Record<Found["object"], string>> = {
   request: "requests",
   event: "events",
-  end_user: "end-users",
 };
 
 function findOf({ object, id, name, organization }: Found): Find {

@@ -297,8 +297,8 @@ class Schedule {
 
 /**
  * Adapts the tables after the clock moved back from `tx.memory.clock` to `tx.nowMs`. Open holds
- * keep their remaining time and period. Admissions of the last minute and Idempotency-Keys count as
- * made now. The caller must then load memory again.
+ * keep their remaining time and period. Admissions of the last minute count as made now. The caller
+ * must then load memory again.
  */
 function followClock(tx: Tx): void {
   const { memory, nowMs, sql, storage } = tx;
