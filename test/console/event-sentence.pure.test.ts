@@ -83,6 +83,25 @@ it("an event appears as a sentence with amounts and names", () => {
   );
 });
 
+const status = (from: string, to: string) => ({ changes: { status: { from, to } } });
+
+it("a change of an organization says what happened, and doesn't call it a member", () => {
+  const id = "0199a6f0-1111-4222-8333-444455556666";
+  expect(said("organization.changed", id, status("active", "suspended"), OPERATOR)).toBe(
+    "admin (operator) suspended the organization.",
+  );
+  expect(said("organization.changed", id, status("suspended", "active"), OPERATOR)).toBe(
+    "admin (operator) resumed the organization.",
+  );
+  expect(said("organization.changed", id, { closed: true }, OPERATOR)).toBe(
+    "admin (operator) closed the organization.",
+  );
+  const changes = { ...status("active", "suspended").changes, name: { from: "A", to: "B" } };
+  expect(said("organization.changed", id, { changes }, OPERATOR)).toBe(
+    "admin (operator) changed the organization: status suspended (before: active), name B (before: A).",
+  );
+});
+
 it("an event's sentence names former members and contains no JSON", () => {
   const id = "0199a6f0-1111-4222-8333-444455556666";
   expect(said("key.revoked", "key_1", {}, { kind: "member", id })).toBe(

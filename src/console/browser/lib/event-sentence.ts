@@ -8,7 +8,10 @@ export type NameOf = (id: string) => string;
 type Told = {
   readonly who: string;
   readonly what: string;
+  readonly organization: string;
   readonly changes: string;
+  /** Returns the new value of a field if only that field changed. */
+  readonly changeOf: (field: string) => string;
   readonly text: (name: string) => string;
   readonly money: (name: string) => string;
   readonly left: (name: string) => string;
@@ -21,7 +24,9 @@ export function sentenceOf(event: Event, nameOf: NameOf): string {
   const told: Told = {
     who: actorOf(actor, nameOf),
     what: typeof data["email"] === "string" ? data["email"] : personOf(subject, nameOf),
+    organization: UUID.test(nameOf(subject)) ? "the organization" : nameOf(subject),
     changes: changesOf(data["changes"], nameOf),
+    changeOf: (field) => onlyChange(data["changes"], field),
     text: (name) => (data[name] === undefined || data[name] === null ? "" : plain(data[name])),
     money: (name) => (typeof data[name] === "number" ? spent(data[name]) : ""),
     left: (name) => (typeof data[name] === "number" ? left(data[name]) : ""),
@@ -45,7 +50,8 @@ function personOf(id: string, nameOf: NameOf): string {
   return UUID.test(name) ? "a former member" : name;
 }
 
-const CLOSINGS: Readonly<Record<string, string>> = { true: "closed", false: "restored" };
+const CLOSINGS: Readonly<Record<string, string>> = { on: "closed", off: "restored" };
+const STATUSES: Readonly<Record<string, string>> = { suspended: "suspended", active: "resumed" };
 
 export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "balance.credited": ({ who, text, money, left: rest }) => {
@@ -113,9 +119,11 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "settings.changed": ({ who, changes }) => `${who} changed the settings${after(": ", changes)}`,
   "organization.created": ({ who, what, text }) =>
     `${who} created ${text("name") || what}${after(" in ", text("region").toUpperCase())}`,
-  "organization.changed": ({ who, what, text, changes }) => {
+  "organization.changed": ({ who, organization, text, changes, changeOf }) => {
+    const status = STATUSES[changeOf("status")];
+    if (status !== undefined) return `${who} ${status} ${organization}`;
     const verb = text("removed") ? "removed" : CLOSINGS[text("closed")];
-    return `${who} ${verb ?? "changed"} ${what}${after(": ", changes)}`;
+    return `${who} ${verb ?? "changed"} ${organization}${after(": ", changes)}`;
   },
   "organization.wallet_rebuilt": ({ who, left: rest }) =>
     `${who} restored the balance from the database${after(": ", rest("balance_micro"))}`,
@@ -161,6 +169,13 @@ const ofPeriod = (period: string): string => (period === "" ? "" : ` a ${period}
 
 function moment(time: string): string {
   return `${time.slice(0, 16).replace("T", " ")} UTC`;
+}
+
+function onlyChange(changes: unknown, field: string): string {
+  if (typeof changes !== "object" || changes === null) return "";
+  const [[name, change] = [], ...others] = Object.entries(changes);
+  const { to = "" } = (change ?? {}) as { to?: unknown };
+  return name === field && others.length === 0 ? plain(to) : "";
 }
 
 function changesOf(changes: unknown, nameOf: NameOf): string {
