@@ -103,7 +103,8 @@ it.each(THOUGHT)(
         await askAt(door, { key, providers: [at], wish: { turns, thinks: true } }),
       );
       vi.restoreAllMocks();
-      return { said, sent: asked.at(-1)?.text ?? "" };
+      // An object of an earlier file can call its own receiver meanwhile.
+      return { said, sent: asked.findLast(({ text }) => text.includes("And?"))?.text ?? "" };
     };
     const begun = await ask(first, [door.user(QUESTION)], first.chat.reasoning.json);
     const turns = [door.user(QUESTION), ...begun.said.turn, door.user("And?")];
