@@ -57,7 +57,7 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
         aria-activedescendant={finds.length > 0 ? `found-${at}` : undefined}
         autocomplete="off"
         spellcheck={false}
-        placeholder="A secret, an id, an end user, a model, a page, a word of the documents"
+        placeholder="A key, an ID, an end user, a model, a page or a word of the documents"
         value={typed}
         onInput={({ currentTarget: { value } }) => {
           setTyped(value);

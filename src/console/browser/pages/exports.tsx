@@ -25,7 +25,7 @@ export function Exports() {
     <>
       <Head
         title="Exports"
-        text="Charges, credits, payments and taxes as FOCUS files, which add up to the ledger."
+        text="CSV files in the FOCUS format with all charges, credits, payments and taxes. They add up to the ledger. For sums per key, see Activity."
       >
         {isManager(who) && (
           <a href={hrefOf(["events"], { tab: "Webhooks" })}>Send events to your systems</a>

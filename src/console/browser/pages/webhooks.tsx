@@ -65,7 +65,8 @@ const COLUMNS: readonly Column<WebhookAndHealth>[] = [
   }),
   column("types", "Events", ({ types }) => types?.join(", ") ?? "all", {
     wide: true,
-    cell: ({ types }) => (types === null ? "all" : `${types.length} types`),
+    cell: ({ types }) =>
+      types === null ? "all" : `${types.length} ${types.length === 1 ? "type" : "types"}`,
   }),
   timeColumn("created", "Created", ({ created_at }) => created_at, { wide: true }),
 ];
