@@ -27,7 +27,8 @@ export function base62Hash(text: string, length: number): string {
 const encoder = new TextEncoder();
 
 export async function sha256Hex(of: string | Uint8Array): Promise<string> {
-  const bytes = typeof of === "string" ? encoder.encode(of) : of;
+  // No buffer of ours is shared between threads.
+  const bytes = typeof of === "string" ? encoder.encode(of) : (of as Uint8Array<ArrayBuffer>);
   return hexOf(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
 }
 
