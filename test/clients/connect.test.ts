@@ -14,6 +14,7 @@ import { NEWEST } from "./python/packages.ts";
 
 /** Whose blocks are run, and how many of them; `test/console/clients.pure.test.ts` reads those of the others. */
 const RUN: Readonly<Record<string, number>> = {
+  curl: 1,
   "OpenAI SDK for JavaScript": 1,
   Responses: 1,
   Codex: 1,
