@@ -93,7 +93,7 @@ function Pair({ of }: { of: ListPrice | null }) {
   if (of === null) return <span class="muted">none</span>;
   const { input, cached, cache_write: written, output, ...units } = of;
   const perUnit = Object.entries(units).map(
-    ([unit, price]) => `${dollars(price)} per ${unit.replace("_", " ")}`,
+    ([unit, price]) => `${dollars(price)} per ${unit.replaceAll("_", " ")}`,
   );
   const perToken = input === 0 ? [] : [dollars(input), dollars(output)];
   return (
@@ -101,7 +101,12 @@ function Pair({ of }: { of: ListPrice | null }) {
       class="number"
       title={`cached ${dollars(cached)}, written to a cache ${dollars(written)}`}
     >
-      {[...perToken, ...perUnit].join(", ")}
+      {[perToken.join(", "), ...perUnit].filter(Boolean).map((part, at) => (
+        <span key={part}>
+          {at > 0 && <br />}
+          {part}
+        </span>
+      ))}
     </span>
   );
 }

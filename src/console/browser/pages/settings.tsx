@@ -14,6 +14,8 @@ import { ReadResult } from "../ui/states.tsx";
 
 const CLOSE = "DELETE /console/api/people/organization";
 const CHANGE = "PATCH /v1/orgs/{org_id}/settings";
+/** A call of owners and admins, who alone can change policies. */
+const MANAGE = "PATCH /v1/members/{id}";
 
 export function Settings() {
   const { organization } = useSession();
@@ -48,7 +50,7 @@ export function Settings() {
         <ReadResult read={settings} height={120}>
           {({ policy, operator_policy }) => (
             <>
-              <PolicyPart policy={policy} save={may(CHANGE) && savePolicy} />
+              <PolicyPart policy={policy} save={may(CHANGE) && may(MANAGE) && savePolicy} />
               {operator_policy && (
                 <>
                   <h3>The operator's policy</h3>
