@@ -27,8 +27,7 @@ export function base62Hash(text: string, length: number): string {
 const encoder = new TextEncoder();
 
 export async function sha256Hex(of: string | Uint8Array): Promise<string> {
-  // No buffer of ours is shared between threads.
-  const bytes = typeof of === "string" ? encoder.encode(of) : (of as Uint8Array<ArrayBuffer>);
+  const bytes = typeof of === "string" ? encoder.encode(of) : of;
   return hexOf(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
 }
 

@@ -3,7 +3,8 @@ import { beforeAll, describe, expect, it, vi } from "vitest";
 import { RequestForm } from "../../src/models/core/outgoing-body.ts";
 import { FormFile } from "../../src/shared/http/form.ts";
 import type { FormField } from "../../src/shared/http/form.ts";
-import { PNG_URL, pngFile } from "../fixtures/pictures.ts";
+import { PNG_URL } from "../fixtures/pictures.ts";
+import { pngFile } from "../fixtures/png-file.ts";
 import { balanceOf, bindingsWith, errorOf, openAccount, send } from "./client.ts";
 
 const KEYS = { RESIDENCY: "relaxed", OPENAI_API_KEY: "k", GEMINI_API_KEY: "k", XAI_API_KEY: "k" };
