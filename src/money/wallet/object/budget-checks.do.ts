@@ -28,10 +28,12 @@ export function requestMeters(
     ...metersOfPayer(tx, payer),
     ...metersOf(sql, memory, { keyId, endUserId: null, session: null }),
   ];
-  if (session !== undefined) meters.push(...metersOfSession(tx, session));
   const models = modelsOf(request);
+  const counting = meters.filter(({ budget }) => reservesIn(budget, models));
+  if (session === undefined) return counting;
+  const ofSession = metersOfSession(tx, session).filter(({ budget }) => reservesIn(budget, models));
   // Only the first exceeded limit is reported, and it can pause its owner.
-  return meters
-    .filter(({ budget }) => reservesIn(budget, models))
-    .toSorted((one, other) => CHECKED.indexOf(one.scope) - CHECKED.indexOf(other.scope));
+  return [...counting, ...ofSession].toSorted(
+    (one, other) => CHECKED.indexOf(one.scope) - CHECKED.indexOf(other.scope),
+  );
 }

@@ -30,14 +30,28 @@ type Parties = Pick<OpenHold, "keyId" | "endUserId" | "session">;
 const OWNERS_MAX = 2000;
 
 function ownersOf(sql: SqlStorage, { scopes }: BudgetMemory, parties: Parties): BudgetOwner[] {
-  const { endUserId, keyId, session = null } = parties;
-  const memberId = scopes.has("member") ? selectMemberOfKey(sql, keyId) : null;
-  const subjects = { end_user: endUserId, key: keyId, session, member: memberId, organization: "" };
-  return CHECKED.flatMap((scope) => {
-    const subject = subjects[scope];
-    const isLimited = scopes.has(scope) || WITH_FIELDS.has(scope);
-    return subject === null || !isLimited ? [] : [{ scope, subject }];
-  });
+  const owners: BudgetOwner[] = [];
+  for (const scope of CHECKED) {
+    if (!scopes.has(scope) && !WITH_FIELDS.has(scope)) continue;
+    const subject = subjectOf(sql, scope, parties);
+    if (subject !== null) owners.push({ scope, subject });
+  }
+  return owners;
+}
+
+function subjectOf(sql: SqlStorage, scope: BudgetScope, parties: Parties): string | null {
+  switch (scope) {
+    case "end_user":
+      return parties.endUserId;
+    case "key":
+      return parties.keyId;
+    case "session":
+      return parties.session ?? null;
+    case "member":
+      return selectMemberOfKey(sql, parties.keyId);
+    case "organization":
+      return "";
+  }
 }
 const WITH_FIELDS: ReadonlySet<BudgetScope> = new Set(["end_user", "key", "session"]);
 /** The scopes in the order in which their limits are checked. */
@@ -146,24 +160,9 @@ export function entriesOfOwner(
 export function meterOf(sql: SqlStorage, memory: WithBudgets, limit: CountedLimit): Meter {
   const meter = newMeter(limit);
   for (const hold of memory.ledger.holds.values()) {
-    if (isOwn(sql, limit, hold)) reserveIn(meter, hold, 1);
+    if (subjectOf(sql, limit.scope, hold) === limit.subject) reserveIn(meter, hold, 1);
   }
   return meter;
-}
-
-function isOwn(sql: SqlStorage, { scope, subject }: BudgetOwner, hold: OpenHold): boolean {
-  switch (scope) {
-    case "organization":
-      return true;
-    case "member":
-      return selectMemberOfKey(sql, hold.keyId) === subject;
-    case "key":
-      return hold.keyId === subject;
-    case "session":
-      return hold.session === subject;
-    case "end_user":
-      return hold.endUserId === subject;
-  }
 }
 
 /** Adds a hold (`sign` 1) or removes it (-1). */

@@ -226,8 +226,11 @@ export function updateExpiry(sql: SqlStorage, id: string, expiresAt: number): vo
 
 type LedgerPlace = { readonly seq: number; readonly balance: Micros; readonly at: number };
 
-const SETTLE = `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,
-  prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?, sold = ?`;
+const settleOf = (more: string): string =>
+  `UPDATE requests SET state = 'settled', charged = ?, cost = ?, shortfall = ?,
+  prompt_tokens = ?, completion_tokens = ?, settled_at = ?, detail = ?, sold = ?, ${more}`;
+const SETTLE = settleOf("seq = ?, balance = ?, expires_at = 0 WHERE id = ? AND state = 'held'");
+const SETTLE_LATE = settleOf("late = 1 WHERE id = ? AND state = 'expired'");
 
 /** Settles a hold and adds its ledger row. `sold` is the number of its `soldOf` text. */
 export function updateSettled(
@@ -251,14 +254,8 @@ export function updateSettled(
     sold,
   ];
   const { rowsWritten } = posting.late
-    ? sql.exec(`${SETTLE}, late = 1 WHERE id = ? AND state = 'expired'`, ...changes, id)
-    : sql.exec(
-        `${SETTLE}, seq = ?, balance = ?, expires_at = 0 WHERE id = ? AND state = 'held'`,
-        ...changes,
-        place.seq,
-        place.balance,
-        id,
-      );
+    ? sql.exec(SETTLE_LATE, ...changes, id)
+    : sql.exec(SETTLE, ...changes, place.seq, place.balance, id);
   assert(rowsWritten === 1, `request ${id} was not open`);
 }
 
