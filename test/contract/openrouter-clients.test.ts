@@ -277,6 +277,18 @@ describe("reasoning for OpenRouter's clients", () => {
     expect(text).toMatch(/"reasoning_tokens":[1-9]/);
   });
 
+  it.each<Json>([{}, { exclude: true }, { exclude: false, max_tokens: 50 }, { enabled: false }])(
+    "returns 400 for an unknown effort next to %j",
+    async (fields) => {
+      const reasoning = { effort: "extreme", ...fields };
+      const body = { model: "sandbox/think", messages: HELLO, reasoning };
+      const response = await send("/v1/chat/completions", { key: account.key, body });
+      expect(response.status).toBe(400);
+      const { error } = await response.json<{ error: Json }>();
+      expect(error).toMatchObject({ param: "reasoning.effort" });
+    },
+  );
+
   it("stays out of the responses of other clients", async () => {
     expect(await reasoned({ body: {} })).not.toHaveProperty("reasoning");
     const details = (await reasoned({ body: {} })).reasoning_details;

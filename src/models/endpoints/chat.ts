@@ -1,3 +1,4 @@
+import * as z from "zod/mini";
 import { success } from "../../shared/failure.ts";
 import { costFields } from "../../shared/money.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -7,6 +8,7 @@ import { isOpenRouterClient } from "../core/gateway-fields.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
 import { formattedChoices, formattedChunk, withOwnThoughts } from "../core/openrouter-thoughts.ts";
 import type { ReasoningFormat } from "../core/openrouter-thoughts.ts";
+import { parseBody } from "../../shared/http/parse-body.ts";
 import { effortOfShare } from "../core/reasoning-effort.ts";
 import { withAcceptedHistory } from "../core/accepted-history.ts";
 import { isObject } from "../core/json-value.ts";
@@ -39,7 +41,8 @@ export const chatEndpoint: EndpointAdapter = {
 };
 
 function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
-  const parsed = parseChatRequest(withEffort(value));
+  const read = withEffort(value);
+  const parsed = read.ok ? parseChatRequest(read.value) : read;
   if (!parsed.ok) return parsed;
   const messages = [...withOwnThoughts(parsed.value.messages)];
   const body = withAcceptedHistory({ ...parsed.value, messages });
@@ -79,24 +82,25 @@ type ChatFormat = {
   readonly reasoning: ReasoningFormat | null;
 };
 
-const EFFORTS: ReadonlySet<unknown> = new Set(REASONING_EFFORTS);
+const openRouterFields = z.object({
+  reasoning: z.looseObject({ effort: z.nullish(z.enum(REASONING_EFFORTS)) }),
+});
 
 /**
  * Copies the effort in OpenRouter's `reasoning` to `reasoning_effort`, unless the request has both.
+ * Returns 400 for an unknown effort.
  */
-function withEffort(value: KnownFields<"reasoning" | "reasoning_effort">): object {
+function withEffort(value: KnownFields<"reasoning" | "reasoning_effort">): Result<object> {
   const { reasoning, reasoning_effort: own = null, ...rest } = value;
-  if (!isObject(reasoning) || own !== null) return value;
-  const {
-    effort,
-    enabled,
-    exclude,
-    max_tokens: most,
-  }: KnownFields<"effort" | "enabled" | "exclude" | "max_tokens"> = reasoning;
+  if (!isObject(reasoning)) return success(value);
+  const parsed = parseBody(openRouterFields, value);
+  if (!parsed.ok) return parsed;
+  if (own !== null) return success(value);
+  const { effort, enabled, exclude, max_tokens: most } = parsed.value.reasoning;
   const asked = effort ?? (typeof most === "number" ? effortFor(most, rest) : null);
   const named = enabled === false ? "none" : asked;
-  if (EFFORTS.has(named)) return { ...rest, reasoning_effort: named };
-  return typeof exclude === "boolean" ? rest : value;
+  if (named !== null) return success({ ...rest, reasoning_effort: named });
+  return success(typeof exclude === "boolean" ? rest : value);
 }
 
 /** Returns the effort for a budget of reasoning tokens, by its share of the output. */
