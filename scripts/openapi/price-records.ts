@@ -85,7 +85,7 @@ export const postedPrices = record("PostedPrices", { prices: z.array(priceRow) }
 const sums = {
   day: z.string(),
   group: z.string(),
-  requests: z.int(),
+  requests: z.int().describe("Includes calls that timed out before another provider responded."),
   charged_micro: z.int(),
   bought_micro: z.int().describe("What providers bill by their lists."),
   margin_micro: z.int(),

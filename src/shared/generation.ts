@@ -10,6 +10,12 @@ import type { Price, Usage } from "./usage.ts";
 import { warmRouteSchema } from "./warm-route.ts";
 import type { WarmRoute } from "./warm-route.ts";
 
+/**
+ * The estimated bill of a call that timed out, in micro-credits. Null if the provider's price is
+ * unknown. Customers never see it.
+ */
+export type LostCall = { readonly model: string; readonly cost: number | null };
+
 /** A failed attempt at a provider, with our reason. Times are ms since the request arrived. */
 export type FailedAttempt = {
   readonly route: string;
@@ -17,6 +23,7 @@ export type FailedAttempt = {
   readonly status?: number;
   readonly startedMs?: number;
   readonly endedMs?: number;
+  readonly lost?: LostCall;
 };
 
 /**
@@ -76,6 +83,9 @@ export const attemptSchema: z.ZodMiniType<FailedAttempt> = z.object({
   status: z.exactOptional(z.int()),
   startedMs: z.exactOptional(z.number()),
   endedMs: z.exactOptional(z.number()),
+  lost: z.exactOptional(
+    z.object({ model: z.string(), cost: z.nullable(z.int().check(z.minimum(0))) }),
+  ),
 });
 const ran = {
   model: z.string(),

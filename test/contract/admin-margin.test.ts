@@ -129,6 +129,57 @@ describe("GET /admin/v1/margin", () => {
     expect(await receiptsOf(account)).toEqual([]);
   });
 
+  it("includes the estimated cost of a call that timed out before another model responded", async () => {
+    const account = await openAccount();
+    const bindings = bindingsWith({ UPSTREAM_HEADERS_MS: "50" });
+    const models = ["sandbox/stall", "sandbox/echo"];
+    const body = { models, messages: HELLO, max_tokens: 1 };
+    const response = await send("/v1/chat/completions", { key: account.key, body, bindings });
+    expect(response.status).toBe(200);
+    const text = await response.text();
+    expect(text).not.toContain("lost");
+    const [echo, stall] = await marginBy("model", account.orgId);
+    const [receipt] = await receiptsOf(account);
+    expect(echo).toMatchObject({ group: "sandbox/echo", requests: 1, margin_micro: 0 });
+    expect(echo?.charged_micro).toBe(receipt?.cost_micro);
+    expect(stall).toMatchObject({ group: "sandbox/stall", charged_micro: 0, unknown_requests: 0 });
+    expect(stall?.bought_micro).toBeGreaterThan(0);
+    expect(stall?.margin_micro).toBe(0 - (stall?.bought_micro ?? 0));
+    const [provider] = await marginBy("provider", account.orgId);
+    const cost = (echo?.bought_micro ?? 0) + (stall?.bought_micro ?? 0);
+    expect(provider).toMatchObject({ group: "sandbox", bought_micro: cost });
+    const shown = await (await send("/v1/generations", { key: account.key })).text();
+    expect(shown).not.toContain("lost");
+  });
+
+  it("includes each call of a failed request that timed out, at its own provider", async () => {
+    const { orgId } = await openAccount();
+    const hold = holdOf(10);
+    valueOf(await stubOf(orgId).hold(hold));
+    const failed = [
+      { route: "first:a", why: "timeout", lost: { model: "one/a", cost: 7 } },
+      { route: "second:b", why: "http_500" },
+      { route: "third:c", why: "timeout", lost: { model: "own/c", cost: null } },
+    ];
+    const usage = { ...GENERATION.usage, input: 2_000_000, output: 0 };
+    const bought = { input: 4, cached: 0, cacheWrite: 0, output: 0 };
+    const absorbed = { ...GENERATION, provider: "last", usage, bought, failed };
+    valueOf(await stubOf(orgId).void(hold.id, absorbed));
+    const sums = (await marginBy("provider", orgId)).map(
+      ({ group, requests, bought_micro: cost, unknown_requests: unknown }) => [
+        group,
+        requests,
+        cost,
+        unknown,
+      ],
+    );
+    expect(sums).toEqual([
+      ["first", 1, 7, 0],
+      ["last", 1, 8, 0],
+      ["third", 1, 0, 1],
+    ]);
+  });
+
   it("adds up all readable wallets, and names the organization whose wallet is lost", async () => {
     const account = await openAccount();
     await (await chat(account.key)).text();

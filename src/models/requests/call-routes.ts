@@ -22,6 +22,7 @@ import type {
 } from "./paid-request.ts";
 import { isSlowKind } from "../../shared/kinds.ts";
 import { logWarning } from "../../shared/log.ts";
+import { costOf } from "../../shared/cost.ts";
 
 const SLOW_TOKEN_MS = 50;
 const JSON_TIMEOUT_MS_MAX = 600_000;
@@ -49,8 +50,14 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
       const there = triedAt(routes, route);
       if (there !== null) last.spent = { tried: there, spent };
     },
-    onFailed: (_, { reason }) => {
-      if (reason === TIMEOUT && last.tried !== null) last.lost = unseenCharge(run, last.tried);
+    onFailed: (requested, failure) => {
+      const { index, attempts } = requested;
+      const { tried } = last;
+      const isLost = failure.reason === TIMEOUT && tried !== null;
+      const lost = isLost ? unseenCharge(run, tried) : null;
+      last.lost = lost ?? last.lost;
+      const route = routes[index]?.route;
+      if (route !== undefined) reportFailedAttempt(run, { route, attempts, lost }, failure);
     },
   });
   if (!served.ok) {
@@ -108,7 +115,7 @@ function failedThere(
 async function callRoute(
   run: Run,
   routes: readonly PaidRoute[],
-  { onFailed, ...events }: Required<Pick<FailoverOptions, "onAsked" | "onSpent" | "onFailed">>,
+  events: Required<Pick<FailoverOptions, "onAsked" | "onSpent" | "onFailed">>,
 ): Promise<Result<FailoverResult>> {
   const { core, stream, user } = run.request;
   if (routes.length === 0 || core === null) return refuse({ kind: "upstream_error" });
@@ -130,12 +137,6 @@ async function callRoute(
       ...waits(run, routes),
       after: run.timers.after,
       ...events,
-      onFailed: (requested, failure) => {
-        const { index, attempts } = requested;
-        const route = routes[index]?.route;
-        if (route !== undefined) reportFailedAttempt(run, { route, attempts }, failure);
-        onFailed(requested, failure);
-      },
       onSkipped: (skipped) => noteSkipped(run, routes, skipped),
       refusesDrops: run.request.choice?.preferences.requiresParameters === true,
       mayRetry: () => !run.timer.clientGone,
@@ -242,14 +243,18 @@ const STATUSES: ReadonlySet<string> = new Set(
  */
 export function reportFailedAttempt(
   run: Run,
-  { route, attempts }: Pick<ServingRoute, "route" | "attempts">,
+  {
+    route,
+    attempts,
+    lost = null,
+  }: Pick<ServingRoute, "route" | "attempts"> & { readonly lost?: Charge | null },
   failure: ProviderFailure,
 ): void {
   if (failure.kind === "shed") return run.services.sheds.note("bytes", run.id, run.startedMs);
   if (run.timer.clientGone || run.timer.halted !== null) return;
   const { provider, upstreamId } = route;
   const { status, reason } = wordsOf(failure);
-  noteAttempt(run, routeName(provider, upstreamId), { status, failure });
+  noteAttempt(run, routeName(provider, upstreamId), { status, failure, lost });
   run.services.tally.count("failedAttempts", { provider, status, reason });
   logWarning("attempt_failed", {
     request_id: run.id,
@@ -262,10 +267,21 @@ export function reportFailedAttempt(
   });
 }
 
+/** Returns what the provider charges. Returns null if its price is unknown. */
+function purchaseCost({ bought, usage }: Charge): number | null {
+  return bought === undefined ? null : costOf(bought, usage);
+}
+
+type Attempt = {
+  readonly status: string;
+  readonly failure: ProviderFailure;
+  readonly lost: Charge | null;
+};
+
 function noteAttempt(
-  { progress, services, startedMs }: Run,
+  { progress, request, services, startedMs }: Run,
   route: string,
-  { status, failure }: { readonly status: string; readonly failure: ProviderFailure },
+  { status, failure, lost }: Attempt,
 ): void {
   const isOurs = failure.kind === "disabled";
   const reported = {
@@ -274,6 +290,7 @@ function noteAttempt(
     ...(!isOurs && /^\d+$/.test(status) && { status: Number(status) }),
     startedMs: progress.askedMs,
     endedMs: services.now() - startedMs,
+    ...(lost !== null && { lost: { model: request.model.id, cost: purchaseCost(lost) } }),
   };
   progress.attempts = [...progress.attempts, reported];
 }

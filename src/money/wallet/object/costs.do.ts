@@ -1,12 +1,13 @@
 import { numberVar } from "../../../shared/config/config.ts";
 import type { CostGroup, CostQuery, CostReport } from "../../../shared/contracts/reports.ts";
 import { costOf } from "../../../shared/cost.ts";
+import type { FailedAttempt } from "../../../shared/generation.ts";
 import { idFloor } from "../../../shared/id.ts";
 import { NO_USAGE } from "../../../shared/usage.ts";
 import { micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
 import { HOLD_ID, ID_AGE_MAX_MS } from "../rules/hold-guards.ts";
-import { generationIn, soldIn } from "../tables/generation-text.ts";
+import { failedIn, generationIn, soldIn } from "../tables/generation-text.ts";
 import type { Tx } from "./memory.do.ts";
 import { DAY_MS } from "../../../shared/clock.ts";
 
@@ -25,7 +26,7 @@ type CostSum = {
 
 /**
  * Returns costs from the newest `ROWS_MAX` requests that a provider billed: settled ones, and
- * voided ones whose cost we absorb.
+ * voided ones whose cost we absorb. Calls that timed out before another one count separately.
  */
 export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport {
   const keptMs = nowMs - numberVar(env, "RETENTION_DAYS") * DAY_MS;
@@ -50,13 +51,16 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   for (const row of rows) {
     const isAbsorbed = row.state === "voided";
     const { bought, ...sold } = soldIn(row);
-    const usage = isAbsorbed ? NO_USAGE : generationIn(row).usage;
+    const { usage, failed = [] } = isAbsorbed
+      ? { usage: NO_USAGE, failed: failedIn(row.detail) }
+      : generationIn(row);
     const { day } = periodOf(row.admitted_at);
     const group = groupOf(groups, { day, group: sold[query.by] });
     group.requests += 1;
     group.chargedMicro += row.charged;
     if (bought === undefined) group.unknown += 1;
     else group.boughtMicro += isAbsorbed ? row.shortfall : costOf(bought, usage);
+    addLost(groups, failed, { day, by: query.by });
     const less = query.price === null ? 0 : row.charged - costOf(query.price, usage);
     if (less <= 0) continue;
     lessMicro += less;
@@ -66,6 +70,22 @@ export function readCosts({ sql, env, nowMs }: Tx, query: CostQuery): CostReport
   const data = [...groups.values()];
   const completeFrom = Math.max(oldest ?? fromMs, rebuiltAt(sql));
   return { data, lessMicro: micros(lessMicro), requests, completeFrom };
+}
+
+/** Adds the calls that timed out before the one of the row. Nobody is charged for them. */
+function addLost(
+  groups: Map<string, CostGroup>,
+  failed: readonly FailedAttempt[],
+  { day, by }: Pick<CostQuery, "by"> & { readonly day: string },
+): void {
+  for (const { route, lost } of failed) {
+    if (lost === undefined) continue;
+    const provider = route.slice(0, route.indexOf(":"));
+    const group = groupOf(groups, { day, group: by === "model" ? lost.model : provider });
+    group.requests += 1;
+    if (lost.cost === null) group.unknown += 1;
+    else group.boughtMicro += lost.cost;
+  }
 }
 
 /** Returns when the wallet was last rebuilt (Unix ms), or 0. A rebuild loses earlier receipts. */

@@ -1,4 +1,4 @@
-import type { Generation } from "../../../shared/generation.ts";
+import type { FailedAttempt, Generation } from "../../../shared/generation.ts";
 import { COUNTED_UNITS, UNITS } from "../../../shared/usage.ts";
 import { MICROS_PER_DOLLAR } from "../../../shared/money.ts";
 import type { StoredPurpose } from "../../../shared/placed-hold.ts";
@@ -36,8 +36,8 @@ export const ATTEMPTS_IN_ROW = "(detail -> '$[9]')";
 export const PURPOSE_IN_ROW = "(detail -> '$[12]')";
 
 /** SQL column of a placed hold's purpose. Null for a model call. */
-export const PURPOSE = `CASE state WHEN 'settled' THEN detail ->> '$[12]' WHEN 'refused' THEN NULL
-  ELSE detail END AS purpose`;
+export const PURPOSE = `CASE WHEN state = 'settled' THEN detail ->> '$[12]' WHEN state = 'refused' THEN NULL
+  WHEN json_type(detail) = 'object' THEN detail END AS purpose`;
 
 /** SQL expression for a charge that counts only in quotas, not in the ledger. */
 export const QUOTA_CHARGED = "coalesce(detail ->> '$[12].charged', 0)";
@@ -68,6 +68,11 @@ function inOrder({ input, cached, cacheWrite, output, units }: Price): Price {
   if (units === undefined) return tokens;
   const known = UNITS.filter((unit) => units[unit] !== undefined);
   return { ...tokens, units: Object.fromEntries(known.map((unit) => [unit, units[unit]])) };
+}
+
+/** Returns the failed attempts in the column `detail` of a voided request. */
+export function failedIn(detail: string | null): readonly FailedAttempt[] {
+  return detail === null ? [] : (storedJson<Rest>(detail)[9] ?? []);
 }
 
 export function receiptDetailText(generation: Generation): string {

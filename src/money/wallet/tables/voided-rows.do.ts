@@ -1,7 +1,7 @@
 import { assert } from "../../../shared/assert.ts";
 import { costOf } from "../../../shared/cost.ts";
 import type { Generation } from "../../../shared/generation.ts";
-import { soldOf } from "./generation-text.ts";
+import { receiptDetailText, soldOf } from "./generation-text.ts";
 import { numberOf } from "./request-rows.do.ts";
 import type { NameNumbers } from "./request-rows.do.ts";
 
@@ -19,12 +19,20 @@ export function updateVoided(
 ): void {
   const { bought, usage } = absorbed ?? {};
   const cursor = sql.exec(
-    `UPDATE requests SET state = 'voided', settled_at = ?1, cost = ?2, shortfall = ?2, sold = ?3
-    WHERE id = ?4 AND state IN ('held', 'expired')`,
+    `UPDATE requests SET state = 'voided', settled_at = ?1, cost = ?2, shortfall = ?2, sold = ?3,
+      detail = coalesce(?4, detail)
+    WHERE id = ?5 AND state IN ('held', 'expired')`,
     at,
     bought === undefined || usage === undefined ? 0 : costOf(bought, usage),
     absorbed === null ? null : numberOf(sql, names, soldOf(absorbed)),
+    absorbed === null ? null : lostDetail(absorbed),
     id,
   );
   assert(cursor.rowsWritten === 1, `request ${id} was not open`);
+}
+
+/** Returns the calls that timed out before the absorbed one. Returns null if there are none. */
+function lostDetail(absorbed: Generation): string | null {
+  const hasLost = absorbed.failed?.some(({ lost }) => lost !== undefined) === true;
+  return hasLost ? receiptDetailText({ ...absorbed, tags: {} }) : null;
 }
