@@ -1,0 +1,52 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { makeOrganization } from "../node/support/organization.ts";
+import { ADMIN_TOKEN } from "../node/support/two-regions.ts";
+import { logIn, openWindow } from "./browser.ts";
+
+const browser = openWindow();
+let owner: { readonly key: string };
+
+beforeAll(async () => {
+  owner = await makeOrganization(`${browser.origin}/admin/v1`, ADMIN_TOKEN, { rpmLimit: 1000 });
+});
+
+async function ask(user: string): Promise<number> {
+  const response = await fetch(`${browser.origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${owner.key}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      model: "sandbox/echo",
+      user,
+      messages: [{ role: "user", content: "Hello" }],
+    }),
+  });
+  await response.text();
+  return response.status;
+}
+
+describe("the console", () => {
+  it("loads a page again whose script failed to load, as after an update of the console", async () => {
+    const page = await logIn(browser, owner.key);
+    await page.route("**/assets/models.*.js", (route) => route.abort());
+    await page.reload();
+    await page.goto("/console/#/models");
+    const again = page.getByRole("button", { name: "Reload" });
+    await again.waitFor();
+    await page.unroute("**/assets/models.*.js");
+    await again.click();
+    await page.getByRole("heading", { level: 1, name: "Models", exact: true }).waitFor();
+    await page.getByText("sandbox/echo").first().waitFor();
+  });
+
+  it("offers only existing end users in the search", async () => {
+    expect(await ask("ann-of-the-search")).toBe(200);
+    const page = await logIn(browser, owner.key);
+    await page.keyboard.press("Control+k");
+    const search = page.getByRole("combobox", { name: "Search" });
+    await search.fill("nobody-of-the-search");
+    await page.getByText("No results").waitFor();
+    expect(await page.getByRole("option").count()).toBe(0);
+    await search.fill("ann-of-the-search");
+    await page.getByRole("option", { name: /^End user ann-of-the-search/ }).waitFor();
+  });
+});
