@@ -102,6 +102,26 @@ it("concurrent calls of the Vertex provider share one token exchange, including 
   expect(steps(asked).filter((step) => step === "token")).toHaveLength(2);
 });
 
+it("concurrent calls of the Vertex provider wait for a slow token exchange", async () => {
+  const provider = await vertexProvider();
+  const response = Promise.withResolvers<Response>();
+  let exchanges = 0;
+  vi.spyOn(globalThis, "fetch").mockImplementation((input) => {
+    const { body, headers } = ANSWER;
+    if (input !== "https://oauth2.googleapis.com/token") {
+      return Promise.resolve(new Response(body, { headers: { ...headers } }));
+    }
+    exchanges++;
+    return response.promise;
+  });
+  const calls = [ask(provider), ask(provider)];
+  await vi.waitUntil(() => exchanges > 0);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  response.resolve(new Response(TOKEN.body, { headers: { ...TOKEN.headers } }));
+  expect((await Promise.all(calls)).map(kindOf)).toEqual(["json", "json"]);
+  expect(exchanges).toBe(1);
+});
+
 it("the Vertex provider recovers from a token exchange that ended with its request", async () => {
   const provider = await vertexProvider();
   // Seconds become milliseconds, for this provider alone: faked timers would be every request's.
