@@ -35,14 +35,19 @@ const GEMINI = google({
   secrets: () => [],
 });
 
-function boundAt(provider: Provider, upstreamId: string, effort: string) {
+function boundAt(
+  provider: Provider,
+  upstreamId: string,
+  effort: string,
+  abilities: readonly "reasoning"[] = ["reasoning"],
+) {
   const [route] = MODEL.routes;
   const model = {
     ...MODEL,
     context: 100_000,
     maxOutput: 8000,
     thinkingFloor: 1024,
-    abilities: ["reasoning" as const],
+    abilities,
     routes: [{ ...route, provider: "host", upstreamId }],
   };
   const models = new Map([[model.id, model]]);
@@ -84,5 +89,12 @@ describe("a request with the effort none", () => {
     const { mayThink, cap } = boundAt(provider, upstreamId, "none");
     expect({ mayThink, least: cap?.least }).toEqual({ mayThink: false, least: 64 });
     expect(boundAt(provider, upstreamId, "low").mayThink).toBe(true);
+  });
+});
+
+describe("a request with an effort", () => {
+  it("doesn't think on a model that can't reason", () => {
+    const provider = hostOf(OPENAI_HOST_PROFILE);
+    expect(boundAt(provider, "gpt-4o", "low", []).mayThink).toBe(false);
   });
 });

@@ -125,6 +125,7 @@ it.each([
       parallel_tool_calls: true,
     },
   ],
+  ["null", { seed: null, top_k: null, metadata: null }],
   [
     "the default",
     {

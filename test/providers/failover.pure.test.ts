@@ -37,6 +37,13 @@ it("failover returns the first successful response, and sends each route its own
   ]);
 });
 
+it("failover reports an overloaded and a misconfigured route by these words", async () => {
+  const { run } = routes([BUSY], [BAD_KEY], [GOOD]);
+  expect(await run()).toMatchObject({
+    value: { failed: [{ why: "overloaded" }, { why: "unavailable" }] },
+  });
+});
+
 it("failover makes at most three attempts, however many routes there are", async () => {
   const { asked, run } = routes([RESET], [RESET], [RESET], [GOOD]);
   expect(await run()).toMatchObject({ ok: false, failure: { kind: "upstream_error" } });
