@@ -6,7 +6,7 @@ export type ViewedOrganization = {
   readonly id: string;
   readonly name: string;
   readonly slug: string;
-  readonly status: "active" | "suspended";
+  readonly status: "active" | "suspended" | "closed";
 };
 
 /**
@@ -18,7 +18,11 @@ export function findViewedOrganization(
   name: string,
 ): Promise<ViewedOrganization | null> {
   return db
-    .prepare("SELECT id, name, slug, status FROM organizations WHERE id = ?1 OR slug = ?1 LIMIT 1")
+    .prepare(
+      `SELECT id, name, slug,
+  CASE WHEN EXISTS (SELECT 1 FROM closed_organizations WHERE org_id = id) THEN 'closed' ELSE status END AS status
+FROM organizations WHERE id = ?1 OR slug = ?1 LIMIT 1`,
+    )
     .bind(name)
     .first<ViewedOrganization>();
 }

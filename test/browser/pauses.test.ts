@@ -74,9 +74,10 @@ describe("pauses in the console", () => {
     await page.goto(`/console/#/requests/${rejected.headers.get("x-request-id") ?? ""}`);
     await page.getByText("An owner or admin can end the pause.").waitFor();
     await page.getByRole("link", { name: "View pauses" }).click();
+    await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
     const notice = page.locator(".notice").filter({ hasText: "are paused: Audit." });
     await notice.waitFor();
-    expect(await page.getByRole("button", { name: "Pause requests" }).count()).toBe(0);
+    expect(await page.getByRole("button", { name: "Stop spending" }).count()).toBe(0);
     const ofMember = await ask(memberKey);
     const other = await logIn(browser, memberKey);
     await other.goto(`/console/#/requests/${ofMember.headers.get("x-request-id") ?? ""}`);
@@ -86,5 +87,66 @@ describe("pauses in the console", () => {
     await page.getByRole("button", { name: "Resume requests" }).click();
     await notice.waitFor({ state: "detached" });
     expect((await ask(memberKey)).status).toBe(200);
+  });
+});
+
+describe("an organization that can't spend", () => {
+  const reason = "Costs under review";
+
+  it("is stopped on the overview, says so on every page and on reload, and resumes without alarm", async () => {
+    const page = await logIn(browser, owner.key);
+    await page.getByRole("button", { name: "Stop spending" }).click();
+    const form = page.getByRole("dialog", { name: /^Pause all requests of / });
+    await form.getByLabel("Reason (required)").fill(reason);
+    await form.getByRole("button", { name: "Stop spending" }).click();
+    const notice = page.getByText(new RegExp(`All new requests of .* are paused: ${reason}`));
+    await notice.waitFor();
+    expect((await ask(memberKey)).status).toBe(403);
+    expect(await page.getByRole("button", { name: "Stop spending" }).count()).toBe(0);
+    for (const name of ["Keys", "Credits", "Activity"]) {
+      await goTo(page, name);
+      await notice.waitFor();
+    }
+    await expectAccessible(page);
+    await page.reload();
+    await notice.waitFor();
+    const member = await logIn(browser, memberKey, PHONE);
+    await member.getByText(`are paused: ${reason}`).waitFor();
+    expect(await member.getByRole("button", { name: /Resume|Stop spending/ }).count()).toBe(0);
+    await expectAccessible(member);
+    await page.getByRole("button", { name: "Resume" }).click();
+    const resume = page.getByRole("dialog", { name: /^Resume requests of / });
+    await resume.getByText(/accept new requests of .* again, from all keys that/).waitFor();
+    const verb = resume.getByRole("button", { name: "Resume requests" });
+    expect(await verb.getAttribute("class")).toBe("primary");
+    await verb.click();
+    await notice.waitFor({ state: "detached" });
+    expect((await ask(memberKey)).status).toBe(200);
+    expect(page.faults).toEqual([]);
+  });
+
+  it("says on every page that the operator suspended or closed it", async () => {
+    const admin = { url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN };
+    const { orgId, key } = await makeOrganization(admin.url, ADMIN_TOKEN, { credits: 0 });
+    const change = (method: string, body: object): Promise<Response> =>
+      fetch(`${admin.url}/orgs/${orgId}`, {
+        method,
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    const page = await logIn(browser, key);
+    expect((await change("PATCH", { status: "suspended" })).status).toBe(200);
+    const notice = page.getByText("The operator has suspended this organization.");
+    await notice.waitFor(); // without a reload
+    await goTo(page, "Keys");
+    await notice.waitFor();
+    await expectAccessible(page);
+    const operator = await logIn(browser, ADMIN_TOKEN);
+    await operator.goto(`/console/#/organizations/${orgId}`);
+    await operator.getByRole("button", { name: "View as customer" }).click();
+    await operator.getByText("The operator has suspended this organization.").waitFor();
+    expect((await change("DELETE", { give_up_balance: true })).status).toBe(200);
+    await operator.reload();
+    await operator.getByText("This organization is closed.").waitFor();
   });
 });

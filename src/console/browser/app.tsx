@@ -24,6 +24,7 @@ import { Badge, Facts, Head, Money } from "./ui/basics.tsx";
 import { Confirm, Dialog } from "./ui/dialog.tsx";
 import { Icon } from "./ui/icons.tsx";
 import { LazyPage, fetchAhead, fetchWhenIdle } from "./ui/lazy.tsx";
+import type { Part } from "./ui/lazy.tsx";
 import { ConnectionBar, Inline } from "./ui/states.tsx";
 
 const loginPart = (
@@ -36,6 +37,7 @@ const INVITATION = loginPart("Invitation");
 const CONFIRM = loginPart("ConfirmLogin");
 const CONFIRMED = loginPart("Confirmed");
 const FAILED = loginPart("FailedLogin");
+const HALTED: Part = { load: async () => (await import("./pages/halted.tsx")).Halted };
 
 export function App() {
   const who = useCell(session);
@@ -129,6 +131,7 @@ function Shell({ isHidden }: { isHidden: boolean }) {
         <ConnectionBar />
         {isViewing(who) && <ViewingBar />}
         <TopLine onFind={find} />
+        {who.organization && <LazyPage page={HALTED} height={0} />}
         <main ref={content} tabIndex={-1} key={page?.path}>
           {why !== undefined && <LazyPage page={FAILED} height={0} />}
           {query["joined"] !== undefined && why === undefined && (

@@ -5,6 +5,7 @@ export type Session = {
     readonly id: string;
     readonly name: string;
     readonly slug: string;
+    readonly status: "active" | "suspended" | "closed";
     readonly is_personal?: boolean;
   } | null;
   readonly operator?: "read" | "support" | "finance" | "all";

@@ -15,18 +15,21 @@ import { Count, Head, Money, Panel } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Swatch } from "../ui/chart.tsx";
 import { GroupChart } from "../ui/group-chart.tsx";
+import { LazyPage } from "../ui/lazy.tsx";
+import type { Part } from "../ui/lazy.tsx";
 import { RequestTable } from "../ui/request-table.tsx";
 import { Inline, ReadResult } from "../ui/states.tsx";
 import { GetStarted } from "./get-started.tsx";
 
 const EVERY_MS = 5000;
 const SPEND_EVERY_MS = 30_000;
+const STOP: Part = { load: async () => (await import("./halted.tsx")).StopSpending };
 
 export function Overview() {
   const senior = isSenior(useSession());
   return (
     <>
-      <Head title="Overview" />
+      <Head title="Overview">{senior && <LazyPage page={STOP} height={0} />}</Head>
       {senior ? <Spending /> : <OwnShare />}
       <Newest />
     </>

@@ -6,7 +6,7 @@ import { endSession, session, useMay, useSession } from "../state/session.ts";
 import { Budgets } from "../ui/budgets.tsx";
 import { PolicyPart } from "../ui/policy.tsx";
 import type { NewPolicy } from "../ui/policy.tsx";
-import { Pauses } from "../ui/pauses.tsx";
+import { PartialPauses, StopSpending } from "../ui/pauses.tsx";
 import { Facts, Head, Panel } from "../ui/basics.tsx";
 import { CloseOrganization } from "../ui/close-organization.tsx";
 import { Form, Input, useNumbers } from "../ui/dialog.tsx";
@@ -62,9 +62,8 @@ export function Settings() {
         </ReadResult>
       </Panel>
       <Panel title="Pauses">
-        {organization && (
-          <Pauses scope="organization" id={organization.id} name={organization.name} isAll />
-        )}
+        <PartialPauses />
+        <StopSpending />
       </Panel>
       <Panel title="Money">
         <ReadResult read={settings} height={320}>

@@ -110,13 +110,14 @@ export function Action<T>({
   );
 }
 
-/** A confirmation of an irreversible action. The safe button has the focus. */
+/** A confirmation of an action. The button that cancels has the focus. */
 export function Confirm<T>({
   title,
   verb,
   run,
   onClose,
   onDone = onClose,
+  tone = "danger",
   children,
 }: {
   title: string;
@@ -124,6 +125,7 @@ export function Confirm<T>({
   run: () => Promise<Outcome<T>>;
   onClose: () => void;
   onDone?: (value: T) => void;
+  tone?: "danger" | "primary";
   children: ComponentChildren;
 }) {
   const { busy, failure, start } = useChange(run, onDone);
@@ -137,7 +139,7 @@ export function Confirm<T>({
         <button type="button" ref={safe} onClick={onClose}>
           Cancel
         </button>
-        <button type="button" class="danger" disabled={busy} onClick={start}>
+        <button type="button" class={tone} disabled={busy} onClick={start}>
           {busy ? "Working…" : verb}
         </button>
       </div>

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Pause } from "../api/types.ts";
 import { useNames } from "../state/names.ts";
 import { change, readAside, useRead } from "../state/reads.ts";
-import { useMay } from "../state/session.ts";
+import { useMay, useSession } from "../state/session.ts";
 import { Time } from "./basics.tsx";
 import { Confirm, FormDialog, Input } from "./dialog.tsx";
 
@@ -10,61 +10,111 @@ const LIST = "GET /v1/pauses";
 const CREATE = "POST /v1/pauses";
 const END = "DELETE /v1/pauses/{id}";
 const TOUCHES = ["/v1/pauses"];
+const EVERY_MS = 15_000;
+const WHOLE = "organization";
 
 type Owner = { readonly scope: Pause["scope"]; readonly id: string; readonly name: string };
 
-/** The pauses of an owner, or all with `isAll`, and the buttons that pause and resume. */
-export function Pauses({
-  isOwn = true,
-  isAll = false,
-  ...owner
-}: Owner & { isOwn?: boolean; isAll?: boolean }) {
-  const may = useMay();
-  const nameOf = useNames();
-  const [doing, act] = useState<Pause | "pause" | null>(null);
-  const all = readAside(useRead(may(LIST) ? LIST : null, {}, { every: 5000 }))?.pauses ?? [];
-  const isOf = ({ scope, subject }: Pause): boolean =>
-    scope === owner.scope && subject === owner.id;
-  const pauses = isAll ? all : all.filter(isOf);
-  const isPaused = all.some((pause) => isOf(pause) && pause.source === "member");
-  const close = (): void => act(null);
+export function usePauses(): readonly Pause[] {
+  return readAside(useRead(useMay()(LIST) ? LIST : null, {}, { every: EVERY_MS }))?.pauses ?? [];
+}
+
+/** The pauses of an owner, and the buttons that pause and resume. */
+export function Pauses({ isOwn = true, ...owner }: Owner & { isOwn?: boolean }) {
+  const pauses = usePauses().filter(
+    ({ scope, subject }) => scope === owner.scope && subject === owner.id,
+  );
+  return (
+    <>
+      <Notices pauses={pauses} />
+      <PauseButton {...owner} verb="Pause requests" pauses={pauses} isOwn={isOwn} />
+    </>
+  );
+}
+
+/** The pauses of the organization's members, keys, sessions and end users. */
+export function PartialPauses() {
+  return <Notices pauses={usePauses().filter(({ scope }) => scope !== WHOLE)} />;
+}
+
+/** The pauses of the whole organization. */
+export function WholePauses() {
+  return <Notices pauses={usePauses().filter(({ scope }) => scope === WHOLE)} />;
+}
+
+/** The button that pauses the whole organization. */
+export function StopSpending() {
+  const { organization } = useSession();
+  const pauses = usePauses().filter(({ scope }) => scope === WHOLE);
+  if (organization === null) return null;
+  const owner: Owner = { scope: WHOLE, id: organization.id, name: organization.name };
+  return <PauseButton {...owner} verb="Stop spending" pauses={pauses} isOwn={false} />;
+}
+
+function PauseButton({
+  pauses,
+  isOwn,
+  ...pausing
+}: Pausing & { pauses: readonly Pause[]; isOwn: boolean }) {
+  const [isPausing, setPausing] = useState(false);
+  const isPaused = pauses.some(({ source }) => source === "member");
+  if (isPaused || !useMay()(CREATE, isOwn)) return null;
+  return (
+    <>
+      <button type="button" onClick={() => setPausing(true)}>
+        {pausing.verb}
+      </button>
+      {isPausing && <NewPause {...pausing} onClose={() => setPausing(false)} />}
+    </>
+  );
+}
+
+function Notices({ pauses }: { pauses: readonly Pause[] }) {
   return (
     <>
       {pauses.map((pause) => (
-        <p key={pause.id} class="notice">
-          ▲ New requests of {isOf(pause) ? owner.name : nameOf(pause.subject)} are paused:{" "}
-          {pause.reason}.{" "}
-          <span class="small muted">
-            {byOf(pause, nameOf)}, <Time at={pause.created_at} />
-            {pause.until !== null && (
-              <>
-                , until <Time at={pause.until} />
-              </>
-            )}
-          </span>{" "}
-          {may(END) && pause.source !== "operator" && (
-            <button type="button" onClick={() => act(pause)}>
-              Resume
-            </button>
-          )}
-        </p>
+        <Notice key={pause.id} pause={pause} />
       ))}
-      {may(CREATE, isOwn) && !isPaused && (
-        <p>
-          <button type="button" onClick={() => act("pause")}>
-            Pause requests
+    </>
+  );
+}
+
+function Notice({ pause }: { pause: Pause }) {
+  const nameOf = useNames();
+  const may = useMay();
+  const [isEnding, setEnding] = useState(false);
+  const { id, scope, subject, reason, until, source } = pause;
+  const name = nameOf(subject);
+  return (
+    <>
+      <p class="notice" role="status">
+        {scope === WHOLE ? "■ All new" : "▲ New"} requests of {name} are paused: {reason}.{" "}
+        <span class="small muted">
+          {byOf(pause, nameOf)}, <Time at={pause.created_at} />
+          {until !== null && (
+            <>
+              , until <Time at={until} />
+            </>
+          )}
+        </span>{" "}
+        {may(END) && source !== "operator" && (
+          <button type="button" onClick={() => setEnding(true)}>
+            Resume
           </button>
-        </p>
-      )}
-      {doing === "pause" && <NewPause {...owner} onClose={close} />}
-      {doing !== null && doing !== "pause" && (
+        )}
+      </p>
+      {isEnding && (
         <Confirm
-          title="Resume requests?"
+          title={`Resume requests of ${name}?`}
           verb="Resume requests"
-          run={() => change(END, { path: { id: doing.id } }, TOUCHES)}
-          onClose={close}
+          tone="primary"
+          run={() => change(END, { path: { id } }, TOUCHES)}
+          onClose={() => setEnding(false)}
         >
-          <p>All regions immediately accept new requests again.</p>
+          <p>
+            All regions immediately accept new requests of {name} again
+            {scope === WHOLE && ", from all keys that aren't paused separately"}.
+          </p>
         </Confirm>
       )}
     </>
@@ -76,7 +126,9 @@ function byOf({ source, created_by: { id } }: Pause, nameOf: (id: string) => str
   return source === "operator" ? "By the operator" : `By ${nameOf(id ?? "")}`;
 }
 
-function NewPause({ scope, id, name, onClose }: Owner & { onClose: () => void }) {
+type Pausing = Owner & { readonly verb: string };
+
+function NewPause({ scope, id, name, verb, onClose }: Pausing & { onClose: () => void }) {
   const [reason, setReason] = useState("");
   const [until, setUntil] = useState("");
   const [stops, setStops] = useState(false);
@@ -89,13 +141,13 @@ function NewPause({ scope, id, name, onClose }: Owner & { onClose: () => void })
   };
   return (
     <FormDialog
-      title={`Pause ${name}`}
-      verb="Pause requests"
+      title={`Pause ${scope === WHOLE ? "all requests of " : ""}${name}`}
+      verb={verb}
       run={() => change(CREATE, { body }, TOUCHES)}
       onClose={onClose}
     >
       <Input
-        label="Reason"
+        label="Reason (required)"
         param="reason"
         hint="Shown in the error of rejected requests"
         required

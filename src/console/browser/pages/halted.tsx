@@ -1,0 +1,30 @@
+import { readSession } from "../api/client.ts";
+import { readAside, useLoaded } from "../state/reads.ts";
+import { useSession } from "../state/session.ts";
+import { StopSpending, WholePauses } from "../ui/pauses.tsx";
+
+const EVERY_MS = 15_000;
+const CAUSES = {
+  suspended: "The operator has suspended this organization. Contact the operator.",
+  closed: "This organization is closed. Operators can restore it for 7 days.",
+} as const;
+
+/** The reasons why the whole organization can't spend, above each page. */
+export function Halted() {
+  const { organization } = useSession();
+  const read = useLoaded("/console/api/session", readSession, { every: EVERY_MS });
+  const newest = readAside(read)?.organization;
+  const status = (newest?.id === organization?.id ? newest : organization)?.status ?? "active";
+  return (
+    <div class="halted">
+      {status !== "active" && (
+        <p class="notice" role="status">
+          ■ {CAUSES[status]} New requests and changes are rejected.
+        </p>
+      )}
+      <WholePauses />
+    </div>
+  );
+}
+
+export { StopSpending };
