@@ -1,3 +1,4 @@
+import type { Locator } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createKey, postMember } from "../../scripts/admin-client.ts";
 import { makeOrganization } from "../node/support/organization.ts";
@@ -181,5 +182,59 @@ describe("policies in the console", () => {
     const page = await logIn(browser, memberKey);
     await goTo(page, "Keys");
     expect(await page.getByRole("button", { name: "Edit policy" }).count()).toBe(0);
+  });
+});
+
+/** Presses and releases the mouse as a person does, with time for the page to move in between. */
+async function press(page: WatchedPage, button: Locator): Promise<void> {
+  const box = await button.boundingBox();
+  if (box === null) throw new Error("the button isn't visible");
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.down();
+  await page.waitForTimeout(300);
+  await page.mouse.up();
+}
+
+describe("a form with a list of models", () => {
+  const typed = "sandbox/error-first, sandbox/status-500, sandbox/slow-stream, sandbox/echo";
+
+  it("accepts the first press of its button after a model was typed", async () => {
+    const page = await logIn(browser, owner.key);
+    await page.goto("/console/#/keys");
+    await page.getByRole("button", { name: "Create key" }).first().click();
+    const form = page.getByRole("dialog");
+    await form.getByLabel("Name").fill("Pressed");
+    await form.getByRole("combobox", { name: "Models" }).fill(typed);
+    await press(page, form.getByRole("button", { name: "Create key" }));
+    await page.locator(".secret code").waitFor();
+    const { keys } = (await (await call("GET", "keys")).json()) as { keys: object[] };
+    expect(keys).toContainEqual(
+      expect.objectContaining({ name: "Pressed", allowed_models: typed.split(", ") }),
+    );
+  });
+
+  it("saves a policy on the first press of its button", async () => {
+    const { id } = (await (await call("POST", "keys", { name: "Policy" })).json()) as {
+      id: string;
+    };
+    const page = await logIn(browser, owner.key);
+    await page.goto(`/console/#/keys/${id}`);
+    await page.getByRole("button", { name: "Edit policy" }).click();
+    const form = page.getByRole("dialog", { name: "Edit policy" });
+    await form.getByLabel("Models, allowed").selectOption("some");
+    await form.getByLabel("Models", { exact: true }).fill(typed);
+    await press(page, form.getByRole("button", { name: "Save" }));
+    await form.waitFor({ state: "detached" });
+    await page.getByText(typed).waitFor();
+  });
+
+  it("keeps its buttons visible below the text of a low window", async () => {
+    const page = await logIn(browser, owner.key, { viewport: { width: 1280, height: 500 } });
+    await page.goto("/console/#/keys");
+    await page.getByRole("button", { name: "Create key" }).first().click();
+    const button = page.getByRole("dialog").getByRole("button", { name: "Create key" });
+    await button.waitFor();
+    const box = await button.boundingBox();
+    expect((box?.y ?? Infinity) + (box?.height ?? 0)).toBeLessThan(500);
   });
 });

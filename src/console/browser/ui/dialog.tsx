@@ -68,11 +68,11 @@ export function Dialog({
   );
 }
 
-/** Runs one change at a time. A failure stays until the next attempt. */
+/** Runs one change at a time. A failure stays until the next attempt, or until `clear`. */
 export function useChange<T>(
   run: () => Promise<Outcome<T>>,
   onDone: (value: T) => void,
-): { busy: boolean; failure: CallFailure | undefined; start: () => void } {
+): { busy: boolean; failure: CallFailure | undefined; start: () => void; clear: () => void } {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<CallFailure>();
   const start = async (): Promise<void> => {
@@ -84,7 +84,7 @@ export function useChange<T>(
     if (outcome.ok) onDone(outcome.value);
     else setFailure(outcome.failure);
   };
-  return { busy, failure, start: () => void start() };
+  return { busy, failure, start: () => void start(), clear: () => setFailure(undefined) };
 }
 
 /** A button that makes a change at once, and shows why it failed. */
@@ -147,9 +147,10 @@ export function Confirm<T>({
   );
 }
 
-const Refused = createContext<CallFailure | undefined>(undefined);
+type Refusal = { readonly failure: CallFailure | undefined; readonly clear: () => void };
+const Refused = createContext<Refusal>({ failure: undefined, clear: () => undefined });
 
-/** A form that Enter submits. A failure that names a field is also shown at the field. */
+/** A form that Enter submits. A failure that names a field is shown at the field until it changes. */
 export function Form<T>({
   verb,
   run,
@@ -164,7 +165,7 @@ export function Form<T>({
   children: ComponentChildren;
 }) {
   const [savedAt, setSavedAt] = useState<string | null>(null);
-  const { busy, failure, start } = useChange(run, (value) => {
+  const { busy, failure, start, clear } = useChange(run, (value) => {
     setSavedAt(new Date().toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }));
     onDone(value);
   });
@@ -176,7 +177,7 @@ export function Form<T>({
         start();
       }}
     >
-      <Refused.Provider value={failure}>{children}</Refused.Provider>
+      <Refused.Provider value={{ failure, clear }}>{children}</Refused.Provider>
       {failure && <Failed failure={failure} />}
       <div class="actions end">
         {savedAt !== null && onCancel === undefined && (
@@ -227,14 +228,22 @@ export function Field({
   isGroup?: boolean;
   children: ComponentChildren;
 }) {
-  const refused = useContext(Refused);
-  const wrong = refused !== undefined && param !== undefined && isOf(refused.param, param);
+  const { failure, clear } = useContext(Refused);
+  const wrong = failure !== undefined && param !== undefined && isOf(failure.param, param);
   const Box = isGroup ? "div" : "label";
   return (
-    <Box class={wrong ? "field wrong" : "field"}>
+    <Box
+      class={wrong ? "field wrong" : "field"}
+      onInput={() => wrong && clear()}
+      onClick={({ target }) => wrong && target instanceof HTMLButtonElement && clear()}
+    >
       <span class="label">{label}</span>
       {children}
-      {wrong && <span class="small bad-text">■ {refused.message}</span>}
+      {wrong && (
+        <span class="small bad-text" role="alert">
+          ■ {failure.message}
+        </span>
+      )}
       {hint !== undefined && <span class="small muted">{hint}</span>}
     </Box>
   );

@@ -59,6 +59,12 @@ export function ModelsField(chosen: Chosen) {
   return <Chips label="Models" options={options} none="all" {...chosen} />;
 }
 
+/** Runs `move` once the mouse isn't pressed, because a button that moves during a press loses it. */
+function afterPress(move: () => void): void {
+  if (document.querySelector(":active") === null) move();
+  else addEventListener("mouseup", move, { once: true, capture: true });
+}
+
 /** A field for several values, shown as chips. */
 export function Chips({
   label,
@@ -99,7 +105,7 @@ export function Chips({
         onInput={({ currentTarget: { value: text } }) =>
           options.some(([id]) => id === text) ? add(text) : setTyped(text)
         }
-        onChange={(event) => add(event.currentTarget.value)}
+        onChange={({ currentTarget: { value: text } }) => afterPress(() => add(text))}
         onKeyDown={(event) => {
           if (event.key !== "Enter" || typed.trim() === "") return;
           event.preventDefault();
