@@ -41,6 +41,18 @@ export function exactly(time: string | number): string {
   return zone === "UTC" ? utc : `${local} ${zone}\n${utc}`;
 }
 
+/** Formats a time in UTC: `1 Dec, 00:00 UTC`. */
+export function utcText(time: string | number): string {
+  const text = new Date(time).toLocaleString("en-GB", {
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+    timeZone: "UTC",
+  });
+  return `${text} UTC`;
+}
+
 export function localMinute(time: string | number): string {
   return new Date(time).toLocaleString("sv-SE").slice(0, 16).replace(" ", "T");
 }

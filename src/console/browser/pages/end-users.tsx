@@ -1,13 +1,16 @@
 import { useState } from "preact/hooks";
 import type { EndUser } from "../api/types.ts";
+import { blockOf } from "../lib/blocked.ts";
+import type { Block } from "../lib/blocked.ts";
 import { left, microsOf, percent } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
 import { readAside, change, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
-import { Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
+import { Badge, Bar, Facts, Head, Money, Time } from "../ui/basics.tsx";
 import { Budgets } from "../ui/budgets.tsx";
-import { Pauses } from "../ui/pauses.tsx";
+import { Pauses, usePauses } from "../ui/pauses.tsx";
+import { useNow } from "../state/now.ts";
 import { Confirm, Dialog, FormDialog, Input, useNumbers } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -24,6 +27,7 @@ export function EndUsers() {
   const [, id] = path;
   const may = useMay();
   const spent = isSenior(useSession()) ? (query["spent"] ?? "") : "";
+  const blockNow = useBlocks();
   return (
     <>
       <Head
@@ -52,7 +56,7 @@ export function EndUsers() {
             next: offset + limit < total ? offset + limit : null,
           })}
           every={15_000}
-          columns={COLUMNS}
+          columns={columnsOf(blockNow)}
           open={(user) => goTo(["end-users", user.external_id], query)}
           filters={
             <>
@@ -81,7 +85,7 @@ function Find() {
       type="search"
       data-filter
       aria-label="End user ID"
-      placeholder="End user ID  ( / )"
+      placeholder="Exact ID, Enter  ( / )"
       onChange={({ currentTarget: { value } }) =>
         value.trim() !== "" && goTo(["end-users", value.trim()])
       }
@@ -89,18 +93,42 @@ function Find() {
   );
 }
 
-const COLUMNS: readonly Column<EndUser>[] = [
-  column("external_id", "End user ID", ({ external_id }) => external_id, {
-    cell: ({ external_id }) => <strong class="break">{external_id}</strong>,
-  }),
-  column("day", "Today", ({ daily_spend_dollars }) => daily_spend_dollars, {
-    cell: (user) => <Quota {...today(user)} />,
-  }),
-  column("month", "This month", ({ monthly_spend_dollars }) => monthly_spend_dollars, {
-    cell: (user) => <Quota {...thisMonth(user)} />,
-  }),
-  timeColumn("created", "Created", ({ created_at }) => created_at, { wide: true }),
-];
+type BlockNow = (user: EndUser) => Block | null;
+
+function useBlocks(): BlockNow {
+  const pauses = usePauses();
+  const now = useNow();
+  return (user) => blockOf(user, pauses, now);
+}
+
+function columnsOf(blockNow: BlockNow): readonly Column<EndUser>[] {
+  return [
+    column("external_id", "End user ID", ({ external_id }) => external_id, {
+      cell: ({ external_id }) => <strong class="break">{external_id}</strong>,
+    }),
+    column("state", "State", (user) => blockNow(user)?.state ?? "active", {
+      cell: (user) => <State block={blockNow(user)} />,
+    }),
+    column("day", "Today", ({ daily_spend_dollars }) => daily_spend_dollars, {
+      wide: true,
+      cell: (user) => <Quota {...today(user)} />,
+    }),
+    column("month", "This month", ({ monthly_spend_dollars }) => monthly_spend_dollars, {
+      cell: (user) => <Quota {...thisMonth(user)} />,
+    }),
+    timeColumn("created", "Created", ({ created_at }) => created_at, { wide: true }),
+  ];
+}
+
+function State({ block }: { block: Block | null }) {
+  if (block === null) return <>active</>;
+  const { state, why, until } = block;
+  return (
+    <span title={`${why}, ${until}`}>
+      <Badge tone="bad">{state}</Badge> <span class="small wide-only">{until}</span>
+    </span>
+  );
+}
 
 const today = ({ daily_spend_dollars: spent, daily_quota_dollars: quota }: EndUser) => ({
   spent,
@@ -136,6 +164,13 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
   const read = useRead("GET /v1/users/{external_id}", { path }, { every: 5000 });
   const back = (): void => setDoing("read");
   const known = readAside(read);
+  if (!known && read.failure?.status === 404) {
+    return (
+      <Dialog title={externalId} onClose={onClose}>
+        <p>No end user has exactly this ID. Clients send the ID in the field user of a request.</p>
+      </Dialog>
+    );
+  }
   if (doing === "edit" && known) {
     return <EditEndUser user={known} onClose={wanted === "quota" ? onClose : back} />;
   }
@@ -158,7 +193,9 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
   return (
     <Dialog title={externalId} onClose={onClose} wide>
       <ReadResult read={read} height={160}>
-        {(user) => <EndUserFacts user={user} mayChange={mayChange} />}
+        {(user) => (
+          <EndUserFacts user={user} mayChange={mayChange} onRaise={() => setDoing("edit")} />
+        )}
       </ReadResult>
       <div class="actions end">
         {mayChange && (
@@ -176,10 +213,29 @@ function Detail({ externalId, onClose }: { externalId: string; onClose: () => vo
   );
 }
 
-function EndUserFacts({ user, mayChange }: { user: EndUser; mayChange: boolean }) {
+function EndUserFacts({
+  user,
+  mayChange,
+  onRaise,
+}: {
+  user: EndUser;
+  mayChange: boolean;
+  onRaise: () => void;
+}) {
   const { external_id } = user;
+  const block = useBlocks()(user);
   return (
     <>
+      {block?.state === "blocked" && (
+        <p class="notice">
+          ■ New requests are rejected {block.until}, because {block.why}.{" "}
+          {mayChange && block.why.includes("quota") && (
+            <button type="button" onClick={onRaise}>
+              Raise quota
+            </button>
+          )}
+        </p>
+      )}
       <Facts
         facts={[
           ["Today", <Quota key="day" {...today(user)} />],
@@ -223,6 +279,10 @@ function EditEndUser({ user, onClose }: { user: EndUser; onClose: () => void }) 
       run={() => change("PATCH /v1/users/{external_id}", { path, body: quotas.body }, TOUCHES)}
       onClose={onClose}
     >
+      <p>
+        Spent: <Money micros={microsOf(user.daily_spend_dollars)} /> today,{" "}
+        <Money micros={microsOf(user.monthly_spend_dollars)} /> this month (UTC).
+      </p>
       {quotas.fields}
     </FormDialog>
   );

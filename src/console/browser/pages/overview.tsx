@@ -23,6 +23,7 @@ import { GetStarted } from "./get-started.tsx";
 
 const EVERY_MS = 5000;
 const SPEND_EVERY_MS = 30_000;
+const ALERTS: Part = { load: async () => (await import("./alerts.tsx")).Alerts };
 const STOP: Part = { load: async () => (await import("./halted.tsx")).StopSpending };
 
 export function Overview() {
@@ -79,7 +80,7 @@ function Spending() {
       </div>
       <GetStarted />
       {left?.available_micro === 0 && <NothingLeft />}
-      <Alerts />
+      <LazyPage page={ALERTS} height={55} />
       <ErrorsToday />
       {sums?.length !== 0 && (
         <Panel title="Spend of 30 days, by model">
@@ -241,33 +242,6 @@ function TopFive({ by, rows }: { by: SplitBy; rows: readonly DayRow[] }) {
       </ol>
       {top.length === 0 && <p class="muted small">No spend in 30 days.</p>}
     </>
-  );
-}
-
-function Alerts() {
-  const now = useNow();
-  const read = useRead("GET /v1/alerts", { query: { limit: 5 } }, { every: SPEND_EVERY_MS });
-  const alerts = readAside(read)?.alerts;
-  if (alerts === undefined || read.failure !== undefined) {
-    return <p class="notice calm" children={<Inline read={read}>{() => "Alerts"}</Inline>} />;
-  }
-  const open = alerts.filter(({ created_at }) => now - Date.parse(created_at) < DAY);
-  if (open.length === 0) return <p class="notice calm muted">No alerts in the last 24 hours</p>;
-  const [first] = open;
-  return (
-    <p class="notice" role="status">
-      ▲{" "}
-      {first?.kind === "low_balance"
-        ? "The balance fell below its alert threshold."
-        : `${first?.external_id ?? "An end user"} is near a quota.`}
-      {open.length > 1 && (
-        <>
-          {" "}
-          <Count count={open.length - 1} /> more in 24 h.
-        </>
-      )}{" "}
-      <a href={hrefOf(["events"])}>See all</a>
-    </p>
   );
 }
 

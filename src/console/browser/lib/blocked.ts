@@ -1,0 +1,58 @@
+import type { EndUser, Pause } from "../api/types.ts";
+import { limitOf, spanOf } from "./budgets.ts";
+import { DAY, monthStart, utcDay, utcText } from "./time.ts";
+
+/** The reason why all paid requests of an end user are rejected. */
+export type Block = {
+  readonly state: "paused" | "blocked";
+  readonly why: string;
+  /** The end, such as `until 1 Dec, 00:00 UTC`. */
+  readonly until: string;
+};
+type Blockable = Pick<
+  EndUser,
+  | "external_id"
+  | "budgets"
+  | "daily_quota_dollars"
+  | "daily_spend_dollars"
+  | "monthly_quota_dollars"
+  | "monthly_spend_dollars"
+>;
+type Used = readonly [name: string, spent: number, limit: number | null, resets: number | null];
+
+/** Returns the block that lasts longest. Null if new requests are accepted. */
+export function blockOf(user: Blockable, pauses: readonly Pause[], now: number): Block | null {
+  const pause = pauses.find(
+    ({ scope, subject }) => scope === "end_user" && subject === user.external_id,
+  );
+  if (pause !== undefined) {
+    const { reason, until } = pause;
+    const end = until === null ? "someone resumes it" : utcText(Date.parse(until));
+    return { state: "paused", why: reason, until: `until ${end}` };
+  }
+  const [used] = limitsOf(user, now)
+    .filter(([, spent, limit]) => limit !== null && spent >= limit)
+    .toSorted(([, , , a], [, , , b]) => (b ?? Infinity) - (a ?? Infinity));
+  if (used === undefined) return null;
+  const [name, , , resets] = used;
+  const end = resets === null ? `the ${name} is raised` : utcText(resets);
+  return { state: "blocked", why: `the ${name} is used up`, until: `until ${end}` };
+}
+
+function limitsOf(user: Blockable, now: number): readonly Used[] {
+  const today = utcDay(now);
+  const { daily_quota_dollars: daily, monthly_quota_dollars: monthly } = user;
+  const day = daily === 0 ? null : Date.parse(today) + DAY;
+  const month = monthly === 0 ? null : Date.parse(monthStart(today, -1));
+  return [
+    ["monthly quota", user.monthly_spend_dollars, monthly, month],
+    ["daily quota", user.daily_spend_dollars, daily, day],
+    ...user.budgets
+      .filter(({ models }) => models === null)
+      .map((budget): Used => {
+        const { window, usage, resets_at: resets } = budget;
+        const end = resets === null ? null : Date.parse(resets);
+        return [`budget ${spanOf(window)}`, usage, limitOf(budget)[1], end];
+      }),
+  ];
+}

@@ -1,0 +1,55 @@
+import { blockOf } from "../lib/blocked.ts";
+import { DAY } from "../lib/time.ts";
+import { useNow } from "../state/now.ts";
+import { readAside, useRead } from "../state/reads.ts";
+import { hrefOf } from "../state/route.ts";
+import { Count } from "../ui/basics.tsx";
+import { Inline } from "../ui/states.tsx";
+
+const EVERY_MS = 30_000;
+
+/** The alerts of the last 24 hours. */
+export function Alerts() {
+  const now = useNow();
+  const read = useRead("GET /v1/alerts", { query: { limit: 5 } }, { every: EVERY_MS });
+  const alerts = readAside(read)?.alerts;
+  if (alerts === undefined || read.failure !== undefined) {
+    return <p class="notice calm" children={<Inline read={read}>{() => "Alerts"}</Inline>} />;
+  }
+  const open = alerts.filter(({ created_at }) => now - Date.parse(created_at) < DAY);
+  if (open.length === 0) return <p class="notice calm muted">No alerts in the last 24 hours</p>;
+  const [first] = open;
+  return (
+    <p class="notice" role="status">
+      ▲{" "}
+      {first?.kind === "low_balance" ? (
+        "The balance fell below its alert threshold."
+      ) : (
+        <UserAlert id={first?.external_id ?? ""} kind={first?.kind} />
+      )}
+      {open.length > 1 && (
+        <>
+          {" "}
+          <Count count={open.length - 1} /> more in 24 h.
+        </>
+      )}{" "}
+      <a href={hrefOf(["events"])}>See all</a>
+    </p>
+  );
+}
+
+function UserAlert({ id, kind }: { id: string; kind: string | undefined }) {
+  const path = { external_id: id };
+  const call = id === "" ? null : "GET /v1/users/{external_id}";
+  const user = readAside(useRead(call, { path }, { every: EVERY_MS }));
+  const now = useNow();
+  const block = user ? blockOf(user, [], now) : null;
+  return (
+    <>
+      {id === "" ? "An end user" : <a href={hrefOf(["end-users", id])}>{id}</a>}{" "}
+      {block === null
+        ? `has reached the alert threshold of its ${kind === "user_daily" ? "daily" : "monthly"} quota.`
+        : `is blocked ${block.until}, because ${block.why}.`}
+    </>
+  );
+}
