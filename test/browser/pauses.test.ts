@@ -93,7 +93,7 @@ describe("pauses in the console", () => {
 describe("an organization that can't spend", () => {
   const reason = "Costs under review";
 
-  it("is stopped on the overview, says so on every page and on reload, and resumes without alarm", async () => {
+  it("stops on the overview, shows the reason on every page and on reload, and resumes without alarm", async () => {
     const page = await logIn(browser, owner.key);
     await page.getByRole("button", { name: "Stop spending" }).click();
     const form = page.getByRole("dialog", { name: /^Pause all requests of / });
@@ -125,7 +125,7 @@ describe("an organization that can't spend", () => {
     expect(page.faults).toEqual([]);
   });
 
-  it("says on every page that the operator suspended or closed it", async () => {
+  it("shows on every page that the operator suspended or closed it", async () => {
     const admin = { url: `${browser.origin}/admin/v1`, token: ADMIN_TOKEN };
     const { orgId, key } = await makeOrganization(admin.url, ADMIN_TOKEN, { credits: 0 });
     const change = (method: string, body: object): Promise<Response> =>
@@ -148,5 +148,70 @@ describe("an organization that can't spend", () => {
     expect((await change("DELETE", { give_up_balance: true })).status).toBe(200);
     await operator.reload();
     await operator.getByText("This organization is closed.").waitFor();
+  });
+});
+
+describe("an end user whose requests are rejected", () => {
+  const askAs = (user: string): Promise<Response> => {
+    const messages = [{ role: "user", content: "Hello" }];
+    return call("POST", "chat/completions", { model: "sandbox/echo", messages, user });
+  };
+  const rejectedId = async (user: string, status: number): Promise<string> => {
+    const response = await askAs(user);
+    expect(response.status).toBe(status);
+    return response.headers.get("x-request-id") ?? "";
+  };
+
+  it("appears as blocked in the list and the overview until its quota is raised", async () => {
+    expect((await askAs("ann")).status).toBe(200);
+    const { monthly_spend_dollars: spent } = (await (await call("GET", "users/ann")).json()) as {
+      monthly_spend_dollars: number;
+    };
+    await call("PATCH", "users/ann", { monthly_quota_dollars: spent });
+    const id = await rejectedId("ann", 429);
+    const page = await logIn(browser, owner.key);
+    await page.getByText(/ann is blocked until 1 \w{3}, 00:00 UTC/).waitFor();
+    await goTo(page, "End users");
+    await page.getByRole("row", { name: /ann.*blocked.*until 1 \w{3}, 00:00 UTC/ }).waitFor();
+    await expectAccessible(page);
+    await page.goto(`/console/#/requests/${id}`);
+    const bill = page.getByRole("dialog");
+    const exact = `$0.00 of $${spent.toFixed(6).replace(/0{1,4}$/, "")} left`;
+    await bill.getByText(exact).first().waitFor();
+    expect(await bill.textContent()).not.toContain("micro-credits");
+    await bill.getByRole("link", { name: "Raise the quota of ann" }).click();
+    const form = page.getByRole("dialog", { name: "Quotas of ann" });
+    await form.getByText(/^Spent: .* this month \(UTC\)\.$/).waitFor();
+    await form.getByLabel("Dollars a month").fill("2");
+    await form.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("row", { name: /ann.*active/ }).waitFor();
+    expect((await askAs("ann")).status).toBe(200);
+    expect(page.faults).toEqual([]);
+  });
+
+  it("appears as paused, and the rejected request links to its pause", async () => {
+    expect((await askAs("bob")).status).toBe(200);
+    const pause = { scope: "end_user", id: "bob", reason: "Review" };
+    expect((await call("POST", "pauses", pause)).status).toBe(201);
+    const id = await rejectedId("bob", 403);
+    const page = await logIn(browser, owner.key);
+    await goTo(page, "End users");
+    await page.getByRole("row", { name: /bob.*paused/ }).waitFor();
+    await page.goto(`/console/#/requests/${id}`);
+    await page.getByRole("link", { name: "Resume bob" }).click();
+    const dialog = page.getByRole("dialog", { name: "bob" });
+    await dialog.getByText("New requests of bob are paused: Review.").waitFor();
+    await dialog.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Resume requests" }).click();
+    await page.getByRole("row", { name: /bob.*active/ }).waitFor();
+  });
+
+  it("opens only by its whole ID, and the page explains it", async () => {
+    const page = await logIn(browser, owner.key);
+    await goTo(page, "End users");
+    await page.getByLabel("End user ID").fill("an");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByText("No end user has exactly this ID.").waitFor();
+    await expectAccessible(page);
   });
 });

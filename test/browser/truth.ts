@@ -79,6 +79,9 @@ function amountsOf(responses: Responses): ReadonlySet<string> {
       if (typeof value === "number" && /micro$|^price$/.test(name)) micros.push(value);
       if (typeof value === "number" && /dollars$|^(?:usage|held|limit_remaining)$/.test(name))
         micros.push(microsOf(value));
+      if (name === "message" && String(value).includes("micro-credits")) {
+        micros.push(...(String(value).match(/\b\d+\b/g) ?? []).map(Number));
+      }
       if (/^pricing$|price$|^cost$/.test(name)) {
         // Prices are dollars of a token as text, dollars of a million as numbers, or micro-credits.
         eachField(value, (_, one) => {
@@ -88,8 +91,13 @@ function amountsOf(responses: Responses): ReadonlySet<string> {
     });
   }
   return new Set(
-    micros.flatMap((one) => [one, -one].flatMap((m) => [left(m), spent(m), exact(m)])),
+    micros.flatMap((one) => [one, -one].flatMap((m) => [left(m), spent(m), exact(m), inError(m)])),
   );
+}
+
+/** Returns an amount as the text of an error shows it. */
+function inError(micros: number): string {
+  return exact(micros).replace(/0{1,4}$/, "");
 }
 
 /** Returns the amounts and moments on the page that no response contains. */

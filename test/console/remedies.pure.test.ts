@@ -28,3 +28,24 @@ it("the console's remedies differ between conflicts", () => {
     remedyOf({ status: 409, code: "has_balance" }),
   );
 });
+
+it.each([
+  ["end_user_quota_exceeded", "", "Raise the quota of ann", ["end-users", "ann"]],
+  ["paused", "New requests of this end user are paused.", "Resume ann", ["end-users", "ann"]],
+  ["paused", "New requests of this API key are paused.", "Resume the key", ["keys", "key_1"]],
+  ["key_budget_exceeded", "", "Open the key", ["keys", "key_1"]],
+  ["model_not_allowed", "", "Open the key", ["keys", "key_1"]],
+])("the remedy of %s (%s) is the link '%s' to the one object", (code, message, text, path) => {
+  const cause = { status: 403, code, message, keyId: "key_1", externalId: "ann" };
+  const [, action] = remedyOf(cause);
+  expect(action?.[0]).toBe(text);
+  expect(action?.[1][0]).toEqual(path);
+});
+
+it("the remedy of a paused organization or member leads to all pauses", () => {
+  for (const owner of ["this organization", "this API key's member"]) {
+    const message = `New requests of ${owner} are paused.`;
+    const cause = { status: 403, code: "paused", message, keyId: "key_1", externalId: "ann" };
+    expect(remedyOf(cause)[1]?.[1]).toEqual([["settings"]]);
+  }
+});

@@ -1,3 +1,5 @@
+import { utcText } from "./time.ts";
+
 /** The rounding of a shortened amount: down for what is left, up for what is spent. */
 type Side = "left" | "spent";
 
@@ -33,6 +35,18 @@ export function exact(micros: number): string {
   const [whole = "0", decimals = ""] = (micros / MICROS).toFixed(8).split(".");
   return `$${whole}.${decimals.replace(/0{1,2}$/, "")}`;
 }
+
+/** Replaces the micro-credits of an API error by dollars, and its times by a short form. */
+export function inDollars(message: string): string {
+  const timed = message.replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, utcText);
+  if (!message.includes("micro-credits")) return timed;
+  return timed.replaceAll(AMOUNT, (_, micros: string) =>
+    exact(Number(micros)).replace(/0{1,4}$/, ""),
+  );
+}
+
+/** An amount, but no part of a time or an ID and no number of seconds, minutes or days. */
+const AMOUNT = /(?<![\w:.-])(\d+)(?![\w:-]| minutes| [A-Z][a-z]{2},)(?: micro-credits)?/g;
 
 export function inMicros(micros: number): string {
   return `${grouped(micros)} micro-credits ($${(micros / MICROS).toFixed(6)})`;

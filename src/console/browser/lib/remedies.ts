@@ -86,11 +86,28 @@ export const REMEDIES: Readonly<Record<string, Remedy>> = {
   rate_limit_exceeded: ["Wait a minute and try again."],
   tokens: ["Wait a minute and try again."],
   concurrency_limit_exceeded: ["Retry in a few seconds."],
-  end_user_quota_exceeded: [
-    "Raise the end user's quota, or wait for its reset.",
-    ["Set quota", [["end-users"]]],
-  ],
+  end_user_quota_exceeded: ["Raise the end user's quota, or wait for its reset."],
   no_script: ["Reload the page."],
+};
+
+/** The remedies of codes that name one object. */
+const OF_ONE: Readonly<Record<string, (cause: Cause) => Remedy | undefined>> = {
+  end_user_quota_exceeded: ({ externalId }) =>
+    externalId
+      ? [
+          "Raise the end user's quota, or wait for its reset.",
+          [`Raise the quota of ${externalId}`, [["end-users", externalId], { do: "quota" }]],
+          "PATCH /v1/users/{external_id}",
+        ]
+      : undefined,
+  paused: ({ message = "", keyId, externalId }) => {
+    const text = "An owner or admin can end the pause.";
+    if (externalId && message.includes("this end user")) {
+      return [text, [`Resume ${externalId}`, [["end-users", externalId]]], END_PAUSE];
+    }
+    const isKey = keyId && /this API key(?!')/.test(message);
+    return isKey ? [text, ["Resume the key", [["keys", keyId]]], END_PAUSE] : undefined;
+  },
 };
 
 const BUDGETS: Readonly<Record<string, (cause: Cause) => Remedy>> = {
@@ -119,9 +136,19 @@ const BUDGETS: Readonly<Record<string, (cause: Cause) => Remedy>> = {
 export function remedyOf(cause: Cause): Remedy {
   const { status, code, message = "" } = cause;
   const [, owner = ""] = /^The budget of .* for (.+?) has /.exec(message) ?? [];
-  const known = BUDGETS[owner]?.(cause) ?? REMEDIES[code];
-  if (known !== undefined) return known;
-  return BY_STATUS[status] ?? (status >= 500 ? TRY_AGAIN : ["Correct the field and try again."]);
+  return (
+    BUDGETS[owner]?.(cause) ??
+    OF_ONE[code]?.(cause) ??
+    ofKey(cause, REMEDIES[code]) ??
+    BY_STATUS[status] ??
+    (status >= 500 ? TRY_AGAIN : ["Correct the field and try again."])
+  );
+}
+
+/** Returns a remedy that leads to the cause's key instead of all keys. */
+function ofKey({ keyId }: Cause, remedy: Remedy | undefined): Remedy | undefined {
+  if (remedy?.[1] !== KEYS || !keyId) return remedy;
+  return [remedy[0], ["Open the key", [["keys", keyId]]]];
 }
 
 const TRY_AGAIN: Remedy = ["Try again. If it fails again, send the request ID to the operator."];

@@ -12,7 +12,7 @@ import { ReadResult } from "../ui/states.tsx";
 const EVERY_MS = 30_000;
 const USAGE = "GET /v1/usage";
 const ERRORS = "GET /v1/errors";
-const PARTS = { Succeeded: "settled", "Failed or refused": "error" } as const;
+const PARTS = { Succeeded: "settled", "Failed or rejected": "error" } as const;
 const HOURLY_MS = 3 * DAY;
 const UNASKED = emptyRead<{ readonly data: readonly never[] }>({ data: [] });
 
@@ -82,7 +82,7 @@ function Both({
 function rowsOf(good: Usage["data"], bad: Errors["data"], length: number): readonly DayRow[] {
   return [
     ...good.map(({ hour, group, requests }) => rowOf(hour ?? group ?? "", "Succeeded", requests)),
-    ...bad.map(({ hour = "", count }) => rowOf(hour.slice(0, length), "Failed or refused", count)),
+    ...bad.map(({ hour = "", count }) => rowOf(hour.slice(0, length), "Failed or rejected", count)),
   ];
 }
 
@@ -104,7 +104,7 @@ function Picture({
       metric="requests"
       labelOf={(group) => group ?? ""}
       unit="count"
-      slotOf={(group) => (group === "Failed or refused" ? "bad" : 2)}
+      slotOf={(group) => (group === "Failed or rejected" ? "bad" : 2)}
       onSelect={(first, last, group) => {
         const status = PARTS[group as keyof typeof PARTS];
         const days = { from: first.slice(0, 10), to: last.slice(0, 10) };

@@ -1,4 +1,5 @@
 import type { Generation } from "../api/types.ts";
+import { inDollars } from "../lib/money.ts";
 import { took } from "../lib/time.ts";
 import { goTo } from "../state/route.ts";
 import { useKeyNames } from "../state/spend.ts";
@@ -27,7 +28,7 @@ export function Status({ of: { status, error } }: { of: Pick<Generation, "status
   const [word, tone] = [STATUS_WORDS[status], TONES[status]];
   if (error === null) return tone === "plain" ? <>{word}</> : <Badge tone={tone}>{word}</Badge>;
   return (
-    <span title={error.message}>
+    <span title={inDollars(error.message)}>
       <Badge tone={tone}>{word}</Badge> <code class="small">{error.code}</code>
     </span>
   );

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CallFailure } from "../api/client.ts";
+import { inDollars } from "../lib/money.ts";
 import { duration } from "../lib/time.ts";
 import { useCell } from "../state/cell.ts";
 import { nextTry, tryNow } from "../state/connection.ts";
@@ -88,7 +89,7 @@ export function Failed({
   return (
     <div class="failed" role="alert">
       <p>
-        <strong>{message}</strong>
+        <strong>{inDollars(message)}</strong>
       </p>
       <p class="muted">
         <Remedy {...failure} /> {docsUrl !== null && <a href={docsUrl}>About this error</a>}
