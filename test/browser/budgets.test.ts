@@ -238,3 +238,28 @@ describe("a form with a list of models", () => {
     expect((box?.y ?? Infinity) + (box?.height ?? 0)).toBeLessThan(500);
   });
 });
+
+describe("the dialog of a key", () => {
+  it("lists both kinds of budgets in one section, and all allowed models in another", async () => {
+    const fields = {
+      budget_dollars: 5,
+      budget_period: "month",
+      budgets: [{ limit_requests: 9, window: "60m" }],
+      allowed_models: ["sandbox/echo"],
+    };
+    const made = await call("POST", "keys", { name: "Both", ...fields });
+    expect(made.status).toBe(201);
+    const { id } = (await made.json()) as { id: string };
+    const page = await logIn(browser, owner.key);
+    await page.goto(`/console/#/keys/${id}`);
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("$0.00 of $5.00 a month").waitFor();
+    await dialog.getByText("9 requests in any 60 minutes").waitFor();
+    expect(await dialog.getByText("No budgets.").count()).toBe(0);
+    expect(await dialog.getByRole("heading", { name: "Budgets" }).count()).toBe(1);
+    expect(await dialog.locator("dt", { hasText: /^Budget$|^Models$/ }).count()).toBe(1);
+    await dialog.getByRole("heading", { name: "May call" }).waitFor();
+    await dialog.getByText("sandbox/echo").waitFor();
+    await expectAccessible(page);
+  });
+});

@@ -79,21 +79,24 @@ export type BudgetEntries = ReturnType<typeof listWith>;
 export type MostUsed = { readonly used: number; readonly limit: number; readonly label: string };
 
 export function mostUsedOf(key: Key): MostUsed | null {
-  const { budget_dollars, budget_period, spent_dollars, budgets, budgets_used } = key;
-  const period = budget_period ? ` a ${budget_period}` : "";
-  const own = budget_dollars ?? null;
-  const ownUse = spent_dollars ?? 0;
+  const { budgets, budgets_used } = key;
   const all: MostUsed[] = (budgets ?? []).map((budget) => {
     const [unit, limit] = limitOf(budget);
     const used = budgets_used?.[budget.id] ?? 0;
     const whole = `${inUnit(unit, limit, left)} ${spanOf(budget.window)}`;
     return { used, limit, label: `${inUnit(unit, used)} of ${whole}` };
   });
-  if (own !== null) {
-    const label = `${inUnit("dollars", ownUse)} of ${inUnit("dollars", own)}${period}`;
-    all.unshift({ used: ownUse, limit: own, label });
-  }
+  const simple = simpleBudgetOf(key);
+  if (simple !== null) all.unshift(simple);
   return all.toSorted((a, b) => shareOf(b) - shareOf(a))[0] ?? null;
+}
+
+/** Returns the use of the budget among a key's limits. */
+export function simpleBudgetOf(key: Key): MostUsed | null {
+  const { budget_dollars: limit = null, budget_period: period, spent_dollars: used } = key;
+  if (limit === null) return null;
+  const whole = `${inUnit("dollars", limit, left)}${period ? ` a ${period}` : ""}`;
+  return { used: used ?? 0, limit, label: `${inUnit("dollars", used ?? 0)} of ${whole}` };
 }
 
 /** Returns the used share of a budget. A budget of 0 is used up. */

@@ -9,4 +9,19 @@ export const EVENT_TYPES = Object.keys(SENTENCES).map(
 export const LOUD = /\.low|needs|declined|reversed|paused|reached|disabled|alert|expiring|pause.cr/;
 
 export const WEBHOOK_TYPES = [...EVENT_TYPES, ["usage.settled", "usage: settled"]] as const;
+/** The groups of event types. A type belongs to the first group that matches. */
+const GROUPS = [
+  ["Credits and usage", /^(?:balance|purchase|payment|top_up|usage)\./],
+  ["Budgets, quotas and pauses", /^(?:budget|end_user|pause)\.|\.budget_reached$/],
+  ["Keys and sessions", /^(?:key|session)\./],
+  ["Webhooks", /^webhook\./],
+  ["Organization and people", /./],
+] as const;
+
+export const WEBHOOK_GROUPS = GROUPS.map(([title]) => {
+  const types = WEBHOOK_TYPES.filter(
+    ([type]) => GROUPS.find(([, of]) => of.test(type))?.[0] === title,
+  );
+  return [title, types] as const;
+});
 export type WebhookType = (typeof WEBHOOK_TYPES)[number][0];

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Key } from "../api/types.ts";
 import { changedOf } from "../lib/changed.ts";
+import { simpleBudgetOf } from "../lib/budgets.ts";
 import { sumOf } from "../lib/spend.ts";
 import { counted, grouped } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
@@ -8,7 +9,7 @@ import { readAside, change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
-import { Facts, Money, Time } from "../ui/basics.tsx";
+import { Bar, Facts, Money, Time } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Budgets } from "../ui/budgets.tsx";
 import { PolicyPart } from "../ui/policy.tsx";
@@ -16,15 +17,17 @@ import { Pauses } from "../ui/pauses.tsx";
 import { Confirm, Dialog, FormDialog, Input } from "../ui/dialog.tsx";
 import { RotateKey } from "./rotate-key.tsx";
 import { TermFields, bodyOf, termsOf } from "../ui/key-terms.tsx";
-import { Budget, stateOf } from "../ui/key-facts.tsx";
+import { stateOf } from "../ui/key-facts.tsx";
 
 const CHANGE = "PATCH /v1/keys/{id}";
+const REVOKE = "DELETE /v1/keys/{id}";
+const ROTATE = "POST /v1/keys/{id}/rotate";
 const LIST = ["/v1/keys"];
 type Doing = "read" | "edit" | "rotate" | "revoke";
 
 export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const [{ do: wanted }] = useQuery();
-  const mayRevoke = useMay()("DELETE /v1/keys/{id}", useIsOwn(apiKey));
+  const mayRevoke = useMay()(REVOKE, useIsOwn(apiKey));
   const isLive = mayRevoke && stateOf(apiKey, useNow()) === "live";
   const [doing, setDoing] = useState<Doing>(wanted === "revoke" && isLive ? "revoke" : "read");
   const { id, name } = apiKey;
@@ -37,7 +40,7 @@ export function KeyDetail({ apiKey, onClose }: { apiKey: Key; onClose: () => voi
       <Confirm
         title={`Revoke ${name}?`}
         verb={`Revoke ${name}`}
-        run={() => change("DELETE /v1/keys/{id}", { path: { id } }, LIST)}
+        run={() => change(REVOKE, { path: { id } }, LIST)}
         onClose={back}
         onDone={onClose}
       >
@@ -86,11 +89,9 @@ function KeyFacts({
     ["Prefix", <code key="prefix">{apiKey.prefix}…</code>],
     ["Id", <code key="id">{apiKey.id}</code>],
     ["Regions", apiKey.scope === "global" ? "every region" : apiKey.region.toUpperCase()],
-    ["Budget", <Budget key="budget" apiKey={apiKey} />],
     ["Rate limit, per 60 s", grouped(apiKey.rpm_limit)],
     ["Token limit, per 60 s", apiKey.tpm_limit ? grouped(apiKey.tpm_limit) : "no limit"],
     ["Concurrent requests", apiKey.max_concurrent ?? "no limit"],
-    ["Models", apiKey.allowed_models?.join(", ") ?? "all"],
     ["End user", apiKey.end_user ?? "as each request says"],
     ["Created", <Time key="made" at={apiKey.created_at} />],
     ["Last used", <Time key="used" at={apiKey.last_used_at} />],
@@ -110,7 +111,7 @@ function KeyFacts({
       <Facts facts={facts} />
       <h3>Budgets</h3>
       <KeyBudgets apiKey={apiKey} isLive={live} />
-      <h3>Policy</h3>
+      <h3>May call</h3>
       <KeyPolicy apiKey={apiKey} isLive={live} />
       {live && <Pauses scope="key" id={apiKey.id} name={apiKey.name} isOwn={isMine} />}
       {isOwn && live && (
@@ -122,11 +123,12 @@ function KeyFacts({
 }
 
 function KeyBudgets({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
-  const { id, budgets } = apiKey;
+  const { id, budgets, budget_dollars: simple } = apiKey;
   const mayChange = useMay()(CHANGE, useIsOwn(apiKey)) && isLive;
   return (
     <Budgets
       budgets={budgets ?? []}
+      simple={(simple ?? null) !== null && <SimpleBudget apiKey={apiKey} />}
       note="A key with a budget can only call models and read its own limits."
       save={
         mayChange && ((list) => change(CHANGE, { path: { id }, body: { budgets: list } }, LIST))
@@ -135,12 +137,27 @@ function KeyBudgets({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
   );
 }
 
+/** The budget among the key's limits, which has no alert threshold. */
+function SimpleBudget({ apiKey }: { apiKey: Key }) {
+  const simple = simpleBudgetOf(apiKey);
+  if (simple === null) return null;
+  return (
+    <div class="budget">
+      <span class="quota">
+        <Bar {...simple} />
+        <span class="small muted">No alert. Change it with the name and limits.</span>
+      </span>
+    </div>
+  );
+}
+
 function KeyPolicy({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
-  const { id, policy } = apiKey;
+  const { id, policy, allowed_models: models } = apiKey;
   const mayChange = useMay()(CHANGE, useIsOwn(apiKey)) && isLive;
   return (
     <PolicyPart
       policy={policy}
+      models={models}
       note="A key with a policy can only call models and read its own limits."
       save={mayChange && ((one) => change(CHANGE, { path: { id }, body: { policy: one } }, LIST))}
     />
@@ -157,12 +174,12 @@ function Verbs({ apiKey, onDo }: { apiKey: Key; onDo: (doing: Doing) => void }) 
           Change name and limits
         </button>
       )}
-      {may("POST /v1/keys/{id}/rotate", isOwn) && (
+      {may(ROTATE, isOwn) && (
         <button type="button" onClick={() => onDo("rotate")}>
           Rotate…
         </button>
       )}
-      {may("DELETE /v1/keys/{id}", isOwn) && (
+      {may(REVOKE, isOwn) && (
         <button type="button" class="danger" onClick={() => onDo("revoke")}>
           Revoke…
         </button>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Replay, Webhook, WebhookWithSecret } from "../api/types.ts";
-import { WEBHOOK_TYPES } from "../lib/event-types.ts";
+import { WEBHOOK_GROUPS } from "../lib/event-types.ts";
 import type { WebhookType } from "../lib/event-types.ts";
 import { counted } from "../lib/money.ts";
 import { DAY, exactly, localMinute } from "../lib/time.ts";
@@ -135,25 +135,44 @@ function useShape(before: Shape): {
           ))}
         <details open={types.length > 0} hidden={isUsage}>
           <summary>Only some events{types.length > 0 && `: ${types.length}`}</summary>
-          <fieldset class="choices">
-            <legend class="small muted">
-              Nothing selected: all events, including future types
-            </legend>
-            {WEBHOOK_TYPES.map(([type, text]) => (
-              <label key={type} class="check">
-                <input
-                  type="checkbox"
-                  checked={types.includes(type)}
-                  onChange={(event) => choose(type, event.currentTarget.checked)}
-                />{" "}
-                {text}
-              </label>
-            ))}
-          </fieldset>
+          <Types types={types} onChoose={choose} />
         </details>
       </>
     ),
   };
+}
+
+function Types({
+  types,
+  onChoose,
+}: {
+  types: readonly WebhookType[];
+  onChoose: (type: WebhookType, on: boolean) => void;
+}) {
+  return (
+    <>
+      <p class="small muted">Nothing selected: all events, including future types.</p>
+      {WEBHOOK_GROUPS.map(([title, all]) => (
+        <fieldset key={title} class="choices">
+          <legend>{title}</legend>
+          {all.map(([type, text]) => (
+            <label key={type} class="check">
+              <input
+                type="checkbox"
+                checked={types.includes(type)}
+                onChange={(event) => onChoose(type, event.currentTarget.checked)}
+              />{" "}
+              {text}
+            </label>
+          ))}
+        </fieldset>
+      ))}
+      <p class="small muted">
+        A key's simple budget sends only "key: budget reached". Other budgets send "budget: alert"
+        at their alert threshold and "budget: reached".
+      </p>
+    </>
+  );
 }
 
 export function RotateWebhook({ webhook, onClose }: Closing & { webhook: Webhook }) {

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Outcome } from "../api/client.ts";
 import { budgetText, limitOf, listWith, spanOf, typedOf } from "../lib/budgets.ts";
@@ -22,11 +23,14 @@ export function Budgets({
   budgets,
   save,
   note = "",
-}: Pick<Owned, "budgets"> & Partial<Pick<Owned, "note">> & { save: Save | false }) {
+  simple = false,
+}: Pick<Owned, "budgets"> &
+  Partial<Pick<Owned, "note">> & { save: Save | false; simple?: ComponentChildren }) {
   const [edited, edit] = useState<Edited | null>(null);
   return (
     <>
-      {budgets.length === 0 && <p class="muted">No budgets.</p>}
+      {simple}
+      {budgets.length === 0 && simple === false && <p class="muted">No budgets.</p>}
       {budgets.map((budget) => (
         <div key={budget.id} class="budget">
           <Use of={budget} />

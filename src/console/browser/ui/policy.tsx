@@ -28,13 +28,18 @@ const CHOICES = [
   ["some", "Only these"],
 ] as const;
 
-/** A policy. `save` replaces it; without it, the policy is read-only. */
+/**
+ * A policy. `save` replaces it; without it, the policy is read-only. `models` are those that a key's
+ * limits allow.
+ */
 export function PolicyPart({
   policy,
+  models = null,
   save = false,
   note = "",
 }: {
   policy: Policy | undefined;
+  models?: Lists["allowed_models"] | undefined;
   save?: Save | false;
   note?: string;
 }) {
@@ -42,6 +47,7 @@ export function PolicyPart({
   const lists = policy ?? ALL;
   return (
     <>
+      {models && <Facts facts={[["Models by its limits", textOf(models)]]} />}
       <Facts facts={LISTS.map(([name, title]) => [title, textOf(lists[name])])} />
       {save && (
         <p>
