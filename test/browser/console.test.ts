@@ -66,6 +66,7 @@ const SENIOR = [
   "Models",
   "Keys",
   "Credits",
+  "Team",
   "Events",
   "Settings",
 ];
@@ -77,7 +78,17 @@ describe("the pages of the console", () => {
     ["billing", SENIOR],
     [
       "member",
-      ["Overview", "Requests", "End users", "Connect", "Playground", "Models", "Keys", "Credits"],
+      [
+        "Overview",
+        "Requests",
+        "End users",
+        "Connect",
+        "Playground",
+        "Models",
+        "Keys",
+        "Credits",
+        "Team",
+      ],
     ],
   ] as const)("load without an error and accessibly for the role %s", async (role, pages) => {
     const page = await login(role === "owner" ? owner.key : await keyOf(role));
@@ -181,6 +192,25 @@ describe("a key in the console", () => {
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByText("You are logged out.").waitFor();
     expect(await page.context().cookies()).toEqual([]);
+  });
+});
+
+describe("the team of a login with a key", () => {
+  it("appears as the owners of keys, with the member who can rotate a key", async () => {
+    const email = "rotates@example.com";
+    const { id: memberId } = await postMember(admin(), owner.orgId, { email, role: "member" });
+    const terms = { orgId: owner.orgId, memberId, scope: "regional", rpmLimit: 100 } as const;
+    await createKey(admin(), { ...terms, name: "Of another" });
+    const page = await login(owner.key);
+    await goTo(page, "Team");
+    await page.getByText("log in with your own account").waitFor();
+    await goTo(page, "Keys");
+    const row = page.getByRole("row", { name: new RegExp(`Of another.*${email}`) });
+    await row.waitFor();
+    await row.click();
+    await page.getByText(`Only ${email} can rotate this key. You can revoke it.`).waitFor();
+    await expectAccessible(page);
+    expect(page.faults).toEqual([]);
   });
 });
 

@@ -23,7 +23,9 @@ const who =
 const isPayer = who("GET /v1/models");
 const unlimited = who("GET /v1/keys");
 const spends = who("POST /v1/chat/completions");
-const isMember = who("GET /console/api/people/members");
+/** Logins with a key see on the page Team how to get there. */
+const hasTeam = (session: Session): boolean =>
+  may(session, "GET /console/api/people/members") || (session.kind === "key" && unlimited(session));
 
 /** All pages in order. The first one that a session can open is its start page. */
 export const PAGES: readonly Page[] = [
@@ -130,7 +132,7 @@ export const PAGES: readonly Page[] = [
     icon: "team",
     key: "t",
     group: "Organization",
-    forWhom: isMember,
+    forWhom: hasTeam,
     load: async () => (await import("./pages/team.tsx")).Team,
   },
   {

@@ -7,6 +7,7 @@ import { counted, grouped } from "../lib/money.ts";
 import { DAY, utcDay } from "../lib/time.ts";
 import { readAside, change } from "../state/reads.ts";
 import { hrefOf, useQuery } from "../state/route.ts";
+import { useMemberNames } from "../state/members.ts";
 import { isSenior, useMay, useSession } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
 import { Bar, Facts, Money, Time } from "../ui/basics.tsx";
@@ -167,8 +168,12 @@ function KeyPolicy({ apiKey, isLive }: { apiKey: Key; isLive: boolean }) {
 function Verbs({ apiKey, onDo }: { apiKey: Key; onDo: (doing: Doing) => void }) {
   const may = useMay();
   const isOwn = useIsOwn(apiKey);
+  const name = useMemberNames().get(apiKey.member_id) ?? "its member";
   return (
     <div class="actions end">
+      {may(REVOKE, isOwn) && !may(ROTATE, isOwn) && (
+        <span class="small muted grow">Only {name} can rotate this key. You can revoke it.</span>
+      )}
       {may(CHANGE, isOwn) && (
         <button type="button" onClick={() => onDo("edit")}>
           Change name and limits

@@ -4,7 +4,8 @@ import { mostUsedOf, shareOf } from "../lib/budgets.ts";
 import { useCell } from "../state/cell.ts";
 import { readAside, useRead } from "../state/reads.ts";
 import { goTo, hrefOf, route, useQuery } from "../state/route.ts";
-import { useMay } from "../state/session.ts";
+import { useMemberNames } from "../state/members.ts";
+import { useMay, useSession } from "../state/session.ts";
 import { Head, Tabs, Tokens } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
 import { Budget, KeyState, stateOf } from "../ui/key-facts.tsx";
@@ -60,6 +61,9 @@ function KeyList() {
   const [query, update] = useQuery();
   const { all = "" } = query;
   const now = useNow();
+  const members = useMemberNames();
+  const { member: own } = useSession();
+  const owner = (id: string): string => members.get(id) ?? (id === own?.id ? "you" : "a member");
   const read = useRead("GET /v1/keys", {}, { every: 15_000 });
   const opened = readAside(read)?.keys.find(({ id }) => id === path[1]);
   return (
@@ -68,7 +72,7 @@ function KeyList() {
         {({ keys }) => (
           <Table
             name="Keys"
-            columns={columnsAt(now).filter(({ id }) => id !== "state" || all !== "")}
+            columns={columnsAt(now, owner).filter(({ id }) => id !== "state" || all !== "")}
             rows={keys.filter((key) => all !== "" || stateOf(key, now) === "live")}
             keyOf={({ id }) => id}
             open={(key) => goTo(["keys", key.id], query)}
@@ -97,7 +101,7 @@ function KeyList() {
   );
 }
 
-function columnsAt(now: number): readonly Column<Key>[] {
+function columnsAt(now: number, owner: (id: string) => string): readonly Column<Key>[] {
   return [
     column("name", "Name", ({ name }) => name, { cell: (key) => <strong>{key.name}</strong> }),
     column("prefix", "Prefix", ({ prefix }) => prefix, {
@@ -130,6 +134,7 @@ function columnsAt(now: number): readonly Column<Key>[] {
       { cell: (key) => <Budget apiKey={key} /> },
     ),
     timeColumn("used", "Last used", ({ last_used_at }) => last_used_at),
+    column("owner", "Owner", ({ member_id }) => owner(member_id), { wide: true }),
     timeColumn("expires", "Expires", ({ expires_at }) => expires_at ?? null, { wide: true }),
   ];
 }

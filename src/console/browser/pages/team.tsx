@@ -16,14 +16,37 @@ import type { Column } from "../ui/table.tsx";
 
 const TOUCHES = ["/people"];
 
+const LIST = "GET /console/api/people/members";
+
 export function Team() {
+  const who = useSession();
+  return may(who, LIST) ? <Members /> : <OwnAccountOnly name={who.key?.name ?? ""} />;
+}
+
+function OwnAccountOnly({ name }: { name: string }) {
+  return (
+    <>
+      <Head title="Team" text="Members, their roles and open invitations." />
+      <p>
+        This session uses the key {name}. To see members and invite people, log out, then log in
+        with your own account.
+      </p>
+      <p>
+        If you have no account, ask an owner or admin who has one for an invitation, or the operator
+        of this region. <a href="/docs/use/people#a-team">About teams</a>
+      </p>
+    </>
+  );
+}
+
+function Members() {
   const who = useSession();
   const manages = may(who, "POST /console/api/people/invitations");
   const [inviting, setInviting] = useState(false);
   const [removing, setRemoving] = useState<TeamMember | null>(null);
   const [limited, setLimited] = useState<TeamMember | null>(null);
   const onLimit = may(who, CHANGE) ? setLimited : null;
-  const read = useRead("GET /console/api/people/members", {});
+  const read = useRead(LIST, {});
   const columns = columnsOf(manages, who.member?.id ?? "", { onRemove: setRemoving, onLimit });
   return (
     <>

@@ -4,7 +4,8 @@ import type { Outcome } from "../api/client.ts";
 import type { DayRow } from "../lib/spend.ts";
 import { readAside, readOnce, useLoaded, useRead } from "./reads.ts";
 import type { Read } from "./reads.ts";
-import { useMay, useSession } from "./session.ts";
+import { useMemberNames } from "./members.ts";
+import { useSession } from "./session.ts";
 
 export type SplitBy = "model" | "key" | "user";
 export type Range = { readonly from: string; readonly to: string };
@@ -118,18 +119,14 @@ const NO_NAMES: Readonly<Record<string, string>> = {
 
 export function useGroupNames(): (by: Splits | "tag", group: string | null) => string {
   const nameOfKey = useKeyNames();
-  const mayRead = useMay()(MEMBERS);
-  const known = readAside(useRead(mayRead ? MEMBERS : null, {}));
+  const members = useMemberNames();
   const own = useSession().member?.id;
-  const members = new Map(known?.members.map(({ id, name, email }) => [id, name ?? email ?? id]));
   return (by, group) => {
     if (group === null) return NO_NAMES[by] ?? "none";
     if (by === "member") return members.get(group) ?? (group === own ? "you" : group);
     return by === "key" ? nameOfKey(group) : group;
   };
 }
-
-const MEMBERS = "GET /console/api/people/members";
 
 export function useKeyNames(): (id: string | null) => string {
   const known = readAside(useRead("GET /v1/keys"));

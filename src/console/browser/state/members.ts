@@ -1,0 +1,40 @@
+import { useEffect } from "preact/hooks";
+import { cell, useCell } from "./cell.ts";
+import { readAside, readOnce, useRead } from "./reads.ts";
+import { session, useMay } from "./session.ts";
+
+const LIST = "GET /console/api/people/members";
+const ONE = "GET /v1/members/{id}";
+/** Maximum members that a login with a key reads. */
+const READ_MAX = 50;
+
+type Names = ReadonlyMap<string, string>;
+const addresses = cell<Names>(new Map());
+const requested = new Set<string>();
+
+session.watch(() => {
+  if (session.get()) return;
+  requested.clear();
+  addresses.set(new Map());
+});
+
+/** Returns members' names by ID. A login with a key has no list, so it reads the keys' owners. */
+export function useMemberNames(): Names {
+  const may = useMay();
+  const list = readAside(useRead(may(LIST) ? LIST : null, {}));
+  const keys = readAside(useRead(!may(LIST) && may(ONE) ? "GET /v1/keys" : null));
+  const known = useCell(addresses);
+  const owners = [...new Set(keys?.keys.map(({ member_id }) => member_id))].join(" ");
+  useEffect(() => void readAddresses(owners.split(" ")), [owners]);
+  if (list === undefined) return known;
+  return new Map(list.members.map(({ id, name, email }) => [id, name ?? email ?? id]));
+}
+
+async function readAddresses(ids: readonly string[]): Promise<void> {
+  for (const id of ids) {
+    if (id === "" || requested.has(id) || requested.size >= READ_MAX) continue;
+    requested.add(id);
+    const outcome = await readOnce(ONE, { path: { id } });
+    if (outcome.ok) addresses.set(new Map([...addresses.get(), [id, outcome.value.email]]));
+  }
+}
