@@ -106,8 +106,8 @@ describe("a new developer", () => {
 describe("a billing member", () => {
   it("sees the payments in 1 action, and the way to their receipts in 2", async () => {
     await act(ann, () => goTo(ann, "Credits"));
-    await ann.getByRole("row", { name: /payment page.*added.*\$10\.00/ }).waitFor();
-    await press(ann, "Card and receipts");
+    await ann.getByRole("row", { name: /payment page.*paid.*\$10\.00/ }).waitFor();
+    await press(ann, "Cards and invoices");
     await ann.waitForURL((url) => url.origin !== started.origins.eu);
   });
 

@@ -42,7 +42,7 @@ async function call(page: Page, method: string, at: string, body?: object): Prom
 
 /** What the kept card's bank says from now on. */
 async function cardWill(page: Page, what: string): Promise<void> {
-  await press(page, "Card and receipts");
+  await press(page, "Cards and invoices");
   await page.getByRole("heading", { name: "Your cards and invoices" }).waitFor();
   await press(page, what);
   await page.getByRole("link", { name: "Back to the shop" }).click();
@@ -64,7 +64,12 @@ it("the page Credits sells $10 in two clicks, saves a card, and tops up automati
   await press(ann, "Pay $10.00");
   await press(ann, "Pay");
   await notice(ann, "$10.00 were added");
-  await expect.poll(() => rows(ann, /payment page.*added/)).toBe(1);
+  await expect.poll(() => rows(ann, /payment page.*paid/)).toBe(1);
+  await ann.getByRole("row", { name: /payment page.*paid/ }).click();
+  const bill = ann.getByRole("dialog", { name: "Purchase of $10.00" });
+  await bill.getByText("The invoice of this purchase is under Cards and invoices.").waitFor();
+  await expectAccessible(ann);
+  await ann.keyboard.press("Escape");
   await ann.locator(".card", { hasText: "$11.00" }).waitFor();
   await ann.getByText("This needs a saved card").waitFor();
 
@@ -76,7 +81,7 @@ it("the page Credits sells $10 in two clicks, saves a card, and tops up automati
   await press(ann, "Bank asks first");
   await press(ann, "It is me");
   await notice(ann, "$25.00 were added");
-  await expect.poll(() => rows(ann, /payment page.*added/)).toBe(2);
+  await expect.poll(() => rows(ann, /payment page.*paid/)).toBe(2);
 
   await press(ann, "Turn on…");
   await ann.getByLabel("When less than this is left, dollars").fill("36");
@@ -88,7 +93,7 @@ it("the page Credits sells $10 in two clicks, saves a card, and tops up automati
   await ask(ann);
   await ann.locator("dt", { hasText: "Cost" }).waitFor();
   await goTo(ann, "Credits");
-  await expect.poll(() => rows(ann, /automatic.*added/)).toBe(1);
+  await expect.poll(() => rows(ann, /automatic.*paid/)).toBe(1);
   await ann.locator(".card", { hasText: "$45.99" }).waitFor();
 
   await cardWill(ann, "Ask its customer first");
@@ -98,7 +103,7 @@ it("the page Credits sells $10 in two clicks, saves a card, and tops up automati
   await press(ann, "It is me: pay");
   await ann.getByRole("heading", { name: /is paid$/ }).waitFor();
   await ann.goto(`${origins.eu}/console/#/credits`);
-  await expect.poll(() => rows(ann, /kept card.*added/)).toBe(1);
+  await expect.poll(() => rows(ann, /kept card.*paid/)).toBe(1);
 
   await cardWill(ann, "Decline: lost");
   await press(ann, "Change…");
@@ -119,7 +124,7 @@ it("the page Credits charges nothing after a canceled payment; a refund is shown
   await notice(ben, "10 dollars need your confirmation");
   await press(ben, "Cancel purchase");
   await notice(ben, "10 dollars were not paid. Nothing was charged.");
-  expect(await rows(ben, /payment page.*added/)).toBe(0);
+  expect(await rows(ben, /payment page.*(?<!not )paid/)).toBe(0);
 
   await ben.getByRole("button", { name: "Pay $10.00" }).dblclick();
   await ben.getByRole("heading", { name: "Pay $10.00" }).waitFor();
@@ -139,11 +144,13 @@ it("the page Credits charges nothing after a canceled payment; a refund is shown
   });
   const operator = await logIn(token);
   await operator.goto(`${origins.eu}/console/#/organizations/${organization.id}`);
-  await operator.getByRole("row", { name: /payment page.*added/ }).click();
+  await operator.getByRole("row", { name: /payment page.*paid/ }).click();
   await press(operator, "Refund…");
   await operator.getByRole("button", { name: /^Refund \$/ }).click();
   await ben.locator(".notice", { hasText: "$7.00 are owed" }).waitFor();
-  await expect.poll(() => rows(ben, /payment page.*\$10\.00.*\$10\.00/)).toBe(1);
+  await expect.poll(() => rows(ben, /payment page.*refunded.*\$10\.00.*\$10\.00/)).toBe(1);
+  await ben.getByText("Removed: a payment was refunded or disputed").waitFor();
+  expect(await ben.locator("main").innerText()).not.toContain("owed:");
   await expectAccessible(ben);
   await ask(ben);
   await ben.getByRole("alert").getByText("A returned payment is due first").waitFor();

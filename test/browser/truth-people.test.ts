@@ -162,7 +162,7 @@ describe("the operators' pages Payments and Events", () => {
     const row = operator.getByRole("region", { name: "Purchases" }).locator("tbody tr");
     expect(await row.count()).toBe(1);
     const text = await row.innerText();
-    for (const part of [slug, "added", "$10.00", "$3.00"]) expect(text).toContain(part);
+    for (const part of [slug, "partly refunded", "$10.00", "$3.00"]) expect(text).toContain(part);
     const read = await asOperator("/purchases?state=refunded");
     expect(rowsOf(responses, "purchases")).toEqual(read["purchases"]);
     const changes = await show(operator, "acts");

@@ -75,9 +75,9 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "purchase.expired": ({ money }) =>
     `The purchase${after(" of ", money("amount_micro"))} was not paid in time`,
   "payment.reversed": ({ money }) =>
-    `A payment was returned${after(": ", money("back_micro"))}${after("; owed ", money("owed_micro"))}`,
+    `A payment was refunded or disputed${after(": ", money("back_micro"), " of credits are removed")}`,
   "payment.reinstated": ({ money }) =>
-    `A returned payment was paid again${after("; still returned: ", money("back_micro"))}`,
+    `A refund or dispute was reversed${after("; still refunded: ", money("back_micro"))}`,
   "payment.forgiven": ({ who, money }) =>
     `${who} wrote off a debt${after(": ", money("amount_micro"))}`,
   "top_up.paused": ({ text, time }) =>

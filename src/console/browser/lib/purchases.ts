@@ -1,4 +1,5 @@
 import type { Calls } from "../api/types.ts";
+import { microsOf } from "./money.ts";
 
 export type Purchase = Calls["GET /v1/credits/purchases/{id}"]["answer"];
 export type Credits = Calls["GET /v1/credits"]["answer"];
@@ -11,13 +12,15 @@ const STATES: Readonly<Record<Purchase["state"], readonly [word: string, tone: T
   unknown: ["processing", "plain"],
   needs_customer: ["action required", "warn"],
   paid: ["paid, being added", "plain"],
-  credited: ["added", "good"],
+  credited: ["paid", "good"],
   declined: ["declined", "bad"],
   expired: ["not paid", "plain"],
 };
 
-export function stateOf({ state }: Purchase): readonly [word: string, tone: Tone] {
-  return STATES[state];
+export function stateOf(purchase: Purchase): readonly [word: string, tone: Tone] {
+  const { state, amount_dollars: dollars, returned_micro: returned } = purchase;
+  if (returned === 0) return STATES[state];
+  return [returned < microsOf(dollars) ? "partly refunded" : "refunded", "warn"];
 }
 
 const FINAL: ReadonlySet<Purchase["state"]> = new Set(["credited", "declined", "expired"]);
@@ -38,7 +41,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
     "Your bank couldn't confirm that it's you. Try again, and confirm the payment with your bank.",
   no_saved_card: "No card is saved. Pay on the payment page and save the card there.",
   card_removed: "The card was removed. Pay on the payment page and save another one.",
-  address_incomplete: "Complete your address under Card and receipts. It determines the tax.",
+  address_incomplete: "Complete your address under Cards and invoices. It determines the tax.",
   customer_gone: "Pay again. This creates a new account with the payment provider.",
   misconfigured: "The operator of this region has been informed. Try again later.",
   processing_error: "The bank can't be reached. Nothing was charged. Try again.",
@@ -58,7 +61,7 @@ const DISABLED: Readonly<Record<string, string>> = {
   no_saved_card: "no card is saved. Pay once and save the card, then turn it on",
   card_removed: "the card was removed. Pay once and save another card, then turn it on",
   address_incomplete:
-    "the address is not complete. Complete it under Card and receipts, then turn it on",
+    "the address is not complete. Complete it under Cards and invoices, then turn it on",
   fraud_warning:
     "the bank warned about a payment. Ask the operator of this region, then turn it on",
   disputed: "a payment is disputed. Turn it on after the dispute ends",
@@ -73,8 +76,8 @@ const KINDS: Readonly<Record<Credits["credits"][number]["kind"], string>> = {
   payment: "Payment",
   credit: "Credit by the operator",
   correction: "Correction",
-  reversal: "Removed: a payment was reversed",
-  return: "Returned: a reversed payment is valid again",
+  reversal: "Removed: a payment was refunded or disputed",
+  return: "Returned: a refund or dispute was reversed",
   rebuild: "Balance restored from a copy",
 };
 

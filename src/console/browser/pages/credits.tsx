@@ -1,11 +1,11 @@
-import { microsOf, spent } from "../lib/money.ts";
+import { left, microsOf, spent } from "../lib/money.ts";
 import { cardName, kindOf, stateOf, wayOf } from "../lib/purchases.ts";
 import type { Credits as Known, Purchase } from "../lib/purchases.ts";
 import { readAside, change, useRead } from "../state/reads.ts";
 import { useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Head, Money, Panel } from "../ui/basics.tsx";
-import { Action } from "../ui/dialog.tsx";
+import { Badge, Facts, Head, Money, Panel, Time } from "../ui/basics.tsx";
+import { Action, Dialog } from "../ui/dialog.tsx";
 import { usePages } from "../ui/pages.ts";
 import { Empty, ReadResult } from "../ui/states.tsx";
 import { Table } from "../ui/table.tsx";
@@ -17,7 +17,7 @@ import { PurchaseNow } from "./purchase-now.tsx";
 import { TopUp } from "./top-up.tsx";
 
 const EVERY_MS = 5000;
-const ABOUT_OWED = "/docs/credits#when-a-payment-goes-back";
+const ABOUT_OWED = "/docs/use/credits#when-a-payment-goes-back";
 
 export function Credits() {
   const may = useMay();
@@ -96,7 +96,7 @@ function Portal() {
   if (!isSold) return null;
   return (
     <Action
-      verb="Card and receipts"
+      verb="Cards and invoices"
       run={() => change("POST /v1/credits/portal", {}, [])}
       onDone={({ url }) => location.assign(url)}
     />
@@ -124,8 +124,9 @@ function UnderWay() {
 }
 
 function Bought() {
-  const [, update] = useQuery();
+  const [query, update] = useQuery();
   const bought = usePurchases();
+  const opened = bought.rows.find(({ id }) => id === query["paid"]);
   if (bought.rows.length === 0) return null;
   return (
     <Panel title="Purchases">
@@ -134,12 +135,47 @@ function Bought() {
         columns={PURCHASES}
         rows={bought.rows}
         keyOf={({ id }) => id}
-        open={({ id }) => update({ purchase: id })}
+        open={({ id }) => update({ paid: id })}
         pager={bought.pager}
         empty={null}
       />
+      {opened && <Bill purchase={opened} onClose={() => update({ paid: "" })} />}
     </Panel>
   );
+}
+
+function Bill({ purchase, onClose }: { purchase: Purchase; onClose: () => void }) {
+  const { amount_dollars: dollars, credited_micro: credited, returned_micro: returned } = purchase;
+  const mayOpen = useMay()("POST /v1/credits/portal");
+  return (
+    <Dialog title={`Purchase of ${spent(microsOf(dollars))}`} onClose={onClose}>
+      <Facts
+        facts={[
+          ["State", <PurchaseState key="state" of={purchase} />],
+          ["When", <Time key="when" at={purchase.created_at} withClock />],
+          ["How", wayOf(purchase)],
+          ["Card", purchase.card && cardName(purchase.card)],
+          ["Credits added", credited === null ? null : left(credited)],
+          ["Refunded or disputed", returned === 0 ? null : spent(returned)],
+          ["Id", <code key="id">{purchase.id}</code>],
+        ]}
+      />
+      {returned > 0 && <p>The same amount of credits is removed from the balance.</p>}
+      {credited !== null && (
+        <p class="muted">The invoice of this purchase is under Cards and invoices.</p>
+      )}
+      {mayOpen && (
+        <div class="actions end">
+          <Portal />
+        </div>
+      )}
+    </Dialog>
+  );
+}
+
+function PurchaseState({ of }: { of: Purchase }) {
+  const [word, tone] = stateOf(of);
+  return <Badge tone={tone}>{word}</Badge>;
 }
 
 function Buying() {
@@ -192,7 +228,7 @@ const PURCHASES: readonly Column<Purchase>[] = [
   column("way", "How", (purchase) => wayOf(purchase)),
   column("card", "Card", ({ card }) => (card === null ? "" : cardName(card)), { wide: true }),
   column("state", "State", (purchase) => stateOf(purchase)[0], {
-    cell: (purchase) => <Badge tone={stateOf(purchase)[1]}>{stateOf(purchase)[0]}</Badge>,
+    cell: (purchase) => <PurchaseState of={purchase} />,
   }),
   column("dollars", "Amount", ({ amount_dollars }) => amount_dollars, {
     align: "right",
@@ -210,10 +246,16 @@ const PURCHASES: readonly Column<Purchase>[] = [
 ];
 
 type Line = Known["credits"][number];
+
+/** A debt's reference is internal. */
+function referenceOf({ kind, reference }: Line): string | null {
+  return kind === "reversal" ? null : reference;
+}
+
 const LINES: readonly Column<Line>[] = [
   timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
   column("what", "What", (line) => kindOf(line)),
-  column("reference", "Reference", ({ reference }) => reference, { wide: true }),
+  column("reference", "Reference", referenceOf, { wide: true }),
   column("amount", "Amount", ({ amount_micro }) => amount_micro, {
     align: "right",
     cell: ({ amount_micro }) => <Money micros={amount_micro} kind="left" />,

@@ -16,7 +16,7 @@ type Listed = Calls[typeof CALL]["answer"]["purchases"][number];
 const NAMES = ["state", "org", "from", "to"];
 const STATES = [
   ["", "All states"],
-  ["credited", "added"],
+  ["credited", "paid"],
   ["refunded", "refunded"],
   ["needs_customer", "action required"],
   ["declined", "declined"],

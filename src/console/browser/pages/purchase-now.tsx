@@ -30,7 +30,7 @@ function Told({ purchase, onClose }: { purchase: Purchase; onClose: () => void }
     <div class="notice" role="status">
       {state === "credited" && (
         <span>
-          ● <strong>{left(credited ?? 0)} were added</strong> to what is left.
+          ● <strong>{left(credited ?? 0)} were added</strong> to your balance.
         </span>
       )}
       {state === "declined" && (
