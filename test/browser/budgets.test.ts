@@ -228,6 +228,23 @@ describe("a form with a list of models", () => {
     await page.getByText(typed).waitFor();
   });
 
+  it("shows an unknown model once, at its field, until the field changes", async () => {
+    const page = await logIn(browser, owner.key);
+    await page.goto("/console/#/keys");
+    await page.getByRole("button", { name: "Create key" }).first().click();
+    const form = page.getByRole("dialog");
+    await form.getByLabel("Name").fill("Unknown");
+    await form.getByRole("combobox", { name: "Models" }).fill("gpt-5.4");
+    await press(page, form.getByRole("button", { name: "Create key" }));
+    const error = form.getByText("Models: no model here is named 'gpt-5.4'.");
+    await error.waitFor();
+    expect(await error.count()).toBe(1);
+    expect(await form.locator(".failed:visible").count()).toBe(0);
+    await expectAccessible(page);
+    await form.getByRole("button", { name: "gpt-5.4 ✕" }).click();
+    await error.waitFor({ state: "detached" });
+  });
+
   it("keeps its buttons visible below the text of a low window", async () => {
     const page = await logIn(browser, owner.key, { viewport: { width: 1280, height: 500 } });
     await page.goto("/console/#/keys");
@@ -236,6 +253,17 @@ describe("a form with a list of models", () => {
     await button.waitFor();
     const box = await button.boundingBox();
     expect((box?.y ?? Infinity) + (box?.height ?? 0)).toBeLessThan(500);
+  });
+
+  it("warns of a provider that doesn't exist", async () => {
+    const page = await logIn(browser, owner.key);
+    await goTo(page, "Settings");
+    await page.getByRole("button", { name: "Edit policy" }).click();
+    const form = page.getByRole("dialog", { name: "Edit policy" });
+    await form.getByLabel("Providers, allowed").selectOption("some");
+    await form.getByLabel("Providers", { exact: true }).fill("opnai");
+    await page.keyboard.press("Enter");
+    await form.getByText("No provider here is named opnai.").waitFor();
   });
 });
 

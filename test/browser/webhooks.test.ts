@@ -69,7 +69,7 @@ it("a webhook can be created, delivered, listed, replayed, rotated, disabled and
   await page.getByRole("button", { name: "New webhook" }).click();
   await page.getByLabel("Address").fill("http://hooks.turnpike.dev/");
   await inDialog(page, "Create webhook").click();
-  await page.getByText("url must begin with https://.").first().waitFor();
+  await page.getByText("Address must begin with https://.").waitFor();
   await page.getByLabel("Address").fill(url);
   await page.getByText("Only some events").click();
   await page.getByLabel("settings: changed").check();

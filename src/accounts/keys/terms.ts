@@ -10,6 +10,7 @@ import type {
   TermFields,
   TermName,
 } from "../../shared/key-terms.ts";
+import { shortenedModelName } from "../../shared/issue-text.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
 import { isNarrower } from "../../shared/policy.ts";
@@ -57,8 +58,14 @@ export function allowedModels<T extends null | undefined>(
   const entries: string[] = [];
   for (const [at, name] of given.entries()) {
     const entry = entryOf(name);
-    const message = "is no model here: give ids or aliases of GET /v1/models, or author/*.";
-    if (entry === null) return invalid(`allowed_models[${at}] ${message}`, `allowed_models[${at}]`);
+    if (entry === null) {
+      const param = `allowed_models[${at}]`;
+      const unknown = `no model here is named '${shortenedModelName(name)}'`;
+      return invalid(
+        `${param}: ${unknown}. Use IDs or aliases of GET /v1/models, or author/*.`,
+        param,
+      );
+    }
     if (!entries.includes(entry)) entries.push(entry);
   }
   return success(entries);

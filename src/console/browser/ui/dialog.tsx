@@ -2,6 +2,7 @@ import type { ComponentChildren, InputHTMLAttributes } from "preact";
 import { createContext } from "preact";
 import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
 import type { CallFailure, Outcome } from "../api/client.ts";
+import { fieldError } from "../lib/field-error.ts";
 import { Failed } from "./states.tsx";
 
 /**
@@ -241,7 +242,7 @@ export function Field({
       {children}
       {wrong && (
         <span class="small bad-text" role="alert">
-          ■ {failure.message}
+          ■ {fieldError(failure.message, failure.param ?? "", label)}
         </span>
       )}
       {hint !== undefined && <span class="small muted">{hint}</span>}

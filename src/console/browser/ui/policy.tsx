@@ -81,6 +81,8 @@ function Edit({
   const [typed, setTyped] = useState(lists);
   const options = useListOptions();
   const isAll = LISTS.every(([name]) => typed[name] === null);
+  const providers = new Set(options.allowed_providers.map(([id]) => id));
+  const unknown = (typed.allowed_providers ?? []).filter((id) => !providers.has(id));
   return (
     <FormDialog
       title="Edit policy"
@@ -111,6 +113,11 @@ function Edit({
           </Field>
         );
       })}
+      {unknown.length > 0 && (
+        <p class="notice" role="status">
+          ▲ No provider here is named {unknown.join(", ")}.
+        </p>
+      )}
       <p class="small muted">A change applies to all requests that start after you save it.</p>
       {note !== "" && <p class="notice">▲ {note}</p>}
     </FormDialog>
