@@ -16,10 +16,10 @@ export const SCRIPT_BYTES_MAX = {
   /** The frame, and what the first page loads before it is whole, its chart too. */
   first: 35 * KIB,
   /** A page by itself, on its click. */
-  page: 16.5 * KIB,
+  page: 17.25 * KIB,
   /** The pages that only operators load. */
   operators: 24 * KIB,
-  all: 127 * KIB,
+  all: 131 * KIB,
 };
 /** Bytes of scripts, gzipped one by one; `pages`: of what each loads beyond the frame. */
 export type ScriptSizes = {
