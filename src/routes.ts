@@ -35,7 +35,7 @@ import { EVERYONE } from "./shared/caller.ts";
 import type { Role } from "./shared/caller.ts";
 import { pathPattern } from "./shared/http/path-pattern.ts";
 import { withoutLogin } from "./shared/http/route.ts";
-import type { KeyRoute, Reach } from "./shared/http/route.ts";
+import type { KeyRoute, Reach, Typed } from "./shared/http/route.ts";
 import {
   patchOrganizationRoute,
   readOrganizationRoute,
@@ -118,7 +118,7 @@ const NO_QUOTA = { monthly_quota_dollars: [0], daily_quota_dollars: [0] };
 const MERCHANTS = { isMerchant, findMerchantName };
 
 /** The routes below `/v1`. All rows of a path have the same reach. */
-export const KEY_ROUTES: readonly ForKeys[] = [
+export const KEY_ROUTES = [
   ...ENDPOINTS.map((paid) =>
     path("POST " + paid.path, "paid", ANY, (c) => handlePaidRequest(c, paid)),
   ),
@@ -209,7 +209,7 @@ export const KEY_ROUTES: readonly ForKeys[] = [
       auto_top_up: [null],
     },
   ),
-];
+] as const satisfies readonly ForKeys[];
 
 /**
  * The route table. Routing, access checks, 405s, forwarding, the console's permissions, OpenAPI, the
@@ -255,12 +255,12 @@ function path(
   return { method, path: at, reach, ...who, freshLogin: "always", handle };
 }
 
-function endpoint(
-  name: string,
+function endpoint<const Name extends string, A extends Answer>(
+  name: Name,
   reach: "home" | "managed",
   who: AllowedCallers,
-  handle: (c: AppContext) => Promise<Answer>,
-): ForKeys {
+  handle: (c: AppContext) => Promise<A>,
+): ForKeys & Typed<Name, A> {
   return path(name, reach, who, async (c) => respond(c, await handle(c)));
 }
 

@@ -6,7 +6,6 @@ import {
 } from "../../src/money/wallet/routes/holds.route.ts";
 import { idempotencyKey, MERCHANT } from "./headers.ts";
 import { described } from "./operation.ts";
-import type { Description } from "./operation.ts";
 import * as spent from "./usage-records.ts";
 
 /** The errors of a new hold. */
@@ -25,7 +24,7 @@ const HELD = [
 ];
 
 /** The operations of holds and charges that clients place. */
-export const HOLD_OPERATIONS: Readonly<Record<string, Description>> = {
+export const HOLD_OPERATIONS = {
   "POST /v1/holds": described("Hold an amount for something other than a model call", {
     201: spent.placedHold,
     description:

@@ -15,12 +15,18 @@ const SAID: Readonly<Record<string, z.ZodType>> = {
   budgets: z.array(budget).nullable().describe("Further budgets; null for none."),
   may_hold: z.boolean().nullable().describe("Whether it may place holds and charges; null if not."),
 };
+type Terms = typeof TERMS;
+type TermSchemas = {
+  [Name in keyof Terms as Terms[Name]["field"]]: z.ZodOptional<
+    z.ZodType<z.infer<Terms[Name]["said"]> | null>
+  >;
+};
 const terms = Object.fromEntries(
   Object.values(TERMS).map(({ field, said }) => [
     field,
     (SAID[field] ?? z.nullable(said)).optional(),
   ]),
-);
+) as TermSchemas;
 
 const keyFields = {
   id: z.string(),

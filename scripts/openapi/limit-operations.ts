@@ -36,12 +36,12 @@ const PUT = {
 };
 const LISTED = { 200: z.strictObject({ pauses: z.array(pause) }) };
 
-/** The operators' operations of pauses, below an organization's path. */
-export const operatorPauses = (org: string) => ({
-  [`GET ${org}/pauses`]: described("List an organization's pauses", LISTED),
-  [`POST ${org}/pauses`]: described("Pause an organization, a member, a key or a session", PUT),
-  [`DELETE ${org}/pauses/{pause_id}`]: described("End a pause", { 200: ended }),
-});
+/** The operators' operations of pauses. */
+export const OPERATOR_PAUSES = {
+  "GET /orgs/{id}/pauses": described("List an organization's pauses", LISTED),
+  "POST /orgs/{id}/pauses": described("Pause an organization, a member, a key or a session", PUT),
+  "DELETE /orgs/{id}/pauses/{pause_id}": described("End a pause", { 200: ended }),
+};
 
 /** The operations of limits. */
 export const LIMIT_OPERATIONS = {

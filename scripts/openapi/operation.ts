@@ -31,6 +31,42 @@ export type Description = {
   readonly errors?: readonly string[];
 };
 
+declare const KEYS: unique symbol;
+type Primitive = string | number | boolean | null | undefined;
+/** A type whose objects list their fields, so that an object with other fields isn't assignable. */
+type Closed<T> = unknown extends T
+  ? unknown
+  : T extends Primitive
+    ? T
+    : T extends readonly (infer Item)[]
+      ? readonly Closed<Item>[]
+      : { readonly [K in keyof T]: Closed<T[K]> } & { readonly [KEYS]?: keyof T & string };
+/** A description whose schemas allow all values of a type. */
+type Allows<T> = { readonly allows?: (body: Closed<T>) => void };
+
+type Segment<Text extends string> = Text extends `:${infer Name}{${string}`
+  ? `{${Name}}`
+  : Text extends `:${infer Name}`
+    ? `{${Name}}`
+    : Text;
+/** A row's name with its parameters in braces. */
+type InBraces<Name extends string> = Name extends `${infer Head}/${infer Tail}`
+  ? `${Segment<Head>}/${InBraces<Tail>}`
+  : Segment<Name>;
+type Fielded<Body> = Body extends unknown ? (string extends keyof Body ? never : Body) : never;
+type TypeOf<Row> = Row extends { readonly typed?: infer T } ? NonNullable<T> : never;
+/**
+ * The descriptions of typed rows. Each needs a schema for the response bodies of its handler.
+ * Stored responses, whose type has no fields, aren't compared.
+ */
+export type DescriptionsOf<Row> = {
+  readonly [
+    T in TypeOf<Row> as T extends { readonly name: infer Name extends string }
+      ? InBraces<Name>
+      : never
+  ]: Description & Allows<T extends { readonly body: infer Body } ? Fielded<Body> : never>;
+} & Readonly<Record<string, Description>>;
+
 type Queried = core.$ZodType & { readonly shape: object };
 type Said = Omit<Description, "summary" | "answers" | "query"> & {
   readonly 200?: core.$ZodType;
@@ -39,9 +75,14 @@ type Said = Omit<Description, "summary" | "answers" | "query"> & {
   readonly query?: Queried | readonly QueryParameter[];
 };
 
+type Outputs<S> = S extends { readonly _zod: { readonly output: infer Output } } ? Output : never;
+
 /** Returns an operation with its summary, its success by status, and more. */
-export function described(summary: string, said: Said): Description {
-  const { 200: ok, 201: created, 202: accepted, query, ...more } = said;
+export function described<S extends Said>(
+  summary: string,
+  said: S,
+): Description & Allows<Outputs<S[keyof S & (200 | 201 | 202)]>> {
+  const { 200: ok, 201: created, 202: accepted, query, ...more }: Said = said;
   const answers = {
     ...(ok !== undefined && { 200: ok }),
     ...(created !== undefined && { 201: created }),

@@ -14,6 +14,7 @@ import { newSessionSchema, sessionsParameters } from "../../src/accounts/keys/se
 import { rotationSchema } from "../../src/accounts/keys/rotation.ts";
 import { organizationChangeSchema } from "../../src/accounts/organizations/organization.ts";
 import { ROUTES } from "../../src/routes.ts";
+import type { KEY_ROUTES } from "../../src/routes.ts";
 import {
   creditsQuery,
   purchaseBody,
@@ -44,7 +45,7 @@ import { focusQuery } from "../../src/money/wallet/exports/exports.route.ts";
 import { usageParameters } from "../../src/money/wallet/routes/usage.route.ts";
 import { BETA, idempotencyKey, LIST_VERSION, PAID_HEADERS, VERSION } from "./headers.ts";
 import { described, operationsOf } from "./operation.ts";
-import type { Description, Operation } from "./operation.ts";
+import type { Description, DescriptionsOf, Operation } from "./operation.ts";
 import { OPERATOR_OPERATIONS } from "./operator-operations.ts";
 import { PEOPLE_OPERATIONS, PREVIEW } from "./people-operations.ts";
 import { PAID } from "./failures.ts";
@@ -110,7 +111,7 @@ const PAID_OPERATIONS: Readonly<Record<string, Description>> = {
   }),
 };
 
-const OTHERS: Readonly<Record<string, Description>> = {
+const OTHERS = {
   "GET /v1/credits": described("What came in and went back, newest first, and how buying stands", {
     200: paid.credits,
     description:
@@ -386,7 +387,7 @@ const OTHERS: Readonly<Record<string, Description>> = {
     body: settingsBody,
     errors: ["payments_off"],
   }),
-};
+} satisfies DescriptionsOf<(typeof KEY_ROUTES)[number]>;
 
 /** Every operation that answers JSON, from the route table. */
 export const OPERATIONS: readonly Operation[] = operationsOf([...ROUTES, PREVIEW], {

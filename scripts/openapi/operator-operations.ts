@@ -26,8 +26,10 @@ import { closeOrganizationBody } from "../../src/operator/people.ts";
 import { newInvitationBody } from "../../src/accounts/people/invitation-handlers.ts";
 import { ended, madeInvitation, organizationDomains } from "./people-records.ts";
 import { idempotencyKey } from "./headers.ts";
-import { operatorPauses } from "./limit-operations.ts";
+import { OPERATOR_PAUSES } from "./limit-operations.ts";
+import type { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { described, within } from "./operation.ts";
+import type { DescriptionsOf } from "./operation.ts";
 import * as keyed from "./key-records.ts";
 import * as paid from "./payment-records.ts";
 import * as priced from "./price-records.ts";
@@ -36,11 +38,6 @@ import * as hooked from "./webhook-records.ts";
 import * as spent from "./usage-records.ts";
 
 const PREFIX = "/admin/v1";
-const ORG = "/orgs/{id}";
-const MEMBER = `${ORG}/members/{member_id}`;
-const KEY = `${ORG}/keys/{key_id}`;
-const WEBHOOK = `${ORG}/webhooks/{webhook_id}`;
-const PURCHASE = `${ORG}/purchases/{purchase_id}`;
 const ROTATION =
   "Needs an `Idempotency-Key`: a repeat within a day by the same operator is the same secret. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not.";
 /** Every operation below `/admin/v1`. */
@@ -72,76 +69,88 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
       "`q` is the whole ID, prefix, email address or reference, or a part of an organization's name. Only the first characters of a key are used. For the ID of a request or event, one call asks at most 200 organizations. If the object isn't found, `next_after` continues the search. Each region finds its own objects; `other_regions` are the ones to search next.",
     query: findQuery,
   }),
-  [`GET ${ORG}`]: described("An organization with its credits and open holds", {
+  "GET /orgs/{id}": described("An organization with its credits and open holds", {
     200: record.closableOrganization,
   }),
-  [`PATCH ${ORG}`]: described(
+  "PATCH /orgs/{id}": described(
     "Rename, suspend, resume or limit an organization, or give it a price list",
     { 200: record.closableOrganization, body: organizationChange, errors: ["conflict"] },
   ),
-  [`POST ${ORG}/restore`]: described("Restore an organization that was closed in the last 7 days", {
-    200: record.closableOrganization,
-    description:
-      "Its members, keys, webhooks and balance are as before. People log in again. Returns 409 after its removal.",
-    errors: ["conflict"],
-  }),
-  [`DELETE ${ORG}`]: described("Close an organization, which can be restored for 7 days", {
+  "POST /orgs/{id}/restore": described(
+    "Restore an organization that was closed in the last 7 days",
+    {
+      200: record.closableOrganization,
+      description:
+        "Its members, keys, webhooks and balance are as before. People log in again. Returns 409 after its removal.",
+      errors: ["conflict"],
+    },
+  ),
+  "DELETE /orgs/{id}": described("Close an organization, which can be restored for 7 days", {
     description:
       "Its keys, sessions and logins stop working immediately. After 7 days, names, keys, webhooks and end users are removed permanently. The ledger stays.",
     200: record.deleted,
     query: closeOrganizationBody,
     errors: ["conflict"],
   }),
-  [`POST ${ORG}/invitations`]: described(
+  "POST /orgs/{id}/invitations": described(
     "Invite into an organization, or give a member with keys alone a log-in; the link is in the answer",
     { 201: madeInvitation, body: newInvitationBody, errors: ["conflict", "role_required"] },
   ),
-  [`DELETE ${ORG}/invitations/{invitation_id}`]: described("Withdraw an invitation", {
+  "DELETE /orgs/{id}/invitations/{invitation_id}": described("Withdraw an invitation", {
     200: ended,
   }),
-  [`GET ${ORG}/domains`]: described("Domains by which a company's people join", {
+  "GET /orgs/{id}/domains": described("Domains by which a company's people join", {
     200: organizationDomains,
   }),
-  [`POST ${ORG}/domains/{domain}/approve`]: described("Agree that people join by a proven domain", {
-    200: organizationDomains,
-  }),
-  [`DELETE ${ORG}/company-issuer`]: described(
+  "POST /orgs/{id}/domains/{domain}/approve": described(
+    "Agree that people join by a proven domain",
+    {
+      200: organizationDomains,
+    },
+  ),
+  "DELETE /orgs/{id}/company-issuer": described(
     "Take a company's own log-in away: any log-in will do then",
     { 200: record.deleted, errors: ["not_found"] },
   ),
-  [`GET ${ORG}/members`]: described("Members with their roles", { 200: record.members }),
-  [`POST ${ORG}/members`]: described("Add a member", {
+  "GET /orgs/{id}/members": described("Members with their roles", { 200: record.members }),
+  "POST /orgs/{id}/members": described("Add a member", {
     201: record.member,
     body: newMember,
     errors: ["conflict"],
   }),
-  [`PATCH ${MEMBER}`]: described("Change a member's address or role", {
+  "PATCH /orgs/{id}/members/{member_id}": described("Change a member's address or role", {
     200: record.member,
     body: memberChange,
     errors: ["conflict", "last_owner"],
   }),
-  [`DELETE ${MEMBER}`]: described("Remove a member and revoke its keys", {
+  "DELETE /orgs/{id}/members/{member_id}": described("Remove a member and revoke its keys", {
     200: record.deleted,
     errors: ["last_owner"],
   }),
-  [`POST ${MEMBER}/keys`]: described("Make a key for a member; it is shown this once", {
-    201: keyed.freshMemberKey,
-    body: newKeySchema,
-    errors: ["too_many_keys"],
-  }),
-  [`GET ${ORG}/keys`]: described("All keys, revoked ones too", {
+  "POST /orgs/{id}/members/{member_id}/keys": described(
+    "Make a key for a member; it is shown this once",
+    {
+      201: keyed.freshMemberKey,
+      body: newKeySchema,
+      errors: ["too_many_keys"],
+    },
+  ),
+  "GET /orgs/{id}/keys": described("All keys, revoked ones too", {
     200: keyed.memberKeys,
     query: keysParameters,
   }),
-  [`GET ${KEY}`]: described("One key", { 200: keyed.memberKey }),
-  [`PATCH ${KEY}`]: described("Change a key's name, limits, budget or expiry, at once", {
+  "GET /orgs/{id}/keys/{key_id}": described("One key", { 200: keyed.memberKey }),
+  "PATCH /orgs/{id}/keys/{key_id}": described(
+    "Change a key's name, limits, budget or expiry, at once",
+    {
+      200: keyed.memberKey,
+      body: keyChangeSchema,
+    },
+  ),
+  "DELETE /orgs/{id}/keys/{key_id}": described("Revoke a key, everywhere, from this answer on", {
     200: keyed.memberKey,
-    body: keyChangeSchema,
   }),
-  [`DELETE ${KEY}`]: described("Revoke a key, everywhere, from this answer on", {
-    200: keyed.memberKey,
-  }),
-  [`POST ${KEY}/rotate`]: described(
+  "POST /orgs/{id}/keys/{key_id}/rotate": described(
     "A new secret for a key, shown this once; the others end after the overlap",
     {
       201: keyed.rotatedMemberKey,
@@ -151,40 +160,43 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
       errors: ["too_many_secrets", "idempotency_mismatch"],
     },
   ),
-  ...operatorPauses(ORG),
-  [`GET ${ORG}/sessions`]: described("Sessions that were used and are alive, with their spend", {
+  ...OPERATOR_PAUSES,
+  "GET /orgs/{id}/sessions": described("Sessions that were used and are alive, with their spend", {
     200: keyed.sessions,
     query: sessionsParameters,
   }),
-  [`DELETE ${ORG}/sessions/{session_id}`]: described(
+  "DELETE /orgs/{id}/sessions/{session_id}": described(
     "End a session, everywhere, from this answer on",
     { 200: keyed.endedSession },
   ),
-  [`POST ${ORG}/credits`]: described("Add credits, or correct them; once for each reference", {
+  "POST /orgs/{id}/credits": described("Add credits, or correct them; once for each reference", {
     200: record.credits,
     body: credit,
     errors: ["balance_too_low"],
   }),
-  [`GET ${ORG}/credits`]: described(
+  "GET /orgs/{id}/credits": described(
     "What came in and went back, newest first, and how its automatic purchases stand",
     { 200: paid.credits, query: creditsQuery },
   ),
-  [`GET ${ORG}/purchases`]: described(
+  "GET /orgs/{id}/purchases": described(
     "Purchases of an organization, newest first, automatic ones too",
     { 200: paid.operatorPurchases, query: purchasesQuery },
   ),
-  [`GET ${PURCHASE}`]: described("One purchase, with its names at Stripe", {
+  "GET /orgs/{id}/purchases/{purchase_id}": described("One purchase, with its names at Stripe", {
     200: paid.operatorPurchase,
     description:
       "`purchase_id` may also be Stripe's id of its checkout session (`cs_`), invoice (`in_`) or payment (`pi_`).",
   }),
-  [`POST ${PURCHASE}/check`]: described("Read a purchase from Stripe again, now", {
-    202: paid.operatorPurchase,
-    description:
-      "For a customer who has paid and waits. The response has the purchase as it was; what Stripe says follows within seconds.",
-    errors: ["payments_off"],
-  }),
-  [`POST ${PURCHASE}/refund`]: described(
+  "POST /orgs/{id}/purchases/{purchase_id}/check": described(
+    "Read a purchase from Stripe again, now",
+    {
+      202: paid.operatorPurchase,
+      description:
+        "For a customer who has paid and waits. The response has the purchase as it was; what Stripe says follows within seconds.",
+      errors: ["payments_off"],
+    },
+  ),
+  "POST /orgs/{id}/purchases/{purchase_id}/refund": described(
     "Give money back at Stripe, all that is left unless said",
     {
       202: paid.operatorPurchase,
@@ -196,11 +208,11 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
       errors: ["payments_off", "nothing_paid", "refund_refused", "idempotency_mismatch"],
     },
   ),
-  [`POST ${ORG}/owed`]: described(
+  "POST /orgs/{id}/owed": described(
     "Forgive what is owed of payments that went back; once for each reference",
     { 200: paid.owed, body: forgiveSchema, errors: ["conflict"] },
   ),
-  [`GET ${ORG}/ledger`]: described(
+  "GET /orgs/{id}/ledger": described(
     "Every charge, credit and correction of an organization, oldest first",
     {
       200: record.ledger,
@@ -209,7 +221,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
       query: ledgerQuery,
     },
   ),
-  [`POST ${ORG}/reconcile`]: described("Compare ledger, balance, holds and database", {
+  "POST /orgs/{id}/reconcile": described("Compare ledger, balance, holds and database", {
     200: record.reconciliation,
     description:
       "All rows are read in short turns, between which the organization goes on; figures and differences are as of the moment it began. With `within_ms` the answer comes about then: where it has `next_after`, not all was read, and the next call goes on with it as `after`.",
@@ -217,28 +229,34 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     isBodyOptional: true,
     errors: ["conflict"],
   }),
-  [`GET ${ORG}/usage`]: described(
+  "GET /orgs/{id}/usage": described(
     "Requests, tokens and cost of an organization, by day, model, key or end user",
     { 200: spent.usage, query: usageParameters },
   ),
-  [`GET ${ORG}/alerts`]: described("Quotas nearly used up and low balances, newest first", {
+  "GET /orgs/{id}/alerts": described("Quotas nearly used up and low balances, newest first", {
     200: record.alerts,
     query: pageQuery,
   }),
-  [`GET ${ORG}/events`]: described("What happened to it, newest first", {
+  "GET /orgs/{id}/events": described("What happened to it, newest first", {
     200: record.events,
     query: eventsParameters,
   }),
-  [`GET ${ORG}/webhooks`]: described("Where its events are sent", { 200: hooked.webhooks }),
-  [`GET ${WEBHOOK}/deliveries`]: described("What was sent and what waits, newest first", {
-    200: hooked.deliveries,
-    query: deliveriesParameters,
-  }),
-  [`POST ${WEBHOOK}/test`]: described("Send `webhook.test` now, and say what came of it", {
-    200: hooked.webhookTest,
-    errors: ["rate_limit_exceeded"],
-  }),
-  [`POST ${WEBHOOK}/replay`]: described(
+  "GET /orgs/{id}/webhooks": described("Where its events are sent", { 200: hooked.webhooks }),
+  "GET /orgs/{id}/webhooks/{webhook_id}/deliveries": described(
+    "What was sent and what waits, newest first",
+    {
+      200: hooked.deliveries,
+      query: deliveriesParameters,
+    },
+  ),
+  "POST /orgs/{id}/webhooks/{webhook_id}/test": described(
+    "Send `webhook.test` now, and say what came of it",
+    {
+      200: hooked.webhookTest,
+      errors: ["rate_limit_exceeded"],
+    },
+  ),
+  "POST /orgs/{id}/webhooks/{webhook_id}/replay": described(
     "Send events since a time again, 1,000 a call, or restart the usage stream",
     {
       description: hooked.REPLAY,
@@ -247,11 +265,11 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
       errors: ["webhook_disabled", "replay_in_progress"],
     },
   ),
-  [`POST ${ORG}/settle`]: described("Post a charge that only the log has", {
+  "POST /orgs/{id}/settle": described("Post a charge that only the log has", {
     200: record.settlement,
     body: unsavedSettlementBody,
   }),
-  [`POST ${ORG}/rebuild-wallet`]: described("Make a lost wallet again", {
+  "POST /orgs/{id}/rebuild-wallet": described("Make a lost wallet again", {
     200: record.rebuilt,
     errors: ["conflict"],
   }),
@@ -327,4 +345,4 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
       "Counts the calls of the last `minutes`, for at most 200 organizations, the most recently used first. It reads the newest 50,000 requests of each, and is complete from `complete_from` on. Failures that a request caused don't count.",
     query: providersQuery,
   }),
-});
+} satisfies DescriptionsOf<(typeof OPERATOR_ROUTES)[number]>);

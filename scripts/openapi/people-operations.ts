@@ -8,9 +8,11 @@ import {
 } from "../../src/accounts/people/invitation-handlers.ts";
 import { notificationsBody } from "../../src/accounts/people/notifications.ts";
 import { actAsBody, identityBody, newOrganizationBody } from "../../src/accounts/people/me.ts";
+import type { PEOPLE_ROUTES } from "../../src/accounts/people/endpoints.ts";
 import { roleChangeBody } from "../../src/accounts/people/team.ts";
 import { SHOWN_ORGANIZATION } from "./headers.ts";
 import { described, within } from "./operation.ts";
+import type { DescriptionsOf } from "./operation.ts";
 import * as record from "./people-records.ts";
 import { deleted } from "./records.ts";
 
@@ -143,6 +145,6 @@ export const PEOPLE_OPERATIONS = within(
         errors: ["conflict"],
       },
     ),
-  },
+  } satisfies DescriptionsOf<(typeof PEOPLE_ROUTES)[number]>,
   { headers: [SHOWN_ORGANIZATION] },
 );

@@ -5,11 +5,16 @@ import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
 import { micros, count, dollars, time, day, record } from "./fields.ts";
 
 /** Spend in sums and receipts; strict, as records.ts. */
-const SAID: Readonly<Record<string, z.ZodType>> = {
+const SAID: Readonly<Record<string, typeof count>> = {
   cached_tokens: count.describe("Of the prompt's tokens, read from a cache."),
 };
-const tokens = Object.values(TOKEN_SUMS).map(({ shown }) => [shown, SAID[shown] ?? count]);
-const amounts = { requests: count, ...Object.fromEntries(tokens), cost_micro: micros };
+const tokens = Object.values(TOKEN_SUMS).map(({ shown }) => [shown, SAID[shown] ?? count] as const);
+type TokenField = (typeof tokens)[number][0];
+const amounts = {
+  requests: count,
+  ...(Object.fromEntries(tokens) as Record<TokenField, typeof count>),
+  cost_micro: micros,
+};
 export const usage = record("Usage", {
   from: z.string().describe("A UTC day, or an hour."),
   to: z.string(),

@@ -5,7 +5,6 @@ import { routeName } from "../models/routing/route-health.ts";
 import { readSpeeds } from "../events/metrics/region-speeds.ts";
 import type { RouteSpeed } from "../shared/route-speed.ts";
 import { CATALOG } from "../models/catalog/models.ts";
-import type { Answer, View } from "../shared/http/endpoint.ts";
 import { success } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { priceInDollars } from "../shared/price-in-dollars.ts";
@@ -15,7 +14,7 @@ import { DAY_MS } from "../shared/clock.ts";
  * Handles `GET /catalog`. Returns built-in and configured models, the reason why a route isn't
  * sold, and the measured speeds of the region.
  */
-export async function getCatalog(context: OperatorCall): Promise<Answer> {
+export async function getCatalog(context: OperatorCall) {
   const call = { ...context, speeds: (await readSpeeds(context.metrics())) ?? new Map() };
   const builtIn = new Set(CATALOG.map(({ id }) => id));
   const own = [...call.models.values()].filter(({ id, isConfigured }) => {
@@ -38,29 +37,29 @@ export async function getCatalog(context: OperatorCall): Promise<Answer> {
 type CatalogCall = OperatorCall & { readonly speeds: ReadonlyMap<string, RouteSpeed> };
 
 /** The measured speed, or null if there are too few requests. */
-function speedView({ speeds }: CatalogCall, { provider, upstreamId }: NamedRoute): View {
+function speedView({ speeds }: CatalogCall, { provider, upstreamId }: NamedRoute) {
   const { latency, throughput } = speeds.get(routeName(provider, upstreamId)) ?? {};
   return { latency_ms: measureView(latency), tokens_per_second: measureView(throughput) };
 }
 
 type NamedRoute = Pick<Route, "provider" | "upstreamId">;
 
-function measureView(measure: RouteSpeed["latency"] | undefined): View | null {
+function measureView(measure: RouteSpeed["latency"] | undefined) {
   if (measure === undefined || measure.percentiles === null) return null;
   const { percentiles, requests, organizations } = measure;
   return { ...percentiles, requests, organizations };
 }
 
-function modelView(
+function modelView<Shown>(
   { aliases }: OperatorCall,
   { id, kind }: Pick<Model, "id" | "kind">,
-  routes: readonly View[],
-): View {
+  routes: readonly Shown[],
+) {
   const named = [...aliases].flatMap(([alias, of]) => (of === id ? [alias] : []));
   return { id, kind, aliases: named, routes };
 }
 
-function ownRoute(call: CatalogCall, { provider, upstreamId, price }: Route): View {
+function ownRoute(call: CatalogCall, { provider, upstreamId, price }: Route) {
   return {
     provider,
     upstream_id: upstreamId,
@@ -76,10 +75,10 @@ function ownRoute(call: CatalogCall, { provider, upstreamId, price }: Route): Vi
   };
 }
 
-function entryView(call: CatalogCall, entry: CatalogEntry): View {
+function entryView(call: CatalogCall, entry: CatalogEntry) {
   const sold = call.models.get(entry.id)?.routes ?? [];
   const day = dayOf(call.now);
-  const routes = entry.routes.map((route): View => {
+  const routes = entry.routes.map((route) => {
     const live = sold.find(
       ({ provider, upstreamId }) => provider === route.provider && upstreamId === route.upstreamId,
     );
@@ -101,7 +100,11 @@ function entryView(call: CatalogCall, entry: CatalogEntry): View {
   return modelView(call, entry, routes);
 }
 
-function whyNot({ providers }: OperatorCall, route: RouteEntry, day: string): string {
+function whyNot(
+  { providers }: OperatorCall,
+  route: RouteEntry,
+  day: string,
+): "not_configured" | "ended" | "residency" {
   if (!providers.has(route.provider)) return "not_configured";
   return hasRouteEnded(route, day) ? "ended" : "residency";
 }

@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { REGION_PRICE_LIST } from "../models/catalog/price-lists.ts";
 import { hasPriceListRows } from "../models/catalog/prices.store.ts";
@@ -28,7 +27,7 @@ export const organizationChange = z.extend(organizationChangeSchema, {
  * Handles `PATCH /orgs/{id}`. Updates D1 first, so that a taken slug changes nothing. Prices need
  * the finance role, other fields the support role.
  */
-export async function patchOrganization(call: OperatorCall): Promise<Answer> {
+export async function patchOrganization(call: OperatorCall) {
   const fields = parseFields(organizationChange, SHOWN_ORGANIZATION_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
   const id = call.params["id"] ?? "";

@@ -7,6 +7,7 @@ import { logWarning, reasonOf } from "../shared/log.ts";
 import { isStorageError, storageFailure } from "../shared/storage-failure.ts";
 import { isClosed } from "../accounts/people/closing.store.ts";
 import { withoutLogin } from "../shared/http/route.ts";
+import type { Typed } from "../shared/http/route.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
 import { getCatalog } from "./catalog.ts";
@@ -59,7 +60,7 @@ import { getDeliveries, getWebhooks, postReplay, postTest } from "./webhooks.ts"
  * All calls under `/admin/v1`. All operators can read. Changes need one of the listed roles, or
  * `all`.
  */
-export const OPERATOR_ROUTES: readonly ForOperators[] = [
+export const OPERATOR_ROUTES = [
   endpoint("POST", "/orgs", postOrganization, "support"),
   endpoint("GET", "/orgs", getOrganizations),
   endpoint("GET", "/orgs/:id", getOrganization),
@@ -125,14 +126,18 @@ export const OPERATOR_ROUTES: readonly ForOperators[] = [
   endpoint("POST", "/rerate", postRerate, "finance"),
   endpoint("GET", "/health", getHealth),
   endpoint("GET", "/providers", getProviders),
-];
+] as const satisfies readonly ForOperators[];
 
-function endpoint(
-  method: ForOperators["method"],
-  path: string,
-  handle: ForOperators["handle"],
+function endpoint<
+  const M extends ForOperators["method"],
+  const Path extends string,
+  A extends Answer,
+>(
+  method: M,
+  path: Path,
+  handle: (call: OperatorCall) => Promise<A>,
   ...roles: readonly OperatorRole[]
-): ForOperators {
+): ForOperators & Typed<`${M} ${Path}`, A> {
   const changers: readonly OperatorRole[] = [...roles, "all"];
   return {
     method,

@@ -3,7 +3,6 @@ import { HOUR_MS } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
 import { requestIdOf } from "../shared/generation.ts";
-import type { Answer } from "../shared/http/endpoint.ts";
 import { once, parseQuery } from "../shared/http/parse-body.ts";
 import { mintedAt } from "../shared/id.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
@@ -37,7 +36,7 @@ type ObjectLookup = {
  * Handles `GET /find`. D1 has names and most IDs. For the ID of a request or event, the
  * call asks the wallets of at most 200 organizations, and `next_after` continues after them.
  */
-export async function getFind(call: OperatorCall): Promise<Answer> {
+export async function getFind(call: OperatorCall) {
   const fields = parseQuery(findQuery, call.url);
   if (!fields.ok) return fields;
   const text = prefixIn(fields.value.q.trim());

@@ -1,7 +1,5 @@
-import type { View } from "../shared/http/endpoint.ts";
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
-import type { Result } from "../shared/failure.ts";
 import type { RegionCounts, Series } from "../shared/contracts/metrics.ts";
 import { METRICS } from "../events/metrics/series.ts";
 import type { MetricName } from "../events/metrics/series.ts";
@@ -19,7 +17,7 @@ import { testWallets } from "./unavailable-wallets.store.ts";
  * Handles `GET /health`. An outbox that didn't respond is null. Routes in cooldown are those of
  * this isolate.
  */
-export async function getHealth(context: OperatorContext): Promise<Result<View>> {
+export async function getHealth(context: OperatorContext) {
   const { region, version, db, now, models } = context;
   const [database, wallets, counted, peers, outboxes, orphaned] = await Promise.all([
     databaseState(db),
@@ -67,7 +65,7 @@ export async function getHealth(context: OperatorContext): Promise<Result<View>>
 
 type Swept = NonNullable<RegionCounts["gauges"]>;
 
-function sweepView({ atMs, series }: Swept): View {
+function sweepView({ atMs, series }: Swept) {
   return {
     at: timestamp(atMs),
     holds_open: gaugeOf(series, "holdsOpen"),
@@ -111,13 +109,7 @@ async function outboxState(context: OperatorContext, name: string) {
   return { name, depth };
 }
 
-function outboxView({
-  name,
-  depth,
-}: {
-  readonly name: string;
-  readonly depth: Depth | null;
-}): View {
+function outboxView({ name, depth }: { readonly name: string; readonly depth: Depth | null }) {
   const { waiting = null, dead = null, parked = null, oldestMs = null } = depth ?? {};
   return { name, waiting, dead, parked, oldest_ms: oldestMs };
 }

@@ -1,5 +1,4 @@
 import { created } from "../shared/http/endpoint.ts";
-import type { Answer, View } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { changeKeyEverywhere } from "../accounts/keys/change-key.ts";
 import { KEY_READ_ONLY, keyRecord } from "../accounts/keys/stored-key.ts";
@@ -18,7 +17,7 @@ import type { Result } from "../shared/failure.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-export async function getKeys(call: OperatorCall): Promise<Answer> {
+export async function getKeys(call: OperatorCall) {
   const query = parseKeyListQuery(call.url);
   if (!query.ok) return query;
   const found = await organizationOf(call);
@@ -28,12 +27,12 @@ export async function getKeys(call: OperatorCall): Promise<Answer> {
   return success(keyPageView(page, (key) => recordOf(call, key)));
 }
 
-export async function getKey(call: OperatorCall): Promise<Answer> {
+export async function getKey(call: OperatorCall) {
   const found = await keyOf(call);
   return found.ok ? success(recordOf(call, found.value)) : found;
 }
 
-export async function patchKey(call: OperatorCall): Promise<Answer> {
+export async function patchKey(call: OperatorCall) {
   const fields = parseFields(keyChangeSchema, ["scope", ...KEY_READ_ONLY], call.body);
   if (!fields.ok) return fields;
   const { id, orgId } = namesOf(call);
@@ -49,7 +48,7 @@ export async function patchKey(call: OperatorCall): Promise<Answer> {
  * Handles `POST /orgs/{id}/keys/{key_id}/rotate`. For a day, the same operator, Idempotency-Key and
  * body return the same secret.
  */
-export async function postRotation(call: OperatorCall): Promise<Answer> {
+export async function postRotation(call: OperatorCall) {
   const { id, orgId } = namesOf(call);
   const request = await parseKeyRotation({
     header: call.idempotencyKey,
@@ -69,7 +68,7 @@ export async function postRotation(call: OperatorCall): Promise<Answer> {
 }
 
 /** Handles `DELETE /orgs/{id}/keys/{key_id}`. A retry sends all revocations again. */
-export async function deleteKey(call: OperatorCall): Promise<Answer> {
+export async function deleteKey(call: OperatorCall) {
   const found = await keyOf(call);
   if (!found.ok) return found;
   const revoked = await revokeKeyEverywhere(call, found.value);
@@ -90,6 +89,6 @@ function noSuchKey(): Result<never> {
   return refuse({ kind: "not_found", message: "No such key." });
 }
 
-function recordOf(call: OperatorCall, key: StoredKey): View {
+function recordOf(call: OperatorCall, key: StoredKey) {
   return keyRecord(key, call.region, call.now);
 }

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import { created } from "../shared/http/endpoint.ts";
-import type { Answer, View } from "../shared/http/endpoint.ts";
 import { once, parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { DAY_MS, timestamp } from "../shared/clock.ts";
 import { invalid, success } from "../shared/failure.ts";
@@ -43,7 +42,7 @@ export const newBills = z.object({
  * Handles `GET /margin`. Returns charges and costs for one page of organizations. `missing` has
  * organizations whose wallet can't be read. Bills are compared only if there are none.
  */
-export async function getMargin(call: OperatorCall): Promise<Answer> {
+export async function getMargin(call: OperatorCall) {
   const fields = parseQuery(marginQuery, call.url);
   if (!fields.ok) return fields;
   const { from, to, by, after } = fields.value;
@@ -85,7 +84,7 @@ export async function getMargin(call: OperatorCall): Promise<Answer> {
  * Handles `POST /costs`. Stores bills. Reports large differences if the request includes the sums
  * of `GET /margin`.
  */
-export async function postCosts(call: OperatorCall): Promise<Answer> {
+export async function postCosts(call: OperatorCall) {
   const fields = parseFields(newBills, [], call.body);
   if (!fields.ok) return fields;
   const bills: Bill[] = [];
@@ -159,7 +158,7 @@ function summed(groups: readonly CostGroup[]): readonly CostGroup[] {
   );
 }
 
-function groupView(group: CostGroup, bills: readonly Bill[]): View {
+function groupView(group: CostGroup, bills: readonly Bill[]) {
   const billed = bills.find(
     ({ provider, day: of }) => provider === group.group && of === group.day,
   );

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import { created } from "../shared/http/endpoint.ts";
-import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { success } from "../shared/failure.ts";
 import {
@@ -26,14 +25,14 @@ export const memberChange = z.object({
   role: z.optional(roleSchema),
 });
 
-export async function getMembers(call: OperatorCall): Promise<Answer> {
+export async function getMembers(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const rows = await listMembers(call.db, found.value.id);
   return success({ members: rows.map(memberRecord) });
 }
 
-export async function postMember(call: OperatorCall): Promise<Answer> {
+export async function postMember(call: OperatorCall) {
   const fields = parseFields(newMember, MEMBER_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
@@ -49,7 +48,7 @@ export async function postMember(call: OperatorCall): Promise<Answer> {
   return added.ok ? created(memberRecord(added.value)) : added;
 }
 
-export async function patchMember(call: OperatorCall): Promise<Answer> {
+export async function patchMember(call: OperatorCall) {
   const fields = parseFields(memberChange, MEMBER_READ_ONLY_FIELDS, call.body);
   if (!fields.ok) return fields;
   const changed = await updateMember(call.db, memberName(call), fields.value, changedBy(call));
@@ -57,7 +56,7 @@ export async function patchMember(call: OperatorCall): Promise<Answer> {
 }
 
 /** Handles `DELETE /orgs/{id}/members/{member_id}`. A retry completes an interrupted removal. */
-export async function deleteMember(call: OperatorCall): Promise<Answer> {
+export async function deleteMember(call: OperatorCall) {
   const member = memberName(call);
   const removed = await removeMemberEverywhere(call, member, null);
   return removed.ok ? success({ id: member.id, deleted: true }) : removed;

@@ -11,7 +11,6 @@ import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Refusal } from "../shared/failure.ts";
 import { created } from "../shared/http/endpoint.ts";
-import type { Answer, View } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { OWN_MERCHANT_NAME } from "../shared/placed-hold.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -23,13 +22,13 @@ export const newMerchant = z.object({
   ),
 });
 
-export async function getMerchants({ db }: OperatorCall): Promise<Answer> {
+export async function getMerchants({ db }: OperatorCall) {
   const merchants = await listMerchants(db);
   return success({ merchants: merchants.map(merchantView) });
 }
 
 /** Handles `POST /merchants`. Returns 201 with the merchant and, only here, its secret. */
-export async function postMerchant(call: OperatorCall): Promise<Answer> {
+export async function postMerchant(call: OperatorCall) {
   const fields = parseFields(newMerchant, [], call.body);
   if (!fields.ok) return fields;
   const { name } = fields.value;
@@ -41,13 +40,13 @@ export async function postMerchant(call: OperatorCall): Promise<Answer> {
   return refuse({ kind: "conflict", message, param: "name", code: "merchant_exists" });
 }
 
-export async function postMerchantRotation({ db, now, params }: OperatorCall): Promise<Answer> {
+export async function postMerchantRotation({ db, now, params }: OperatorCall) {
   const secret = mintMerchantSecret();
   const merchant = await rotateMerchant(db, { name: params["name"] ?? "", secret, at: now });
   return merchant === null ? missing() : success({ ...merchantView(merchant), secret });
 }
 
-export async function removeMerchant({ db, params }: OperatorCall): Promise<Answer> {
+export async function removeMerchant({ db, params }: OperatorCall) {
   const { name = "" } = params;
   return (await deleteMerchant(db, name)) ? success({ name, deleted: true }) : missing();
 }
@@ -56,7 +55,7 @@ function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such merchant." });
 }
 
-function merchantView({ name, createdAt, rotatedAt, createdBy }: Merchant): View {
+function merchantView({ name, createdAt, rotatedAt, createdBy }: Merchant) {
   return {
     name,
     created_at: timestamp(createdAt),

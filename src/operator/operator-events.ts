@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
-import type { Answer, View } from "../shared/http/endpoint.ts";
 import { moment, once, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
 import { idFloor, mintedAt, mintId } from "../shared/id.ts";
 import { logEvent, logWarning, reasonOf } from "../shared/log.ts";
@@ -46,7 +45,7 @@ export const operatorEventsQuery = z.object({
 });
 
 /** Handles `GET /events`, the changes by operators of the last year, newest first. */
-export async function getOperatorEvents(call: OperatorCall): Promise<Answer> {
+export async function getOperatorEvents(call: OperatorCall) {
   const query = parseQuery(operatorEventsQuery, call.url);
   if (!query.ok) return query;
   const { org, operator = null, limit, after, from = 0, to } = query.value;
@@ -72,7 +71,7 @@ export function pageOfIds(
   return { beforeId: after < until ? after : until, fromId: idFloor(prefix, from) };
 }
 
-function eventView(event: ListedOperatorEvent): View {
+function eventView(event: ListedOperatorEvent) {
   const { id, operator, act, orgId, slug, name, target, requestId } = event;
   return {
     id,

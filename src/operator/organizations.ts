@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import { created } from "../shared/http/endpoint.ts";
-import type { Answer, View } from "../shared/http/endpoint.ts";
 import {
   once,
   pageQuery,
@@ -58,7 +57,7 @@ export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
  * batch. If the slug is taken, deletes the wallet. `restore_id`: uses the wallet of a lost
  * organization.
  */
-export async function postOrganization(call: OperatorCall): Promise<Answer> {
+export async function postOrganization(call: OperatorCall) {
   const fields = parseFields(
     newOrganization,
     ["status", ...SHOWN_ORGANIZATION_READ_ONLY_FIELDS],
@@ -128,7 +127,7 @@ function notLost(): Refusal {
   return refuse({ kind: "conflict", message, param: "restore_id" });
 }
 
-export async function getLostOrganizations({ db }: OperatorCall): Promise<Answer> {
+export async function getLostOrganizations({ db }: OperatorCall) {
   const lost = await listLostOrganizations(db);
   const organizations = lost.map(({ id, balanceMicro, updatedAt }) => {
     return { id, balance_micro: balanceMicro, updated_at: timestamp(updatedAt) };
@@ -149,7 +148,7 @@ export const organizationsQuery = z.extend(pageQuery, {
  * Handles `GET /orgs` from D1. Only `balance` calls wallets. `q` is a part of a name, slug or
  * address, an ID, or the prefix of a key.
  */
-export async function getOrganizations(call: OperatorCall): Promise<Answer> {
+export async function getOrganizations(call: OperatorCall) {
   const fields = parseQuery(organizationsQuery, call.url);
   if (!fields.ok) return fields;
   const { limit, offset, balance, q = null, status = null, sort, order = null } = fields.value;
@@ -166,7 +165,7 @@ export async function getOrganizations(call: OperatorCall): Promise<Answer> {
   return success({ organizations, total, limit, offset });
 }
 
-function figuresOf(row: Customer): View {
+function figuresOf(row: Customer) {
   return {
     owner_email: row.ownerEmail,
     balance_micro: row.balanceMicro,
@@ -176,7 +175,7 @@ function figuresOf(row: Customer): View {
   };
 }
 
-export async function getOrganization(call: OperatorCall): Promise<Answer> {
+export async function getOrganization(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const [shown, closing] = await Promise.all([
@@ -191,7 +190,7 @@ export async function getOrganization(call: OperatorCall): Promise<Answer> {
   });
 }
 
-export async function postMemberKey(call: OperatorCall): Promise<Answer> {
+export async function postMemberKey(call: OperatorCall) {
   const fields = parseFields(newKeySchema, KEY_READ_ONLY, call.body);
   if (!fields.ok) return fields;
   const { member_id: memberId = "", id: orgId = "" } = call.params;
@@ -213,10 +212,7 @@ export function organizationNotFound(): Refusal {
 }
 
 /** Adds the wallet's amounts, or null if it can't be read, so that a list never fails. */
-export async function organizationViewWithBalance(
-  call: OperatorCall,
-  row: StoredOrganization,
-): Promise<View> {
+export async function organizationViewWithBalance(call: OperatorCall, row: StoredOrganization) {
   const balance = await call
     .wallet(row.id)
     .balance()
@@ -231,7 +227,7 @@ export async function organizationViewWithBalance(
   };
 }
 
-function operatorsView(row: StoredOrganization): View {
+function operatorsView(row: StoredOrganization) {
   return {
     ...organizationRecord(row),
     status: row.status,

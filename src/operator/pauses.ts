@@ -1,13 +1,12 @@
 import { validateNewPause } from "../accounts/pauses/paused-owner.ts";
 import { success } from "../shared/failure.ts";
 import { created } from "../shared/http/endpoint.ts";
-import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { pauseSchema, pauseView } from "../shared/pauses.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-export async function getPauses(call: OperatorCall): Promise<Answer> {
+export async function getPauses(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const pauses = await call.wallet(found.value.id).pauses(null);
@@ -15,7 +14,7 @@ export async function getPauses(call: OperatorCall): Promise<Answer> {
 }
 
 /** Handles `POST /orgs/{id}/pauses`. Only operators can end such a pause. */
-export async function postPause(call: OperatorCall): Promise<Answer> {
+export async function postPause(call: OperatorCall) {
   const fields = parseFields(pauseSchema, [], call.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
@@ -29,7 +28,7 @@ export async function postPause(call: OperatorCall): Promise<Answer> {
   return put.value.created ? created(pauseView(put.value)) : success(pauseView(put.value));
 }
 
-export async function deletePause(call: OperatorCall): Promise<Answer> {
+export async function deletePause(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const id = call.params["pause_id"] ?? "";

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import { created } from "../shared/http/endpoint.ts";
-import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { refuse, success } from "../shared/failure.ts";
 import {
@@ -21,7 +20,7 @@ import {
 import type { OperatorCall } from "./operator-context.ts";
 import { getOrganization, organizationOf } from "./organizations.ts";
 
-export async function postInvitation(call: OperatorCall): Promise<Answer> {
+export async function postInvitation(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   if (found.value.isPersonal === 1 && !isForMember(call.body)) return personalOrganizationRefusal();
@@ -40,7 +39,7 @@ function isForMember(body: unknown): boolean {
   return !fields.ok || (fields.value.member_id ?? null) !== null;
 }
 
-export async function deleteInvitation(call: OperatorCall): Promise<Answer> {
+export async function deleteInvitation(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const { invitation_id: id = "" } = call.params;
@@ -54,7 +53,7 @@ export async function deleteInvitation(call: OperatorCall): Promise<Answer> {
  * Handles `GET /orgs/{id}/domains`. Returns the domains by which people can join, and whether the
  * company has its own login.
  */
-export async function getDomains(call: OperatorCall): Promise<Answer> {
+export async function getDomains(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const { id } = found.value;
@@ -65,7 +64,7 @@ export async function getDomains(call: OperatorCall): Promise<Answer> {
   });
 }
 
-export async function postDomainApproval(call: OperatorCall): Promise<Answer> {
+export async function postDomainApproval(call: OperatorCall) {
   const { id: orgId = "", domain = "" } = call.params;
   const change = { actor: call.actor, nowMs: call.now };
   const approved = await approveDomain(call.db, { domain, orgId }, change);
@@ -75,7 +74,7 @@ export async function postDomainApproval(call: OperatorCall): Promise<Answer> {
 }
 
 /** Handles `DELETE /orgs/{id}/company-issuer`, for a company whose login is broken. */
-export async function deleteCompanyIssuer(call: OperatorCall): Promise<Answer> {
+export async function deleteCompanyIssuer(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const { id } = found.value;
@@ -90,7 +89,7 @@ export const closeOrganizationBody = z.object({
   give_up_balance: z._default(z.enum(["true", "false"]), "false"),
 });
 
-export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
+export async function deleteOrganization(call: OperatorCall) {
   const fields = parseQuery(closeOrganizationBody, call.url);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
@@ -104,7 +103,7 @@ export async function deleteOrganization(call: OperatorCall): Promise<Answer> {
   return closed.ok ? success({ id: found.value.id, deleted: true }) : closed;
 }
 
-export async function postRestore(call: OperatorCall): Promise<Answer> {
+export async function postRestore(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const restored = await reopenOrganization(call, found.value.id, call.actor);

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import type { PriceRecord } from "../models/catalog/prices.store.ts";
-import type { View } from "../shared/http/endpoint.ts";
 import { moment } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { micros, microsOfDollars } from "../shared/money.ts";
@@ -59,15 +58,7 @@ export function uncountedUnit(fields: PriceFields, kind: Kind): Unit | "input" |
   return UNITS.find((unit) => fields[unit] !== undefined && !counted.includes(unit)) ?? null;
 }
 
-export function priceRowView({
-  id,
-  list,
-  item,
-  from,
-  says,
-  postedBy,
-  createdAt,
-}: PriceRecord): View {
+export function priceRowView({ id, list, item, from, says, postedBy, createdAt }: PriceRecord) {
   return {
     id,
     list,

@@ -12,7 +12,6 @@ import {
 } from "../models/catalog/prices.store.ts";
 import type { PriceRecord } from "../models/catalog/prices.store.ts";
 import { created } from "../shared/http/endpoint.ts";
-import type { Answer } from "../shared/http/endpoint.ts";
 import { once, parseFields, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
@@ -29,7 +28,7 @@ export const pricesQuery = z.object({
   after: z.optional(once),
 });
 
-export async function getPrices(call: OperatorCall): Promise<Answer> {
+export async function getPrices(call: OperatorCall) {
   const fields = parseQuery(pricesQuery, call.url);
   if (!fields.ok) return fields;
   const { list = null, limit, after = "" } = fields.value;
@@ -46,7 +45,7 @@ export async function getPrices(call: OperatorCall): Promise<Answer> {
  * Handles `POST /prices`. Stores all rows or none. Each must start at least the lead time after
  * now.
  */
-export async function postPrices(call: OperatorCall): Promise<Answer> {
+export async function postPrices(call: OperatorCall) {
   const fields = parseFields(newPrices, [], call.body);
   if (!fields.ok) return fields;
   const rows = priceRows(call, fields.value.rows);
@@ -64,7 +63,7 @@ export async function postPrices(call: OperatorCall): Promise<Answer> {
 }
 
 /** Handles `DELETE /prices/{price_id}`. Rejects a row that isolates may already use. */
-export async function removePrice(call: OperatorCall): Promise<Answer> {
+export async function removePrice(call: OperatorCall) {
   const { db, now, params, priceLeadMs } = call;
   const row = await findPrice(db, params["price_id"] ?? "");
   if (row === null) return refuse({ kind: "not_found", message: "No such price." });

@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import type { Answer, View } from "../shared/http/endpoint.ts";
 import { parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
@@ -26,7 +25,7 @@ type Answered = readonly [Organization, Result<ProviderCallsReport>];
  * Handles `GET /providers`: each provider's calls, failures and affected customers, from the most
  * recently used wallets. Failures that a request caused don't count.
  */
-export async function getProviders(call: OperatorCall): Promise<Answer> {
+export async function getProviders(call: OperatorCall) {
   const fields = parseQuery(providersQuery, call.url);
   if (!fields.ok) return fields;
   const fromMs = call.now - fields.value.minutes * MINUTE_MS;
@@ -51,11 +50,7 @@ export async function getProviders(call: OperatorCall): Promise<Answer> {
   });
 }
 
-type Summed = View & { readonly calls: number; readonly failed: number };
-
-function summed(
-  reports: readonly (readonly [Organization, ProviderCallsReport])[],
-): readonly Summed[] {
+function summed(reports: readonly (readonly [Organization, ProviderCallsReport])[]) {
   const rows = reports.flatMap(([one, { data }]) => data.map((calls) => ({ ...one, ...calls })));
   return [...Map.groupBy(rows, ({ provider }) => provider)].map(([provider, own]) => {
     const reasons: Record<string, number> = {};

@@ -2,7 +2,6 @@ import { PURCHASE_ID, PURCHASE_STATES, REFUND_REASONS } from "../shared/contract
 import type { Hint, PurchaseRecord } from "../shared/contracts/payments.ts";
 import * as z from "zod/mini";
 import { accepted } from "../shared/http/endpoint.ts";
-import type { Answer } from "../shared/http/endpoint.ts";
 import { moment, once, parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { invalid, success } from "../shared/failure.ts";
 import { sha256 } from "../shared/hash.ts";
@@ -26,7 +25,7 @@ export const allPurchasesQuery = z.extend(purchasesQuery, {
 });
 
 /** Handles `GET /purchases` of all organizations, newest first, from D1. */
-export async function getAllPurchases(call: OperatorCall): Promise<Answer> {
+export async function getAllPurchases(call: OperatorCall) {
   const query = parseQuery(allPurchasesQuery, call.url);
   if (!query.ok) return query;
   const { org, state = null, from = 0, to, limit, after } = query.value;
@@ -43,7 +42,7 @@ export async function getAllPurchases(call: OperatorCall): Promise<Answer> {
   });
 }
 
-export async function getPurchases(call: OperatorCall): Promise<Answer> {
+export async function getPurchases(call: OperatorCall) {
   const page = parseQuery(purchasesQuery, call.url);
   if (!page.ok) return page;
   const found = await organizationOf(call);
@@ -53,7 +52,7 @@ export async function getPurchases(call: OperatorCall): Promise<Answer> {
   return listed.ok ? success(purchasesView(listed.value, operatorPurchaseView)) : listed;
 }
 
-export async function getPurchase(call: OperatorCall): Promise<Answer> {
+export async function getPurchase(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const purchase = await call.payments(found.value.id).purchase(call.params["purchase_id"] ?? "");
@@ -64,7 +63,7 @@ export async function getPurchase(call: OperatorCall): Promise<Answer> {
  * Handles `POST /orgs/{id}/purchases/{purchase_id}/check`. Reads the purchase from Stripe again, for
  * a customer who waits. The purchase is updated later.
  */
-export async function postCheck(call: OperatorCall): Promise<Answer> {
+export async function postCheck(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const orgId = found.value.id;
@@ -94,7 +93,7 @@ export const refundSchema = z.object({
  * Handles `POST /orgs/{id}/purchases/{purchase_id}/refund`. The wallet is updated later. Requires
  * an Idempotency-Key, so that a retry doesn't refund twice.
  */
-export async function postRefund(call: OperatorCall): Promise<Answer> {
+export async function postRefund(call: OperatorCall) {
   const fields = parseFields(refundSchema, [], call.body ?? {});
   if (!fields.ok) return fields;
   const key = readIdempotencyKey(call.idempotencyKey ?? undefined);
@@ -118,7 +117,7 @@ export const forgiveSchema = z.object({
 });
 
 /** Handles `POST /orgs/{id}/owed`. Forgives part of the debt, once per `reference`. */
-export async function postOwed(call: OperatorCall): Promise<Answer> {
+export async function postOwed(call: OperatorCall) {
   const fields = parseFields(forgiveSchema, [], call.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
@@ -130,7 +129,7 @@ export async function postOwed(call: OperatorCall): Promise<Answer> {
   return forgiven.ok ? success({ owed_micro: forgiven.value.owedMicro }) : forgiven;
 }
 
-export async function getCredits(call: OperatorCall): Promise<Answer> {
+export async function getCredits(call: OperatorCall) {
   const page = parseQuery(creditsQuery, call.url);
   if (!page.ok) return page;
   const found = await organizationOf(call);

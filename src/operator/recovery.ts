@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import type { Answer } from "../shared/http/endpoint.ts";
 import { parseBody } from "../shared/http/parse-body.ts";
 import { invalid, success } from "../shared/failure.ts";
 import { generationSchema } from "../shared/generation.ts";
@@ -22,7 +21,7 @@ export const unsavedSettlementBody = z.object({
  * Handles `POST /orgs/{id}/settle`. Charges a logged `settlement_unsaved` once. `voided` and
  * `unknown` mean that nothing is charged.
  */
-export async function postSettle(call: OperatorCall): Promise<Answer> {
+export async function postSettle(call: OperatorCall) {
   const fields = parseBody(unsavedSettlementBody, call.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
@@ -47,7 +46,7 @@ export async function postSettle(call: OperatorCall): Promise<Answer> {
  * Handles `POST /orgs/{id}/rebuild-wallet`. Restores a lost wallet from D1. Returns 409 if the
  * wallet is intact.
  */
-export async function postRebuildWallet(call: OperatorCall): Promise<Answer> {
+export async function postRebuildWallet(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const answer = await call.wallet(found.value.id).rebuild(found.value.id, call.actor);

@@ -1,4 +1,3 @@
-import type { Answer } from "../shared/http/endpoint.ts";
 import { pageQuery, parseQuery } from "../shared/http/parse-body.ts";
 import { membersByKey } from "../accounts/keys/keys.store.ts";
 import { success } from "../shared/failure.ts";
@@ -7,7 +6,7 @@ import { answerUsage } from "../money/wallet/routes/usage.route.ts";
 import { organizationOf } from "./organizations.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
-export async function getUsage(call: OperatorCall): Promise<Answer> {
+export async function getUsage(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const { id } = found.value;
@@ -17,7 +16,7 @@ export async function getUsage(call: OperatorCall): Promise<Answer> {
   });
 }
 
-export async function getAlerts(call: OperatorCall): Promise<Answer> {
+export async function getAlerts(call: OperatorCall) {
   const page = parseQuery(pageQuery, call.url);
   if (!page.ok) return page;
   const found = await organizationOf(call);
@@ -27,7 +26,7 @@ export async function getAlerts(call: OperatorCall): Promise<Answer> {
   return answer.ok ? success(alertsView(answer.value, page.value)) : answer;
 }
 
-export async function getEvents(call: OperatorCall): Promise<Answer> {
+export async function getEvents(call: OperatorCall) {
   const query = eventQuery(call.url);
   if (!query.ok) return query;
   const found = await organizationOf(call);

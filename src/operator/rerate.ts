@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import type { Answer, View } from "../shared/http/endpoint.ts";
 import { moment, parseFields } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
@@ -35,7 +34,7 @@ type Fields = z.infer<typeof rerateFields>;
  * Handles `POST /rerate`. Credits the amount by which a model's requests would have cost less at
  * another price, once per organization and ID. Changes no receipt.
  */
-export async function postRerate(call: OperatorCall): Promise<Answer> {
+export async function postRerate(call: OperatorCall) {
   const fields = parseFields(rerateFields, [], call.body);
   if (!fields.ok) return fields;
   const { id, model, from, to, dry_run: isDry, after } = fields.value;
@@ -61,7 +60,7 @@ export async function postRerate(call: OperatorCall): Promise<Answer> {
     return invalid(message, "from");
   }
   const owed = reports.filter(({ report }) => report.lessMicro > 0);
-  const organizations: View[] = [];
+  const organizations: Credited[] = [];
   for (const one of owed) {
     const view = await credited(call, { id, isDry }, one);
     if (!view.ok) return view;
@@ -77,6 +76,12 @@ export async function postRerate(call: OperatorCall): Promise<Answer> {
   });
 }
 
+type Credited = {
+  readonly organization: string;
+  readonly requests: number;
+  readonly credit_micro: number;
+  readonly result: "would_credit" | "credited" | "credited_otherwise";
+};
 type Owed = { readonly id: string; readonly slug: string; readonly report: CostReport };
 
 async function reportsOf(
@@ -104,7 +109,7 @@ async function credited(
   call: OperatorCall,
   { id, isDry }: { readonly id: string; readonly isDry: boolean },
   { id: orgId, slug, report }: Owed,
-): Promise<Result<View>> {
+): Promise<Result<Credited>> {
   const view = { organization: slug, requests: report.requests, credit_micro: report.lessMicro };
   if (isDry) return success({ ...view, result: "would_credit" });
   const reference = `rerate:${id}`;

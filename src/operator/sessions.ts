@@ -4,13 +4,12 @@ import {
   sessionsView,
 } from "../accounts/keys/sessions.route.ts";
 import { success } from "../shared/failure.ts";
-import type { Answer } from "../shared/http/endpoint.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
 const ANYONES = { keyId: null, memberId: null };
 
-export async function getSessions(call: OperatorCall): Promise<Answer> {
+export async function getSessions(call: OperatorCall) {
   const query = parseSessionsQuery(call.url);
   if (!query.ok) return query;
   const found = await organizationOf(call);
@@ -24,7 +23,7 @@ export async function getSessions(call: OperatorCall): Promise<Answer> {
  * Handles `DELETE /orgs/{id}/sessions/{session_id}`, also for an unused session. Ends it in all
  * regions before the response.
  */
-export async function deleteSession(call: OperatorCall): Promise<Answer> {
+export async function deleteSession(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const { id: orgId } = found.value;

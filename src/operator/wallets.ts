@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import { success } from "../shared/failure.ts";
-import type { Answer } from "../shared/http/endpoint.ts";
 import { timestamp } from "../shared/clock.ts";
 import { micros } from "../shared/money.ts";
 import { parseFields, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
@@ -56,7 +55,7 @@ export const ledgerQuery = z.object({
 });
 
 /** Handles `POST /orgs/{id}/credits`. Changes the balance once per `reference`. */
-export async function postCredits(call: OperatorCall): Promise<Answer> {
+export async function postCredits(call: OperatorCall) {
   const fields = parseFields(credit, [], call.body);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
@@ -68,7 +67,7 @@ export async function postCredits(call: OperatorCall): Promise<Answer> {
   return answer.ok ? success({ credits_micro: answer.value.creditsMicro }) : answer;
 }
 
-export async function getLedger(call: OperatorCall): Promise<Answer> {
+export async function getLedger(call: OperatorCall) {
   const fields = parseQuery(ledgerQuery, call.url);
   if (!fields.ok) return fields;
   const found = await organizationOf(call);
@@ -86,7 +85,7 @@ export async function getLedger(call: OperatorCall): Promise<Answer> {
   return success({ rows, next_after_seq: answer.value.nextAfterSeq });
 }
 
-function ledgerView(row: LedgerRow): object {
+function ledgerView(row: LedgerRow) {
   return {
     seq: row.seq,
     kind: row.kind,
@@ -102,7 +101,7 @@ function ledgerView(row: LedgerRow): object {
  * Handles `POST /orgs/{id}/reconcile`. Compares the wallet with its ledger, its holds and D1. With
  * `within_ms`, can return `next_after`, with which the next call continues.
  */
-export async function postReconcile(call: OperatorCall): Promise<Answer> {
+export async function postReconcile(call: OperatorCall) {
   const fields = parseFields(reconcileAsk, [], call.body ?? {});
   if (!fields.ok) return fields;
   const found = await organizationOf(call);

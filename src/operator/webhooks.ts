@@ -1,24 +1,27 @@
-import type { Answer } from "../shared/http/endpoint.ts";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { success } from "../shared/failure.ts";
 import { callObject } from "../shared/reach-object.ts";
 import { deliveriesQuery } from "../events/webhooks/deliveries.route.ts";
-import { deliveriesView, testResultView, webhooksView } from "../events/webhooks/webhook-views.ts";
+import {
+  deliveriesView,
+  shownWebhookView,
+  testResultView,
+} from "../events/webhooks/webhook-views.ts";
 import { replaySchema, startReplay } from "../events/webhooks/replay.route.ts";
 import { findWebhook, listWebhooks, webhookNotFound } from "../events/webhooks/webhooks.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
 import { organizationOf } from "./organizations.ts";
 
-export async function getWebhooks(call: OperatorCall): Promise<Answer> {
+export async function getWebhooks(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const rows = await listWebhooks(call.db, found.value.id);
   const { id } = found.value;
   const health = await callObject(() => call.deliveries(id).health(), { attemptsMax: 1 });
-  return success({ webhooks: webhooksView(rows, health, call.now) });
+  return success({ webhooks: rows.map((row) => shownWebhookView(row, health, call.now)) });
 }
 
-export async function getDeliveries(call: OperatorCall): Promise<Answer> {
+export async function getDeliveries(call: OperatorCall) {
   const query = deliveriesQuery(call.url);
   if (!query.ok) return query;
   const { id, orgId } = namesOf(call);
@@ -27,13 +30,13 @@ export async function getDeliveries(call: OperatorCall): Promise<Answer> {
   return found.ok ? success(deliveriesView(found.value)) : found;
 }
 
-export async function postTest(call: OperatorCall): Promise<Answer> {
+export async function postTest(call: OperatorCall) {
   const { id, orgId } = namesOf(call);
   const attempt = await call.deliveries(orgId).sendTest(orgId, id, call.actor);
   return attempt.ok ? success(testResultView(attempt.value)) : attempt;
 }
 
-export async function postReplay(call: OperatorCall): Promise<Answer> {
+export async function postReplay(call: OperatorCall) {
   const fields = parseFields(replaySchema, [], call.body);
   if (!fields.ok) return fields;
   const { id, orgId } = namesOf(call);

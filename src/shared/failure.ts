@@ -207,7 +207,7 @@ export type Result<T> = Success<T> | Refusal;
 export type Success<T> = { readonly ok: true; readonly value: T };
 export type Refusal = { readonly ok: false; readonly failure: Failure };
 
-export function success<T>(value: T): Success<T> {
+export function success<const T>(value: T): Success<T> {
   return { ok: true, value };
 }
 

@@ -1,14 +1,8 @@
 import { dollarsOf, micros } from "./money.ts";
 import { UNITS, unitsPerPrice } from "./usage.ts";
-import type { Price } from "./usage.ts";
+import type { Price, Unit } from "./usage.ts";
 
-export function priceInDollars({
-  input,
-  cached,
-  cacheWrite,
-  output,
-  units = {},
-}: Price): Readonly<Record<string, number>> {
+export function priceInDollars({ input, cached, cacheWrite, output, units = {} }: Price) {
   const perUnit = UNITS.flatMap((unit) => {
     const price = units[unit];
     if (price === undefined) return [];
@@ -19,6 +13,6 @@ export function priceInDollars({
     cached: dollarsOf(micros(cached)),
     cache_write: dollarsOf(micros(cacheWrite)),
     output: dollarsOf(micros(output)),
-    ...Object.fromEntries(perUnit),
+    ...(Object.fromEntries(perUnit) as Partial<Record<Unit, number>>),
   };
 }

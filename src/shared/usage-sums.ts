@@ -30,7 +30,7 @@ export const TOKEN_SUMS = {
     inRow: "completion_tokens",
     column: "completion_tokens",
   },
-} satisfies Readonly<Record<string, TokenSum>>;
+} as const satisfies Readonly<Record<string, TokenSum>>;
 type TokenName = keyof typeof TOKEN_SUMS;
 export type TokenCounts = Readonly<Record<TokenName, number>>;
 export type UsageAmounts = TokenCounts & { readonly requests: number; readonly costMicro: Micros };
@@ -78,7 +78,12 @@ export function tokenValues(counts: TokenCounts): readonly number[] {
   return TOKEN_NAMES.map((name) => counts[name]);
 }
 
-export function usageAmountsView({ requests, costMicro, ...tokens }: UsageAmounts): object {
-  const shown = TOKEN_NAMES.map((name) => [TOKEN_SUMS[name].shown, tokens[name]]);
-  return { requests, ...Object.fromEntries(shown), cost_micro: costMicro };
+export function usageAmountsView(amounts: UsageAmounts) {
+  return {
+    requests: amounts.requests,
+    [TOKEN_SUMS.promptTokens.shown]: amounts.promptTokens,
+    [TOKEN_SUMS.cachedTokens.shown]: amounts.cachedTokens,
+    [TOKEN_SUMS.completionTokens.shown]: amounts.completionTokens,
+    cost_micro: amounts.costMicro,
+  };
 }

@@ -1,9 +1,8 @@
 import { env } from "cloudflare:workers";
 import { refuse, success } from "../../src/shared/failure.ts";
-import type { Result } from "../../src/shared/failure.ts";
 import { micros } from "../../src/shared/money.ts";
 import { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
-import type { View } from "../../src/shared/http/endpoint.ts";
+import type { Answer } from "../../src/shared/http/endpoint.ts";
 import type { OperatorContext } from "../../src/operator/operator-context.ts";
 import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
 import { keySecrets } from "../keys/key-fixture.ts";
@@ -139,7 +138,7 @@ export function context(): OperatorContext {
 export async function call(
   target: string,
   options: { params?: Record<string, string>; query?: string; body?: unknown } = {},
-): Promise<Result<View>> {
+): Promise<Answer> {
   const name = target.replace(" ", " /admin/v1");
   const endpoint = OPERATOR_ROUTES.find(({ method, path }) => `${method} ${path}` === name);
   if (endpoint === undefined) throw new Error(`no such endpoint: ${target}`);
@@ -152,9 +151,9 @@ export async function call(
   });
 }
 
-export function valueOf(result: Result<View>): View {
+export function valueOf(result: Answer): Readonly<Record<string, unknown>> {
   if (!result.ok) throw new Error(`refused: ${JSON.stringify(result.failure)}`);
-  return result.value;
+  return { ...result.value };
 }
 
 export function slug(): string {

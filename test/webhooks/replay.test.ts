@@ -53,7 +53,7 @@ it.each([
       },
     });
     if (!replayed.ok) throw new Error("refused");
-    next = replayed.value["next_since"] as string | null;
+    next = replayed.value.next_since;
     if (next === null) break;
     expect(Date.parse(next)).toBeGreaterThan(since);
     since = Date.parse(next);

@@ -2,7 +2,6 @@ import * as z from "zod/mini";
 import { optionalVariables } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { created, readBody, readFields } from "../../shared/http/endpoint.ts";
-import type { Answer, View } from "../../shared/http/endpoint.ts";
 import { once, parseFields, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOf, secretOf } from "../../shared/caller.ts";
@@ -41,7 +40,7 @@ import type { ModelNames } from "./terms.ts";
  * Handles GET /v1/keys. Returns active keys and the newest 100 revoked ones, or with
  * `?revoked=true` pages of all revoked keys. A `member` sees only their own.
  */
-export async function listKeysRoute(c: AppContext): Promise<Answer> {
+export async function listKeysRoute(c: AppContext) {
   const query = parseKeyListQuery(c.req.url);
   if (!query.ok) return query;
   const read = (): Promise<KeysPage> => readKeyPage(c.env.DB, ownerOf(c), query.value);
@@ -86,10 +85,10 @@ export async function readKeyPage(
   return { keys, nextAfter: last === undefined ? null : `${last.createdAt}.${last.keyId}` };
 }
 
-export function keyPageView(
+export function keyPageView<Shown>(
   { keys, nextAfter }: KeysPage,
-  record: (key: StoredKey) => object,
-): View {
+  record: (key: StoredKey) => Shown,
+) {
   return { keys: keys.map(record), ...(nextAfter !== null && { next_after: nextAfter }) };
 }
 
@@ -97,7 +96,7 @@ export function keyPageView(
  * Handles POST /v1/keys. Returns 201 with the key object and, only here, the secret. A repeated
  * Idempotency-Key returns 409 with the key's ID.
  */
-export async function createKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
+export async function createKeyRoute(c: AppContext, names: ModelNames) {
   const { config, member, admitted } = c.var;
   const name = readIdempotencyKey(c.req.header("idempotency-key"));
   if (!name.ok) return name;
@@ -138,7 +137,7 @@ const WIDENED_BY: Readonly<Record<Role, readonly Role[]>> = {
  * Handles PATCH /v1/keys/{id}. Owners and admins change any key, others only their own. Raising
  * limits can need a higher role.
  */
-export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<Answer> {
+export async function patchKeyRoute(c: AppContext, names: ModelNames) {
   const fields = await readFields(c, keyChangeSchema, ["scope", ...KEY_READ_ONLY]);
   if (!fields.ok) return fields;
   const { member, admitted } = c.var;
@@ -161,7 +160,7 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames): Promise<A
   return success(keyRecord(changed.value, c.var.config.region, services.now));
 }
 
-export async function ownKeyRoute(c: AppContext): Promise<Answer> {
+export async function ownKeyRoute(c: AppContext) {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
   const read = (): Promise<StoredKey | null> => findKeyByHash(c.env.DB, keyHash);
   const found = await queryDatabase(read, "key_unreadable", fieldsOf(c));
@@ -190,7 +189,7 @@ export async function ownKeyRoute(c: AppContext): Promise<Answer> {
  * Handles POST /v1/keys/{id}/rotate. Returns 201 with the key object and, only here, the new
  * secret. Requires an Idempotency-Key. A retry within a day returns the same secret.
  */
-export async function rotateKeyRoute(c: AppContext): Promise<Answer> {
+export async function rotateKeyRoute(c: AppContext) {
   const { admitted, config, member } = c.var;
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const id = c.req.param("id") ?? "";
@@ -225,7 +224,7 @@ async function rotationOf(c: AppContext): Promise<Result<KeyRotationRequest>> {
  * Handles DELETE /v1/keys/{id}. Even if D1 fails, members can revoke their own keys that they have
  * used.
  */
-export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
+export async function revokeKeyRoute(c: AppContext) {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";
   const unread = optionalVariables(c, "memberUnread");
@@ -237,10 +236,10 @@ export async function revokeKeyRoute(c: AppContext): Promise<Answer> {
   if (found.value === null) return refuse({ kind: "not_found", message: "No such key." });
   const revoked = await revokeKeyEverywhere(keyServices(c), found.value);
   if (!revoked.ok) return revoked;
-  return success(keyRecord(revoked.value, config.region, now(c.env)));
+  return success({ ...keyRecord(revoked.value, config.region, now(c.env)), revoked: true });
 }
 
-async function revokeWithoutDatabase(c: AppContext, id: string, failure: Failure): Promise<Answer> {
+async function revokeWithoutDatabase(c: AppContext, id: string, failure: Failure) {
   const { orgId, memberId } = c.var.admitted.caller;
   const used = await callObject(() => objectsOf(c.env).wallet(orgId).keyOf(id));
   if (!used.ok || used.value === null || used.value.memberId !== memberId) return refuse(failure);

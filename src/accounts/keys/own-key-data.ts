@@ -5,12 +5,8 @@ import type { Micros } from "../../shared/money.ts";
 import type { Region } from "../../shared/regions.ts";
 import type { Session } from "../../shared/session.ts";
 
-const RESETS: Readonly<Record<string, string>> = {
-  day: "daily",
-  week: "weekly",
-  month: "monthly",
-};
-const resetOf = (window: string): string => RESETS[window] ?? window;
+const RESETS = { day: "daily", week: "weekly", month: "monthly" } as const;
+const RESETS_BY_WINDOW: Readonly<Record<string, string>> = RESETS;
 
 type Calling = {
   readonly label: string;
@@ -36,16 +32,13 @@ export function ownKeyData(status: KeyStatus, calling: Calling) {
     label,
     limit: orNull(limitMicro, dollarsOf),
     limit_remaining: orNull(leftMicro, dollarsOf),
-    limit_reset: orNull(period, resetOf),
+    limit_reset: orNull(period, (one) => RESETS[one]),
     ...budgetsOf(status, { limitMicro, leftMicro, period }),
     usage: dollarsOf(spend.total),
     usage_daily: dollarsOf(spend.day),
     usage_weekly: dollarsOf(spend.week),
     usage_monthly: dollarsOf(spend.month),
-    ...NO_OWN_PROVIDERS,
-    is_free_tier: false,
-    is_management_key: false,
-    is_provisioning_key: false,
+    ...FIXED,
     expires_at: orNull(expiresAt, timestamp),
     rate_limit: { requests: rpmLimit, interval: "60s", note: "Requests per minute." },
     creator_user_id: memberId,
@@ -56,13 +49,16 @@ export function ownKeyData(status: KeyStatus, calling: Calling) {
   };
 }
 
-const NO_OWN_PROVIDERS = {
+const FIXED = {
   byok_usage: 0,
   byok_usage_daily: 0,
   byok_usage_weekly: 0,
   byok_usage_monthly: 0,
   include_byok_in_limit: false,
-};
+  is_free_tier: false,
+  is_management_key: false,
+  is_provisioning_key: false,
+} as const;
 
 function spendOf(status: KeyStatus, session: Session | null): NonNullable<KeyStatus["spend"]> {
   const total = status.session?.spentMicro ?? micros(0);
@@ -132,11 +128,11 @@ function keyBudget(
     scope,
     budget_id: at.id,
     guardrail_id: null,
-    include_byok: false,
+    include_byok: FIXED.include_byok_in_limit,
     limit_usd: dollarsOf(micros(at.limit)),
     spend_usd: dollarsOf(micros(at.spend)),
     remaining_usd: dollarsOf(micros(at.limit - at.spend)),
-    reset_interval: at.window === "total" ? null : resetOf(at.window),
+    reset_interval: at.window === "total" ? null : (RESETS_BY_WINDOW[at.window] ?? at.window),
     resets_at: orNull(at.resetsAt, timestamp),
   };
 }

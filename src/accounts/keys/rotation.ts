@@ -70,10 +70,10 @@ export type RotatedKey = {
   readonly retiresAt: number;
 };
 
-export function rotatedKeyView(
+export function rotatedKeyView<Shown extends object>(
   { key, retiresAt }: RotatedKey,
-  record: object,
-): Readonly<Record<string, unknown>> {
+  record: Shown,
+) {
   return { ...record, key, others_end_at: timestamp(retiresAt) };
 }
 

@@ -2,7 +2,6 @@ import * as z from "zod/mini";
 import type { KeySecret } from "../../shared/config/config.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { created, readFields } from "../../shared/http/endpoint.ts";
-import type { Answer, View } from "../../shared/http/endpoint.ts";
 import { once, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
 import { actorOf } from "../../shared/caller.ts";
 import {
@@ -77,7 +76,7 @@ function isOrigin(text: string): boolean {
  * Handles POST /v1/sessions. Returns 201 with the session and, only here, its token. Stores
  * nothing. Limits can't exceed the key's.
  */
-export async function createSessionRoute(c: AppContext, names: ModelNames): Promise<Answer> {
+export async function createSessionRoute(c: AppContext, names: ModelNames) {
   const { caller } = c.var.admitted;
   if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
   const fields = await readFields(c, newSessionSchema, []);
@@ -202,7 +201,7 @@ export function parseSessionsQuery(url: string): Result<z.infer<typeof sessionsP
   return fields.ok ? success(fields.value) : fields;
 }
 
-export function sessionsView({ sessions, nextAfter }: SessionPage): View {
+export function sessionsView({ sessions, nextAfter }: SessionPage) {
   return {
     sessions: sessions.map(sessionView),
     ...(nextAfter !== null && { next_after: nextAfter }),
@@ -213,7 +212,7 @@ export function sessionsView({ sessions, nextAfter }: SessionPage): View {
  * Handles GET /v1/sessions. Returns active sessions that were used, oldest first. A `member` sees
  * those of their keys, and a limited key its own.
  */
-export async function listSessionsRoute(c: AppContext): Promise<Answer> {
+export async function listSessionsRoute(c: AppContext) {
   if (c.var.admitted.caller.shown?.session !== undefined) {
     return refuse({ kind: "key_is_limited" });
   }
@@ -224,7 +223,7 @@ export async function listSessionsRoute(c: AppContext): Promise<Answer> {
   return page.ok ? success(sessionsView(page.value)) : page;
 }
 
-export async function endSessionRoute(c: AppContext): Promise<Answer> {
+export async function endSessionRoute(c: AppContext) {
   const { caller } = c.var.admitted;
   if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
   const id = c.req.param("id") ?? "";
@@ -272,7 +271,7 @@ function walletOf(c: AppContext): WalletCalls {
   return objectsOf(c.env).wallet(c.var.admitted.caller.orgId);
 }
 
-function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): object {
+function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession) {
   const { budgetMicro } = session;
   return {
     id: session.id,
@@ -293,7 +292,7 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession): ob
   };
 }
 
-export function ownSessionView(c: AppContext, session: Session, status: KeyStatus): View {
+export function ownSessionView(c: AppContext, session: Session, status: KeyStatus) {
   const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
   const spend = status.session ?? nothing;
   const { budgetMicro } = session;

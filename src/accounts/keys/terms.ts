@@ -162,7 +162,7 @@ function budgetsOfStatus(
   }));
   const all = [
     ...(own === null ? [] : [own]),
-    ...views.flatMap((one) => ("limit_dollars" in one ? [one] : [])),
+    ...views.flatMap((one) => (one.limit_dollars === undefined ? [] : [one])),
   ];
   const [least] = all.toSorted((one, other) => one.limit_remaining - other.limit_remaining);
   const effective =
@@ -179,7 +179,7 @@ function budgetsOfStatus(
   return { budgets: views, effective_budget: effective };
 }
 
-function minuteView({ limit, remaining, resetMs }: RateState): object {
+function minuteView({ limit, remaining, resetMs }: RateState) {
   return { limit, remaining, reset_ms: resetMs };
 }
 

@@ -6,7 +6,6 @@ import type { Result } from "../../shared/failure.ts";
 import { fail } from "../../shared/http/context.ts";
 import type { AppContext, AppEnv } from "../../shared/http/context.ts";
 import { respond } from "../../shared/http/endpoint.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { readHoldName } from "../../shared/placed-hold.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import type { Region } from "../../shared/regions.ts";
@@ -41,7 +40,7 @@ async function answerTo(c: AppContext, kind: MerchantAction, secret: string): Pr
   return respond(c, await act(c, kind, name.value));
 }
 
-async function act(c: AppContext, kind: MerchantAction, merchant: string): Promise<Answer> {
+async function act(c: AppContext, kind: MerchantAction, merchant: string) {
   const hold = readHoldName(c.req.param("id") ?? "");
   if (hold === null) return missing();
   const action = await actionOf(c, kind);

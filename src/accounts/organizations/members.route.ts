@@ -7,7 +7,6 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { readFields } from "../../shared/http/endpoint.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { policySchema } from "../../shared/policy.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { callObject } from "../../shared/reach-object.ts";
@@ -21,11 +20,11 @@ export const memberLimitsSchema = z.object({
   budgets: z.optional(budgetsSchema(BUDGETS_MAX)),
 });
 
-export function readMemberRoute(c: AppContext): Promise<Answer> {
+export function readMemberRoute(c: AppContext) {
   return withLimits(c, (wallet, { id }) => wallet.memberLimits(id));
 }
 
-export async function patchMemberRoute(c: AppContext): Promise<Answer> {
+export async function patchMemberRoute(c: AppContext) {
   const fields = await readFields(c, memberLimitsSchema, [
     ...MEMBER_READ_ONLY_FIELDS,
     "email",
@@ -43,7 +42,7 @@ export async function patchMemberRoute(c: AppContext): Promise<Answer> {
 async function withLimits(
   c: AppContext,
   call: (wallet: WalletCalls, member: StoredMember) => Promise<Result<MemberLimits>>,
-): Promise<Answer> {
+) {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";
   const found = await queryDatabase(

@@ -1,6 +1,5 @@
 import type { AppContext } from "../../shared/http/context.ts";
 import { readFields } from "../../shared/http/endpoint.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOf } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
@@ -12,7 +11,7 @@ import {
 } from "./organization.ts";
 import { findOrganization, updateOrganization } from "./organizations.store.ts";
 
-export async function readOrganizationRoute(c: AppContext): Promise<Answer> {
+export async function readOrganizationRoute(c: AppContext) {
   const { orgId } = c.var.admitted.caller;
   const found = await queryDatabase(
     () => findOrganization(c.env.DB, orgId),
@@ -26,7 +25,7 @@ export async function readOrganizationRoute(c: AppContext): Promise<Answer> {
   return success(organizationRecord(found.value));
 }
 
-export async function patchOrganizationRoute(c: AppContext): Promise<Answer> {
+export async function patchOrganizationRoute(c: AppContext) {
   const fields = await readFields(c, organizationChangeSchema, ORGANIZATION_READ_ONLY_FIELDS);
   if (!fields.ok) return fields;
   const { caller } = c.var.admitted;

@@ -5,7 +5,6 @@ import type { WalletCalls } from "../../shared/contracts/wallet.ts";
 import { flattenResult, success } from "../../shared/failure.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { created, readFields } from "../../shared/http/endpoint.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { pauseSchema, pauseView } from "../../shared/pauses.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { callObject } from "../../shared/reach-object.ts";
@@ -16,7 +15,7 @@ import { validateNewPause } from "./paused-owner.ts";
  * Handles POST /v1/pauses. Once it has returned, all regions reject new requests of the paused
  * owner.
  */
-export async function createPauseRoute(c: AppContext): Promise<Answer> {
+export async function createPauseRoute(c: AppContext) {
   const fields = await readFields(c, pauseSchema, []);
   if (!fields.ok) return fields;
   const { caller } = c.var.admitted;
@@ -42,7 +41,7 @@ export async function createPauseRoute(c: AppContext): Promise<Answer> {
   return put.value.created ? created(pauseView(put.value)) : success(pauseView(put.value));
 }
 
-export async function listPausesRoute(c: AppContext): Promise<Answer> {
+export async function listPausesRoute(c: AppContext) {
   const { orgId } = c.var.admitted.caller;
   const memberId = ownMember(c);
   const keys =
@@ -57,7 +56,7 @@ export async function listPausesRoute(c: AppContext): Promise<Answer> {
   return pauses.ok ? success({ pauses: pauses.value.map(pauseView) }) : pauses;
 }
 
-export async function endPauseRoute(c: AppContext): Promise<Answer> {
+export async function endPauseRoute(c: AppContext) {
   const { caller } = c.var.admitted;
   const ending = { id: c.req.param("id") ?? "", source: "member", actor: actorOf(caller) } as const;
   const by = requestCredential(caller.keyHash, caller.shown);

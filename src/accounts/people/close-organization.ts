@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { parseFields } from "../../shared/http/parse-body.ts";
 import { ensureConsoleKey } from "../keys/console-key.store.ts";
 import type { KeyServices } from "../keys/revocation.ts";
@@ -28,7 +27,7 @@ const AT_ONCE = 6;
 
 export const closeOrganizationBody = z.object({ give_up_balance: z.optional(z.boolean()) });
 
-export async function deleteOrganization(call: MemberCall): Promise<Answer> {
+export async function deleteOrganization(call: MemberCall) {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
   if (!fields.ok) return fields;
   const { as } = call;
@@ -127,7 +126,7 @@ export async function reopenOrganization(
 }
 
 /** Handles POST /organizations/{id}/restore: an owner reopens an organization that an owner closed. */
-export async function postOwnRestore(call: PeopleCall): Promise<Answer> {
+export async function postOwnRestore(call: PeopleCall) {
   const { db, person, sessions } = call;
   const find = () => findRestoringOwner(db, call.params["id"] ?? "", person.id);
   const own = await find();
@@ -183,6 +182,6 @@ export async function removeOrganization(
   return refuse({ kind: "overloaded" });
 }
 
-export async function getOrganizationExport(call: MemberCall): Promise<Answer> {
+export async function getOrganizationExport(call: MemberCall) {
   return success(await exportOrganization(call.db, call.as.orgId));
 }

@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import type { IssuerEntry, KeySecret } from "../../shared/config/config.ts";
 import { created } from "../../shared/http/endpoint.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { parseFields } from "../../shared/http/parse-body.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
@@ -59,7 +58,7 @@ export function issuerProblem(address: string, isInsecure: boolean): string | nu
   return isInsecure && isOwn ? null : url;
 }
 
-export async function getIssuer(call: MemberCall): Promise<Answer> {
+export async function getIssuer(call: MemberCall) {
   return success(issuerView(call, await findIssuer(call.db, call.as.orgId)));
 }
 
@@ -79,7 +78,7 @@ function stateOf(row: CompanyIssuer | null): "none" | "draft" | "on" {
   return row.triedAt === null ? "draft" : "on";
 }
 
-export async function postIssuer(call: MemberCall): Promise<Answer> {
+export async function postIssuer(call: MemberCall) {
   const fields = parseFields(newIssuerBody, [], call.body);
   if (!fields.ok) return fields;
   const { db, as, keySecrets, now: nowMs, isSandbox, companyDomains } = call;
@@ -103,7 +102,7 @@ export async function postIssuer(call: MemberCall): Promise<Answer> {
   return created(issuerView(call, { ...row, triedAt: null, requiredAt: null }));
 }
 
-function noDomain(): Answer {
+function noDomain() {
   const message = "Prove a domain of your company first.";
   return refuse({ kind: "conflict", message, param: null, code: "no_proven_domain" });
 }
@@ -112,7 +111,7 @@ function noDomain(): Answer {
  * Handles POST /company/issuer/require. The caller must have logged in with the issuer. Otherwise
  * all members could be locked out.
  */
-export async function postIssuerRequired(call: MemberCall): Promise<Answer> {
+export async function postIssuerRequired(call: MemberCall) {
   const fields = parseFields(requireIssuerBody, [], call.body);
   if (!fields.ok) return fields;
   const { required } = fields.value;
@@ -126,14 +125,14 @@ export async function postIssuerRequired(call: MemberCall): Promise<Answer> {
   return getIssuer(call);
 }
 
-export async function deleteIssuer(call: MemberCall): Promise<Answer> {
+export async function deleteIssuer(call: MemberCall) {
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
   if (!(await removeIssuer(call.db, call.as.orgId, by))) return noIssuer();
   await notifyOwners(call);
   return success({ id: call.as.orgId, deleted: true });
 }
 
-function noIssuer(): Answer {
+function noIssuer() {
   return refuse({
     kind: "not_found",
     message: "This organization has no working company login.",

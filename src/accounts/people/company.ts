@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import { created } from "../../shared/http/endpoint.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { parseFields } from "../../shared/http/parse-body.ts";
 import { mintConsoleKey } from "../keys/console-key.store.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
@@ -31,12 +30,12 @@ const AT_ONCE = 6;
 
 export const domainBody = z.object({ domain: z.string().check(z.maxLength(253)) });
 
-export async function getDomains(call: MemberCall): Promise<Answer> {
+export async function getDomains(call: MemberCall) {
   const domains = await listDomains(call.db, call.as.orgId);
   return success({ domains: domains.map((one) => domainRecord(one, call.companyDomains)) });
 }
 
-export async function postDomain(call: MemberCall): Promise<Answer> {
+export async function postDomain(call: MemberCall) {
   const fields = parseFields(domainBody, [], call.body);
   if (!fields.ok) return fields;
   const checked = parseCompanyDomain(fields.value.domain);
@@ -65,7 +64,7 @@ function mayName({ as, companyDomains }: MemberCall): Refusal | null {
   return isOff ? refuse({ kind: "conflict", message, param: null, code }) : null;
 }
 
-export async function postProof(call: MemberCall): Promise<Answer> {
+export async function postProof(call: MemberCall) {
   const { db, as, now: nowMs } = call;
   const own = await ownDomain(call);
   if (!own.ok) return own;
@@ -88,7 +87,7 @@ export async function postProof(call: MemberCall): Promise<Answer> {
   return getDomains(call);
 }
 
-export async function deleteDomain(call: MemberCall): Promise<Answer> {
+export async function deleteDomain(call: MemberCall) {
   const own = await ownDomain(call);
   if (!own.ok) return own;
   const { domain } = own.value;
@@ -128,7 +127,7 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
     proven_at: provenAt === null ? null : timestamp(provenAt),
     approved: mode === "on" || approvedAt !== null,
     lost_since: failedSince === null ? null : timestamp(failedSince),
-    joins_by: isOpen ? ["google", ...(tenant === null ? [] : ["entra"])] : [],
+    joins_by: isOpen ? (["google", ...(tenant === null ? [] : ["entra" as const])] as const) : [],
   };
 }
 

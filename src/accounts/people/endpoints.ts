@@ -20,7 +20,8 @@ import {
   postTeam,
   postUnlink,
 } from "./me.ts";
-import type { FreshLogin, PeopleRoute } from "../../shared/http/route.ts";
+import type { Answer } from "../../shared/http/endpoint.ts";
+import type { FreshLogin, PeopleRoute, Typed } from "../../shared/http/route.ts";
 import type { MemberCall, PeopleCall, PeopleHandler } from "./people-call.ts";
 import { getNotifications, patchNotifications } from "./notifications.ts";
 import { deleteTeamMember, getTeam, patchTeamMember } from "./team.ts";
@@ -35,7 +36,7 @@ const MANAGERS: readonly Role[] = ["owner", "admin"];
 const OWNERS: readonly Role[] = ["owner"];
 
 /** All endpoints for people. API keys can't call them, so a leaked key can't add members. */
-export const PEOPLE_ROUTES: readonly ForPeople[] = [
+export const PEOPLE_ROUTES = [
   own("GET /me", getMe),
   own("DELETE /me", deleteMe, "always"),
   own("GET /me/export", getMyExport, "always"),
@@ -65,22 +66,22 @@ export const PEOPLE_ROUTES: readonly ForPeople[] = [
   of(OWNERS, "POST /organization/team", postTeam),
   of(OWNERS, "GET /organization/export", getOrganizationExport, "always"),
   of(OWNERS, "DELETE /organization", deleteOrganization, "always"),
-];
+] as const satisfies readonly ForPeople[];
 
-function own(
-  name: string,
-  handle: PeopleHandler<PeopleCall>,
+function own<const Name extends string, A extends Answer>(
+  name: Name,
+  handle: (call: PeopleCall) => Promise<A>,
   freshLogin: FreshLogin = "never",
-): ForPeople {
+): ForPeople & Typed<Name, A> {
   return { ...callOf(name), reach: "people", roles: null, freshLogin, handle };
 }
 
-function of(
+function of<const Name extends string, A extends Answer>(
   roles: readonly Role[],
-  name: string,
-  handle: PeopleHandler<MemberCall>,
+  name: Name,
+  handle: (call: MemberCall) => Promise<A>,
   freshLogin: FreshLogin = "never",
-): ForPeople {
+): ForPeople & Typed<Name, A> {
   return { ...callOf(name), reach: "people", roles, freshLogin, handle };
 }
 

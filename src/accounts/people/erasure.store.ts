@@ -92,7 +92,7 @@ export async function takeExportSlot(
   return Math.min(EXPORT_EVERY_MS, Math.max(1, last + EXPORT_EVERY_MS - nowMs));
 }
 
-type Rows = readonly unknown[];
+type Rows = readonly object[];
 
 export async function exportPerson(
   db: D1Database,

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import { created } from "../../shared/http/endpoint.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { parseFields } from "../../shared/http/parse-body.ts";
 import { mintConsoleKey } from "../keys/console-key.store.ts";
 import { DAY_MS, timestamp } from "../../shared/clock.ts";
@@ -44,7 +43,7 @@ type Inviting = Pick<PeopleServices, "db" | "region" | "keySecrets" | "now" | "o
  * Handles POST /invitations. Returns 201 with the link. Extends an open invitation of the same
  * address or member.
  */
-export async function postInvitation(call: MemberCall): Promise<Answer> {
+export async function postInvitation(call: MemberCall) {
   if (call.as.status === "suspended") return refuse({ kind: "organization_suspended" });
   if (call.as.isPersonal === 1) return personalOrganizationRefusal();
   const { as, person } = call;
@@ -119,7 +118,7 @@ function refuseAddress({
   return refuse({ kind: "invalid_request", message, param: "email" });
 }
 
-export async function getInvitations(call: MemberCall): Promise<Answer> {
+export async function getInvitations(call: MemberCall) {
   const rows = await listInvitations(call.db, call.as.orgId, call.now);
   const invitations = rows.map((row) =>
     Object.assign(invitationRecord(row), { inviter: row.inviter }),
@@ -127,7 +126,7 @@ export async function getInvitations(call: MemberCall): Promise<Answer> {
   return success({ invitations });
 }
 
-export async function deleteInvitation(call: MemberCall): Promise<Answer> {
+export async function deleteInvitation(call: MemberCall) {
   const id = call.params["id"] ?? "";
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
   const ended = await endInvitation(call.db, { id, orgId: call.as.orgId }, by);
@@ -136,7 +135,7 @@ export async function deleteInvitation(call: MemberCall): Promise<Answer> {
 
 const NONE = "No such invitation.";
 
-export async function previewInvitation(services: PeopleServices, body: unknown): Promise<Answer> {
+export async function previewInvitation(services: PeopleServices, body: unknown) {
   const found = await heldBy(services, body);
   if (!found.ok) return found;
   const { organization, role, inviter, email, expiresAt } = found.value;
@@ -152,7 +151,7 @@ export async function previewInvitation(services: PeopleServices, body: unknown)
   });
 }
 
-export async function acceptRoute(call: PeopleCall): Promise<Answer> {
+export async function acceptRoute(call: PeopleCall) {
   const fields = parseFields(invitationTokenBody, [], call.body);
   if (!fields.ok) return fields;
   const { person, sessions } = call;

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import { created } from "../../shared/http/endpoint.ts";
-import type { Answer, View } from "../../shared/http/endpoint.ts";
 import { parseFields } from "../../shared/http/parse-body.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -41,12 +40,12 @@ import {
 import type { Objects } from "../../shared/contracts/objects.ts";
 import type { EventRecord } from "../../shared/event.ts";
 
-export async function getMe(call: PeopleCall): Promise<Answer> {
+export async function getMe(call: PeopleCall) {
   const view = await meView(call);
   return view.ok ? success(view.value) : view;
 }
 
-async function meView(call: PeopleCall): Promise<Result<View>> {
+async function meView(call: PeopleCall) {
   const { db, person, sessions, realm } = call;
   const [known, places, closed] = await Promise.all([
     listIdentities(db, person.id),
@@ -75,7 +74,7 @@ async function meView(call: PeopleCall): Promise<Result<View>> {
   });
 }
 
-function membershipRecord(one: Membership): View {
+function membershipRecord(one: Membership) {
   return {
     id: one.orgId,
     name: one.name,
@@ -87,7 +86,7 @@ function membershipRecord(one: Membership): View {
   };
 }
 
-function sessionRecord(one: SessionSummary, own: string): View {
+function sessionRecord(one: SessionSummary, own: string) {
   return {
     id: one.id,
     is_this: one.id === own,
@@ -100,7 +99,7 @@ function sessionRecord(one: SessionSummary, own: string): View {
   };
 }
 
-export async function getMyExport(call: PeopleCall): Promise<Answer> {
+export async function getMyExport(call: PeopleCall) {
   const view = await meView(call);
   if (!view.ok) return view;
   const { db, person, now: nowMs } = call;
@@ -113,7 +112,7 @@ export async function getMyExport(call: PeopleCall): Promise<Answer> {
   return events.ok ? success({ ...view.value, ...tables, events: events.value }) : events;
 }
 
-export async function deleteMySession(call: PeopleCall): Promise<Answer> {
+export async function deleteMySession(call: PeopleCall) {
   const id = call.params["id"] ?? "";
   const ended = await call.sessions.close(id);
   return ended.ok ? success({ id, ended: true }) : ended;
@@ -123,7 +122,7 @@ export async function deleteMySession(call: PeopleCall): Promise<Answer> {
  * Handles POST /me/log-out. Ends all sessions and revokes console keys, which also ends session
  * tokens that were created in the console.
  */
-export async function postLogOut(call: PeopleCall): Promise<Answer> {
+export async function postLogOut(call: PeopleCall) {
   await endSessionsOfPerson(call.db, call.person.id, call.now + 1);
   for (const key of await consoleKeysOf(call.db, call.person.id)) {
     const ending = { ...key, scope: "regional", revokedAt: null } as const;
@@ -145,7 +144,7 @@ export const identityBody = z.object({
  * Handles POST /me/unlink. Unlinks an identity, unless it is the person's only one, and ends all
  * sessions.
  */
-export async function postUnlink(call: PeopleCall): Promise<Answer> {
+export async function postUnlink(call: PeopleCall) {
   const fields = parseFields(identityBody, [], call.body);
   if (!fields.ok) return fields;
   if (await unlinkIdentity(call.db, fields.value, call.person.id)) {
@@ -167,7 +166,7 @@ export function notifyLoginMethods(
 
 export const actAsBody = z.object({ organization_id: z.string().check(z.maxLength(100)) });
 
-export async function postAct(call: PeopleCall): Promise<Answer> {
+export async function postAct(call: PeopleCall) {
   const fields = parseFields(actAsBody, [], call.body);
   if (!fields.ok) return fields;
   const { db, person, sessions, now: nowMs } = call;
@@ -187,7 +186,7 @@ export async function postAct(call: PeopleCall): Promise<Answer> {
 
 export const newOrganizationBody = z.object({ name: nameSchema });
 
-export async function postOrganization(call: PeopleCall): Promise<Answer> {
+export async function postOrganization(call: PeopleCall) {
   const fields = parseFields(newOrganizationBody, [], call.body);
   if (!fields.ok) return fields;
   const { db, person, signUp, sessions } = call;
@@ -221,7 +220,7 @@ async function makeOwn(
   }
 }
 
-export async function postTeam(call: MemberCall): Promise<Answer> {
+export async function postTeam(call: MemberCall) {
   await convertToTeam(call.db, call.as.orgId);
   return success({ id: call.as.orgId, is_personal: false });
 }
@@ -230,7 +229,7 @@ export async function postTeam(call: MemberCall): Promise<Answer> {
  * Handles DELETE /me. Removes the person from all organizations, closes those without other
  * members, and erases the person.
  */
-export async function deleteMe(call: PeopleCall): Promise<Answer> {
+export async function deleteMe(call: PeopleCall) {
   const fields = parseFields(closeOrganizationBody, [], call.body ?? {});
   if (!fields.ok) return fields;
   const { db, person, now: nowMs, sessions } = call;
@@ -279,8 +278,8 @@ type Of = { readonly memberId: string; readonly orgId: string };
 async function ownEvents(
   wallet: Objects["wallet"],
   memberships: readonly Of[],
-): Promise<Result<readonly object[]>> {
-  const found: object[] = [];
+): Promise<Result<ReturnType<typeof viewOf>[]>> {
+  const found: ReturnType<typeof viewOf>[] = [];
   const organizations = [...Map.groupBy(memberships, ({ orgId }) => orgId)];
   for (const [orgId, own] of organizations.slice(0, ASKED_MAX)) {
     const memberIds = own.map(({ memberId }) => memberId);
@@ -298,7 +297,7 @@ async function ownEvents(
   return success(found);
 }
 
-function viewOf({ id, type, actor, subject, data, createdAt }: EventRecord, orgId: string): object {
+function viewOf({ id, type, actor, subject, data, createdAt }: EventRecord, orgId: string) {
   const created_at = timestamp(createdAt);
   return { organization_id: orgId, id, type, actor, subject, data, created_at };
 }

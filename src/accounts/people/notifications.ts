@@ -6,7 +6,6 @@ import {
 } from "../../events/notifications/notifications.store.ts";
 import { NOTIFIED_TYPES } from "../../events/notifications/notification-text.ts";
 import type { NotifiedType } from "../../events/notifications/notification-text.ts";
-import type { Answer, View } from "../../shared/http/endpoint.ts";
 import { parseFields } from "../../shared/http/parse-body.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { MemberCall } from "./people-call.ts";
@@ -15,12 +14,12 @@ export const notificationsBody = z.object({
   types: z.array(z.enum(NOTIFIED_TYPES)).check(z.maxLength(NOTIFIED_TYPES.length)),
 });
 
-export async function getNotifications(call: MemberCall): Promise<Answer> {
+export async function getNotifications(call: MemberCall) {
   return success(notificationsView(call, await readPreferences(call.db, call.as)));
 }
 
 /** Handles PATCH /notifications. Rejects emails that the person's role can't get. */
-export async function patchNotifications(call: MemberCall): Promise<Answer> {
+export async function patchNotifications(call: MemberCall) {
   const fields = parseFields(notificationsBody, [], call.body);
   if (!fields.ok) return fields;
   const allowed = eventTypesOfRole(call.as.role);
@@ -33,7 +32,7 @@ export async function patchNotifications(call: MemberCall): Promise<Answer> {
   return success(notificationsView(call, types));
 }
 
-function notificationsView({ mail, person, as }: MemberCall, types: readonly NotifiedType[]): View {
+function notificationsView({ mail, person, as }: MemberCall, types: readonly NotifiedType[]) {
   return {
     email: person.isEmailProven === 1 ? person.email : null,
     is_available: mail !== null,

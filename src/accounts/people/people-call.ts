@@ -33,7 +33,7 @@ export type SessionSummary = {
   readonly issuer: string;
   readonly openedAt: number;
   readonly freshAt: number;
-  readonly freshBy: string;
+  readonly freshBy: "auth_time" | "exchange";
   readonly expiresAt: number;
 };
 

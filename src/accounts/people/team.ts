@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { parseFields } from "../../shared/http/parse-body.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { refuse, success } from "../../shared/failure.ts";
@@ -12,7 +11,7 @@ import { removeMemberEverywhere } from "./removal.ts";
 import { canGrantRole } from "./rights.ts";
 import { listTeam } from "./team.store.ts";
 
-export async function getTeam(call: MemberCall): Promise<Answer> {
+export async function getTeam(call: MemberCall) {
   const rows = await listTeam(call.db, call.as.orgId);
   const seesAll = canGrantRole(call.as.role, "member");
   const members = rows.map((row) => ({
@@ -30,7 +29,7 @@ export async function getTeam(call: MemberCall): Promise<Answer> {
 
 export const roleChangeBody = z.object({ role: roleSchema });
 
-export async function patchTeamMember(call: MemberCall): Promise<Answer> {
+export async function patchTeamMember(call: MemberCall) {
   const fields = parseFields(roleChangeBody, [], call.body);
   if (!fields.ok) return fields;
   const { db, as, now: nowMs, params } = call;
@@ -42,7 +41,7 @@ export async function patchTeamMember(call: MemberCall): Promise<Answer> {
   return changed.ok ? success(memberRecord(changed.value)) : changed;
 }
 
-export async function deleteTeamMember(call: MemberCall): Promise<Answer> {
+export async function deleteTeamMember(call: MemberCall) {
   const { as, params } = call;
   const member = { id: params["id"] ?? "", orgId: as.orgId };
   const services = { ...call, actor: memberActor(as.memberId) };

@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import type { DeliveryQuery } from "../../shared/contracts/deliveries.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { once, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
 import { EVENT_TYPES } from "../../shared/event.ts";
 import { success } from "../../shared/failure.ts";
@@ -23,7 +22,7 @@ export function deliveriesQuery(url: string): Result<DeliveryQuery> {
   return success({ limit, after, state, type });
 }
 
-export async function deliveriesRoute(c: AppContext): Promise<Answer> {
+export async function deliveriesRoute(c: AppContext) {
   const query = deliveriesQuery(c.req.url);
   if (!query.ok) return query;
   const found = await findWebhookOfPath(c);
@@ -33,7 +32,7 @@ export async function deliveriesRoute(c: AppContext): Promise<Answer> {
   return answer.ok ? success(deliveriesView(answer.value)) : answer;
 }
 
-export async function deliveryRoute(c: AppContext): Promise<Answer> {
+export async function deliveryRoute(c: AppContext) {
   const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
   const { id } = found.value;

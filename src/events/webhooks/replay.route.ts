@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
 import { accepted, readFields } from "../../shared/http/endpoint.ts";
-import type { Answer, View } from "../../shared/http/endpoint.ts";
 import { moment } from "../../shared/http/parse-body.ts";
 import { timestamp } from "../../shared/clock.ts";
 import type {
@@ -42,7 +41,7 @@ type Steps = {
  * Handles POST /v1/webhooks/{id}/replay. `since` resends up to 1,000 events. To continue, callers
  * pass `next_since`. `after_seq` or `usage_since` restarts the usage stream.
  */
-export async function replayRoute(c: AppContext): Promise<Answer> {
+export async function replayRoute(c: AppContext) {
   const fields = await readFields(c, replaySchema, []);
   if (!fields.ok) return fields;
   const { orgId } = c.var.admitted.caller;
@@ -61,7 +60,7 @@ export async function replayRoute(c: AppContext): Promise<Answer> {
 export async function startReplay(
   { since, usage_since: usageSince, after_seq: afterSeq }: z.infer<typeof replaySchema>,
   steps: Steps,
-): Promise<Answer> {
+) {
   const given = [since, usageSince, afterSeq].filter((one) => one !== undefined);
   if (given.length !== 1) {
     return invalid('Send exactly one of "since", "usage_since" and "after_seq".', "since");
@@ -90,7 +89,7 @@ export async function startReplay(
 export async function replay(steps: {
   readonly since: (limit: number) => Promise<Result<readonly EventRecord[]>>;
   readonly queue: (events: readonly EventRecord[], replayId: string) => Promise<Result<number>>;
-}): Promise<Result<View>> {
+}) {
   const replayId = crypto.randomUUID();
   let events = await steps.since(REPLAY_MAX + 1);
   if (!events.ok) return events;

@@ -2,7 +2,6 @@ import * as z from "zod/mini";
 import type { Resend } from "../../shared/contracts/deliveries.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { accepted, readFields } from "../../shared/http/endpoint.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { callDeliveries } from "./webhooks.route.ts";
@@ -14,7 +13,7 @@ export const resendSchema = z.object({
   state: z.optional(z.enum(["failed", "pending"])),
 });
 
-export async function resendRoute(c: AppContext): Promise<Answer> {
+export async function resendRoute(c: AppContext) {
   const fields = await readFields(c, resendSchema, []);
   if (!fields.ok) return fields;
   const which = resendOf(fields.value);

@@ -5,13 +5,12 @@ import type {
   DeliveryRecord,
   ReceiverHealth,
 } from "../../shared/contracts/deliveries.ts";
-import type { View } from "../../shared/http/endpoint.ts";
 import { timestamp } from "../../shared/clock.ts";
 import type { Result } from "../../shared/failure.ts";
 import { receiverView } from "./receiver-settings.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
-export function webhookView(webhook: Webhook, nowMs: number): View {
+export function webhookView(webhook: Webhook, nowMs: number) {
   const { id, url, types: wanted, format, receiver, disabledReason, secrets, createdAt } = webhook;
   const until = secrets[1]?.until ?? null;
   return {
@@ -36,22 +35,22 @@ const UNTRIED: ReceiverHealth = {
   lastError: null,
 };
 
-/** Returns webhooks. If their object is unavailable, the health is null. */
-export function webhooksView(
-  webhooks: readonly Webhook[],
+/** Returns a webhook. If its object is unavailable, the health is null. */
+export function shownWebhookView(
+  webhook: Webhook,
   health: Result<Readonly<Record<string, ReceiverHealth>>>,
   nowMs: number,
-): readonly View[] {
-  return webhooks.map((webhook) => ({
+) {
+  return {
     ...webhookView(webhook, nowMs),
     health: health.ok ? healthView(webhook, health.value[webhook.id] ?? UNTRIED) : null,
-  }));
+  };
 }
 
-function healthView({ disabledReason }: Webhook, health: ReceiverHealth): View {
-  const running = health.failingSince === null ? "ok" : "failing";
+function healthView({ disabledReason }: Webhook, health: ReceiverHealth) {
+  const running = health.failingSince === null ? ("ok" as const) : ("failing" as const);
   return {
-    state: disabledReason === null ? running : "off",
+    state: disabledReason === null ? running : ("off" as const),
     failing_since: time(health.failingSince),
     waiting: health.waiting,
     delivered_24h: health.delivered24h,
@@ -61,16 +60,16 @@ function healthView({ disabledReason }: Webhook, health: ReceiverHealth): View {
   };
 }
 
-export function testResultView(attempt: Attempt): View {
+export function testResultView(attempt: Attempt) {
   const { status, error, answer, durationMs } = attempt;
   return { delivered: error === null, status, error, answer, duration_ms: durationMs };
 }
 
-export function deliveriesView(found: DeliveryPage): View {
+export function deliveriesView(found: DeliveryPage) {
   return { deliveries: found.deliveries.map(deliveryView), next_after: found.nextAfter };
 }
 
-export function deliveryDetailView(delivery: DeliveryDetail): View {
+export function deliveryDetailView(delivery: DeliveryDetail) {
   const { body, headers, newestAttempts } = delivery;
   return {
     ...deliveryView(delivery),
@@ -82,7 +81,7 @@ export function deliveryDetailView(delivery: DeliveryDetail): View {
   };
 }
 
-function deliveryView(delivery: DeliveryRecord): View {
+function deliveryView(delivery: DeliveryRecord) {
   return {
     id: delivery.id,
     event_id: delivery.eventId,

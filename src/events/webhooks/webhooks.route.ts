@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
 import { created, readFields } from "../../shared/http/endpoint.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOf } from "../../shared/caller.ts";
 import { now } from "../../shared/clock.ts";
@@ -26,7 +25,7 @@ import type { ReceiverSettings } from "./usage-formats.ts";
 import { mintWebhookSecret, encryptWebhookSecret } from "./webhook-secrets.ts";
 import type { EncryptedSecret } from "./webhook-secrets.ts";
 import { parseWebhookUrl } from "./webhook-url.ts";
-import { testResultView, webhookView, webhooksView } from "./webhook-views.ts";
+import { shownWebhookView, testResultView, webhookView } from "./webhook-views.ts";
 import {
   deleteWebhook,
   findWebhook,
@@ -66,15 +65,18 @@ export const webhookRotationSchema = z.object({
   overlap_seconds: z.optional(z.int().check(z.minimum(0), z.maximum(OVERLAP_MAX_S))),
 });
 const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
-export async function listWebhooksRoute(c: AppContext): Promise<Answer> {
+export async function listWebhooksRoute(c: AppContext) {
   const { orgId } = c.var.admitted.caller;
   const rows = await queryFor(c, () => listWebhooks(c.env.DB, orgId));
   if (!rows.ok) return rows;
-  return success({ webhooks: webhooksView(rows.value, await healthOf(c), now(c.env)) });
+  const health = await healthOf(c);
+  return success({
+    webhooks: rows.value.map((row) => shownWebhookView(row, health, now(c.env))),
+  });
 }
 
 /** Handles POST /v1/webhooks. Returns 201 with the webhook and, only here, its secret. */
-export async function createWebhookRoute(c: AppContext): Promise<Answer> {
+export async function createWebhookRoute(c: AppContext) {
   const fields = await readFields(c, newWebhookSchema, [...READ_ONLY, "enabled"]);
   if (!fields.ok) return fields;
   const { config, admitted } = c.var;
@@ -108,14 +110,13 @@ export async function createWebhookRoute(c: AppContext): Promise<Answer> {
   return created({ ...webhookView(made.value, by.nowMs), secret: fresh.value.secret });
 }
 
-export async function readWebhookRoute(c: AppContext): Promise<Answer> {
+export async function readWebhookRoute(c: AppContext) {
   const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
-  const [shown = {}] = webhooksView([found.value], await healthOf(c), now(c.env));
-  return success(shown);
+  return success(shownWebhookView(found.value, await healthOf(c), now(c.env)));
 }
 
-export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
+export async function patchWebhookRoute(c: AppContext) {
   const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
   if (!fields.ok) return fields;
   const { url: given, enabled, format: requested } = fields.value;
@@ -146,7 +147,7 @@ export async function patchWebhookRoute(c: AppContext): Promise<Answer> {
  * Handles POST /v1/webhooks/{id}/rotate. Until the overlap ends, the old secret also signs
  * messages.
  */
-export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
+export async function rotateWebhookRoute(c: AppContext) {
   const fields = await readFields(c, webhookRotationSchema, []);
   if (!fields.ok) return fields;
   const fresh = await freshSecret(c, c.req.param("id") ?? "");
@@ -161,7 +162,7 @@ export async function rotateWebhookRoute(c: AppContext): Promise<Answer> {
 }
 
 /** Handles DELETE /v1/webhooks/{id}. Afterwards, only a message in progress can still be sent. */
-export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
+export async function deleteWebhookRoute(c: AppContext) {
   const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
   const { id, orgId } = found.value;
@@ -172,7 +173,7 @@ export async function deleteWebhookRoute(c: AppContext): Promise<Answer> {
   return notified.ok ? success({ id, deleted: true }) : notified;
 }
 
-export async function testWebhookRoute(c: AppContext): Promise<Answer> {
+export async function testWebhookRoute(c: AppContext) {
   const { caller } = c.var.admitted;
   const { orgId } = caller;
   const actor = actorOf(caller);

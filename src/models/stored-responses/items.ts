@@ -3,10 +3,12 @@ import { inputItemId } from "./item-ids.ts";
 import type { Link } from "../../shared/contracts/stored-responses.ts";
 
 /** An item of a conversation (openai npm, ResponseInputItem, ResponseOutputItem). */
-export type StoredItem = Readonly<Record<string, unknown>>;
+type StoredItem = Readonly<Record<string, unknown>> & { readonly type?: string };
+
+type ShownItem = StoredItem & { readonly id: string; readonly type: string };
 
 export type StoredResponse = {
-  readonly response: StoredItem & { readonly output: readonly StoredItem[] };
+  readonly response: StoredItem & { readonly output: readonly ShownItem[] };
   readonly hidden: boolean;
 };
 
@@ -27,9 +29,7 @@ export function responseView({ response, hidden }: StoredResponse, isWhole: bool
   return { ...response, output: response.output.map(withoutThoughts) };
 }
 
-export function inputItems(
-  links: readonly Link[],
-): readonly (StoredItem & { readonly id: string })[] {
+export function inputItems(links: readonly Link[]): readonly ShownItem[] {
   return links.flatMap((link, at) => {
     const given = parseStoredItems(link.input).map((item, index) =>
       shownItem(item, inputItemId(link.id, item["type"] ?? "message", index)),
@@ -37,16 +37,16 @@ export function inputItems(
     if (at === links.length - 1) return given;
     const { response, hidden } = parseStoredResponse(link.response);
     const output = hidden ? response.output.map(withoutThoughts) : response.output;
-    return [...given, ...(output as (StoredItem & { readonly id: string })[])];
+    return [...given, ...output];
   });
 }
 
-function withoutThoughts(item: StoredItem): StoredItem {
+function withoutThoughts(item: ShownItem): ShownItem {
   return item["type"] === "reasoning" ? { ...item, encrypted_content: null } : item;
 }
 
 /** Returns an item whose content is a list of parts, because readers don't expect plain text. */
-function shownItem(item: StoredItem, id: string): StoredItem & { readonly id: string } {
+function shownItem(item: StoredItem, id: string): ShownItem {
   const { type = "message", role, content } = item;
   const whole = { status: "completed", ...item, type, id };
   if (typeof content !== "string") return whole;

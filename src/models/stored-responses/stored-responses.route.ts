@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
@@ -17,7 +16,7 @@ import type {
 const ENCRYPTED = "reasoning.encrypted_content";
 const NOT_STREAMED = "Stored responses can't be streamed. Omit 'stream'.";
 
-export async function readResponseRoute(c: AppContext): Promise<Answer> {
+export async function readResponseRoute(c: AppContext) {
   const { searchParams } = new URL(c.req.url);
   if (searchParams.get("stream") === "true") return invalid(NOT_STREAMED, "stream");
   const id = idOf(c);
@@ -37,7 +36,7 @@ export async function readResponseRoute(c: AppContext): Promise<Answer> {
  * Handles DELETE /v1/responses/{id}. Deletes a stored response and all later turns of its
  * conversation.
  */
-export async function deleteResponseRoute(c: AppContext): Promise<Answer> {
+export async function deleteResponseRoute(c: AppContext) {
   const id = idOf(c);
   const gone = await askKept(c, (kept, seenBy) => kept.forget(id, seenBy));
   if (!gone.ok) return gone;
@@ -50,7 +49,7 @@ export const inputItemsQuery = z.object({
   after: z.optional(z.string("must be given once")),
 });
 
-export async function listInputItemsRoute(c: AppContext): Promise<Answer> {
+export async function listInputItemsRoute(c: AppContext) {
   const page = parseQuery(inputItemsQuery, c.req.url);
   if (!page.ok) return page;
   const { limit, order, after } = page.value;

@@ -1,5 +1,4 @@
 import type { Card, CreditPage, CreditRow } from "../../shared/contracts/payments.ts";
-import type { View } from "../../shared/http/endpoint.ts";
 import { autoTopUpView } from "../../shared/contracts/top-up-view.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
@@ -11,7 +10,7 @@ type Sold = {
   readonly card: Card | null;
 } | null;
 
-export function creditsView(page: CreditPage, sold: Sold): View {
+export function creditsView(page: CreditPage, sold: Sold) {
   const { credits, nextAfter, standing: status, lifetime } = page;
   const { topUp, owedMicro, autoTopUp } = status;
   return {
@@ -34,14 +33,14 @@ export function creditsView(page: CreditPage, sold: Sold): View {
 }
 
 /** Returns total credits and usage. OpenRouter's clients show their difference as the balance. */
-function lifetimeView({ balanceMicro, usedMicro }: CreditPage["lifetime"]): View {
+function lifetimeView({ balanceMicro, usedMicro }: CreditPage["lifetime"]) {
   return {
     total_credits: dollarsOf(micros(balanceMicro + usedMicro)),
     total_usage: dollarsOf(usedMicro),
   };
 }
 
-function creditView(row: CreditRow): View {
+function creditView(row: CreditRow) {
   return {
     id: String(row.seq),
     created_at: timestamp(row.createdAt),
@@ -53,7 +52,9 @@ function creditView(row: CreditRow): View {
   };
 }
 
-function kindOf({ reference, amountMicro }: CreditRow): string {
+type CreditKind = "payment" | "credit" | "correction" | "reversal" | "return" | "rebuild";
+
+function kindOf({ reference, amountMicro }: CreditRow): CreditKind {
   if (reference.startsWith("rebuild:")) return "rebuild";
   if (reference.startsWith("owed:")) return "reversal";
   if (/^stripe:[^:]+:back:/.test(reference)) return "return";

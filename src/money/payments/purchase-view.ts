@@ -4,7 +4,6 @@ import type {
   PurchasePage,
   PurchaseRecord,
 } from "../../shared/contracts/payments.ts";
-import type { View } from "../../shared/http/endpoint.ts";
 import { timestamp } from "../../shared/clock.ts";
 import { dollarsOf } from "../../shared/money.ts";
 
@@ -24,7 +23,7 @@ const ERRORS: Readonly<Record<PurchaseError, string>> = {
   misconfigured: "The payment could not be made. Please contact support.",
 };
 
-export function cardView(card: Card | null): View | null {
+export function cardView(card: Card | null) {
   if (card === null) return null;
   return {
     brand: card.brand,
@@ -34,7 +33,7 @@ export function cardView(card: Card | null): View | null {
   };
 }
 
-export function purchaseView(purchase: PurchaseRecord): View {
+export function purchaseView(purchase: PurchaseRecord) {
   const { error, expiresAt } = purchase;
   return {
     id: purchase.id,
@@ -53,7 +52,7 @@ export function purchaseView(purchase: PurchaseRecord): View {
   };
 }
 
-export function operatorPurchaseView(purchase: PurchaseRecord): View {
+export function operatorPurchaseView(purchase: PurchaseRecord) {
   const { nextAt } = purchase;
   return {
     ...purchaseView(purchase),
@@ -69,9 +68,9 @@ export function operatorPurchaseView(purchase: PurchaseRecord): View {
   };
 }
 
-export function purchasesView(
+export function purchasesView<Purchase>(
   { purchases, nextAfter }: PurchasePage,
-  view: (purchase: PurchaseRecord) => View,
-): View {
+  view: (purchase: PurchaseRecord) => Purchase,
+) {
   return { purchases: purchases.map(view), next_after: nextAfter };
 }

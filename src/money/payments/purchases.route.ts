@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
 import { accepted, readBody } from "../../shared/http/endpoint.ts";
-import type { Answer } from "../../shared/http/endpoint.ts";
 import { once, parseFields, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { PURCHASE_ID } from "../../shared/contracts/payments.ts";
@@ -31,7 +30,7 @@ export const purchaseBody = z.object({
  * Handles POST /v1/credits/purchases. Returns 202, and the purchase continues in the background.
  * Requires an Idempotency-Key.
  */
-export async function buyRoute(c: AppContext): Promise<Answer> {
+export async function buyRoute(c: AppContext) {
   const { config, admitted } = c.var;
   const name = readIdempotencyKey(c.req.header("idempotency-key"));
   if (!name.ok) return name;
@@ -66,7 +65,7 @@ export async function buyRoute(c: AppContext): Promise<Answer> {
   return bought.ok ? shown(c, bought.value) : bought;
 }
 
-function shown(c: AppContext, purchase: PurchaseRecord): Answer {
+function shown(c: AppContext, purchase: PurchaseRecord) {
   c.header("location", `/v1/credits/purchases/${purchase.id}`);
   return accepted(purchaseView(purchase));
 }
@@ -76,7 +75,7 @@ export const purchasesQuery = z.object({
   after: z.optional(once.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id"))),
 });
 
-export async function listPurchasesRoute(c: AppContext): Promise<Answer> {
+export async function listPurchasesRoute(c: AppContext) {
   const page = parseQuery(purchasesQuery, c.req.url);
   if (!page.ok) return page;
   const { limit, after = null } = page.value;
@@ -84,17 +83,17 @@ export async function listPurchasesRoute(c: AppContext): Promise<Answer> {
   return found.ok ? success(purchasesView(found.value, purchaseView)) : found;
 }
 
-export async function readPurchaseRoute(c: AppContext): Promise<Answer> {
+export async function readPurchaseRoute(c: AppContext) {
   const found = await ofOwnId(c, (payments, id) => payments.purchase(id));
   return found.ok ? success(purchaseView(found.value)) : found;
 }
 
-export async function cancelPurchaseRoute(c: AppContext): Promise<Answer> {
+export async function cancelPurchaseRoute(c: AppContext) {
   const found = await ofOwnId(c, (payments, id) => payments.cancel(id));
   return found.ok ? accepted(purchaseView(found.value)) : found;
 }
 
-export async function portalRoute(c: AppContext): Promise<Answer> {
+export async function portalRoute(c: AppContext) {
   if (c.var.config.payments === null) return refuse({ kind: "payments_off" });
   const buyer = await buyerOf(c);
   if (!buyer.ok) return buyer;
@@ -114,7 +113,7 @@ export const creditsQuery = z.object({
 });
 
 /** Handles GET /v1/credits: credits and refunds, newest first, and the state of purchases. */
-export async function creditsRoute(c: AppContext): Promise<Answer> {
+export async function creditsRoute(c: AppContext) {
   const page = parseQuery(creditsQuery, c.req.url);
   if (!page.ok) return page;
   const { limit, after = null } = page.value;

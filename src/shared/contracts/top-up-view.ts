@@ -1,7 +1,7 @@
 import { dollarsOf } from "../money.ts";
 import type { AutoTopUp } from "./payments.ts";
 
-export function autoTopUpView(setting: AutoTopUp | null): Readonly<Record<string, number>> | null {
+export function autoTopUpView(setting: AutoTopUp | null) {
   if (setting === null) return null;
   return {
     below_dollars: dollarsOf(setting.belowMicro),

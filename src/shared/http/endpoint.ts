@@ -10,15 +10,13 @@ import type { JsonBody } from "./read-json.ts";
 import { readBodyWithSlot } from "./request-slots.ts";
 import type { BodyOwner } from "./request-slots.ts";
 
-export type View = Readonly<Record<string, unknown>>;
+export type Answer = (Success<object> & { readonly status?: 201 | 202 }) | Refusal;
 
-export type Answer = (Success<View> & { readonly status?: 201 | 202 }) | Refusal;
-
-export function created(value: View): Answer {
+export function created<const T extends object>(value: T): Success<T> & { readonly status: 201 } {
   return { ...success(value), status: 201 };
 }
 
-export function accepted(value: View): Answer {
+export function accepted<const T extends object>(value: T): Success<T> & { readonly status: 202 } {
   return { ...success(value), status: 202 };
 }
 

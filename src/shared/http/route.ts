@@ -51,6 +51,17 @@ export type PeopleRoute = Call & {
 /** A row of the route table without its handler. */
 export type Route = KeyRoute | OperatorRoute | PeopleRoute;
 
+/**
+ * The name of a row and the type of its response bodies, which the OpenAPI schemas must allow. Rows
+ * have no such value, only the type.
+ */
+export type Typed<Name extends string, A> = {
+  readonly typed?: {
+    readonly name: Name;
+    readonly body: A extends { readonly ok: true; readonly value: infer Body } ? Body : never;
+  };
+};
+
 /** Returns the row of a call that needs no fresh login, or only for some bodies. */
 export function withoutLogin<Row>(
   row: Row,

@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
 import { fail } from "../../../shared/http/context.ts";
-import type { Answer } from "../../../shared/http/endpoint.ts";
 import { once, parseQuery } from "../../../shared/http/parse-body.ts";
 import { DAY_MS, now } from "../../../shared/clock.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
@@ -19,7 +18,7 @@ const month = once.check(
 );
 export const focusQuery = z.object({ month: z.optional(month), day: z.optional(day) });
 
-export async function exportsRoute(c: AppContext): Promise<Answer> {
+export async function exportsRoute(c: AppContext) {
   const query = { day: periodOf(now(c.env)).day, after: null, limit: 1 };
   const page = await callOwnWallet(c, (wallet) => wallet.chargesOfDay(query));
   return page.ok ? success({ complete_through: page.value.completeThrough }) : page;

@@ -3,7 +3,6 @@ import { actorOf, requestCredential } from "../../../shared/caller.ts";
 import type { RequestCredential, Role } from "../../../shared/caller.ts";
 import type { AppContext } from "../../../shared/http/context.ts";
 import { created, readFields } from "../../../shared/http/endpoint.ts";
-import type { Answer, View } from "../../../shared/http/endpoint.ts";
 import { once, pageQuery, parseQuery } from "../../../shared/http/parse-body.ts";
 import { assert } from "../../../shared/assert.ts";
 import {
@@ -64,7 +63,7 @@ const READ_ONLY = ["id", "monthly_spend_dollars", "daily_spend_dollars", "create
 export const changeBody = z.object(limits);
 export const putBody = z.object({ external_id: z.string(), ...limits });
 
-export async function putEndUserRoute(c: AppContext): Promise<Answer> {
+export async function putEndUserRoute(c: AppContext) {
   const fields = await readFields(c, putBody, READ_ONLY);
   if (!fields.ok) return fields;
   const { external_id: externalId, ...given } = fields.value;
@@ -79,7 +78,7 @@ export async function putEndUserRoute(c: AppContext): Promise<Answer> {
 export const endUsersQuery = z.extend(pageQuery, { after: z.optional(once) });
 
 /** Handles GET /v1/users, oldest first. With `after`, later pages are as fast as the first. */
-export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
+export async function listEndUsersRoute(c: AppContext) {
   const page = parseQuery(endUsersQuery, c.req.url);
   if (!page.ok) return page;
   const { limit, offset, after } = page.value;
@@ -90,12 +89,12 @@ export async function listEndUsersRoute(c: AppContext): Promise<Answer> {
   return success({ users, total, limit, offset, next_after: nextAfter });
 }
 
-export async function readEndUserRoute(c: AppContext): Promise<Answer> {
+export async function readEndUserRoute(c: AppContext) {
   const answer = await callOwnWallet(c, (wallet) => wallet.readEndUser(externalIdOf(c)));
   return answer.ok ? success(endUserView(answer.value)) : answer;
 }
 
-export async function patchEndUserRoute(c: AppContext): Promise<Answer> {
+export async function patchEndUserRoute(c: AppContext) {
   const fields = await readFields(c, changeBody, ["external_id", ...READ_ONLY]);
   if (!fields.ok) return fields;
   const change = changeOf(fields.value);
@@ -106,7 +105,7 @@ export async function patchEndUserRoute(c: AppContext): Promise<Answer> {
 }
 
 /** Handles DELETE /v1/users/{external_id}. Running requests are still charged. */
-export async function deleteEndUserRoute(c: AppContext): Promise<Answer> {
+export async function deleteEndUserRoute(c: AppContext) {
   const externalId = externalIdOf(c);
   let attempts = 0;
   const answer = await callOwnWallet(c, (wallet) => {
@@ -136,15 +135,15 @@ function changeOf(given: z.infer<typeof changeBody>): EndUserChange {
   };
 }
 
-function endUserView(endUser: EndUserRecord): View {
+function endUserView(endUser: EndUserRecord) {
   return {
     id: endUser.id,
     external_id: endUser.externalId,
     monthly_quota_dollars: shownDollars(endUser.monthlyQuotaMicro),
     daily_quota_dollars: shownDollars(endUser.dailyQuotaMicro),
     alert_threshold: endUser.alertThreshold,
-    monthly_spend_dollars: shownDollars(endUser.monthlySpendMicro),
-    daily_spend_dollars: shownDollars(endUser.dailySpendMicro),
+    monthly_spend_dollars: dollarsOf(endUser.monthlySpendMicro),
+    daily_spend_dollars: dollarsOf(endUser.dailySpendMicro),
     budgets: endUser.budgets.map(budgetStatusView),
     created_at: timestamp(endUser.createdAt),
   };
@@ -191,7 +190,7 @@ export const settingsBody = z.object({
 
 export const SETTINGS_READ_ONLY: readonly string[] = ["operator_policy"];
 
-export async function readSettingsRoute(c: AppContext): Promise<Answer> {
+export async function readSettingsRoute(c: AppContext) {
   const answer = await callOwnWallet(c, (wallet) => wallet.readSettings());
   return answer.ok ? success(settingsView(answer.value)) : answer;
 }
@@ -200,7 +199,7 @@ export async function readSettingsRoute(c: AppContext): Promise<Answer> {
  * Handles PATCH /v1/orgs/{id}/settings. Only owners and admins can change response storage and the
  * policy.
  */
-export async function patchSettingsRoute(c: AppContext): Promise<Answer> {
+export async function patchSettingsRoute(c: AppContext) {
   const fields = await readFields(c, settingsBody, SETTINGS_READ_ONLY);
   if (!fields.ok) return fields;
   const given = fields.value;
@@ -262,7 +261,7 @@ function tellKept(c: AppContext, hours: number): Promise<Result<null>> {
   return callObject(() => objectsOf(c.env).kept(caller.orgId).keepFor(hours));
 }
 
-function settingsView(settings: SettingsAnswer): View {
+function settingsView(settings: SettingsAnswer) {
   return {
     default_user_monthly_quota_dollars: shownDollars(settings.defaultUserMonthlyQuotaMicro),
     default_user_daily_quota_dollars: shownDollars(settings.defaultUserDailyQuotaMicro),

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
-import type { Answer } from "../../../shared/http/endpoint.ts";
 import { once, parseQuery } from "../../../shared/http/parse-body.ts";
 import { DAY_MS, now, timestamp } from "../../../shared/clock.ts";
 import type {
@@ -36,8 +35,8 @@ type GroupBy = (typeof COUNTED_BY)[number];
  * Handles GET /v1/errors. Counters include all failures. Groups by model, provider or end user come
  * from stored failures, complete since `complete_from`. Members see only their own keys.
  */
-export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
-  return async (c) => {
+export function errorsRoute(memberKeys: MemberKeys) {
+  return async (c: AppContext) => {
     const query = parseQuery(errorsQuery, c.req.url);
     if (!query.ok) return query;
     const { to = periodOf(now(c.env)).day, from = to, group_by: groupBy } = query.value;
@@ -51,13 +50,13 @@ export function errorsRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<
   };
 }
 
-type Days = { readonly from: string; readonly to: string; readonly group_by: string };
+type Days = { readonly from: string; readonly to: string; readonly group_by: Fields["group_by"] };
 
 async function answerOf(
   c: AppContext,
   requested: Fields & { readonly days: Days },
   query: FailureQuery,
-): Promise<Answer> {
+) {
   const { days } = requested;
   const kept = keptQuery(requested, query);
   if (!kept.ok) return kept;
@@ -98,7 +97,7 @@ function keptView({ groups, completeFrom }: KeptFailureReport) {
   };
 }
 
-function grouped(counts: readonly FailureCount[], by: GroupBy): object[] {
+function grouped(counts: readonly FailureCount[], by: GroupBy) {
   const groups = Map.groupBy(counts, (one) => nameOf(one, by));
   const isTimed = by !== "code" && by !== "key";
   return [...groups.values()]

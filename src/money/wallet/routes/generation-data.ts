@@ -1,4 +1,3 @@
-import type { View } from "../../../shared/http/endpoint.ts";
 import { timestamp } from "../../../shared/clock.ts";
 import type { GenerationRecord, RequestRecord } from "../../../shared/contracts/wallet.ts";
 import { dollarsOf } from "../../../shared/money.ts";
@@ -29,9 +28,9 @@ const UNKNOWN = {
   num_fetches: null,
   app_id: null,
   is_byok: false,
-};
+} as const;
 
-export function generationData(request: RequestRecord): View {
+export function generationData(request: RequestRecord) {
   const { id, createdAt, externalId, generation } = request;
   return {
     ...UNKNOWN,
@@ -47,7 +46,7 @@ export function generationData(request: RequestRecord): View {
   };
 }
 
-function servedView(generation: GenerationRecord): View {
+function servedView(generation: GenerationRecord) {
   const cost = dollarsOf(generation.costMicro);
   return {
     model: generation.model,
@@ -62,7 +61,7 @@ function servedView(generation: GenerationRecord): View {
   };
 }
 
-function unservedView({ failed = null }: RequestRecord): View {
+function unservedView({ failed = null }: RequestRecord) {
   return {
     model: failed?.model ?? "",
     provider_name: null,
@@ -76,7 +75,7 @@ function unservedView({ failed = null }: RequestRecord): View {
   };
 }
 
-function tokensView(generation: RequestRecord["generation"]): View {
+function tokensView(generation: RequestRecord["generation"]) {
   const usage = generation?.usage ?? null;
   const prompt = usage === null ? null : promptTokens(usage);
   const output = usage?.output ?? null;
@@ -91,17 +90,22 @@ function tokensView(generation: RequestRecord["generation"]): View {
 }
 
 /** Lists the calls to providers. If the request was settled, the last provider served it. */
-function attemptsOf({ generation, failed }: RequestRecord): View[] {
+function attemptsOf({ generation, failed }: RequestRecord) {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, status = null, startedMs, endedMs }) => ({
     provider_name: route.slice(0, route.indexOf(":")),
     endpoint_id: route,
     status,
     latency: startedMs === undefined || endedMs === undefined ? null : endedMs - startedMs,
-    is_byok: false,
+    is_byok: UNKNOWN.is_byok,
   }));
   if (generation === null) return views;
   const { provider, firstByteMs } = generation;
-  const served = { provider_name: provider, status: 200, latency: firstByteMs, is_byok: false };
+  const served = {
+    provider_name: provider,
+    status: 200,
+    latency: firstByteMs,
+    is_byok: UNKNOWN.is_byok,
+  };
   return [...views, served];
 }

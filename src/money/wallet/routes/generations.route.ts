@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
-import type { Answer, View } from "../../../shared/http/endpoint.ts";
 import type { Caller } from "../../../shared/caller.ts";
 import { holdNameOf } from "../../../shared/placed-hold.ts";
 import type { Purpose } from "../../../shared/placed-hold.ts";
@@ -24,7 +23,6 @@ import { generationData } from "./generation-data.ts";
 import { callOwnWallet } from "./reads.route.ts";
 import { day, listFilter, startOf, tagFilter } from "./usage.route.ts";
 
-type Handler = (c: AppContext) => Promise<Answer>;
 type KeyOwner = { readonly orgId: string; readonly memberId: string };
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
@@ -65,8 +63,8 @@ export const holdsQuery = z.object({ limit, after });
  * Handles GET /v1/generations, newest first. Members see only their own keys. A page with fewer
  * rows than `limit` can still have a `next_after`.
  */
-export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
-  return async (c) => {
+export function listGenerationsRoute(memberKeys: MemberKeys) {
+  return async (c: AppContext) => {
     const query = parseQuery(generationsQuery, c.req.url);
     if (!query.ok) return query;
     const { from, to, model, provider, key_id, external_id, tag, status, code, ...page } =
@@ -95,8 +93,8 @@ export function listGenerationsRoute(memberKeys: MemberKeys): Handler {
  * Handles GET /v1/holds. Returns open holds, oldest first. Members see only their own keys, and a
  * limited key only its own holds.
  */
-export function holdsRoute(memberKeys: MemberKeys): Handler {
-  return async (c) => {
+export function holdsRoute(memberKeys: MemberKeys) {
+  return async (c: AppContext) => {
     const page = parseQuery(holdsQuery, c.req.url);
     if (!page.ok) return page;
     const { caller, isLimited } = c.var.admitted;
@@ -137,8 +135,8 @@ export async function readableKeyIds(
  * Handles GET /v1/generations/{id}. The ID is that of a request or a completion. Members see only
  * their own keys.
  */
-export function generationRoute(findKey: FindKey): Handler {
-  return async (c) => {
+export function generationRoute(findKey: FindKey) {
+  return async (c: AppContext) => {
     const found = await findRequest(c, c.req.param("id") ?? "", findKey);
     return found.ok ? success(requestView(found.value)) : found;
   };
@@ -146,8 +144,8 @@ export function generationRoute(findKey: FindKey): Handler {
 
 export const generationQuery = z.object({ id: text });
 
-export function generationDataRoute(findKey: FindKey): Handler {
-  return async (c) => {
+export function generationDataRoute(findKey: FindKey) {
+  return async (c: AppContext) => {
     const query = parseQuery(generationQuery, c.req.url);
     if (!query.ok) return query;
     const found = await findRequest(c, query.value.id, findKey);
@@ -192,7 +190,7 @@ function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such generation." });
 }
 
-function requestView(request: RequestRecord): View {
+function requestView(request: RequestRecord) {
   const { id, state, createdAt, keyId, externalId, heldMicro, generation } = request;
   const failed = request.failed ?? null;
   return {
@@ -212,7 +210,7 @@ function requestView(request: RequestRecord): View {
   };
 }
 
-function unservedView(failed: FailedRequest | null): object {
+function unservedView(failed: FailedRequest | null) {
   if (failed === null) return {};
   const { model, streamed, durationMs, skipped = [] } = failed;
   return { model, streamed, duration_ms: durationMs, skipped };
@@ -224,10 +222,17 @@ function refusalOf({ failure }: RequestRecord): ReportedError | null {
   return { code: anchorOf(failure), message, status, param };
 }
 
-function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest | null): object[] {
+function attemptsOf(generation: GenerationRecord | null, failed: FailedRequest | null) {
   const before = failed?.attempts ?? generation?.failed ?? [];
   const views = before.map(({ route, why, status = null, startedMs = null, endedMs = null }) => {
-    return { route, outcome: "failed", why, status, started_ms: startedMs, ended_ms: endedMs };
+    return {
+      route,
+      outcome: "failed" as const,
+      why,
+      status,
+      started_ms: startedMs,
+      ended_ms: endedMs,
+    };
   });
   const hasBroken = failed?.error.status === IN_STREAM && before.length > 0;
   if (generation === null || hasBroken) return views;
@@ -242,8 +247,8 @@ function lastAttempt(
     failed,
     last,
   }: { readonly failed: FailedRequest | null; readonly last?: FailedAttempt | undefined },
-): object {
-  const outcome = (failed?.clientLeftMs ?? null) === null ? "served" : "left";
+) {
+  const outcome = (failed?.clientLeftMs ?? null) === null ? ("served" as const) : ("left" as const);
   const startedMs = last === undefined ? 0 : (last.endedMs ?? null);
   const times = { started_ms: startedMs, ended_ms: durationMs };
   return { route: provider, outcome, why: null, status: null, ...times };
@@ -296,7 +301,7 @@ function fromOf({ origin }: GenerationRecord): string | null {
   return from === null ? null : timestamp(from);
 }
 
-const UNSETTLED: { readonly [K in keyof ReturnType<typeof settledView>]: unknown } = {
+const UNSETTLED = {
   cost_micro: 0,
   absorbed_micro: 0,
   model: null,
@@ -321,9 +326,9 @@ const UNSETTLED: { readonly [K in keyof ReturnType<typeof settledView>]: unknown
   quota_micro: 0,
   failed_attempts: [],
   skipped: [],
-};
+} satisfies { readonly [K in keyof ReturnType<typeof settledView>]: unknown };
 
-function holdView(hold: HoldRecord, { orgId, home }: Pick<Caller, "orgId" | "home">): View {
+function holdView(hold: HoldRecord, { orgId, home }: Pick<Caller, "orgId" | "home">) {
   const { id, purpose = null, expiresAt } = hold;
   return {
     id,
@@ -337,6 +342,6 @@ function holdView(hold: HoldRecord, { orgId, home }: Pick<Caller, "orgId" | "hom
   };
 }
 
-function purposeView({ pays, merchant, description }: Purpose): View {
+function purposeView({ pays, merchant, description }: Purpose) {
   return { pays, merchant, description };
 }

@@ -8,7 +8,6 @@ import { invalid, refuse, success } from "../../../shared/failure.ts";
 import type { Failure, Refusal, Result } from "../../../shared/failure.ts";
 import type { AppContext } from "../../../shared/http/context.ts";
 import { created, readBody } from "../../../shared/http/endpoint.ts";
-import type { Answer, View } from "../../../shared/http/endpoint.ts";
 import { parseFields } from "../../../shared/http/parse-body.ts";
 import { mintId } from "../../../shared/id.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../../shared/idempotency.ts";
@@ -65,12 +64,12 @@ export const extendSchema = z.object({ expires_in: seconds });
 /**
  * Handles POST /v1/holds. Returns 201 with a hold of `amount_dollars`, or of at least `at_least`.
  */
-export function placeHoldRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
-  return (c) => place(c, merchants, newHoldSchema);
+export function placeHoldRoute(merchants: Merchants) {
+  return (c: AppContext) => place(c, merchants, newHoldSchema);
 }
 
-export function chargeRoute(merchants: Merchants): (c: AppContext) => Promise<Answer> {
-  return (c) => place(c, merchants, newChargeSchema);
+export function chargeRoute(merchants: Merchants) {
+  return (c: AppContext) => place(c, merchants, newChargeSchema);
 }
 
 type Fields = z.infer<typeof newChargeSchema> & Partial<z.infer<typeof newHoldSchema>>;
@@ -79,7 +78,7 @@ async function place(
   c: AppContext,
   merchants: Merchants,
   schema: typeof newHoldSchema | typeof newChargeSchema,
-): Promise<Answer> {
+) {
   const name = readIdempotencyKey(c.req.header("idempotency-key"));
   if (!name.ok) return name;
   const body = await readBody(c);
@@ -161,8 +160,8 @@ async function refuseMerchant(
  * Handles GET /v1/holds/{id}. Members see the holds of their own keys, and a limited key only its
  * own.
  */
-export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promise<Answer> {
-  return async (c) => {
+export function readHoldRoute(memberKeys: MemberKeys) {
+  return async (c: AppContext) => {
     const id = ownHoldId(c);
     if (id === null) return missing();
     const placed = await callOwnWallet(c, (wallet) => wallet.placedHold(id));
@@ -179,16 +178,16 @@ export function readHoldRoute(memberKeys: MemberKeys): (c: AppContext) => Promis
   };
 }
 
-export async function captureHoldRoute(c: AppContext): Promise<Answer> {
+export async function captureHoldRoute(c: AppContext) {
   const action = await parseCapture(c);
   return action.ok ? change(c, action.value) : action;
 }
 
-export async function releaseHoldRoute(c: AppContext): Promise<Answer> {
+export async function releaseHoldRoute(c: AppContext) {
   return change(c, { kind: "release" });
 }
 
-export async function extendHoldRoute(c: AppContext): Promise<Answer> {
+export async function extendHoldRoute(c: AppContext) {
   const body = await readBody(c);
   if (!body.ok) return body;
   const fields = parseFields(extendSchema, [], body.value.json);
@@ -208,7 +207,7 @@ export async function parseCapture(c: AppContext, owner?: "merchants"): Promise<
   return success({ kind: "capture", amountMicro: fields.value.amount_dollars ?? null });
 }
 
-async function change(c: AppContext, action: HoldAction): Promise<Answer> {
+async function change(c: AppContext, action: HoldAction) {
   const id = ownHoldId(c);
   if (id === null) return missing();
   const { caller } = c.var.admitted;
@@ -228,15 +227,15 @@ export function missing(): Refusal {
   return refuse({ kind: "not_found", message: "No such hold." } satisfies Failure);
 }
 
-const STATUSES: Readonly<Record<RequestState, string>> = {
+const STATUSES = {
   held: "held",
   settled: "captured",
   voided: "released",
   expired: "expired",
   refused: "refused",
-};
+} as const satisfies Readonly<Record<RequestState, string>>;
 
-export function placedHoldView(hold: PlacedHold, of: Pick<Caller, "orgId" | "home">): View {
+export function placedHoldView(hold: PlacedHold, of: Pick<Caller, "orgId" | "home">) {
   const { capturedMicro } = hold;
   return {
     id: holdNameOf({ id: hold.id, orgId: of.orgId, home: of.home }),

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
-import type { Answer, View } from "../../../shared/http/endpoint.ts";
 import {
   moment,
   once,
@@ -28,7 +27,7 @@ export function callOwnWallet<T>(
   return callObject(() => call(objectsOf(c.env).wallet(orgId)));
 }
 
-export async function balanceRoute(c: AppContext): Promise<Answer> {
+export async function balanceRoute(c: AppContext) {
   const answer = await callOwnWallet(c, (wallet) => wallet.balance());
   if (!answer.ok) return answer;
   const { creditsMicro, heldMicro, owedMicro } = answer.value;
@@ -41,7 +40,7 @@ export async function balanceRoute(c: AppContext): Promise<Answer> {
   });
 }
 
-export async function alertsRoute(c: AppContext): Promise<Answer> {
+export async function alertsRoute(c: AppContext) {
   const page = parseQuery(pageQuery, c.req.url);
   if (!page.ok) return page;
   const { limit, offset } = page.value;
@@ -52,7 +51,7 @@ export async function alertsRoute(c: AppContext): Promise<Answer> {
 export function alertsView(
   page: AlertPage,
   query: { readonly limit: number; readonly offset: number },
-): View {
+) {
   const alerts = page.alerts.map((alert) => ({
     id: alert.id,
     kind: alert.kind,
@@ -81,7 +80,7 @@ export function eventQuery(url: string): Result<EventQuery> {
   return success({ type, from, to, limit, after });
 }
 
-export async function eventsRoute(c: AppContext): Promise<Answer> {
+export async function eventsRoute(c: AppContext) {
   const query = eventQuery(c.req.url);
   if (!query.ok) return query;
   const answer = await callOwnWallet(c, (wallet) => wallet.events(query.value));
@@ -92,7 +91,7 @@ export async function eventsRoute(c: AppContext): Promise<Answer> {
  * Returns events for the response. `dropped` is the number of events that were deleted because the
  * log was full.
  */
-export function eventsView({ events, nextAfter, dropped }: EventPage): View {
+export function eventsView({ events, nextAfter, dropped }: EventPage) {
   return {
     events: events.map(eventView),
     next_after: nextAfter,
@@ -100,7 +99,7 @@ export function eventsView({ events, nextAfter, dropped }: EventPage): View {
   };
 }
 
-function eventView(event: EventRecord): View {
+function eventView(event: EventRecord) {
   const { id, type, createdAt, actor, subject, data } = event;
   return { id, type, created_at: timestamp(createdAt), actor, subject, data };
 }

@@ -1,6 +1,5 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
-import type { Answer, View } from "../../../shared/http/endpoint.ts";
 import { once, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
 import { DAY_MS, HOUR_MS, now, timestamp } from "../../../shared/clock.ts";
@@ -25,8 +24,8 @@ import { callOwnWallet } from "./reads.route.ts";
 
 export type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
 
-export function usageRoute(keyMembers: ReadKeyMembers): (c: AppContext) => Promise<Answer> {
-  return async (c) => {
+export function usageRoute(keyMembers: ReadKeyMembers) {
+  return async (c: AppContext) => {
     const { orgId } = c.var.admitted.caller;
     return answerUsage(c.req.url, now(c.env), {
       ask: (call) => callOwnWallet(c, call),
@@ -45,11 +44,7 @@ type UsageSources = {
   readonly members: () => Promise<Result<KeyMembers>>;
 };
 
-export async function answerUsage(
-  url: string,
-  nowMs: number,
-  { ask, members }: UsageSources,
-): Promise<Answer> {
+export async function answerUsage(url: string, nowMs: number, { ask, members }: UsageSources) {
   const rows = rowsQuery(url, nowMs);
   if (!rows.ok) return rows;
   if (rows.value !== null) {
@@ -170,7 +165,7 @@ export function usageQuery(url: string, nowMs: number): Result<UsageQuery> {
   return success({ from, to, groupBy, page: { limit, after } });
 }
 
-function usageView(query: UsageQuery, report: UsageReport): View {
+function usageView(query: UsageQuery, report: UsageReport) {
   return {
     from: query.from,
     to: query.to,
@@ -188,7 +183,7 @@ const HOURS_MAX = 72;
 type RowsAsked = {
   readonly asked: Omit<RowsQuery, "members">;
   readonly memberIds: readonly string[] | null;
-  readonly view: (report: RowsReport) => View;
+  readonly view: (report: RowsReport) => ReturnType<typeof rowsView>;
 };
 
 type Fields = z.infer<typeof usageParameters>;
@@ -249,14 +244,14 @@ function rowsView({ from, to, groupBy }: Head, by: readonly RowDimension[], repo
     from,
     to,
     group_by: groupBy,
-    source: "rows",
+    source: "rows" as const,
     complete_from: timestamp(completeFrom),
     data: data.map((group) => rowView(by, group)),
     total: usageAmountsView(total),
   };
 }
 
-function rowView(by: readonly RowDimension[], { names, ...group }: RowsGroup): object {
+function rowView(by: readonly RowDimension[], { names, ...group }: RowsGroup) {
   const { firstByteMs, tokensPerSecond } = group;
   return {
     ...namesView(by, names),
@@ -266,7 +261,7 @@ function rowView(by: readonly RowDimension[], { names, ...group }: RowsGroup): o
   };
 }
 
-function namesView(by: readonly RowDimension[], names: readonly (string | null)[]): object {
+function namesView(by: readonly RowDimension[], names: readonly (string | null)[]) {
   const [one = null, two = null] = names;
   const [first] = by;
   if (first !== "day" && first !== "hour") {
