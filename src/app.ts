@@ -23,6 +23,7 @@ import { outcomesPeer } from "./models/requests/outcomes.peer.ts";
 import { requireSoundDeployment } from "./models/requests/sound-deployment.route.ts";
 import {
   requireAdmission,
+  refuseSessions,
   requireUnlimited,
   startAdmission,
 } from "./accounts/keys/admission.route.ts";
@@ -139,8 +140,9 @@ function serve(reach: KeyRoute["reach"]): void {
 }
 
 /** The role is known only once the member is read. */
-function gatesOf({ path, member, roles }: KeyRoute): MiddlewareHandler<AppEnv>[] {
+function gatesOf({ path, member, roles, sessions }: KeyRoute): MiddlewareHandler<AppEnv>[] {
   const gates: MiddlewareHandler<AppEnv>[] = [];
+  if (sessions === false) gates.push(refuseSessions);
   if (path.includes("/:org_id")) gates.push(requireOwnOrganization);
   if (member !== "unread") gates.push(member === "read" ? requireMember : readMember);
   if (roles !== EVERYONE) gates.push(requireRole(...roles));

@@ -102,7 +102,7 @@ type ForKeys = KeyRoute & {
   readonly handle: (c: AppContext) => Response | Promise<Response>;
 };
 type RouteRow = ForKeys | ForOperators | ForPeople;
-type AllowedCallers = Pick<KeyRoute, "roles" | "member" | "others">;
+type AllowedCallers = Pick<KeyRoute, "roles" | "member" | "others" | "sessions">;
 
 const SENIORS: readonly Role[] = ["owner", "admin", "billing"];
 /** Any active key, without a database read. */
@@ -111,6 +111,8 @@ const MEMBERS: AllowedCallers = { roles: EVERYONE, member: "read" };
 const OWN: AllowedCallers = { ...MEMBERS, others: SENIORS };
 const ACCOUNTANTS: AllowedCallers = { roles: SENIORS, member: "read" };
 const MANAGERS: AllowedCallers = { roles: ["owner", "admin"], member: "read" };
+/** Keys, also limited ones, but no sessions. */
+const KEYS_ONLY = { sessions: false } as const;
 
 /** Values that can only lower the limits of an end user. */
 const NO_QUOTA = { monthly_quota_dollars: [0], daily_quota_dollars: [0] };
@@ -134,12 +136,21 @@ export const KEY_ROUTES = [
   endpoint("GET /v1/responses/:id{resp_\\w+}", "home", OWN, readResponseRoute),
   withoutLogin(endpoint("DELETE /v1/responses/:id{resp_\\w+}", "home", OWN, deleteResponseRoute)),
   endpoint("GET /v1/responses/:id{resp_\\w+}/input_items", "home", OWN, listInputItemsRoute),
-  endpoint("POST /v1/keys/:id/rotate", "home", { ...MEMBERS, others: [] }, rotateKeyRoute),
-  endpoint("GET /v1/sessions", "home", OWN, listSessionsRoute),
-  endpoint("POST /v1/sessions", "home", MEMBERS, (c) => createSessionRoute(c, namesOf(c))),
-  withoutLogin(endpoint("DELETE /v1/sessions/:id", "home", OWN, endSessionRoute)),
+  endpoint(
+    "POST /v1/keys/:id/rotate",
+    "home",
+    { ...MEMBERS, ...KEYS_ONLY, others: [] },
+    rotateKeyRoute,
+  ),
+  endpoint("GET /v1/sessions", "home", { ...OWN, ...KEYS_ONLY }, listSessionsRoute),
+  endpoint("POST /v1/sessions", "home", { ...MEMBERS, ...KEYS_ONLY }, (c) =>
+    createSessionRoute(c, namesOf(c)),
+  ),
+  withoutLogin(
+    endpoint("DELETE /v1/sessions/:id", "home", { ...OWN, ...KEYS_ONLY }, endSessionRoute),
+  ),
 
-  endpoint("GET /v1/holds", "home", OWN, holdsRoute(memberKeyIds)),
+  endpoint("GET /v1/holds", "home", { ...OWN, ...KEYS_ONLY }, holdsRoute(memberKeyIds)),
   endpoint("POST /v1/holds", "home", ANY, placeHoldRoute(MERCHANTS)),
   endpoint("GET /v1/holds/:id", "home", OWN, readHoldRoute(memberKeyIds)),
   endpoint("POST /v1/holds/:id/capture", "home", ANY, captureHoldRoute),

@@ -211,7 +211,6 @@ const OTHERS = {
   "GET /v1/holds": described("Open holds of requests and of clients, oldest first", {
     200: spent.holds,
     query: holdsQuery,
-    errors: ["key_is_limited"],
   }),
   ...HOLD_OPERATIONS,
   "GET /v1/generations": described("Requests, newest first", {
@@ -328,17 +327,15 @@ const OTHERS = {
       description:
         "It pays and looks within the key's limits and its own, and manages nothing. Nothing of it is stored before it is used; it dies with its key.",
       body: newSessionSchema,
-      errors: ["key_is_limited"],
     },
   ),
   "GET /v1/sessions": described("Sessions that were used and are alive, with their spend", {
     200: keyed.sessions,
     query: sessionsParameters,
-    errors: ["key_is_limited"],
   }),
   "DELETE /v1/sessions/{id}": described("End a session, everywhere, from this answer on", {
     200: keyed.endedSession,
-    errors: ["key_is_limited", "too_many_sessions"],
+    errors: ["too_many_sessions"],
   }),
   "POST /v1/keys/{id}/rotate": described(
     "A new secret for a key; the others end after the overlap",
@@ -348,7 +345,7 @@ const OTHERS = {
         "Needs an `Idempotency-Key`: a repeat within a day is the same secret. Id, name, limits and spend of the key stay. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not. Only keys of the caller's own member, which a secret acts as; a key with limits itself alone.",
       body: rotationSchema,
       headers: [idempotencyKey(true)],
-      errors: ["key_is_limited", "too_many_secrets", "idempotency_mismatch"],
+      errors: ["too_many_secrets", "idempotency_mismatch"],
     },
   ),
   ...LIMIT_OPERATIONS,

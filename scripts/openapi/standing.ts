@@ -53,7 +53,7 @@ function keyFacts(row: KeyRoute, readsBody: boolean): OperationFacts {
   const errors = [
     ...errorsOfRow(row, { readsBody, hasKey: true }),
     ...(changes || isPaid ? ["organization_suspended"] : []),
-    ...(reach === "managed" ? ["key_is_limited"] : []),
+    ...(reach === "managed" || row.sessions === false ? ["key_is_limited"] : []),
     ...(roles === EVERYONE ? [] : ["role_required"]),
   ];
   return { roles: rolesOf(row), errors, isPaid, isStrict: changes };

@@ -147,6 +147,16 @@ export async function requireAdmission(
   return undefined;
 }
 
+export async function refuseSessions(
+  c: Context<AppEnv>,
+  next: Next,
+): Promise<Response | undefined> {
+  const isSession = c.get("admitted").caller.shown?.session !== undefined;
+  if (isSession) return fail(c, { kind: "key_is_limited" });
+  await next();
+  return undefined;
+}
+
 /** Rejects keys with limits, which could otherwise remove their own limits. */
 export async function requireUnlimited(
   c: Context<AppEnv>,

@@ -193,8 +193,7 @@ export async function rotateKeyRoute(c: AppContext) {
   const { admitted, config, member } = c.var;
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const id = c.req.param("id") ?? "";
-  const isForeign = id !== keyId || shown?.session !== undefined;
-  if (admitted.isLimited === true && isForeign) return refuse({ kind: "key_is_limited" });
+  if (admitted.isLimited === true && id !== keyId) return refuse({ kind: "key_is_limited" });
   const request = await rotationOf(c);
   if (!request.ok) return request;
   const owner = { orgId, memberId: member.id };

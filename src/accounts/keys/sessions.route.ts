@@ -78,7 +78,6 @@ function isOrigin(text: string): boolean {
  */
 export async function createSessionRoute(c: AppContext, names: ModelNames) {
   const { caller } = c.var.admitted;
-  if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
   const fields = await readFields(c, newSessionSchema, []);
   if (!fields.ok) return fields;
   const status = await callObject(() => walletOf(c).keyStanding(caller.keyHash, caller.shown));
@@ -213,9 +212,6 @@ export function sessionsView({ sessions, nextAfter }: SessionPage) {
  * those of their keys, and a limited key its own.
  */
 export async function listSessionsRoute(c: AppContext) {
-  if (c.var.admitted.caller.shown?.session !== undefined) {
-    return refuse({ kind: "key_is_limited" });
-  }
   const query = parseSessionsQuery(c.req.url);
   if (!query.ok) return query;
   const owner = ownerOf(c);
@@ -225,7 +221,6 @@ export async function listSessionsRoute(c: AppContext) {
 
 export async function endSessionRoute(c: AppContext) {
   const { caller } = c.var.admitted;
-  if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
   const id = c.req.param("id") ?? "";
   const owner = ownerOf(c);
   const isAny = owner.keyId === null && owner.memberId === null;

@@ -37,6 +37,8 @@ export type KeyRoute = Call & {
   readonly member: "unread" | "read" | "tried";
   /** The roles that also see other members' objects. */
   readonly others?: readonly Role[];
+  /** Set if sessions can't call it, although limited keys can. */
+  readonly sessions?: false;
 };
 export type OperatorRoute = Call & {
   readonly reach: "operators";

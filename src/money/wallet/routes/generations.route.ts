@@ -98,7 +98,6 @@ export function holdsRoute(memberKeys: MemberKeys) {
     const page = parseQuery(holdsQuery, c.req.url);
     if (!page.ok) return page;
     const { caller, isLimited } = c.var.admitted;
-    if (caller.shown?.session !== undefined) return refuse({ kind: "key_is_limited" });
     const keys =
       isLimited === true ? success([caller.keyId]) : await readableKeyIds(c, memberKeys, null);
     if (!keys.ok) return keys;
