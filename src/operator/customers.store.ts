@@ -48,7 +48,7 @@ const FOUND = `(?1 IS NULL OR id = ?1 OR instr(slug, lower(?1)) > 0 OR instr(low
   OR id IN (SELECT org_id FROM members WHERE members.id = ?1)
   OR id IN (SELECT org_id FROM company_domains WHERE domain = lower(?1)))`;
 
-export type CustomersQuery = {
+type CustomersQuery = {
   readonly q: string | null;
   readonly status: StoredOrganization["status"] | null;
   readonly endsWithinDays: number | null;

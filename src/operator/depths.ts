@@ -80,7 +80,7 @@ export class Depths {
 }
 
 /** An outbox. `depth` is null if it didn't respond. */
-export type OutboxDepth = { readonly name: string; readonly depth: Depth | null };
+type OutboxDepth = { readonly name: string; readonly depth: Depth | null };
 
 /** Returns gauges by receiver: `own`, `us`, `us/revocations`. */
 export function outboxSeries(outboxes: readonly OutboxDepth[]): Series {

@@ -23,7 +23,7 @@ export type Found = {
   readonly organization: Owner | null;
 };
 
-export const FOUND_MAX = 10;
+const FOUND_MAX = 10;
 
 type Lookup = {
   readonly object: FoundKind;

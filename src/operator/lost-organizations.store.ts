@@ -1,5 +1,5 @@
 /** A wallet whose organization is missing, for example after D1 was restored. */
-export type LostOrganization = {
+type LostOrganization = {
   readonly id: string;
   readonly balanceMicro: number;
   readonly updatedAt: number;

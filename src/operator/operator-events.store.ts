@@ -31,7 +31,7 @@ export async function insertOperatorEvent(db: D1Database, event: OperatorEvent):
     .run();
 }
 
-export type OperatorEventQuery = {
+type OperatorEventQuery = {
   readonly orgId: string | null;
   readonly operator: string | null;
   readonly beforeId: string;

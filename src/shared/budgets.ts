@@ -113,12 +113,11 @@ export function budgetStatusView({ scope, budget, ...status }: BudgetStatus) {
     counting_since: timestamp(countingSince),
   };
 }
-export type BudgetStatusView = ReturnType<typeof budgetStatusView>;
 
 export function budgetsView(budgets: readonly Budget[]): BudgetView[] {
   return budgets.map(budgetView);
 }
-export type BudgetView = ReturnType<typeof budgetView>;
+type BudgetView = ReturnType<typeof budgetView>;
 
 function budgetView({ id, unit, amount, window, models, onExceeded, alertAt }: Budget) {
   return {

@@ -53,4 +53,3 @@ export function pauseView({ pause, name }: PauseWithOwner) {
     created_at: timestamp(pause.createdAt),
   };
 }
-export type PauseView = ReturnType<typeof pauseView>;

@@ -31,7 +31,7 @@ export const holdPurposeSchema: z.ZodMiniType<Purpose> = z.object({
   sessionTags: z.exactOptional(z.array(z.string())),
 });
 
-export type HoldName = {
+type HoldName = {
   readonly id: string;
   readonly orgId: string;
   readonly home: Region;

@@ -45,7 +45,7 @@ export const CANDIDATES_MAX = 64;
 const ENTRIES_MAX = 100;
 const MODEL = /^[^\s/*]+\/(?:\*|[^\s*]+)$/;
 const PROVIDER = /^[a-z0-9][a-z0-9-]{0,63}$/;
-export const DATA_REGIONS: readonly string[] = [...REGIONS, "global"];
+const DATA_REGIONS: readonly string[] = [...REGIONS, "global"];
 
 const listOf = (entry: z.ZodMiniType<string>): z.ZodMiniType<readonly string[]> =>
   z.array(entry).check(z.maxLength(ENTRIES_MAX));
@@ -102,7 +102,7 @@ export function allowsModel(
   );
 }
 
-export type PolicyObjection = { readonly scope: PolicyScope; readonly field: PolicyField };
+type PolicyObjection = { readonly scope: PolicyScope; readonly field: PolicyField };
 
 /** Returns the first policy, from the widest, that rejects all remaining candidates. */
 export function objectionTo(

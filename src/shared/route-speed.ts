@@ -15,7 +15,7 @@ export type RouteSpeed = {
   readonly latency: SpeedMeasure;
   readonly throughput: SpeedMeasure;
 };
-export type SpeedMeasure = {
+type SpeedMeasure = {
   readonly requests: number;
   readonly organizations: number;
   /** The measured speed, or null if there are too few requests. */

@@ -6,9 +6,9 @@ export type Tags = Readonly<Record<string, string>>;
 
 export const TAGS_MAX = 8;
 /** Maximum UTF-8 bytes of a tag's key, and of its value. */
-export const TAG_BYTES_MAX = 64;
+const TAG_BYTES_MAX = 64;
 /** Maximum tag names with daily sums per organization. */
-export const TAG_KEYS_MAX = 4;
+const TAG_KEYS_MAX = 4;
 /** Maximum combinations of tags per day. Further ones count as `OTHER`. */
 export const TAG_SETS_MAX = 1000;
 export const OTHER_TAG_VALUE = "other";

@@ -4,7 +4,7 @@ import { afterTimeout } from "../../src/shared/timers.ts";
 import { failover } from "../../src/models/routing/failover.ts";
 import type { FailoverOptions } from "../../src/models/routing/failover.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { OPENAI_PROFILE } from "../../src/models/providers/profile.ts";
+import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles/openai.ts";
 import type { ProviderResult, ChatCall, StreamEvent } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
 import { startOpenAiMock } from "../fixtures/openai-mock.ts";
@@ -20,7 +20,7 @@ afterEach(() => mock.script(null));
 afterAll(() => mock.close());
 
 function host() {
-  return { id: "openai", baseUrl: mock.url, profile: OPENAI_PROFILE, secret: SECRET };
+  return { id: "openai", baseUrl: mock.url, profile: OPENAI_HOST_PROFILE, secret: SECRET };
 }
 
 function send(

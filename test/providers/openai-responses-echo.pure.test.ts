@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { afterEach, expect, it, vi } from "vitest";
 import { echoTooLarge } from "../../src/models/protocols/responses/host-echoed.ts";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { OPENAI_PROFILE } from "../../src/models/providers/profile.ts";
+import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles/openai.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { RESPONSES_CHAT } from "../fixtures/responses-wire.ts";
 import { answerTo } from "./adapter-kit.ts";
@@ -15,7 +15,7 @@ const MIB = 1024 * 1024;
 const OPENAI = openAiCompatible({
   id: "openai",
   baseUrl: "https://api.openai.test/v1/",
-  profile: OPENAI_PROFILE,
+  profile: OPENAI_HOST_PROFILE,
   secret: "secret",
 });
 const LONG = "x".repeat(6 * MIB);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { openAiCompatible } from "../../src/models/providers/openai-compatible.ts";
-import { OPENAI_PROFILE } from "../../src/models/providers/profile.ts";
+import { OPENAI_HOST_PROFILE } from "../../src/models/providers/profiles/openai.ts";
 import type { JsonObject, ProviderCall, StreamEvent } from "../../src/models/core/provider.ts";
 import {
   begin,
@@ -28,7 +28,7 @@ afterEach(() => {
 const OPENAI = openAiCompatible({
   id: "openai",
   baseUrl: "https://api.openai.test/v1/",
-  profile: OPENAI_PROFILE,
+  profile: OPENAI_HOST_PROFILE,
   secret: CANARY.key,
 });
 const MODEL = "gpt-6.1-sol";

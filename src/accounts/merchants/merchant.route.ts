@@ -16,7 +16,7 @@ import { merchantRequestToJson, parseMerchantResult } from "./peer-hold.ts";
 import type { MerchantRequest } from "./peer-hold.ts";
 import { findMerchantName, MERCHANT_SECRET_PREFIX } from "./merchants.store.ts";
 
-export type MerchantAction = "read" | "capture" | "release";
+type MerchantAction = "read" | "capture" | "release";
 
 /**
  * Returns the handler of a merchant's action. Requests without a merchant's secret continue with

@@ -8,7 +8,7 @@ import { findKey } from "../keys/keys.store.ts";
 import { parseSessionEnding } from "../keys/sessions.route.ts";
 import { findMemberById } from "../organizations/members.store.ts";
 
-export type PausingParty = {
+type PausingParty = {
   readonly db: D1Database;
   readonly orgId: string;
   readonly memberId: string | null;

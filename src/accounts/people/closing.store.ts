@@ -10,7 +10,7 @@ import type { Membership } from "./person.ts";
 /** Ms after the closing in which an operator can restore an organization. */
 const RESTORABLE_MS = 7 * DAY_MS;
 
-export type ClosedPerson = { readonly memberId: string; readonly personId: string };
+type ClosedPerson = { readonly memberId: string; readonly personId: string };
 
 const CLOSED = "SELECT closed_at FROM closed_organizations WHERE org_id = ?1";
 const ERASED_MEMBERS = `SELECT member_id FROM member_people JOIN people ON people.id = person_id
@@ -166,7 +166,7 @@ export async function restoreOrganization(
 }
 
 /** An organization's status for its wallet, and its closing. Times are Unix ms. */
-export type Closing = {
+type Closing = {
   readonly status: "active" | "suspended";
   readonly closedAt: number | null;
   /**

@@ -13,7 +13,7 @@ export type ReceiverSettings = {
 };
 export type SettingName = "credential" | "event_name" | "customer" | "header";
 
-export type UsageRow = StreamedRow & { readonly request: GenerationRecord };
+type UsageRow = StreamedRow & { readonly request: GenerationRecord };
 
 type Metered = { readonly row: UsageRow; readonly customer: string; readonly micro: number };
 

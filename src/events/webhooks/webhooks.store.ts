@@ -15,7 +15,7 @@ import { storedJson } from "../../shared/stored-json.ts";
 const WEBHOOKS_MAX = 5;
 
 export const WEBHOOK_FORMATS = ["slack", ...USAGE_FORMAT_NAMES] as const;
-export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
+type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
 /** A row of `webhooks`. `types` null means all event types. Times are Unix ms. */
 export type Webhook = {

@@ -182,7 +182,7 @@ export type DollarPrices =
   | readonly [input: number, cached: number, cacheWrite: number, output: number];
 
 /** Dollars per million tokens, characters or seconds, and dollars per piece of other units. */
-export type UnitDollarPrices = { readonly [U in Unit | "input"]?: number };
+type UnitDollarPrices = { readonly [U in Unit | "input"]?: number };
 
 export type PriceChange = readonly [from: string, dollars: DollarPrices, seenOn: string];
 

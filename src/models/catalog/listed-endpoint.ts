@@ -5,7 +5,7 @@ import type { ListedModel, ListedPrice } from "./listed-model.ts";
 import type { Model, Route } from "./model.ts";
 
 /** A provider of a model in OpenRouter's format, at the caller's price. */
-export type ListedEndpoint = {
+type ListedEndpoint = {
   readonly name: string;
   readonly model_id: string;
   readonly model_name: string;
@@ -31,7 +31,7 @@ export type ListedEndpoint = {
   readonly uptime_last_1d: null;
 };
 
-export type PublicSpeed = Pick<ListedEndpoint, "latency_last_30m" | "throughput_last_30m">;
+type PublicSpeed = Pick<ListedEndpoint, "latency_last_30m" | "throughput_last_30m">;
 
 export function listedEndpoint(
   { id }: Pick<ListedModel, "id">,

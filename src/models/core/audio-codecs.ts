@@ -2,7 +2,7 @@
 
 /** AAC with 2,048 samples at 7,350 Hz. */
 export const AAC_S = 0.28;
-export const OPUS_S = 0.12;
+const OPUS_S = 0.12;
 /** MPEG audio with 1,152 samples at 8 kHz, and AC-3 with 1,536. */
 const MPEG_S = 0.15;
 const AC3_S = 0.2;

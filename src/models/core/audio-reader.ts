@@ -88,7 +88,7 @@ export function audioOf(base64: string): StreamEvent[] {
 }
 
 /** The rate of OpenAI's `pcm`: samples of 16 bits per second, with one channel. */
-export const PCM_RATE = 24_000;
+const PCM_RATE = 24_000;
 const PCM_BYTES = 2;
 
 /** Puts the header of a WAV file before PCM audio. */

@@ -29,7 +29,7 @@ export const gatewayFields = z.object({
 });
 type Fields = z.infer<typeof gatewayFields>;
 
-export type GatewayFields = {
+type GatewayFields = {
   readonly wantsUsage: boolean;
   readonly session: string | null;
   readonly preferences: RoutePreferences | null;

@@ -62,7 +62,7 @@ export function withCount({
   return success({ body: { ...rest, n }, user: name });
 }
 
-export type ImagePixels = { readonly width: number; readonly height: number };
+type ImagePixels = { readonly width: number; readonly height: number };
 
 export function pixelsOf({ size = "auto" }: Pick<ImageBody, "size">): ImagePixels | null {
   if (size === "auto") return null;
@@ -103,18 +103,7 @@ function takesOpenAi({ width, height }: ImagePixels): boolean {
   return isFit && long <= SIDE_MAX && width * height <= AREA_MAX;
 }
 
-export const ASPECT_RATIOS = [
-  "1:1",
-  "2:3",
-  "3:2",
-  "3:4",
-  "4:3",
-  "4:5",
-  "5:4",
-  "9:16",
-  "16:9",
-  "21:9",
-];
+const ASPECT_RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
 const RATIO_TOLERANCE = 0.02;
 
 export function ratioOf({ width, height }: ImagePixels): string | null {

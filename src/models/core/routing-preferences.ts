@@ -47,7 +47,7 @@ const providerId = z.pipe(
   z.string().check(z.minLength(1), z.maxLength(64)),
   z.transform((name) => NAMES.get(name.toLowerCase()) ?? name.toLowerCase()),
 );
-export const providerNamesSchema = z.nullish(z.array(providerId).check(z.maxLength(PROVIDERS_MAX)));
+const providerNamesSchema = z.nullish(z.array(providerId).check(z.maxLength(PROVIDERS_MAX)));
 export const modelNamesSchema = z.nullish(
   z.array(z.string().check(z.minLength(1), z.maxLength(256))).check(z.maxLength(FALLBACKS_MAX)),
 );

@@ -2,7 +2,7 @@
  * The JSON before and after a chunk's text. Most chunks differ only in their text, so comparing
  * this JSON replaces parsing.
  */
-export type TextTemplate = {
+type TextTemplate = {
   readonly before: string;
   readonly after: string;
   readonly index: number;

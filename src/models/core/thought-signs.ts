@@ -32,7 +32,7 @@ function sealedCharacters(value: unknown, depth = DEPTH_MAX): number {
   return characters;
 }
 
-export type ReasoningSign = {
+type ReasoningSign = {
   readonly isThought: boolean;
   readonly sealed: number;
 };

@@ -41,5 +41,3 @@ export const PROFILE_OF = {
 } as const satisfies Readonly<Record<string, Profile>>;
 
 export const PROFILES: ReadonlyMap<string, Profile> = new Map(Object.entries(PROFILE_OF));
-
-export const OPENAI_PROFILE: Profile = OPENAI_HOST_PROFILE;

@@ -20,7 +20,7 @@ export type RouteChoice = {
   readonly speedOf: (route: string) => MedianSpeed;
 };
 
-export type RouteCondition = {
+type RouteCondition = {
   readonly param: string;
   readonly problem: string;
   readonly why: SkippedRoute["why"];
@@ -31,7 +31,7 @@ export type RouteCondition = {
  * Returns the routes that meet all rules, in order. Returns 400 with the `param` of the first rule
  * that none meets.
  */
-export function routesMeetingRules(
+function routesMeetingRules(
   { id }: Pick<Model, "id">,
   routes: readonly Route[],
   rules: readonly RouteCondition[],

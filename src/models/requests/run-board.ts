@@ -21,7 +21,7 @@ type Running = {
 
 /** The result of a tick. `due` is the query that the caller must send now. */
 type Tick = { readonly stop: Failure | null; readonly due: Query | null };
-export type Query = { readonly runs: readonly WatchedRun[]; readonly askedMs: number };
+type Query = { readonly runs: readonly WatchedRun[]; readonly askedMs: number };
 
 /**
  * The long requests of an isolate, and the results about them. One query serves all requests of an

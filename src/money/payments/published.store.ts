@@ -34,7 +34,7 @@ export async function countPurchases(db: D1Database, orgId: string): Promise<num
   return count ?? 0;
 }
 
-export type PublishedQuery = {
+type PublishedQuery = {
   readonly orgId: string | null;
   /** A state, or `refunded`. */
   readonly state: string | null;
@@ -43,7 +43,7 @@ export type PublishedQuery = {
   readonly fromId: string;
   readonly limit: number;
 };
-export type PublishedPurchase = {
+type PublishedPurchase = {
   readonly purchase: PurchaseRecord;
   readonly organization: {
     readonly id: string;

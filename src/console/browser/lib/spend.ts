@@ -67,11 +67,6 @@ export function stacked(
   return [...series].map(([name, values]) => ({ name, values }));
 }
 
-export function quantile(values: readonly number[], share: number): number | null {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;
-}
-
 export function cacheShares(
   rows: readonly DayRow[],
   days: readonly string[],

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { Count, Money, Time, Tokens } from "./basics.tsx";
+import { Count, Money, Time } from "./basics.tsx";
 import type { Cell, Column } from "./table.tsx";
 
 type More<T> = Omit<Column<T>, "id" | "title" | "value">;
@@ -31,7 +31,6 @@ function kind<V extends Cell>(show: (value: V) => ComponentChildren, common: Mor
 const RIGHT = { align: "right" } as const;
 export const moneyColumn = kind<number>((micros) => <Money micros={micros} />, RIGHT);
 export const countColumn = kind<number>((count) => <Count count={count} />, RIGHT);
-export const tokensColumn = kind<number>((count) => <Tokens count={count} />, RIGHT);
 export const codeColumn = kind<string>((text) => <code class="small">{text}</code>);
 export const strongColumn = kind<string>((text) => <strong>{text}</strong>);
 

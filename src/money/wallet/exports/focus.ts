@@ -81,7 +81,7 @@ function meterOf(what: What): string {
   return name.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase());
 }
 
-export type FocusDay = { readonly orgId: string; readonly day: string };
+type FocusDay = { readonly orgId: string; readonly day: string };
 
 function rowOf({ orgId, day }: FocusDay, columns: FocusRow): FocusRow {
   const start = Date.parse(day);

@@ -9,7 +9,7 @@ import type { FocusRow } from "./focus.ts";
 
 const GROUPS_PER_PAGE = 500;
 
-export type ExportSources = {
+type ExportSources = {
   readonly orgId: string;
   readonly wallet: () => Pick<WalletCalls, "chargesOfDay">;
   readonly payments: () => Pick<PaymentsCalls, "taxes">;

@@ -19,7 +19,7 @@ export type BudgetMemory = {
   readonly unsaved: Map<string, Meter>;
 };
 
-export type WithBudgets = { readonly ledger: HoldTotals; readonly budgets: BudgetMemory };
+type WithBudgets = { readonly ledger: HoldTotals; readonly budgets: BudgetMemory };
 
 export function loadBudgets(sql: SqlStorage): BudgetMemory {
   return { scopes: new Set(selectBudgetScopes(sql)), meters: new Map(), unsaved: new Map() };

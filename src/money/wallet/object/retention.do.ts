@@ -62,7 +62,7 @@ export function isFullError(error: unknown): boolean {
  * because storage may be full. Keeps unpaid requests that have an Idempotency-Key, and all that can
  * still be charged.
  */
-export function freeStorage(tx: Tx): boolean {
+function freeStorage(tx: Tx): boolean {
   const { memory, nowMs } = tx;
   const { room } = memory;
   const [endId, more] = batchEnd(tx.sql, room.fromId, idFloor(HOLD_ID, nowMs - YOUNG_MS));

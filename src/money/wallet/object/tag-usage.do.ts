@@ -15,7 +15,7 @@ import { DayTagSets } from "../rules/tag-sets.ts";
 import type { UsageTotal, UsageTotals } from "../rules/usage-totals.ts";
 import type { Tx } from "./memory.do.ts";
 
-export type TagQuery = {
+type TagQuery = {
   readonly from: string;
   readonly to: string;
   readonly key: string;

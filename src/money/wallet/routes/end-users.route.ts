@@ -188,7 +188,7 @@ export const settingsBody = z.object({
   max_concurrent: z.optional(z.nullable(concurrencySchema)),
 });
 
-export const SETTINGS_READ_ONLY: readonly string[] = ["operator_policy"];
+const SETTINGS_READ_ONLY: readonly string[] = ["operator_policy"];
 
 export async function readSettingsRoute(c: AppContext) {
   const answer = await callOwnWallet(c, (wallet) => wallet.readSettings());

@@ -22,7 +22,7 @@ import type {
 } from "../../../shared/contracts/reports.ts";
 import { callOwnWallet } from "./reads.route.ts";
 
-export type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
+type ReadKeyMembers = (db: D1Database, orgId: string) => Promise<KeyMembers>;
 
 export function usageRoute(keyMembers: ReadKeyMembers) {
   return async (c: AppContext) => {

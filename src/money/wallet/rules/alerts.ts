@@ -17,7 +17,7 @@ export type Crossing = {
 const REARM_PART = 10;
 
 /** An end user's spend in a period, before and after a charge. */
-export type QuotaSpend = { readonly before: number; readonly after: number };
+type QuotaSpend = { readonly before: number; readonly after: number };
 
 /**
  * Returns the quotas whose threshold a charge reached, or a change if `before` is 0. The caller

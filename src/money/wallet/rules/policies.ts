@@ -19,7 +19,7 @@ export function rememberPolicy(policies: Policies, owner: string, policy: Policy
   else policies.set(owner, policy);
 }
 
-export type PolicySubject = Pick<KeyTerms, "allowedModels" | "policy"> & {
+type PolicySubject = Pick<KeyTerms, "allowedModels" | "policy"> & {
   readonly memberId?: string | undefined;
   readonly session?: Session | undefined;
 };

@@ -156,7 +156,7 @@ export function selectMemberOfKey(sql: SqlStorage, keyId: string): string | null
   return row?.member_id ?? null;
 }
 
-export type PeriodUsage = {
+type PeriodUsage = {
   readonly requests: number;
   readonly tokens: number;
   readonly dollars: number;

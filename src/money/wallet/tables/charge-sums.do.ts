@@ -19,7 +19,7 @@ export const CHARGE_SUMS =
   ") STRICT;" +
   "INSERT INTO charge_fold (id, folded_id, closed_day) VALUES (1, '', '');";
 
-export type Fold = { readonly foldedId: string; readonly closedDay: string };
+type Fold = { readonly foldedId: string; readonly closedDay: string };
 
 export function readFold(sql: SqlStorage): Fold {
   const { folded_id: foldedId, closed_day: closedDay } = sql

@@ -226,7 +226,7 @@ export function clampKey(storage: DurableObjectStorage, key: number, clockMs: nu
 }
 
 /** A key's `budget_dollars` and its spend. Null budgets were removed. */
-export type KeySpendRow = {
+type KeySpendRow = {
   key_id: string;
   budget: number | null;
   period: BudgetPeriod | null;
