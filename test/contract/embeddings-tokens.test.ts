@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { getEncoding } from "js-tiktoken";
 import { beforeAll, expect, it, vi } from "vitest";
 import { balanceOf, errorOf, openAccount, send } from "./client.ts";
-import { mockUpstream } from "./upstream.ts";
+import { mockUpstream, upstreamError } from "./upstream.ts";
 
 let key: string;
 beforeAll(async () => {
@@ -114,6 +114,21 @@ it("POST /v1/embeddings returns 503 if the token table can't be read, and caches
   expect([await ask(broken), await ask(real), await ask(broken)]).toEqual([503, 200, 200]);
   expect(broken.fetch).toHaveBeenCalledTimes(1);
 });
+
+it.each([
+  ["/v1/embeddings", { model: "mock/embed", input: "x" }, "input"],
+  ["/v1/rerank", { model: "cohere/rerank-v4.0-pro", query: "x", documents: ["y"] }, "documents"],
+] as const)(
+  "%s names its own field if the provider rejects the input as too long",
+  async (path, body, param) => {
+    const message =
+      "Input length (160062 tokens) exceeds the maximum allowed length (32762 tokens).";
+    const { bindings } = mockUpstream(() => upstreamError(400, { message }));
+    const both = { ...bindings, COHERE_API_KEY: "k", RESIDENCY: "relaxed" } as unknown as Env;
+    const error = await errorOf(await send(path, { key, body, bindings: both }), 400);
+    expect(error).toMatchObject({ code: "context_length_exceeded", param });
+  },
+);
 
 it("POST /v1/embeddings returns 400 for token IDs if the Worker has no static assets with the token table", async () => {
   const { bindings } = mockUpstream(() => vectors(1));

@@ -161,3 +161,11 @@ export type NativeRequest = NativeBody & {
    */
   readonly only: { readonly param: string; readonly message: string } | null;
 };
+
+/** Returns a `paramOf` for an endpoint whose input is in this field and that has no output cap. */
+export function paramOfInput(input: string): NonNullable<ParsedRequest["paramOf"]> {
+  return (core) => {
+    if (core === "max_tokens") return null;
+    return core === "messages" ? input : core;
+  };
+}

@@ -4,6 +4,7 @@ import { costFields } from "../../shared/money.ts";
 import { encodeEmbeddings } from "../core/embedding-encoding.ts";
 import { openAiInputUsageView } from "../core/openai-usage.ts";
 import { parseEmbeddingsRequest } from "../core/embeddings.ts";
+import { paramOfInput } from "../core/endpoint-adapter.ts";
 import type { ParsedRequest, EndpointAdapter } from "../core/endpoint-adapter.ts";
 
 export const embeddingsEndpoint: EndpointAdapter = {
@@ -23,6 +24,7 @@ function parse(value: object): Result<ParsedRequest> {
     request: { kind: "embeddings", body },
     user: body.user ?? null,
     dropped: [],
+    paramOf: paramOfInput("input"),
     reply: {
       kind: "json",
       json: (answer, { id, model, usage, costMicro }) => ({

@@ -20,6 +20,7 @@ import { inputEndpoint } from "./input-endpoint.ts";
 
 export const imagesEndpoint = inputEndpoint({
   name: "images",
+  input: "prompt",
   kind: "image",
   parse: parseImageRequest,
   request: ({ body }) => ({ kind: "image", body }),
@@ -28,6 +29,7 @@ export const imagesEndpoint = inputEndpoint({
 
 export const imageEditsEndpoint = inputEndpoint({
   name: "image_edits",
+  input: "prompt",
   kind: "image",
   path: "/v1/images/edits",
   takesForms: true,

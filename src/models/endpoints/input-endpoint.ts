@@ -2,6 +2,7 @@ import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { KINDS } from "../../shared/kinds.ts";
 import type { InputKind } from "../../shared/kinds.ts";
+import { paramOfInput } from "../core/endpoint-adapter.ts";
 import type { EndpointAdapter, ResponseWriter } from "../core/endpoint-adapter.ts";
 import type { InputRequest } from "../core/kinds.ts";
 
@@ -9,6 +10,8 @@ type Parsed = { readonly user: string | null };
 
 type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
   readonly kind: InputKind;
+  /** The field with the input, for errors about its length. */
+  readonly input: string;
   readonly path?: EndpointAdapter["path"];
   readonly idPrefix?: string;
   readonly parse: (body: object) => Result<P>;
@@ -17,7 +20,17 @@ type InputEndpoint<P> = Pick<EndpointAdapter, "name" | "takesForms"> & {
 };
 
 export function inputEndpoint<P extends Parsed>(given: InputEndpoint<P>): EndpointAdapter {
-  const { name, kind, path, takesForms, idPrefix = "chatcmpl-", parse, request, reply } = given;
+  const {
+    name,
+    kind,
+    input,
+    path,
+    takesForms,
+    idPrefix = "chatcmpl-",
+    parse,
+    request,
+    reply,
+  } = given;
   return {
     name,
     path: path ?? KINDS[kind].path,
@@ -31,6 +44,7 @@ export function inputEndpoint<P extends Parsed>(given: InputEndpoint<P>): Endpoi
         request: request(parsed.value),
         user: parsed.value.user,
         dropped: [],
+        paramOf: paramOfInput(input),
         reply: reply(parsed.value),
         native: null,
       });

@@ -4,6 +4,7 @@ import { inputEndpoint } from "./input-endpoint.ts";
 
 export const moderationsEndpoint = inputEndpoint({
   name: "moderations",
+  input: "input",
   kind: "moderation",
   idPrefix: "modr-",
   parse: parseModerationRequest,

@@ -4,6 +4,7 @@ import { inputEndpoint } from "./input-endpoint.ts";
 
 export const ocrEndpoint = inputEndpoint({
   name: "ocr",
+  input: "document",
   kind: "ocr",
   parse: parseOcrRequest,
   request: ({ body }) => ({ kind: "ocr", body }),

@@ -7,6 +7,7 @@ import { inputEndpoint } from "./input-endpoint.ts";
 
 export const rerankEndpoint = inputEndpoint({
   name: "rerank",
+  input: "documents",
   kind: "rerank",
   idPrefix: "rerank-",
   parse: parseRerankRequest,

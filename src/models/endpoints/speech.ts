@@ -11,6 +11,7 @@ import { eventOf, namedEventOf } from "./openai-events.ts";
 
 export const speechEndpoint = inputEndpoint({
   name: "speech",
+  input: "input",
   kind: "speech",
   parse: parseSpeechRequest,
   request: ({ body }) => ({ kind: "speech", body }),

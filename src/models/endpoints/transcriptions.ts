@@ -9,6 +9,7 @@ import { eventOf, namedEventOf } from "./openai-events.ts";
 
 export const transcriptionsEndpoint = inputEndpoint({
   name: "transcriptions",
+  input: "file",
   kind: "transcription",
   idPrefix: "transcript-", // its responses have no ID
   takesForms: true,
