@@ -3,8 +3,14 @@ import { describe, expect, it, vi } from "vitest";
 import { effort } from "../effort.ts";
 import { admin, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
+import { RequestForm } from "../../src/models/core/outgoing-body.ts";
+import { FormFile } from "../../src/shared/http/form.ts";
+import type { FormField } from "../../src/shared/http/form.ts";
+import { KINDS } from "../../src/shared/kinds.ts";
+import type { InputKind, Kind } from "../../src/shared/kinds.ts";
+import { pngFile } from "../fixtures/png-file.ts";
 import { mint } from "./session-client.ts";
-import { upstreamBindings, upstreamCompletion, upstreamError } from "./upstream.ts";
+import { mockUpstream, upstreamBindings, upstreamCompletion, upstreamError } from "./upstream.ts";
 
 type Lists = Readonly<
   Record<"allowed_models" | "allowed_providers" | "allowed_data_regions", readonly string[] | null>
@@ -14,7 +20,35 @@ const PROVIDERS = [
   ["spare", "eu"],
   ["world", "global"],
 ] as const;
-const MODELS = ["acme/one", "other/two", "acme/vector"] as const;
+/** The models of the kinds besides chat, each with its price and a provider's response. */
+const INPUT_MODELS: Readonly<Record<InputKind, readonly [price: object, answer: () => Response]>> =
+  {
+    embeddings: [
+      { input: 20_000 },
+      () => Response.json({ object: "list", data: VECTORS, usage: USED }),
+    ],
+    rerank: [{ search_unit: 2_000 }, () => Response.json({ results: RANKED, usage: USED })],
+    moderation: [{ request: 1 }, () => Response.json({ results: [MODERATED] })],
+    image: [
+      { input: 1, image: 2_000, input_image_token: 1 },
+      () => Response.json({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }),
+    ],
+    transcription: [{ second: 100 }, () => Response.json({ text: "hi", duration: 1 })],
+    speech: [
+      { character: 10 },
+      () => new Response("audio", { headers: { "content-type": "audio/mpeg" } }),
+    ],
+    ocr: [
+      { page: 2_000 },
+      () => Response.json({ pages: [{ markdown: "hi" }], usage_info: { pages_processed: 1 } }),
+    ],
+  };
+const USED = { prompt_tokens: 1, total_tokens: 1 };
+const VECTORS = [{ object: "embedding", index: 0, embedding: [1] }];
+const MODERATED = { flagged: false, categories: {}, category_scores: {} };
+const RANKED = [{ index: 0, relevance_score: 1 }];
+const CHAT_MODELS = ["acme/one", "other/two"] as const;
+const MODELS = [...CHAT_MODELS, ...Object.keys(INPUT_MODELS).map((kind) => `acme/${kind}`)];
 const REGION_OF: ReadonlyMap<string, string> = new Map(PROVIDERS);
 const route = (provider: string, id: string) => ({ provider, upstream_id: `${provider}:${id}` });
 const VARS = {
@@ -31,62 +65,99 @@ const VARS = {
   MODELS: JSON.stringify(
     MODELS.map((id) => ({
       id,
-      kind: id.endsWith("vector") ? "embeddings" : "chat",
+      kind: kindOf(id),
       context: 8192,
-      price: id.endsWith("vector") ? { input: 20_000 } : { input: 150_000, output: 600_000 },
+      price: inputModel(id)?.[0] ?? { input: 150_000, output: 600_000 },
       routes: PROVIDERS.map(([provider]) => route(provider, id)),
     })),
   ),
   ALIASES: JSON.stringify({ fast: "other/two" }),
 };
 const said = [{ role: "user", content: "hi" }];
-/** The endpoints and their bodies. */
-const ENDPOINTS = [
+const WAV = new FormFile("a.wav", "audio/wav", new TextEncoder().encode("RIFF\0\0\0\0WAVE"));
+const DOCUMENT = { type: "image_url", image_url: "https://example.com/a.png" };
+type Endpoint = readonly [path: string, fields: Readonly<Record<string, unknown>>];
+/** The endpoints and their bodies. A body with a file is a form. */
+const TEXT_ENDPOINTS: readonly Endpoint[] = [
   ["/v1/chat/completions", { messages: said, max_tokens: 9 }],
   ["/v1/chat/completions", { messages: said, max_tokens: 9, stream: true }],
   ["/v1/completions", { prompt: "hi", max_tokens: 9 }],
   ["/v1/responses", { input: "hi", max_output_tokens: 16 }],
   ["/v1/messages", { messages: said, max_tokens: 9 }],
   ["/v1/embeddings", { input: "hi" }],
-] as const;
+];
+const MEDIA_ENDPOINTS: readonly Endpoint[] = [
+  ["/v1/rerank", { query: "hi", documents: ["hi"] }],
+  ["/v2/rerank", { query: "hi", documents: ["hi"] }],
+  ["/v1/moderations", { input: "hi" }],
+  ["/v1/images/generations", { prompt: "hi" }],
+  ["/v1/images/edits", { prompt: "hi", image: pngFile(8, 8) }],
+  ["/v1/audio/transcriptions", { file: WAV }],
+  ["/v1/audio/speech", { input: "hi", voice: "alloy" }],
+  ["/v1/ocr", { document: DOCUMENT }],
+];
+/** The paths that aren't the main path of their kind. */
+const OTHER_PATHS: ReadonlyMap<string, Kind> = new Map([
+  ["/v2/rerank", "rerank"],
+  ["/v1/images/edits", "image"],
+]);
+
+function inputModel(id: string) {
+  return Object.entries(INPUT_MODELS).find(([kind]) => id.endsWith(`/${kind}`))?.[1];
+}
+
+function kindOf(id: string): string {
+  return inputModel(id) === undefined ? "chat" : id.slice("acme/".length);
+}
+
+function kindServedAt(path: string): string {
+  const main = Object.entries(KINDS).find(([, row]) => row.path === path)?.[0];
+  return OTHER_PATHS.get(path) ?? main ?? "chat";
+}
 
 /** Records the provider and model of each call. Providers in `failing` return 500. */
 function upstream(failing: readonly string[]): readonly string[] {
-  const calls: string[] = [];
-  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
-    const request = new Request(input, init);
-    const [provider = ""] = new URL(request.url).host.split(".");
-    if (!REGION_OF.has(provider)) return new Response("", { status: 503 });
-    const { model } = await request.json<{ model: string }>();
-    expect(model.startsWith(`${provider}:`)).toBe(true);
-    calls.push(model);
+  const called: string[] = [];
+  mockUpstream(({ url, body }) => {
+    const [provider = ""] = new URL(url).host.split(".");
+    const model = String(body["model"]);
+    expect(REGION_OF.has(provider) && model.startsWith(`${provider}:`)).toBe(true);
+    called.push(model);
     if (failing.includes(provider)) return upstreamError(500, { message: "down" });
-    const data = [{ object: "embedding", index: 0, embedding: [1] }];
-    const usage = { prompt_tokens: 1, total_tokens: 1 };
-    return model.endsWith("vector")
-      ? Response.json({ object: "list", data, model, usage })
-      : upstreamCompletion();
+    return inputModel(model)?.[1]() ?? upstreamCompletion();
   });
-  return calls;
+  return called;
+}
+
+async function sendTo(path: string, fields: object, sending: { key: string; bindings: Env }) {
+  const given: [string, unknown][] = Object.entries(fields);
+  if (!given.some(([, value]) => value instanceof FormFile)) {
+    return send(path, { ...sending, body: fields });
+  }
+  const form = new RequestForm(given as readonly FormField[]);
+  const body = new Uint8Array(await new Response(form.stream()).arrayBuffer());
+  return send(path, { ...sending, headers: { "content-type": form.type }, body });
 }
 
 const subsetOf = (...all: readonly string[]) =>
   fc.oneof({ weight: 2, arbitrary: fc.constant(null) }, fc.subarray([...all]));
 const lists: fc.Arbitrary<Lists> = fc.record({
-  allowed_models: subsetOf("acme/*", "acme/one", "other/two"),
+  allowed_models: subsetOf("acme/*", ...MODELS),
   allowed_providers: subsetOf("home", "spare", "world"),
   allowed_data_regions: subsetOf("eu", "global", "us"),
 });
 const policies = fc.option(lists, { freq: 2, nil: null });
-const cases = fc.record({
+const layers = fc.record({
   operator: policies,
   organization: policies,
   member: policies,
   key: policies,
   session: policies,
-  model: fc.constantFrom(...MODELS, "fast"),
-  endpoint: fc.constantFrom(...ENDPOINTS),
-  failing: fc.subarray(PROVIDERS.map(([id]) => id)),
+});
+const failures = fc.subarray(PROVIDERS.map(([id]) => id));
+const calls = fc.record({
+  model: fc.constantFrom(...CHAT_MODELS, "fast", "acme/embeddings"),
+  endpoint: fc.constantFrom(...TEXT_ENDPOINTS),
 });
 
 function has(list: readonly string[] | null, ...names: string[]): boolean {
@@ -121,39 +192,62 @@ async function setAll(account: Account, asked: Record<string, Lists | null>): Pr
   return token;
 }
 
+type Call = { readonly model: string; readonly endpoint: Endpoint };
+type Layers = Readonly<Record<string, Lists | null>>;
+
+/** Sends a request and checks the called providers. Returns the number of allowed providers. */
+async function expectAllowedCalls(
+  { model, endpoint: [path, fields] }: Call,
+  { layers: given, failing, token }: { layers: Layers; failing: string[]; token: string },
+): Promise<number> {
+  const id = model === "fast" ? "other/two" : model;
+  const isServed = kindServedAt(path) === kindOf(id);
+  const allowed = PROVIDERS.map(([provider]) => provider).filter((provider) =>
+    Object.values(given).every((policy) => permits(policy, id, provider)),
+  );
+  const called = upstream(failing);
+  const bindings = upstreamBindings(VARS); // no route is in cooldown
+  const response = await sendTo(path, { model, ...fields }, { key: token, bindings });
+  await response.arrayBuffer();
+  vi.restoreAllMocks();
+  const first = allowed.findIndex((provider) => !failing.includes(provider));
+  const wanted = first < 0 ? allowed : allowed.slice(0, first + 1);
+  const names = wanted.map((provider) => `${provider}:${id}`);
+  expect([path, ...new Set(called)]).toEqual([path, ...(isServed ? names : [])]);
+  expect(response.status === 403).toBe(isServed && allowed.length === 0);
+  expect(response.status === 200).toBe(isServed && first >= 0);
+  const models = await send("/v1/models", { key: token, bindings });
+  const { data } = await models.json<{ data: { id: string; providers: string[] }[] }>();
+  expect(data.find((one) => one.id === model)?.providers ?? []).toEqual(allowed);
+  return allowed.length;
+}
+
 describe("the policies of operator, organization, member, key and session", () => {
-  it("together allow calls to exactly the providers that each of them allows", async () => {
-    const account = await openAccount();
-    const sizes = new Set<number>(); // of the allowed sets, so that the property can't become vacuous
-    await fc.assert(
-      fc.asyncProperty(cases, async ({ model, endpoint: [path, fields], failing, ...asked }) => {
-        const owner = await ownerKey(account);
-        const token = await setAll({ ...account, ...owner }, asked);
-        const id = model === "fast" ? "other/two" : model;
-        const isServed = path.endsWith("embeddings") === id.endsWith("vector");
-        const allowed = PROVIDERS.map(([provider]) => provider).filter((provider) =>
-          Object.values(asked).every((policy) => permits(policy, id, provider)),
-        );
-        sizes.add(allowed.length);
-        const calls = upstream(failing);
-        const bindings = upstreamBindings(VARS); // no route is in cooldown
-        const response = await send(path, { key: token, body: { model, ...fields }, bindings });
-        await response.body?.cancel();
-        vi.restoreAllMocks();
-        const first = allowed.findIndex((provider) => !failing.includes(provider));
-        const wanted = first < 0 ? allowed : allowed.slice(0, first + 1);
-        expect([...new Set(calls)]).toEqual(
-          isServed ? wanted.map((provider) => `${provider}:${id}`) : [],
-        );
-        expect(response.status === 403).toBe(isServed && allowed.length === 0);
-        const models = await send("/v1/models", { key: token, bindings });
-        const { data } = await models.json<{ data: { id: string; providers: string[] }[] }>();
-        expect(data.find((one) => one.id === model)?.providers ?? []).toEqual(allowed);
-      }),
-      { numRuns: effort(40, 1000) },
-    );
-    expect(sizes.size).toBeGreaterThan(2);
-  });
+  const everyCall: readonly Call[] = MEDIA_ENDPOINTS.map((endpoint) => ({
+    model: `acme/${kindServedAt(endpoint[0])}`,
+    endpoint,
+  }));
+  it.each<readonly [string, fc.Arbitrary<readonly Call[]>, number]>([
+    ["text", fc.tuple(calls), effort(40, 1000)],
+    ["media", fc.constant(everyCall), effort(15, 300)],
+  ])(
+    "together allow calls of %s to exactly the providers that each of them allows",
+    async (_, made, numRuns) => {
+      const account = await openAccount();
+      const sizes = new Set<number>(); // of the allowed sets, so that the property can't become vacuous
+      await fc.assert(
+        fc.asyncProperty(layers, failures, made, async (given, failing, requests) => {
+          const owner = await ownerKey(account);
+          const token = await setAll({ ...account, ...owner }, given);
+          for (const one of requests) {
+            sizes.add(await expectAllowedCalls(one, { layers: given, failing, token }));
+          }
+        }),
+        { numRuns },
+      );
+      expect(sizes.size).toBeGreaterThan(2);
+    },
+  );
 
   it("name the policy that rejects a request", async () => {
     const account = await openAccount();
