@@ -312,6 +312,61 @@ describe("POST /v1/images/generations at Google and xAI", () => {
   });
 });
 
+const ownModel = (provider: string, name: string) => ({
+  id: `test/${provider}`,
+  kind: "image",
+  context: 32_000,
+  price: { input: 0, image: 1000, image_token: 30_000_000, text_token: 7_500_000 },
+  routes: [{ provider, upstream_id: name }],
+});
+
+describe("POST /v1/images/generations with an operator's model", () => {
+  const PROVIDERS = ["xai", "generic"].map((profile) => ({
+    id: `own-${profile}`,
+    base_url: `https://${profile}.example.com/v1`,
+    profile,
+    regions: ["eu"],
+  }));
+  const MODELS = [
+    ownModel("google", "banana-next"),
+    ownModel("own-xai", "image-next"),
+    ownModel("own-generic", "gemini-next"),
+  ];
+  const own = (bindings: Env) => ({
+    ...bindings,
+    PROVIDERS: JSON.stringify(PROVIDERS),
+    MODELS: JSON.stringify(MODELS),
+  });
+
+  it.each([
+    ["n", { model: "test/google", n: 2 }],
+    ["quality", { model: "test/google", quality: "low" }],
+    ["size", { model: "test/own-xai", size: "2048x2048" }],
+    ["quality", { model: "test/own-xai", quality: "low" }],
+  ])(
+    "rejects an %s that the provider lacks, whatever the model's name: %j",
+    async (param, wrong) => {
+      const { calls, bindings } = answering({});
+      expect(await errorOf(await draw(wrong, own(bindings)), 400)).toMatchObject({ param });
+      expect(calls).toHaveLength(0);
+    },
+  );
+
+  it("holds the output cap of Google's API", async () => {
+    const { calls, bindings } = answering(gemini());
+    const { cost } = await made({ model: "test/google" }, own(bindings));
+    expect(cost).toBe(1000 + 16_384 * (30 + 7.5));
+    expect(calls[0]).toMatchObject({ body: { generationConfig: { maxOutputTokens: 16_384 } } });
+  });
+
+  it("sends OpenAI's fields to a server with OpenAI's API that has a model of Google", async () => {
+    const { calls, bindings } = answering(openAi(2));
+    const { cost } = await made({ model: "test/own-generic", n: 2 }, own(bindings));
+    expect(cost).toBeGreaterThanOrEqual(2000 + 16_384 * 30);
+    expect(calls[0]?.body).toMatchObject({ model: "gemini-next", n: 2 });
+  });
+});
+
 describe("a rejected POST /v1/images/generations", () => {
   it.each([
     ["prompt", { prompt: "" }],

@@ -30,6 +30,8 @@ export type RouteLimits = {
    * cap.
    */
   readonly outputFactor?: number;
+  /** The provider's API for images, if it isn't OpenAI's. */
+  readonly imageApi?: "gemini" | "xai";
   /** Reasoning tokens that can be billed in addition to each choice, even if its cap is small. */
   readonly reasoningTokens?: number;
 };

@@ -3,7 +3,7 @@ import type { FormFile } from "../../shared/http/form.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import type { UnitOf } from "../../shared/kinds.ts";
-import type { Model, Route } from "../catalog/model.ts";
+import type { Model, Route, RouteLimits } from "../catalog/model.ts";
 import { user } from "./core-request.ts";
 import { parseInput } from "./input-kind.ts";
 import type { InputKindRules, ParsedInputRequest } from "./input-kind.ts";
@@ -74,7 +74,6 @@ export function pixelsOf({ size = "auto" }: Pick<ImageBody, "size">): ImagePixel
 type Tokens = { readonly [Quality in string]?: readonly [small: number, large: number] };
 
 type Family = {
-  readonly models: RegExp;
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: ImagePixels) => boolean;
   readonly tokens?: Tokens;
@@ -140,22 +139,26 @@ const GPT_2: Tokens = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 1
 const GPT_ANY: Tokens = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 
 const OPENAI = { fields: OPENAI_FIELDS, takes: takesOpenAi, edits: true } as const;
-const FAMILIES: readonly Family[] = [
-  { ...OPENAI, models: /^gpt-image-2(?:-|$)/, tokens: GPT_2 },
-  { ...OPENAI, models: /^gpt-image-2\.5(?:-|$)/, tokens: GPT_2_5 },
-  { ...OPENAI, models: /^gpt-image-/, tokens: GPT_ANY },
-  { models: /^gemini-/, fields: ["stream"], takes: (pixels) => ratioOf(pixels) !== null },
-  {
-    models: /^grok-imagine-/,
+/** Families with OpenAI's API. A server with this API may forward to Gemini. */
+const BY_NAME: readonly (readonly [models: RegExp, Family])[] = [
+  [/^gpt-image-2(?:-|$)/, { ...OPENAI, tokens: GPT_2 }],
+  [/^gpt-image-2\.5(?:-|$)/, { ...OPENAI, tokens: GPT_2_5 }],
+  [/^gpt-image-/, { ...OPENAI, tokens: GPT_ANY }],
+  [/\bgemini-/, { ...OPENAI, takes: () => true }],
+];
+const ANY: Family = { ...OPENAI, takes: () => true, tokens: GPT_ANY };
+const BY_API: Readonly<Record<NonNullable<RouteLimits["imageApi"]>, Family>> = {
+  gemini: { fields: ["stream"], takes: (pixels) => ratioOf(pixels) !== null },
+  xai: {
     fields: ["n", "stream"],
     takes: (pixels) => ratioOf(pixels) !== null && pixels.width * pixels.height <= AREA_1K,
     tokens: {},
   },
-];
-const ANY: Family = { ...OPENAI, models: /^/, takes: () => true, tokens: GPT_ANY };
+};
 
-function familyOf({ upstreamId }: Pick<Route, "upstreamId">): Family {
-  return FAMILIES.find(({ models }) => models.test(upstreamId)) ?? ANY;
+function familyOf({ upstreamId, limits }: Pick<Route, "upstreamId" | "limits">): Family {
+  if (limits?.imageApi !== undefined) return BY_API[limits.imageApi];
+  return BY_NAME.find(([models]) => models.test(upstreamId))?.[1] ?? ANY;
 }
 
 export const IMAGE_KIND: InputKindRules<ImageBody, UnitOf<"image">> = {
