@@ -29,6 +29,8 @@ export type RegionOptions = {
   readonly bindings?: Readonly<Record<string, string>>;
   /** Also opens a socket straight into the Worker, past miniflare's entry Worker, on this or a free port. */
   readonly direct?: true | number;
+  /** Whether V8's inspector listens on a free port. */
+  readonly hasInspector?: boolean;
   /** Whether it serves static assets too, which measurements leave out. */
   readonly hasSite?: boolean;
   /** Receives the Worker's log; by default only warnings and errors go to stderr. */
@@ -107,6 +109,7 @@ function miniflareOptions(worker: string, options: RegionOptions) {
     handleStructuredLogs: options.onLog ?? showProblems,
     ...(options.directory === undefined ? {} : { resourcePersistencePath: options.directory }),
     unsafeTriggerHandlers: true,
+    ...(options.hasInspector === true && { inspectorPort: 0 }),
     workers: [
       {
         ...workerOptions,

@@ -50,6 +50,8 @@ export type TwoRegionsOptions = {
   readonly us?: Vars;
   /** Whether the static assets of wrangler.toml are served too. */
   readonly hasSite?: boolean;
+  /** Whether `IsolateMemory` can measure the regions. */
+  readonly hasInspector?: boolean;
 };
 
 export type KeptRegion = {
@@ -121,6 +123,7 @@ async function startBoth(
       bindings: { ...options.bindings, ...options[name], ...more },
       entry: options.entry,
       hasSite: options.hasSite,
+      hasInspector: options.hasInspector,
     });
   const [eu, us] = await Promise.all([start("eu"), start("us")]);
   const regions = {
@@ -176,6 +179,7 @@ type Place = {
   readonly entry?: string | undefined;
   readonly direct?: boolean;
   readonly hasSite?: boolean | undefined;
+  readonly hasInspector?: boolean | undefined;
 };
 
 async function startOne(name: PairName, place: Place): Promise<TestRegion> {
@@ -192,6 +196,7 @@ async function startOne(name: PairName, place: Place): Promise<TestRegion> {
     onLog: (line) => log.push(line),
     ...(place.direct === true && { direct: true }),
     ...(place.hasSite === true && { hasSite: true }),
+    ...(place.hasInspector === true && { hasInspector: true }),
   });
   return {
     ...region,
