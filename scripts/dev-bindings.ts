@@ -42,6 +42,7 @@ const PROVIDER_VARIABLES = [
   "VERTEX_TOKEN_URL",
   "OPENAI_RESIDENCY",
   "OPENROUTER_EU",
+  "ELEVENLABS_VOICES",
   "AWS_REGION",
   "AWS_SESSION_TOKEN",
 ].filter((name) => name !== "AI"); // a binding, which no text can stand for

@@ -18,6 +18,8 @@ const KEYS = {
 const TEXT = "Grüße 🦊";
 const [BYTES, POINTS] = [12, 7];
 const TURBO = "elevenlabs/eleven-v4-turbo";
+/** A voice that isn't one of the standard voices. */
+const OWN_VOICE = "z9fAnlkpzviPz146aGWa";
 /** Micro-credits of a character, which are dollars per million characters. */
 const [TURBO_PRICE, V4_PRICE] = [40, 80];
 
@@ -103,14 +105,36 @@ describe("POST /v1/audio/speech at ElevenLabs", () => {
     expect(receipt.cost_micro).toBe(BYTES * V4_PRICE);
   });
 
-  it.each(["nobody", "../../user", "a/b", "a?b", ".."])(
-    "returns 400 for the voice %j and charges nothing",
+  it.each([OWN_VOICE, "nobody", "../../user", "a/b", "a?b", "..", "a,b", ""])(
+    "returns 400 for the voice %j without a call or charge",
     async (voice) => {
       const { calls } = elevenLabsAnswering();
       const before = await balanceOf(key);
       const error = await errorOf(await speak({ ...body, voice }), 400);
       expect([error["param"], await balanceOf(key)]).toEqual(["voice", before]);
-      expect(calls.length).toBe(voice === "nobody" ? 1 : 0);
+      expect(calls).toHaveLength(0);
+    },
+  );
+
+  it("accepts only the voices in ELEVENLABS_VOICES, if the operator sets it", async () => {
+    const { calls } = elevenLabsAnswering();
+    const only = { ELEVENLABS_VOICES: ` ${OWN_VOICE}, other ` };
+    const own = await speak({ ...body, voice: OWN_VOICE }, only);
+    expect((await errorOf(own, 400))["param"]).toBe("voice"); // the fake has no such voice
+    expect(calls.map(({ url }) => new URL(url).pathname)).toEqual([
+      `/v1/text-to-speech/${OWN_VOICE}/stream`,
+    ]);
+    const standard = await speak(body, only);
+    expect((await errorOf(standard, 400))["param"]).toBe("voice");
+    expect(calls).toHaveLength(1);
+  });
+
+  it.each(["a/b", "a;b", ","])(
+    "rejects all requests if ELEVENLABS_VOICES is %j",
+    async (voices) => {
+      const { calls } = elevenLabsAnswering();
+      const response = await speak(body, { ELEVENLABS_VOICES: voices });
+      expect([response.status, calls.length]).toEqual([503, 0]);
     },
   );
 

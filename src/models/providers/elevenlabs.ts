@@ -1,16 +1,25 @@
 import { AudioFile, WavFile } from "../core/audio-reader.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
-import type { BuiltInProvider } from "../core/built-in.ts";
+import type { BuiltInProvider, ProviderConfig } from "../core/built-in.ts";
 import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { isObject, parseObject, textOf } from "../core/json-value.ts";
-import type { Provider, ProviderFailure } from "../core/provider.ts";
+import type { ProviderFailure } from "../core/provider.ts";
 import { codePoints, speechVoiceOf } from "../core/speech.ts";
 import { httpFailure } from "../core/upstream-failure.ts";
 
 const ID = "elevenlabs";
 const SECRET = "ELEVENLABS_API_KEY";
 const BASE_URL = "ELEVENLABS_BASE_URL";
+const VOICES = "ELEVENLABS_VOICES";
+/** The voices that every account has (category `premade`), by public lists of 2026. */
+const STANDARD_VOICES =
+  "CwhRBWXzGAHq8TQ4Fs17 EXAVITQu4vr4xnSDxMaL FGY2WhTYpPnrIDTdsKH5 IKne3meq5aSn9XLyUdCD " +
+  "JBFqnCBsd6RMkjVDRZzb N2lVS1w4EtoT3dr4eOWO SAz9YHcvj6GT2YYXdXww SOYHLrjzK2X1ezoPC6cr " +
+  "TX3LPaxmHKxFdv7VOQHJ Xb7hH8MSUJpSbSDYk0k2 XrExE9yKIg1WjnnlVkGX bIHbv24MWmeRgasZH58o " +
+  "cgSgspJ2msm6clMCkdW9 cjVigY5qzO86Huf0OWal hpp4J3VqNfWAUOO0d1Us iP95p4xoKVk53GoZ742B " +
+  "nPczCjzI2devNBz1zQrb onwK4e9ZLuTAKqWW03F9 pFZP5JQG7iQjIQuC4Bku pNInz6obpgDQGcFmaJgB " +
+  "pqHfZKP75CvOlQylNhV4";
 const FORMATS: Readonly<Record<string, string>> = {
   mp3: "mp3_44100_128",
   opus: "opus_48000_64",
@@ -18,11 +27,11 @@ const FORMATS: Readonly<Record<string, string>> = {
   wav: "pcm_24000",
 };
 /** Other characters could name another path of the host. */
-const VOICE = /^\w+$/;
+const VOICE_IDS = /^\w+(?:[\s,]+\w+)*$/;
 const NO_VOICE: ProviderFailure = {
   kind: "refused",
   reason: "voice",
-  message: "This voice doesn't exist at the model's provider. Send the ID of a voice.",
+  message: "This voice isn't available. Send the ID of a standard voice of the model's provider.",
   param: "voice",
 };
 
@@ -32,18 +41,25 @@ export const ELEVENLABS: BuiltInProvider = {
   variables: [SECRET],
   isSet: (config) => config.secret(SECRET) !== undefined,
   tags: () => ["global"],
-  problems: (config) => baseUrlProblems(config, BASE_URL),
+  problems: (config) => [
+    ...baseUrlProblems(config, BASE_URL),
+    ...(VOICE_IDS.test(voicesIn(config))
+      ? []
+      : [{ variable: VOICES, problem: "must be IDs of voices, separated by commas" }]),
+  ],
   build: (config) => {
     const baseUrl = config.secret(BASE_URL) ?? "https://api.elevenlabs.io/v1";
-    return elevenLabs(baseUrl, config.secret(SECRET) ?? "");
+    const voices = new Set(voicesIn(config).split(/[\s,]+/));
+    return httpProvider(wireOf(trimmedUrl(baseUrl), config.secret(SECRET) ?? "", voices));
   },
 };
 
-export function elevenLabs(baseUrl: string, secret: string): Provider {
-  return httpProvider(wireOf(trimmedUrl(baseUrl), secret));
+/** Returns the voices that customers can use. Others may be the operator's own or cost more. */
+function voicesIn(config: ProviderConfig): string {
+  return config.secret(VOICES)?.trim() ?? STANDARD_VOICES;
 }
 
-function wireOf(base: string, secret: string): ProviderProtocol {
+function wireOf(base: string, secret: string, voices: ReadonlySet<string>): ProviderProtocol {
   return {
     id: ID,
     streamType: "",
@@ -51,7 +67,7 @@ function wireOf(base: string, secret: string): ProviderProtocol {
       ask: async (call) => {
         const { body, upstreamId } = call;
         const voice = speechVoiceOf(body);
-        if (!VOICE.test(voice)) return NO_VOICE;
+        if (!voices.has(voice)) return NO_VOICE;
         const format = FORMATS[body.response_format] ?? "";
         return post(call, {
           url: `${base}/text-to-speech/${voice}/stream?output_format=${format}`,
