@@ -77,7 +77,9 @@ type Family = {
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: ImagePixels) => boolean;
   readonly tokens?: Tokens;
-  readonly edits?: true;
+  /** The unit of input images. A route without its price can't edit, because they would be free. */
+  readonly sourceUnit: "input_image_token";
+  readonly hasMasks?: true;
 };
 
 const OPENAI_FIELDS = [
@@ -138,7 +140,12 @@ const GPT_2: Tokens = { low: [200, 400], medium: [1_767, 3_367], high: [7_033, 1
 /** Counts for other models. With RESERVE_PERCENT, `low` covers the 408 tokens of gpt-image-1. */
 const GPT_ANY: Tokens = { ...GPT_2_5, ...GPT_2, low: [272, 400] };
 
-const OPENAI = { fields: OPENAI_FIELDS, takes: takesOpenAi, edits: true } as const;
+const OPENAI = {
+  fields: OPENAI_FIELDS,
+  takes: takesOpenAi,
+  sourceUnit: "input_image_token",
+  hasMasks: true,
+} as const;
 /** Families with OpenAI's API. A server with this API may forward to Gemini. */
 const BY_NAME: readonly (readonly [models: RegExp, Family])[] = [
   [/^gpt-image-2(?:-|$)/, { ...OPENAI, tokens: GPT_2 }],
@@ -148,11 +155,16 @@ const BY_NAME: readonly (readonly [models: RegExp, Family])[] = [
 ];
 const ANY: Family = { ...OPENAI, takes: () => true, tokens: GPT_ANY };
 const BY_API: Readonly<Record<NonNullable<RouteLimits["imageApi"]>, Family>> = {
-  gemini: { fields: ["stream"], takes: (pixels) => ratioOf(pixels) !== null },
+  gemini: {
+    fields: ["stream"],
+    takes: (pixels) => ratioOf(pixels) !== null,
+    sourceUnit: "input_image_token",
+  },
   xai: {
     fields: ["n", "stream"],
     takes: (pixels) => ratioOf(pixels) !== null && pixels.width * pixels.height <= AREA_1K,
     tokens: {},
+    sourceUnit: "input_image_token",
   },
 };
 
@@ -204,7 +216,7 @@ function imageNeeds(body: ImageBody): readonly Need[] {
   const isKnown = ({ tokens = {} }: Family): boolean =>
     quality === "auto" || tokens[quality] !== undefined;
   return [
-    ...(body.edit === undefined ? [] : [EDITS]),
+    ...(body.edit === undefined ? [] : editNeeds(body.edit)),
     ...needs,
     {
       param: "quality",
@@ -219,13 +231,19 @@ function imageNeeds(body: ImageBody): readonly Need[] {
   ];
 }
 
-/** A route without a price for input images can't edit, because the images would be free. */
-const EDITS: Need = {
-  param: "model",
-  lack: "edit images",
-  met: (route) =>
-    familyOf(route).edits === true && route.price.units?.input_image_token !== undefined,
-};
+function editNeeds({ mask }: ImageEdit): readonly Need[] {
+  const edits: Need = {
+    param: "model",
+    lack: "edit images",
+    met: (route) => route.price.units?.[familyOf(route).sourceUnit] !== undefined,
+  };
+  const masks: Need = {
+    param: "mask",
+    lack: "accept a mask",
+    met: (route) => familyOf(route).hasMasks === true,
+  };
+  return mask === null ? [edits] : [edits, masks];
+}
 
 function isUsed(body: ImageBody, field: (typeof OPENAI_FIELDS)[number]): boolean {
   const value = body[field];

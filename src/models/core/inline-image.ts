@@ -1,5 +1,4 @@
 import { discardBody, readBodyParts } from "../../shared/http/bounded-body.ts";
-import { randomBase62 } from "../../shared/id.ts";
 import { mapConcurrently } from "../../shared/map-concurrently.ts";
 import { parsePublicUrl } from "../../shared/public-address.ts";
 import { within } from "../../shared/timers.ts";
@@ -7,6 +6,7 @@ import { PDF } from "./core-request.ts";
 import { badImageFailure } from "./conversation.ts";
 import type { Conversation, ConversationPart, ConversationTurn } from "./conversation.ts";
 import type { ParsedImageUrl } from "./image-url.ts";
+import { addImage } from "./outgoing-body.ts";
 import type { DownloadedImages } from "./outgoing-body.ts";
 import type { ProviderCall, ProviderFailure } from "./provider.ts";
 
@@ -67,9 +67,7 @@ export async function downloadImages(
   const downloads = new Map<string, readonly Uint8Array[]>();
   const markers = new Map<string, InlineImage>();
   for (const [url, { mediaType, parts }] of downloaded) {
-    const base64 = `download:${randomBase62(24)}`;
-    downloads.set(base64, parts);
-    markers.set(url, { mediaType, base64 });
+    markers.set(url, { mediaType, base64: addImage(downloads, parts) });
   }
   const inlined = new Map<ParsedImageUrl, InlineImage>();
   for (const { image, at } of images) {

@@ -2,6 +2,7 @@ import { joinBytes } from "../../shared/http/bounded-body.ts";
 import type { FormField } from "../../shared/http/form.ts";
 import { toBase64 } from "./base64.ts";
 import { hexOf, sha256Hex } from "../../shared/hash.ts";
+import { randomBase62 } from "../../shared/id.ts";
 
 export type OutgoingBody = string | BodyInPieces;
 
@@ -10,6 +11,16 @@ export type DownloadedImages = ReadonlyMap<string, readonly Uint8Array[]>;
 /** Bytes encoded per step. A multiple of 3 needs no padding. */
 const STEP_BYTES = 48 * 1024;
 const MARKER = /(download:[A-Za-z0-9]{24})/;
+
+/** Adds an image. Returns the text that its base64 replaces in the request's JSON. */
+export function addImage(
+  images: Map<string, readonly Uint8Array[]>,
+  parts: readonly Uint8Array[],
+): string {
+  const marker = `download:${randomBase62(24)}`;
+  images.set(marker, parts);
+  return marker;
+}
 
 /**
  * Returns a request's body. Downloaded images are encoded while the body is sent, so that no second

@@ -5,7 +5,7 @@ import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { isFailure } from "../core/provider.ts";
-import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
+import type { Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
 import { ImageReader } from "../core/picture-reader.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { readGeminiChat } from "../protocols/gemini/answer.ts";
@@ -70,12 +70,16 @@ function wireOf(service: Service): ProviderProtocol {
       answer: embeddings.answer,
     },
     image: {
-      ask: (call) => generate(service, call, imageRequest(call)),
+      ask: (call) =>
+        callService(service, call, { method: "generateContent", body: imageRequest(call) }),
       answer: () => null,
       pieces: () => new ImageReader((raw, count) => imageFacts(raw, count, service.secrets())),
     },
     speech: {
-      ask: (call) => generate(service, call, speechRequest(call)),
+      ask: (call) => {
+        const body = JSON.stringify(speechRequest(call));
+        return callService(service, call, { method: "generateContent", body });
+      },
       answer: () => null,
       pieces: ({ body }) => {
         const pcm = new AudioInJson((raw, files) => speechFacts(raw, files, service.secrets()));
@@ -87,10 +91,6 @@ function wireOf(service: Service): ProviderProtocol {
       googleFailure(status, headers, bodyText, service.secrets()),
     reader: ({ body }) => sseReader(new GeminiChunkReader(() => service.secrets(), body.n)),
   };
-}
-
-function generate(service: Service, call: ProviderCall, request: JsonObject) {
-  return callService(service, call, { method: "generateContent", body: JSON.stringify(request) });
 }
 
 async function callService(

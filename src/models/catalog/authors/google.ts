@@ -76,7 +76,7 @@ function drawing(
   released: string,
   [input, text, images]: readonly [number, number, number],
 ): CatalogEntry {
-  const dollars = { input, text_token: text, image_token: images };
+  const dollars = { input, input_image_token: input, text_token: text, image_token: images };
   const route = pricesSeenOn("2026-11-20")("google", upstreamId, dollars);
   return modelsOf("image")(`google/${upstreamId}`, released, 32_000, [route]);
 }

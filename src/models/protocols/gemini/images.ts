@@ -1,5 +1,8 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
+import type { Usage } from "../../../shared/usage.ts";
 import { GEMINI_OUTPUT_MAX, pixelsOf, ratioOf } from "../../core/images.ts";
+import { addImage, requestBodyOf } from "../../core/outgoing-body.ts";
+import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { ImageCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { list, shape } from "../../core/shape.ts";
 import { countOrZero, tokenCount } from "../../core/token-count.ts";
@@ -11,7 +14,7 @@ const SIZES = [
   [6_400_000, "2K"],
 ] as const;
 
-export function imageRequest({ body }: ImageCall): JsonObject {
+export function imageRequest({ body }: ImageCall): OutgoingBody {
   const pixels = pixelsOf(body);
   const area = pixels === null ? 0 : pixels.width * pixels.height;
   const imageConfig = pixels !== null && {
@@ -20,14 +23,19 @@ export function imageRequest({ body }: ImageCall): JsonObject {
       imageSize: SIZES.find(([most]) => area <= most)?.[1] ?? "4K",
     },
   };
-  return {
-    contents: [{ role: "user", parts: [{ text: body.prompt }] }],
+  const images = new Map<string, readonly Uint8Array[]>();
+  const sources = (body.edit?.images ?? []).map(({ type, bytes }) => ({
+    inlineData: { mimeType: type, data: addImage(images, [bytes]) },
+  }));
+  const request = {
+    contents: [{ role: "user", parts: [...sources, { text: body.prompt }] }],
     generationConfig: {
       responseModalities: ["TEXT", "IMAGE"],
       maxOutputTokens: GEMINI_OUTPUT_MAX,
       ...imageConfig,
     },
   };
+  return requestBodyOf(request, images);
 }
 
 export const mediaAnswer = shape({
@@ -40,6 +48,7 @@ export const mediaAnswer = shape({
   promptFeedback: shape({ blockReason: textOf }),
   usageMetadata: shape({
     promptTokenCount: tokenCount,
+    promptTokensDetails: list(shape({ modality: textOf, tokenCount })),
     candidatesTokenCount: tokenCount,
     candidatesTokensDetails: list(shape({ modality: textOf, tokenCount })),
     thoughtsTokenCount: countOrZero,
@@ -63,8 +72,9 @@ export function imageFacts(raw: JsonObject, pictures: number, secrets: readonly 
   if (pictures === 0 && usage !== null) {
     return refused(NO_PICTURE, usageOf(withZeros(counted), true));
   }
-  const isFree = usage?.image_token === 0; // not counted, so charged as held
-  return { usage: isFree ? { ...NO_USAGE, input: usage.input } : usage, fields: {} };
+  if (usage?.image_token !== 0) return { usage, fields: {} };
+  const { image_token: _images, text_token: _texts, ...inputs } = usage;
+  return { usage: inputs, fields: {} }; // the output wasn't counted, so it is charged as held
 }
 
 function withZeros(counted: Counted): Counted {
@@ -76,14 +86,22 @@ function withZeros(counted: Counted): Counted {
 function usageOf(counted: Counted, isTextOnly = false) {
   const { promptTokenCount: input, candidatesTokenCount: output } = counted;
   if (input === null && output === null) return null;
-  const ofImages = counted.candidatesTokensDetails.find(({ modality }) => modality === "IMAGE");
-  const images = ofImages?.tokenCount ?? (isTextOnly ? 0 : output);
+  const images = imageTokens(counted.candidatesTokensDetails) ?? (isTextOnly ? 0 : output);
   const texts = Math.max(0, (output ?? 0) - (images ?? 0)) + (counted.thoughtsTokenCount ?? 0);
   return {
-    ...NO_USAGE,
-    input: input ?? 0,
+    ...inputOf(counted),
     ...(images !== null && { image_token: images, text_token: texts }),
   };
+}
+
+function inputOf({ promptTokenCount: input, promptTokensDetails: details }: Counted): Usage {
+  const sources = imageTokens(details) ?? 0;
+  const usage = { ...NO_USAGE, input: Math.max(0, (input ?? 0) - sources) };
+  return sources > 0 ? { ...usage, input_image_token: sources } : usage;
+}
+
+function imageTokens(details: Counted["promptTokensDetails"]): number | null {
+  return details.find(({ modality }) => modality === "IMAGE")?.tokenCount ?? null;
 }
 
 const BLOCKED_PROMPT = {
