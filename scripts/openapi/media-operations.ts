@@ -40,7 +40,7 @@ export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/images/edits": described("Edits images, as JSON or as a stream", {
     200: media.images,
     description:
-      "As OpenAI's image edits. Send a form with `image` or up to 16 `image[]`, or JSON with `images` as data URLs in base64. The input images are billed as `input_image_token`. A model whose price lacks this unit can't edit images.",
+      "As OpenAI's image edits. Send a form with `image` or up to 16 `image[]`, or JSON with `images` as data URLs in base64. The input images are billed as `input_image_token`, or at xAI as `input_image`. A model whose price lacks this unit can't edit images.",
     body: imageEditBody,
     takesForms: true,
     events: media.imageEvent,

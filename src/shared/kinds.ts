@@ -68,7 +68,7 @@ export const KINDS = {
     path: "/v1/images/generations",
     hasOutput: false,
     hasInput: true,
-    units: ["request", "image", "image_token", "text_token", "input_image_token"],
+    units: ["request", "image", "image_token", "text_token", "input_image_token", "input_image"],
     parameters: ["size", "stream", "user"],
     sandbox: {
       model: "image",

@@ -10,6 +10,7 @@ export const UNIT_TABLE = {
   page: { name: "pages", per: 1 },
   audio_token: { name: "audio output tokens", per: 1_000_000 },
   input_image_token: { name: "image input tokens", per: 1_000_000 },
+  input_image: { name: "input images", per: 1 },
 } as const satisfies Readonly<Record<string, { readonly name: string; readonly per: number }>>;
 
 export type Unit = keyof typeof UNIT_TABLE;

@@ -63,23 +63,31 @@ const TWO: readonly FormField[] = [
   ["image[]", pngFile(512, 512, "two.png")],
 ];
 
+/** The tokens that are charged: the reported ones within the hold, or the held ones. */
+function within(tokens: number | undefined, held: number): number {
+  return tokens === undefined || tokens === 0 ? held : Math.min(tokens, held);
+}
+
+/** A response of Google. */
+const drawn = (usageMetadata?: object) => ({
+  candidates: [{ content: { parts: [{ inlineData: { mimeType: "image/png", data: PICTURE } }] } }],
+  usageMetadata,
+});
+/** Tokens as Google reports them. */
+const counted = (text: number, source: number | undefined, image: number) => ({
+  promptTokenCount: text + (source ?? 0),
+  ...(source !== undefined && {
+    promptTokensDetails: [
+      { modality: "TEXT", tokenCount: text },
+      { modality: "IMAGE", tokenCount: source },
+    ],
+  }),
+  candidatesTokenCount: image,
+  candidatesTokensDetails: [{ modality: "IMAGE", tokenCount: image }],
+});
+
 describe("POST /v1/images/edits at Google", () => {
   const model = "google/gemini-nano-banana-2.1";
-  const drawn = (usageMetadata?: object) => ({
-    candidates: [{ content: { parts: [{ inlineData: { mimeType: "image/png", data: PICTURE } }] } }],
-    usageMetadata,
-  });
-  const counted = (text: number, source: number | undefined, image: number) => ({
-    promptTokenCount: text + (source ?? 0),
-    ...(source !== undefined && {
-      promptTokensDetails: [
-        { modality: "TEXT", tokenCount: text },
-        { modality: "IMAGE", tokenCount: source },
-      ],
-    }),
-    candidatesTokenCount: image,
-    candidatesTokensDetails: [{ modality: "IMAGE", tokenCount: image }],
-  });
 
   it("sends the images before the text, and charges the counted tokens", async () => {
     const answer = drawn(counted(10, 2240, 1120));
@@ -106,27 +114,35 @@ describe("POST /v1/images/edits at Google", () => {
     const prompt = `download:${"a".repeat(24)}`;
     const answer = drawn(counted(10, 1120, 1120));
     const { calls } = await charged({ fields: { model, prompt }, answer });
-    const [content] = calls[0]?.body["contents"] as { parts: object[] }[];
-    expect(content?.parts.at(-1)).toEqual({ text: prompt });
+    expect(calls[0]?.body["contents"]).toMatchObject([
+      { parts: [{ inlineData: {} }, { text: prompt }] },
+    ]);
   });
 
   it("charges the reported tokens within the hold, whatever Google reports", async () => {
     const counts = fc.oneof(fc.integer({ min: 1, max: 2000 }), fc.nat(1_000_000));
     const source = fc.option(counts, { nil: undefined });
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 1, max: 80 }), source, counts, async (text, images, out) => {
-        const { receipt } = await charged({ fields: { model }, answer: drawn(counted(text, images, out)) });
-        const within = (tokens: number | undefined, held: number) => Math.min(tokens || held, held);
-        const texts = out === 0 ? 16_384 : 0;
-        expect(receipt.cost_micro).toBe(
-          Math.ceil(
-            within(text, HELD_TEXT) * 1.5 +
-              within(images, HELD_INPUT) * 1.5 +
-              within(out, 16_384) * 30 +
-              texts * 7.5,
-          ),
-        );
-      }),
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 80 }),
+        source,
+        counts,
+        async (text, images, out) => {
+          const { receipt } = await charged({
+            fields: { model },
+            answer: drawn(counted(text, images, out)),
+          });
+          const texts = out === 0 ? 16_384 : 0;
+          expect(receipt.cost_micro).toBe(
+            Math.ceil(
+              within(text, HELD_TEXT) * 1.5 +
+                within(images, HELD_INPUT) * 1.5 +
+                within(out, 16_384) * 30 +
+                texts * 7.5,
+            ),
+          );
+        },
+      ),
       { numRuns: 30 },
     );
   });
@@ -155,6 +171,107 @@ describe("POST /v1/images/edits at Google", () => {
     const sent = { fields: { model, ...fields }, files: [...image, ...files] };
     const { calls, response } = await edit(sent);
     expect(await errorOf(response, 400)).toMatchObject({ param });
+    expect(calls).toHaveLength(0);
+  });
+});
+
+/** An image of a request to xAI. */
+const sourceOf = (width: number, height: number) => ({
+  type: "image_url",
+  url: `data:image/png;base64,${toBase64(pngOf(width, height))}`,
+});
+/** A response of xAI. */
+const made = (images: number) => ({
+  data: Array.from({ length: images }, () => ({ b64_json: PICTURE })),
+});
+
+describe("POST /v1/images/edits at xAI", () => {
+  const model = "xai/grok-imagine-image-2.0";
+  const MADE_MICRO = 40_000;
+  const SOURCE_MICRO = 60_000;
+
+  it("sends one image as image, and charges it besides the result", async () => {
+    const fields = { model, size: "1536x1024" };
+    const { calls, data, receipt } = await charged({ fields, answer: made(1) });
+    expect(data).toEqual([{ b64_json: PICTURE }]);
+    expect(receipt).toMatchObject({
+      cost_micro: MADE_MICRO + SOURCE_MICRO,
+      held_micro: MADE_MICRO + SOURCE_MICRO,
+      estimated: false,
+    });
+    expect(calls[0]?.url).toBe("https://api.x.ai/v1/images/edits");
+    expect(calls[0]?.body).toEqual({
+      model: "grok-imagine-image-2.0",
+      prompt: PROMPT,
+      n: 1,
+      response_format: "b64_json",
+      resolution: "1k",
+      aspect_ratio: "3:2",
+      image: sourceOf(64, 64),
+    });
+  });
+
+  it("sends several images as images", async () => {
+    const { calls } = await charged({ fields: { model }, files: TWO, answer: made(1) });
+    expect(calls[0]?.body).toMatchObject({ images: [sourceOf(1024, 1024), sourceOf(512, 512)] });
+    expect(calls[0]?.body).not.toHaveProperty("image");
+  });
+
+  it("charges all input images, and the results up to n", async () => {
+    const small = fc.integer({ min: 1, max: 3 });
+    await fc.assert(
+      fc.asyncProperty(
+        small,
+        small,
+        fc.integer({ min: 1, max: 6 }),
+        async (sources, n, results) => {
+          const files = Array.from({ length: sources }, (_, at): FormField => [
+            "image[]",
+            pngFile(8, 8, `${at}.png`),
+          ]);
+          const fields = { model, n: String(n) };
+          const { receipt } = await charged({ fields, files, answer: made(results) });
+          const cost = (most: number) => sources * SOURCE_MICRO + most * MADE_MICRO;
+          expect(receipt.cost_micro).toBe(cost(Math.min(n, results)));
+          expect(receipt.held_micro).toBe(cost(n));
+        },
+      ),
+      { numRuns: 20 },
+    );
+  });
+
+  it("charges nothing if xAI fails", async () => {
+    const before = await balanceOf(key);
+    const { response } = await edit({ fields: { model }, answer: { data: [] } });
+    await errorOf(response, 502);
+    expect(await balanceOf(key)).toBe(before);
+  });
+
+  it.each<[string, Sent["fields"], readonly FormField[]]>([
+    ["mask", {}, [["mask", pngFile(64, 64)]]],
+    ["quality", { quality: "low" }, []],
+    ["size", { size: "2048x2048" }, []],
+    ["image", {}, Array.from({ length: 3 }, () => ["image[]", pngFile(8, 8)] as const)],
+  ])("returns 400 with the param %s", async (param, fields, more) => {
+    const files: FormField[] = [["image[]", pngFile(64, 64)], ...more];
+    const { calls, response } = await edit({ fields: { model, ...fields }, files });
+    expect(await errorOf(response, 400)).toMatchObject({ param });
+    expect(calls).toHaveLength(0);
+  });
+
+  it("returns 400 if the price lacks input images", async () => {
+    const route = { provider: "xai", upstream_id: "grok-imagine-image-2.0" };
+    const price = { image: 40_000, input_image_token: 1 };
+    const unpriced = {
+      id: "test/unpriced",
+      kind: "image",
+      context: 32_000,
+      price,
+      routes: [route],
+    };
+    const vars = { MODELS: JSON.stringify([unpriced]) };
+    const { calls, response } = await edit({ fields: { model: "test/unpriced" }, vars });
+    expect(await errorOf(response, 400)).toMatchObject({ param: "model" });
     expect(calls).toHaveLength(0);
   });
 });

@@ -8,7 +8,10 @@ import type { StreamEvent } from "../../src/models/core/provider.ts";
 const MEGABYTE = 1024 * 1024;
 
 function reader(): ImageReader {
-  const made = IMAGE_CALL.pieces?.(undefined, new Headers());
+  const body = { model: "m", prompt: "a", n: 1 };
+  const { signal } = new AbortController();
+  const call = { kind: "image", body, upstreamId: "m", stream: false, signal } as const;
+  const made = IMAGE_CALL.pieces?.(undefined, new Headers(), call);
   if (!(made instanceof ImageReader)) throw new Error("it doesn't read in pieces");
   return made;
 }

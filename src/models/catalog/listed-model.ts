@@ -83,7 +83,9 @@ export function listedModel(
 ): ListedModel {
   const { kind, created, ownedBy, context, maxOutput, abilities, routes } = model;
   const { hasOutput } = KINDS[kind];
-  const editsImages = routes.some(({ price }) => price.units?.input_image_token !== undefined);
+  const editsImages = routes.some(
+    ({ price: { units = {} } }) => (units.input_image_token ?? units.input_image) !== undefined,
+  );
   const hasImages = editsImages || abilities.includes("vision");
   const inputs: Modality[] = hasImages ? ["text", "image"] : ["text"];
   const outputTokens = hasOutput ? maxOutput : null;

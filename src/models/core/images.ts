@@ -78,7 +78,8 @@ type Family = {
   readonly takes: (pixels: ImagePixels) => boolean;
   readonly tokens?: Tokens;
   /** The unit of input images. A route without its price can't edit, because they would be free. */
-  readonly sourceUnit: "input_image_token";
+  readonly sourceUnit: "input_image_token" | "input_image";
+  readonly sourcesMax?: number;
   readonly hasMasks?: true;
 };
 
@@ -164,7 +165,8 @@ const BY_API: Readonly<Record<NonNullable<RouteLimits["imageApi"]>, Family>> = {
     fields: ["n", "stream"],
     takes: (pixels) => ratioOf(pixels) !== null && pixels.width * pixels.height <= AREA_1K,
     tokens: {},
-    sourceUnit: "input_image_token",
+    sourceUnit: "input_image",
+    sourcesMax: 3,
   },
 };
 
@@ -192,6 +194,7 @@ function unitsOf(body: ImageBody, { routes }: Model) {
     image_token: tokens,
     text_token: isUnsplit ? GEMINI_OUTPUT_MAX : 0,
     input_image_token: body.edit?.tokens ?? 0,
+    input_image: body.edit?.images.length ?? 0,
   };
 }
 
@@ -231,7 +234,7 @@ function imageNeeds(body: ImageBody): readonly Need[] {
   ];
 }
 
-function editNeeds({ mask }: ImageEdit): readonly Need[] {
+function editNeeds({ images: { length }, mask }: ImageEdit): readonly Need[] {
   const edits: Need = {
     param: "model",
     lack: "edit images",
@@ -242,7 +245,12 @@ function editNeeds({ mask }: ImageEdit): readonly Need[] {
     lack: "accept a mask",
     met: (route) => familyOf(route).hasMasks === true,
   };
-  return mask === null ? [edits] : [edits, masks];
+  const several: Need = {
+    param: "image",
+    lack: `edit ${length} images`,
+    met: (route) => length <= (familyOf(route).sourcesMax ?? length),
+  };
+  return mask === null ? [edits, several] : [edits, several, masks];
 }
 
 function isUsed(body: ImageBody, field: (typeof OPENAI_FIELDS)[number]): boolean {

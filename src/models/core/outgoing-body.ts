@@ -31,7 +31,7 @@ export function requestBodyOf(value: object, downloads: DownloadedImages): Outgo
   return downloads.size === 0 ? json : new BodyInPieces(json, downloads);
 }
 
-class BodyInPieces {
+export class BodyInPieces {
   readonly #texts: readonly string[];
   readonly #downloads: DownloadedImages;
 

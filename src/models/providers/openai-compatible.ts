@@ -11,7 +11,7 @@ import type {
   ProviderCall,
   ProviderFailure,
 } from "../core/provider.ts";
-import { RequestForm } from "../core/outgoing-body.ts";
+import { BodyInPieces, RequestForm } from "../core/outgoing-body.ts";
 import { sseReader } from "../core/sse-reader.ts";
 import { responsesProtocol } from "./responses-protocol.ts";
 import { RESPONSES_ONLY } from "../protocols/responses/host-rules.ts";
@@ -88,8 +88,10 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
   const send: Send = async (call, path, request, more) => {
     if (!("body" in request)) return request;
     const headers = { ...(call.stream ? streamHeaders : jsonHeaders), ...more };
-    const body = request.body instanceof RequestForm ? request.body : JSON.stringify(request.body);
-    return post(call, { url: base + path, headers, body });
+    const { body } = request;
+    const isReady = body instanceof RequestForm || body instanceof BodyInPieces;
+    const sent = isReady ? body : JSON.stringify(body);
+    return post(call, { url: base + path, headers, body: sent });
   };
   return {
     id,
@@ -157,7 +159,8 @@ function plainHandlers(
       return send(call, path, { body: one.request(call) });
     };
     const pieces = one.pieces && {
-      pieces: (_: ProviderCall, headers: Headers) => one.pieces?.(secret, headers),
+      pieces: (call: ProviderCallOf<InputKind>, headers: Headers) =>
+        one.pieces?.(secret, headers, call),
     };
     const reader = one.reader && { reader: () => one.reader?.(secret) };
     return [kind, { ...one, ask, ...pieces, ...reader }] as const;

@@ -119,7 +119,7 @@ const XAI_MODELS: readonly CatalogEntry[] = [
   // The release date isn't published, so it is the day on which the price was read. Larger images
   // cost more and aren't sold.
   modelsOf("image")("xai/grok-imagine-image-2.0", "2026-11-20", 32_000, [
-    november("xai", "grok-imagine-image-2.0", { image: 0.04 }),
+    november("xai", "grok-imagine-image-2.0", { image: 0.04, input_image: 0.06 }),
   ]),
 ];
 

@@ -4,7 +4,7 @@ import { responseFieldsOfImage, pixelsOf, ratioOf } from "../../core/images.ts";
 import type { FormField } from "../../../shared/http/form.ts";
 import { hasErrorField } from "../../core/chat-message.ts";
 import type { ImageBody, ImageEdit } from "../../core/images.ts";
-import { RequestForm } from "../../core/outgoing-body.ts";
+import { addImage, BodyInPieces, RequestForm } from "../../core/outgoing-body.ts";
 import { ImageReader } from "../../core/picture-reader.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import { shape } from "../../core/shape.ts";
@@ -20,13 +20,19 @@ export const IMAGE_CALL: PlainCall<"image"> = {
     return edit === undefined ? fields : editForm(fields, edit);
   },
   answer: () => null,
-  pieces: (secret) =>
-    new ImageReader((raw) =>
-      hasErrorField(raw)
-        ? streamFailure(raw, secret)
-        : { usage: usageOf(raw), fields: responseFieldsOfImage(raw) },
-    ),
+  pieces: (secret) => readerOf(secret, usageOf),
 };
+
+function readerOf(
+  secret: string | undefined,
+  countIn: (raw: JsonObject) => Usage | null,
+): ImageReader {
+  return new ImageReader((raw) =>
+    hasErrorField(raw)
+      ? streamFailure(raw, secret)
+      : { usage: countIn(raw), fields: responseFieldsOfImage(raw) },
+  );
+}
 
 function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit): RequestForm {
   const texts = Object.entries(fields).flatMap(([field, value]): FormField[] =>
@@ -37,12 +43,20 @@ function editForm(fields: Omit<ImageBody, "edit">, { images, mask }: ImageEdit):
   return new RequestForm([...texts, ...files, ...(mask === null ? [] : [["mask", mask] as const])]);
 }
 
+/** xAI's images. xAI bills each input image, and reports no count of them. */
 export const XAI_IMAGE_CALL: PlainCall<"image"> = {
   ...IMAGE_CALL,
+  pieces: (secret, _, { body: { edit } }) =>
+    readerOf(secret, (raw) => {
+      const usage = usageOf(raw);
+      return edit === undefined
+        ? usage
+        : { ...NO_USAGE, ...usage, input_image: edit.images.length };
+    }),
   request: ({ body, upstreamId }) => {
     const pixels = pixelsOf(body);
     const ratio = pixels === null ? null : ratioOf(pixels);
-    return {
+    const fields = {
       model: upstreamId,
       prompt: body.prompt,
       n: body.n,
@@ -50,8 +64,19 @@ export const XAI_IMAGE_CALL: PlainCall<"image"> = {
       resolution: "1k",
       ...(ratio !== null && { aspect_ratio: ratio }),
     };
+    return body.edit === undefined ? fields : xaiEdit(fields, body.edit);
   },
 };
+
+function xaiEdit(fields: JsonObject, { images }: ImageEdit): BodyInPieces {
+  const files = new Map<string, readonly Uint8Array[]>();
+  const [first, ...more] = images.map(({ type, bytes }) => ({
+    type: "image_url",
+    url: `data:${type};base64,${addImage(files, [bytes])}`,
+  }));
+  const sources = more.length === 0 ? { image: first } : { images: [first, ...more] };
+  return new BodyInPieces(JSON.stringify({ ...fields, ...sources }), files);
+}
 
 const answer = shape({
   usage: shape({

@@ -1,7 +1,7 @@
 import type { InputKind } from "../../../shared/kinds.ts";
 import type { StreamReader } from "../../core/http-provider.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
-import type { RequestForm } from "../../core/outgoing-body.ts";
+import type { BodyInPieces, RequestForm } from "../../core/outgoing-body.ts";
 import type {
   ProviderCallOf,
   JsonObject,
@@ -58,9 +58,9 @@ export type PlainCall<K extends InputKind> = {
   readonly path: string;
   /** Returns another path for some calls of the kind, or null. */
   otherPath?(call: ProviderCallOf<K>): string | null;
-  request(call: ProviderCallOf<K>): JsonObject | RequestForm;
+  request(call: ProviderCallOf<K>): JsonObject | RequestForm | BodyInPieces;
   answer(raw: JsonObject, call: ProviderCallOf<K>): ProviderResponse | null;
-  pieces?(secret: string | undefined, headers: Headers): StreamReader;
+  pieces?(secret: string | undefined, headers: Headers, call: ProviderCallOf<K>): StreamReader;
   events?(whole: ProviderResponse): StreamEvent[];
   reader?(secret: string | undefined): StreamReader;
 };
