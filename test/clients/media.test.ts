@@ -1,5 +1,8 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -20,16 +23,38 @@ const directory = mkdtempSync(path.join(tmpdir(), "turnpike-media-"));
 
 let regions: TwoRegions;
 let key = "";
+/** The requests of image models that the provider received. */
+const received: string[] = [];
+const PICTURE = "iVBORw0KGgo=";
+const EDITED = {
+  candidates: [{ content: { parts: [{ inlineData: { mimeType: "image/png", data: PICTURE } }] } }],
+  data: [{ b64_json: PICTURE }],
+};
+/** A provider that answers in the formats of Google and xAI at once. */
+const provider = createServer((request, response) => {
+  const chunks: Buffer[] = [];
+  request.on("data", (chunk: Buffer) => chunks.push(chunk));
+  request.on("end", () => {
+    received.push(Buffer.concat(chunks).toString());
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify(EDITED));
+  });
+});
 /** The reason why the Python programs can't run, or "". */
 let missing = "";
 beforeAll(async () => {
-  regions = await startTwoRegions();
+  provider.listen(0, "127.0.0.1");
+  await once(provider, "listening");
+  const url = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
+  const hosts = { GEMINI_BASE_URL: url, XAI_BASE_URL: url, GEMINI_API_KEY: "k", XAI_API_KEY: "k" };
+  regions = await startTwoRegions({ bindings: { RESIDENCY: "relaxed", ...hosts } });
   const options = { keyScope: "global", rpmLimit: 1000 } as const;
   ({ key } = await makeOrganization(regions.eu.adminUrl, ADMIN_TOKEN, options));
   missing = await makeEnvironment(directory, MEDIA);
 }, INSTALL_MS);
 afterAll(async () => {
   await regions.stop();
+  provider.close();
   removeDirectory(directory);
 });
 
@@ -87,6 +112,19 @@ describe.each(["eu", "us"] as const)("OpenAI's SDK for JavaScript in the region 
     for await (const { type } of await client().images.edit(wanted)) types.push(type);
     expect(types).toEqual(["image_edit.partial_image", "image_edit.completed"]);
   });
+
+  it.each(["google/gemini-nano-banana-2.1", "xai/grok-imagine-image-2.0"])(
+    "edits an image with %s",
+    async (model) => {
+      received.length = 0;
+      const image = new File([pngOf(64, 64)], "a.png");
+      const { data = [] } = await client().images.edit({ model, image, prompt: "make it blue" });
+      expect(data.map((one) => one.b64_json)).toEqual([PICTURE]);
+      expect(received).toEqual([
+        expect.stringContaining(Buffer.from(pngOf(64, 64)).toString("base64")),
+      ]);
+    },
+  );
 
   it("speaks a text", async () => {
     const given = { model: "sandbox/speech", voice: "alloy", input: "Hello" };
