@@ -424,5 +424,5 @@ CREATE TABLE operator_events ( -- changes by operators, deleted after a year
   org_id TEXT, -- null: the region
   target TEXT NOT NULL CHECK (json_valid(target)), -- the other parameters of the path
   request_id TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
+, details TEXT CHECK (json_valid(details))) STRICT, WITHOUT ROWID;
 CREATE INDEX operator_events_by_organization ON operator_events (org_id, id) WHERE org_id IS NOT NULL;

@@ -31,6 +31,7 @@ import type { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
 import { described, within } from "./operation.ts";
 import type { DescriptionsOf } from "./operation.ts";
 import * as keyed from "./key-records.ts";
+import * as operated from "./operator-records.ts";
 import * as paid from "./payment-records.ts";
 import * as priced from "./price-records.ts";
 import * as record from "./records.ts";
@@ -64,7 +65,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
       "After a restore of the database. `POST /orgs` with `restore_id` creates such an organization again.",
   }),
   "GET /find": described("Find an object of any organization by its ID, name, address or prefix", {
-    200: record.found,
+    200: operated.found,
     description:
       "`q` is the whole ID, prefix, email address or reference, or a part of an organization's name. Only the first characters of a key are used. For the ID of a request or event, one call asks at most 200 organizations. If the object isn't found, `next_after` continues the search. Each region finds its own objects; `other_regions` are the ones to search next.",
     query: findQuery,
@@ -280,7 +281,7 @@ export const OPERATOR_OPERATIONS = within(PREFIX, {
     query: allPurchasesQuery,
   }),
   "GET /events": described("Changes by operators in the last year, newest first", {
-    200: record.operatorEvents,
+    200: operated.operatorEvents,
     description: "`act` is the method and the path of the call, and `target` has its parameters.",
     query: operatorEventsQuery,
   }),

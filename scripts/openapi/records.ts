@@ -312,6 +312,13 @@ export const operatorEvents = record("OperatorEvents", {
       act: z.string(),
       organization: owner.nullable(),
       target: z.record(z.string(), z.string()),
+      target_name: z
+        .string()
+        .nullable()
+        .describe("The present name of the changed key, or the address of the changed member."),
+      details: z
+        .record(z.string(), z.unknown())
+        .describe("The amounts, limits and reasons of the change."),
       request_id: z.string(),
     }),
   ),

@@ -10,6 +10,7 @@ import { withoutLogin } from "../shared/http/route.ts";
 import type { Typed } from "../shared/http/route.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
 import { findIdOfSlug } from "../accounts/organizations/organizations.store.ts";
+import { detailsOf } from "./act-details.ts";
 import { getCatalog } from "./catalog.ts";
 import { patchOrganization } from "./change-organization.ts";
 import {
@@ -157,7 +158,9 @@ function endpoint<
         const answer = await handle(call.value);
         if (!answer.ok || method === "GET") return answer;
         const { id, ...target } = call.value.params;
-        await recordAct(given, { act: `${method} ${path}`, orgId: id ?? newIdIn(answer), target });
+        const act = `${method} ${path}`;
+        const details = detailsOf(act, call.value.body, answer.value);
+        await recordAct(given, { act, orgId: id ?? newIdIn(answer), target, details });
         if (id !== undefined) given.takeEvents(id);
         return answer;
       } catch (error) {

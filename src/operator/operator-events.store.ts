@@ -13,21 +13,28 @@ export type OperatorEvent = {
   readonly orgId: string | null;
   /** The other parameters of the path. */
   readonly target: Readonly<Record<string, string>>;
+  /** The amounts, limits and reasons of the change. Null: none, or an event of an earlier release. */
+  readonly details: Readonly<Record<string, unknown>> | null;
   readonly requestId: string;
 };
 export type ListedOperatorEvent = OperatorEvent & {
   readonly slug: string | null;
   readonly name: string | null;
+  /** The present name of the changed key. */
+  readonly keyName: string | null;
+  /** The present address of the changed member. */
+  readonly memberEmail: string | null;
 };
 
 export async function insertOperatorEvent(db: D1Database, event: OperatorEvent): Promise<void> {
-  const { id, operator, act, orgId, target, requestId } = event;
+  const { id, operator, act, orgId, target, details, requestId } = event;
+  const stored = details === null ? null : JSON.stringify(details);
   await db
     .prepare(
-      `INSERT INTO operator_events (id, operator, act, org_id, target, request_id)
-       VALUES (?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO operator_events (id, operator, act, org_id, target, request_id, details)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
     )
-    .bind(id, operator, act, orgId, JSON.stringify(target), requestId)
+    .bind(id, operator, act, orgId, JSON.stringify(target), requestId, stored)
     .run();
 }
 
@@ -39,6 +46,8 @@ type OperatorEventQuery = {
   readonly limit: number;
 };
 
+type StoredJson = { readonly target: string; readonly details: string | null };
+
 /** Returns up to one more event than `limit`, newest first. */
 export async function listOperatorEvents(
   db: D1Database,
@@ -46,16 +55,22 @@ export async function listOperatorEvents(
 ): Promise<readonly ListedOperatorEvent[]> {
   const { results } = await db
     .prepare(
-      `SELECT e.id, operator, act, org_id AS orgId, target, request_id AS requestId, slug, name
+      `SELECT e.id, operator, act, org_id AS orgId, target, details, request_id AS requestId,
+         slug, name,
+         (SELECT name FROM keys WHERE id = e.target ->> '$.key_id') AS keyName,
+         (SELECT email FROM members WHERE id = e.target ->> '$.member_id') AS memberEmail
        FROM operator_events AS e LEFT JOIN organizations AS o ON o.id = org_id
        WHERE e.id < ?1 AND e.id >= ?2 AND ${orgId === null ? "?3 IS NULL" : "org_id = ?3"}
          AND (?4 IS NULL OR operator = ?4)
        ORDER BY e.id DESC LIMIT ?5`,
     )
     .bind(beforeId, fromId, orgId, operator, limit + 1)
-    .all<Omit<ListedOperatorEvent, "target"> & { readonly target: string }>();
+    .all<Omit<ListedOperatorEvent, "target" | "details"> & StoredJson>();
   return results.map((row) =>
-    Object.assign(row, { target: storedJson<OperatorEvent["target"]>(row.target) }),
+    Object.assign(row, {
+      target: storedJson<OperatorEvent["target"]>(row.target),
+      details: storedJson<OperatorEvent["details"]>(row.details ?? "null"),
+    }),
   );
 }
 

@@ -17,7 +17,7 @@ import type { OperatorCall } from "./operator-context.ts";
 /** Records an operator's change in the log and in D1. The change stays valid if D1 fails. */
 export async function recordAct(
   { db, actor, requestId, now }: OperatorCall,
-  about: Pick<OperatorEvent, "act" | "orgId" | "target">,
+  about: Pick<OperatorEvent, "act" | "orgId" | "target" | "details">,
 ): Promise<void> {
   const { act, orgId, target } = about;
   const operator = actor.id ?? "";
@@ -72,7 +72,7 @@ export function pageOfIds(
 }
 
 function eventView(event: ListedOperatorEvent) {
-  const { id, operator, act, orgId, slug, name, target, requestId } = event;
+  const { id, operator, act, orgId, slug, name, target, details, keyName, memberEmail } = event;
   return {
     id,
     created_at: timestamp(mintedAt(id, OPERATOR_EVENT_ID) ?? 0),
@@ -80,6 +80,8 @@ function eventView(event: ListedOperatorEvent) {
     act: act.replaceAll(/:(\w+)/g, "{$1}"),
     organization: orgId === null ? null : { id: orgId, slug, name },
     target,
-    request_id: requestId,
+    target_name: keyName ?? memberEmail,
+    details: details ?? {},
+    request_id: event.requestId,
   };
 }

@@ -222,7 +222,7 @@ describe("an operator", () => {
 
   it("sees the changes by operators in 1 action, and in each what was changed", async () => {
     await act(operator, () => goTo(operator, "Events"));
-    await operator.getByRole("row", { name: /refunded a purchase of Ann/ }).click();
+    await operator.getByRole("row", { name: /refunded \$10\.00 of \$10\.00 to Ann: requested by customer/ }).click();
     await operator.getByRole("dialog").getByText(/^pur_/).waitFor();
     await operator.keyboard.press("Escape");
   });

@@ -102,15 +102,52 @@ it("a change of an organization says what happened, and doesn't call it a member
   );
 });
 
-it("an event's sentence names former members and contains no JSON", () => {
+it("an event's sentence identifies a member without a known name by its ID", () => {
   const id = "0199a6f0-1111-4222-8333-444455556666";
   expect(said("key.revoked", "key_1", {}, { kind: "member", id })).toBe(
-    "a former member revoked Server.",
+    "member 0199a6f0 revoked Server.",
   );
-  const changes = { auto_top_up: { from: null, to: { below: 5, to: 20 } } };
+});
+
+it("a change of settings says the new limits in words, with dollars", () => {
+  const topUp = { belowMicro: 5_000_000, amountMicro: 25_000_000, mostPerMonthMicro: 100_000_000 };
+  const policy = { allowed_models: null, allowed_providers: null, allowed_data_regions: ["eu"] };
+  const changes = {
+    autoTopUp: { from: null, to: topUp },
+    policy: { from: policy, to: { ...policy, allowed_providers: ["openai", "mistral"] } },
+    defaultUserDailyQuotaMicro: { from: 500_000, to: 250_000 },
+    budgets: { from: [], to: [{ unit: "dollars", amount: 5_000_000, window: "day" }] },
+  };
   expect(said("settings.changed", "org", { changes }, KEY)).toBe(
-    "Ann changed the settings: auto top up below 5, to 20 (before: none).",
+    "Ann changed the settings: " +
+      "automatic top-up $25.00 below $5.00, at most $100.00 a month (before: none), " +
+      "providers openai, mistral (before: all), " +
+      "default user daily quota $0.25 (before: $0.50), " +
+      "budgets $5.00 per day (before: none).",
   );
+});
+
+it("the event of a new key has its budget and models, which keys store as text", () => {
+  const made = {
+    name: "Laptop",
+    rpm_limit: 60,
+    budget_micro: 5_000_000,
+    budget_period: "month",
+    allowed_models: '["smart"]',
+  };
+  expect(said("key.created", "key_1", made, KEY)).toBe(
+    "Ann created Laptop: 60 requests per 60 s, $5.00 a month, only smart.",
+  );
+  const changes = { policy: { from: null, to: '{"allowed_models":["smart"]}' } };
+  expect(said("key.changed", "key_1", { changes }, KEY)).toBe(
+    "Ann changed Server: models smart (before: all).",
+  );
+});
+
+it("a pause names its key", () => {
+  const data = { scope: "key", reason: "leaked" };
+  expect(said("pause.created", "key_1", data, KEY)).toBe("Ann paused Server: leaked.");
+  expect(said("pause.ended", "key_9", { scope: "key" }, KEY)).toBe("Ann ended the pause of a key.");
 });
 
 it("an event of every type has a sentence, even with empty data", () => {

@@ -13,6 +13,8 @@ type OperatorEvent = {
   readonly act: string;
   readonly organization: { readonly id: string; readonly name: string } | null;
   readonly target: object;
+  readonly target_name: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
 };
 type Page = { readonly events: readonly OperatorEvent[]; readonly next_after: string | null };
 
@@ -23,7 +25,7 @@ describe("GET /admin/v1/events", () => {
   it("lists each change of an operator with its organization and target, and no rejected one", async () => {
     const { orgId, keyId } = await openAccount({ credits: 0 });
     const key = `/orgs/${orgId}/keys/${keyId}`;
-    await admin("PATCH", key, { name: "Renamed" });
+    await admin("PATCH", key, { name: "Renamed", rpm_limit: 7 });
     expect((await admin("PATCH", key, { rpm_limit: -1 })).status).toBe(400);
     await admin("GET", key);
     const { events } = await page(`org=${orgId}`);
@@ -32,6 +34,8 @@ describe("GET /admin/v1/events", () => {
         act: "PATCH /orgs/{id}/keys/{key_id}",
         organization: { id: orgId },
         target: { key_id: keyId },
+        target_name: "Renamed",
+        details: { rpm_limit: 7, other_fields: ["name"] },
       },
       { act: "POST /orgs", organization: { id: orgId, name: "Contract" }, target: {} },
     ]);
@@ -59,6 +63,41 @@ describe("GET /admin/v1/events", () => {
     expect(second.next_after).toBeNull();
     expect((await page(`${query}&to=2026-01-01`)).events).toEqual([]);
     expect((await page("org=nobody-s")).events).toEqual([]);
+  });
+
+  it("returns the amounts, reasons and prices of changes, which the console shows as sentences", async () => {
+    const { orgId } = await openAccount({ credits: 0 });
+    const org = `/orgs/${orgId}`;
+    await admin("POST", `${org}/credits`, { amount_micro: 5_000_000, reference: "welcome" });
+    await admin("PATCH", org, { rpm_limit: 500 });
+    await admin("PATCH", org, { status: "suspended" });
+    await admin("PATCH", org, { status: "active" });
+    const { events } = await page(`org=${orgId}&limit=4`);
+    expect(events.map(actSentence)).toEqual([
+      expect.stringMatching(/^\S+ resumed Contract\.$/),
+      expect.stringMatching(/^\S+ suspended Contract\.$/),
+      expect.stringMatching(/^\S+ changed Contract: requests per 60 s 500\.$/),
+      expect.stringMatching(/^\S+ added \$5\.00 to Contract: welcome\.$/),
+    ]);
+    const list = `l-${crypto.randomUUID().slice(0, 8)}`;
+    const from = new Date(Date.now() + 40 * 86_400_000).toISOString();
+    const price = { input: 0.6, output: 4 };
+    await admin("POST", "/prices", { rows: [{ list, item: "sandbox/echo", from, price }] });
+    const all = (await page("limit=100")).events.map(actSentence); // other files add events too
+    const sentence = ` set the price of sandbox/echo in the list ${list}: $0.60 in, $4.00 out, from `;
+    expect(all.filter((text) => text.includes(sentence))).toHaveLength(1);
+  });
+
+  it("stores no address, name or secret of a body", async () => {
+    const { orgId } = await openAccount({ credits: 0 });
+    const email = "private@example.com";
+    await admin("POST", `/orgs/${orgId}/members`, { email, role: "admin" });
+    await admin("PATCH", `/orgs/${orgId}`, { name: "Private name" });
+    const stored = await env.DB.prepare("SELECT details FROM operator_events WHERE org_id = ?")
+      .bind(orgId)
+      .all();
+    expect(JSON.stringify(stored.results)).toContain("admin");
+    expect(JSON.stringify(stored.results)).not.toMatch(/private/i);
   });
 
   it("keeps events for a year", async () => {

@@ -1,5 +1,6 @@
 import type { Event } from "../api/types.ts";
 import { spanOf } from "./budgets.ts";
+import { after, changesOf, moment, onlyChange, plain } from "./changes.ts";
 import { left, percent, spent } from "./money.ts";
 
 export type EventType = Event["type"];
@@ -8,6 +9,8 @@ export type NameOf = (id: string) => string;
 type Told = {
   readonly who: string;
   readonly what: string;
+  /** The owner of a budget or pause. */
+  readonly owner: string;
   readonly organization: string;
   readonly changes: string;
   /** Returns the new value of a field if only that field changed. */
@@ -24,10 +27,11 @@ export function sentenceOf(event: Event, nameOf: NameOf): string {
   const told: Told = {
     who: actorOf(actor, nameOf),
     what: typeof data["email"] === "string" ? data["email"] : personOf(subject, nameOf),
+    owner: ownerOf(plain(data["scope"]), subject, nameOf),
     organization: UUID.test(nameOf(subject)) ? "the organization" : nameOf(subject),
     changes: changesOf(data["changes"], nameOf),
     changeOf: (field) => onlyChange(data["changes"], field),
-    text: (name) => (data[name] === undefined || data[name] === null ? "" : plain(data[name])),
+    text: (name) => ((data[name] ?? null) === null ? "" : plain(data[name])),
     money: (name) => (typeof data[name] === "number" ? spent(data[name]) : ""),
     left: (name) => (typeof data[name] === "number" ? left(data[name]) : ""),
     time: (name) => (typeof data[name] === "string" ? moment(data[name]) : ""),
@@ -47,7 +51,7 @@ const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 function personOf(id: string, nameOf: NameOf): string {
   const name = nameOf(id);
-  return UUID.test(name) ? "a former member" : name;
+  return UUID.test(name) ? `member ${name.slice(0, 8)}` : name;
 }
 
 const CLOSINGS: Readonly<Record<string, string>> = { on: "closed", off: "restored" };
@@ -88,8 +92,8 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
     `${what} has used ${share("threshold")} of ${quotaOf(text("period"))}${after(" of ", money("quota_micro"))}`,
   "end_user.quota_reached": ({ what, text, money }) =>
     `${what} has used up ${quotaOf(text("period"))}${after(" of ", money("quota_micro"))}; new requests are rejected until ${endOf(text("period"))}`,
-  "key.created": ({ who, what, text }) =>
-    `${who} created ${text("name") || what}${after(": ", text("rpm_limit"), " requests per 60 s")}`,
+  "key.created": ({ who, what, text, money }) =>
+    `${who} created ${text("name") || what}${after(": ", text("rpm_limit"), " requests per 60 s")}${after(", ", money("budget_micro"), ofPeriod(text("budget_period")))}${after(", only ", text("allowed_models"))}`,
   "key.changed": ({ who, what, changes }) => `${who} changed ${what}${after(": ", changes)}`,
   "key.rotated": ({ what, time }) =>
     `${what} has a new secret${after("; the old one works until ", time("others_end_at"))}`,
@@ -97,16 +101,16 @@ export const SENTENCES: Readonly<Record<EventType, (told: Told) => string>> = {
   "key.expiring": ({ what, time }) => `${what} expires${after(" ", time("expires_at"))}`,
   "key.budget_reached": ({ what, text, money, left: rest }) =>
     `${what} reached its budget${after(" of ", money("budget_micro"))}${ofPeriod(text("period"))}${after("; ", rest("left_micro"), " is left")}`,
-  "budget.reached": ({ text }) =>
-    `The budget of ${ownerOf(text("scope"))} ${spanOf(text("window"))} is used up`,
-  "budget.alert": ({ text }) =>
-    `The budget of ${ownerOf(text("scope"))} ${spanOf(text("window"))} has reached its alert threshold`,
-  "pause.created": ({ who, text, time }) =>
-    `${who} paused ${ownerOf(text("scope"))}${after(" until ", time("until"))}${after(": ", text("reason"))}`,
-  "pause.ended": ({ who, text }) =>
+  "budget.reached": ({ owner, text }) =>
+    `The budget of ${owner} ${spanOf(text("window"))} is used up`,
+  "budget.alert": ({ owner, text }) =>
+    `The budget of ${owner} ${spanOf(text("window"))} has reached its alert threshold`,
+  "pause.created": ({ who, owner, text, time }) =>
+    `${who} paused ${owner}${after(" until ", time("until"))}${after(": ", text("reason"))}`,
+  "pause.ended": ({ who, owner, text }) =>
     text("cause") === "expired"
-      ? `The pause of ${ownerOf(text("scope"))} is over`
-      : `${who} ended the pause of ${ownerOf(text("scope"))}`,
+      ? `The pause of ${owner} is over`
+      : `${who} ended the pause of ${owner}`,
   "session.ended": ({ who, what }) => `${who} ended the session ${what}`,
   "session.budget_reached": ({ what, money }) =>
     `The session ${what} reached its budget${after(" of ", money("budget_micro"))}`,
@@ -148,12 +152,10 @@ const OWNERS: Readonly<Record<string, string>> = {
   end_user: "an end user",
 };
 
-function ownerOf(scope: string): string {
-  return OWNERS[scope] ?? scope;
-}
-
-function after(before: string, text: string, behind = ""): string {
-  return text === "" ? "" : `${before}${text}${behind}`;
+function ownerOf(scope: string, subject: string, nameOf: NameOf): string {
+  const name = nameOf(subject);
+  const isNamed = (scope === "key" || scope === "member") && name !== subject;
+  return isNamed ? name : (OWNERS[scope] ?? scope);
 }
 
 const PERIODS: Readonly<Record<string, readonly [quota: string, end: string]>> = {
@@ -166,47 +168,3 @@ const PERIODS: Readonly<Record<string, readonly [quota: string, end: string]>> =
 const quotaOf = (period: string): string => PERIODS[period]?.[0] ?? "its total quota";
 const endOf = (period: string): string => PERIODS[period]?.[1] ?? "the quota is raised";
 const ofPeriod = (period: string): string => (period === "" ? "" : ` a ${period}`);
-
-function moment(time: string): string {
-  return `${time.slice(0, 16).replace("T", " ")} UTC`;
-}
-
-function onlyChange(changes: unknown, field: string): string {
-  if (typeof changes !== "object" || changes === null) return "";
-  const [[name, change] = [], ...others] = Object.entries(changes);
-  const { to = "" } = (change ?? {}) as { to?: unknown };
-  return name === field && others.length === 0 ? plain(to) : "";
-}
-
-function changesOf(changes: unknown, nameOf: NameOf): string {
-  if (typeof changes !== "object" || changes === null) return "";
-  return Object.entries(changes)
-    .map(([field, change]) => {
-      const { from = null, to = null } = (change ?? {}) as { from?: unknown; to?: unknown };
-      const name = field.replace(/_(?:micro|dollars)$/, "").replaceAll("_", " ");
-      if (from === null && to === null) return name;
-      const before = from === null ? "none" : valueOf(field, from, nameOf);
-      return `${name} ${to === null ? "none" : valueOf(field, to, nameOf)} (before: ${before})`;
-    })
-    .join(", ");
-}
-
-function valueOf(field: string, value: unknown, nameOf: NameOf): string {
-  if (typeof value === "number" && field.endsWith("_micro")) return left(value);
-  if (typeof value === "number" && field.endsWith("_dollars")) return left(Math.round(value * 1e6));
-  if (typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value)) return moment(value);
-  if (typeof value === "string" && field.endsWith("_id")) return nameOf(value);
-  return plain(value);
-}
-
-export function plain(value: unknown): string {
-  if (Array.isArray(value)) return value.map((one) => plain(one)).join(", ");
-  if (typeof value === "object" && value !== null) {
-    return Object.entries(value)
-      .map(([name, one]) => `${name.replaceAll("_", " ")} ${plain(one)}`)
-      .join(", ");
-  }
-  if (typeof value === "boolean") return value ? "on" : "off";
-  if (value === null || value === undefined) return "none";
-  return typeof value === "string" ? value : JSON.stringify(value);
-}

@@ -1,51 +1,148 @@
-/** What an operator did by each call of the operators' API, before the customer's name. */
-const ACTS: Readonly<Record<string, string>> = {
+import { after, fieldsText, moment } from "./changes.ts";
+import { counted, left, microsOf, spent } from "./money.ts";
+
+type Details = Readonly<Record<string, unknown>>;
+type Told = {
+  /** The customer's name, or nothing. */
+  readonly whose: string;
+  /** The name of the changed key, or the address of the changed member. */
+  readonly name: string;
+  readonly details: Details;
+  readonly text: (field: string) => string;
+};
+
+/** The change that an operator made by each call of the operators' API. A text precedes the customer's name. */
+const ACTS: Readonly<Record<string, string | ((told: Told) => string)>> = {
   "POST /orgs": "created",
-  "PATCH /orgs/{id}": "changed",
+  "PATCH /orgs/{id}": organizationText,
   "DELETE /orgs/{id}": "closed",
   "POST /orgs/{id}/restore": "restored",
-  "POST /orgs/{id}/invitations": "invited a person to",
+  "POST /orgs/{id}/invitations": ({ whose, text }) =>
+    `invited a person${after(" to ", whose)}${after(" as ", text("role"))}`,
   "DELETE /orgs/{id}/invitations/{invitation_id}": "canceled an invitation of",
   "POST /orgs/{id}/domains/{domain}/approve": "approved a domain of",
   "DELETE /orgs/{id}/company-issuer": "removed the company login of",
-  "POST /orgs/{id}/members": "added a member to",
-  "PATCH /orgs/{id}/members/{member_id}": "changed a member of",
-  "DELETE /orgs/{id}/members/{member_id}": "removed a member of",
+  "POST /orgs/{id}/members": ({ whose, text }) =>
+    `added a member${after(" to ", whose)}${after(" as ", text("role"))}`,
+  "PATCH /orgs/{id}/members/{member_id}": changed("member"),
+  "DELETE /orgs/{id}/members/{member_id}": onObject("removed", "member"),
   "POST /orgs/{id}/members/{member_id}/keys": "created a key of",
-  "PATCH /orgs/{id}/keys/{key_id}": "changed a key of",
-  "DELETE /orgs/{id}/keys/{key_id}": "revoked a key of",
-  "POST /orgs/{id}/keys/{key_id}/rotate": "rotated a key of",
+  "PATCH /orgs/{id}/keys/{key_id}": changed("key"),
+  "DELETE /orgs/{id}/keys/{key_id}": onObject("revoked", "key"),
+  "POST /orgs/{id}/keys/{key_id}/rotate": onObject("rotated", "key"),
   "DELETE /orgs/{id}/sessions/{session_id}": "ended a session of",
-  "POST /orgs/{id}/pauses": "paused requests of",
+  "POST /orgs/{id}/pauses": ({ whose, text }) =>
+    `paused requests${after(" of ", whose)}${after(": ", text("reason"))}`,
   "DELETE /orgs/{id}/pauses/{pause_id}": "resumed requests of",
-  "POST /orgs/{id}/credits": "added or corrected credits of",
+  "POST /orgs/{id}/credits": ({ whose, details, text }) => {
+    const { amount_micro: micros } = details;
+    if (typeof micros !== "number") return `added or corrected credits${after(" of ", whose)}`;
+    const [verb, where] = micros < 0 ? ["took", "from"] : ["added", "to"];
+    return `${verb} ${left(Math.abs(micros))} ${where} ${whose}${after(": ", text("reference"))}`;
+  },
   "POST /orgs/{id}/purchases/{purchase_id}/check": "checked a purchase of",
-  "POST /orgs/{id}/purchases/{purchase_id}/refund": "refunded a purchase of",
-  "POST /orgs/{id}/owed": "wrote off a debt of",
+  "POST /orgs/{id}/purchases/{purchase_id}/refund": ({ whose, details, text }) => {
+    const { amount_cents: cents, purchase_dollars: dollars } = details;
+    const part = typeof cents === "number" ? spent(cents * 10_000) : "the rest";
+    const whole = typeof dollars === "number" ? spent(microsOf(dollars)) : "a purchase";
+    const reason = text("reason").replaceAll("_", " ");
+    return `refunded ${part} of ${whole}${after(" to ", whose)}${after(": ", reason)}`;
+  },
+  "POST /orgs/{id}/owed": ({ whose, details, text }) => {
+    const { forgive_micro: micros } = details;
+    const part = typeof micros === "number" ? `${left(micros)} of a debt` : "a debt";
+    return `wrote off ${part}${after(" of ", whose)}${after(": ", text("reference"))}`;
+  },
   "POST /orgs/{id}/reconcile": "reconciled",
   "POST /orgs/{id}/webhooks/{webhook_id}/test": "sent a test event to a webhook of",
   "POST /orgs/{id}/webhooks/{webhook_id}/replay": "replayed events to a webhook of",
   "POST /orgs/{id}/settle": "settled a request of",
   "POST /orgs/{id}/rebuild-wallet": "rebuilt the wallet of",
-  "POST /prices": "scheduled prices",
+  "POST /prices": pricesText,
   "DELETE /prices/{price_id}": "removed a price",
   "POST /merchants": "created a merchant",
   "POST /merchants/{name}/rotate": "rotated the secret of a merchant",
   "DELETE /merchants/{name}": "removed a merchant",
   "POST /costs": "imported provider bills",
-  "POST /rerate": "repriced requests",
+  "POST /rerate": ({ details, text }) =>
+    `${details["dry_run"] === true ? "counted repriced" : "repriced"} requests${after(" to ", text("model"))}`,
 };
+
+function onObject(verb: string, noun: string): (told: Told) => string {
+  return ({ whose, name }) =>
+    `${verb} ${name === "" ? `a ${noun}` : `the ${noun} ${name}`}${after(" of ", whose)}`;
+}
+
+function changed(noun: string): (told: Told) => string {
+  return (told) => `${onObject("changed", noun)(told)}${after(": ", changesText(told.details))}`;
+}
+
+function changesText({ other_fields: others = [], ...fields }: Details): string {
+  const names = (others as readonly string[]).join(", ").replaceAll("_", " ");
+  return [fieldsText(fields), names].filter(Boolean).join(", ");
+}
+
+const STATUSES: Readonly<Record<string, string>> = { suspended: "suspended", active: "resumed" };
+
+function organizationText({ whose, details, text }: Told): string {
+  const verb = STATUSES[text("status")] ?? "changed";
+  const others = Object.entries(details).filter(([name]) => !/^(?:status|reason)$/.test(name));
+  const changes = changesText(Object.fromEntries(others));
+  const said = [text("reason"), changes].filter(Boolean).join("; ");
+  return `${verb}${after(" ", whose)}${after(": ", said)}`;
+}
+
+type Price = {
+  readonly list: string;
+  readonly item: string;
+  readonly from: string;
+  readonly percent: number | null;
+  readonly price: Readonly<Record<string, number>> | null;
+};
+
+function pricesText({ details }: Told): string {
+  const { prices = [], price_count: count } = details as {
+    readonly prices?: readonly Price[];
+    readonly price_count?: number;
+  };
+  if (prices.length === 0) return "scheduled prices";
+  const more = (count ?? 0) - prices.length;
+  return `set the price of ${prices.map(priceText).join("; ")}${more > 0 ? `; and ${counted(more, "more price")}` : ""}`;
+}
+
+function priceText({ list, item, from, percent, price }: Price): string {
+  const amounts = Object.entries(price ?? {})
+    .filter(([unit, dollars]) => dollars > 0 && !unit.startsWith("cache"))
+    .map(
+      ([unit, dollars]) =>
+        `${spent(microsOf(dollars))} ${UNITS[unit] ?? unit.replaceAll("_", " ")}`,
+    )
+    .join(", ");
+  const where = list === "default" ? "" : ` in the list ${list}`;
+  return `${item}${where}: ${amounts || `${percent ?? 0}% above cost`}, from ${moment(from)}`;
+}
+const UNITS: Readonly<Record<string, string>> = { input: "in", output: "out" };
 
 /** Returns the sentence of an operator's change. An unknown call stands for itself. */
 export function actSentence({
   operator,
   act,
   organization,
+  target_name: name = null,
+  details = {},
 }: {
   readonly operator: string;
   readonly act: string;
   readonly organization: { readonly id: string; readonly name: string | null } | null;
+  readonly target_name?: string | null;
+  readonly details?: Details;
 }): string {
-  const whose = organization === null ? "" : ` ${organization.name ?? organization.id}`;
-  return `${operator} ${ACTS[act] ?? `called ${act} for`}${whose}.`;
+  const whose = organization === null ? "" : (organization.name ?? organization.id);
+  const told = ACTS[act] ?? `called ${act} for`;
+  if (typeof told === "string") return `${operator} ${told}${after(" ", whose)}.`;
+  const text = (field: string): string => {
+    const value = details[field];
+    return typeof value === "string" ? value : "";
+  };
+  return `${operator} ${told({ whose, name: name ?? "", details, text })}.`;
 }

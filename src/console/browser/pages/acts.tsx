@@ -84,6 +84,7 @@ function Detail({ act, onClose }: { act: Act; onClose: () => void }) {
               </a>
             ),
           ],
+          ["Changed object", act.target_name],
           ...Object.entries(target).map(
             ([name, id]) => [name, <code key={name}>{id}</code>] as const,
           ),

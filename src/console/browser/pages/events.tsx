@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Event } from "../api/types.ts";
-import { actorOf, plain, sentenceOf } from "../lib/event-sentence.ts";
+import { plain } from "../lib/changes.ts";
+import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
 import type { NameOf } from "../lib/event-sentence.ts";
 import { EVENT_TYPES, LOUD } from "../lib/event-types.ts";
 import { useCell } from "../state/cell.ts";

@@ -2,8 +2,9 @@ import { useState } from "preact/hooks";
 import type { Event, OrganizationAndMoney } from "../api/types.ts";
 import { changedOf } from "../lib/changed.ts";
 import { actorOf, sentenceOf } from "../lib/event-sentence.ts";
+import type { NameOf } from "../lib/event-sentence.ts";
 import { DAY, utcDay } from "../lib/time.ts";
-import { change, useRead } from "../state/reads.ts";
+import { change, readAside, useRead } from "../state/reads.ts";
 import { useSession } from "../state/session.ts";
 import { Count, Money, Panel } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
@@ -59,13 +60,14 @@ const USAGE: readonly Column<UsageRow>[] = [
 export function OrganizationEvents({ id }: { id: string }) {
   const query = { limit: EVENTS_SHOWN };
   const read = useRead("GET /admin/v1/orgs/{id}/events", { path: { id }, query });
+  const nameOf = useNamesIn(id);
   return (
     <Panel title={`Newest ${EVENTS_SHOWN} events`}>
       <ReadResult read={read} height={200}>
         {({ events }) => (
           <Grid
             name="Events"
-            columns={EVENTS}
+            columns={eventColumns(nameOf)}
             rows={events}
             keyOf={(event: Event) => event.id}
             isSorted={false}
@@ -76,12 +78,27 @@ export function OrganizationEvents({ id }: { id: string }) {
   );
 }
 
-const plain = (id: string): string => id;
-const EVENTS: readonly Column<Event>[] = [
-  timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
-  column("what", "What", (event) => sentenceOf(event, plain)),
-  column("actor", "Actor", ({ actor }) => actorOf(actor, plain), { wide: true }),
-];
+/** Returns the names of a customer's organization, members and keys by ID. Other IDs stay. */
+function useNamesIn(id: string): NameOf {
+  const path = { id };
+  const one = readAside(useRead("GET /admin/v1/orgs/{id}", { path }));
+  const members = readAside(useRead("GET /admin/v1/orgs/{id}/members", { path }))?.members;
+  const keys = readAside(useRead("GET /admin/v1/orgs/{id}/keys", { path }))?.keys;
+  const names = new Map([
+    ...(one ? [[id, one.name] as const] : []),
+    ...(members ?? []).map((member) => [member.id, member.email] as const),
+    ...(keys ?? []).map((key) => [key.id, key.name] as const),
+  ]);
+  return (object) => names.get(object) ?? object;
+}
+
+function eventColumns(nameOf: NameOf): readonly Column<Event>[] {
+  return [
+    timeColumn("at", "When", ({ created_at }) => created_at, { withClock: true }),
+    column("what", "What", (event) => sentenceOf(event, nameOf)),
+    column("actor", "Actor", ({ actor }) => actorOf(actor, nameOf), { wide: true }),
+  ];
+}
 
 const typedOf = (one: OrganizationAndMoney) => ({
   name: one.name,

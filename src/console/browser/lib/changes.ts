@@ -1,0 +1,132 @@
+import { inUnit, spanOf } from "./budgets.ts";
+import type { BudgetUnit } from "./budgets.ts";
+import { left, microsOf } from "./money.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+type Change = { readonly from?: unknown; readonly to?: unknown };
+
+export function after(before: string, text: string, behind = ""): string {
+  return text === "" ? "" : `${before}${text}${behind}`;
+}
+
+export function moment(time: string): string {
+  return `${time.slice(0, 16).replace("T", " ")} UTC`;
+}
+
+const LABELS: Readonly<Record<string, string>> = {
+  rpm_limit: "requests per 60 s",
+  tpm_limit: "tokens per 60 s",
+  auto_top_up: "automatic top-up",
+};
+
+function labelOf(field: string): string {
+  const name = snake(field);
+  return LABELS[name] ?? name.replace(/_(?:micro|dollars)$|^allowed_/g, "").replaceAll("_", " ");
+}
+
+function snake(field: string): string {
+  return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+export function onlyChange(changes: unknown, field: string): string {
+  const [[name, change] = [], ...others] = Object.entries(fieldsOf(changes));
+  return name === field && others.length === 0 ? plain(fieldsOf(change)["to"] ?? "") : "";
+}
+
+/** Returns the changed fields of an event as text, with their earlier values. */
+export function changesOf(changes: unknown, nameOf: (id: string) => string): string {
+  return Object.entries(fieldsOf(changes))
+    .flatMap(([field, change]) => partsOf(field, fieldsOf(change)))
+    .map(([field, { from = null, to = null }]) => {
+      const value = (one: unknown): string =>
+        typeof one === "string" && field.endsWith("_id") ? nameOf(one) : valueOf(field, one);
+      const name = labelOf(field);
+      return from === null && to === null ? name : `${name} ${value(to)} (before: ${value(from)})`;
+    })
+    .join(", ");
+}
+
+/** Returns fields as text, such as the limits that a call sets. */
+export function fieldsText(fields: Fields): string {
+  return Object.entries(fields)
+    .map(([field, value]) => `${labelOf(field)} ${valueOf(field, value)}`)
+    .join(", ");
+}
+
+/** Replaces a change of a policy by the changes of its lists. */
+function partsOf(field: string, change: Change): readonly (readonly [string, Change])[] {
+  if (!isPolicy(field)) return [[field, change]];
+  const [from, to] = [fieldsOf(change.from), fieldsOf(change.to)];
+  return Object.keys({ ...from, ...to })
+    .map((name) => [name, { from: from[name] ?? "all", to: to[name] ?? "all" }] as const)
+    .filter(([, one]) => plain(one.from) !== plain(one.to));
+}
+
+function isPolicy(field: string): boolean {
+  return snake(field).endsWith("policy");
+}
+
+function valueOf(field: string, stored: unknown): string {
+  const [name, value] = [snake(field), parsed(stored)];
+  if (value === null) return /^allowed_|policy$/.test(name) ? "all" : "none";
+  if (name === "auto_top_up") return topUpText(fieldsOf(value));
+  if (isPolicy(name)) return policyText(fieldsOf(value));
+  if (name === "budgets") return budgetsText(value);
+  if (typeof value === "number") return numberText(name, value);
+  return typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value)
+    ? moment(value)
+    : plain(value);
+}
+
+function numberText(name: string, value: number): string {
+  if (name.endsWith("_micro")) return left(value);
+  return name.endsWith("_dollars") ? left(microsOf(value)) : plain(value);
+}
+
+function policyText(policy: Fields): string {
+  const lists = Object.entries(policy).filter(([, list]) => list !== null);
+  return fieldsText(Object.fromEntries(lists)) || "all";
+}
+
+function topUpText(settings: Fields): string {
+  const amount = (name: string): string => left(Number(settings[`${name}Micro`] ?? 0));
+  return `${amount("amount")} below ${amount("below")}, at most ${amount("mostPerMonth")} a month`;
+}
+
+type StoredBudget = { readonly unit: BudgetUnit; readonly amount: number; readonly window: string };
+
+function budgetsText(budgets: unknown): string {
+  if (!Array.isArray(budgets)) return plain(budgets);
+  const texts = (budgets as readonly StoredBudget[]).map(({ unit, amount, window }) => {
+    return `${inUnit(unit, unit === "dollars" ? amount / 1e6 : amount, left)} ${spanOf(window)}`;
+  });
+  return texts.join(" and ") || "none";
+}
+
+/** Returns the value of stored JSON, which key events have as text. */
+function parsed(value: unknown): unknown {
+  if (typeof value !== "string" || !/^[[{]/.test(value)) return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
+}
+
+function fieldsOf(value: unknown): Fields {
+  const fields = parsed(value);
+  return typeof fields === "object" && fields !== null ? (fields as Fields) : {};
+}
+
+export function plain(stored: unknown): string {
+  const value = parsed(stored);
+  if (Array.isArray(value)) return value.map((one) => plain(one)).join(", ");
+  if (typeof value === "object" && value !== null) {
+    return Object.entries(value)
+      .map(([name, one]) => `${labelOf(name)} ${plain(one)}`)
+      .join(", ");
+  }
+  if (typeof value === "boolean") return value ? "on" : "off";
+  if (value === null || value === undefined) return "none";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

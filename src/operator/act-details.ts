@@ -1,0 +1,53 @@
+import type { View } from "../shared/http/endpoint.ts";
+
+/** The fields of a call's body that its event stores. None contains a name, an address or a secret. */
+const STORED_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  "PATCH /orgs/:id": ["status", "reason", "rpm_limit", "price_list", "operator_policy"],
+  "POST /orgs/:id/invitations": ["role"],
+  "POST /orgs/:id/members": ["role"],
+  "PATCH /orgs/:id/members/:member_id": ["role"],
+  "PATCH /orgs/:id/keys/:key_id": [
+    "rpm_limit",
+    "tpm_limit",
+    "budget_dollars",
+    "budget_period",
+    "allowed_models",
+  ],
+  "POST /orgs/:id/pauses": ["scope", "reason", "until"],
+  "POST /orgs/:id/credits": ["amount_micro", "reference"],
+  "POST /orgs/:id/purchases/:purchase_id/refund": ["amount_cents", "reason"],
+  "POST /orgs/:id/owed": ["forgive_micro", "reference"],
+  "POST /rerate": ["id", "model", "dry_run"],
+};
+/** Changed fields whose values aren't stored: names, addresses and long values. */
+const NAMED_ONLY =
+  /^(?:name|slug|email|policy|budgets|expires_at|max_concurrent|end_user|may_hold)$/;
+const PRICES_MAX = 5;
+const PRICE_FIELDS = ["list", "item", "from", "price", "percent"];
+
+/** Returns the stored details of a change, from its body and its response. Null: none. */
+export function detailsOf(act: string, body: unknown, response: View): View | null {
+  const sent = Object.entries(body instanceof Object ? body : {});
+  const stored = STORED_FIELDS[act] ?? [];
+  const others = sent.map(([name]) => name).filter((name) => NAMED_ONLY.test(name));
+  const details: View = {
+    ...Object.fromEntries(sent.filter(([name]) => stored.includes(name))),
+    ...(act.startsWith("PATCH ") && others.length > 0 && { other_fields: others }),
+    ...(act.endsWith("/refund") && { purchase_dollars: response["amount_dollars"] }),
+    ...(act === "POST /prices" && pricesIn(response)),
+  };
+  return Object.keys(details).length === 0 ? null : details;
+}
+
+function pricesIn({ prices }: View): View {
+  const rows: readonly unknown[] = Array.isArray(prices) ? prices : [];
+  return {
+    prices: rows.slice(0, PRICES_MAX).map((row) => pick(row, PRICE_FIELDS)),
+    price_count: rows.length,
+  };
+}
+
+function pick(row: unknown, names: readonly string[]): View {
+  const entries = Object.entries(row instanceof Object ? row : {});
+  return Object.fromEntries(entries.filter(([name]) => names.includes(name)));
+}
