@@ -291,9 +291,44 @@ describe("objects and amounts that the API returns", () => {
     const row = page.getByRole("row", { name: /^openai/ });
     await row.waitFor();
     expect(await row.innerText()).toMatch(
-      /10\.00%\s+12,345\s+1,234\s+1 the-slug\s+500 1200, timeout 34/,
+      /10\.00%\s+12,345\s+1,234\s+1 the-slug\s+1200 × status 500, 34 × timeout/,
     );
+    await page
+      .getByText(
+        "▲ Provider openai fails: 1,234 of 12,345 calls (10%) in 60 minutes, 1 customer affected.",
+      )
+      .waitFor();
+    expect(await page.getByText("All systems operational").count()).toBe(0);
     await page.getByText("From 4 of 7 active customers.").waitFor();
+  });
+
+  it("appear in the console as routes in cooldown, without those that ended", async () => {
+    const page = await logIn(browser, ADMIN_TOKEN);
+    await page.route("**/admin/v1/health", async (route) => {
+      const response = await route.fetch();
+      const health = (await response.json()) as object;
+      const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
+      const breakers = [
+        { route: "openai:resting", state: "disabled", until: at(600_000) },
+        { route: "openai:ended", state: "half_open", until: at(-180_000) },
+      ];
+      const peer = { answers: true, rtt_ms: 80, last_ok_at: at(0) };
+      const peers = [{ region: "us", url: "https://us.example", ...peer }];
+      await route.fulfill({ response, json: { ...health, breakers, peers } });
+    });
+    await page.goto("/console/#/health");
+    await page.reload();
+    await page.getByText("▲ Route openai:resting rejects our key or the model's name.").waitFor();
+    expect(await page.locator("main").innerText()).not.toContain("openai:ended");
+    const link = page.getByRole("link", { name: "Open the US console" });
+    expect(await link.getAttribute("href")).toBe("https://us.example/console/#/health");
+    const titles = await page.locator("main h2").allTextContents();
+    expect(titles.slice(0, 4)).toEqual([
+      "Problems",
+      "Providers, last 60 minutes",
+      "Providers in cooldown",
+      "Other regions",
+    ]);
   });
 
   it("appear in the console as organizations, with balances and names and without members", async () => {

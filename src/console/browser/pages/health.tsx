@@ -1,7 +1,8 @@
 import type { Health as HealthAnswer, Providers as ProvidersAnswer } from "../api/types.ts";
-import { counted } from "../lib/money.ts";
+import { counted, grouped, percent } from "../lib/money.ts";
 import { duration, exactly } from "../lib/time.ts";
-import { useRead } from "../state/reads.ts";
+import { readAside, useRead } from "../state/reads.ts";
+import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
 import { Badge, Facts, Head, Panel, Time } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
@@ -17,72 +18,113 @@ type Peer = HealthAnswer["peers"][number];
 
 export function Health() {
   const read = useRead("GET /admin/v1/health", {}, { every: 5000 });
+  const providers = useRead("GET /admin/v1/providers", {}, { every: PROVIDERS_EVERY_MS });
   return (
     <>
-      <Head title="Health" text="Updates every 5 seconds" />
+      <Head title="Health" text="Updates every 5 seconds, the providers' figures every 5 minutes" />
       <ReadResult read={read} height={480}>
-        {({ book, version, aliases, outboxes, breakers, problems, peers, sweep, wallets }) => (
-          <>
-            <Troubles
-              title="Problems"
-              none={
-                breakers.length === 0
-                  ? "All systems operational"
-                  : `No problems in the region; ${counted(breakers.length, "provider route")} in cooldown`
-              }
-              name="Problems"
-              columns={PROBLEMS}
-              rows={problems}
-              keyOf={({ kind }) => kind}
-            />
-            <Facts
-              inPanel
-              facts={[
-                [
-                  "Database",
-                  <Badge key="book" tone={book ? "good" : "bad"}>
-                    {book ? "reachable" : "unreachable"}
-                  </Badge>,
-                ],
-                [
-                  "Wallets",
-                  `${wallets.asked - wallets.unavailable.length} of ${wallets.asked} asked open`,
-                ],
-                ["Last sweep", sweep === null ? "none yet" : <Sweep key="sweep" sweep={sweep} />],
-                ["Version", <code key="version">{version}</code>],
-                ...Object.entries(aliases).map(
-                  ([alias, model]) => [`Alias ${alias}`, <code key={alias}>{model}</code>] as const,
-                ),
-              ]}
-            />
-            {peers.length > 0 && (
-              <Panel title="Other regions">
-                <Grid
-                  name="Peers"
-                  columns={PEERS}
-                  rows={peers}
-                  keyOf={({ region }) => region}
-                  isSorted={false}
-                />
+        {({ book, version, aliases, outboxes, breakers, problems, peers, sweep, wallets }) => {
+          const resting = breakers.filter(({ until }) => Date.parse(until) > read.at);
+          return (
+            <>
+              <Problems problems={problems} resting={resting} figures={readAside(providers)} />
+              <Providers read={providers} />
+              <Troubles
+                title="Providers in cooldown"
+                none="All provider routes are in use"
+                name="Breakers"
+                columns={BREAKERS}
+                rows={resting}
+                keyOf={({ route }) => route}
+              />
+              {peers.length > 0 && (
+                <Panel title="Other regions">
+                  <Grid
+                    name="Peers"
+                    columns={PEERS}
+                    rows={peers}
+                    keyOf={({ region }) => region}
+                    isSorted={false}
+                  />
+                </Panel>
+              )}
+              <Technical {...{ book, version, aliases, sweep, wallets }} />
+              <Panel title="Outboxes">
+                <Outboxes all={outboxes} />
               </Panel>
-            )}
-            <Panel title="Outboxes">
-              <Outboxes all={outboxes} />
-            </Panel>
-            <Providers />
-            <Troubles
-              title="Providers in cooldown"
-              none="All provider routes are in use"
-              name="Breakers"
-              columns={BREAKERS}
-              rows={breakers}
-              keyOf={({ route }) => route}
-            />
-          </>
-        )}
+            </>
+          );
+        }}
       </ReadResult>
     </>
   );
+}
+
+type Technical = Pick<HealthAnswer, "book" | "version" | "aliases" | "sweep" | "wallets">;
+
+function Technical({ book, version, aliases, sweep, wallets }: Technical) {
+  return (
+    <Facts
+      inPanel
+      facts={[
+        [
+          "Database",
+          <Badge key="book" tone={book ? "good" : "bad"}>
+            {book ? "reachable" : "unreachable"}
+          </Badge>,
+        ],
+        ["Wallets", `${wallets.asked - wallets.unavailable.length} of ${wallets.asked} asked open`],
+        ["Last sweep", sweep === null ? "none yet" : <Sweep key="sweep" sweep={sweep} />],
+        ["Version", <code key="version">{version}</code>],
+        ...Object.entries(aliases).map(
+          ([alias, model]) => [`Alias ${alias}`, <code key={alias}>{model}</code>] as const,
+        ),
+      ]}
+    />
+  );
+}
+
+type ProblemsProps = {
+  readonly problems: readonly Problem[];
+  /** The routes whose cooldown hasn't ended. */
+  readonly resting: readonly Breaker[];
+  readonly figures: ProvidersAnswer | undefined;
+};
+
+/** The verdict: the region's problems, failing providers and routes in cooldown. */
+function Problems({ problems, resting, figures }: ProblemsProps) {
+  const warnings = [
+    ...(figures?.data ?? []).filter(({ error_rate: rate }) => toneOf(rate) === "bad").map(failing),
+    ...resting.map(({ route, state }) => `Route ${route} ${WHY_RESTING[state] ?? state}.`),
+  ];
+  const isWell = problems.length === 0 && warnings.length === 0;
+  return (
+    <Panel title="Problems">
+      {problems.length > 0 && (
+        <Grid
+          name="Problems"
+          columns={PROBLEMS}
+          rows={problems}
+          keyOf={({ kind }) => kind}
+          isSorted={false}
+        />
+      )}
+      {warnings.map((text) => (
+        <p key={text} class="warn-text">
+          ▲ {text}
+        </p>
+      ))}
+      {isWell && (
+        <p class="good-text">
+          ● {figures ? "All systems operational" : "No problems in the region"}
+        </p>
+      )}
+    </Panel>
+  );
+}
+
+function failing({ provider, calls, failed, affected_organizations: affected }: Provider): string {
+  return `Provider ${provider} fails: ${grouped(failed)} of ${counted(calls, "call")} (${percent(failed / calls)}) in 60 minutes, ${counted(affected, "customer")} affected.`;
 }
 
 const PROVIDERS_EVERY_MS = 5 * 60_000; // it reads up to 200 wallets
@@ -90,10 +132,23 @@ const PROVIDERS_EVERY_MS = 5 * 60_000; // it reads up to 200 wallets
 const PROVIDERS_PERIOD_MS = 59 * 60_000;
 
 /** Failed calls of providers for all customers. Failures that a request caused don't count. */
-function Providers() {
-  const read = useRead("GET /admin/v1/providers", {}, { every: PROVIDERS_EVERY_MS });
+function Providers({ read }: { read: Read<ProvidersAnswer> }) {
   return (
-    <Panel title="Providers, last 60 minutes">
+    <Panel
+      title="Providers, last 60 minutes"
+      aside={
+        <>
+          {read.at > 0 && (
+            <span class="small muted">
+              Read <Time at={read.at} />
+            </span>
+          )}{" "}
+          <button type="button" class="quiet" onClick={read.again}>
+            Refresh
+          </button>
+        </>
+      }
+    >
       <ReadResult read={read} height={108}>
         {({
           complete_from,
@@ -159,8 +214,12 @@ function toneOf(rate: number): "good" | "warn" | "bad" {
 
 function reasonsOf(reasons: Provider["reasons"]): string {
   return Object.entries(reasons)
-    .map(([why, count]) => `${why} ${count}`)
+    .map(([why, count]) => `${count} × ${reasonOf(why)}`)
     .join(", ");
+}
+
+function reasonOf(why: string): string {
+  return /^\d+$/.test(why) ? `status ${why}` : why.replaceAll("_", " ");
 }
 
 /** The last sweep in one line: first the number of wallets with a problem. */
@@ -254,6 +313,12 @@ const PEERS: readonly Column<Peer>[] = [
     align: "right",
     cell: ({ rtt_ms: ms }) => (ms === null ? "" : `${ms} ms`),
   }),
+  column("url", "Console", ({ url }) => url, {
+    cell: ({ url, region }) =>
+      url !== null && (
+        <a href={`${url}/console/#/health`}>Open the {region.toUpperCase()} console</a>
+      ),
+  }),
   column("last", "Last response", ({ last_ok_at }) => last_ok_at, {
     cell: ({ last_ok_at }) => <Time at={last_ok_at} none="unknown" />,
   }),
@@ -290,5 +355,5 @@ const WHY_RESTING: Readonly<Record<string, string>> = {
   disabled: "rejects our key or the model's name",
   overloaded: "rate limits us",
   open: "failed too often",
-  half_open: "being tried again",
+  half_open: "is tried again",
 };
