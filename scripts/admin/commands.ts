@@ -55,7 +55,16 @@ const KEY =
   "id, name, prefix, region, scope, rpm_limit, revoked, created_at, last_used_at, member_id, *";
 const MEMBERS = "email, role, created_at since, id";
 const BALANCE = "Balance after it: {credits_micro}";
-const CHANGED = "{slug}: {changes}.";
+
+/** Returns a command that changes an organization. */
+function organizationChange(
+  verb: string,
+  says: string,
+  more: Pick<Row, "takes" | "help" | "examples" | "sends">,
+): Row {
+  const shown = { says, columns: ORGANIZATION, note: "{slug}: {changes}." };
+  return { command: `orgs ${verb}`, operation: `PATCH ${ORG}`, ...shown, ...more };
+}
 
 /** The operations whose commands make several calls or judge the answer: repair-commands.ts. */
 export const BY_HAND = [
@@ -105,54 +114,39 @@ key           {key.key}`,
     words: foundWords,
   },
   { operation: `GET ${ORG}`, columns: ORGANIZATION },
-  {
-    command: "orgs rename",
-    operation: `PATCH ${ORG}`,
-    says: "change an organization's name or slug",
+  organizationChange("rename", "change an organization's name or slug", {
     takes: ["name", "slug"],
     help: { name: "its new name", slug: "its new slug" },
     examples: ['--name "Example Ltd" --slug example-ltd'],
-    columns: ORGANIZATION,
-    note: CHANGED,
-  },
-  {
-    command: "orgs suspend",
-    operation: `PATCH ${ORG}`,
-    says: "refuse an organization's paid calls and writes (403); its reads still work",
-    takes: [],
-    sends: { status: "suspended" },
-    columns: ORGANIZATION,
-    note: CHANGED,
-  },
-  {
-    command: "orgs resume",
-    operation: `PATCH ${ORG}`,
-    says: "let a suspended organization call again",
+  }),
+  organizationChange(
+    "suspend",
+    "refuse an organization's paid calls and writes (403); its reads still work",
+    {
+      takes: ["reason"],
+      help: { reason: "the reason, which only operators see" },
+      examples: ["", '--reason "unpaid invoice 62"'],
+      sends: { status: "suspended" },
+    },
+  ),
+  organizationChange("resume", "let a suspended organization call again", {
     takes: [],
     sends: { status: "active" },
-    columns: ORGANIZATION,
-    note: CHANGED,
-  },
-  {
-    command: "orgs limit",
-    operation: `PATCH ${ORG}`,
-    says: "bound an organization's paid requests per minute, over all its keys",
-    takes: ["<rpm_limit>"],
-    help: { rpm_limit: "paid requests per minute" },
-    examples: ["5000", "none"],
-    columns: ORGANIZATION,
-    note: CHANGED,
-  },
-  {
-    command: "orgs prices",
-    operation: `PATCH ${ORG}`,
-    says: "give an organization a price list of its own, at once",
+  }),
+  organizationChange(
+    "limit",
+    "bound an organization's paid requests per minute, over all its keys",
+    {
+      takes: ["<rpm_limit>"],
+      help: { rpm_limit: "paid requests per minute" },
+      examples: ["5000", "none"],
+    },
+  ),
+  organizationChange("prices", "give an organization a price list of its own, at once", {
     takes: ["<price_list>"],
     help: { price_list: "the list's name" },
     examples: ["partners", "none"],
-    columns: ORGANIZATION,
-    note: CHANGED,
-  },
+  }),
   { operation: `GET ${ORG}/members`, columns: MEMBERS },
   {
     command: "members add",

@@ -1,11 +1,10 @@
 import * as z from "zod";
 import { budgetStatus } from "./budget-records.ts";
-import { FOUND_KINDS } from "../../src/operator/find.store.ts";
 import { EVENT_TYPES } from "../../src/shared/event.ts";
 import { freshMemberKey } from "./key-records.ts";
 import { autoTopUp } from "./payment-records.ts";
 
-import { micros, dollars, count, owner, policy, time, uuid, record, paged } from "./fields.ts";
+import { micros, dollars, count, policy, time, uuid, record, paged } from "./fields.ts";
 
 /**
  * The gateway's answers, record by record: the schemas of the OpenAPI document, which contract tests check.
@@ -247,6 +246,10 @@ export const closableOrganization = record("OrganizationAndClosing", {
     .describe(
       "When a closed organization is removed permanently; null if it isn't closed, or was removed.",
     ),
+  suspension: z
+    .strictObject({ at: time, operator: z.string(), reason: z.string().nullable() })
+    .nullable()
+    .describe("Null if the organization isn't suspended, or the operator isn't known."),
 });
 export const heldOrganizations = record("Organizations", {
   organizations: z.array(
@@ -279,50 +282,6 @@ export const lostOrganizations = record("LostOrganizations", {
       updated_at: time,
     }),
   ),
-});
-export const found = record("Found", {
-  data: z.array(
-    record("FoundObject", {
-      object: z.enum(FOUND_KINDS),
-      id: z.string().describe("For an end user, domain, credit or merchant: its name."),
-      name: z.string().nullable().describe("A name, an address or a type, if the object has one."),
-      organization: z
-        .strictObject({ id: z.string(), slug: z.string(), name: z.string() })
-        .nullable(),
-    }),
-  ),
-  has_more: z.boolean().describe("Whether more than 10 objects of a kind match."),
-  region: z.string(),
-  other_regions: z
-    .array(z.string())
-    .describe("The regions that can have the object, if this region doesn't."),
-  asked_organizations: count.describe("Organizations whose wallet or payments were read."),
-  missing: z.array(z.string()).describe("Slugs of organizations that can't be read."),
-  next_after: z
-    .string()
-    .nullable()
-    .describe("What `after` continues the search with. Null: every organization was asked."),
-});
-export const operatorEvents = record("OperatorEvents", {
-  events: z.array(
-    record("OperatorEvent", {
-      id: z.string(),
-      created_at: time,
-      operator: z.string().describe("The operator's name."),
-      act: z.string(),
-      organization: owner.nullable(),
-      target: z.record(z.string(), z.string()),
-      target_name: z
-        .string()
-        .nullable()
-        .describe("The present name of the changed key, or the address of the changed member."),
-      details: z
-        .record(z.string(), z.unknown())
-        .describe("The amounts, limits and reasons of the change."),
-      request_id: z.string(),
-    }),
-  ),
-  next_after: z.string().nullable(),
 });
 export const createdOrganization = record("CreatedOrganization", {
   organization: heldOrganization,

@@ -46,7 +46,8 @@ export function freshnessOf(
   return isReauth ? null : { freshAt: nowMs, freshBy: "exchange" };
 }
 
-const NAMES: ReadonlySet<string> = new Set(["external_id"]);
+/** Fields that never need a recent login themselves. */
+const NEUTRAL: ReadonlySet<string> = new Set(["external_id", "reason"]);
 
 /** Returns whether a call of a path always, never or sometimes needs a recent login. */
 export function freshLoginFor(rows: readonly Route[], method: string, path: string): FreshLogin {
@@ -61,7 +62,7 @@ export function needsLogin(
   body: Readonly<Record<string, unknown>> | null,
 ): boolean {
   if (typeof freshLogin === "string" || body === null) return freshLogin !== "never";
-  const changes = Object.entries(body).filter(([name]) => !NAMES.has(name));
+  const changes = Object.entries(body).filter(([name]) => !NEUTRAL.has(name));
   const isLower = ([name, value]: readonly [string, unknown]): boolean =>
     Object.hasOwn(freshLogin, name) && (freshLogin[name]?.includes(value) ?? false);
   return changes.length === 0 || !changes.every(isLower);

@@ -2,7 +2,8 @@ import * as z from "zod/mini";
 import { parseFields } from "../shared/http/parse-body.ts";
 import { REGION_PRICE_LIST } from "../models/catalog/price-lists.ts";
 import { hasPriceListRows } from "../models/catalog/prices.store.ts";
-import { invalid, refuse } from "../shared/failure.ts";
+import { timestamp } from "../shared/clock.ts";
+import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Refusal } from "../shared/failure.ts";
 import { organizationChangeSchema } from "../accounts/organizations/organization.ts";
 import {
@@ -15,12 +16,16 @@ import type { OperatorCall } from "./operator-context.ts";
 import { listName } from "./price-fields.ts";
 import { SHOWN_ORGANIZATION_READ_ONLY_FIELDS, getOrganization } from "./organizations.ts";
 
-/** A change of an organization. Null removes `rpm_limit` or `price_list`. */
+/**
+ * A change of an organization. Null removes `rpm_limit` or `price_list`. Operators' events store
+ * the `reason` of a suspension.
+ */
 export const organizationChange = z.extend(organizationChangeSchema, {
   status: z.optional(z.enum(["active", "suspended"])),
   rpm_limit: z.optional(z.nullable(z.int().check(z.minimum(1)))),
   price_list: z.optional(z.nullable(listName)),
   operator_policy: z.optional(z.nullable(policySchema)),
+  reason: z.optional(z.string().check(z.minLength(1), z.maxLength(200))),
 });
 
 /**
@@ -33,7 +38,7 @@ export async function patchOrganization(call: OperatorCall) {
   const id = call.params["id"] ?? "";
   const { rpm_limit: rpmLimit, price_list: priceList, operator_policy: policy } = fields.value;
   const { name, slug, status } = fields.value;
-  const refused = refuseRole(call, fields.value) ?? (await refuseList(call, priceList));
+  const refused = refuseFields(call, fields.value) ?? (await refuseList(call, priceList));
   if (refused !== null) return refused;
   const changed = await updateOrganization(
     call.db,
@@ -62,12 +67,29 @@ export async function patchOrganization(call: OperatorCall) {
   if (!followed.ok) return followed;
   const set =
     policy === undefined ? null : await call.wallet(id).setOperatorPolicy(policy, call.actor);
-  return set?.ok === false ? set : getOrganization(call);
+  return set?.ok === false ? set : changedView(call, fields.value);
+}
+
+type Change = z.infer<typeof organizationChange>;
+
+/** Returns the changed organization. The event of a suspension is stored only after this call. */
+async function changedView(call: OperatorCall, { status, reason }: Change): Promise<Answer> {
+  const shown = await getOrganization(call);
+  if (!shown.ok || status !== "suspended") return shown;
+  const suspension = { at: timestamp(call.now), operator: call.actor.id, reason: reason ?? null };
+  return success({ ...shown.value, suspension });
+}
+
+function refuseFields(call: OperatorCall, change: Change): Refusal | null {
+  if (change.reason !== undefined && change.status !== "suspended") {
+    return invalid("reason is only accepted with the status 'suspended'.", "reason");
+  }
+  return refuseRole(call, change);
 }
 
 function refuseRole(
   { role }: OperatorCall,
-  { price_list: priceList, ...others }: z.infer<typeof organizationChange>,
+  { price_list: priceList, ...others }: Change,
 ): Refusal | null {
   const changesOthers = Object.values(others).some((value) => value !== undefined);
   if (priceList !== undefined && role === "support") {

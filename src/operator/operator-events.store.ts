@@ -74,6 +74,24 @@ export async function listOperatorEvents(
   );
 }
 
+export type Suspension = {
+  readonly id: string;
+  readonly operator: string;
+  readonly reason: string | null;
+};
+
+/** Returns the event that last suspended an organization. Null: an earlier release did, or a new organization waits for approval. */
+export function findSuspension(db: D1Database, orgId: string): Promise<Suspension | null> {
+  return db
+    .prepare(
+      `SELECT id, operator, details ->> '$.reason' AS reason FROM operator_events
+       WHERE org_id = ? AND act = 'PATCH /orgs/:id' AND details ->> '$.status' = 'suspended'
+       ORDER BY id DESC LIMIT 1`,
+    )
+    .bind(orgId)
+    .first<Suspension>();
+}
+
 export async function forgetOperatorEvents(db: D1Database, nowMs: number): Promise<void> {
   const beforeId = idFloor(OPERATOR_EVENT_ID, nowMs - STORED_MS);
   await db.prepare("DELETE FROM operator_events WHERE id < ?").bind(beforeId).run();

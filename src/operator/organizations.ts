@@ -13,6 +13,7 @@ import { mintMemberKey, newKeyOptionFields, newKeySchema } from "../accounts/key
 import { timestamp } from "../shared/clock.ts";
 import { refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
+import { mintedAt } from "../shared/id.ts";
 import { logWarning, reasonOf } from "../shared/log.ts";
 import {
   emailSchema,
@@ -32,6 +33,7 @@ import { listCustomers, SORT_ORDERS, SORT_NAMES } from "./customers.store.ts";
 import type { Customer } from "./customers.store.ts";
 import { listLostOrganizations } from "./lost-organizations.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
+import { findSuspension, OPERATOR_EVENT_ID } from "./operator-events.store.ts";
 
 export const newOrganization = z.object({
   name: nameSchema,
@@ -50,6 +52,7 @@ export const SHOWN_ORGANIZATION_READ_ONLY_FIELDS: readonly string[] = [
   "open_holds",
   "closed_at",
   "restorable_until",
+  "suspension",
 ];
 
 /**
@@ -178,15 +181,22 @@ function figuresOf(row: Customer) {
 export async function getOrganization(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
-  const [shown, closing] = await Promise.all([
+  const { id, status } = found.value;
+  const [shown, closing, suspension] = await Promise.all([
     organizationViewWithBalance(call, found.value),
-    findOrganizationClosing(call.db, found.value.id),
+    findOrganizationClosing(call.db, id),
+    status === "suspended" ? findSuspension(call.db, id) : null,
   ]);
   const { closedAt = null, restorableUntil = null } = closing ?? {};
   return success({
     ...shown,
     closed_at: closedAt === null ? null : timestamp(closedAt),
     restorable_until: restorableUntil === null ? null : timestamp(restorableUntil),
+    suspension: suspension && {
+      at: timestamp(mintedAt(suspension.id, OPERATOR_EVENT_ID) ?? 0),
+      operator: suspension.operator,
+      reason: suspension.reason,
+    },
   });
 }
 

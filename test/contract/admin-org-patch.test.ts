@@ -34,9 +34,26 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     const before = await read();
     const slug = freshSlug();
     const after = await changed({ name: "Renamed", slug, rpm_limit: 12, status: "suspended" });
-    expect(after).toEqual({ ...before, name: "Renamed", slug, rpm_limit: 12, status: "suspended" });
+    const suspension = { at: expect.any(String), operator: expect.any(String), reason: null };
+    const change = { name: "Renamed", slug, rpm_limit: 12, status: "suspended", suspension };
+    expect(after).toEqual({ ...before, ...change });
     expect(await read()).toEqual(after);
     expect(await changed({})).toEqual(after);
+  });
+
+  it("stores the reason of a suspension for operators, until the organization is resumed", async () => {
+    await changed({ status: "suspended", reason: "Unpaid invoice 62" });
+    const { suspension } = await read();
+    expect(suspension).toMatchObject({ reason: "Unpaid invoice 62" });
+    const events = await send("/v1/events", { key: account.key });
+    expect(await events.text()).not.toContain("Unpaid invoice 62");
+    expect(await changed({ status: "active" })).toMatchObject({ suspension: null });
+    for (const body of [{ reason: "x" }, { status: "active", reason: "x" }]) {
+      expect(await errorOf(await patch(body), 400)).toMatchObject({ param: "reason" });
+    }
+    expect(await errorOf(await patch({ status: "suspended", reason: "" }), 400)).toMatchObject({
+      param: "reason",
+    });
   });
 
   it("rejects paid requests and changes with 403 while the organization is suspended, but serves reads", async () => {

@@ -77,6 +77,7 @@ describe("a lasting change in the console", () => {
     expect(settings({ default_alert_threshold: 0.5 })).toBe(true);
     expect(settings({})).toBe(true);
     expect(ofOperator({ status: "suspended" })).toBe(false);
+    expect(ofOperator({ status: "suspended", reason: "Unpaid" })).toBe(false);
     expect(ofOperator({ status: "active" })).toBe(true);
     expect(ofOperator({ status: "suspended", rpm_limit: null })).toBe(true);
     expect(ofOperator({ price_list: null })).toBe(true);

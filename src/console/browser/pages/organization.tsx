@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { OrganizationAndMoney } from "../api/types.ts";
+import type { Calls, OrganizationAndMoney } from "../api/types.ts";
 import { grouped, left, microsOf } from "../lib/money.ts";
 import { useCell } from "../state/cell.ts";
 import { readAside, change, useRead } from "../state/reads.ts";
@@ -137,7 +137,10 @@ function SeeAs({ id }: { id: string }) {
   );
 }
 
-function OrganizationFacts({ one }: { one: OrganizationAndMoney }) {
+type Found = Calls["GET /admin/v1/orgs/{id}"]["answer"];
+
+function OrganizationFacts({ one }: { one: Found }) {
+  const { suspension } = one;
   const facts = [
     [
       "Status",
@@ -145,6 +148,17 @@ function OrganizationFacts({ one }: { one: OrganizationAndMoney }) {
         {one.status}
       </Badge>,
     ],
+    ...(suspension
+      ? [
+          [
+            "Suspended",
+            <span key="suspended">
+              <Time at={suspension.at} /> by {suspension.operator}
+              {suspension.reason === null ? "" : `: ${suspension.reason}`}
+            </span>,
+          ] as const,
+        ]
+      : []),
     [
       "Balance",
       one.credits_micro === null ? (
@@ -208,6 +222,7 @@ function Credit({ id, onClose }: { id: string; onClose: () => void }) {
 }
 
 function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => void }) {
+  const [reason, setReason] = useState("");
   const status = one.status === "active" ? "suspended" : "active";
   const verb = status === "active" ? `Resume ${one.name}` : `Suspend ${one.name}`;
   return (
@@ -215,7 +230,11 @@ function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => vo
       title={`${verb}?`}
       verb={verb}
       run={() =>
-        change("PATCH /admin/v1/orgs/{id}", { path: { id: one.id }, body: { status } }, TOUCHES)
+        change(
+          "PATCH /admin/v1/orgs/{id}",
+          { path: { id: one.id }, body: { status, ...(reason && { reason }) } },
+          TOUCHES,
+        )
       }
       onClose={onClose}
     >
@@ -224,6 +243,15 @@ function Status({ one, onClose }: { one: OrganizationAndMoney; onClose: () => vo
           ? "Its requests are accepted again."
           : "New requests of all its keys are rejected. Running requests finish and are charged."}
       </p>
+      {status === "suspended" && (
+        <Input
+          label="Reason"
+          hint="Only operators see it, here and under Events"
+          maxLength={200}
+          value={reason}
+          onText={setReason}
+        />
+      )}
     </Confirm>
   );
 }
