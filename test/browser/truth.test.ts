@@ -237,15 +237,19 @@ describe("objects and amounts that the API returns", () => {
     const unknown = { requests: 524, charged_micro: LARGE, bought_micro: 0, unknown_requests: 524 };
     const data = [
       { ...row, ...known, group: "known", margin_micro: 10 },
+      { ...row, ...known, day: "2026-11-26", group: "known", margin_micro: 10, billed_micro: 50 },
       { ...row, ...unknown, group: "without a price", margin_micro: LARGE },
     ];
     await page.route("**/admin/v1/margin?*", (route) =>
       route.fulfill({ json: { data, complete_from: "2026-01-01T00:00:00.000Z", missing: [] } }),
     );
     await page.goto("/console/#/business?range=1");
-    await page.getByText(/margin is unknown: 524 of 532 requests/).waitFor();
+    await page.getByText(/margin is unknown: 524 of 540 requests/).waitFor();
     const text = await page.getByRole("row", { name: /without a price/ }).innerText();
     expect(text.match(/Unknown/g)).toHaveLength(2);
+    const whole = page.getByRole("row", { name: /^known/ });
+    expect(await whole.innerText()).toMatch(/^known\s+16\s.*\$0\.00002\s.*\$0\.00005/s);
+    await page.getByLabel("Rows").selectOption("each day");
     expect(await page.getByRole("row", { name: /2026-11-27 known/ }).innerText()).toContain(
       "$0.00001",
     );

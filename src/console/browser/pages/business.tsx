@@ -26,6 +26,10 @@ const BYS = [
   ["model", "by model"],
   ["organization", "by customer"],
 ] as const;
+const ROWS = [
+  ["", "whole period"],
+  ["day", "each day"],
+] as const;
 const PERIODS = [
   ["7", "7 days"],
   ["yesterday", "yesterday"],
@@ -58,6 +62,7 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
   const [query] = useQuery();
   const [isImporting, setImporting] = useState(false);
   const by = BYS.find(([name]) => name === query["by"])?.[0] ?? "provider";
+  const isDaily = query["rows"] === "day";
   const range = daysOf(rangeOf({ range: query["range"] ?? "7" }, useNow()));
   const read = useLoaded(`margin ${by} ${range.from} ${range.to}`, () =>
     wholeMargin({ ...range, by }),
@@ -84,13 +89,14 @@ function MarginPage({ tabs }: { tabs: ComponentChildren }) {
             )}
             <Table
               name="Margin"
-              columns={columnsOf(by)}
-              rows={data}
+              columns={columnsOf(by, isDaily)}
+              rows={isDaily ? data : sumsOf(data, ({ group }) => group)}
               keyOf={({ day, group }) => `${day} ${group}`}
               filters={
                 <>
                   <Choice name="range" label="Range" options={PERIODS} />
                   <Choice name="by" label="Split" options={BYS} />
+                  <Choice name="rows" label="Rows" options={ROWS} />
                 </>
               }
               empty={<Empty text="No charges in this period." />}
@@ -108,7 +114,7 @@ async function wholeMargin(query: {
   readonly to: string;
   readonly by: By;
 }): Promise<Outcome<Pick<Margin, "data" | "complete_from" | "missing">>> {
-  const sums = new Map<string, Row>();
+  const rows: Row[] = [];
   let after: string | undefined;
   let complete_from = "";
   const missing: string[] = [];
@@ -117,16 +123,21 @@ async function wholeMargin(query: {
       query: { ...query, ...(after !== undefined && { after }) },
     });
     if (!outcome.ok) return outcome;
-    for (const row of outcome.value.data) {
-      const name = `${row.day} ${row.group}`;
-      sums.set(name, added(sums.get(name), row));
-    }
+    rows.push(...outcome.value.data);
     if (outcome.value.complete_from > complete_from) ({ complete_from } = outcome.value);
     missing.push(...outcome.value.missing);
     after = outcome.value.next_after;
     if (after === undefined) break;
   }
-  return { ok: true, value: { data: [...sums.values()], complete_from, missing } };
+  const data = sumsOf(rows, ({ day, group }) => `${day} ${group}`);
+  return { ok: true, value: { data, complete_from, missing } };
+}
+
+/** Returns one row for each name, in the order of their first rows. */
+function sumsOf(rows: readonly Row[], nameOf: (row: Row) => string): readonly Row[] {
+  const sums = new Map<string, Row>();
+  for (const row of rows) sums.set(nameOf(row), added(sums.get(nameOf(row)), row));
+  return [...sums.values()];
 }
 
 function added(sum: Row | undefined, row: Row): Row {
@@ -138,7 +149,14 @@ function added(sum: Row | undefined, row: Row): Row {
     bought_micro: sum.bought_micro + row.bought_micro,
     margin_micro: sum.margin_micro + row.margin_micro,
     unknown_requests: sum.unknown_requests + row.unknown_requests,
+    billed_micro: ofBills(sum.billed_micro, row.billed_micro),
+    difference_micro: ofBills(sum.difference_micro, row.difference_micro),
   };
+}
+
+/** Adds the amounts of days with a bill. */
+function ofBills(one: number | null, other: number | null): number | null {
+  return one === null && other === null ? null : (one ?? 0) + (other ?? 0);
 }
 
 function Sum({ rows }: { rows: readonly Row[] }) {
@@ -152,7 +170,8 @@ function Sum({ rows }: { rows: readonly Row[] }) {
       <p class="notice">
         ▲ Charged <Money micros={charged} />, known cost <Money micros={of("bought_micro")} />. The
         margin is unknown: {grouped(unknown)} of {counted(requests, "request")} (
-        {percent(unknown / requests)}) have no known cost.
+        {percent(unknown / requests)}) have no known cost.{" "}
+        <a href="/docs/run/prices#what-a-request-costs-you">How costs are entered</a>
       </p>
     );
   }
@@ -191,10 +210,10 @@ function amount(
   };
 }
 
-function columnsOf(by: By): readonly Column<Row>[] {
+function columnsOf(by: By, isDaily: boolean): readonly Column<Row>[] {
   const title = { provider: "Provider", model: "Model", organization: "Customer" }[by];
   return [
-    column("day", "Day", ({ day }) => day),
+    ...(isDaily ? [column("day", "Day", ({ day }: Row) => day)] : []),
     { id: "group", title, value: ({ group }) => group },
     countColumn("requests", "Requests", ({ requests }) => requests),
     amount("charged_micro", "Charged"),
