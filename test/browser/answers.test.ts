@@ -213,10 +213,10 @@ describe("an operator", () => {
     await operator.getByRole("button", { name: "Clear" }).waitFor();
     expect(await operator.getByRole("row", { name: /payment page/ }).count()).toBe(0);
     await act(operator, ...search(operator, purchases[0]?.payment_id ?? "", /^Purchase/));
-    await operator
-      .getByRole("dialog")
-      .getByText(purchases[0]?.id ?? "")
-      .waitFor();
+    const dialog = operator.getByRole("dialog");
+    await dialog.getByText(purchases[0]?.id ?? "").waitFor();
+    await dialog.getByRole("link", { name: "Ann", exact: true }).waitFor();
+    expect(await dialog.innerText()).toMatch(/^Amount\s+\$10\.00\s+Refunded\s+\$10\.00$/m);
     await operator.keyboard.press("Escape");
   });
 

@@ -2,9 +2,10 @@ import { useMemo, useState } from "preact/hooks";
 import type { Calls } from "../api/types.ts";
 import { microsOf, spent } from "../lib/money.ts";
 import { cardName, stateOf } from "../lib/purchases.ts";
-import { change, useRead } from "../state/reads.ts";
+import { change, readAside, useRead } from "../state/reads.ts";
+import { hrefOf } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
-import { Badge, Facts, Time } from "../ui/basics.tsx";
+import { Badge, Facts, Money, Time } from "../ui/basics.tsx";
 import { Dialog, FormDialog, Input, Select } from "../ui/dialog.tsx";
 import { ReadResult } from "../ui/states.tsx";
 
@@ -36,7 +37,7 @@ export function PurchaseDetail({
       <ReadResult read={read} height={320}>
         {(purchase) => (
           <>
-            <PurchaseFacts purchase={purchase} />
+            <PurchaseFacts orgId={orgId} purchase={purchase} />
             {mayRefund && purchase.payment_id !== null && (
               <div class="actions end">
                 <button type="button" class="danger" onClick={() => setRefunding(purchase)}>
@@ -51,11 +52,21 @@ export function PurchaseDetail({
   );
 }
 
-function PurchaseFacts({ purchase }: { purchase: Purchase }) {
+function PurchaseFacts({ orgId, purchase }: Omit<Opened, "onClose">) {
   const [state, tone] = stateOf(purchase);
+  const customer = readAside(useRead("GET /admin/v1/orgs/{id}", { path: { id: orgId } }));
+  const { returned_micro: returned } = purchase;
   return (
     <Facts
       facts={[
+        [
+          "Customer",
+          <a key="customer" href={hrefOf(["organizations", orgId])}>
+            {customer?.name ?? orgId}
+          </a>,
+        ],
+        ["Amount", <Money key="amount" micros={microsOf(purchase.amount_dollars)} />],
+        ["Refunded", returned === 0 ? null : <Money key="refunded" micros={returned} />],
         [
           "State",
           <Badge key="state" tone={tone}>
