@@ -24,6 +24,7 @@ export const priceRow = record("PriceRow", {
 });
 export const priceRows = record("PriceRows", {
   prices: z.array(priceRow),
+  lead_seconds: count.describe("Minimum seconds between posting a price and its start."),
   next_after: z.string().optional(),
 });
 const merchantFields = {

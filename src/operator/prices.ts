@@ -37,6 +37,7 @@ export async function getPrices(call: OperatorCall) {
   const last = rows.length > limit ? shown.at(-1) : undefined;
   return success({
     prices: shown.map(priceRowView),
+    lead_seconds: call.priceLeadMs / 1000,
     ...(last !== undefined && { next_after: last.id }),
   });
 }

@@ -187,14 +187,24 @@ it("an operator can schedule a customer's price on the customer's page", async (
   await page.getByRole("heading", { name: "The region's prices apply" }).waitFor();
   await page.getByRole("button", { name: "Schedule price" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Model, author/* or *").fill("sandbox/echo");
+  const model = dialog.getByLabel("Model, author/* or *");
+  await dialog.getByText("at least 1 hour from now").waitFor();
+  await dialog.locator('datalist option[value="sandbox/echo"]').waitFor({ state: "attached" });
+  await model.fill("nobody/nothing");
+  await dialog.getByLabel(/^Input/).fill("1");
+  await dialog.getByLabel(/^Output/).fill("1");
+  await dialog.getByRole("button", { name: "Schedule price" }).click();
+  await dialog.locator(".field.wrong", { hasText: "no model is 'nobody/nothing'" }).waitFor();
+  await model.fill("sandbox/echo");
+  await dialog.getByText(/^Now .*\$[\d.]+ in, \$[\d.]+ out/).waitFor();
   const start = new Date(Date.now() + 3 * DAY_MS).toISOString().slice(0, 16);
   await dialog.getByLabel(/^Start/).fill(start);
   await dialog.getByLabel(/^Input/).fill("1.25");
   await dialog.getByLabel(/^Output/).fill("2.5");
   await dialog.getByRole("button", { name: "Schedule price" }).click();
   await page.getByRole("heading", { name: /^Price list test-/ }).waitFor();
-  await page.getByRole("row", { name: /sandbox\/echo.*\$1\.25 in, \$2\.50 out/ }).waitFor();
+  const scheduled = /sandbox\/echo.*\$1\.25 in, \$2\.50 out.*scheduled/;
+  await page.getByRole("row", { name: scheduled }).waitFor();
   const read = await fetch(`${browser.origin}/admin/v1/orgs/${made.orgId}`, {
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
   });

@@ -5,7 +5,8 @@ import { route } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Panel } from "../ui/basics.tsx";
 import { ReadResult } from "../ui/states.tsx";
-import { PriceTable, SchedulePrice } from "./prices.tsx";
+import { PriceTable } from "./prices.tsx";
+import { SchedulePrice } from "./schedule-price.tsx";
 
 const TOUCHES = ["/admin/v1/orgs", "/admin/v1/prices"];
 

@@ -1,20 +1,18 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { PriceRow, Rerated } from "../api/types.ts";
-import type { Outcome } from "../api/client.ts";
-import { left, microsOf, spent } from "../lib/money.ts";
-import { DAY, localMinute } from "../lib/time.ts";
+import { left } from "../lib/money.ts";
+import { priceText } from "../lib/price-text.ts";
 import { change } from "../state/reads.ts";
 import { useMay } from "../state/session.ts";
 import { Head, Money } from "../ui/basics.tsx";
 import { useNow } from "../state/now.ts";
-import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
+import { Confirm, FormDialog } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { Grid } from "../ui/table.tsx";
 import { column, moneyColumn, timeColumn } from "../ui/columns.tsx";
 import type { Column } from "../ui/table.tsx";
-
-const TOUCHES = ["/admin/v1/prices"];
+import { MOMENT, NUMBER, SchedulePrice, TOUCHES, useTyped } from "./schedule-price.tsx";
 
 export function Prices({ tabs }: { tabs: ComponentChildren }) {
   const may = useMay();
@@ -55,11 +53,14 @@ export function PriceTable({ list }: { list?: string }) {
       Date.parse(row.from) <= now ? (
         <span class="muted">in force</span>
       ) : (
-        mayRemove && (
-          <button type="button" class="quiet" onClick={() => setRemoved(row)}>
-            Remove…
-          </button>
-        )
+        <>
+          scheduled{" "}
+          {mayRemove && (
+            <button type="button" class="quiet" onClick={() => setRemoved(row)}>
+              Remove…
+            </button>
+          )}
+        </>
       ),
   });
   return (
@@ -82,70 +83,9 @@ const COLUMNS: readonly Column<PriceRow>[] = [
   column("list", "List", ({ list }) => list),
   column("item", "For", ({ item }) => item),
   timeColumn("from", "From", ({ from }) => from, { withClock: true }),
-  column("price", "Price", ({ price, percent }) =>
-    price === null
-      ? `${percent ?? 0}% above cost`
-      : `${spent(microsOf(price.input))} in, ${spent(microsOf(price.output ?? 0))} out`,
-  ),
+  column("price", "Price", priceText),
   column("by", "Posted by", ({ posted_by }) => posted_by, { wide: true }),
 ];
-
-function useTyped<Name extends string>(first: Readonly<Record<Name, string>>) {
-  const [typed, setTyped] = useState(first);
-  const line = (name: Name, label: string, more: object = {}) => (
-    <Field label={label} param={name}>
-      <input
-        value={typed[name]}
-        onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
-        {...more}
-      />
-    </Field>
-  );
-  return [typed, line] as const;
-}
-
-const NUMBER = { type: "number", step: "any", min: "0" };
-const MOMENT = { type: "datetime-local", required: true };
-
-/** The form for a new price. `list` restricts it to one list. `then` runs after the price is posted. */
-export function SchedulePrice({
-  list: own,
-  then,
-  onClose,
-}: {
-  list?: string;
-  then?: () => Promise<Outcome<unknown>>;
-  onClose: () => void;
-}) {
-  const [typed, line] = useTyped({
-    list: own ?? "default",
-    item: "",
-    from: localMinute(Date.now() + DAY),
-    input: "",
-    output: "",
-    percent: "",
-  });
-  const dollars = { ...NUMBER, required: typed.percent === "" }; // an empty field would be free
-  const run = async (): Promise<Outcome<unknown>> => {
-    const { list, item, from, input, output, percent } = typed;
-    const price = { input: Number(input), output: Number(output) };
-    const row = { list, item: item.trim(), from: new Date(from).toISOString() };
-    const terms = percent === "" ? { price } : { percent: Number(percent) };
-    const body = { rows: [{ ...row, ...terms }] };
-    const posted = await change("POST /admin/v1/prices", { body }, TOUCHES);
-    return posted.ok && then ? then() : posted;
-  };
-  return (
-    <FormDialog title="Schedule price" verb="Schedule price" run={run} onClose={onClose}>
-      {own === undefined && line("list", "List", { required: true })}
-      {line("item", "Model, author/* or *", { required: true })}
-      {line("from", "Start [your time], after the lead time", MOMENT)}
-      {line("input", "Input [$ per million tokens]", dollars)}
-      {line("output", "Output [$ per million tokens], 0 if none", dollars)}
-      {line("percent", "Or markup [% above cost]", NUMBER)}
-    </FormDialog>
-  );
-}
 
 function Remove({ row, onClose }: { row: PriceRow; onClose: () => void }) {
   return (

@@ -22,7 +22,8 @@ function authorsOf(models: readonly ListedModel[]): Option[] {
   });
 }
 
-function Options({ id, options }: { id: string; options: readonly Option[] }) {
+/** The suggestions of an input whose `list` is the ID. */
+export function Options({ id, options }: { id: string; options: readonly Option[] }) {
   return (
     <datalist id={id}>
       {options.map(([value, hint]) => (

@@ -1,0 +1,145 @@
+import type { ComponentChildren } from "preact";
+import { useId, useState } from "preact/hooks";
+import type { CatalogModels, PriceRow } from "../api/types.ts";
+import type { Outcome } from "../api/client.ts";
+import { counted } from "../lib/money.ts";
+import { priceText } from "../lib/price-text.ts";
+import { DAY, localMinute } from "../lib/time.ts";
+import { change, readAside, useRead } from "../state/reads.ts";
+import { useNow } from "../state/now.ts";
+import { Field, FormDialog } from "../ui/dialog.tsx";
+import { Options } from "../ui/model-picker.tsx";
+
+export const TOUCHES = ["/admin/v1/prices"];
+export const NUMBER = { type: "number", step: "any", min: "0" };
+export const MOMENT = { type: "datetime-local", required: true };
+
+export function useTyped<Name extends string>(first: Readonly<Record<Name, string>>) {
+  const [typed, setTyped] = useState(first);
+  const line = (name: Name, label: string, more: object = {}, hint?: string): ComponentChildren => (
+    <Field label={label} param={name} hint={hint}>
+      <input
+        value={typed[name]}
+        onInput={(event) => setTyped({ ...typed, [name]: event.currentTarget.value })}
+        {...more}
+      />
+    </Field>
+  );
+  return [typed, line] as const;
+}
+
+type Terms = {
+  readonly price?: { readonly input: number; readonly output: number };
+  readonly percent?: number;
+};
+
+/** The form for a new price. `list` restricts it to one list. `then` runs after the price is posted. */
+export function SchedulePrice({
+  list: own,
+  then,
+  onClose,
+}: {
+  list?: string;
+  then?: () => Promise<Outcome<unknown>>;
+  onClose: () => void;
+}) {
+  const [typed, line] = useTyped({
+    list: own ?? "default",
+    item: "",
+    from: localMinute(Date.now() + DAY),
+    input: "",
+    output: "",
+    percent: "",
+  });
+  const items = useId();
+  const known = useKnownPrices(own ?? "default");
+  const dollars = { ...NUMBER, required: typed.percent === "" }; // an empty field would be free
+  const run = async (): Promise<Outcome<unknown>> => {
+    const { list, item, from, input, output, percent } = typed;
+    const price = { input: Number(input), output: Number(output) };
+    const row = { list, item: item.trim(), from: new Date(from).toISOString() };
+    const terms: Terms = percent === "" ? { price } : { percent: Number(percent) };
+    const posted = await post({ ...row, ...terms });
+    return posted.ok && then ? then() : posted;
+  };
+  return (
+    <FormDialog title="Schedule price" verb="Schedule price" run={run} onClose={onClose}>
+      {own === undefined && line("list", "List", { required: true })}
+      {line(
+        "item",
+        "Model, author/* or *",
+        { required: true, list: items },
+        known.priceOf(typed.item),
+      )}
+      <Options id={items} options={known.items} />
+      {line("from", `Start [your time], at least ${known.lead} from now`, MOMENT)}
+      {line("input", "Input [$ per million tokens]", dollars)}
+      {line("output", "Output [$ per million tokens], 0 if none", dollars)}
+      {line("percent", "Or markup [% above cost]", NUMBER)}
+    </FormDialog>
+  );
+}
+
+/** Posts one price. A failure names the form's field. */
+async function post(
+  row: Terms & Pick<PriceRow, "list" | "item" | "from">,
+): Promise<Outcome<unknown>> {
+  const posted = await change("POST /admin/v1/prices", { body: { rows: [row] } }, TOUCHES);
+  if (posted.ok) return posted;
+  const { failure } = posted;
+  const param = failure.param?.replace("rows[0].", "") ?? null;
+  return {
+    ok: false,
+    failure: { ...failure, param, message: failure.message.replaceAll("rows[0].", "") },
+  };
+}
+
+/** Returns the models to choose from, the present price of each, and the lead time in words. */
+function useKnownPrices(list: string) {
+  const now = useNow();
+  const models = readAside(useRead("GET /admin/v1/catalog"))?.models ?? [];
+  const read = useRead("GET /admin/v1/prices", { query: { list, limit: 500 } });
+  const shared = useRead("GET /admin/v1/prices", { query: { list: "default", limit: 500 } });
+  const { prices: own = [], lead_seconds: lead = 3600 } = readAside(read) ?? {};
+  const rows = [...own, ...(readAside(shared)?.prices ?? [])];
+  const sold = models.filter(({ routes }) => routes.some(({ live }) => live));
+  const authors = new Set(sold.map(({ id }) => `${id.split("/", 1).join()}/*`));
+  return {
+    items: [
+      ...sold.map(({ id }) => [id, presentPrice(id, { rows, models, now }) ?? ""] as const),
+      ...[...authors].map((author) => [author, "all models of the author"] as const),
+      ["*", "all models"] as const,
+    ],
+    priceOf: (item: string): string | undefined => {
+      const price = presentPrice(item.trim(), { rows, models, now });
+      return price === null ? undefined : `Now ${price}`;
+    },
+    lead:
+      lead % 3600 === 0 ? counted(lead / 3600, "hour") : counted(Math.ceil(lead / 60), "minute"),
+  };
+}
+
+type Known = {
+  /** The rows of the own list, then of the region's list. */
+  readonly rows: readonly PriceRow[];
+  readonly models: CatalogModels["models"];
+  readonly now: number;
+};
+
+/** Returns the price that applies to a model now, and null for an unknown model. */
+function presentPrice(item: string, { rows, models, now }: Known): string | null {
+  const model = models.find(({ id }) => id === item);
+  if (model === undefined) return null;
+  const started = rows.filter(({ from }) => Date.parse(from) <= now);
+  const names = [item, `${item.split("/", 1).join()}/*`, "*"];
+  for (const list of new Set(started.map((row) => row.list))) {
+    for (const name of names) {
+      const row = started
+        .filter((one) => one.list === list && one.item === name)
+        .reduce<PriceRow | null>((last, one) => (last && last.from > one.from ? last : one), null);
+      if (row !== null) return `${priceText(row)} (list ${list})`;
+    }
+  }
+  const price = model.routes.find(({ live }) => live)?.price ?? null;
+  return price && `${priceText({ price, percent: null })} (list price)`;
+}
