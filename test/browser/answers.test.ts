@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { readDemo } from "../../scripts/dev-demo.ts";
 import { goTo, rail, settled } from "./browser.ts";
@@ -43,6 +43,12 @@ async function act(page: Page, ...actions: readonly (() => Promise<unknown>)[]):
   await settled(page);
   return actions.length;
 }
+
+const isInView = (one: Locator): Promise<boolean> =>
+  one.evaluate((element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return top >= 0 && bottom <= innerHeight;
+  });
 
 /** Types into the search and takes the first result that matches. */
 function search(page: Page, text: string, result: RegExp) {
@@ -180,18 +186,27 @@ describe("an operator", () => {
     await operator.getByRole("row", { name: /sandbox\/echo.*\$1\.25 in, \$2\.50 out/ }).waitFor();
   });
 
-  it("opens a customer's request by its ID in 4 actions", async () => {
+  it("opens a customer's request by its ID in 3 actions", async () => {
     const { generations } = (await call(ann, "GET", "/v1/generations?limit=1")) as {
       generations: { id: string }[];
     };
     const id = generations[0]?.id ?? "";
-    await act(operator, ...search(operator, id, new RegExp(`^Request ${id} of .*${slug}`)), () =>
-      press(operator, "View request as customer"),
-    );
+    await act(operator, ...search(operator, id, new RegExp(`^Request ${id} of .*${slug}`)));
     await operator.getByRole("dialog").getByText(id).first().waitFor();
     await operator.keyboard.press("Escape");
     await press(operator, "Leave");
     await operator.getByRole("heading", { level: 1, name: "Ann" }).waitFor();
+  });
+
+  it("finds a customer's key by its ID in 3 actions, and sees it marked", async () => {
+    const { keys } = (await call(ann, "GET", "/v1/keys")) as {
+      keys: { id: string; name: string }[];
+    };
+    const { id = "", name = "" } = keys[0] ?? {};
+    await act(operator, ...search(operator, id, /^Key/));
+    const mark = operator.locator("mark", { hasText: name });
+    await mark.waitFor();
+    await expect.poll(() => isInView(mark)).toBe(true);
   });
 
   it("refunds a purchase in 4 actions, and finds it by its ID", async () => {
@@ -222,7 +237,9 @@ describe("an operator", () => {
 
   it("sees the changes by operators in 1 action, and in each what was changed", async () => {
     await act(operator, () => goTo(operator, "Events"));
-    await operator.getByRole("row", { name: /refunded \$10\.00 of \$10\.00 to Ann: requested by customer/ }).click();
+    await operator
+      .getByRole("row", { name: /refunded \$10\.00 of \$10\.00 to Ann: requested by customer/ })
+      .click();
     await operator.getByRole("dialog").getByText(/^pur_/).waitFor();
     await operator.keyboard.press("Escape");
   });

@@ -1,8 +1,10 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { search } from "../../../../scripts/site/search.ts";
 import type { Entry } from "../../../../scripts/site/search.ts";
 import type { Outcome } from "../api/client.ts";
 import type { Calls, Key } from "../api/types.ts";
+import { readLogIns } from "../api/people.ts";
 import type { Page } from "../pages.ts";
 import { prefixOf } from "../lib/key-prefix.ts";
 import { counted } from "../lib/money.ts";
@@ -10,13 +12,19 @@ import { DAY, utcDay } from "../lib/time.ts";
 import { useModels } from "../state/models.ts";
 import { readAside, useLoaded, useRead } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
-import { isLimited, isOperator, isSenior, useSession } from "../state/session.ts";
+import { isLimited, isOperator, isSenior, useSession, viewAs } from "../state/session.ts";
 import { useShares } from "../state/spend.ts";
 import { useNow } from "../state/now.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { stateOf } from "../ui/key-facts.tsx";
 
-type Find = { readonly what: string; readonly text: string; readonly href: string };
+type Find = {
+  readonly what: string;
+  readonly text: string;
+  readonly href: string;
+  /** The customer whose console the address is in. */
+  readonly as?: string;
+};
 
 const MOST = 12;
 const OF_EACH = 4;
@@ -37,7 +45,10 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
   const go = (find: Find | undefined): void => {
     if (find === undefined) return;
     onClose();
-    location.assign(find.href);
+    const { as, href } = find;
+    if (as === undefined) return location.assign(href);
+    const customer = hrefOf(["organizations", as]);
+    void viewAs(as).then(({ ok }) => location.assign(ok ? href : customer));
   };
   const press = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -84,7 +95,7 @@ export function Box({ pages, onClose }: { pages: readonly Page[]; onClose: () =>
 }
 
 /** The results, and the text that is shown without one. */
-type Finds = { readonly finds: readonly Find[]; readonly none: string };
+type Finds = { readonly finds: readonly Find[]; readonly none: ComponentChildren };
 
 function useFinds(text: string, pages: readonly Page[]): Finds {
   const who = useSession();
@@ -224,9 +235,29 @@ function useObjectFinds(text: string, isAsked: boolean): Finds {
   }, [next]);
   const finds = (answer?.data ?? []).map(findOf);
   if (answer === undefined || next !== null) return { finds, none: "Searching…" };
-  const others = answer.other_regions.map((one) => one.toUpperCase()).join(" or ");
-  const where = others === "" ? "" : ` Log in to the console of ${others} to search there.`;
-  return { finds, none: `No results in ${answer.region.toUpperCase()}.${where}` };
+  return { finds, none: <OtherRegions {...answer} /> };
+}
+
+type Regions = Pick<Calls["GET /admin/v1/find"]["answer"], "region" | "other_regions">;
+
+function OtherRegions({ region, other_regions: others }: Regions) {
+  const known = readAside(useLoaded("/console/api/login", readLogIns))?.regions ?? [];
+  return (
+    <>
+      No results in {region.toUpperCase()}.{" "}
+      {others.map((one) => {
+        const name = `Search in ${one.toUpperCase()}`;
+        const url = known.find((other) => other.region === one)?.console;
+        return url === undefined ? (
+          ` ${name}.`
+        ) : (
+          <a key={one} href={url}>
+            {name}
+          </a>
+        );
+      })}
+    </>
+  );
 }
 
 const KINDS: Readonly<Record<Found["object"], readonly [what: string, tab?: string]>> = {
@@ -252,7 +283,6 @@ const CUSTOMERS_PAGES: Partial<Record<Found["object"], string>> = {
 function findOf({ object, id, name, organization }: Found): Find {
   const [what, tab = ""] = KINDS[object];
   const page = CUSTOMERS_PAGES[object];
-  const see = page === undefined ? "" : `${page}/${id}`;
   if (organization === null) {
     const isPrice = object === "price";
     const href = isPrice ? hrefOf(["business"], { tab: "Prices" }) : hrefOf(["organizations"]);
@@ -261,12 +291,15 @@ function findOf({ object, id, name, organization }: Found): Find {
   const { id: orgId, name: orgName, slug } = organization;
   const isPurchase = object === "purchase";
   const whose = orgName === slug ? orgName : `${orgName} (${slug})`;
+  const text = object === "organization" ? whose : `${name ?? id} of ${whose}`;
+  if (page !== undefined) return { what, text, href: hrefOf([page, id]), as: orgId };
+  const key = object === "key" ? id : "";
   return {
     what,
-    text: object === "organization" ? whose : `${name ?? id} of ${whose}`,
+    text,
     href: isPurchase
       ? hrefOf(["payments", orgId, id])
-      : hrefOf(["organizations", orgId], { tab, see }),
+      : hrefOf(["organizations", orgId], { tab, key }),
   };
 }
 

@@ -1,9 +1,9 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { MemberKey } from "../api/types.ts";
 import { changedOf } from "../lib/changed.ts";
 import { useCell } from "../state/cell.ts";
 import { change, useRead } from "../state/reads.ts";
-import { route } from "../state/route.ts";
+import { route, useQuery } from "../state/route.ts";
 import { useMay } from "../state/session.ts";
 import { Badge, Panel } from "../ui/basics.tsx";
 import { Confirm, Field, FormDialog } from "../ui/dialog.tsx";
@@ -17,7 +17,7 @@ import type { Column } from "../ui/table.tsx";
 const TOUCHES = ["/admin/v1/orgs"];
 
 const KEYS: readonly Column<MemberKey>[] = [
-  column("name", "Name", ({ name }) => name),
+  column("name", "Name", ({ name }) => name, { cell: (key) => <Name of={key} /> }),
   column("prefix", "Prefix", ({ prefix }) => prefix),
   column("state", "State", ({ revoked }) => revoked, {
     cell: ({ revoked }) => (
@@ -27,6 +27,20 @@ const KEYS: readonly Column<MemberKey>[] = [
   column("rpm", "RPM", ({ rpm_limit }) => rpm_limit, { align: "right" }),
   timeColumn("used", "Last used", ({ last_used_at }) => last_used_at),
 ];
+
+/** A key's name. Marks the key that the search found, and scrolls to it. */
+function Name({ of: { id, name } }: { of: MemberKey }) {
+  const [{ key }] = useQuery();
+  const mark = useRef<HTMLElement>(null);
+  useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [key]);
+  return key === id ? (
+    <mark ref={mark} title={id}>
+      {name}
+    </mark>
+  ) : (
+    <span title={id}>{name}</span>
+  );
+}
 
 const VERBS = [
   ["change", "Limits…", "PATCH /admin/v1/orgs/{id}/keys/{key_id}"],

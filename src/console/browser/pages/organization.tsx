@@ -117,24 +117,9 @@ function Verbs({
   );
 }
 
-const SEEN: Readonly<Record<string, string>> = {
-  requests: "request",
-  events: "event",
-  "end-users": "end user",
-};
-
-/** Opens the customer's console: at its start, or at the object that the search found (`see`). */
+/** Opens the customer's console. */
 function SeeAs({ id }: { id: string }) {
-  const [{ see = "" }] = useQuery();
-  const [page = "", ...rest] = see.split("/");
-  const noun = SEEN[page];
-  return (
-    <Action
-      verb={noun === undefined ? "View as customer" : `View ${noun} as customer`}
-      run={() => viewAs(id)}
-      onDone={() => goTo(noun === undefined ? [] : [page, rest.join("/")])}
-    />
-  );
+  return <Action verb="View as customer" run={() => viewAs(id)} onDone={() => goTo([])} />;
 }
 
 type Found = Calls["GET /admin/v1/orgs/{id}"]["answer"];
