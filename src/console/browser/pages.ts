@@ -1,6 +1,7 @@
 import type { FunctionComponent } from "preact";
 import type { Session } from "./api/session.ts";
 import type { Call } from "./api/client.ts";
+import { goTo, route } from "./state/route.ts";
 import { isLimited, isOperator, isPerson, isSenior, may } from "./state/session.ts";
 import type { IconName } from "./ui/icons.tsx";
 
@@ -214,6 +215,13 @@ export const PAGES: readonly Page[] = [
     load: async () => (await import("./pages/acts.tsx")).Acts,
   },
 ];
+
+/** After a login: leaves the page of an earlier login that this one can't open. */
+export function leaveBarredPage(session: Session): void {
+  const [path] = route.get().path;
+  const page = PAGES.find((one) => one.path === path);
+  if (page !== undefined && !page.forWhom(session)) goTo([]);
+}
 
 export const BAR_PATHS: ReadonlySet<string> = new Set([
   "",

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { login } from "../api/client.ts";
+import { leaveBarredPage } from "../pages.ts";
 import { useCell } from "../state/cell.ts";
 import { farewell, session } from "../state/session.ts";
 import { LoginMethods } from "./login-methods.tsx";
@@ -36,6 +37,7 @@ export function Login() {
         onDone={(who) => {
           farewell.set(null);
           setKey("");
+          leaveBarredPage(who);
           session.set(who);
         }}
       >
