@@ -120,6 +120,23 @@ describe("GET /admin/v1/purchases", () => {
     await vi.waitFor(async () => expect(await ids()).toEqual([id]), LONG);
   });
 
+  it.each([
+    ["a restore to a time before its credit", "updated_at = updated_at - 1, state = 'paid'"],
+    ["a late write with an earlier refund", "returned_micro = 5"],
+  ])("lists the current state of a purchase again after %s", async (_, change) => {
+    const account = await openAccount();
+    const id = await buy(account);
+    await pay(account, id);
+    const row = () =>
+      env.DB.prepare("SELECT state, returned_micro FROM purchases WHERE id = ?").bind(id).first();
+    const current = { state: "credited", returned_micro: 0 };
+    await vi.waitFor(async () => expect(await row()).toEqual(current), LONG);
+    await env.DB.prepare(`UPDATE purchases SET ${change} WHERE id = ?`).bind(id).run();
+    expect(await row()).not.toEqual(current);
+    await paymentsOf(account.orgId).poke();
+    await vi.waitFor(async () => expect(await row()).toEqual(current), LONG);
+  });
+
   it("never replaces a purchase by an older record", async () => {
     const account = await openAccount();
     const id = await buy(account);

@@ -35,7 +35,7 @@ import {
   selectIdempotency,
   selectPurchases,
 } from "./payments-rows.do.ts";
-import { countPurchases, putPurchases } from "./published.store.ts";
+import { purchaseTotals, putPurchases } from "./published.store.ts";
 import { publishPurchases } from "./publish-purchases.do.ts";
 import { isOver, recordOf } from "./purchase.ts";
 import type { Purchase } from "./purchase.ts";
@@ -280,7 +280,7 @@ export class Payments extends DurableObject<Env> implements PaymentsCalls {
     const to = {
       put: (purchases: readonly PurchaseRecord[]) =>
         within(putPurchases(DB, orgId, purchases), CALL_TIMEOUT_MS),
-      count: () => within(countPurchases(DB, orgId), CALL_TIMEOUT_MS),
+      totals: () => within(purchaseTotals(DB, orgId), CALL_TIMEOUT_MS),
     };
     try {
       await publishPurchases(this.#sql, to, isWhole);

@@ -1,6 +1,7 @@
 import type { PurchaseRecord } from "../../shared/contracts/payments.ts";
 import { storedJson } from "../../shared/stored-json.ts";
 import { recordOf } from "./purchase.ts";
+import type { PurchaseTotals } from "./published.store.ts";
 import type { Payment, Purchase } from "./purchase.ts";
 
 const BATCH = 50;
@@ -13,19 +14,32 @@ type Unpublished = { id: string; mark: string; record: string; payment: string |
 
 type Published = {
   readonly put: (purchases: readonly PurchaseRecord[]) => Promise<void>;
-  readonly count: () => Promise<number>;
+  readonly totals: () => Promise<PurchaseTotals>;
 };
 
 /**
- * Writes new and changed purchases to D1. With `isWhole`, first compares the numbers of rows, and
- * writes all if D1 was restored to an earlier time.
+ * Writes new and changed purchases to D1. With `isWhole`, then compares the totals, and writes all
+ * purchases again if D1 was restored to an earlier time, or if a late write replaced a newer one.
  */
 export async function publishPurchases(
   sql: SqlStorage,
-  { put, count }: Published,
+  { put, totals }: Published,
   isWhole: boolean,
 ): Promise<void> {
-  if (isWhole && (await count()) < countPublished(sql)) sql.exec("DELETE FROM published");
+  await publishChanged(sql, put);
+  if (!isWhole || !isBehind(await totals(), ownTotals(sql))) return;
+  sql.exec("DELETE FROM published");
+  await publishChanged(sql, put);
+}
+
+/** Reports whether D1 lacks purchases or has older ones. It never replaces purchases that are newer in D1. */
+function isBehind(copy: PurchaseTotals, own: PurchaseTotals): boolean {
+  if (copy.purchases !== own.purchases) return copy.purchases < own.purchases;
+  if (copy.updatedAt !== own.updatedAt) return copy.updatedAt < own.updatedAt;
+  return copy.returnedMicro !== own.returnedMicro;
+}
+
+async function publishChanged(sql: SqlStorage, put: Published["put"]): Promise<void> {
   for (;;) {
     const rows = selectUnpublished(sql);
     if (rows.length === 0) return;
@@ -55,6 +69,14 @@ function publishedRecord({ record, payment }: Unpublished): PurchaseRecord {
   );
 }
 
-function countPublished(sql: SqlStorage): number {
-  return sql.exec<{ rows: number }>("SELECT count(*) AS rows FROM published").one().rows;
+function ownTotals(sql: SqlStorage): PurchaseTotals {
+  return sql
+    .exec<PurchaseTotals>(
+      `SELECT count(*) AS purchases,
+         coalesce(sum(purchases.record ->> '$.updatedAt'), 0) AS updatedAt,
+         coalesce(sum(payments.record ->> '$.backMicro'), 0) AS returnedMicro
+       FROM published JOIN purchases ON purchases.id = published.id
+       LEFT JOIN payments ON payments.id = purchases.payment_id`,
+    )
+    .one();
 }

@@ -26,12 +26,22 @@ export async function putPurchases(
   );
 }
 
-export async function countPurchases(db: D1Database, orgId: string): Promise<number> {
-  const count = await db
-    .prepare("SELECT count(*) AS purchases FROM purchases WHERE org_id = ?")
+/** Sums over an organization's purchases, which differ if a copy lacks a change. */
+export type PurchaseTotals = {
+  readonly purchases: number;
+  readonly updatedAt: number;
+  readonly returnedMicro: number;
+};
+
+export async function purchaseTotals(db: D1Database, orgId: string): Promise<PurchaseTotals> {
+  const totals = await db
+    .prepare(
+      `SELECT count(*) AS purchases, coalesce(sum(updated_at), 0) AS updatedAt,
+         coalesce(sum(returned_micro), 0) AS returnedMicro FROM purchases WHERE org_id = ?`,
+    )
     .bind(orgId)
-    .first<number>("purchases");
-  return count ?? 0;
+    .first<PurchaseTotals>();
+  return totals ?? { purchases: 0, updatedAt: 0, returnedMicro: 0 };
 }
 
 type PublishedQuery = {
