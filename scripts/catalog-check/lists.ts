@@ -16,6 +16,8 @@ export type ProviderList = {
   readonly secret: string;
   readonly baseUrl: string;
   readonly path: string;
+  /** The end of the gateway's own base URL, which `path` replaces. By default, the version in `path`. */
+  readonly basePath?: string;
   readonly headers: (key: string) => Readonly<Record<string, string>>;
   /** Returns a page of the list. Throws if its JSON has another shape. */
   readonly read: (json: unknown) => Page;
@@ -191,12 +193,14 @@ export const PROVIDER_LISTS: readonly ProviderList[] = [
       "/v1/accounts/fireworks/models?filter=supports_serverless%3Dtrue&pageSize=200",
       fireworksList,
     ),
+    basePath: "/inference/v1",
     pageParameter: "pageToken",
   },
   list("deepseek", "https://api.deepseek.com", "/models", openAiList),
   list("xai", "https://api.x.ai", "/v1/language-models", xaiList),
   {
     ...list("cohere", "https://api.cohere.com", "/v1/models?page_size=1000", cohereList),
+    basePath: "/v2",
     pageParameter: "page_token",
   },
   {
@@ -218,14 +222,27 @@ function list(
 const PAGES_MAX = 50;
 const TIMEOUT_MS = 20_000;
 
+/** Returns the address of a list. The base URL can be a proxy's, with a path and the version. */
+export function listUrl({ baseUrl, path, basePath = versionOf(path) }: ProviderList): URL {
+  const { origin, pathname } = new URL(baseUrl);
+  const base = pathname.replace(/\/+$/, "");
+  const root = base.endsWith(basePath) ? base.slice(0, base.length - basePath.length) : base;
+  return new URL(origin + root + path);
+}
+
+function versionOf(path: string): string {
+  return /^.*?\/v\d\w*/.exec(path)?.[0] ?? "";
+}
+
 /** Reads a provider's whole list. Throws if it can't be read. */
 export async function readList(
-  { baseUrl, path, headers, read, pageParameter }: ProviderList,
+  source: ProviderList,
   key: string,
   get: typeof fetch = fetch,
 ): Promise<readonly ListedModel[]> {
+  const { headers, read, pageParameter } = source;
   const models: ListedModel[] = [];
-  const url = new URL(path, baseUrl);
+  const url = listUrl(source);
   for (let page = 0; page < PAGES_MAX; page++) {
     const response = await get(url, {
       headers: headers(key),

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compareCatalog } from "../../scripts/catalog-check/compare.ts";
-import { PROVIDER_LISTS, readList } from "../../scripts/catalog-check/lists.ts";
+import { listUrl, PROVIDER_LISTS, readList } from "../../scripts/catalog-check/lists.ts";
 import { CATALOG } from "../../src/models/catalog/models.ts";
 
 const IDS = (provider: string): string[] => [
@@ -215,12 +215,32 @@ describe("a provider's model list", () => {
   );
 });
 
+/** The paths of the gateway's own base URLs. */
+const BASE_PATHS: Readonly<Record<string, string>> = {
+  google: "/v1beta",
+  groq: "/openai/v1",
+  fireworks: "/inference/v1",
+  deepseek: "",
+  cohere: "/v2",
+};
+
+it.each(PROVIDER_LISTS)("$provider's list is read below its base URL, also a proxy's", (list) => {
+  const base = BASE_PATHS[list.provider] ?? "/v1";
+  const { origin } = new URL(list.baseUrl);
+  for (const baseUrl of [list.baseUrl, origin + base, `${origin}${base}/`]) {
+    expect(listUrl({ ...list, baseUrl }).href).toBe(origin + list.path);
+  }
+  const baseUrl = `https://proxy.example/models${base}`;
+  expect(listUrl({ ...list, baseUrl }).href).toBe(`https://proxy.example/models${list.path}`);
+});
+
 describe("admin catalog check", () => {
   let ids: readonly string[] = IDS("openai");
   let seenKey = "";
   const server = createServer((request, response) => {
     seenKey = request.headers.authorization ?? "";
-    const isOpenAi = request.url === "/v1/models" && seenKey === "Bearer sk-openai";
+    const isOpenAi =
+      /^(?:\/proxy)?\/v1\/models$/.test(request.url ?? "") && seenKey === "Bearer sk-openai";
     response.writeHead(isOpenAi ? 200 : 401, { "content-type": "application/json" });
     response.end(JSON.stringify(isOpenAi ? data(ids) : {}));
   });
