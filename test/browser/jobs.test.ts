@@ -327,8 +327,10 @@ it("an operator opens, credits and suspends a customer, and sees the health page
   await job.act(() => page.keyboard.press("Enter"));
   await page.getByRole("row", { name: /finn@example.com/ }).waitFor();
   await job.act(() => page.getByRole("button", { name: "Suspend…" }).click());
+  await dialog.getByLabel("Reason").fill("Unpaid invoice"); // optional
   await job.act(() => dialog.getByRole("button", { name: "Suspend Zoë's Works" }).click());
   await page.getByText("■ suspended").waitFor();
+  await page.getByText("by admin: Unpaid invoice").waitFor();
   expect(page.faults).toEqual([]);
   expect(job.spent()).toBeLessThanOrEqual(12);
 });
@@ -342,6 +344,15 @@ it("a new key is passed to the page Connect in one action, and dropped at anothe
   await page.getByText("With the key").waitFor();
   await page.reload();
   await page.getByLabel("Paste a key").waitFor();
+  expect(page.faults).toEqual([]);
+});
+
+it("a login that can't open the page of an earlier login starts at its first page", async () => {
+  const page = await browser.open("/console/#/keys");
+  await page.getByLabel("API key or operator's token").fill(ADMIN_TOKEN);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "Health" }).waitFor();
+  expect(page.url()).toMatch(/#\/$/);
   expect(page.faults).toEqual([]);
 });
 
@@ -361,7 +372,7 @@ it("the page Models shows each model's price and alias, and leads to a key for t
 it("events appear as sentences with a link to their subject", async () => {
   const page = await logIn(browser, owner.key);
   await goTo(page, "Events");
-  const row = page.getByRole("row", { name: /created Agent: .* requests per 60 s\./ });
+  const row = page.getByRole("row", { name: /created Agent: .* requests per 60 s/ });
   await row.waitFor();
   await expectAccessible(page);
   await row.click();
