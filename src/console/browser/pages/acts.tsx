@@ -41,7 +41,7 @@ export function Acts() {
         filters={
           <>
             <Text name="operator" label="Operator's name" />
-            <Text name="org" label="Customer's slug or ID" />
+            <Text name="org" label="Customer" />
             <Day name="from" />
             <Day name="to" />
           </>

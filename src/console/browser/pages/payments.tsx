@@ -51,7 +51,7 @@ export function Payments() {
         filters={
           <>
             <Choice name="state" label="State" options={STATES} />
-            <Text name="org" label="Customer's slug or ID" />
+            <Text name="org" label="Customer" />
             <Day name="from" />
             <Day name="to" />
           </>
