@@ -1,4 +1,5 @@
-import type { View } from "../shared/http/endpoint.ts";
+/** Stored fields by name. */
+type Details = Readonly<Record<string, unknown>>;
 
 /** The fields of a call's body that its event stores. None contains a name, an address or a secret. */
 const STORED_FIELDS: Readonly<Record<string, readonly string[]>> = {
@@ -26,20 +27,21 @@ const PRICES_MAX = 5;
 const PRICE_FIELDS = ["list", "item", "from", "price", "percent"];
 
 /** Returns the stored details of a change, from its body and its response. Null: none. */
-export function detailsOf(act: string, body: unknown, response: View): View | null {
+export function detailsOf(act: string, body: unknown, response: object): Details | null {
   const sent = Object.entries(body instanceof Object ? body : {});
   const stored = STORED_FIELDS[act] ?? [];
   const others = sent.map(([name]) => name).filter((name) => NAMED_ONLY.test(name));
-  const details: View = {
+  const returned = Object.fromEntries(Object.entries(response));
+  const details: Details = {
     ...Object.fromEntries(sent.filter(([name]) => stored.includes(name))),
     ...(act.startsWith("PATCH ") && others.length > 0 && { other_fields: others }),
-    ...(act.endsWith("/refund") && { purchase_dollars: response["amount_dollars"] }),
-    ...(act === "POST /prices" && pricesIn(response)),
+    ...(act.endsWith("/refund") && { purchase_dollars: returned["amount_dollars"] }),
+    ...(act === "POST /prices" && pricesIn(returned)),
   };
   return Object.keys(details).length === 0 ? null : details;
 }
 
-function pricesIn({ prices }: View): View {
+function pricesIn({ prices }: Details): Details {
   const rows: readonly unknown[] = Array.isArray(prices) ? prices : [];
   return {
     prices: rows.slice(0, PRICES_MAX).map((row) => pick(row, PRICE_FIELDS)),
@@ -47,7 +49,7 @@ function pricesIn({ prices }: View): View {
   };
 }
 
-function pick(row: unknown, names: readonly string[]): View {
+function pick(row: unknown, names: readonly string[]): Details {
   const entries = Object.entries(row instanceof Object ? row : {});
   return Object.fromEntries(entries.filter(([name]) => names.includes(name)));
 }

@@ -73,7 +73,7 @@ export async function patchOrganization(call: OperatorCall) {
 type Change = z.infer<typeof organizationChange>;
 
 /** Returns the changed organization. The event of a suspension is stored only after this call. */
-async function changedView(call: OperatorCall, { status, reason }: Change): Promise<Answer> {
+async function changedView(call: OperatorCall, { status, reason }: Change) {
   const shown = await getOrganization(call);
   if (!shown.ok || status !== "suspended") return shown;
   const suspension = { at: timestamp(call.now), operator: call.actor.id, reason: reason ?? null };
