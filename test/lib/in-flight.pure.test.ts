@@ -5,8 +5,8 @@ import {
   RequestMemory,
   MEMORY_PER_REQUEST,
   SMALL_BODY_BYTES,
+  COMPUTE_REQUESTS_MIN,
 } from "../../src/shared/in-flight.ts";
-import { COMPUTE_REQUESTS_MIN } from "../../src/shared/compute-limit.ts";
 import type { InFlightLimits, OverloadReason, Slot } from "../../src/shared/in-flight.ts";
 import type { After } from "../../src/shared/timers.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { geminiSchema } from "../../src/models/protocols/gemini/schema.ts";
+import { geminiSchema } from "../../src/models/protocols/gemini/request.ts";
 import { parseObject } from "../../src/models/core/json-value.ts";
 
 it("a schema sent to Google has no keyword next to $ref except those that start with $, at any depth", () => {

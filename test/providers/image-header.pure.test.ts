@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { imageHeader } from "../../src/models/core/image-header.ts";
+import { imageHeader } from "../../src/models/core/image-edit.ts";
 import { pngOf } from "../fixtures/pictures.ts";
 
 const ascii = (text: string): number[] => Array.from(text, (one) => one.charCodeAt(0));

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { effort } from "../effort.ts";
 import { FOCUS_EXPORT_COLUMNS } from "../../src/money/wallet/exports/focus.ts";
-import { focusPages } from "../../src/money/wallet/exports/read-charges.ts";
+import { focusPages } from "../../src/money/wallet/exports/exports.route.ts";
 import { SYSTEM } from "../../src/shared/event.ts";
 import { micros } from "../../src/shared/money.ts";
 import { periodOf } from "../../src/shared/period.ts";

@@ -7,7 +7,7 @@ import { logAlert, logWarning, reasonOf } from "../../shared/log.ts";
 import { isLiveSecret } from "../../shared/key.ts";
 import type { KeySecrets } from "../../shared/key.ts";
 import type { Admission, Identified, PacedSession } from "../../shared/contracts/register.ts";
-import type { KeyTerms } from "../../shared/key-terms.ts";
+import type { KeyTerms, RateState } from "../../shared/key-terms.ts";
 import { storageFailure } from "../../shared/storage-failure.ts";
 import { makeTables } from "../../shared/tables.do.ts";
 import { within } from "../../shared/timers.ts";
@@ -30,10 +30,9 @@ import {
 import { keyLookupFor, HomeUnreachableError } from "./key-lookup.ts";
 import type { KeyLookup } from "./key-lookup.ts";
 import type { KeyObjectMemory, KeyObjectRecord } from "./register-memory.do.ts";
-import { SessionRateWindows } from "./session-rate-windows.ts";
-import { CLOCK_LAG_MAX_MS } from "../../shared/rate-window.ts";
-import type { RateWindow } from "../../shared/rate-window.ts";
+import { CLOCK_LAG_MAX_MS, RateWindow } from "../../shared/rate-window.ts";
 import type { Region } from "../../shared/regions.ts";
+import { evictOldest } from "../../shared/evict-oldest.ts";
 
 /** Minimum ms between two writes of `last_used_at`, and between two lookups of the key. */
 const TOUCH_INTERVAL_MS = 60_000;
@@ -324,5 +323,47 @@ export class KeyRegister extends DurableObject<Env> {
     const name = this.ctx.id.name ?? this.#remember().owedUse?.hash;
     assert(name !== undefined, "a register is named by its key's hash");
     return name;
+  }
+}
+
+const SESSIONS_MAX = 500;
+
+/**
+ * Requests of sessions in the last minute, in memory, outside the home region. They reject a
+ * session above its own limit before it uses up its key's limit.
+ */
+class SessionRateWindows {
+  readonly #windows = new Map<string, RateWindow>();
+
+  refuse(session: PacedSession | undefined, clockMs: number): Refusal | null {
+    const limit = session?.rpmLimit ?? null;
+    if (session === undefined || limit === null) return null;
+    const window = this.#windows.get(session.id);
+    if (window === undefined) return null;
+    if (window.lagMs(clockMs) > CLOCK_LAG_MAX_MS) window.clamp(clockMs);
+    const decision = window.decide(limit, clockMs);
+    if (decision.admitted) return null;
+    const { retryAfterMs } = decision;
+    return refuse({ kind: "rate_limited", scope: "session", limit, retryAfterMs });
+  }
+
+  take(session: PacedSession | undefined, clockMs: number): RateState | null {
+    const limit = session?.rpmLimit ?? null;
+    if (session === undefined || limit === null) return null;
+    const window = this.#windowOf(session.id);
+    const decision = window.decide(limit, clockMs);
+    if (!decision.admitted) return null;
+    window.append(decision.entry);
+    const { remaining, resetMs } = decision;
+    return { limit, remaining, resetMs };
+  }
+
+  #windowOf(id: string): RateWindow {
+    const known = this.#windows.get(id);
+    if (known !== undefined) return known;
+    evictOldest(this.#windows, SESSIONS_MAX);
+    const window = new RateWindow();
+    this.#windows.set(id, window);
+    return window;
   }
 }

@@ -4,8 +4,7 @@ import { readBoundedText, discardBody } from "../../shared/http/bounded-body.ts"
 import { logException } from "../../shared/log.ts";
 import { estimateTokens } from "../../shared/tokens.ts";
 import { FileReadPacer } from "./file-pace.ts";
-import { retry } from "./frame-reader.ts";
-import { eventsOfResponse } from "./whole-stream.ts";
+import { retry, END_EVENT } from "./frame-reader.ts";
 import { JSON_BYTES_MAX, responseTooLarge } from "./response-size.ts";
 import { FILE_READ_BYTES, BufferedBody } from "./gathering-body.ts";
 import { parseObject, parsePlainObject } from "./json-value.ts";
@@ -23,6 +22,7 @@ import type {
   ProviderFailure,
   StreamEvent,
 } from "./provider.ts";
+import type { Completion, Delta } from "./chunk.ts";
 
 export type StreamReader = {
   push(bytes: Uint8Array): StreamEvent[];
@@ -321,4 +321,25 @@ function failed(failure: ProviderFailure): ProviderResult {
 function mediaType(response: Response): string {
   const value = response.headers.get("content-type") ?? "";
   return value.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}
+
+function eventsOfResponse({ body, usage }: ProviderResponse): StreamEvent[] {
+  const { choices, usage: _usage, ...head } = body as Completion;
+  const events = choices.flatMap(({ index, message, logprobs = null, finish_reason: reason }) => {
+    const deltas: readonly Delta[] = [...deltasOf(message), {}];
+    return deltas.map((delta, at): StreamEvent => {
+      const isLast = at === deltas.length - 1;
+      const reported = { index, delta, logprobs: at === 0 ? logprobs : null };
+      const choice = { ...reported, finish_reason: isLast ? reason : null };
+      const chunk = { ...head, object: "chat.completion.chunk", choices: [choice] };
+      return { kind: "chunk", chunk };
+    });
+  });
+  if (usage !== null) events.push({ kind: "usage", usage });
+  return [...events, END_EVENT];
+}
+
+function deltasOf({ tool_calls: calls = [], refusal, ...message }: Delta): Delta[] {
+  const first = refusal === null || refusal === undefined ? message : { ...message, refusal };
+  return [first, ...calls.map((call, index) => ({ tool_calls: [{ index, ...call }] }))];
 }

@@ -2,21 +2,22 @@ import { acceptedHistory } from "../core/accepted-history.ts";
 import { RESPONSE_ID } from "../../shared/contracts/stored-responses.ts";
 import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
 import { invalid, refuse, success } from "../../shared/failure.ts";
-import type { Result } from "../../shared/failure.ts";
+import type { Result, Failure } from "../../shared/failure.ts";
 import type { ChatBody, ChatMessage } from "../core/core-request.ts";
 import type {
   ParsedRequest,
   EndpointAdapter,
   EndpointContext,
   ResponseWriter,
+  ResponseHead,
 } from "../core/endpoint-adapter.ts";
 import {
   storedResponseOf,
   responseOf,
   responseStream,
+  CONTEXT,
 } from "../protocols/responses/client-answer.ts";
 import type { ResponseContext } from "../protocols/responses/client-answer.ts";
-import { codexDialect, isCodexRequest } from "./codex.ts";
 import { codeOf, chatMessagesOfItems } from "../protocols/responses/client-input.ts";
 import type { ConvertedInput } from "../protocols/responses/client-input.ts";
 import type { InputItem, ResponsesBody } from "../protocols/responses/client-request.ts";
@@ -32,6 +33,9 @@ import type { ExpandedBody } from "./expand-stored.ts";
 import { echoedFields } from "../protocols/responses/client-response-object.ts";
 import { resolveToolChoice, flattenTools } from "../protocols/responses/client-tools.ts";
 import type { FlattenedTools } from "../protocols/responses/client-tools.ts";
+import type { Dialect } from "../../shared/http/dialect.ts";
+import { errorResponseOf } from "../../shared/http/failure-mapping.ts";
+import { elapsedMs } from "../../shared/clock.ts";
 
 /** POST /v1/responses. The provider stores nothing. */
 export const responsesEndpoint: EndpointAdapter = {
@@ -181,4 +185,53 @@ function paramOf(core: string, places: Heard["places"]): string {
   const place = places.get(Number(message));
   if (place !== undefined && part !== undefined) return place + part;
   return PARAMS.find(([pattern]) => pattern.test(core))?.[1] ?? core;
+}
+
+/**
+ * The errors for Codex (source: the SSE reader and `api_bridge` of codex-rs). After a 402 or 429, Codex retries
+ * or silently drops a turn, and after a charged 5xx it would pay again. It therefore gets these
+ * errors as a failed stream.
+ */
+const codexDialect: Dialect = {
+  error(failure, requestId) {
+    const { status, code, headers } = errorResponseOf(failure);
+    const isTold = status === 402 || status === 429 || code === CONTEXT;
+    if (!isTold && failure.charged === undefined) return null;
+    return {
+      status: 200,
+      headers: { ...headers, "content-type": "text/event-stream; charset=utf-8" },
+      body: failedStream(failure, requestId),
+    };
+  },
+  headers: () => ({}),
+};
+
+const CODEX = /^codex[\s_/-]/i;
+
+/** Reports whether the client is Codex, which expects a stream and has its name in two headers. */
+function isCodexRequest(at: EndpointContext): boolean {
+  const isNamed = ["originator", "user-agent"].some((name) => CODEX.test(at.header(name) ?? ""));
+  return isNamed && at.header("accept")?.includes("text/event-stream") === true;
+}
+
+const UNREAD = "unknown";
+const ASKING = {
+  wanted: {
+    shown: { summary: false, encrypted: false, logprobs: false },
+    origins: new Map<string, never>(),
+  },
+  echo: echoedFields({ model: UNREAD, input: UNREAD }),
+  isNative: false,
+};
+
+function failedStream(failure: Failure, requestId: string): string {
+  const head: ResponseHead = {
+    id: `resp_${requestId.slice("req_".length)}`,
+    model: UNREAD,
+    created: Math.floor(elapsedMs() / 1000),
+    promptTokens: 1,
+    keeps: false,
+  };
+  const stream = responseStream(head, ASKING);
+  return stream.begin(null) + stream.fail(failure, null);
 }

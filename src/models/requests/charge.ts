@@ -1,14 +1,14 @@
 import { priceAt } from "../catalog/price.ts";
 import type { Failure } from "../../shared/failure.ts";
-import { NO_USAGE, promptTokens } from "../../shared/usage.ts";
-import type { Usage } from "../../shared/usage.ts";
+import { NO_USAGE, promptTokens, COUNTED_UNITS } from "../../shared/usage.ts";
+import type { Usage, CountedUnit, Price } from "../../shared/usage.ts";
 import { routeName } from "../routing/route-health.ts";
 import type { ResponseHead, Receipt } from "../core/endpoint-adapter.ts";
 import type { Charge, UnfinishedCall, Outcome, Run, ServingRoute } from "./paid-request.ts";
 import { costOf } from "../../shared/cost.ts";
 import { hiddenTokens } from "./hidden-thought.ts";
 import { billedOutput } from "./hold-bounds.ts";
-import { withinHold } from "./unit-charge.ts";
+import type { PromptSize } from "../core/prompt-size.ts";
 
 /** The way in which a stream ended. It decides the charge. */
 export type StreamEnding =
@@ -204,4 +204,36 @@ function asHeaderWord(name: string): string {
 
 function isCapLowered({ request }: Run, { cap }: ServingRoute): boolean {
   return cap !== null && request.cap !== null && cap < request.cap.whole;
+}
+
+type Counted = { readonly usage: Usage; readonly estimated: boolean };
+
+/**
+ * Returns the provider's counts, at most those of the hold. A priced unit or input without a count
+ * is billed as held, so that nothing is free.
+ */
+function withinHold(
+  { usage, estimated }: Counted,
+  { units: held = {}, bound }: PromptSize,
+  price: Price,
+): Counted {
+  const isKnown = price.input === 0 || isCounted(usage, estimated);
+  const input = isKnown ? Math.min(usage.input, bound) : bound;
+  const units: { [U in CountedUnit]?: number } = {};
+  let isWhole = isKnown;
+  for (const unit of COUNTED_UNITS) {
+    const most = held[unit] ?? 0;
+    if (usage[unit] === undefined && !isDue(unit, most, price)) continue;
+    isWhole &&= usage[unit] !== undefined;
+    units[unit] = Math.min(usage[unit] ?? most, most);
+  }
+  return { usage: { ...usage, input, ...units }, estimated: estimated || !isWhole };
+}
+
+function isDue(unit: CountedUnit, held: number, { units }: Price): boolean {
+  return held > 0 && units?.[unit] !== undefined;
+}
+
+function isCounted(usage: Usage, estimated: boolean): boolean {
+  return !estimated && promptTokens(usage) > 0;
 }

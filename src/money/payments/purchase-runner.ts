@@ -1,7 +1,6 @@
 import type { Hint, TopUpRequest } from "../../shared/contracts/payments.ts";
 import { SYSTEM } from "../../shared/event.ts";
 import { logAlert } from "../../shared/log.ts";
-import { QueuesByName } from "./named-queues.ts";
 import {
   callWallet,
   creditWalletStep,
@@ -134,7 +133,7 @@ export class PurchaseRunner {
     });
   }
 
-  readRefunds(paymentId: string): Promise<boolean> {
+  applyRefunds(paymentId: string): Promise<boolean> {
     return this.#chains.run(paymentId, () => sendRefundsToWallet(this.#deps, paymentId));
   }
 
@@ -221,5 +220,28 @@ export class PurchaseRunner {
     }
     const left = after.untold.slice(1);
     storePurchase(this.#deps, after, { untold: left, tellAt: left.length === 0 ? null : now() });
+  }
+}
+
+/** A queue for each name. Work of the same name runs in order, one at a time. */
+class QueuesByName {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  /** Runs `work` after all earlier work of this name, even if that failed. */
+  run<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(name) ?? Promise.resolve();
+    const mine = before.then(work, work);
+    const settled = mine.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#last.set(name, settled);
+    void this.#forget(name, settled);
+    return mine;
+  }
+
+  async #forget(name: string, settled: Promise<unknown>): Promise<void> {
+    await settled;
+    if (this.#last.get(name) === settled) this.#last.delete(name);
   }
 }

@@ -3,14 +3,14 @@ import { reportDroppedFields } from "../../core/dropped.ts";
 import type { SentFieldPaths } from "../../core/dropped.ts";
 import { downloadImages } from "../../core/inline-image.ts";
 import type { ConversationWithImages, PartWithImages } from "../../core/inline-image.ts";
-import { textOf } from "../../core/json-value.ts";
+import { textOf, isObject } from "../../core/json-value.ts";
 import { shape } from "../../core/shape.ts";
 import { requestBodyOf } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
-import { geminiSchema } from "./schema.ts";
 import { parseTools } from "../../core/tools.ts";
 import type { RequestedTools } from "../../core/tools.ts";
+import { keepExactJson } from "../../../shared/exact-json.ts";
 
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
@@ -225,4 +225,36 @@ export function geminiIgnoresNoEffort(model: string): boolean {
  */
 export function returnsCallSignatures(model: string): boolean {
   return /^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model);
+}
+
+const WITHIN: ReadonlySet<string> = new Set(
+  "items additionalProperties prefixItems anyOf oneOf allOf not".split(" "),
+);
+const BY_NAME: ReadonlySet<string> = new Set(
+  "properties $defs definitions patternProperties".split(" "),
+);
+
+/**
+ * Returns a JSON schema that Google accepts. An object with `$ref` can have only keywords that
+ * start with `$` (ai.google.dev, Schema).
+ */
+export function geminiSchema(schema: JsonObject): JsonObject {
+  const { $ref: reference } = schema;
+  const entries = Object.entries(schema)
+    .filter(([key]) => typeof reference !== "string" || key.startsWith("$"))
+    .map(([key, value]): [string, unknown] => {
+      if (BY_NAME.has(key) && isObject(value)) return [key, mapped(value)];
+      return [key, WITHIN.has(key) ? inner(value) : value];
+    });
+  return keepExactJson(schema, Object.fromEntries(entries));
+}
+
+function inner(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inner);
+  return isObject(value) ? geminiSchema(value) : value;
+}
+
+function mapped(named: JsonObject): JsonObject {
+  const copies = Object.entries(named).map(([name, value]) => [name, inner(value)]);
+  return keepExactJson(named, Object.fromEntries(copies));
 }

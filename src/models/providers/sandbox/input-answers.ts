@@ -6,12 +6,16 @@ import type {
   JsonObject,
   ProviderResult,
   StreamEvent,
+  EmbeddingsCall,
+  ImageCall,
 } from "../../core/provider.ts";
 import { streamOfEvents } from "../../core/http-provider.ts";
 import { codePoints } from "../../core/speech.ts";
 import { transcriptEvents } from "../../core/transcript-events.ts";
-import { sandboxEmbeddings } from "./embeddings.ts";
-import { sandboxImages } from "./images.ts";
+import { floatsToBase64 } from "../../core/embedding-encoding.ts";
+import { distributedHash32 } from "../../../shared/hash.ts";
+import { countTokens } from "./tokens.ts";
+import { estimateTokens } from "../../../shared/tokens.ts";
 
 /** A method's type, because the answer of each kind accepts only calls of the kind. */
 export type SandboxAnswer<K extends InputKind> = {
@@ -91,4 +95,94 @@ function answered(body: JsonObject, counts: UnitCounts): ProviderResult {
 
 function wordsIn(text: string): ReadonlySet<string> {
   return new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+}
+
+const DIMENSIONS_DEFAULT = 256;
+const DIMENSIONS_MAX = 1024;
+const COORDINATES_PER_WORD = 8;
+/** Eight decimals are as exact as a float32 near 1, and shorter than a double. */
+const DECIMALS = 1e8;
+
+function sandboxEmbeddings({ upstreamId, body }: EmbeddingsCall): ProviderResult {
+  const { input, dimensions = DIMENSIONS_DEFAULT } = body;
+  if (dimensions > DIMENSIONS_MAX) {
+    const message = `'dimensions' must be a whole number from 1 to ${DIMENSIONS_MAX} for this model.`;
+    const detail = { message, param: "dimensions", code: null, reason: "400" };
+    return { kind: "failure", failure: { kind: "refused", ...detail } };
+  }
+  const texts = (Array.isArray(input) ? input : [input]).map(String);
+  const asBase64 = body.encoding_format === "base64";
+  const data = texts.map((text, index): JsonObject => {
+    const vector = vectorOf(embeddedWords(text), dimensions);
+    return { object: "embedding", index, embedding: asBase64 ? floatsToBase64(vector) : vector };
+  });
+  const tokens = texts.reduce((sum, text) => sum + countTokens(text), 0);
+  const usage = { prompt_tokens: tokens, total_tokens: tokens };
+  return {
+    kind: "json",
+    body: { object: "list", data, model: upstreamId, usage },
+    usage: { input: tokens, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 },
+  };
+}
+
+function embeddedWords(text: string): readonly string[] {
+  return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text.trim()];
+}
+
+function vectorOf(words: readonly string[], dimensions: number): readonly number[] {
+  const sums = Array.from({ length: dimensions }, () => 0);
+  for (const word of words) {
+    for (let k = 0; k < COORDINATES_PER_WORD; k++) {
+      const hash = distributedHash32(`${k} ${word}`); // as a seed, k would cancel against a first letter
+      const at = (hash >>> 1) % dimensions;
+      sums[at] = (sums[at] ?? 0) + ((hash & 1) === 0 ? 1 : -1);
+    }
+  }
+  let norm = Math.hypot(...sums);
+  if (norm === 0) {
+    sums[distributedHash32(words.join(" ")) % dimensions] = 1; // an empty text, or everything canceled out
+    norm = 1;
+  }
+  return sums.map((sum) => Math.round((sum / norm) * DECIMALS) / DECIMALS + 0);
+}
+
+const PIXEL =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+const SOURCE_TOKENS = 1024;
+
+function sandboxImages({ body }: ImageCall): ProviderResult {
+  const { n, partial_images: previews = 0, prompt, edit } = body;
+  const { size = "1024x1024", quality = "low" } = body;
+  const usage = {
+    ...NO_USAGE,
+    input: Math.ceil(estimateTokens(prompt)),
+    image: n,
+    ...(edit !== undefined && { input_image_token: edit.images.length * SOURCE_TOKENS }),
+  };
+  const events: StreamEvent[] = [
+    ...Array.from({ length: previews }, (_, at) => preview(at)).flat(),
+    ...Array.from({ length: n }, (_, at) => pictureAt(at)),
+    native({ background: "opaque", output_format: "png", quality, size }),
+    { kind: "usage", usage },
+    { kind: "end" },
+  ];
+  const batches = [events];
+  return {
+    kind: "stream",
+    events: { next: () => Promise.resolve(batches.pop() ?? null), cancel: () => batches.pop() },
+  };
+}
+
+function preview(at: number): StreamEvent[] {
+  const picture: StreamEvent = { kind: "piece", index: 0, text: PIXEL, isPartial: true };
+  return [picture, native({ partial_image_index: at })];
+}
+
+function pictureAt(at: number): StreamEvent {
+  return { kind: "piece", index: at + 1, text: PIXEL, isPartial: false };
+}
+
+function native(event: Extract<StreamEvent, { kind: "native" }>["event"]): StreamEvent {
+  return { kind: "native", event, text: "", finish: null };
 }

@@ -7,7 +7,6 @@ import { chargeLines, NO_USAGE } from "../../../shared/usage.ts";
 import type { ChargeLine, Price } from "../../../shared/usage.ts";
 import type { ChargeGroup, LedgerCredit } from "../../../shared/contracts/exports.ts";
 import { endOf, periodOfDay } from "../../../shared/period.ts";
-import { decimalText, PICOS_PER_MICRO } from "./decimal.ts";
 
 /**
  * The columns of FOCUS 1.3 (the FinOps format for costs), two of FOCUS 1.2, then our own.
@@ -315,4 +314,18 @@ export const CSV_HEAD = `${FOCUS_EXPORT_COLUMNS.join(",")}\r\n`;
 function fieldOf(value: string | undefined): string {
   if (value === undefined) return "";
   return /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
+}
+
+/**
+ * Picodollars per micro-credit. Token count times price per million is a whole number of
+ * picodollars.
+ */
+const PICOS_PER_MICRO = 1_000_000n;
+
+/** Returns `amount` / 10^`scale` without trailing zeros. */
+function decimalText(amount: bigint, scale: number): string {
+  const digits = (amount < 0n ? -amount : amount).toString().padStart(scale + 1, "0");
+  const fraction = digits.slice(-scale).replace(/0+$/, "");
+  const whole = digits.slice(0, -scale);
+  return `${amount < 0n ? "-" : ""}${whole}${fraction === "" ? "" : `.${fraction}`}`;
 }
