@@ -43,7 +43,7 @@ import { endSessionBy, listSessions } from "./object/sessions.do.ts";
 import { reconcile, vitalsOf } from "./object/reconcile.do.ts";
 import { runGroup } from "./object/group.do.ts";
 import { notifyTopUp } from "./object/top-up-notice.do.ts";
-import { AnsweringWallet } from "./wallet-answers.do.ts";
+import { WalletTransactions } from "./wallet-transactions.do.ts";
 import { measureStorage, deleteExpired } from "./object/retention.do.ts";
 import { selectEventsSince } from "./object/event-log.do.ts";
 import { selectUsedKey } from "./tables/key-rows.do.ts";
@@ -60,7 +60,7 @@ const LOST_RETRY_MS = 60_000;
  * An organization's wallet, which alone changes its amounts of money. `WalletCalls`
  * describes the calls.
  */
-export class Wallet extends AnsweringWallet implements Contract.WalletCalls {
+export class Wallet extends WalletTransactions implements Contract.WalletCalls {
   readonly #decisions: Decisions;
   readonly #gate: Gate;
   readonly #telling: WebhookFeed;

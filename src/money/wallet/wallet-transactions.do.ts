@@ -47,8 +47,11 @@ import { disableTopUp } from "./object/top-up.do.ts";
 
 const BATCHES_MAX = 50;
 
-/** A part of the wallet's calls. `WalletPaymentCalls` and `WalletCalls` describe them. */
-export abstract class AnsweringWallet
+/**
+ * The wallet's calls that are one transaction each. `WalletPaymentCalls` and `WalletCalls` describe
+ * them.
+ */
+export abstract class WalletTransactions
   extends DurableObject<Env>
   implements WalletPaymentCalls, Pausing.PauseCalls
 {
