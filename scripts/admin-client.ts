@@ -96,15 +96,6 @@ export function getLedger(
   return ask<record.LedgerPage>(admin, { method: "GET", path, query });
 }
 
-/** `from` and `to` are days, `YYYY-MM-DD`, both inclusive. */
-export function getUsage(
-  admin: AdminClient,
-  orgId: string,
-  query: Readonly<Record<"from" | "to" | "group_by", string | undefined>>,
-): Promise<record.Usage> {
-  return wholeUsage(admin, { method: "GET", path: pathOf("orgs", orgId, "usage"), query });
-}
-
 /** All groups of a call for usage, however many pages they are. */
 export async function wholeUsage(admin: AdminClient, call: Call): Promise<record.Usage> {
   const asked = (after?: string) =>
@@ -158,7 +149,7 @@ export function getHealth(admin: AdminClient) {
   return ask<record.Health>(admin, { method: "GET", path: "/health" });
 }
 
-export type NewOrganization = {
+type NewOrganization = {
   readonly name: string;
   /** 3-32 of a-z 0-9 -, unique in its region. */
   readonly slug: string;
@@ -170,7 +161,7 @@ export type OrganizationAccess = {
   readonly memberId: string;
   readonly key: string;
 };
-export type NewKey = {
+type NewKey = {
   readonly orgId: string;
   readonly memberId: string;
   readonly name: string;

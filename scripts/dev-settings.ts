@@ -34,7 +34,7 @@ export function portOf(region: RegionName): number | { readonly problem: string 
 }
 
 /** The secrets of the local regions. */
-export type LocalSecrets = {
+type LocalSecrets = {
   readonly KEY_SECRETS: string;
   readonly ADMIN_TOKEN: string;
   /** The source of the links' secrets. */

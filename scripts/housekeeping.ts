@@ -9,7 +9,7 @@ export type Active = {
 };
 
 /** A region's database statements and written rows, index rows included. */
-export type DatabaseWork = { readonly statements: number; readonly rowsWritten: number };
+type DatabaseWork = { readonly statements: number; readonly rowsWritten: number };
 
 const HOUR_MINUTES = 60;
 /** The publish interval of a busy and a quiet wallet: up to this number of requests in between. */

@@ -16,7 +16,7 @@ export async function openApiText(): Promise<string> {
 }
 
 /** Returns the findings of Redocly's recommended rules, one per line. */
-export async function lintFindings(text: string): Promise<string[]> {
+async function lintFindings(text: string): Promise<string[]> {
   const config = await createConfig({ extends: ["recommended"] });
   const findings = await lintFromString({ source: text, config });
   return findings.map(({ severity, ruleId, message, location }) => {

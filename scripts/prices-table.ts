@@ -6,7 +6,7 @@ import { textTable } from "./table.ts";
 import type { Column } from "./table.ts";
 
 /** One route of one model, its price in force and those after it, and whether it should be looked up again. */
-export type PricedRoute = {
+type PricedRoute = {
   readonly model: CatalogEntry["id"];
   readonly route: RouteEntry;
   readonly inForce: DatedPrice;

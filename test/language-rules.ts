@@ -1,5 +1,5 @@
 /** A text of the repository: its place (`docs/keys.md:12`), its kind, and the text itself. */
-export type Text = {
+type Text = {
   readonly kind: "sentence" | "cell" | "doc comment" | "comment" | "test name" | "identifier";
   readonly place: string;
   readonly text: string;
@@ -11,7 +11,7 @@ export type Rule = {
   readonly isBroken: (text: string) => boolean;
 };
 /** The share of texts that break a rule, in percent, and the texts themselves. */
-export type Finding = { readonly percent: number; readonly faults: readonly string[] };
+type Finding = { readonly percent: number; readonly faults: readonly string[] };
 
 const PROSE = ["sentence", "cell", "doc comment", "comment"] as const;
 const HEADLESS =

@@ -1,7 +1,7 @@
 import { TestRunner } from "vitest";
 
 /** What a test measured: plain numbers by name. */
-export type Measured = Readonly<Record<string, number>>;
+type Measured = Readonly<Record<string, number>>;
 
 declare module "vitest" {
   interface TaskMeta {

@@ -2,7 +2,7 @@ import { readSource } from "./tidy-source.ts";
 import type { Files } from "./tidy-rules.ts";
 
 /** What src has of things that are to become fewer; each number is a ratchet in tidy.test.ts. */
-export type Counts = {
+type Counts = {
   /** Assertions of a type by `as`, `as const` and renamed imports apart. */
   readonly casts: number;
   /** Accesses as `["x"]` to what a schema or a shape could have read, in the protocols, providers, core and endpoints of models. */

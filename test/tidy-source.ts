@@ -6,7 +6,7 @@ export type Source = {
   readonly code: string;
   readonly imports: readonly Import[];
 };
-export type Import = {
+type Import = {
   /** As written: `./shared/id.ts`, `hono`. */
   readonly from: string;
   /** What stands between `import` or `export` and `from`. */

@@ -4,7 +4,7 @@ export type Scope = "regional" | "global";
 export type Role = "owner" | "admin" | "billing" | "member";
 
 /** Null if the organization's wallet didn't answer. */
-export type BalanceFields = {
+type BalanceFields = {
   readonly credits_micro: number | null;
   readonly held_micro: number | null;
   readonly open_holds: number | null;
@@ -23,7 +23,7 @@ export type CreatedOrganization = {
   readonly key: FreshKey;
 };
 
-export type LedgerRow = {
+type LedgerRow = {
   readonly seq: number;
   readonly kind: string;
   readonly amount_micro: number;
@@ -34,7 +34,7 @@ export type LedgerRow = {
 };
 export type LedgerPage = { readonly rows: readonly LedgerRow[]; readonly next_after_seq: number };
 
-export type UsageAmounts = {
+type UsageAmounts = {
   readonly requests: number;
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
@@ -79,7 +79,7 @@ export type Settlement = {
   readonly shortfall_micro: number;
 };
 /** Null if an outbox didn't answer. */
-export type Outbox = {
+type Outbox = {
   readonly name: string;
   readonly waiting: number | null;
   readonly dead: number | null;
@@ -106,7 +106,7 @@ export type Health = {
   readonly breakers: readonly Breaker[];
 };
 /** `until` in ISO 8601. */
-export type Breaker = { readonly route: string; readonly state: string; readonly until: string };
+type Breaker = { readonly route: string; readonly state: string; readonly until: string };
 
 /** The answer of `GET /find`. */
 export type Found = Readonly<Record<string, unknown>> & {

@@ -5,7 +5,7 @@ import type { SettlementLine } from "./records.ts";
 const EVENT = "settlement_unsaved";
 
 /** A `settlement_unsaved` log line: whose outcome it is, and what to post. */
-export type LoggedSettlement = { readonly orgId: string; readonly settlement: SettlementLine };
+type LoggedSettlement = { readonly orgId: string; readonly settlement: SettlementLine };
 
 /**
  * Returns the `settlement_unsaved` lines of a log, each request once: as lines, also after other text (npm

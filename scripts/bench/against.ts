@@ -25,9 +25,9 @@ type PairedTargets = Readonly<
   Record<"floor" | "home" | "peer" | "homeBefore" | "peerBefore", Target>
 >;
 /** Rounds of CPU per request, and of the time to the first byte in ms: of each slice its median. */
-export type Pairs = Readonly<Record<"cpu" | "firstByte", Readonly<Record<Kind, CpuRound[]>>>>;
+type Pairs = Readonly<Record<"cpu" | "firstByte", Readonly<Record<Kind, CpuRound[]>>>>;
 
-export type Against = {
+type Against = {
   readonly pairs: Pairs;
   readonly counted: { readonly before: Counted; readonly now: Counted };
   readonly others: Figure;

@@ -14,7 +14,7 @@ import { latencyFigures, latencyTable } from "./latency.ts";
 import { keysFor, measureRounds, warmUp } from "./rounds.ts";
 import type { Cpu, Samples } from "./rounds.ts";
 
-export type Measured = {
+type Measured = {
   readonly cpu: Cpu;
   readonly samples: Samples;
   readonly counted: Counted;

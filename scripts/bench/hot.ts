@@ -11,7 +11,7 @@ import type { Answered, Ask, Target } from "./load.ts";
 import { measurePressed, pressedFigures } from "./pressed.ts";
 
 /** The allowed rise of other organizations' p99 next to a busy one, in percent. */
-export const RISE_PERCENT_MAX = 20;
+const RISE_PERCENT_MAX = 20;
 const OTHERS = 24;
 const HOT_KEYS = 20;
 /** The time until the hot one has all requests in flight. Earlier ones don't count. */
@@ -19,7 +19,7 @@ const RAMP_SECONDS = 5;
 /** The longest slice on one organization, because its keys have a limit per minute. */
 const PRESSED_SECONDS_MAX = 3;
 
-export type HotOptions = {
+type HotOptions = {
   /** Pairs of runs, one without the hot organization and one with it. */
   readonly rounds: number;
   /** Measured time of each run. */
@@ -30,12 +30,12 @@ export type HotOptions = {
 /**
  * The result of a run: answers to the others and to the hot one, and the gateway's CPU in percent of a core.
  */
-export type HotRun = {
+type HotRun = {
   readonly others: readonly Answered[];
   readonly hot: readonly Answered[];
   readonly cpuPercent: number;
 };
-export type HotPair = { readonly alone: HotRun; readonly beside: HotRun };
+type HotPair = { readonly alone: HotRun; readonly beside: HotRun };
 /** Requests per second with a target's keys in turn. */
 type Group = { readonly target: Target; readonly rate: number; readonly ask: Ask };
 

@@ -35,9 +35,9 @@ export type Ask = {
 export type Sample = { readonly firstByteMs: number; readonly totalMs: number };
 
 /** A request ready to be sent any number of times, and what its whole answer ends with. */
-export type PreparedRequest = { readonly body: string; readonly ending: string };
+type PreparedRequest = { readonly body: string; readonly ending: string };
 
-export type Load = Ask & {
+type Load = Ask & {
   readonly target: Target;
   readonly requests: number;
   readonly concurrency: number;
@@ -51,7 +51,7 @@ export type Outcome = Sample & {
 };
 /** A request that takes longer is given up: nothing here takes a tenth of it unless it hangs. */
 const PATIENCE_MS = 20_000;
-export const MESSAGES = [
+const MESSAGES = [
   { role: "system", content: "You are a helpful assistant that answers in a few words." },
   { role: "user", content: "Why is the sky blue? ".repeat(4) },
 ];
@@ -120,7 +120,7 @@ export function closeConnections(): void {
   agent.destroy();
 }
 
-export type Offer = {
+type Offer = {
   readonly target: Target;
   readonly ask: Ask;
   /** Requests per second, evenly spaced, regardless of earlier ones. */

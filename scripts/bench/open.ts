@@ -21,7 +21,7 @@ export type OpenPlace = (typeof OPEN_PLACES)[number];
  * The results of a rate: each place's times in ms, one list per round. JSON: to the last byte; streams: to
  * the first.
  */
-export type Open = {
+type Open = {
   readonly rate: Rate;
   readonly times: Readonly<Record<string, readonly (readonly number[])[]>>;
   /** CPU per request of each place's own processes; the upstream has no such figure. */
@@ -29,7 +29,7 @@ export type Open = {
   /** The failed requests of each place. */
   readonly failed: Readonly<Record<string, number>>;
 };
-export type OpenOptions = {
+type OpenOptions = {
   readonly rates: readonly Rate[];
   /**
    * The requests of each rate at each place over all rounds; a quarter at the upstream, which varies least.
@@ -159,7 +159,7 @@ function cpuOfTarget({ pids }: Target): number {
 }
 
 /** Returns the name of a rate in figures. */
-export function nameOf({ kind, perSecond }: Rate): string {
+function nameOf({ kind, perSecond }: Rate): string {
   return kind === "json" ? `JSON at ${perSecond}/s` : `streams at ${perSecond}/s`;
 }
 
@@ -201,7 +201,7 @@ export function openFigures(open: readonly Open[], others: Figure): Figure[] {
 }
 
 /** Returns the same over direct as a table with a row per rate and place. */
-export function openTable(open: readonly Open[]): string {
+function openTable(open: readonly Open[]): string {
   const rows = open.flatMap((one) => placesIn(one.times).map((place) => rowOf(one, place)));
   return textTable(COLUMNS, rows);
 }

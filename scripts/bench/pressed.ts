@@ -30,7 +30,7 @@ const GROUPS = "export class WalletGroups { walletOf(_, stub) { return stub(); }
 /** Figures of one slice, by the end of their name; their units are UNITS'. */
 type Slice = Readonly<Record<string, number>>;
 /** The results of a checkout by slice: its organization at each level, and its wallet alone. */
-export type PressedRuns = {
+type PressedRuns = {
   readonly checkout: string;
   readonly slices: Readonly<Record<string, readonly Slice[]>>;
 };

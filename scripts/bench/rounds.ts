@@ -8,7 +8,7 @@ import type { Ask, Kind, Sample, Target } from "./load.ts";
 /** CPU per request by round. `typical` are streams at a model's pace, `crowd` many short concurrent ones. */
 export type Cpu = Readonly<Record<Kind | "typical" | "crowd", readonly CpuRound[]>>;
 export type Samples = ReadonlyMap<string, Readonly<Record<Kind, readonly Sample[]>>>;
-export type Targets = Readonly<Record<"direct" | "floor" | "pump" | "home" | "peer", Target>>;
+type Targets = Readonly<Record<"direct" | "floor" | "pump" | "home" | "peer", Target>>;
 type Share = Ask & { readonly requests: number; readonly concurrency: number };
 
 const JSON_ASK = { kind: "json", words: 256 } as const;

@@ -11,7 +11,7 @@ export type ListedModel = {
 type Page = { readonly models: readonly ListedModel[]; readonly next: string | null };
 
 /** The model list of a provider. Its address is that of the provider's own variable, if it is set. */
-export type ProviderList = {
+type ProviderList = {
   readonly provider: string;
   readonly secret: string;
   readonly baseUrl: string;

@@ -2,8 +2,8 @@ import type { Kind } from "../../src/shared/kinds.ts";
 import { error, note, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 
-export type Aliases = ReadonlyMap<string, string>;
-export type AliasChange = {
+type Aliases = ReadonlyMap<string, string>;
+type AliasChange = {
   /** The running region's aliases. */
   readonly now: Aliases;
   /** The aliases after the deploy. */

@@ -8,7 +8,7 @@ const ROOT = path.join(import.meta.dirname, "../..");
 const ASK_MS = 60_000;
 
 /** Wrangler's output, and whether it succeeded. */
-export type WranglerOutput = { readonly ok: boolean; readonly out: string; readonly err: string };
+type WranglerOutput = { readonly ok: boolean; readonly out: string; readonly err: string };
 
 /**
  * Runs wrangler without a terminal, so that it never opens a browser. Its output may show a secret and is

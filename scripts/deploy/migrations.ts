@@ -6,7 +6,7 @@ import type { Finding } from "./finding.ts";
 const WHERE = "migrations";
 
 /** The applied migrations of a region's database; null if unknown. */
-export type AppliedMigrations = readonly string[] | null;
+type AppliedMigrations = readonly string[] | null;
 
 /** Reads the database through wrangler. A new one has none. */
 export async function readAppliedMigrations(

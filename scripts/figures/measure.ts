@@ -16,7 +16,7 @@ export type Seen = {
   readonly isMissed: boolean;
 };
 /** A row's result. `isBad`: its target is missed, or it has no figure. */
-export type Finding = { readonly words: string; readonly isBad: boolean };
+type Finding = { readonly words: string; readonly isBad: boolean };
 
 /** Measures one row; rows of the same source share its run in `done`. Its reports go to `scratch`. */
 export async function measure(

@@ -5,7 +5,7 @@ const END = "<!-- figures: end -->";
 const TITLES = ["", "figure", "measured", "target", "date", "commit"];
 
 /** When and of what a row was measured: YYYY-MM-DD, UTC, and the short commit, with a + for changes. */
-export type Stamp = { readonly date: string; readonly commit: string };
+type Stamp = { readonly date: string; readonly commit: string };
 
 /**
  * Returns the page with measured rows in its table. Other rows stay. Throws without both markers in order.

@@ -8,9 +8,7 @@ import { jsonSchema } from "./schemas.ts";
 import type { Json } from "./schemas.ts";
 
 /** Recorded requests and answers by `METHOD path`. */
-export type Examples = Readonly<
-  Record<string, { readonly request?: unknown; readonly answer: unknown }>
->;
+type Examples = Readonly<Record<string, { readonly request?: unknown; readonly answer: unknown }>>;
 
 /** The OpenAPI 3.1 document of `/v1` and `/admin/v1`. */
 export function openApiDocument(examples: Examples): Json {

@@ -48,7 +48,7 @@ export const errorObject = record("ErrorObject", {
 });
 export const error = record("Error", { error: errorObject });
 /** As Anthropic's; our own code and numbers are in `details`. */
-export const messagesErrorObject = z.strictObject({
+const messagesErrorObject = z.strictObject({
   type: z.literal("error"),
   error: z.strictObject({
     type: z.string().min(1),

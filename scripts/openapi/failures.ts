@@ -161,7 +161,7 @@ for (const failure of Object.values(SAMPLES).flat()) {
 }
 
 /** A failure on a path: `isMessages` is Anthropic's body, else OpenAI's; a stream's is an event. */
-export type DocumentedFailure = {
+type DocumentedFailure = {
   readonly anchor: string;
   readonly status: number;
   readonly headers: readonly string[];

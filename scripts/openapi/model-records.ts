@@ -111,7 +111,7 @@ export const models = record("Models", {
   total_count: count,
   links: z.strictObject({ next: z.null() }),
 });
-export const messagesModel = record("MessagesModel", {
+const messagesModel = record("MessagesModel", {
   type: z.literal("model"),
   id: z.string(),
   display_name: z.string(),
@@ -124,7 +124,7 @@ export const messagesModel = record("MessagesModel", {
   retires_at: z.null(),
   capabilities: z.null(),
 });
-export const messagesModels = record("MessagesModels", {
+const messagesModels = record("MessagesModels", {
   data: z.array(messagesModel),
   has_more: z.boolean(),
   first_id: z.string().nullable(),

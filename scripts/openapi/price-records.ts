@@ -5,14 +5,14 @@ import { count, record, time } from "./fields.ts";
 
 const dollars = z.number().min(0);
 /** Dollars per million tokens, characters or seconds, or per other unit. */
-export const listPrice = record("ListPrice", {
+const listPrice = record("ListPrice", {
   input: dollars,
   cached: dollars,
   cache_write: dollars,
   output: dollars,
   ...forEachUnit(UNITS, dollars.optional()),
 });
-export const priceRow = record("PriceRow", {
+const priceRow = record("PriceRow", {
   id: z.string(),
   list: z.string(),
   item: z.string(),

@@ -233,7 +233,7 @@ const operatorsOrganization = {
   rpm_limit: z.int().nullable(),
   price_list: z.string().nullable(),
 };
-export const heldOrganization = record("OrganizationAndMoney", {
+const heldOrganization = record("OrganizationAndMoney", {
   ...operatorsOrganization,
   ...standing,
   operator_policy: policy,

@@ -14,11 +14,11 @@ type Told = {
   readonly some: readonly string[];
 };
 
-export const STREAM_SAYS =
+const STREAM_SAYS =
   "Server-sent events: the schema is of each event's `data`; OpenAI's streams end with the data `[DONE]`.";
 
 /** The components of an operation's answers. */
-export type Parts = {
+type Parts = {
   readonly of: (status: number) => Json;
   readonly events: Json | null;
   readonly error: Json;

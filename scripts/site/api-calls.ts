@@ -1,7 +1,7 @@
 import { KEY, ORIGIN } from "./for-customers.ts";
 
 /** A call of an operation, as its example has it. */
-export type Call = {
+type Call = {
   readonly method: string;
   /** As in the document, with parameters in braces. */
   readonly path: string;

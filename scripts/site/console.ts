@@ -22,7 +22,7 @@ export const SCRIPT_BYTES_MAX = {
   all: 131 * KIB,
 };
 /** Bytes of scripts, gzipped one by one; `pages`: of what each loads beyond the frame. */
-export type ScriptSizes = {
+type ScriptSizes = {
   readonly first: number;
   readonly all: number;
   readonly operators: number;

@@ -5,7 +5,7 @@ import { highlighted } from "./highlight.ts";
 import { slugOf } from "./slug.ts";
 
 export type Heading = { readonly depth: number; readonly title: string; readonly anchor: string };
-export type Rendered = { readonly html: string; readonly headings: readonly Heading[] };
+type Rendered = { readonly html: string; readonly headings: readonly Heading[] };
 
 /** Returns a page's Markdown as HTML. Raw HTML is escaped. `hrefOf` returns a link's target; null: none. */
 export function renderMarkdown(

@@ -6,7 +6,7 @@ import cl100k from "js-tiktoken/ranks/cl100k_base";
 const FILE = "tokens/cl100k_base.bin";
 
 /** The bytes of every id of cl100k_base, in order: for each their number, in one byte, and they. */
-export function tokenTable(): Uint8Array {
+function tokenTable(): Uint8Array {
   const tokens: Buffer[] = [];
   for (const line of cl100k.bpe_ranks.split("\n")) {
     const [, first, ...words] = line.split(" ");

@@ -12,7 +12,7 @@ type Identity<Kind> = Extract<SessionIdentity, { readonly kind: Kind }>;
 /**
  * Allowed calls by name, such as `GET /v1/keys/{id}`. `own` means only the member's own objects.
  */
-export type AllowedCalls = Readonly<Record<string, "all" | "own">>;
+type AllowedCalls = Readonly<Record<string, "all" | "own">>;
 
 /** Paid calls of the playground, which count in the key's limits. */
 export const PLAYGROUND: ReadonlySet<string> = new Set([

@@ -10,7 +10,7 @@ const SKEW_MS = 5000;
 type StepUp = "any" | "auth_time";
 type Freshness = Pick<PersonSession, "freshAt" | "freshBy">;
 
-export function isFresh(freshAt: number, nowMs: number): boolean {
+function isFresh(freshAt: number, nowMs: number): boolean {
   return freshAt <= nowMs + SKEW_MS && nowMs - freshAt <= FRESH_MS;
 }
 

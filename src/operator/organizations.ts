@@ -222,7 +222,7 @@ export function organizationNotFound(): Refusal {
 }
 
 /** Adds the wallet's amounts, or null if it can't be read, so that a list never fails. */
-export async function organizationViewWithBalance(call: OperatorCall, row: StoredOrganization) {
+async function organizationViewWithBalance(call: OperatorCall, row: StoredOrganization) {
   const balance = await call
     .wallet(row.id)
     .balance()

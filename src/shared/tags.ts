@@ -34,7 +34,7 @@ export function declaredTags(tags: Tags | undefined, keys: readonly string[]): s
 }
 
 /** The tags of a request. `sessionTags` has the keys that its session sets; absent without a session. */
-export type RequestTags = { readonly tags?: Tags; readonly sessionTags?: readonly string[] };
+type RequestTags = { readonly tags?: Tags; readonly sessionTags?: readonly string[] };
 
 /** Adds the tags of the session, which replace others and count first. */
 export function tagsWithSession(

@@ -3,7 +3,7 @@ import { send } from "./client.ts";
 import type { Sending } from "./client.ts";
 
 /** The page's own origin, as a browser sends it; `send` calls this host. */
-export const ORIGIN = "https://eu.test";
+const ORIGIN = "https://eu.test";
 
 /** What a browser on the console's page sends with every call. */
 export function fromPage(cookie?: string): Record<string, string> {

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 
 /** What requests did beyond their own isolate. */
-export type Counted = { objects: number; statements: number; readonly bindings: Env };
+type Counted = { objects: number; statements: number; readonly bindings: Env };
 
 /** The tests' bindings, counting every Durable Object that is named and every D1 statement. */
 export function countedBindings(): Counted {

@@ -18,7 +18,7 @@ export type EndUser = {
 };
 
 /** The path of one end user, its id encoded as any client encodes it. */
-export function userPath(externalId: string): string {
+function userPath(externalId: string): string {
   return `/v1/users/${encodeURIComponent(externalId)}`;
 }
 

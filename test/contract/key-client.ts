@@ -17,7 +17,7 @@ export type KeyBody = {
   readonly revoked: boolean;
 };
 export type CreatedKey = KeyBody & { readonly key: string };
-export type TestMember = {
+type TestMember = {
   readonly memberId: string;
   readonly key: string;
   readonly keyId: string;

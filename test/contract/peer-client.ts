@@ -55,7 +55,7 @@ export function deliver(message: SignedMessage, bindings?: Env): Promise<Respons
 }
 
 /** What a peer's message is answered with; `results` where the operation has a list of them. */
-export type PeerReply = {
+type PeerReply = {
   readonly status: number;
   readonly body: { readonly ok?: boolean; readonly results?: readonly unknown[] };
 };

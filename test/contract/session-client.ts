@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { send } from "./client.ts";
 
-export type Minted = { readonly id: string; readonly token: string; readonly expires_at: string };
+type Minted = { readonly id: string; readonly token: string; readonly expires_at: string };
 
 /** A new session of this key, not used yet. */
 export async function mint(key: string, fields: Record<string, unknown> = {}): Promise<Minted> {

@@ -60,7 +60,7 @@ const finish = z.enum(["stop", "length", "tool_calls", "content_filter", "functi
 const completionId = z.string().regex(/^chatcmpl-[0-9A-Za-z]{24}$/);
 const serviceTier = z.enum(["auto", "default"]).optional();
 
-export const completion = z.strictObject({
+const completion = z.strictObject({
   id: completionId,
   object: z.literal("chat.completion"),
   created: z.int(),
@@ -87,7 +87,7 @@ export const completion = z.strictObject({
 });
 export type Completion = z.infer<typeof completion>;
 
-export const chunk = z.strictObject({
+const chunk = z.strictObject({
   id: completionId,
   object: z.literal("chat.completion.chunk"),
   created: z.int(),

@@ -8,7 +8,7 @@ const BETWEEN = /^(?:<details>|<summary>.*<\/summary>)?\s*$/;
 const NO_RUN = /^sh no-run: \S/;
 
 /** A fenced block of a page. */
-export type Block = {
+type Block = {
   /** What stands behind the opening fence: a language, and after it anything. */
   readonly info: string;
   readonly text: string;

@@ -22,7 +22,7 @@ const ELLIPSIS = "...";
  * on one line or on many, is one line of its names and types; ids, times and numbers have placeholders, but a
  * status stays what it is.
  */
-export function shapeOf(printed: string): string[] {
+function shapeOf(printed: string): string[] {
   const lines = printed.split("\n").map((line) => line.trimEnd());
   const shape: string[] = [];
   for (let at = 0; at < lines.length;) {

@@ -43,7 +43,7 @@ const REQUEST_FAULTS = [
 export type RequestFault = (typeof REQUEST_FAULTS)[number];
 
 /** The probability of each fault, 0 to 1; the rest passes. The same seed draws the same faults. */
-export type Mix = {
+type Mix = {
   readonly seed: number;
   readonly odds: Readonly<Partial<Record<RequestFault, number>>>;
 };
@@ -52,7 +52,7 @@ export type Choice = (operation: string, body: string) => RequestFault;
 /** `refuse`: connections are refused. */
 export type Fault = RequestFault | "refuse" | Mix | Choice;
 
-export type Counts = {
+type Counts = {
   received: number;
   /** Requests that reached the target; a duplicate counts twice. */
   forwarded: number;

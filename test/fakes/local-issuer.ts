@@ -15,7 +15,7 @@ export const ACCOUNTS: readonly Account[] = [
   { id: "cleo", name: "Cleo", email: "cleo@example.test", isVerified: true },
 ];
 
-export type Client = { readonly id: string; readonly secret: string };
+type Client = { readonly id: string; readonly secret: string };
 
 type Json = Readonly<Record<string, unknown>>;
 /** A test's changes of an answer or token, before and after its signature. */

@@ -8,7 +8,7 @@ import { counted } from "../measured.ts";
 import { faultOf, isErrorBody } from "./error-table.ts";
 
 /** A request in parts; the path begins with a slash. */
-export type Sending = {
+type Sending = {
   readonly method: string;
   readonly path: string;
   readonly headers: readonly (readonly [name: string, value: string])[];

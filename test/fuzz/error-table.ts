@@ -17,7 +17,7 @@ const stop = { "x-should-retry": /^false$/ };
 /**
  * Every error that may be answered to anybody, by status, written down once more. There is no 500 in it: nothing that can be sent may be one.
  */
-export const ERRORS: Readonly<Record<number, readonly Row[]>> = {
+const ERRORS: Readonly<Record<number, readonly Row[]>> = {
   400: [invalid(null)],
   401: [{ type: "invalid_api_key", codes: [null], headers: { "www-authenticate": /^Bearer$/ } }],
   402: [

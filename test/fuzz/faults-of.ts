@@ -32,7 +32,7 @@ const SHARES = {
   "paid requests": 10,
   "messages of a peer": 5,
 } as const;
-export type Fuzzer = keyof typeof SHARES;
+type Fuzzer = keyof typeof SHARES;
 
 /** How many inputs a fuzzer gets in this run. */
 export function runsOf(fuzzer: Fuzzer): number {

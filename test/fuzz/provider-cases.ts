@@ -23,7 +23,7 @@ import { GEMINI, MODEL } from "../providers/google-kit.ts";
 import { BINDING } from "../providers/workers-ai-binding.ts";
 
 /** One answer of a provider's upstream, in its own words. */
-export type Case = {
+type Case = {
   readonly provider: Provider;
   readonly stream: boolean;
   readonly reply: WireReply;

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { NAMES, NUMBERS, PIECES } from "./hostile.ts";
 
 /** Stand for what only a run knows: the account's organization, a key of it, one of its end users. */
-export const PLACES = ["ORG", "KEY", "MEMBER", "GENERATION"] as const;
+const PLACES = ["ORG", "KEY", "MEMBER", "GENERATION"] as const;
 const ROUTES = [
   "/v1/chat/completions",
   "/v1/embeddings",

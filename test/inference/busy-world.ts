@@ -8,7 +8,7 @@ type Stub = { readonly [method: string]: (...args: readonly unknown[]) => Promis
 type Namespace = { getByName(name: string): unknown };
 
 /** A request under way: `response` when it is answered, `end` when nothing of it goes on. */
-export type Asked = {
+type Asked = {
   readonly request: Request;
   readonly response: Promise<Response>;
   readonly end: () => Promise<void>;

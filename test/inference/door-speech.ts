@@ -60,7 +60,7 @@ const SCHEMA = {
 /** Of the length that one wire takes for its end; thinking needs more. */
 const capOf = ({ thinks }: Wish): number => (thinks === true ? 2048 : 256);
 
-export const resultOf = ({ id }: Call): string => `result of ${id}`;
+const resultOf = ({ id }: Call): string => `result of ${id}`;
 const parsed = (json: string): object => JSON.parse(json === "" ? "{}" : json) as object;
 
 type Message = {
@@ -294,7 +294,7 @@ function withoutPauses(): void {
   );
 }
 
-export type Asking = {
+type Asking = {
   readonly key: string;
   readonly providers: readonly ChatProvider[];
   readonly wish: Wish;

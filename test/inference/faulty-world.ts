@@ -8,7 +8,7 @@ import { refuse } from "../../src/shared/failure.ts";
  * What happens to one call: its answer is lost after it was carried out, it never arrives, it is refused, or
  * answered by a wallet that cannot read its tables.
  */
-export type Fault = "ok" | "lost" | "down" | "overloaded" | "unreadable";
+type Fault = "ok" | "lost" | "down" | "overloaded" | "unreadable";
 type Call = (...args: readonly unknown[]) => Promise<unknown>;
 type Calls = { readonly [method: string]: Call };
 /** Methods, and the name that their faults and calls go by. */

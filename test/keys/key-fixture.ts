@@ -14,7 +14,7 @@ import { mintId } from "../../src/shared/id.ts";
 import { NO_TERMS } from "../../src/shared/key-terms.ts";
 import type { Scope } from "../../src/shared/key.ts";
 
-export type MadeKey = { readonly key: string; readonly booked: StoredKey };
+type MadeKey = { readonly key: string; readonly booked: StoredKey };
 
 /** The secrets that the tests' worker is configured with. */
 export function keySecrets(): readonly KeySecret[] {

@@ -3,7 +3,7 @@ import { vi } from "vitest";
 import { FakeStripe } from "../fakes/stripe/fake.ts";
 
 /** Where the tests' Worker asks Stripe (`STRIPE_BASE_URL` of vitest.config.ts): nobody listens there. */
-export const STRIPE_URL = "http://127.0.0.1:1";
+const STRIPE_URL = "http://127.0.0.1:1";
 
 /** A Stripe of this isolate's own, in place of the network, until the test's mocks are restored. */
 export function useStripe(now: () => number = () => Date.now()): FakeStripe {

@@ -30,7 +30,7 @@ import {
 import type { TopUpState } from "../../src/money/wallet/rules/top-up.ts";
 
 /** What a wallet stores of money: all of it is a value, so that the book's copy is one. */
-export type Stored = {
+type Stored = {
   readonly balance: Micros;
   /** Amounts of credits by their references. */
   readonly references: ReadonlyMap<string, number>;

@@ -7,7 +7,7 @@ import { app } from "../../src/app.ts";
 import { asDocumented } from "../contract/documented.ts";
 import { declared } from "../fixtures/declared.ts";
 
-export const ORIGIN = "https://eu.test";
+const ORIGIN = "https://eu.test";
 export const ISSUER = "https://issuer.test";
 export const CLIENT = { id: "turnpike-eu", secret: "client.secret" };
 

@@ -30,7 +30,7 @@ export function failure(what: ProviderFailure): ProviderResult {
   return { kind: "failure", failure: what };
 }
 
-export type Asked = { readonly calls: string[]; readonly sent: ProviderCall[]; nowMs: number };
+type Asked = { readonly calls: string[]; readonly sent: ProviderCall[]; nowMs: number };
 
 /** Candidates a, b, c ...: each gives its answers in turn, the last one for ever. */
 export function routes(...answers: (readonly (ProviderResult | Promise<ProviderResult>)[])[]) {

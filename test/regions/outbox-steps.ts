@@ -5,7 +5,7 @@ import type { RegionOutbox } from "../../src/index.ts";
 import { shiftClock } from "../keys/key-fixture.ts";
 
 export type Outbox = DurableObjectStub<RegionOutbox>;
-export type Counts = { readonly waiting: number; readonly dead: number; readonly parked: number };
+type Counts = { readonly waiting: number; readonly dead: number; readonly parked: number };
 export const EMPTY: Counts = { waiting: 0, dead: 0, parked: 0 };
 
 /** An outbox that no other test uses: what follows the slash is as good as a number. */

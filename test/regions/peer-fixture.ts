@@ -10,8 +10,8 @@ export type Fault =
   | "error"
   | "half"
   | "all-failed";
-export type Item = Readonly<Record<string, unknown>>;
-export type PeerRequest = { readonly url: string; readonly items: readonly Item[] };
+type Item = Readonly<Record<string, unknown>>;
+type PeerRequest = { readonly url: string; readonly items: readonly Item[] };
 
 const GARBAGE = "<html>not what you asked</html>";
 

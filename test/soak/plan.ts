@@ -4,7 +4,7 @@ import { seeded } from "../../scripts/seeded.ts";
 import type { Forced, Kind } from "./trace.ts";
 
 /** A form of request. */
-export type Shape = {
+type Shape = {
   readonly name: string;
   readonly kind: Kind;
   readonly path: string;

@@ -22,7 +22,7 @@ const MEMORY_SAMPLES = 60;
 const MEMORY_EVERY_MS = 3000;
 const TOP_UP_EVERY_MS = 7000;
 
-export type Wish = {
+type Wish = {
   readonly seed: number;
   readonly minutes: number;
   /** Requests a second, storms not counted. */

@@ -16,7 +16,7 @@ import {
 import type { GatedKey } from "./key-admissions-fixture.ts";
 import { holdOf, settle, valueOf } from "./wallet-desk.ts";
 
-export type Command =
+type Command =
   | { kind: "ask" | "settle"; slot: number }
   | { kind: "flood"; count: number }
   | { kind: "setLimit"; limit: number }

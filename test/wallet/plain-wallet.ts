@@ -35,11 +35,11 @@ import { newPlainUser, readSpend } from "./plain-users.ts";
 import type { PlainUser } from "./plain-users.ts";
 import type { Content, KeyLimits, Quotas, SessionLimits } from "./wallet-commands.ts";
 
-export const HOLD_TTL_MS = 1_200_000;
+const HOLD_TTL_MS = 1_200_000;
 const MODEL = "acme/one";
 
 /** What a wallet is told of its end users, its one limited key and that one's sessions. */
-export type PlainLimits = {
+type PlainLimits = {
   readonly quotas: Quotas;
   readonly key: KeyLimits;
   readonly sessions: readonly SessionLimits[];

@@ -41,8 +41,8 @@ export type SessionLimits = {
   readonly livesMs: number;
 };
 
-export const SESSIONS = 2;
-export const SLOTS = 10;
+const SESSIONS = 2;
+const SLOTS = 10;
 /** 103 s before the end of a year, so that ticks cross a day, a month and a year. */
 export const START = Date.UTC(2031, 11, 31, 23, 58, 17);
 /** No sum of a few of these comes near an id's two minutes, a hold's 20 or a midnight. */

@@ -25,7 +25,7 @@ export type Delivery = {
 type Receiver = (sent: Sent) => Response | Promise<Response>;
 
 export let account: Account;
-export let sent: Sent[];
+let sent: Sent[];
 /** By host; what no receiver has goes out. */
 export let receivers: Record<string, Receiver>;
 

@@ -4,7 +4,7 @@ import type { Sent } from "./receivers.ts";
  * A service that receives usage and deduplicates as its documentation says. `rows` has the charge in
  * micro-credits by request.
  */
-export type UsageReceiver = {
+type UsageReceiver = {
   readonly rows: Map<string, number>;
   readonly take: (sent: Sent) => Response;
 };
@@ -15,7 +15,7 @@ type LagoEvent = {
 };
 type CloudEvent = { readonly id: string; readonly source: string; data: { amount_micro: number } };
 type Attribute = { readonly key: string; readonly value: { readonly intValue?: string } };
-export type Span = {
+type Span = {
   readonly spanId: string;
   readonly name: string;
   readonly attributes: readonly (Attribute & { value: { stringValue?: string } })[];

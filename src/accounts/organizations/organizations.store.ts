@@ -6,7 +6,7 @@ import type { Refusal, Result } from "../../shared/failure.ts";
 import { insertMemberStatement, memberCreatedEventStatement } from "./members.store.ts";
 import type { StoredMember, StoredOrganization, OrganizationChange } from "./organization.ts";
 
-export type NewOrganization = {
+type NewOrganization = {
   readonly organization: StoredOrganization;
   readonly owner: StoredMember;
   readonly epoch: string;

@@ -5,7 +5,7 @@ import { derivedEventId, SYSTEM, USAGE_SETTLED } from "../../shared/event.ts";
 import { COUNTED_UNITS, promptTokens } from "../../shared/usage.ts";
 
 /** A page as a webhook message. `summary` is stored and has no amounts. */
-export type UsageMessage = {
+type UsageMessage = {
   readonly id: string;
   readonly body: string;
   readonly summary: string;

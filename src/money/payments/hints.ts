@@ -21,7 +21,7 @@ import type { PaymentDeps } from "./payment-deps.ts";
 
 type Looking = {
   readonly lookAt: (purchaseId: string) => Promise<void>;
-  readonly readRefunds: (paymentId: string) => Promise<boolean>;
+  readonly applyRefunds: (paymentId: string) => Promise<boolean>;
 };
 
 /**
@@ -77,7 +77,7 @@ async function lookAtBack(deps: PaymentDeps, looking: Looking, id: string): Prom
     if (found === "unsure") return false;
     await looking.lookAt(found.id);
   }
-  return looking.readRefunds(id);
+  return looking.applyRefunds(id);
 }
 
 /**

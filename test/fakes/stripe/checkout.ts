@@ -12,7 +12,7 @@ const MOST_S = 24 * 3600;
 /** Between the request's leaving and Stripe's reading its clock. */
 const GRACE_S = 60;
 
-export const SESSION_FIELDS = [
+const SESSION_FIELDS = [
   "mode",
   "customer",
   "customer_creation",

@@ -17,7 +17,7 @@ import { perform } from "./routes.ts";
 import { API_VERSION, emptyTables } from "./world.ts";
 import type { Tables, World } from "./world.ts";
 
-export type FakeOptions = {
+type FakeOptions = {
   /** The clock, in milliseconds. */
   readonly now: () => number;
   /** The prefix of its hosted pages' links. */
@@ -29,7 +29,7 @@ export type FakeOptions = {
 };
 
 /** A request that came, and how it was answered; status 0 is no answer. */
-export type Asked = {
+type Asked = {
   readonly method: string;
   readonly path: string;
   readonly key: string | null;

@@ -13,7 +13,7 @@ import { badParameter, cardRefused, missing, wrongState } from "./refusal.ts";
 import { found, liveCustomer, taxOf } from "./world.ts";
 import type { World } from "./world.ts";
 
-export const INVOICE_FIELDS = [
+const INVOICE_FIELDS = [
   "customer",
   "currency",
   "collection_method",
@@ -265,7 +265,7 @@ function openInvoice(world: World, id: string): Invoice {
 }
 
 /** The intent by which a finalized invoice is paid. */
-export function defaultIntent(world: World, invoice: Invoice): Intent {
+function defaultIntent(world: World, invoice: Invoice): Intent {
   const payment = [...world.invoicePayments.values()].find((one) => one.invoice === invoice.id);
   return found(world.intents, payment?.payment.payment_intent ?? "", "payment_intent");
 }

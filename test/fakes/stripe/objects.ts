@@ -1,7 +1,7 @@
 // The fake Stripe's data, in the fields that are read here.
 
 export type Metadata = Record<string, string>;
-export type Address = { country: string; postal_code: string; line1: string; city: string };
+type Address = { country: string; postal_code: string; line1: string; city: string };
 
 export type Customer = {
   id: string;
@@ -217,20 +217,6 @@ export type Warning = {
   fraud_type: string;
   payment_intent: string;
 };
-
-/** Anything with an id that a path or an expansion can name. */
-export type Stored =
-  | Customer
-  | PaymentMethod
-  | Intent
-  | Charge
-  | Session
-  | Invoice
-  | InvoiceItem
-  | InvoicePayment
-  | Refund
-  | Dispute
-  | Warning;
 
 export type StripeEvent = {
   id: string;

@@ -13,7 +13,7 @@ import type { TestRegion } from "./two-regions.ts";
 const RESOLVED_WITHIN_MS = 100_000;
 const POLL_MS = 20;
 
-export type Standing = {
+type Standing = {
   readonly credits_micro: number;
   readonly held_micro: number;
   readonly open_holds: number;
@@ -24,9 +24,9 @@ export type LedgerRow = {
   readonly balance_micro: number;
   readonly generation_id: string | null;
 };
-export type BookRow = Readonly<Record<string, string | number | null>>;
+type BookRow = Readonly<Record<string, string | number | null>>;
 /** What the book says of one organization. */
-export type Book = {
+type Book = {
   readonly balance: number | null;
   readonly endUsers: readonly BookRow[];
   readonly days: readonly BookRow[];

@@ -12,7 +12,7 @@ const ROOT = path.join(import.meta.dirname, "../../..");
 
 /** How a run of the operator's CLI ended. */
 export type Ran = { readonly code: number | null; readonly out: string; readonly err: string };
-export type RunOptions = {
+type RunOptions = {
   /** Over TURNPIKE_URL and TURNPIKE_ADMIN_TOKEN, which are else not set. */
   readonly variables?: Readonly<Record<string, string>>;
   readonly input?: string;

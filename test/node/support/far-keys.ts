@@ -8,7 +8,7 @@ import type { FaultyRegions, TestRegion, TwoRegions } from "./two-regions.ts";
 /** A global key whose home is the EU, as its two registers know it: by its hash. */
 export type FarKey = { readonly id: string; readonly key: string; readonly hash: string };
 
-export type Call = {
+type Call = {
   readonly method?: string;
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ export async function statusOf(
   return response.status;
 }
 
-export const HELLO = [{ role: "user", content: "Hello from far away" }];
+const HELLO = [{ role: "user", content: "Hello from far away" }];
 export const CHAT: Call = { body: { model: "sandbox/echo", messages: HELLO, max_tokens: 64 } };
 
 /** One call of every kind that a customer makes: what costs money, what reads, what writes. */

@@ -5,7 +5,7 @@ import { startFaultyRegions } from "./two-regions.ts";
 import type { FaultyRegions } from "./two-regions.ts";
 
 /** Two regions for a file's tests, and for each of them a new organization of the EU with a global key. */
-export class FarWorld {
+class FarWorld {
   #regions: FaultyRegions | undefined;
   #owner: Account | undefined;
 

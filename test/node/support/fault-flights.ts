@@ -101,7 +101,7 @@ const MODELS: Readonly<Record<RequestStep, string>> = {
 };
 
 /** A request that was brought to a step, and is left there. */
-export type Flight = {
+type Flight = {
   readonly account: Account;
   readonly connection: RawConnection;
   /** What it still has to send. */

@@ -19,7 +19,7 @@ const TABLES = [
 ];
 
 /** A fault of whole regions: how it strikes, with both lines as it leaves them, and how it ends. */
-export type Strike = {
+type Strike = {
   readonly strike: (regions: FaultyRegions) => Promise<void>;
   readonly heal: (regions: FaultyRegions) => Promise<void>;
 };

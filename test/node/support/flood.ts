@@ -17,7 +17,7 @@ export const ECHO = { ...HELLO, model: "sandbox/echo" };
 export const FLOOD_BINDINGS = { DRAIN_S: "0" };
 
 export type Refused = { readonly status: number; readonly error: Record<string, unknown> };
-export type Flood = {
+type Flood = {
   readonly granted: readonly RawConnection[];
   readonly refused: readonly Refused[];
 };

@@ -14,7 +14,7 @@ export const BODY = {
 };
 
 /** What the upstream does with a request: fails it, or answers it when the promise has come. */
-export type Step = "fail" | Promise<void>;
+type Step = "fail" | Promise<void>;
 
 export type IdempotencyWorld = {
   readonly kept: KeptRegion;
@@ -62,7 +62,7 @@ export async function startIdempotencyWorld(): Promise<IdempotencyWorld> {
   };
 }
 
-export type Seen = { readonly status: number; readonly code: string; readonly made: string };
+type Seen = { readonly status: number; readonly code: string; readonly made: string };
 
 /** One request, read to its end; `made` is the generation that it made, or that its refusal names. */
 export async function ask(

@@ -8,12 +8,12 @@ import type { TestRegion } from "./two-regions.ts";
 const RESOLVED_WITHIN_MS = 100_000;
 const POLL_MS = 20;
 
-export type Standing = {
+type Standing = {
   readonly credits_micro: number;
   readonly held_micro: number;
   readonly open_holds: number;
 };
-export type LedgerRow = {
+type LedgerRow = {
   readonly kind: string;
   readonly amount_micro: number;
   readonly generation_id: string | null;

@@ -60,17 +60,6 @@ export async function openRaw(request: RawRequest): Promise<RawConnection> {
   };
 }
 
-/**
- * A client that leaves: writes the request, reads until `bytes` of the answer (status line and
- * headers count) have arrived, resets the connection. Answers with what had arrived by then.
- */
-export async function rawRequest(request: RawRequest, bytes: number): Promise<Buffer> {
-  const connection = await openRaw(request);
-  await connection.readUntil((received) => received.length >= bytes);
-  await connection.reset();
-  return connection.received();
-}
-
 /** The bytes of a `POST` with JSON (or whatever the method and headers say), as they go out. */
 export function requestBytes({ url, method = "POST", headers = {}, body }: RawRequest): Buffer {
   const { host, pathname, search } = new URL(url);

@@ -61,7 +61,7 @@ function classOf(call: string): string {
 }
 
 /** A release in turn: `isNewer` than the one before it, or the one before. */
-export type Turn = { readonly program: Program; readonly isNewer: boolean };
+type Turn = { readonly program: Program; readonly isNewer: boolean };
 
 /**
  * Runs releases one after the other on the state that the last one left, each on what the one before it left:

@@ -40,7 +40,7 @@ export type FaultyRegions = TwoRegions & {
   readonly toUs: FaultProxy;
 };
 type Vars = Readonly<Record<string, string>>;
-export type TwoRegionsOptions = {
+type TwoRegionsOptions = {
   /** Another entry than the gateway's own, around it. */
   readonly entry?: string;
   /** Vars and secrets for both regions, over the tests' own. */

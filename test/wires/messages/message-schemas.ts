@@ -140,7 +140,6 @@ const saying = z.discriminatedUnion("type", [
   }),
   z.strictObject({ type: z.literal("message_stop") }),
 ]);
-export type AnySaying = z.infer<typeof saying>;
 
 /** The body of a refusal, and the event of a stream that breaks off; `details` are our code and its numbers. */
 export const refusal = z.strictObject({

@@ -3,7 +3,7 @@ import { chatBody } from "../../../src/models/core/core-request.ts";
 import type { ParsedRequest } from "../../../src/models/core/endpoint-adapter.ts";
 import { responsesEndpoint } from "../../../src/models/endpoints/responses.ts";
 
-export const AT = { header: () => undefined, query: () => undefined };
+const AT = { header: () => undefined, query: () => undefined };
 export const parse = (body: object) =>
   responsesEndpoint.parse({ model: "m", input: "Hi", ...body }, AT);
 

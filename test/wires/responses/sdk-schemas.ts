@@ -77,7 +77,7 @@ export const outputItem = z.discriminatedUnion("type", [
 ]) satisfies z.ZodType<OpenAI.Responses.ResponseOutputItem>;
 export type Item = z.infer<typeof outputItem>;
 
-export const errorOfResponse = z.strictObject({
+const errorOfResponse = z.strictObject({
   code: z.string().min(1),
   message: z.string().min(1),
   type: z.string().min(1),

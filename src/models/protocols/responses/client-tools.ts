@@ -58,7 +58,7 @@ const SERVED = new Map<unknown, z.ZodMiniType<Served>>([
   ["namespace", namespaceTool],
 ]);
 
-export const tool: z.ZodMiniType<JsonObject> = otherTool.check(
+const tool: z.ZodMiniType<JsonObject> = otherTool.check(
   z.superRefine((value, context) => {
     const parsed = z.safeParse(SERVED.get(value.type) ?? otherTool, value, { error: () => "" });
     if (!parsed.success) for (const issue of parsed.error.issues) context.addIssue({ ...issue });
