@@ -16,9 +16,7 @@ import {
   registerOf,
   setLimit,
   storedKey,
-  storedTimes,
   WatchedRegisters,
-  worstMinute,
 } from "./key-admissions-fixture.ts";
 import { valueOf } from "./wallet-desk.ts";
 import type { RegisterCalls } from "../../src/shared/contracts/register.ts";
@@ -33,59 +31,11 @@ afterEach(() => {
   shiftClock(null);
 });
 
-it("a key gets at most 10 requests in 60 s once its limit is lowered from 60 to 10", async () => {
-  const key = await gatedKey({ rpmLimit: 60 });
-  for (const second of [0, 10, 20, 30]) {
-    shiftClock(second * 1000);
-    expect(await burst(key, 10)).toBe(10);
-  }
-  const before = (await storedTimes(key)).length;
-  await setLimit(key, 10);
-  // the last ten were at 30 s: they leave the window at 90 s, and from there it is 10 a minute
-  const admitted: number[] = [];
-  for (let second = 31; second <= 211; second += 5) {
-    shiftClock(second * 1000);
-    admitted.push(await burst(key, 4));
-  }
-  const after = (await storedTimes(key)).slice(before);
-  expect(after.length).toBe(admitted.reduce((sum, count) => sum + count, 0));
-  expect(worstMinute(after)).toBe(10);
-  expect(worstMinute((await storedTimes(key)).slice(before - 10))).toBe(10);
-  expect(admitted.slice(0, 11)).toEqual(Array.from({ length: 11 }, () => 0));
-});
-
-it("a key gets the additional requests of a raised limit immediately", async () => {
-  const key = await gatedKey({ rpmLimit: 5 });
-  expect(await burst(key, 8)).toBe(5);
-  await setLimit(key, 12);
-  expect(await burst(key, 20)).toBe(7);
-  expect(worstMinute(await storedTimes(key))).toBe(12);
-});
-
-it("a wallet keeps a changed limit across an eviction, for that key only", async () => {
-  const key = await gatedKey({ rpmLimit: 60 });
-  const other = await besides(key, 4);
-  expect([await burst(key, 1), await burst(other, 1)]).toEqual([1, 1]);
-  await setLimit(key, 2);
-  await evict(key);
-  expect([await burst(key, 5), await burst(other, 5)]).toEqual([1, 3]);
-});
-
 it("a wallet stores no new limit for a key that was never used, and gets the limit from the key's object", async () => {
   const key = await gatedKey({ rpmLimit: 60 });
   await setLimit(key, 3);
   expect(await storedKey(key)).toBeNull();
   expect(await burst(key, 5)).toBe(3);
-});
-
-it("a revoked key stays revoked when its limit changes", async () => {
-  const [key, unmet] = [await gatedKey(), await gatedKey()];
-  await asked(key);
-  for (const { stub, hash } of [key, unmet]) {
-    valueOf(await stub.revokeKey(hash, 5));
-    valueOf(await stub.setKeyLimit(hash, 7));
-  }
-  expect([await asked(key), await asked(unmet)]).toEqual(["invalid_api_key", "invalid_api_key"]);
 });
 
 it("a wallet ignores an outdated limit in a response that the key's object sent before the change", async () => {
