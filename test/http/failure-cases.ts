@@ -11,8 +11,15 @@ export type Case<F> = readonly [
 /** For every kind of failure what leaves the house: `status`, the `error` object, the headers beyond the usual. */
 export type Cases = { readonly [K in Failure["kind"]]: readonly Case<FailureOf[K]>[] };
 
-const nulls = { param: null, code: null };
-const invalid = { type: "invalid_request_error", ...nulls };
+/** The `error` object of a response. */
+export const error = (type: string, code: string | null, text: string, more: object = {}) => ({
+  type,
+  code,
+  param: null,
+  message: text,
+  ...more,
+});
+
 const stop = { "x-should-retry": "false" };
 const message = "Something is wrong.";
 
@@ -22,43 +29,39 @@ export const CALLER_CASES = {
     [
       { kind: "invalid_request", message, param: "messages[0].role" },
       400,
-      { ...invalid, message, param: "messages[0].role" },
+      error("invalid_request_error", null, message, { param: "messages[0].role" }),
     ],
     [
       { kind: "invalid_request", message, param: null, code: "context_length_exceeded" },
       400,
-      { ...invalid, message, code: "context_length_exceeded" },
+      error("invalid_request_error", "context_length_exceeded", message),
     ],
     [
       { kind: "invalid_request", message, param: null, isTooLarge: true },
       413,
-      { ...invalid, message },
+      error("invalid_request_error", null, message),
     ],
   ],
   payment_reversed: [
     [
       { kind: "payment_reversed", owedMicro: micros(5) },
       402,
-      {
-        type: "insufficient_balance",
-        code: "payment_reversed",
-        param: null,
-        owed_micro: 5,
-        message:
-          "Payments were reversed, and 5 micro-credits are owed. Paid requests are rejected until they are paid. Please add credits.",
-      },
+      error(
+        "insufficient_balance",
+        "payment_reversed",
+        "Payments were reversed, and 5 micro-credits are owed. Paid requests are rejected until they are paid. Please add credits.",
+        { owed_micro: 5 },
+      ),
       stop,
     ],
     [
       { kind: "payment_reversed", owedMicro: null },
       402,
-      {
-        type: "insufficient_balance",
-        code: "payment_reversed",
-        param: null,
-        message:
-          "Payments for these credits were reversed. Paid requests are rejected until this is settled.",
-      },
+      error(
+        "insufficient_balance",
+        "payment_reversed",
+        "Payments for these credits were reversed. Paid requests are rejected until this is settled.",
+      ),
       stop,
     ],
   ],
@@ -66,26 +69,23 @@ export const CALLER_CASES = {
     [
       { kind: "payments_off" },
       404,
-      {
-        ...invalid,
-        code: "payments_off",
-        message:
-          "Card payments are disabled in this region. Please ask the operator of this service.",
-      },
+      error(
+        "invalid_request_error",
+        "payments_off",
+        "Card payments are disabled in this region. Please ask the operator of this service.",
+      ),
     ],
   ],
   purchase_limit: [
     [
       { kind: "purchase_limit", why: "first_week", limit: 100, retryAfterMs: 90_500 },
       429,
-      {
-        type: "rate_limit_exceeded",
-        code: "purchase_limit",
-        param: null,
-        retry_after: 91,
-        message:
-          "A new organization can't buy more than 100 dollars a day in its first week. Please try again later, or ask the operator of this service.",
-      },
+      error(
+        "rate_limit_exceeded",
+        "purchase_limit",
+        "A new organization can't buy more than 100 dollars a day in its first week. Please try again later, or ask the operator of this service.",
+        { retry_after: 91 },
+      ),
       { "retry-after": "91", ...stop },
     ],
   ],
@@ -93,13 +93,12 @@ export const CALLER_CASES = {
     [
       { kind: "purchase_in_progress", purchaseId: "pur_1" },
       409,
-      {
-        ...invalid,
-        code: "purchase_in_progress",
-        purchase_id: "pur_1",
-        message:
-          "The saved card is being charged for the purchase 'pur_1'. Please wait until it has finished.",
-      },
+      error(
+        "invalid_request_error",
+        "purchase_in_progress",
+        "The saved card is being charged for the purchase 'pur_1'. Please wait until it has finished.",
+        { purchase_id: "pur_1" },
+      ),
       stop,
     ],
   ],
@@ -107,27 +106,23 @@ export const CALLER_CASES = {
     [
       { kind: "idempotency_replay", made: "generation", id: "req_1" },
       409,
-      {
-        type: "invalid_request_error",
-        code: "idempotency_replay",
-        param: "Idempotency-Key",
-        generation_id: "req_1",
-        message:
-          "A request with this Idempotency-Key has already created the generation 'req_1' and doesn't run again. See GET /v1/generations/req_1.",
-      },
+      error(
+        "invalid_request_error",
+        "idempotency_replay",
+        "A request with this Idempotency-Key has already created the generation 'req_1' and doesn't run again. See GET /v1/generations/req_1.",
+        { param: "Idempotency-Key", generation_id: "req_1" },
+      ),
       stop,
     ],
     [
       { kind: "idempotency_replay", made: "key", id: "key_1" },
       409,
-      {
-        type: "invalid_request_error",
-        code: "idempotency_replay",
-        param: "Idempotency-Key",
-        key_id: "key_1",
-        message:
-          "A request with this Idempotency-Key has already created the key 'key_1' and doesn't run again.",
-      },
+      error(
+        "invalid_request_error",
+        "idempotency_replay",
+        "A request with this Idempotency-Key has already created the key 'key_1' and doesn't run again.",
+        { param: "Idempotency-Key", key_id: "key_1" },
+      ),
       stop,
     ],
   ],
@@ -135,12 +130,12 @@ export const CALLER_CASES = {
     [
       { kind: "idempotency_in_progress" },
       409,
-      {
-        type: "invalid_request_error",
-        code: "idempotency_in_progress",
-        param: "Idempotency-Key",
-        message: "A request with this Idempotency-Key is still in progress. Please retry after 1s.",
-      },
+      error(
+        "invalid_request_error",
+        "idempotency_in_progress",
+        "A request with this Idempotency-Key is still in progress. Please retry after 1s.",
+        { param: "Idempotency-Key" },
+      ),
       { "retry-after": "1", "x-should-retry": "true" },
     ],
   ],
@@ -148,13 +143,12 @@ export const CALLER_CASES = {
     [
       { kind: "idempotency_mismatch" },
       422,
-      {
-        type: "invalid_request_error",
-        code: "idempotency_mismatch",
-        param: "Idempotency-Key",
-        message:
-          "This Idempotency-Key was used within 24 hours with another path or body. Use a new one.",
-      },
+      error(
+        "invalid_request_error",
+        "idempotency_mismatch",
+        "This Idempotency-Key was used within 24 hours with another path or body. Use a new one.",
+        { param: "Idempotency-Key" },
+      ),
       stop,
     ],
   ],
@@ -162,33 +156,31 @@ export const CALLER_CASES = {
     [
       { kind: "invalid_api_key" },
       401,
-      {
-        type: "invalid_api_key",
-        ...nulls,
-        message:
-          "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'.",
-      },
+      error(
+        "invalid_api_key",
+        null,
+        "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'.",
+      ),
       { "www-authenticate": "Bearer" },
     ],
     [
       { kind: "invalid_api_key", twoHeaders: "both" },
       401,
-      {
-        type: "invalid_api_key",
-        ...nulls,
-        message:
-          "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
-      },
+      error(
+        "invalid_api_key",
+        null,
+        "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
+      ),
       { "www-authenticate": "Bearer" },
     ],
     [
       { kind: "invalid_api_key", expiredAt: Date.UTC(2026, 10, 23) },
       401,
-      {
-        type: "invalid_api_key",
-        ...nulls,
-        message: "This API key expired at 2026-11-23T00:00:00.000Z. Please use another key.",
-      },
+      error(
+        "invalid_api_key",
+        null,
+        "This API key expired at 2026-11-23T00:00:00.000Z. Please use another key.",
+      ),
       { "www-authenticate": "Bearer" },
     ],
   ],
@@ -196,121 +188,104 @@ export const CALLER_CASES = {
     [
       { kind: "model_not_allowed", model: "smart" },
       403,
-      {
-        type: "permission_denied",
-        code: "model_not_allowed",
+      error("permission_denied", "model_not_allowed", "This API key can't use the model 'smart'.", {
         param: "model",
-        message: "This API key can't use the model 'smart'.",
-      },
+      }),
     ],
   ],
   region_mismatch: [
     [
       { kind: "region_mismatch", home: "eu" },
       403,
-      {
-        type: "region_mismatch",
-        ...nulls,
-        message:
-          "This regional key works only in its home region 'eu'. Call that region's base address, or use a global key.",
-      },
+      error(
+        "region_mismatch",
+        null,
+        "This regional key works only in its home region 'eu'. Call that region's base address, or use a global key.",
+      ),
     ],
   ],
   role_required: [
     [
       { kind: "role_required", roles: ["owner", "admin", "billing"] },
       403,
-      {
-        type: "permission_denied",
-        code: "role_required",
-        param: null,
-        message: "This request needs the role owner, admin or billing in the organization.",
-      },
+      error(
+        "permission_denied",
+        "role_required",
+        "This request needs the role owner, admin or billing in the organization.",
+      ),
     ],
   ],
   read_only: [
     [
       { kind: "read_only" },
       403,
-      {
-        type: "permission_denied",
-        code: "read_only",
-        param: null,
-        message: "This session can only view the organization. Leave the view to make changes.",
-      },
+      error(
+        "permission_denied",
+        "read_only",
+        "This session can only view the organization. Leave the view to make changes.",
+      ),
     ],
   ],
   key_is_limited: [
     [
       { kind: "key_is_limited" },
       403,
-      {
-        type: "permission_denied",
-        code: "key_is_limited",
-        param: null,
-        message:
-          "This API key has limits, so it can only be used for models and paid requests. GET /v1/key shows its limits.",
-      },
+      error(
+        "permission_denied",
+        "key_is_limited",
+        "This API key has limits, so it can only be used for models and paid requests. GET /v1/key shows its limits.",
+      ),
     ],
   ],
   no_console_session: [
     [
       { kind: "no_console_session" },
       401,
-      {
-        type: "no_console_session",
-        code: null,
-        param: null,
-        message: "There is no console session, or it has ended. Please log in.",
-      },
+      error(
+        "no_console_session",
+        null,
+        "There is no console session, or it has ended. Please log in.",
+      ),
     ],
   ],
   origin_not_allowed: [
     [
       { kind: "origin_not_allowed" },
       403,
-      {
-        type: "permission_denied",
-        code: "origin_not_allowed",
-        param: null,
-        message: "This request did not come from the console.",
-      },
+      error(
+        "permission_denied",
+        "origin_not_allowed",
+        "This request did not come from the console.",
+      ),
     ],
   ],
   login_refused: [
     [
       { kind: "login_refused", why: "unknown" },
       403,
-      {
-        type: "permission_denied",
-        code: "login_refused",
-        param: null,
-        message: "There is no account with this login.",
-      },
+      error("permission_denied", "login_refused", "There is no account with this login."),
     ],
   ],
   login_too_old: [
     [
       { kind: "login_too_old" },
       403,
-      {
-        type: "permission_denied",
-        code: "login_too_old",
-        param: null,
-        message: "This change requires a login within the last ten minutes. Please log in again.",
-      },
+      error(
+        "permission_denied",
+        "login_too_old",
+        "This change requires a login within the last ten minutes. Please log in again.",
+      ),
     ],
   ],
   issuer_unreachable: [
     [
       { kind: "issuer_unreachable" },
       503,
-      {
-        type: "api_error",
-        code: "issuer_unreachable",
-        param: null,
-        message: "The identity provider does not respond. Please retry.",
-      },
+      error(
+        "api_error",
+        "issuer_unreachable",
+        "The identity provider does not respond. Please retry.",
+      ),
       { "retry-after": "1" },
     ],
   ],
@@ -318,43 +293,41 @@ export const CALLER_CASES = {
     [
       { kind: "organization_suspended" },
       403,
-      {
-        type: "permission_denied",
-        code: "organization_suspended",
-        param: null,
-        message: "This organization is suspended. Please contact support.",
-      },
+      error(
+        "permission_denied",
+        "organization_suspended",
+        "This organization is suspended. Please contact support.",
+      ),
     ],
   ],
-  not_found: [[{ kind: "not_found", message }, 404, { ...invalid, message }]],
+  not_found: [[{ kind: "not_found", message }, 404, error("invalid_request_error", null, message)]],
   model_not_found: [
     [
       { kind: "model_not_found", model: "../x" },
       404,
-      {
-        ...invalid,
-        code: "model_not_found",
-        param: "model",
-        message:
-          "The model '../x' does not exist or is not available in this region. GET /v1/models lists the models.",
-      },
+      error(
+        "invalid_request_error",
+        "model_not_found",
+        "The model '../x' does not exist or is not available in this region. GET /v1/models lists the models.",
+        { param: "model" },
+      ),
     ],
     [
       { kind: "model_not_found", model: "m".repeat(1024) },
       404,
-      {
-        ...invalid,
-        code: "model_not_found",
-        param: "model",
-        message: `The model '${"m".repeat(100)}...' does not exist or is not available in this region. GET /v1/models lists the models.`,
-      },
+      error(
+        "invalid_request_error",
+        "model_not_found",
+        `The model '${"m".repeat(100)}...' does not exist or is not available in this region. GET /v1/models lists the models.`,
+        { param: "model" },
+      ),
     ],
   ],
   method_not_allowed: [
     [
       { kind: "method_not_allowed", allow: ["GET", "POST"] },
       405,
-      { ...invalid, message: "This path only supports GET or POST." },
+      error("invalid_request_error", null, "This path only supports GET or POST."),
       { allow: "GET, POST" },
     ],
   ],
@@ -362,20 +335,20 @@ export const CALLER_CASES = {
     [
       { kind: "request_timeout" },
       408,
-      { ...invalid, message: "The request body did not arrive in time." },
+      error("invalid_request_error", null, "The request body did not arrive in time."),
     ],
   ],
   conflict: [
     [
       { kind: "conflict", message, param: "slug" },
       409,
-      { ...invalid, message, param: "slug" },
+      error("invalid_request_error", null, message, { param: "slug" }),
       stop,
     ],
     [
       { kind: "conflict", message, param: null, code: "idempotency_replay" },
       409,
-      { ...invalid, message, code: "idempotency_replay" },
+      error("invalid_request_error", "idempotency_replay", message),
       stop,
     ],
   ],
@@ -383,10 +356,14 @@ export const CALLER_CASES = {
     [
       { kind: "body_too_large", bytesMax: 10 },
       413,
-      { ...invalid, message: "The request body can't exceed 10 bytes." },
+      error("invalid_request_error", null, "The request body can't exceed 10 bytes."),
     ],
   ],
   unsupported_media_type: [
-    [{ kind: "unsupported_media_type", message }, 415, { ...invalid, message }],
+    [
+      { kind: "unsupported_media_type", message },
+      415,
+      error("invalid_request_error", null, message),
+    ],
   ],
 } satisfies Partial<Cases>;

@@ -1,14 +1,13 @@
 import { micros } from "../../src/shared/money.ts";
 import { BUDGET_CASES } from "./budget-cases.ts";
+import { error } from "./failure-cases.ts";
 import type { Cases } from "./failure-cases.ts";
 import { POLICY_CASES } from "./policy-cases.ts";
 
-const nulls = { param: null, code: null };
-const api = { type: "api_error", ...nulls };
 const stop = { "x-should-retry": "false" };
 const soon = { "retry-after": "1", "x-should-retry": "true" };
 const unavailable = (code: string, retryAfter: string, text: string) =>
-  [503, { ...api, code, message: text }, { "retry-after": retryAfter }] as const;
+  [503, error("api_error", code, text), { "retry-after": retryAfter }] as const;
 
 /** Money, limits and our own failures: what passes with time or credits. */
 export const LIMIT_CASES = {
@@ -16,22 +15,20 @@ export const LIMIT_CASES = {
     [
       { kind: "hold_not_allowed" },
       403,
-      {
-        type: "permission_denied",
-        code: "hold_not_allowed",
-        param: null,
-        message: "This API key can't place holds. Use a key or session with 'may_hold'.",
-      },
+      error(
+        "permission_denied",
+        "hold_not_allowed",
+        "This API key can't place holds. Use a key or session with 'may_hold'.",
+      ),
     ],
     [
       { kind: "hold_not_allowed", owner: "merchant" },
       403,
-      {
-        type: "permission_denied",
-        code: "hold_not_allowed",
-        param: null,
-        message: "Only the merchant of this hold can capture or release it.",
-      },
+      error(
+        "permission_denied",
+        "hold_not_allowed",
+        "Only the merchant of this hold can capture or release it.",
+      ),
     ],
   ],
   ...POLICY_CASES,
@@ -45,14 +42,12 @@ export const LIMIT_CASES = {
         onlyHolds: false,
       },
       402,
-      {
-        type: "insufficient_balance",
-        ...nulls,
-        message:
-          "Insufficient credits: this request needs at least 30 micro-credits and the balance is 20. Please add credits.",
-        balance_micro: 20,
-        required_micro: 30,
-      },
+      error(
+        "insufficient_balance",
+        null,
+        "Insufficient credits: this request needs at least 30 micro-credits and the balance is 20. Please add credits.",
+        { balance_micro: 20, required_micro: 30 },
+      ),
       stop,
     ],
     [
@@ -64,15 +59,12 @@ export const LIMIT_CASES = {
         onlyHolds: true,
       },
       402,
-      {
-        type: "insufficient_balance",
-        ...nulls,
-        message:
-          "This request needs at least 2 micro-credits. Of the balance of 9, 8 are held by requests under way. Please retry after 1s.",
-        balance_micro: 9,
-        required_micro: 2,
-        held_micro: 8,
-      },
+      error(
+        "insufficient_balance",
+        null,
+        "This request needs at least 2 micro-credits. Of the balance of 9, 8 are held by requests under way. Please retry after 1s.",
+        { balance_micro: 9, required_micro: 2, held_micro: 8 },
+      ),
       soon,
     ],
   ],
@@ -90,18 +82,18 @@ export const LIMIT_CASES = {
         onlyHolds: false,
       },
       402,
-      {
-        type: "insufficient_balance",
-        code: "key_budget_exceeded",
-        param: null,
-        message:
-          "Insufficient credits: this API key has 3 of 100 micro-credits left, and this request needs at least 4, of its budget of the week. It resets at 2026-11-23T00:00:00.000Z.",
-        budget_micro: 100,
-        balance_micro: 3,
-        left_micro: 3,
-        required_micro: 4,
-        resets_at: "2026-11-23T00:00:00.000Z",
-      },
+      error(
+        "insufficient_balance",
+        "key_budget_exceeded",
+        "Insufficient credits: this API key has 3 of 100 micro-credits left, and this request needs at least 4, of its budget of the week. It resets at 2026-11-23T00:00:00.000Z.",
+        {
+          budget_micro: 100,
+          balance_micro: 3,
+          left_micro: 3,
+          required_micro: 4,
+          resets_at: "2026-11-23T00:00:00.000Z",
+        },
+      ),
       stop,
     ],
     [
@@ -116,17 +108,12 @@ export const LIMIT_CASES = {
         onlyHolds: false,
       },
       402,
-      {
-        type: "insufficient_balance",
-        code: "key_budget_exceeded",
-        param: null,
-        message:
-          "Insufficient credits: this API key has 0 of 100 micro-credits left, and this request needs at least 4, of its budget. It does not reset.",
-        budget_micro: 100,
-        balance_micro: 0,
-        left_micro: 0,
-        required_micro: 4,
-      },
+      error(
+        "insufficient_balance",
+        "key_budget_exceeded",
+        "Insufficient credits: this API key has 0 of 100 micro-credits left, and this request needs at least 4, of its budget. It does not reset.",
+        { budget_micro: 100, balance_micro: 0, left_micro: 0, required_micro: 4 },
+      ),
       stop,
     ],
     [
@@ -141,19 +128,19 @@ export const LIMIT_CASES = {
         onlyHolds: true,
       },
       402,
-      {
-        type: "insufficient_balance",
-        code: "key_budget_exceeded",
-        param: null,
-        message:
-          "This API key has 50 of 100 micro-credits left, 48 held by requests under way, and this request needs at least 4, of its budget of the day. Please retry after 1s.",
-        budget_micro: 100,
-        balance_micro: 50,
-        left_micro: 50,
-        required_micro: 4,
-        held_micro: 48,
-        resets_at: "2026-11-23T00:00:00.000Z",
-      },
+      error(
+        "insufficient_balance",
+        "key_budget_exceeded",
+        "This API key has 50 of 100 micro-credits left, 48 held by requests under way, and this request needs at least 4, of its budget of the day. Please retry after 1s.",
+        {
+          budget_micro: 100,
+          balance_micro: 50,
+          left_micro: 50,
+          required_micro: 4,
+          held_micro: 48,
+          resets_at: "2026-11-23T00:00:00.000Z",
+        },
+      ),
       soon,
     ],
   ],
@@ -161,14 +148,12 @@ export const LIMIT_CASES = {
     [
       { kind: "tokens_limited", limit: 500, remaining: 20, required: 30, retryAfterMs: 1500 },
       429,
-      {
-        type: "rate_limit_exceeded",
-        code: "tokens",
-        param: null,
-        message:
-          "Rate limit of 500 tokens per minute for this API key reached: 20 are left and this request may come to 30. Please retry after 2s.",
-        retry_after: 2,
-      },
+      error(
+        "rate_limit_exceeded",
+        "tokens",
+        "Rate limit of 500 tokens per minute for this API key reached: 20 are left and this request may come to 30. Please retry after 2s.",
+        { retry_after: 2 },
+      ),
       {
         "retry-after": "2",
         "retry-after-ms": "1500",
@@ -182,37 +167,33 @@ export const LIMIT_CASES = {
     [
       { kind: "tokens_over_limit", limit: 500, prompt: 20, required: 600 },
       400,
-      {
-        type: "invalid_request_error",
-        code: "tokens",
-        param: "max_tokens",
-        message:
-          "This request may use 600 tokens, including 20 prompt tokens, which exceeds this API key's limit of 500 per minute. Send a shorter prompt or a lower output limit.",
-      },
+      error(
+        "invalid_request_error",
+        "tokens",
+        "This request may use 600 tokens, including 20 prompt tokens, which exceeds this API key's limit of 500 per minute. Send a shorter prompt or a lower output limit.",
+        { param: "max_tokens" },
+      ),
     ],
     [
       { kind: "tokens_over_limit", limit: 500, prompt: 700, required: 764 },
       400,
-      {
-        type: "invalid_request_error",
-        code: "tokens",
-        param: null,
-        message:
-          "This request may use 764 tokens, including 700 prompt tokens, which exceeds this API key's limit of 500 per minute. Send a shorter prompt or a lower output limit.",
-      },
+      error(
+        "invalid_request_error",
+        "tokens",
+        "This request may use 764 tokens, including 700 prompt tokens, which exceeds this API key's limit of 500 per minute. Send a shorter prompt or a lower output limit.",
+      ),
     ],
   ],
   rate_limited: [
     [
       { kind: "rate_limited", scope: "key", limit: 60, retryAfterMs: 11_001 },
       429,
-      {
-        type: "rate_limit_exceeded",
-        ...nulls,
-        message:
-          "Rate limit of 60 requests per minute for this API key reached. Please retry after 12s.",
-        retry_after: 12,
-      },
+      error(
+        "rate_limit_exceeded",
+        null,
+        "Rate limit of 60 requests per minute for this API key reached. Please retry after 12s.",
+        { retry_after: 12 },
+      ),
       {
         "retry-after": "12",
         "retry-after-ms": "11001",
@@ -235,12 +216,12 @@ export const LIMIT_CASES = {
         [
           { kind: "rate_limited", scope: "organization", limit: 5, retryAfterMs },
           429,
-          {
-            type: "rate_limit_exceeded",
-            ...nulls,
-            message: `Rate limit of 5 requests per minute for your organization reached. Please retry after ${seconds}s.`,
-            retry_after: Number(seconds),
-          },
+          error(
+            "rate_limit_exceeded",
+            null,
+            `Rate limit of 5 requests per minute for your organization reached. Please retry after ${seconds}s.`,
+            { retry_after: Number(seconds) },
+          ),
           { "retry-after": seconds, "retry-after-ms": ms },
         ] as const,
     ),
@@ -258,16 +239,17 @@ export const LIMIT_CASES = {
         onlyHolds: false,
       },
       429,
-      {
-        ...api,
-        code: "end_user_quota_exceeded",
-        message:
-          "You exceeded your current daily quota for this end user: it has 3 of 100 micro-credits left, and this request needs at least 4. Raise the quota, wait for its reset at 2026-11-23T00:00:00.000Z, or omit 'user'.",
-        quota_micro: 100,
-        left_micro: 3,
-        required_micro: 4,
-        resets_at: "2026-11-23T00:00:00.000Z",
-      },
+      error(
+        "api_error",
+        "end_user_quota_exceeded",
+        "You exceeded your current daily quota for this end user: it has 3 of 100 micro-credits left, and this request needs at least 4. Raise the quota, wait for its reset at 2026-11-23T00:00:00.000Z, or omit 'user'.",
+        {
+          quota_micro: 100,
+          left_micro: 3,
+          required_micro: 4,
+          resets_at: "2026-11-23T00:00:00.000Z",
+        },
+      ),
       stop,
     ],
     [
@@ -282,17 +264,18 @@ export const LIMIT_CASES = {
         onlyHolds: true,
       },
       429,
-      {
-        ...api,
-        code: "end_user_quota_exceeded",
-        message:
-          "This end user has 100 of 100 micro-credits left, 97 held by requests under way, and this request needs at least 4, of its monthly quota. Please retry after 1s.",
-        quota_micro: 100,
-        left_micro: 100,
-        required_micro: 4,
-        held_micro: 97,
-        resets_at: "2026-12-01T00:00:00.000Z",
-      },
+      error(
+        "api_error",
+        "end_user_quota_exceeded",
+        "This end user has 100 of 100 micro-credits left, 97 held by requests under way, and this request needs at least 4, of its monthly quota. Please retry after 1s.",
+        {
+          quota_micro: 100,
+          left_micro: 100,
+          required_micro: 4,
+          held_micro: 97,
+          resets_at: "2026-12-01T00:00:00.000Z",
+        },
+      ),
       soon,
     ],
   ],
@@ -300,12 +283,11 @@ export const LIMIT_CASES = {
     [
       { kind: "too_many_end_users" },
       429,
-      {
-        ...api,
-        code: "too_many_end_users",
-        message:
-          "Your organization has the maximum number of end users. Delete some, or omit 'user' for new ones.",
-      },
+      error(
+        "api_error",
+        "too_many_end_users",
+        "Your organization has the maximum number of end users. Delete some, or omit 'user' for new ones.",
+      ),
       stop,
     ],
   ],
@@ -313,21 +295,22 @@ export const LIMIT_CASES = {
     [
       { kind: "internal" },
       500,
-      {
-        ...api,
-        message: "Internal error. Please quote the X-Request-Id when contacting support.",
-      },
+      error(
+        "api_error",
+        null,
+        "Internal error. Please quote the X-Request-Id when contacting support.",
+      ),
     ],
   ],
   upstream_error: [
     [
       { kind: "upstream_error" },
       502,
-      {
-        type: "upstream_error",
-        ...nulls,
-        message: "The model's provider failed to answer this request. Please retry.",
-      },
+      error(
+        "upstream_error",
+        null,
+        "The model's provider failed to answer this request. Please retry.",
+      ),
     ],
   ],
   upstream_overloaded: [

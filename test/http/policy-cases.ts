@@ -1,3 +1,4 @@
+import { error } from "./failure-cases.ts";
 import type { Cases } from "./failure-cases.ts";
 
 const soon = { "retry-after": "1", "x-should-retry": "true" };
@@ -8,23 +9,21 @@ export const POLICY_CASES = {
     [
       { kind: "concurrency_limited", scope: "key", limit: 5 },
       429,
-      {
-        type: "rate_limit_exceeded",
-        code: "concurrency_limit_exceeded",
-        param: null,
-        message: "Limit of 5 concurrent requests for this API key reached. Please retry after 1s.",
-      },
+      error(
+        "rate_limit_exceeded",
+        "concurrency_limit_exceeded",
+        "Limit of 5 concurrent requests for this API key reached. Please retry after 1s.",
+      ),
       soon,
     ],
     [
       { kind: "concurrency_limited", scope: "organization", limit: null },
       429,
-      {
-        type: "rate_limit_exceeded",
-        code: "concurrency_limit_exceeded",
-        param: null,
-        message: "Too many requests of this session's payer are running. Please retry after 1s.",
-      },
+      error(
+        "rate_limit_exceeded",
+        "concurrency_limit_exceeded",
+        "Too many requests of this session's payer are running. Please retry after 1s.",
+      ),
       soon,
     ],
   ],
@@ -37,15 +36,12 @@ export const POLICY_CASES = {
         field: "allowed_data_regions",
       },
       403,
-      {
-        type: "permission_denied",
-        code: "route_not_allowed",
-        param: "model",
-        message:
-          "The policy of this API key's member ('allowed_data_regions') allows no route to the model 'smart'. Use another model, or change the policy.",
-        scope: "member",
-        policy_field: "allowed_data_regions",
-      },
+      error(
+        "permission_denied",
+        "route_not_allowed",
+        "The policy of this API key's member ('allowed_data_regions') allows no route to the model 'smart'. Use another model, or change the policy.",
+        { param: "model", scope: "member", policy_field: "allowed_data_regions" },
+      ),
     ],
   ],
   paused: [
@@ -58,40 +54,26 @@ export const POLICY_CASES = {
         until: 1_795_777_200_000,
       },
       403,
-      {
-        type: "permission_denied",
-        code: "paused",
-        param: null,
-        message:
-          "New requests of this API key are paused until 2026-11-27T11:00:00.000Z. Reason: Costs.",
-        pause_id: "pau_1",
-        scope: "key",
-        reason: "Costs.",
-        until: "2026-11-27T11:00:00.000Z",
-      },
+      error(
+        "permission_denied",
+        "paused",
+        "New requests of this API key are paused until 2026-11-27T11:00:00.000Z. Reason: Costs.",
+        { pause_id: "pau_1", scope: "key", reason: "Costs.", until: "2026-11-27T11:00:00.000Z" },
+      ),
     ],
     [
       { kind: "paused", pauseId: "pau_1", scope: null, reason: null, until: null },
       403,
-      {
-        type: "permission_denied",
-        code: "paused",
-        param: null,
-        message: "New requests of this session are paused.",
+      error("permission_denied", "paused", "New requests of this session are paused.", {
         pause_id: "pau_1",
-      },
+      }),
     ],
   ],
   candidates_required: [
     [
       { kind: "candidates_required" },
       503,
-      {
-        type: "api_error",
-        param: null,
-        code: "overloaded",
-        message: "The organization's policy is changing. Please retry.",
-      },
+      error("api_error", "overloaded", "The organization's policy is changing. Please retry."),
       { "retry-after": "1" },
     ],
   ],
