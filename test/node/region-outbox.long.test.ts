@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { mintId } from "../../src/shared/id.ts";
+import { GENERATION } from "../fixtures/generation-record.ts";
 import { micros } from "../../src/shared/money.ts";
-import { NO_USAGE } from "../../src/shared/usage.ts";
 import type { RevocationItem, OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import type { WalletCalls } from "../../src/shared/contracts/wallet.ts";
 import {
@@ -68,19 +68,7 @@ async function outcome(account: Account, cost: number | null): Promise<OutcomeIt
   assert.ok(answer.ok);
   const { orgId } = account;
   if (cost === null) return { holdId, orgId, kind: "void", cost: micros(0), generation: null };
-  const generation = {
-    model: "sandbox/echo",
-    provider: "sandbox",
-    region: "us",
-    keyId: "key_1",
-    streamed: false,
-    usage: NO_USAGE,
-    price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },
-    firstByteMs: 3,
-    durationMs: 5,
-    estimated: false,
-    finishReason: "stop",
-  };
+  const generation = { ...GENERATION, region: "us" } as const;
   return { holdId, orgId, kind: "settle", cost: micros(cost), generation };
 }
 

@@ -7,22 +7,11 @@ import type { Generation } from "../../src/shared/generation.ts";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
 import { NO_USAGE } from "../../src/shared/usage.ts";
+import { GENERATION } from "../fixtures/generation-record.ts";
 import type { OutcomeItem } from "../../src/shared/contracts/outbox.ts";
 import type { OutcomeCalls } from "../../src/regions/outbox-message.ts";
 
-export const generation: Generation = {
-  model: "sandbox/echo",
-  provider: "sandbox",
-  region: "eu",
-  keyId: "key_1",
-  streamed: false,
-  usage: NO_USAGE,
-  price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },
-  firstByteMs: 3,
-  durationMs: 5,
-  estimated: false,
-  finishReason: "stop",
-};
+export const generation: Generation = { ...GENERATION, keyId: "key_1", usage: NO_USAGE };
 
 /** Wallets that take each hold's outcome once, as the real ones do, and fail when they are told to. */
 export class Wallets {

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { GENERATION } from "../fixtures/generation-record.ts";
 import { micros } from "../../src/shared/money.ts";
 import { COUNTED_UNITS, forEachUnit, NO_USAGE } from "../../src/shared/usage.ts";
 import { outcomeFromJson, outcomeToJson } from "../../src/regions/outbox-format.ts";
@@ -11,20 +12,7 @@ const item = (more: object): OutcomeItem => ({
   orgId: "0b3ba3a1-6f2f-4f0e-9d5d-5f8f6f7c2a11",
   kind: "settle",
   cost: micros(7),
-  generation: {
-    model: "sandbox/echo",
-    provider: "sandbox",
-    region: "us",
-    keyId: "key_1",
-    streamed: false,
-    usage: NO_USAGE,
-    price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },
-    firstByteMs: 3,
-    durationMs: 5,
-    estimated: false,
-    finishReason: "stop",
-    ...more,
-  },
+  generation: { ...GENERATION, region: "us", ...more },
 });
 
 it.each([

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { mintId } from "../../src/shared/id.ts";
 import { micros } from "../../src/shared/money.ts";
-import type { Generation } from "../../src/shared/generation.ts";
+import { GENERATION } from "../fixtures/generation-record.ts";
 import { now } from "../../src/shared/clock.ts";
 import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import type { HoldRequest, WalletCalls } from "../../src/shared/contracts/wallet.ts";
@@ -55,19 +55,7 @@ export function holdOf(amount: number, more: Partial<HoldRequest> = {}): HoldReq
   };
 }
 
-export const GENERATION: Generation = {
-  model: "sandbox/echo",
-  provider: "sandbox",
-  region: "eu",
-  keyId: "key_test",
-  streamed: false,
-  usage: { input: 3, cacheRead: 1, cacheWrite: 0, output: 5, reasoning: 2 },
-  price: { input: 1, cached: 1, cacheWrite: 1, output: 2 },
-  firstByteMs: 1,
-  durationMs: 2,
-  estimated: false,
-  finishReason: "stop",
-};
+export { GENERATION };
 
 export function settle(stub: Pick<WalletCalls, "settle">, id: string, cost: number) {
   return stub.settle({ id, cost: micros(cost), generation: GENERATION });
