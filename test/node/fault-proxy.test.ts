@@ -71,14 +71,6 @@ async function fateOf(tag: string): Promise<string> {
   }
 }
 
-it("the fault proxy passes host, headers, body and reply unchanged", async () => {
-  const response = await post("a");
-  expect([response.status, response.headers.get("x-from")]).toEqual([201, "target"]);
-  expect(await response.text()).toBe(REPLY);
-  expect(heard).toMatchObject([{ host: new URL(proxy.url).host, tag: "a", body: "body of a" }]);
-  expect(proxy.counts).toMatchObject({ received: 1, forwarded: 1, answered: 1 });
-});
-
 it.each<[Fault, string, number]>([
   ["drop", "silence", 0],
   ["refuse", "refused", 0],
@@ -101,15 +93,6 @@ it.each<[Fault, string, number]>([
     expect(await fateOf("b")).toBe(`answered 201 ${REPLY}`);
   },
 );
-
-it("the fault proxy redirects to the target", async () => {
-  await proxy.set("redirect");
-  expect((await post("a")).status).toBe(201);
-  expect(heard).toMatchObject([
-    { tag: "a", host: expect.not.stringContaining(proxy.url.slice(7)) },
-  ]);
-  expect(proxy.counts).toMatchObject({ received: 1, forwarded: 0 });
-});
 
 it("the fault proxy applies the chosen fault to each request, and counts requests by path", async () => {
   await proxy.set((operation, body) =>
@@ -134,16 +117,6 @@ it("the fault proxy delays a request while others pass", async () => {
   const forwarded = heard.find(({ tag }) => tag === "late");
   expect(forwarded?.atMs).toBeGreaterThanOrEqual(sentMs + 200 - EARLY_MS);
   expect(heard).toHaveLength(2);
-});
-
-it("the fault proxy delays a reply after it forwarded the request immediately", async () => {
-  proxy.delayMs = 200;
-  await proxy.set("delay-reply");
-  const response = await post("late");
-  const repliedMs = performance.now();
-  expect(await response.text()).toBe(REPLY);
-  expect(heard).toHaveLength(1);
-  expect(heard[0]?.atMs).toBeLessThanOrEqual(repliedMs - 200 + EARLY_MS);
 });
 
 it("the fault proxy forwards a delayed request after a later request, or after a while", async () => {

@@ -39,8 +39,6 @@ export type Asked = {
 export type World = {
   readonly eu: TestRegion;
   readonly mock: OpenAiMock;
-  /** Another provider's upstream, for routes named `other`; it answers by the same scripts. */
-  readonly other: OpenAiMock;
   /** Requests that the upstream is still answering. */
   readonly inFlight: () => number;
   readonly organization: (credits?: number) => Promise<Organization>;
@@ -68,22 +66,20 @@ const REQUEST = { messages: [{ role: "user", content: "Say it" }], max_tokens: 1
 
 /** Both regions in front of a scripted upstream that speaks OpenAI's wire on loopback. */
 export async function startUpstreamWorld(options: WorldOptions): Promise<World> {
-  const [mock, other] = await Promise.all([startOpenAiMock(), startOpenAiMock()]);
+  const mock = await startOpenAiMock();
   const inFlight = new Set<ServerResponse>();
   const credited = new Map<string, number>();
-  for (const upstream of [mock, other]) {
-    upstream.script((request, response) => {
-      inFlight.add(response);
-      response.on("close", () => inFlight.delete(response));
-      return options.scripts?.[scenarioOf(request)]?.(request, response) ?? false;
-    });
-  }
+  mock.script((request, response) => {
+    inFlight.add(response);
+    response.on("close", () => inFlight.delete(response));
+    return options.scripts?.[scenarioOf(request)]?.(request, response) ?? false;
+  });
   const regions = await startTwoRegions({
     ...(options.entry !== undefined && { entry: options.entry }),
     ...(options.changes !== undefined && { entry: ROUTES_WORKER }),
     bindings: {
       UPSTREAM_KEY: UPSTREAM_SECRET,
-      PROVIDERS: JSON.stringify(providersOf(mock, other, options)),
+      PROVIDERS: JSON.stringify(providersOf(mock, options)),
       MODELS: JSON.stringify(
         Object.entries(options.models).map((model) => modelOf(model, options)),
       ),
@@ -96,7 +92,6 @@ export async function startUpstreamWorld(options: WorldOptions): Promise<World> 
   return {
     eu,
     mock,
-    other,
     inFlight: () => inFlight.size,
     organization: async (credits = CREDITS) => {
       const made = await makeOrganization(eu.adminUrl, ADMIN_TOKEN, { credits, rpmLimit: 1000 });
@@ -130,7 +125,7 @@ export async function startUpstreamWorld(options: WorldOptions): Promise<World> 
     },
     stop: async () => {
       await regions.stop();
-      await Promise.all([mock.close(), other.close()]);
+      await mock.close();
     },
   };
 }
@@ -176,27 +171,18 @@ async function spentOf(eu: TestRegion, orgId: string, credits: number) {
   return { micro, held: standing.held_micro, records };
 }
 
-function providersOf(mock: OpenAiMock, other: OpenAiMock, { deadPort }: WorldOptions): object[] {
+function providersOf(mock: OpenAiMock, { deadPort }: WorldOptions): object[] {
   const common = { profile: "generic", secret: "UPSTREAM_KEY", regions: ["eu"] };
   const dead = { ...common, id: "dead", base_url: `http://127.0.0.1:${deadPort}/v1` };
-  return [
-    { ...common, id: "up", base_url: mock.url },
-    { ...common, id: "other", base_url: other.url },
-    ...(deadPort === undefined ? [] : [dead]),
-  ];
+  return [{ ...common, id: "up", base_url: mock.url }, ...(deadPort === undefined ? [] : [dead])];
 }
-
-const PROVIDERS_BY_NAME = [
-  ["refused", "dead"],
-  ["other", "other"],
-] as const;
 
 function modelOf(
   [id, names]: [string, readonly string[]],
   { maxOutput = 4096 }: WorldOptions,
 ): object {
   const routes = names.map((name) => ({
-    provider: PROVIDERS_BY_NAME.find(([start]) => name.startsWith(start))?.[1] ?? "up",
+    provider: name.startsWith("refused") ? "dead" : "up",
     upstream_id: name,
   }));
   const price = { input: 1_000_000, output: 2_000_000 };
