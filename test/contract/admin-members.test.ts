@@ -40,13 +40,6 @@ describe("GET /admin/v1/orgs/{id}/members", () => {
       ],
     });
   });
-
-  it("returns 404 for an organization that does not exist", async () => {
-    const path = `/orgs/${crypto.randomUUID()}/members`;
-    const error = await errorOf(await admin("GET", path), 404);
-    expect(error).toMatchObject({ type: "invalid_request_error", code: null });
-    await errorOf(await admin("POST", path, { email: "a@example.com", role: "owner" }), 404);
-  });
 });
 
 describe("POST /admin/v1/orgs/{id}/members", () => {
@@ -163,16 +156,6 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     expect((await list())[1]).toEqual({ ...made, email: "A@example.com" });
   });
 
-  it("ignores read-only fields", async () => {
-    const before = await list();
-    const wish = {
-      id: "x",
-      created_at: "1999",
-    };
-    expect(await (await patch(owner.memberId, wish)).json()).toEqual(before[0]);
-    expect(await list()).toEqual(before);
-  });
-
   it.each<[string, unknown]>([
     ["role", "root"],
     ["role", null],
@@ -205,11 +188,5 @@ describe("PATCH /admin/v1/orgs/{id}/members/{member_id}", () => {
     await add("second@example.com", "owner");
     expect((await patch(owner.memberId, { role: "member" })).status).toBe(200);
     expect(await roles()).toEqual(["member", "owner"]);
-  });
-
-  it("returns 405 with an allow header for other methods", async () => {
-    const response = await admin("GET", `${members()}/${owner.memberId}`);
-    expect(response.headers.get("allow")).toBe("PATCH, DELETE");
-    expect((await errorOf(response, 405)).type).toBe("invalid_request_error");
   });
 });

@@ -68,13 +68,6 @@ describe("POST /admin/v1/orgs/{id}/credits", () => {
     expect((await errorOf(await credit(1), 400)).param).toBe("amount_micro");
     expect(await balanceOf(account.key)).toBe(Number.MAX_SAFE_INTEGER);
   });
-
-  it("returns 404 for an organization that does not exist, and creates no wallet", async () => {
-    const id = crypto.randomUUID();
-    const body = { amount_micro: 5, reference: "r" };
-    await errorOf(await admin("POST", `/orgs/${id}/credits`, body), 404);
-    expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });
-  });
 });
 
 describe("GET /admin/v1/orgs/{id}/ledger and POST /admin/v1/orgs/{id}/reconcile", () => {

@@ -143,15 +143,12 @@ describe("an invalid POST /admin/v1/orgs", () => {
     });
   });
 
-  it("returns 400 without a body, 415 for another content type and 405 for another method", async () => {
-    await errorOf(await admin("POST", "/orgs"), 400);
+  it("returns 400 without a body and 415 for another content type", async () => {
+    expect((await errorOf(await admin("POST", "/orgs"), 400)).param).toBeNull();
     await errorOf(await admin("POST", "/orgs", "[]"), 400);
     const text = { "content-type": "text/plain" };
     const key = "a".repeat(32);
     await errorOf(await send("/admin/v1/orgs", { key, body: "{}", headers: text }), 415);
-    const response = await admin("DELETE", "/orgs");
-    expect(response.headers.get("allow")).toBe("POST, GET, HEAD");
-    await errorOf(response, 405);
   });
 });
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { FaultyWorld } from "../inference/faulty-world.ts";
 import { GENERATION, holdOf, newId, setClock, valueOf } from "../wallet/wallet-desk.ts";
 import type { Stub } from "../wallet/wallet-desk.ts";
-import { addCredits, admin, balanceOf, errorOf, openAccount, send } from "./client.ts";
+import { addCredits, admin, balanceOf, errorOf, openAccount } from "./client.ts";
 import type { Account } from "./client.ts";
 
 let account: Account;
@@ -200,31 +200,4 @@ describe("an invalid body of POST /admin/v1/orgs/{id}/settle", () => {
       expect(refused).toBe(param);
     },
   );
-
-  it("returns 400 if missing or not JSON", async () => {
-    for (const body of [undefined, "settlement_unsaved"]) {
-      expect((await errorOf(await settle(body), 400)).type).toBe("invalid_request_error");
-    }
-  });
-});
-
-describe("a rejected POST /admin/v1/orgs/{id}/settle", () => {
-  it("returns 404 for an organization that does not exist, and creates no wallet", async () => {
-    const id = crypto.randomUUID();
-    await errorOf(await settle({ ...lineOf(newId(), 30), org_id: id }, id), 404);
-    expect(await env.WALLET.getByName(id).balance()).toMatchObject({ ok: false });
-  });
-
-  it("returns 401 without an operator's token", async () => {
-    const id = await held(50);
-    const path = `/admin/v1/orgs/${account.orgId}/settle`;
-    await errorOf(await send(path, { key: account.key, body: lineOf(id, 30) }), 401);
-    expect(await balanceOf(account.key)).toBe(1000);
-  });
-
-  it("returns 405 with allow for GET", async () => {
-    const response = await admin("GET", `/orgs/${account.orgId}/settle`);
-    expect(response.headers.get("allow")).toBe("POST");
-    await errorOf(response, 405);
-  });
 });

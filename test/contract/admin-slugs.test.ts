@@ -146,7 +146,7 @@ const ENDPOINTS = OPERATOR_ROUTES.map(
 const isLast = (name: string): number => (name.startsWith("DELETE") ? 1 : 0);
 
 it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
-  "the endpoint %s accepts an organization's slug instead of its ID, and returns 404 for an unknown slug",
+  "the endpoint %s accepts an organization's slug instead of its ID, and returns 404 without a wallet for an unknown slug or ID",
   async (endpoint) => {
     const asked = ASKED[endpoint];
     if (asked === undefined) throw new Error(`nothing is asked of ${endpoint}`);
@@ -155,6 +155,10 @@ it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
     expect(isFound(endpoint, byId.status), byId.text).toBe(true);
     const error = await errorOf(await ask(endpoint, "nobody-has-this", await asked()), 404);
     expect(error.message).toBe("No such organization.");
+    const unknown = crypto.randomUUID();
+    const missing = await errorOf(await ask(endpoint, unknown, await asked()), 404);
+    expect(missing.message).toMatch(/^No such |not found\.$|has no /);
+    expect(await env.WALLET.getByName(unknown).balance()).toMatchObject({ ok: false });
   },
 );
 

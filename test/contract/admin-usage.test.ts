@@ -55,25 +55,4 @@ describe("a rejected GET /admin/v1/orgs/{id}/usage or /alerts", () => {
   ])("returns 400 with the param %s for %s", async (param, path) => {
     expect((await errorOf(await read(path), 400)).param).toBe(param);
   });
-
-  it.each(["/usage", "/alerts"])(
-    "returns 404 at %s for an organization that does not exist",
-    async (path) => {
-      const error = await errorOf(await read(path, crypto.randomUUID()), 404);
-      expect(error.message).toContain("organization");
-    },
-  );
-
-  it.each(["/usage", "/alerts"])("returns 401 at %s without an operator's token", async (path) => {
-    for (const key of [account.key, undefined]) {
-      const response = await send(`/admin/v1/orgs/${account.orgId}${path}`, { key });
-      expect((await errorOf(response, 401)).type).toBe("invalid_api_key");
-    }
-  });
-
-  it.each(["/usage", "/alerts"])("returns 405 with an allow header for POST %s", async (path) => {
-    const response = await admin("POST", `/orgs/${account.orgId}${path}`, {});
-    expect(response.headers.get("allow")).toBe("GET, HEAD");
-    await errorOf(response, 405);
-  });
 });

@@ -16,7 +16,7 @@ import {
   withKey,
 } from "./authorization-table.ts";
 import type { Row } from "./authorization-table.ts";
-import { addKey, addMember, admin, openAccount, send } from "./client.ts";
+import { ADMIN_TOKEN, addKey, addMember, admin, openAccount, send } from "./client.ts";
 import type { Account, Role } from "./client.ts";
 import type { FakeStripe } from "../fakes/stripe/fake.ts";
 import { putInPlace, useStripe } from "../payments/fake-stripe.ts";
@@ -70,6 +70,28 @@ async function bare(response: Response, id = ""): Promise<object> {
 it("each path of the route table has one kind of access", () => {
   const reaches = new Set(ROUTES.map(({ path, reach }) => `${path} ${reach}`));
   expect(reaches.size).toBe(new Set(ROUTES.map(({ path }) => path)).size);
+});
+
+it("each path of the route table returns 405 for every other method, with its own methods in allow", async () => {
+  const { key, orgId } = await openAccount();
+  const methodsOf = new Map([["/admin/v1/metrics", ["GET"]]]);
+  for (const { method, path, reach } of ROUTES) {
+    if (reach !== "people") methodsOf.set(path, [...(methodsOf.get(path) ?? []), method]);
+  }
+  for (const [path, methods] of methodsOf) {
+    const named = path
+      .replace("/:org_id", `/${orgId}`)
+      .replaceAll(/:\w+(\{.+?\})?/g, (_, form = "") => (form.includes("resp_") ? "resp_x" : "x"));
+    const allow = [...methods, ...(methods.includes("GET") ? ["HEAD"] : [])].join(", ");
+    for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
+      if (methods.includes(method)) continue;
+      const caller = path.startsWith("/admin/") ? ADMIN_TOKEN : key;
+      const answer = await send(named, { method, key: caller });
+      const [status] = await verdict(answer);
+      const told = [method, path, status, answer.headers.get("allow")];
+      expect(told).toEqual([method, path, 405, allow]);
+    }
+  }
 });
 
 describe("an endpoint in the table of roles", () => {

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { balanceOf, chat, errorOf, openAccount, send } from "./client.ts";
+import { balanceOf, chat, openAccount } from "./client.ts";
 import { completionOf } from "./wire-schemas.ts";
 import type { Completion } from "./wire-schemas.ts";
 
@@ -226,15 +226,4 @@ describe("POST /v1/chat/completions", () => {
       expect(answer.choices[0]?.message.content).toBe(`number ${i}`);
     }
   });
-});
-
-describe("POST /v1/chat/completions with another method", () => {
-  it.each(["GET", "PUT", "DELETE", "PATCH"])(
-    "returns 405 with allow: POST for %s",
-    async (method) => {
-      const refused = await send("/v1/chat/completions", { method, key });
-      expect(refused.headers.get("allow")).toBe("POST");
-      expect((await errorOf(refused, 405)).type).toBe("invalid_request_error");
-    },
-  );
 });

@@ -4,7 +4,6 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { pay, rowsOf } from "../wallet/wallet-desk.ts";
 import { addCredits, admin, chat, errorOf, openAccount, send } from "./client.ts";
 import type { Account } from "./client.ts";
-import { keyWithRole } from "./members.ts";
 
 type Event = {
   readonly id: string;
@@ -178,10 +177,5 @@ describe("a rejected GET /v1/events", () => {
   ])("returns 400 with the parameter for the query %s", async (query, param) => {
     const response = await read(query);
     expect((await errorOf(response, 400)).param).toBe(param);
-  });
-
-  it("returns 403 to a member", async () => {
-    const response = await read("", await keyWithRole(account.orgId, "member"));
-    expect((await errorOf(response, 403)).code).toBe("role_required");
   });
 });

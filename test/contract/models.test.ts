@@ -223,16 +223,3 @@ describe("GET /v1/models/{id} for an unknown model", () => {
     });
   });
 });
-
-describe("/v1/models with another method", () => {
-  it.each(["/v1/models", "/v1/models/sandbox/echo"])(
-    "returns 405 with allow: GET for %s",
-    async (path) => {
-      for (const method of ["POST", "PUT", "DELETE", "PATCH"]) {
-        const response = await send(path, { method, key });
-        expect(response.headers.get("allow")).toBe("GET, HEAD");
-        await errorOf(response, 405);
-      }
-    },
-  );
-});

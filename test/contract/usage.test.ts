@@ -162,21 +162,6 @@ describe("GET /v1/usage", () => {
     await reader?.cancel();
   });
 
-  it("includes only the caller's organization", async () => {
-    const [one, two] = [await openAccount(), await openAccount()];
-    await chat(one.key);
-    for (const groupBy of ["day", "model", "key", "user"]) {
-      const { data } = await report(`?group_by=${groupBy}&org_id=${one.orgId}`, two.key);
-      expect(data).toEqual([]);
-    }
-  });
-
-  it.each(["owner", "admin", "billing"] as const)("allows the role %s", async (role) => {
-    const key = await keyWithRole(account.orgId, role);
-    expect((await read("", key)).headers.get("openai-organization")).toBe(account.orgId);
-    expect(await report("", key)).toEqual(await report());
-  });
-
   it("works while the organization is suspended, and for the 366 days of a leap year", async () => {
     const own = await openAccount();
     await env.DB.prepare("UPDATE organizations SET status = 'suspended' WHERE id = ?")
@@ -223,10 +208,6 @@ describe("an invalid GET /v1/usage", () => {
 });
 
 describe("a rejected GET /v1/usage", () => {
-  it("returns 401 without a key", async () => {
-    expect((await errorOf(await send("/v1/usage"), 401)).type).toBe("invalid_api_key");
-  });
-
   it("returns 403 to a member for every query, with the allowed roles", async () => {
     const key = await keyWithRole(account.orgId, "member");
     for (const query of ["", "?from=never"]) {
@@ -235,15 +216,6 @@ describe("a rejected GET /v1/usage", () => {
       expect(error.message).toMatch(/owner.*admin.*billing/);
     }
   });
-
-  it.each(["POST", "PUT", "PATCH", "DELETE"])(
-    "returns 405 with an allow header for %s",
-    async (method) => {
-      const response = await send("/v1/usage", { method, key: account.key });
-      expect(response.headers.get("allow")).toBe("GET, HEAD");
-      await errorOf(response, 405);
-    },
-  );
 
   it("returns 503 instead of an empty report while the wallet is unavailable", async () => {
     const calls: unknown[] = [];

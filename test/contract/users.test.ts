@@ -84,20 +84,6 @@ describe("POST /v1/users for a new end user", () => {
     expect(made.alert_threshold).toBe(alert_threshold);
   });
 
-  it("ignores read-only fields", async () => {
-    const body = `{"external_id":"mass","id":"mine","monthly_spend_dollars":9,"daily_spend_dollars":9,
-      "created_at":"2000-01-01T00:00:00.000Z"}`;
-    const made = await (await put(body)).json<EndUser>();
-    expect(made).toMatchObject({
-      id: expect.stringMatching(UUID),
-      daily_quota_dollars: null,
-      monthly_spend_dollars: 0,
-      daily_spend_dollars: 0,
-    });
-    expect(made.created_at > "2020").toBe(true);
-    expect(Object.keys(made)).toHaveLength(9);
-  });
-
   it("creates separate end users for IDs that differ in Unicode form, case or spaces", async () => {
     const { key } = await openAccount({ credits: 0 });
     const ids = ["\u00e9", "e\u0301", "E\u0301", " \u00e9", "\u00e9 "];

@@ -2,8 +2,6 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   Breaker,
-  CONSECUTIVE_OVERLOADS_MAX,
-  CONSECUTIVE_FAULTS_MAX,
   BREAKER_OPEN_MS,
   BREAKER_OPEN_MS_MAX,
   PROBE_TIMEOUT_MS,
@@ -85,7 +83,7 @@ const steps = (...heard: Outcome[]): fc.Arbitrary<Step[]> =>
       { weight: 4, arbitrary: outcome(...heard) },
       { weight: 2, arbitrary: waiting },
     ),
-    { maxLength: 120 },
+    { maxLength: 120, size: "max" },
   );
 
 /** Plays steps on both, and lists where they disagree. */
@@ -134,16 +132,6 @@ class Play {
   }
 }
 
-/** The state after five faults, each after so many answers, so far apart. */
-function mixed(gapMs: number, answers: number): string {
-  const breaker = new Breaker();
-  for (let at = 0; at < 5; at++) {
-    for (let ok = 0; ok < answers; ok++) breaker.served("free", at * gapMs);
-    breaker.failed("free", false, at * gapMs);
-  }
-  return breaker.state(5 * gapMs);
-}
-
 describe("a route's circuit breaker", () => {
   it("follows its rules over any history, and never admits two probes", () => {
     fc.assert(
@@ -151,15 +139,6 @@ describe("a route's circuit breaker", () => {
         expect(new Play(all).differences).toEqual([]);
       }),
       { numRuns: 1000 },
-    );
-  });
-
-  it("stays closed after successes and failures that the route didn't cause", () => {
-    fc.assert(
-      fc.property(steps("served", "nothing"), (all) => {
-        const { breaker, nowMs } = new Play(all);
-        expect(breaker.state(nowMs)).toBe("closed");
-      }),
     );
   });
 
@@ -173,81 +152,5 @@ describe("a route's circuit breaker", () => {
         expect(breaker.pass(laterMs)).toBe("free");
       }),
     );
-  });
-
-  it("opens at the fifth failure in a row, or at the third overload without a wait time in a row", () => {
-    for (const [busy, times] of [
-      [false, CONSECUTIVE_FAULTS_MAX],
-      [true, CONSECUTIVE_OVERLOADS_MAX],
-    ] as const) {
-      const breaker = new Breaker();
-      for (let at = 1; at < times; at++) breaker.failed("free", busy, 0);
-      expect(breaker.state(0)).toBe("closed");
-      breaker.failed("free", busy, 0);
-      expect(breaker.state(0)).toBe("open");
-    }
-  });
-
-  it("opens at five failures among at most ten recent requests, but not if they are long ago", () => {
-    expect(mixed(1000, 1)).toBe("open");
-    expect(mixed(1000, 2)).toBe("closed");
-    expect(mixed(15_000, 1)).toBe("closed");
-  });
-
-  it("forgets earlier failures after a longer pause", () => {
-    const breaker = new Breaker();
-    for (const atMs of [0, 1, 2, 3, 15_000, 60_000]) {
-      breaker.served("free", atMs);
-      if (atMs !== 15_000) breaker.failed("free", false, atMs);
-    }
-    expect(breaker.state(60_000)).toBe("closed");
-  });
-
-  it("stays open after the success of an earlier request, but closes after the success of a forced one", () => {
-    const breaker = new Breaker();
-    const opens = (nowMs: number) => {
-      for (let at = 0; at < 5; at++) breaker.failed("free", false, nowMs);
-    };
-    opens(0);
-    breaker.served("free", 1);
-    expect(breaker.state(1)).toBe("open");
-    breaker.failed(breaker.pass(BREAKER_OPEN_MS) ?? "free", false, BREAKER_OPEN_MS);
-    breaker.served("forced", BREAKER_OPEN_MS + 1);
-    expect(breaker.state(BREAKER_OPEN_MS + 1)).toBe("closed");
-    opens(BREAKER_OPEN_MS + 2); // as long as the first time
-    expect(breaker.openUntilMs).toBe(BREAKER_OPEN_MS + 2 + BREAKER_OPEN_MS);
-  });
-
-  it("doubles its open time after each failed probe, up to five minutes", () => {
-    const breaker = new Breaker();
-    for (let at = 0; at < 5; at++) breaker.failed("free", false, 0);
-    const lengths: number[] = [];
-    let nowMs = 0;
-    for (let at = 0; at < 7; at++) {
-      const untilMs = breaker.openUntilMs ?? 0;
-      lengths.push((untilMs - nowMs) / 1000);
-      expect(breaker.pass(untilMs - 1)).toBeNull();
-      nowMs = untilMs;
-      expect(breaker.state(nowMs)).toBe("half_open");
-      const probe = breaker.pass(nowMs);
-      expect(breaker.pass(nowMs)).toBeNull();
-      breaker.failed(probe ?? "free", false, nowMs);
-    }
-    expect(lengths).toEqual([15, 30, 60, 120, 240, 300, 300]);
-  });
-
-  it("admits another probe after a probe without a result, and after a while even if a probe is lost", () => {
-    const breaker = new Breaker();
-    for (let at = 0; at < 5; at++) breaker.failed("free", false, 0);
-    const first = breaker.pass(BREAKER_OPEN_MS);
-    breaker.released(first ?? "free");
-    expect(breaker.pass(BREAKER_OPEN_MS)).not.toBeNull();
-    expect(breaker.pass(BREAKER_OPEN_MS + PROBE_TIMEOUT_MS - 1)).toBeNull();
-    const last = breaker.pass(BREAKER_OPEN_MS + PROBE_TIMEOUT_MS);
-    expect(last).not.toBeNull();
-    breaker.failed(first ?? "free", false, BREAKER_OPEN_MS + PROBE_TIMEOUT_MS); // of the first: too late to count
-    expect(breaker.openUntilMs).toBe(BREAKER_OPEN_MS);
-    breaker.failed(last ?? "free", false, BREAKER_OPEN_MS + PROBE_TIMEOUT_MS);
-    expect(breaker.openUntilMs).toBe(BREAKER_OPEN_MS + PROBE_TIMEOUT_MS + 2 * BREAKER_OPEN_MS);
   });
 });

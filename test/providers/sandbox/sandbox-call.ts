@@ -29,19 +29,19 @@ export function ask(body: JsonObject, options: CallOptions = {}): Promise<Provid
 }
 
 // The tests read OpenAI's formats by path; missing fields fail their expectations.
-export type Message = {
+type Message = {
   role: string;
   content: string | null;
   refusal: null;
   tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[];
 };
-export type Choice = {
+type Choice = {
   index: number;
   message: Message;
   finish_reason: string;
   logprobs: { content: LogprobEntry[]; refusal: null } | null;
 };
-export type LogprobEntry = {
+type LogprobEntry = {
   token: string;
   logprob: number;
   bytes: number[];
@@ -91,7 +91,7 @@ export async function streamed(
   return (await batches(await open(body, options))).flat();
 }
 
-export type Delta = {
+type Delta = {
   role?: string;
   content?: string | null;
   tool_calls?: {
@@ -101,7 +101,7 @@ export type Delta = {
     function: { name?: string; arguments: string };
   }[];
 };
-export type ChunkChoice = {
+type ChunkChoice = {
   index: number;
   delta: Delta;
   logprobs: { content: LogprobEntry[] } | null;
