@@ -3,8 +3,8 @@ import { ask, pathOf } from "./admin/transport.ts";
 import type { AdminClient, Call } from "./admin/transport.ts";
 
 /**
- * The calls of `/admin/v1` that scripts, tests and the operator's CLI make, each named as its
- * endpoint. All throw `Refused` or `Unreachable`.
+ * Calls of `/admin/v1` for scripts, tests and the operator's CLI, each named after its endpoint.
+ * All throw `Refused` or `Unreachable`.
  */
 export type { AdminClient } from "./admin/transport.ts";
 export type Scope = record.Scope;
@@ -30,7 +30,7 @@ export function getOrganization(admin: AdminClient, orgId: string) {
   return ask<record.Organization>(admin, { method: "GET", path: pathOf("orgs", orgId) });
 }
 
-/** `status`, `name`, `slug`, `rpm_limit` (null for none): any of them. */
+/** Changes `status`, `name`, `slug` or `rpm_limit` (null removes the limit). */
 export function patchOrganization(admin: AdminClient, orgId: string, body: object) {
   return ask<record.Organization>(admin, { method: "PATCH", path: pathOf("orgs", orgId), body });
 }
@@ -61,7 +61,6 @@ export function patchKey(
   return ask<record.Key>(admin, { method: "PATCH", path, body });
 }
 
-/** Revokes a key. */
 export function deleteKey(admin: AdminClient, { orgId, keyId }: KeyPath) {
   const path = pathOf("orgs", orgId, "keys", keyId);
   return ask<record.Key>(admin, { method: "DELETE", path });
@@ -76,7 +75,9 @@ export function postMemberKey(
   return ask<record.FreshKey>(admin, { method: "POST", path, body });
 }
 
-/** Adds credits, or corrects with a negative amount; the same reference again changes nothing. */
+/**
+ * Adds credits, or removes them with a negative amount. Repeating a `reference` changes nothing.
+ */
 export function postCredits(
   admin: AdminClient,
   orgId: string,
@@ -86,7 +87,7 @@ export function postCredits(
   return ask<{ credits_micro: number }>(admin, { method: "POST", path, body });
 }
 
-/** A page of the ledger, after `after_seq` and at most `limit` (1 to 1000) rows. */
+/** Returns at most `limit` (1 to 1000) rows of the ledger after `after_seq`. */
 export function getLedger(
   admin: AdminClient,
   orgId: string,
@@ -96,7 +97,7 @@ export function getLedger(
   return ask<record.LedgerPage>(admin, { method: "GET", path, query });
 }
 
-/** All groups of a call for usage, however many pages they are. */
+/** Returns all groups of a usage report, from all its pages. */
 export async function wholeUsage(admin: AdminClient, call: Call): Promise<record.Usage> {
   const asked = (after?: string) =>
     ask<record.UsagePage>(admin, { ...call, query: { ...call.query, after } });
@@ -110,7 +111,9 @@ export async function wholeUsage(admin: AdminClient, call: Call): Promise<record
   return { ...usage, data };
 }
 
-/** Repeats a search for the next organizations, until it has results or all were asked. */
+/**
+ * Continues a search over all organizations until there are results or no organizations are left.
+ */
 export async function findAnywhere(admin: AdminClient, call: Call): Promise<record.Found> {
   for (let after: string | undefined; ;) {
     const query = { ...call.query, after };
@@ -120,7 +123,7 @@ export async function findAnywhere(admin: AdminClient, call: Call): Promise<reco
   }
 }
 
-/** Compares a whole wallet. `onProgress` receives the number of read rows every two seconds. */
+/** Compares a whole wallet. `onProgress` receives the number of rows read, every two seconds. */
 export async function postReconcile(
   admin: AdminClient,
   orgId: string,
@@ -151,7 +154,7 @@ export function getHealth(admin: AdminClient) {
 
 type NewOrganization = {
   readonly name: string;
-  /** 3-32 of a-z 0-9 -, unique in its region. */
+  /** 3 to 32 characters of a-z, 0-9 and -, unique in its region. */
   readonly slug: string;
   readonly ownerEmail: string;
   readonly keyScope: Scope;
@@ -166,11 +169,14 @@ type NewKey = {
   readonly memberId: string;
   readonly name: string;
   readonly scope: Scope;
-  /** Requests per minute, 1 to 1000; the gateway's default without it. */
+  /** Requests per minute, 1 to 1000. The default is the gateway's. */
   readonly rpmLimit?: number;
 };
 
-/** Makes an organization with its owner and that owner's first key; what scripts need of it. */
+/**
+ * Creates an organization with its owner and the owner's first key. Returns only the fields that
+ * scripts need.
+ */
 export async function createOrganization(
   admin: AdminClient,
   made: NewOrganization,
@@ -184,7 +190,7 @@ export async function createOrganization(
   return { orgId: organization.id, memberId: member.id, key: key.key };
 }
 
-/** Makes another key for a member and answers with the key itself. */
+/** Creates a key for a member. Returns the key itself. */
 export async function createKey(admin: AdminClient, made: NewKey): Promise<string> {
   const { name, scope, rpmLimit } = made;
   const limit = rpmLimit === undefined ? {} : { rpm_limit: rpmLimit };

@@ -1,6 +1,6 @@
-// npm run admin: an operator's hand on a region, over /admin/v1.
-// Ends with 0; 1 when the region or the network refused; 2 when it was called wrongly.
+// npm run admin: operates a region through /admin/v1. Exits with 0 on success, 1 if the region or
+// the network fails, or 2 for wrong usage.
 import { run } from "./admin/command-line.ts";
 
-process.stdout.on("error", () => process.exit(0)); // what read the output has read enough
+process.stdout.on("error", () => process.exit(0)); // the reader closed the pipe
 process.exitCode = (await run(process.argv.slice(2))) ?? process.exitCode ?? 0;

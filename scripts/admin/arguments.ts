@@ -1,19 +1,19 @@
 import { InvalidArgumentError } from "commander";
 
-/** Thrown for wrong arguments, before any region is called. */
+/** Thrown for wrong arguments before any call. */
 export class WrongUsage extends Error {}
 
-/** Options whose value is free text: only the token itself is refused there. */
+/** Options with free text. Only the token itself is rejected there. */
 const FREE_TEXT = new Set(["--name", "--reference", "--file", "--url", "--idempotency-key"]);
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const SESSION_ID = /^ses_[0-9A-Za-z]{40}$/;
-/** Longer than any id but a UUID and a session's, and than any slug. */
+/** Longer than any slug or ID except UUIDs and session IDs. */
 const RANDOM_TEXT = /^(?![./])[A-Za-z0-9_+/=-]{33,}$/;
 const SECRET_OPTION = /^--?[a-z-]*(token|secret|password|bearer|authorization)/i;
 
 /**
- * Refuses arguments that are, or look like, a secret: the token, an option for it, a client's key.
- * The words never repeat the argument.
+ * Rejects arguments that are or look like a token, a client key or an option for a secret. The
+ * error never quotes them.
  */
 export function refuseSecrets(given: readonly string[], token: string | undefined): void {
   const found = given.some((argument, i) => {
@@ -33,7 +33,7 @@ function looksSecret(argument: string): boolean {
   return RANDOM_TEXT.test(value) && !UUID.test(value) && !SESSION_ID.test(value);
 }
 
-/** A whole number within bounds. */
+/** Returns a parser of whole numbers within bounds. */
 export function whole(least: number, most: number): (text: string) => number {
   return (text) => {
     const number = /^\d+$/.test(text) ? Number(text) : NaN;
@@ -42,7 +42,10 @@ export function whole(least: number, most: number): (text: string) => number {
   };
 }
 
-/** Dollars to whole micros, digit by digit: a float would turn 8.2 into 8199999.999999999 micros. */
+/**
+ * Converts dollars to micro-credits digit by digit, because a float turns 8.2 into
+ * 8199999.999999999.
+ */
 export function microsOfDollarText(text: string): number {
   const [, sign, dollars, decimals = ""] = /^(-?)(\d+)(?:\.(\d{1,6}))?$/.exec(text) ?? [];
   if (dollars === undefined) {
@@ -53,7 +56,7 @@ export function microsOfDollarText(text: string): number {
   return safe(`${sign}${dollars}${decimals.padEnd(6, "0")}`);
 }
 
-/** Whole micros, negative ones too. */
+/** Parses a whole number of micro-credits, which can be negative. */
 export function microsOfText(text: string): number {
   if (!/^-?\d+$/.test(text)) throw new InvalidArgumentError("It must be a whole number of micros.");
   return safe(text);
@@ -61,44 +64,39 @@ export function microsOfText(text: string): number {
 
 function safe(digits: string): number {
   const number = Number(digits);
-  if (Number.isSafeInteger(number)) return number === 0 ? 0 : number; // no -0
+  if (Number.isSafeInteger(number)) return number === 0 ? 0 : number; // avoids -0
   throw new InvalidArgumentError("It is more than a balance can be.");
 }
 
-/** A day as the usage report takes it. */
 export function day(text: string): string {
   if (/^\d{4}-\d{2}-\d{2}$/.test(text)) return text;
   throw new InvalidArgumentError("It must be a day such as 2026-11-21.");
 }
 
-/** A value for parameters of days or hours, but not of days alone. */
+/** Example of an hour, for parameters that also accept hours. */
 export const AN_HOUR = "2026-11-21T14";
 
-/** A UTC day or hour as the usage report takes it. */
 export function dayOrHour(text: string): string {
   if (/^\d{4}-\d{2}-\d{2}(?:T(?:[01]\d|2[0-3]))?$/.test(text)) return text;
   throw new InvalidArgumentError(`It must be a day such as 2026-11-21, or an hour as ${AN_HOUR}.`);
 }
 
-/** An id as the service makes them. */
 export function idText(text: string): string {
   if (/^[A-Za-z0-9_-]{1,64}$/.test(text)) return text;
   throw new InvalidArgumentError("It must be an id.");
 }
 
-/** An organization's id or slug. */
 export function organizationName(text: string): string {
   if (isId(text) || /^[a-z0-9-]{3,32}$/.test(text)) return text;
   throw new InvalidArgumentError("It must be an organization's id or slug.");
 }
 
-/** A member's id or email address. */
 export function memberName(text: string): string {
   if (isId(text) || text.includes("@")) return text;
   throw new InvalidArgumentError("It must be a member's id or email address.");
 }
 
-/** Whether a text is an id of organizations and members (no slug is as long). */
+/** Reports whether a text is a UUID, which is the ID of an organization or member. */
 export function isId(text: string): boolean {
   return UUID.test(text);
 }

@@ -14,7 +14,6 @@ const DAYS_MAX = 3650;
 type Options = { readonly provider?: string; readonly days: number; readonly json?: true };
 type Unread = { readonly provider: string; readonly reason: string };
 
-/** Adds `catalog check`: the built-in catalog against the providers' own model lists. */
 export function addCatalogCheck(program: Command): void {
   const catalog = program.commands.find((one) => one.name() === "catalog");
   if (catalog === undefined) throw new Error("the operations have no catalog");

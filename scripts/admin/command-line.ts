@@ -17,7 +17,7 @@ import { printable } from "../table.ts";
 const REFUSED = 1;
 const VERSION = packageFile.version;
 
-/** Runs the command in these arguments. Returns the exit code of a failure, or null. */
+/** Runs the command. Returns the exit code of a failure, or null. */
 export function run(given: readonly string[]): Promise<number | null> {
   return endOf(given, async () => {
     try {
@@ -49,7 +49,6 @@ function errorJson(error: Refused | Unreachable | NotFound): object {
   return { error: { message, maybe_done: maybeDone } };
 }
 
-/** Every command, with its flags and words. */
 export function program(): Command {
   const admin = programOf("admin", "Operates a region of Turnpike.")
     .option("--url <url>", "the region's address, with or without /admin/v1; or TURNPIKE_URL")
@@ -83,7 +82,7 @@ Ends with 0; 1 when the region or the network refused; 2 when it was called wron
   return examples(admin, "orgs list --local eu", "health --url https://eu.example.com");
 }
 
-/** Prints the error's message and its other fields, one per line. */
+/** Prints the error's message, then its other fields in parentheses. */
 function sayRefused({ message, status, details, requestId }: Refused): void {
   const facts = Object.entries({ status, ...details, request_id: requestId });
   const words = facts

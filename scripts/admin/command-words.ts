@@ -1,4 +1,4 @@
-/** Groups of commands, in the order in which help lists them. */
+/** Groups of commands in the order of the help. */
 export const GROUPS: Readonly<Record<string, string>> = {
   orgs: "organizations: who pays",
   "lost-organizations": "wallets whose organization the database has lost",
@@ -17,7 +17,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   operators: "changes by operators",
 };
 
-/** The help text of each field. Its schema has the allowed values. */
+/** Help text of each field. The allowed values come from its schema. */
 export const HELP: Readonly<Record<string, string>> = {
   id: "id or slug",
   member_id: "id or email address",
@@ -65,14 +65,14 @@ export const HELP: Readonly<Record<string, string>> = {
   type: "of this type only",
 };
 
-/** The placeholders of flag values, where the flag's last word doesn't fit. */
+/** Placeholders of flag values, where the flag's last word doesn't fit. */
 export const VALUES: Readonly<Record<string, string>> = {
   after_seq: "seq",
   group_by: "group",
   reference: "text",
 };
 
-/** The values of placeholders in examples. */
+/** Example values of placeholders. */
 export const SAMPLES: Readonly<Record<string, string>> = {
   id: "example",
   member_id: "dev@example.com",

@@ -5,43 +5,43 @@ import { eventsWords, foundWords, purchasesWords, usageWords } from "./list-word
 import { table } from "./words.ts";
 import type { Answer } from "./words.ts";
 
-/** The fields that a command takes. */
+/** The fields of a command. */
 export type CommandFields = {
-  /** The query and body fields, by default all: a flag, or `<field>` by its place. */
+  /** The query and body fields, by default all. `<field>` is an argument, others are flags. */
   readonly takes?: readonly string[];
-  /** The path fields that are flags. */
+  /** Path fields that are flags. */
   readonly flags?: readonly string[];
-  /** The help texts that differ from `HELP`. */
+  /** Help texts that differ from `HELP`. */
   readonly help?: Readonly<Record<string, string>>;
 };
 
-/** A command's differences from its operation. Only the operation is required. */
+/** The differences between a command and its operation. */
 export type Row = CommandFields & {
-  /** Below `/admin/v1`. */
+  /** The path is below `/admin/v1`. */
   readonly operation: `${Call["method"]} /${string}`;
-  /** By default the noun of the path and a verb for the method: `keys list`. */
+  /** The default is the path's noun and a verb for the method, such as `keys list`. */
   readonly command?: string;
-  /** By default the operation's summary. */
+  /** The default is the operation's summary. */
   readonly says?: string;
-  /** The text below its help. */
+  /** Text below the help. */
   readonly more?: string;
-  /** Fields of the body that are always the same. */
+  /** Constant fields of the body. */
   readonly sends?: Answer;
-  /** Returns the problem of a body, or null. */
+  /** Returns a problem with the body, or null. */
   readonly refuses?: (body: Answer) => string | null;
-  /** Returns the effect that `--yes` must confirm; null if this call needs no confirmation. */
+  /** Returns the effect that the user must confirm with `--yes`, or null. */
   readonly confirms?: (admin: AdminClient, call: Call) => Promise<string | null>;
   /** Makes the calls of a command that needs several. */
   readonly asks?: (admin: AdminClient, call: Call) => Promise<Answer>;
-  /** The rest of each example after the path's arguments. */
+  /** The part of each example after the path's arguments. */
   readonly examples?: readonly string[];
-  /** The columns of a list's table (`table`), or a record's fields (`fields`); by default all. */
+  /** The columns of a list (`table`) or the fields of a record (`fields`), by default all. */
   readonly columns?: string;
-  /** The column widths of a list that is printed page by page. */
+  /** Column widths of a list that is printed page by page. */
   readonly widths?: readonly number[];
-  /** The printed text, with `{field}`s of the answer. */
+  /** Text to print, with `{field}` for each field of the response. */
   readonly words?: string | ((answer: Answer) => string);
-  /** The note next to the result. `{org}` is the given organization, `{changes}` the sent fields. */
+  /** A note on stderr. `{org}` is the given organization, `{changes}` the sent fields. */
   readonly note?: string;
 };
 
@@ -66,7 +66,7 @@ function organizationChange(
   return { command: `orgs ${verb}`, operation: `PATCH ${ORG}`, ...shown, ...more };
 }
 
-/** The operations whose commands make several calls or judge the answer: repair-commands.ts. */
+/** Operations with a hand-written command, such as in repair-commands.ts. */
 export const BY_HAND = [
   `POST ${ORG}/reconcile`,
   `POST ${ORG}/settle`,
@@ -77,7 +77,7 @@ export const BY_HAND = [
   "POST /rerate",
 ] as const;
 
-/** The differences of commands from their operations. Operations without a row have a command too. */
+/** Commands that differ from their operations. Operations without a row also have a command. */
 export const ROWS: readonly Row[] = [
   {
     operation: "POST /orgs",
@@ -292,7 +292,7 @@ key           {key.key}`,
     examples: ["", "--all --json"],
     columns:
       ">seq, created_at time, kind, >amount_micro dollars, >balance_micro balance, reference|generation_id reference or generation",
-    widths: [7, 20, 9, 13, 15], // what a page may bring
+    widths: [7, 20, 9, 13, 15], // fits the values of any page
   },
   {
     command: "usage",
@@ -386,7 +386,7 @@ function pricedRow({ price, ...row }: Answer): Answer {
 const WEBHOOKS =
   "id, url, enabled, =disabled_reason, state health, failing_since_at failing since, >waiting, =last_error, types";
 
-/** Returns a webhook's row with its health. The health is null if the region can't tell. */
+/** Returns a webhook with its health fields, which are null if the region can't read them. */
 function webhookRow({ health, ...webhook }: Answer): Answer {
   const { state, failing_since, waiting, last_error } = (health ?? {}) as Answer;
   const known = { state: state ?? "unknown", failing_since_at: failing_since, waiting, last_error };

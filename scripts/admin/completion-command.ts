@@ -4,7 +4,6 @@ import { examples } from "./session.ts";
 
 const SHELLS = ["bash", "zsh"] as const;
 
-/** Adds `completion`: a script that completes the commands and options of `admin` in a shell. */
 export function addCompletionCommand(program: Command): void {
   const completion = program
     .command("completion")
@@ -16,7 +15,7 @@ export function addCompletionCommand(program: Command): void {
   examples(completion, "completion bash", "completion zsh");
 }
 
-/** The script for a shell function or alias that is named `admin`. zsh runs it in bash's way. */
+/** Returns the script for a shell function or alias named `admin`. zsh runs it in bash mode. */
 export function completionScript(program: Command, isZsh: boolean): string {
   const all = [program, ...descendants(program)];
   const options = all.flatMap((one) => one.options);
@@ -28,7 +27,7 @@ export function completionScript(program: Command, isZsh: boolean): string {
   const globals = program.options.map(({ long }) => long);
   const cases = all
     .map((one) => ({ path: pathOf(one, program), words: wordsOf(one, globals) }))
-    .toSorted((a, b) => b.path.length - a.path.length) // the longest path that fits comes first
+    .toSorted((a, b) => b.path.length - a.path.length) // tries the longest path first
     .map(({ path, words }) => `    " ${path}"*) found="${words}" ;;`);
   const choices = [...values].map(
     ([flag, given]) => `    ${flag}) found="${(given ?? []).join(" ")}" ;;`,
@@ -58,7 +57,7 @@ function descendants({ commands }: Command): readonly Command[] {
   return commands.flatMap((one) => [one, ...descendants(one)]);
 }
 
-/** The words of a command, each with a space after it. */
+/** Returns the command's names below the program, each with a trailing space. */
 function pathOf(command: Command, program: Command): string {
   if (command === program) return "";
   const above = command.parent === null ? "" : pathOf(command.parent, program);

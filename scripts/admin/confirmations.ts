@@ -6,7 +6,7 @@ import type { Answer } from "./words.ts";
 /** Largest amount that `credits add` and `credits correct` post without `--yes`: 10,000 dollars. */
 const UNCONFIRMED_MICRO_MAX = 10_000_000_000;
 
-/** Returns what a revocation ends, or null for a key that is revoked already. */
+/** Returns the effect of revoking a key, or null if it is already revoked. */
 export async function revokedKey(admin: AdminClient, { path }: Call): Promise<string | null> {
   const key = await ask<Answer>(admin, { method: "GET", path });
   if (key["revoked"] === true) return null;
@@ -16,14 +16,14 @@ export async function revokedKey(admin: AdminClient, { path }: Call): Promise<st
   );
 }
 
-/** Returns the amount of a posting above the bound for unconfirmed ones. */
+/** Returns the amount if it needs confirmation, else null. */
 export async function largeCredits(_: AdminClient, { body }: Call): Promise<string | null> {
   const amount = Number((body as Answer | undefined)?.["amount_micro"]);
   if (Math.abs(amount) <= UNCONFIRMED_MICRO_MAX) return null;
   return `This posts ${dollars(amount)} dollars, more than ${dollars(UNCONFIRMED_MICRO_MAX)}.`;
 }
 
-/** Returns what closing ends, or null for an organization that is closed already. */
+/** Returns the effect of closing an organization, or null if it is already closed. */
 export async function closedOrganization(
   admin: AdminClient,
   { path }: Call,

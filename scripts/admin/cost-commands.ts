@@ -33,7 +33,10 @@ type Bill = { readonly provider: string; readonly day: string; readonly dollars:
 const FIGURES =
   ">requests, >charged_micro dollars, >bought_micro dollars, >margin_micro dollars, >unknown_requests unknown";
 
-/** Adds `margin`, `costs import` and `rerate`, which follow pages, read a file or confirm. */
+/**
+ * Adds `margin`, `costs import` and `rerate`, which read several pages or a file, or need
+ * confirmation.
+ */
 export function addCostCommands(program: Command): void {
   addMargin(program);
   addImport(program);
@@ -57,7 +60,7 @@ function addMargin(program: Command): void {
   });
 }
 
-/** Names the organizations that the sums lack, and makes the command exit with 1. */
+/** Prints the organizations that the sums lack, and sets exit code 1. */
 function noteMissing(missing: readonly string[]): void {
   if (missing.length === 0) return;
   note(`Incomplete: the wallets of these organizations can't be read: ${missing.join(", ")}`);
@@ -68,7 +71,7 @@ function withMargin(group: Group): Answer {
   return { ...group, margin_micro: group.charged_micro - group.bought_micro };
 }
 
-/** The pages of organizations added up, and whether there were several. */
+/** Returns the sum of all pages of organizations, and whether there were several pages. */
 async function wholeMargin({ admin }: Session, { from, to, by }: Days): Promise<WholeMargin> {
   const sums = new Map<string, Group>();
   const missing: string[] = [];
@@ -126,7 +129,7 @@ function addImport(program: Command): void {
     const span = { from: days[0] ?? "", to: days.at(-1) ?? "" };
     const { groups, missing, isPaged } = await wholeMargin(session, span);
     const compared = rows.map((bill) => comparedWith(bill, groups));
-    // Only the sum of all pages is complete, so the region gets it from here.
+    // The region can't add up several pages, so send it the sums.
     const summed = rows.map((bill, at) =>
       Object.assign({ counted_micro: compared[at]?.bought_micro ?? 0 }, bill),
     );
@@ -226,10 +229,12 @@ function addRerate(program: Command): void {
 type Credited = {
   readonly events: readonly { readonly data: { readonly reference?: string } }[];
 };
-/** Maximum organizations whose earlier corrections are looked up. */
+/** Maximum number of organizations to look up earlier corrections for. */
 const EARLIER_MAX = 100;
 
-/** Warns about other corrections since the period began, because the same requests could be credited twice. */
+/**
+ * Warns about other corrections since the period began, because they can cover the same requests.
+ */
 async function noteEarlier(
   { admin }: Session,
   { id, from }: { readonly id: string; readonly from: string },
@@ -250,14 +255,14 @@ async function noteEarlier(
   }
 }
 
-/** Throws `WrongUsage` unless the operator confirmed a total of at least this one. */
+/** Throws `WrongUsage` unless `atMost` covers the total. */
 function mustBeAtMost(total: number, atMost: number | undefined): void {
   if (atMost !== undefined && total <= atMost) return;
   const words = `This credits ${dollarText(total)} dollars in total. Nothing was credited.`;
   throw new WrongUsage(`${words} Add --at-most ${dollarText(total)} to confirm the total.`);
 }
 
-/** The pages of a correction in one. */
+/** Returns all pages of a correction as one. */
 async function rerated({ admin }: Session, asked: object): Promise<Omit<Rerated, "next_after">> {
   const organizations: Answer[] = [];
   let total = 0;

@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { WrongUsage } from "./arguments.ts";
 
-/** A line of a table by the names of its columns; `line` is its number in the file, from 1. */
+/** A row of a CSV file by column name. `line` starts at 1. */
 export type CsvLine = { readonly line: number; readonly of: Readonly<Record<string, string>> };
 
-/** A file, or standard input without one. Throws `WrongUsage` where it cannot be read. */
+/** Reads a file, or standard input if none is given. Throws `WrongUsage` if it can't be read. */
 export function readGiven(file: string | undefined): string {
-  // npm changes to the package's folder and keeps the caller's in INIT_CWD.
+  // npm changes the working directory and sets INIT_CWD to the caller's.
   const folder = process.env["INIT_CWD"] ?? process.cwd();
   try {
     return readFileSync(file === undefined ? 0 : path.resolve(folder, file), "utf8");
@@ -17,8 +17,8 @@ export function readGiven(file: string | undefined): string {
 }
 
 /**
- * Lines of values with commas between, the first with the names of the columns, of which each must be `known`. Empty
- * lines and those that begin with # are left out. Throws `WrongUsage` with the line that is wrong.
+ * Parses comma-separated lines. The first line has the column names, which must all be `known`.
+ * Skips empty lines and lines that start with #. Throws `WrongUsage` with the line number.
  */
 export function csvLines(text: string, known: readonly string[]): readonly CsvLine[] {
   const lines = text
@@ -44,7 +44,9 @@ export function csvLines(text: string, known: readonly string[]): readonly CsvLi
   });
 }
 
-/** A number of a line, as it may be sent; undefined where its column is empty. */
+/**
+ * Returns the number in a column, or undefined if it is empty. Throws `WrongUsage` for other text.
+ */
 export function numberIn({ line, of }: CsvLine, name: string): number | undefined {
   const text = of[name];
   if (text === undefined) return undefined;

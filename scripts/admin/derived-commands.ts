@@ -12,14 +12,17 @@ import type { Call } from "./transport.ts";
 import { fields, filled, table, textOf } from "./words.ts";
 import type { Answer } from "./words.ts";
 
-/** A copy of the types, because Node programs aren't compiled with the Worker's. */
+/**
+ * Imported by a computed path and typed here, because Node programs aren't compiled with the
+ * Worker's types.
+ */
 const DESCRIPTIONS: string = "../openapi/operator-operations.ts";
 const { OPERATOR_OPERATIONS } = (await import(DESCRIPTIONS)) as {
   readonly OPERATOR_OPERATIONS: Operations;
 };
 type Operations = Readonly<Record<string, Described>>;
 
-/** A row with its defaults, and the readers of its parameters. */
+/** A row with its defaults and the readers of its parameters. */
 type Derived = {
   readonly row: Row;
   readonly method: Call["method"];
@@ -33,7 +36,10 @@ type Options = {
   readonly yes?: true;
 };
 
-/** Adds a command for each operation that has none by hand, and for `more`: its flags, their bounds and its words are the operation's. */
+/**
+ * Adds a command for each operation in `OPERATOR_OPERATIONS` and `more` that `BY_HAND` doesn't
+ * list. Flags, bounds and help come from the operation.
+ */
 export function addDerivedCommands(program: Command, more: Operations = {}): void {
   const operations = { ...OPERATOR_OPERATIONS, ...more };
   const known = new Set<string>([...BY_HAND, ...ROWS.map(({ operation }) => operation)]);
@@ -50,7 +56,7 @@ export function addDerivedCommands(program: Command, more: Operations = {}): voi
   }
 }
 
-/** Adds one command. Its first word, and its first example. */
+/** Adds one command. Returns its first word and its first example. */
 function addDerived(program: Command, row: Row, operations: Operations): [string, string] {
   const described = operations[row.operation.replace(" ", " /admin/v1")];
   if (described === undefined) throw new Error(`nothing describes ${row.operation}`);
@@ -82,7 +88,7 @@ function addDerived(program: Command, row: Row, operations: Operations): [string
   return [name.split(" ")[0] ?? name, lines[0] ?? name];
 }
 
-/** `keys list`, `keys show`, `webhooks test`: the path's noun and what is done with it. */
+/** Returns the default command, such as `keys list`, `keys show` or `webhooks test`. */
 function nameOf(method: Call["method"], path: string): string {
   const [first = "", ...more] = path.split("/").filter((part) => /^[a-z]/.test(part));
   const [noun = first, deed] = more;
@@ -91,7 +97,7 @@ function nameOf(method: Call["method"], path: string): string {
   return `${noun} ${{ GET: read, POST: "create", PATCH: "change", DELETE: "remove" }[method]}`;
 }
 
-/** The command of these words, in its group. */
+/** Creates a command in its group. Creates the group if it is missing. */
 function place(program: Command, words: string): Command {
   const [first = "", second] = words.split(" ");
   if (second === undefined) return program.command(first);
@@ -117,7 +123,7 @@ async function run(derived: Derived, session: Session, options: Options): Promis
   sayMore(derived, answer, call.query?.["limit"]);
 }
 
-/** Returns the body. Throws `WrongUsage` for an empty change or a rejected body. */
+/** Returns the request body. Throws `WrongUsage` for an empty change or an invalid body. */
 function bodyOf(derived: Derived): Answer {
   const { row, method, parameters } = derived;
   const body = { ...told(derived, "body"), ...row.sends };
@@ -134,7 +140,7 @@ function bodyOf(derived: Derived): Answer {
   return body;
 }
 
-/** Returns the given parameters of one part of the call. */
+/** Returns the given parameters for one part of the call. */
 function told({ parameters }: Derived, part: Parameter["where"]): Answer {
   const asked = [...parameters].filter(([{ where }]) => where === part);
   const values = asked.map(([{ name }, read]) => [name, read()] as const);
@@ -157,7 +163,7 @@ async function callOf(
   };
 }
 
-/** The path, with the id of a member who was named by address. Throws `NotFound`. */
+/** Fills in the path and replaces a member's email address with the ID. Throws `NotFound`. */
 async function filledPath(session: Session, path: string, named: Answer): Promise<string> {
   const { id: org, member_id: member } = named;
   const ids = { ...named };
@@ -178,7 +184,7 @@ function wordsOf(derived: Derived, answer: Answer, head = true): string {
     : table(list, columns ?? Object.keys(list[0] ?? {}).join(", "), { widths, head });
 }
 
-/** Returns a list's items; null for a record. */
+/** Returns a list's items, or null for a record. */
 function listOf({ method, path }: Derived, answer: Answer): readonly Answer[] | null {
   if (method !== "GET" || path.endsWith("}")) return null;
   return (Object.values(answer).find((value) => Array.isArray(value)) ?? null) as
@@ -186,7 +192,7 @@ function listOf({ method, path }: Derived, answer: Answer): readonly Answer[] | 
     | null;
 }
 
-/** Prints a list page by page, each as large as the region makes one. */
+/** Prints all pages of a list, each as large as the region allows. */
 async function printWhole(derived: Derived, session: Session, call: Call): Promise<void> {
   const parameters = [...derived.parameters.keys()];
   const limit = parameters.find(({ name }) => name === "limit")?.schema.maximum ?? 1;
@@ -203,7 +209,7 @@ async function printWhole(derived: Derived, session: Session, call: Call): Promi
   }
 }
 
-/** Returns the parameter for the next page, and its text; null at the end. */
+/** Returns the parameter for the next page with its value, or null on the last page. */
 function nextOf(
   derived: Derived,
   answer: Answer,
@@ -213,12 +219,13 @@ function nextOf(
   for (const { name } of derived.parameters.keys()) {
     const value = answer[`next_${name}`];
     if (typeof value === "string") return { name, value };
-    if (typeof value === "number" && shown === limit) return { name, value }; // it is there at the end as well
+    // also present on the last page
+    if (typeof value === "number" && shown === limit) return { name, value };
   }
   return null;
 }
 
-/** Prints how a list continues, and that a key is shown once. */
+/** Prints how to get the next page, and that a key is shown only once. */
 function sayMore(derived: Derived, answer: Answer, limit: unknown): void {
   const { total, offset, key } = answer;
   const shown = listOf(derived, answer)?.length ?? 0;

@@ -8,7 +8,6 @@ import { probeKeyOf } from "./target.ts";
 import type { Place } from "./target.ts";
 import { fields, table } from "./words.ts";
 
-/** Adds `health`: the region's problems and, on request, the result of a paid request. */
 export function addHealthCommand(program: Command): void {
   const health = program
     .command("health")
@@ -34,7 +33,7 @@ export function addHealthCommand(program: Command): void {
   });
 }
 
-/** Outboxes that hold nothing are counted, the others listed; so are the routes that are left out. */
+/** Lists outboxes that have messages and routes that are in cooldown. Counts the others. */
 function healthWords(health: Health, probes: readonly Probe[]): string {
   const { region, version, book, wallets, peers, outboxes, breakers, problems } = health;
   const busy = outboxes.filter(

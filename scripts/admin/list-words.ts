@@ -1,7 +1,7 @@
 import { table, textOf } from "./words.ts";
 import type { Answer } from "./words.ts";
 
-/** The results of a search, or the regions to search next. */
+/** Returns the search results, or the regions to search next. */
 export function foundWords({ data, region, other_regions, missing }: Answer): string {
   const found = (data as readonly Answer[]).map(withSlug);
   const none = `Not found in ${String(region)}. Other regions: ${textOf("", other_regions)}.`;
@@ -28,7 +28,7 @@ export function eventsWords({ events }: Answer): string {
   return table(rows, "created_at time, operator, act, slug organization");
 }
 
-/** A row per group, and the total. Two groups, such as `day,model`, make two columns. */
+/** Returns a row for each group, and a total. Two groups, such as `day,model`, have two columns. */
 export function usageWords({ from, to, group_by, data, total }: Answer): string {
   const [first, second] = String(group_by).split(",");
   const titles = second === undefined ? `group ${first}` : `day, group ${second}`;

@@ -16,14 +16,14 @@ import {
 import { HELP, VALUES } from "./command-words.ts";
 import type { CommandFields } from "./commands.ts";
 
-/** The parts of an operation's description that are read. */
+/** The parts of an operation's description that commands use. */
 export type Described = {
   readonly summary: string;
   readonly query?: readonly { readonly name: string; readonly schema: Schema }[];
   readonly body?: z.ZodType;
   readonly errors?: readonly string[];
 };
-/** A parameter's JSON Schema, as far as a command reads it. */
+/** The parts of a parameter's JSON Schema that commands use. */
 type Schema = {
   readonly type?: string | readonly string[] | undefined;
   readonly format?: string;
@@ -34,7 +34,6 @@ type Schema = {
   readonly maximum?: number;
   readonly default?: unknown;
 };
-/** A field of an operation. */
 export type Parameter = {
   readonly name: string;
   readonly where: "path" | "query" | "body";
@@ -42,12 +41,12 @@ export type Parameter = {
   readonly isRequired: boolean;
 };
 
-/** Null as an option, because commander makes it an empty text. */
+/** Stands for null in options, because commander turns null into an empty text. */
 const NONE = Symbol("none");
-/** A bound from which on it is not worth saying. */
+/** Bounds from this value on aren't shown in the help. */
 const UNSAID = 1e9;
 
-/** Returns the parameters of a command in the order of its help. */
+/** Returns a command's parameters in the order of its help. */
 export function parametersOf(
   path: string,
   { query = [], body }: Pick<Described, "query" | "body">,
@@ -76,7 +75,7 @@ function fieldsOf(body: z.ZodType | undefined): Parameter[] {
   });
 }
 
-/** Whether a parameter is given by its place, else by a flag. */
+/** Reports whether a parameter is an argument rather than a flag. */
 export function isPlaced(
   { name, where }: Parameter,
   { takes = [], flags = [] }: CommandFields,
@@ -84,12 +83,15 @@ export function isPlaced(
   return where === "path" ? !flags.includes(name) : takes.includes(`<${name}>`);
 }
 
-/** The flag of a field: `--personal` of `is_personal`, `--member` of `member_id`. */
+/** Returns a field's flag: `--personal` for `is_personal`, `--member` for `member_id`. */
 export function flagOf(name: string): string {
   return `--${name.replaceAll(/^is_|_(?:id|seq)$/g, "").replaceAll("_", "-")}`;
 }
 
-/** Adds a parameter to a command. What reads it once the command is parsed; that is undefined where it was not given. */
+/**
+ * Adds a parameter to a command. Returns a function that reads its value after parsing, or
+ * undefined if it wasn't given.
+ */
 export function addParameter(
   command: Command,
   parameter: Parameter,
@@ -104,7 +106,8 @@ export function addParameter(
     const at = command.registeredArguments.length;
     const word = name === "id" ? "org" : name.replace(/_(?:id|limit)$/, "");
     const argument = new Argument(`<${word}>`, says);
-    if (kind.choices.length > 0) argument.choices(kind.choices); // for help: `parse` checks them
+    // only shown in the help; `parse` checks them
+    if (kind.choices.length > 0) argument.choices(kind.choices);
     command.addArgument(argument.argParser(parse));
     return () => valueOf(command.processedArgs[at]);
   }
@@ -120,7 +123,7 @@ function valueOf(given: unknown): unknown {
   return given === NONE ? null : given;
 }
 
-/** Money, in the unit that is meant. */
+/** Adds `--dollars` and `--micros`, of which one is required. */
 function addAmount(command: Command): () => number {
   const dollars = new Option("--dollars <amount>", "dollars, at most 6 decimals");
   const micros = new Option("--micros <amount>", "millionths of a dollar");
@@ -134,7 +137,7 @@ function addAmount(command: Command): () => number {
   };
 }
 
-/** The values of a schema except null. `isNullable`: null is allowed, as `none`. */
+/** The schema without null. `isNullable` allows null, written `none`. */
 type Kind = Schema & { readonly choices: readonly string[]; readonly isNullable: boolean };
 
 function kindOf({ schema }: Parameter, isChange: boolean): Kind {

@@ -22,18 +22,18 @@ type Row = {
 type Said = Pick<Row, "price" | "percent">;
 type Rows = { readonly prices: readonly Row[]; readonly next_after?: string };
 type Options = { readonly file?: string; readonly from?: string; readonly yes?: true };
-/** The factor of the field that rose most. */
+/** The factor by which a price rose, for the field that rose most. */
 type Times = { readonly times: number; readonly field: string };
 type Compared = Row & Times & { readonly what: string; readonly was: string; readonly is: string };
 
 const PRICES = ["input", "cached", "cache_write", "output", ...UNITS];
 const COLUMNS = ["list", "item", "from", ...PRICES, "percent"];
-/** Rows of one call. */
+/** Maximum rows in one call. */
 const ROWS_MAX = 500;
-/** The factor above which a price needs confirmation. */
+/** Maximum factor of a price change without confirmation. */
 const TIMES_MAX = 2;
 
-/** `prices propose` and `prices post`: a file of rows, looked at and posted. `prices` is there already. */
+/** Adds `prices propose` and `prices post`, which show and post the rows of a file. */
 export function addPriceCommands(program: Command): void {
   const prices = program.commands.find((one) => one.name() === "prices");
   if (prices === undefined) throw new Error("the operations have no prices");
@@ -95,7 +95,9 @@ function priceIn(line: CsvLine): Fields | null {
   return fields.length === 0 ? null : (Object.fromEntries(fields) as Fields);
 }
 
-/** Returns the rows with the previous price: the item's own, else the provider's list price. */
+/**
+ * Returns the rows with their previous price: the item's own, or else the provider's list price.
+ */
 async function comparedWith(session: Session, rows: readonly Row[]): Promise<readonly Compared[]> {
   const known = await allRows(session);
   return rows.map((row) => {
@@ -119,7 +121,7 @@ function whatOf(before: Row | undefined, compared: Times | null): string {
   return compared.times > 1 ? "dearer" : "cheaper";
 }
 
-/** Returns null if one is a percentage of an unknown price. */
+/** Returns null if one side is a percentage and the price is unknown. */
 function timesOf(row: Row, before: Row | undefined): Times | null {
   const listed = listedRow(row.item);
   const was = before ?? listed;
@@ -131,7 +133,7 @@ function timesOf(row: Row, before: Row | undefined): Times | null {
   return now === null || then === null ? null : timesDearer(now, then);
 }
 
-/** Returns the price of a row. A percentage applies to the provider's list price. */
+/** Returns the price of a row. Percentages apply to the provider's list price. */
 function pricedBy({ price, percent }: Said, listed: Said | null): Fields | null {
   if (price) return price;
   if (!listed?.price) return null;
@@ -140,7 +142,7 @@ function pricedBy({ price, percent }: Said, listed: Said | null): Fields | null 
   return Object.fromEntries(fields) as Fields;
 }
 
-/** Compares only fields of both sides. */
+/** Compares the fields that both prices have. */
 function timesDearer(now: Fields, then: Fields): Times {
   const [is, was] = [whole(now), whole(then)];
   const ratios = Object.entries(is).flatMap(([field, each]): Times[] => {
@@ -150,13 +152,13 @@ function timesDearer(now: Fields, then: Fields): Times {
   return ratios.reduce((most, one) => (one.times > most.times ? one : most), { ...SAME, times: 0 });
 }
 
-/** Fills in defaults: cached and written tokens cost as much as input. */
+/** Fills in missing cached and cache-write prices with the input price. */
 function whole(price: Fields): Fields {
   const { input } = price;
   return input === undefined ? price : { input, cached: input, cache_write: input, ...price };
 }
 
-/** A built-in model at its first provider's list price of today. */
+/** Returns a built-in model's current list price at its first provider. */
 function listedRow(item: string): Said | null {
   const route = CATALOG.find(({ id }) => id === item)?.routes[0];
   if (route === undefined) return item.endsWith("*") ? { percent: 0 } : null;

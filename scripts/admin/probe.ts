@@ -1,18 +1,18 @@
-/** A paid request to a region, as it went; `status` null where nothing answered. */
+/** The result of a paid request to a region. `status` is null if nothing responded. */
 export type Probe = {
   readonly region: string;
   readonly status: number | null;
   readonly ms: number;
   readonly cost_micro: number | null;
   readonly request_id: string | null;
-  /** The answer if it wasn't a completion; "" otherwise. */
+  /** The response if it isn't a completion, else "". */
   readonly message: string;
 };
 
 const TIMEOUT_MS = 60_000;
 const OUTPUT_TOKENS = 16;
 
-/** Pays for one short completion at each of these places, one after the other. Never throws. */
+/** Pays for one short completion at each address, one after the other. Never throws. */
 export async function probe(
   places: readonly { readonly region: string; readonly url: string }[],
   paying: { readonly key: string; readonly model: string },
@@ -39,7 +39,7 @@ async function completion(
         max_tokens: OUTPUT_TOKENS,
         messages: [{ role: "user", content: "Say: ok" }],
       }),
-      redirect: "manual", // the key goes only to the given address
+      redirect: "manual", // sends the key to the given address only
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     const text = await response.text();

@@ -1,9 +1,10 @@
-// The answers of `/admin/v1` that these programs read. Money is micro-credits, times are ISO 8601.
+// Responses of `/admin/v1` that these programs read. Amounts are in micro-credits, times in ISO
+// 8601.
 
 export type Scope = "regional" | "global";
 export type Role = "owner" | "admin" | "billing" | "member";
 
-/** Null if the organization's wallet didn't answer. */
+/** Fields are null if the organization's wallet doesn't respond. */
 type BalanceFields = {
   readonly credits_micro: number | null;
   readonly held_micro: number | null;
@@ -15,7 +16,7 @@ export type Organizations = {
 };
 export type Member = { readonly id: string; readonly email: string };
 export type Key = { readonly id: string; readonly name: string };
-/** The answer at creation, which is the only one with the secret. */
+/** The response to creating a key, the only one that includes the secret. */
 export type FreshKey = Key & { readonly key: string };
 export type CreatedOrganization = {
   readonly organization: Organization;
@@ -47,7 +48,7 @@ export type Usage = {
   readonly data: readonly (UsageAmounts & { readonly group: string | null })[];
   readonly total: UsageAmounts;
 };
-/** Some of its groups; `next_after` where more follow. */
+/** A page of groups. `next_after` is present if more follow. */
 export type UsagePage = Usage & { readonly next_after?: string };
 
 export type LostOrganizations = {
@@ -65,7 +66,7 @@ export type Reconciliation = BalanceFields & {
   }[];
   readonly rows_read: number;
 };
-/** The result of some rows; `next_after` if more follow. */
+/** The result for some rows. `next_after` is present if more follow. */
 export type ReconcilePage = Reconciliation & { readonly next_after?: string };
 /** The fields of a `settlement_unsaved` log line that the wallet needs. */
 export type SettlementLine = {
@@ -78,7 +79,7 @@ export type Settlement = {
   readonly charged_micro: number;
   readonly shortfall_micro: number;
 };
-/** Null if an outbox didn't answer. */
+/** Counts are null if an outbox doesn't respond. */
 type Outbox = {
   readonly name: string;
   readonly waiting: number | null;
@@ -89,26 +90,25 @@ type Outbox = {
 export type Health = {
   readonly region: string;
   readonly version: string;
-  /** The model id that each alias means. */
+  /** The model ID of each alias. */
   readonly aliases: Readonly<Record<string, string>>;
-  /** The region's problems; empty if it is healthy. */
   readonly problems: readonly { readonly kind: string; readonly message: string }[];
   readonly book: boolean;
   readonly wallets: { readonly asked: number; readonly unavailable: readonly string[] };
   readonly peers: readonly {
     readonly region: string;
-    /** The address of its Worker; null if not configured. */
+    /** The other region's URL, or null if it isn't configured. */
     readonly url: string | null;
     readonly answers: boolean;
   }[];
   readonly outboxes: readonly Outbox[];
-  /** The routes that one isolate leaves out. */
+  /** Routes that one isolate skips. */
   readonly breakers: readonly Breaker[];
 };
-/** `until` in ISO 8601. */
+/** `until` is in ISO 8601. */
 type Breaker = { readonly route: string; readonly state: string; readonly until: string };
 
-/** The answer of `GET /find`. */
+/** The response of `GET /find`. */
 export type Found = Readonly<Record<string, unknown>> & {
   readonly data: readonly Readonly<Record<string, unknown>>[];
   readonly next_after: string | null;

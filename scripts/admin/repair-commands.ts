@@ -11,7 +11,7 @@ import { Refused } from "./transport.ts";
 import { unsavedSettlements } from "./unsaved-settlements.ts";
 import { fields, table } from "./words.ts";
 
-/** Adds `reconcile` and `settle`, which make several calls or judge the answer. */
+/** Adds `reconcile` and `settle`, which make several calls or evaluate the response. */
 export function addRepairCommands(program: Command): void {
   addReconcile(program);
   addSettle(program);
@@ -44,12 +44,12 @@ const STANDING = "credits_micro, held_micro, open_holds";
 
 type Compared = Reconciliation & { readonly slug: string };
 
-/** Shows progress. */
+/** Compares one organization and prints the progress. */
 function reconciled({ admin }: Session, id: string, org: string): Promise<Reconciliation> {
   return postReconcile(admin, id, (rows) => note(`${org}: ${rows} rows read`));
 }
 
-/** One organization that cannot be compared hides no other. */
+/** Compares all organizations. One that fails doesn't stop the others. */
 async function reconcileAll(session: Session): Promise<void> {
   const compared: (Compared & { readonly id: string })[] = [];
   let refused = 0;
@@ -119,7 +119,7 @@ function addSettle(program: Command): void {
 }
 
 function readLog(file: string | undefined): string {
-  // npm changes to the package's folder and keeps the caller's in INIT_CWD.
+  // npm changes the working directory and sets INIT_CWD to the caller's.
   const folder = process.env["INIT_CWD"] ?? process.cwd();
   try {
     return readFileSync(file === undefined ? 0 : path.resolve(folder, file), "utf8");

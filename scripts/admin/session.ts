@@ -8,19 +8,18 @@ import type { AdminClient } from "./transport.ts";
 
 const LIST_PAGE = 100;
 
-/** The context of a command. */
 export type Session = {
   readonly admin: AdminClient;
-  /** Whether answers are printed as JSON. */
+  /** Prints responses as JSON. */
   readonly json: boolean;
 };
 
-/** A name that leads to nothing in this region. */
+/** Thrown if a name doesn't exist in this region. */
 export class NotFound extends Error {}
 
 /**
- * Gives a command what it does. `handle` gets the region, the command's arguments in order and its
- * options, of the types that the command's declaration gives them.
+ * Sets a command's action. `handle` receives the session, the arguments in order and the options.
+ * The command's declaration determines their types.
  */
 export function does(
   command: Command,
@@ -33,38 +32,38 @@ export function does(
   });
 }
 
-/** A command that only holds others. */
+/** Adds a command that only contains other commands. */
 export function group(program: Command, name: string, description: string): Command {
   return program.command(name).description(description).helpCommand(false);
 }
 
-/** Examples at the end of a command's help. */
+/** Adds examples at the end of a command's help. */
 export function examples(command: Command, ...lines: readonly string[]): Command {
   const text = lines.map((line) => `  npm run -s admin -- ${line}`).join("\n");
   return command.addHelpText("after", `\nExamples:\n${text}`);
 }
 
-/** Prints an answer, with `--json` unchanged. */
+/** Prints a response, or its JSON with `--json`. */
 export function show(session: Session, answer: object, words: () => string): void {
   say(session.json ? JSON.stringify(answer) : words());
 }
 
-/** Prints a result. */
+/** Prints a line to standard output. */
 export function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Prints a note next to the result. */
+/** Prints a line to standard error. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** The program will end with 1, though it goes on. */
+/** Sets exit code 1 without stopping the program. */
 export function fail(): void {
   process.exitCode = 1;
 }
 
-/** The id of a member who is named by id or email address, of this organization. Throws `NotFound`. */
+/** Returns the ID of an organization's member given by ID or email address. Throws `NotFound`. */
 export async function memberId(session: Session, org: string, member: string): Promise<string> {
   if (isId(member)) return member;
   const { members } = await getMembers(session.admin, org);
@@ -73,7 +72,7 @@ export async function memberId(session: Session, org: string, member: string): P
   return found.id;
 }
 
-/** Every organization of the region, page by page. */
+/** Yields every organization of the region, page by page. */
 export async function* organizations(
   session: Session,
 ): AsyncGenerator<Pick<Organization, "id" | "slug">> {

@@ -10,12 +10,12 @@ import type { AdminClient } from "./transport.ts";
 const MOUNT = "/admin/v1";
 const NOWHERE = `Say which region: ${REGION_NAMES.map((name) => `--local ${name}`).join(" or ")} for the one that npm start runs, or --url (or TURNPIKE_URL) for another.`;
 
-/** The operator's target. */
+/** The region that the operator chose: a URL or a local region. */
 export type Place = { readonly url?: string; readonly local?: RegionName };
 
 /**
- * The region and the token that opens it: both from the local demo, or the address from `--url` or
- * TURNPIKE_URL and the token from TURNPIKE_ADMIN_TOKEN. Throws `WrongUsage`.
+ * Returns the region's client. The URL and token come from the local demo, or from `--url` or
+ * TURNPIKE_URL and TURNPIKE_ADMIN_TOKEN. Throws `WrongUsage` if one is missing.
  */
 export function targetOf(
   place: Place,
@@ -60,7 +60,10 @@ function localTarget(region: RegionName): AdminClient {
 const NO_PROBE_KEY =
   "Set TURNPIKE_PROBE_KEY to a global key of this region, in the environment: each probe costs it a request in every region.";
 
-/** The key that pays for probes: the local demo's global one, or TURNPIKE_PROBE_KEY. Throws `WrongUsage`. */
+/**
+ * Returns the key that pays for probes: the local demo's global key or TURNPIKE_PROBE_KEY. Throws
+ * `WrongUsage` if it is missing.
+ */
 export function probeKeyOf(
   { local }: Place,
   environment: Readonly<Record<string, string | undefined>>,
@@ -74,7 +77,10 @@ export function probeKeyOf(
   return key;
 }
 
-/** An address with or without /admin/v1, as one with it. Plain http goes to this machine only. */
+/**
+ * Returns a URL with /admin/v1 at the end. Throws `WrongUsage` for an invalid URL, and for plain
+ * http except to this machine.
+ */
 export function adminUrl(address: string): string {
   const url = URL.parse(address);
   if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) {

@@ -1,5 +1,5 @@
 const TIMEOUT_MS = 120_000; // rebuilding a large wallet takes long
-/** Errors of a connection that was never made: nothing can have been done. */
+/** Errors of connections that were never made, so the region did nothing. */
 const NEVER_SENT = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -8,14 +8,14 @@ const NEVER_SENT = new Set([
   "ENETUNREACH",
 ]);
 
-/** The target of an operator's calls, and its token. */
+/** The region's URL and operator token. */
 export type AdminClient = {
   /** Ends in /admin/v1. */
   readonly url: string;
   readonly token: string;
 };
 
-/** One call; `path` is below `/admin/v1`, made with `pathOf`. */
+/** A call. `path` comes from `pathOf` and is below `/admin/v1`. */
 export type Call = {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
@@ -24,10 +24,10 @@ export type Call = {
   readonly idempotencyKey?: string;
 };
 
-/** The region's error with its message and other fields. */
+/** An error that the region returned. */
 export class Refused extends Error {
   readonly status: number;
-  /** `type`, `code`, `param` and more, as in the answer's `error`; nulls are left out. */
+  /** `type`, `code`, `param` and the other fields of `error`, except nulls. */
   readonly details: Readonly<Record<string, unknown>>;
   readonly requestId: string | null;
 
@@ -40,7 +40,7 @@ export class Refused extends Error {
   }
 }
 
-/** No answer came. `maybeDone`: the call may have arrived all the same. */
+/** Thrown if no response arrives. `maybeDone`: the region might have handled the call. */
 export class Unreachable extends Error {
   readonly maybeDone: boolean;
 
@@ -52,7 +52,9 @@ export class Unreachable extends Error {
   }
 }
 
-/** A path of these segments; a segment that would lead elsewhere is a bug of the caller. */
+/**
+ * Joins path segments. Throws for a segment with other characters, which is a bug in the caller.
+ */
 export function pathOf(...segments: readonly string[]): string {
   for (const segment of segments) {
     if (!/^[A-Za-z0-9_-]+$/.test(segment)) throw new Error("not a segment of a path");
@@ -60,7 +62,7 @@ export function pathOf(...segments: readonly string[]): string {
   return `/${segments.join("/")}`;
 }
 
-/** Makes one call and answers with its JSON. Throws `Refused` or `Unreachable`. */
+/** Makes one call and returns its JSON. Throws `Refused` or `Unreachable`. */
 export async function ask<T>(admin: AdminClient, call: Call): Promise<T> {
   const { response, text } = await exchange(admin, call);
   const answer = parsed(text);
@@ -90,7 +92,7 @@ async function exchange(
         ...(call.idempotencyKey !== undefined && { "idempotency-key": call.idempotencyKey }),
       },
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-      redirect: "manual", // the token goes only to the given address
+      redirect: "manual", // sends the token to the given address only
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     return { response, text: await response.text() };
@@ -114,7 +116,7 @@ function errorIn(answer: object | null): Record<string, unknown> {
   return Object.fromEntries(Object.entries(error).filter(([, value]) => value !== null));
 }
 
-/** Returns the cause of a fetch error: the system's code, or a message. */
+/** Returns the cause of a fetch error, as the system's code or a message. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `nothing within ${TIMEOUT_MS / 1000} s`;

@@ -4,14 +4,14 @@ import type { SettlementLine } from "./records.ts";
 
 const EVENT = "settlement_unsaved";
 
-/** A `settlement_unsaved` log line: whose outcome it is, and what to post. */
+/** A `settlement_unsaved` log line: its organization and the settlement to post. */
 type LoggedSettlement = { readonly orgId: string; readonly settlement: SettlementLine };
 
 /**
- * Returns the `settlement_unsaved` lines of a log, each request once: as lines, also after other text (npm
- * start adds the region); as JSON objects or texts at any depth, in a document or one per line (Workers Logs,
- * Logpush, wrangler tail --format json). Throws `WrongUsage` without any or for an unreadable one, so that
- * nothing is posted.
+ * Returns the `settlement_unsaved` lines of a log, each request once. Accepts lines with other text
+ * in front (npm start adds the region), and JSON objects or texts at any depth, in one document or
+ * one per line (Workers Logs, Logpush, wrangler tail --format json). Throws `WrongUsage` if there
+ * are none or one is invalid, so that nothing is posted.
  */
 export function unsavedSettlements(log: string): LoggedSettlement[] {
   const whole = found(parsed(log));
@@ -34,7 +34,7 @@ function read(line: string, number: number): LoggedSettlement[] {
   );
 }
 
-/** Every such line within a value: an object is one itself or holds some, a text may be one. */
+/** Returns every such line in a value, at any depth. Texts can contain JSON. */
 function found(value: unknown): LoggedSettlement[] {
   if (typeof value === "string") return value.includes(EVENT) ? found(parsed(value)) : [];
   if (typeof value !== "object" || value === null) return [];
@@ -55,7 +55,6 @@ function unsavedOf(value: Readonly<Record<string, unknown>>): LoggedSettlement |
   return isWhole ? { orgId: org_id, settlement: { request_id, cost_micro, generation } } : null;
 }
 
-/** Parses JSON, or returns null. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

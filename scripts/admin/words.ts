@@ -1,13 +1,12 @@
 import { printable, textTable } from "../table.ts";
 
 const MICROS_PER_DOLLAR = 1_000_000n;
-/** The text for an unknown value. */
 const UNKNOWN = "unknown";
 
-/** A record as the region answers it. */
+/** A JSON object from the region. */
 export type Answer = Readonly<Record<string, unknown>>;
 
-/** The meaning of null by field; else `none`, and nothing in a table. */
+/** Texts for null by field. Other fields show `none`, or nothing in a table. */
 const ABSENT: Readonly<Record<string, string>> = {
   credits_micro: UNKNOWN,
   held_micro: UNKNOWN,
@@ -29,7 +28,7 @@ const LABELS: Readonly<Record<string, string>> = {
   revoked: "state",
 };
 
-/** Micros as dollars with 6 decimals, exact. */
+/** Converts micro-credits to exact dollars with 6 decimals. */
 export function dollars(micros: number): string {
   const whole = BigInt(Math.abs(micros));
   const decimals = String(whole % MICROS_PER_DOLLAR).padStart(6, "0");
@@ -37,7 +36,8 @@ export function dollars(micros: number): string {
 }
 
 /**
- * A record field by field: of these, with commas between, those that it has, `*` the others; else all.
+ * Returns a record's fields as lines. `columns` are separated by commas; `*` means all others.
+ * Missing fields are skipped.
  */
 export function fields(answer: Answer, columns = "*"): string {
   const named = columns.split(", ");
@@ -49,13 +49,15 @@ export function fields(answer: Answer, columns = "*"): string {
   return textTable([{ title: "" }, { title: "" }], rows, false);
 }
 
-/** A table's layout: minimum column widths, so that pages line up; no titles without `head`. */
+/**
+ * `widths` are minimum column widths, which align separate pages. `head` false omits the titles.
+ */
 type Layout = { readonly widths?: readonly number[]; readonly head?: boolean };
 
 /**
- * A list as a table. Columns have commas between; each is a field, with a title after it where the field's
- * label is not it; of `reference|generation_id` the one that is there. `>` before it aligns right, `=` is
- * the value as it was answered.
+ * Returns a list as a table. Columns are separated by commas. Each is a field, optionally followed
+ * by a title. `reference|generation_id` uses the first field that is present. A leading `>` aligns
+ * right, and `=` prints the value unchanged.
  */
 export function table(
   list: readonly Answer[],
@@ -85,7 +87,7 @@ export function table(
   return textTable(titles, rows, head);
 }
 
-/** A text with every `{field}` or `{record.field}` of the answer filled in. */
+/** Replaces every `{field}` or `{record.field}` in a text with its value. */
 export function filled(text: string, answer: Answer): string {
   return text.replaceAll(/\{([\w.]+)\}/g, (_, at: string) => {
     const names = at.split(".");
@@ -98,7 +100,10 @@ function labelOf(name: string): string {
   return LABELS[name] ?? name.replaceAll(/^is_|_(?:at|id|micro)$/g, "").replaceAll("_", " ");
 }
 
-/** A field's value: times to the second, money in dollars, and outside of tables in micros as well. */
+/**
+ * Returns a field's text. Times end in seconds and amounts are in dollars, outside of tables also
+ * in micro-credits.
+ */
 export function textOf(name: string, value: unknown, isCell = false): string {
   if (value === null || value === undefined) return ABSENT[name] ?? (isCell ? "" : "none");
   if (typeof value === "object") {
