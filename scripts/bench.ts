@@ -1,4 +1,5 @@
-// npm run bench: compares the cost of a completion with that of a bare pass-through Worker, in one run.
+// npm run bench: compares the cost of a completion with that of a plain pass-through Worker in the
+// same run.
 import { InvalidArgumentError, Option } from "commander";
 import { measureAgainst } from "./bench/against.ts";
 import { OTHERS } from "./bench/beside.ts";
@@ -120,7 +121,7 @@ function whole(text: string): number {
   throw new InvalidArgumentError("It must be a whole number from 1.");
 }
 
-/** An option that takes some of these, with commas. */
+/** Returns an option that takes a comma-separated subset of `all`. */
 function listOf(flags: string, what: string, all: readonly string[]): Option {
   return new Option(flags, `${what}: some of ${all.join(", ")}`).argParser((text) => {
     const some = text.split(",").map((word) => all.find((one) => one === word));

@@ -2,30 +2,33 @@ import { request } from "node:http";
 import type { Agent, IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** When a client disconnects: after a time, or after some bytes of the answer. */
+/** The time or the number of received bytes after which a client disconnects. */
 export type Leave = { readonly afterMs: number } | { readonly afterBytes: number };
 
 export type Call = {
   readonly url: string;
   readonly key: string;
-  /** JSON to POST; null is a GET. */
+  /** JSON to POST. Null sends a GET. */
   readonly body: string | null;
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** The agent of kept connections; by default the request has its own. */
+  /** The agent for persistent connections. By default, each request opens its own. */
   readonly agent?: Agent;
-  /** The client's timeout for the whole answer. */
+  /** The client's timeout for the whole response. */
   readonly patienceMs: number;
   readonly leave?: Leave | null;
-  /** Takes a part of the answer, then waits, again and again. */
+  /** Pauses repeatedly while reading the response. */
   readonly isSlow?: boolean;
 };
 
-/** The client's view of its request, by `clockMs`. */
+/** A request as its client observed it. Times are from `clockMs`. */
 export type Exchange = {
-  /** The answer ended, the client left or waited too long, or the connection broke. */
+  /**
+   * `whole`: the response ended. `left`: the client disconnected. `stuck`: the client timed out.
+   * `broken`: the connection failed.
+   */
   readonly end: "whole" | "left" | "stuck" | "broken";
   readonly sentMs: number;
-  /** When the headers came, and the body began. */
+  /** When the headers arrived. The next field is when the body began. */
   readonly answeredMs: number | null;
   readonly firstByteMs: number | null;
   readonly endedMs: number;
@@ -33,7 +36,7 @@ export type Exchange = {
   readonly headers: IncomingHttpHeaders;
   /** The received body, one character per byte. */
   readonly text: string;
-  /** The cause of a broken connection, or "". */
+  /** The cause of a failed connection, or "". */
   readonly why: string;
 };
 
@@ -41,12 +44,15 @@ const SLOW_PAUSE_MS = 150;
 const SLOW_PAUSES_MAX = 20;
 const LOOK_MS = 50;
 
-/** Unix ms with fractions: never steps back. */
+/** Returns Unix ms with fractions. Never goes backward. */
 export function clockMs(): number {
   return performance.timeOrigin + performance.now();
 }
 
-/** Starts each item when it is due, regardless of earlier ones, until all started or `stop` is set. */
+/**
+ * Starts each item at its time, regardless of earlier ones, until all have started or `stop` is
+ * aborted.
+ */
 export async function whenDue<T extends { readonly atMs: number }>(
   plan: Iterable<T>,
   begin: (one: T) => unknown,
@@ -63,7 +69,7 @@ export async function whenDue<T extends { readonly atMs: number }>(
   }
 }
 
-/** Sends one request and sees it to its end, whichever that is. Never throws. */
+/** Sends one request and waits until it ends. Never throws. */
 export async function exchange(call: Call): Promise<Exchange> {
   const { url, key, body, headers, agent = false, leave = null } = call;
   const sentMs = clockMs();
@@ -83,7 +89,7 @@ export async function exchange(call: Call): Promise<Exchange> {
     },
   });
   const broken = (error?: Error): void => resolve({ end: "broken", why: error?.message ?? "" });
-  /** Like a client that dies: a TCP reset. The first end counts. */
+  /** Sends a TCP reset, as a crashed client does. Only the first end counts. */
   const reset = (end: "left" | "stuck"): void => {
     resolve({ end, why: end });
     const { socket } = outgoing;

@@ -1,4 +1,4 @@
-// npm run figures: measures the figures of the table in docs/figures.md, and writes them there.
+// npm run figures: measures the figures in docs/figures.md and writes them there.
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
@@ -19,7 +19,7 @@ target is missed, or a row could not be measured.
 ${ROWS.map(({ figure }, i) => `  ${String(i + 1).padStart(2)}  ${figure}`).join("\n")}`;
 const MEASURED_PATHS = ["src", "scripts", "test", "migrations", "wrangler.toml", "package.json"];
 
-// An exit stops what was started and removes what was written; a signal alone would do neither.
+// A signal must exit the process normally, because cleanup runs on exit.
 for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => process.exit(128 + constants.signals[signal]));
 }
@@ -37,7 +37,7 @@ await runProgram(async (given) => {
       `--only takes numbers from 1 to ${ROWS.length}, with commas, not "${only}"`,
     );
   }
-  // a page that cannot take the table is no reason to measure for minutes first
+  // Checks the page before measurements that take minutes.
   withMeasured(readFileSync(PAGE, "utf8"), new Map(), stamp());
   const scratch = temporaryDirectory("turnpike-figures-");
   process.once("exit", () => removeDirectory(scratch)); // also after Ctrl-C
@@ -58,7 +58,7 @@ await runProgram(async (given) => {
   return hasFailed ? 1 : 0;
 });
 
-/** Today, and the commit that is measured; what was changed since is a +. */
+/** Returns today's date and the measured commit, with + if there are uncommitted changes. */
 function stamp(): { readonly date: string; readonly commit: string } {
   const commit = git("rev-parse", "--short=7", "HEAD") ?? "unknown";
   const changes = git("status", "--porcelain", "--", ...MEASURED_PATHS) ?? "";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import path from "node:path";
 import { HOST } from "./region.ts";
 
-/** Starts `upstream.ts` in its own process. Returns its base URL, without a trailing slash. */
+/** Starts `upstream.ts` in its own process. Returns its base URL without a trailing slash. */
 export async function startUpstream(): Promise<{
   readonly url: string;
   readonly stop: () => unknown;
@@ -18,7 +18,7 @@ export async function startUpstream(): Promise<{
   }
 }
 
-/** A model as the var MODELS has one, sold by one price, through routes of providers. */
+/** Returns a model for the variable MODELS, with one price and routes to providers. */
 export function modelOf(
   id: string,
   price: { readonly input: number; readonly output?: number },

@@ -1,21 +1,24 @@
-// The upstream of bench and soak in its own process: OpenAI's chat, Responses and embeddings and Anthropic's
-// Messages, with BEHAVIORS by model. `startProgram` starts it; it sends its port to its parent and ends with
-// it.
+// The provider for the bench and the soak. Serves OpenAI's chat, Responses and embeddings and
+// Anthropic's Messages, with behaviors by model name. `startUpstream` starts it as a process that
+// sends its port to its parent and ends with it.
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A model's behavior by the end of its name; the bench's first. */
+/** The behavior of models whose names end in a word. */
 type UpstreamBehavior = {
   /** The time before the first byte. */
   readonly firstMs?: number;
-  /** Between words: without it a gateway reads many as one chunk and looks cheap. */
+  /**
+   * The pause between words. Without it, a gateway reads many words as one chunk and its cost looks
+   * too low.
+   */
   readonly paceMs: number;
-  /** Rejects one of this number of requests with the status. */
+  /** Rejects one in `oneIn` requests with the status. */
   readonly refuses?: readonly [status: number, oneIn: number];
-  /** Whether streams break off with the connection. */
+  /** Streams end early with a closed connection. */
   readonly breaksOff?: true;
-  /** Answers differ in length, and JSON in time. */
+  /** Varies the length of responses, and the time of JSON responses. */
   readonly isVaried?: true;
 };
 const BEHAVIORS: Readonly<Record<string, UpstreamBehavior>> = {
@@ -35,7 +38,7 @@ const TEXT = "A short answer of some twenty words. ".repeat(4);
 const PROMPT_TOKENS = 20;
 const REFUSAL = { error: { message: "no", type: "no" } };
 
-/** An answer in one format: whole, and as stream pieces. */
+/** A response in one format, as JSON and as stream events. */
 type WireAnswer = {
   readonly whole: (words: number) => object;
   readonly first: string;
@@ -57,10 +60,11 @@ const server = createServer((request, response) => {
     else setTimeout(() => answer(asked, response), firstMs);
   });
 });
-server.keepAliveTimeout = 600_000; // a connection that is closed while it is taken up again is no failure to find
+// long enough that no idle connection closes just when a client reuses it
+server.keepAliveTimeout = 600_000;
 server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));
 process.on("disconnect", () => process.exit(0));
-// Ctrl-C in a terminal reaches this process too; the parent decides when to end.
+// Ctrl-C in a terminal also reaches this process, but the parent decides when it ends.
 process.on("SIGINT", () => undefined);
 
 type Asked = { readonly path: string; readonly body: string; readonly turn: number };
@@ -155,7 +159,7 @@ const CHAT: WireAnswer = {
     `${chatChunk({}, "stop")}${chatEvent({ choices: [], usage: chatUsage(length) })}data: [DONE]\n\n`,
 };
 
-/** An event as Responses and Messages write theirs. */
+/** Returns an event in the format of Responses and Messages. */
 function typed(type: string, fields: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 }

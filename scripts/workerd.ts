@@ -5,7 +5,9 @@ import { cpus } from "node:os";
 const NANOSECONDS_PER_MICROSECOND = 1000;
 const MICROSECONDS_PER_TICK = 10_000; // USER_HZ is 100 on every Linux
 
-/** The workerd process, a child of this one, that serves miniflare's entry socket on `port`. */
+/**
+ * Returns the PID of the child workerd that serves miniflare on `port`. Throws if there is none.
+ */
 export function workerdPid(port: number): number {
   const argument = `--socket-addr=entry=127.0.0.1:${port}`;
   const found = childProcesses().find((child) => child.command.split(/[\0 ]/).includes(argument));
@@ -14,15 +16,14 @@ export function workerdPid(port: number): number {
 }
 
 /**
- * Returns a process's CPU time, user and system, in microseconds. Linux: its threads' run time in
- * nanoseconds, or utime + stime of /proc/<pid>/stat in ticks of 10 ms. Elsewhere: from `ps` (hundredths of a
- * second on macOS).
+ * Returns a process's user and system CPU time in microseconds. On Linux, it comes from the
+ * threads' schedstat, or from utime + stime in /proc/<pid>/stat (10 ms ticks). Elsewhere, it comes
+ * from `ps` (hundredths of a second on macOS).
  */
 export function cpuMicroseconds(pid: number): number {
   return fromSchedstat(pid) ?? fromStat(pid) ?? fromPs(pid);
 }
 
-/** Returns all cores' work so far in ms. */
 export function coresWorkedMs(): number {
   return cpus().reduce(
     (sum, { times }) => sum + times.user + times.nice + times.sys + times.irq,
@@ -30,7 +31,10 @@ export function coresWorkedMs(): number {
   );
 }
 
-/** Returns a process's memory in bytes. Linux: VmRSS; elsewhere from `ps`. Throws if it is gone. */
+/**
+ * Returns a process's memory in bytes, from VmRSS on Linux and from `ps` elsewhere. Throws if the
+ * process is gone.
+ */
 export function residentBytes(pid: number): number {
   const status = attempt(() => readFileSync(`/proc/${pid}/status`, "utf8")) ?? "";
   const kibibytes =
@@ -41,7 +45,6 @@ export function residentBytes(pid: number): number {
   return bytes;
 }
 
-/** Returns the source of `cpuMicroseconds` on this machine. */
 export function cpuSource(): string {
   if (fromSchedstat(process.pid) !== null) return "/proc/<pid>/task/*/schedstat";
   return fromStat(process.pid) === null ? "ps -o time" : "/proc/<pid>/stat";
@@ -61,7 +64,7 @@ function fromSchedstat(pid: number): number | null {
 function fromStat(pid: number): number | null {
   const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
   if (stat === null) return null;
-  // Fields 14 and 15 of proc(5); the name before them, in parentheses, may hold spaces.
+  // Fields 14 and 15 of proc(5). The name before them can contain spaces.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) * MICROSECONDS_PER_TICK;
 }
@@ -74,7 +77,7 @@ function fromPs(pid: number): number {
   return seconds * 1e6;
 }
 
-/** The processes that one, this one unless said, has started and that still run. */
+/** Returns the running child processes of a process, by default of this one. */
 export function childPids(parent = process.pid): number[] {
   return childProcesses(parent).map(({ pid }) => pid);
 }
@@ -107,6 +110,6 @@ function attempt<T>(read: () => T): T | null {
   try {
     return read();
   } catch {
-    return null; // gone, or not Linux
+    return null; // the process is gone, or this isn't Linux
   }
 }

@@ -11,20 +11,23 @@ import { turned } from "./load.ts";
 import type { Kind, Target } from "./load.ts";
 import { cpuInTurn, JSON_PASSES, keysFor, KINDS, time, warm } from "./rounds.ts";
 
-/** The allowed ratio of a change on the paid path. */
+/** Maximum ratio between both commits' cost of a paid request. */
 const RATIO_MAX = 1.03;
 
 /**
- * Two processes of one commit differ by up to 4 % for their whole life (by start order and memory layout), so
- * both restart after this many rounds, in the other order.
+ * Rounds after which both processes restart in the other order. Two processes of one commit can
+ * differ by 4% until they end, by start order and memory layout.
  */
 const ROUNDS_OF_START = 10;
 
-/** The gateway now and before, and the floor for comparison. */
+/** The gateways of both commits, and the floor for comparison. */
 type PairedTargets = Readonly<
   Record<"floor" | "home" | "peer" | "homeBefore" | "peerBefore", Target>
 >;
-/** Rounds of CPU per request, and of the time to the first byte in ms: of each slice its median. */
+/**
+ * Rounds of CPU per request and of the time to first byte in ms. A round has the median of each
+ * slice.
+ */
 type Pairs = Readonly<Record<"cpu" | "firstByte", Readonly<Record<Kind, CpuRound[]>>>>;
 
 type Against = {
@@ -33,7 +36,7 @@ type Against = {
   readonly others: Figure;
 };
 
-/** Measures this gateway and that of the commit that is named, in turn. */
+/** Measures this checkout's gateway and that of a commit in turn. */
 export async function measureAgainst(stage: Stage, named: string, rounds: number): Promise<Report> {
   progress(`building ${named}`);
   const { name: commit, root } = checkOut(named, stage.directory);
@@ -51,7 +54,7 @@ export async function measureAgainst(stage: Stage, named: string, rounds: number
     try {
       progress(`rounds ${first + 1} to ${first + some} of ${rounds}: starting and warming up`);
       const targets = await startBoth(began, root, { rounds: some, turn: nth });
-      const watched = watchOthers(); // for this start alone
+      const watched = watchOthers(); // only covers this start
       await measurePairs(targets, some, pairs);
       others.push(watched());
     } finally {
@@ -66,7 +69,10 @@ export async function measureAgainst(stage: Stage, named: string, rounds: number
   };
 }
 
-/** Starts both gateways and the floor, warm. Every second time the older one starts first. */
+/**
+ * Starts and warms up both gateways and the floor. The older gateway starts first every second
+ * time.
+ */
 async function startBoth(
   stage: Stage,
   root: string,
@@ -90,7 +96,7 @@ async function startBoth(
   return targets;
 }
 
-/** Rounds in which both gateways take every slice one after the other, there and back. */
+/** Measures the slices of both gateways in turn, forward and back. */
 async function measurePairs(
   { floor, home, peer, homeBefore, peerBefore }: PairedTargets,
   rounds: number,
@@ -121,7 +127,7 @@ async function firstBytes(targets: readonly Target[], kind: Kind): Promise<CpuRo
   return round;
 }
 
-/** Both gateways' figures, and of each the median of the rounds' own ratios. */
+/** Returns both gateways' figures and the median of the rounds' ratios. */
 export function againstFigures({ pairs, counted, others }: Against, commit: string): Figure[] {
   const { cpu, firstByte } = pairs;
   return [
@@ -148,7 +154,7 @@ function compared(what: string, commit: string, rounds: readonly CpuRound[], sid
   ];
 }
 
-/** Milliseconds over the floor's in the same round; each round's is the median of its slice. */
+/** Returns the time in ms above the floor's in the same round, from each slice's median. */
 function added(what: string, commit: string, rounds: readonly CpuRound[]): Figure[] {
   const over = (place: string): number[] =>
     rounds.map((round) => (round[place] ?? NaN) - (round["floor"] ?? NaN));

@@ -17,44 +17,41 @@ import type { Stage, Stoppable } from "./gateway.ts";
 import { attempt, prepare } from "./load.ts";
 import type { Kind, Target } from "./load.ts";
 
-/** The other gateways that can be measured. */
 export const OTHERS = ["portkey", "litellm"] as const;
 export type Other = (typeof OTHERS)[number];
 
-/** A program and its arguments. */
 type Command = readonly [program: string, ...words: string[]];
-/**
- * The place of a gateway: its folder, a free loopback port, and the upstream's base URL without a trailing
- * slash.
- */
+/** A gateway's folder, free loopback port and provider URL without a trailing slash. */
 type Place = { readonly folder: string; readonly port: number; readonly upstream: string };
 /** The installation, start and request format of a gateway at a pinned version. */
 type Recipe = {
   readonly version: string;
   /** The installed size in MB. */
   readonly megabytes: number;
-  /** The package.json of its folder. */
+  /** The package.json in its folder. */
   readonly manifest?: object;
   readonly install: (folder: string, version: string) => readonly Command[];
-  /** Returns its configuration file; none by default. */
+  /** Returns the configuration file, if it needs one. */
   readonly config?: (place: Place) => string;
   readonly start: (place: Place) => Command;
   readonly env: Readonly<Record<string, string>>;
-  /** Returns the headers that name the target. */
+  /** Returns the headers that select the provider. */
   readonly headers?: (place: Place) => Readonly<Record<string, string>>;
-  /** The key that it takes; any unless given. */
+  /** The API key. By default, it accepts any. */
   readonly key?: string;
 };
 
 const CONFIG = "config.yaml";
-/** The marker of a complete installation. Folders without it start over. */
+/** Marker of a complete installation. Folders without it are installed again. */
 const INSTALLED = "installed";
 const INSTALL_MS_MAX = 600_000;
 const START_MS_MAX = 180_000;
 const STOP_MS_MAX = 10_000;
 const LOOK_MS = 250;
 
-/** Portkey listens on every address and has no option for one: a server's port is given its host before it starts. */
+/**
+ * Sets the host of all servers, because Portkey listens on every address and has no option for it.
+ */
 const LOOPBACK_ONLY = `data:text/javascript,${encodeURIComponent(
   `import { Server } from "node:net";
 const { listen } = Server.prototype;
@@ -63,15 +60,18 @@ Server.prototype.listen = function (port, host, ...rest) {
 };`,
 )}`;
 
-/** The first that Portkey's range allows; with the newest it answers streams with 500 (github.com/Portkey-AI/gateway/issues/1389). */
+/**
+ * The lowest version that Portkey allows. With the newest, streams return 500
+ * (github.com/Portkey-AI/gateway/issues/1389).
+ */
 const PORTKEY_MANIFEST = { overrides: { "@hono/node-server": "1.3.3" } };
-/** The default is one, which 20 streams a second fill. */
+/** The default is 1, which 20 streams per second use up. */
 const LITELLM_WORKERS = 2;
-/** LiteLLM does not start without one. */
+/** LiteLLM doesn't start without a key. */
 const LITELLM_KEY = `sk-${randomBytes(32).toString("hex")}`;
 
 const RECIPES: Readonly<Record<Other, Recipe>> = {
-  // Sends nothing home automatically. "production" is without the console that shows requests.
+  // Sends no telemetry. "production" turns off the console that shows requests.
   portkey: {
     version: "1.15.2",
     megabytes: 25,
@@ -101,7 +101,8 @@ const RECIPES: Readonly<Record<Other, Recipe>> = {
       "x-portkey-custom-host": `${upstream}/v1`,
     }),
   },
-  // docs.litellm.ai/docs/observability/telemetry; the price list is that of the package, not one that is fetched.
+  // Turns off telemetry (docs.litellm.ai/docs/observability/telemetry) and uses the package's price
+  // list instead of fetching one.
   litellm: {
     version: "1.106.2",
     megabytes: 742,
@@ -126,7 +127,7 @@ const RECIPES: Readonly<Record<Other, Recipe>> = {
   },
 };
 
-/** JSON is YAML. */
+/** Returns JSON, which is valid YAML. */
 function litellmConfig(api_base: string): string {
   const model_list = ["model", "steady"].map((name) => ({
     model_name: `bench/${name}`,
@@ -136,8 +137,8 @@ function litellmConfig(api_base: string): string {
 }
 
 /**
- * Installs a gateway if necessary and starts it before the upstream mock. Prints the reason and returns null
- * if it can't.
+ * Starts a gateway in front of the provider and installs it first if necessary. Prints the reason
+ * and returns null if it fails.
  */
 export async function startOther(stage: Stage, other: Other): Promise<Target | null> {
   try {
@@ -157,7 +158,8 @@ async function started({ upstream, keep }: Stage, other: Other): Promise<Target>
   if (config !== undefined) writeFileSync(path.join(folder, CONFIG), config(place));
   progress(`starting ${other}`);
   const [program, ...words] = start(place);
-  // None of this process's own settings: keys of providers and proxies among them would change what is measured.
+  // Passes none of this process's settings, because proxies and provider keys would change the
+  // results.
   const { PATH = "" } = process.env;
   const child = spawn(program, words, {
     cwd: folder,
@@ -176,7 +178,7 @@ async function started({ upstream, keep }: Stage, other: Other): Promise<Target>
   return { ...target, pids: pidsOf(child) };
 }
 
-/** The folder of a gateway, with all of it in it: in the user's cache, so that the next run need not wait. */
+/** Returns the gateway's folder in the user's cache. Installs the gateway if it is missing. */
 async function installed(other: Other): Promise<string> {
   const { version, megabytes, manifest, install } = RECIPES[other];
   const cache = process.env["XDG_CACHE_HOME"] ?? path.join(homedir(), ".cache");
@@ -198,20 +200,20 @@ async function installed(other: Other): Promise<string> {
   return folder;
 }
 
-/** Returns its processes. */
+/** Returns the process and its children, or nothing if it has ended. */
 function pidsOf(child: ChildProcess): number[] {
   const { pid } = child;
   return pid === undefined || hasEnded(child) ? [] : [pid, ...childPids(pid)];
 }
 
-/** Stops it by its own process, immediately if this one ends first. */
+/** Returns a way to stop the process, and kills it if this process ends first. */
 function stopping(child: ChildProcess): Stoppable {
   const kill = (): void => {
     for (const pid of pidsOf(child).toReversed()) process.kill(pid, "SIGKILL");
   };
   process.on("exit", kill);
   child.on("error", () => {
-    // A failed start has no answer, which `answering` reports.
+    // A failed start doesn't respond, which `answering` reports.
   });
   return {
     stop: async () => {
@@ -225,7 +227,10 @@ function stopping(child: ChildProcess): Stoppable {
   };
 }
 
-/** Waits until it listens; what does not answer JSON and a stream in full then is not measured. */
+/**
+ * Waits until the gateway returns complete JSON and a complete stream. Throws if it doesn't in
+ * time.
+ */
 async function answering(target: Target, child: ChildProcess): Promise<void> {
   const deadline = performance.now() + START_MS_MAX;
   for (const kind of ["json", "stream"] satisfies Kind[]) {

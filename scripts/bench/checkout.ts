@@ -4,11 +4,10 @@ import path from "node:path";
 
 const ROOT = path.join(import.meta.dirname, "../..");
 
-/** A checkout of the gateway under test. */
 export type Checkout = { readonly name: string; readonly root: string };
 export const NOW: Checkout = { name: "now", root: ROOT };
 
-/** Checks out a commit, branch or tag below a directory, next to the installed packages. */
+/** Exports a commit, branch or tag into a folder below `below`, next to the installed packages. */
 export function checkOut(named: string, below: string): Checkout {
   const git = (...words: string[]): Buffer =>
     execFileSync("git", words, { cwd: ROOT, maxBuffer: 1 << 30 });

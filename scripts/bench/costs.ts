@@ -18,13 +18,13 @@ type Measured = {
   readonly cpu: Cpu;
   readonly samples: Samples;
   readonly counted: Counted;
-  /** The result of watchOthers. */
+  /** The figure from `watchOthers`. */
   readonly others: Figure;
 };
 
 const BUDGET = 3.5;
 
-/** Measures a completion and, for comparison, a bare Worker. */
+/** Measures the cost of a completion in comparison with a plain pass-through Worker. */
 export async function measureCosts(stage: Stage, rounds: number): Promise<Report> {
   progress("starting");
   const floor = await startBareWorker(stage, "floor");
@@ -49,7 +49,7 @@ export async function measureCosts(stage: Stage, rounds: number): Promise<Report
   };
 }
 
-/** The figures of design's budgets, in their order; times are latency.ts's. */
+/** Returns the figures in the order of the design's budgets. Times are in latency.ts. */
 export function costFigures({ cpu, samples, counted, others }: Measured): Figure[] {
   const { forged } = counted;
   const per = perCompletion(counted);
@@ -114,8 +114,8 @@ function pumpFigures(name: string, rounds: readonly CpuRound[]): Figure[] {
 }
 
 /**
- * Returns the cost of a completion until its row is deleted. CPU is the whole process's, sockets included: an
- * upper bound.
+ * Returns the cost of a completion until its row is deleted. Its CPU is an upper bound, because it
+ * includes the whole process with its sockets.
  */
 function priceOf(counted: Counted, cpuMs: number): number {
   const per = perCompletion(counted);

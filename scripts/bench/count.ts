@@ -14,13 +14,13 @@ const ASK = { kind: "json", words: 256 } as const;
 
 export type Counted = {
   readonly completions: number;
-  /** Sums over the counted JSON completions and the one publish that followed. */
+  /** Sums over the counted JSON completions and the next publish. */
   readonly counts: Counts;
-  /** Object calls and D1 queries that forged keys caused; none is what is promised. */
+  /** Object calls and D1 queries that forged keys caused. Must be 0. */
   readonly forged: number;
 };
 
-/** Runs `work` with a gateway at home with counters and an organization with keys. */
+/** Runs `work` with a counting gateway in its home region, and an organization with keys. */
 export async function whileCounting<T>(
   stage: Stage,
   { keys, ...options }: GatewayOptions & { readonly keys: number },
@@ -36,11 +36,11 @@ export async function whileCounting<T>(
   }
 }
 
-/** Counts what completions do, one after the other, until the wallet has published. */
+/** Counts the work of sequential completions until the wallet has published. */
 export function countCompletions(stage: Stage, options: GatewayOptions): Promise<Counted> {
   return whileCounting(stage, { ...options, keys: 1 }, async (target, read) => {
     const load = { ...ASK, target, concurrency: 1 };
-    await run({ ...load, requests: 3 }); // the key's record is read from D1 once
+    await run({ ...load, requests: 3 }); // loads the key from D1 once
     await sleep(POLL_MS);
     await read();
     for (let i = 0; i < FORGED; i++) {

@@ -2,23 +2,22 @@ import { quantile } from "../quantile.ts";
 import { figureColumns, textTable } from "../table.ts";
 import { childPids, coresWorkedMs, cpuMicroseconds } from "../workerd.ts";
 
-/** CPU per request of one round, in microseconds, by place. */
+/** CPU per request of one round, in microseconds, by target. */
 export type CpuRound = Readonly<Record<string, number>>;
-/** The result of rounds: median, quartiles, and the minimum, which noise can only raise. */
+/** The median, quartiles and minimum over several rounds. Noise can only raise the minimum. */
 export type Estimate = {
   readonly value: number;
   readonly least: number;
   readonly quartiles: readonly [low: number, high: number];
 };
 
-/** CPU per request at a place. */
 export function cpuOf(rounds: readonly CpuRound[], place: string): Estimate {
   return estimate(rounds.map((round) => round[place] ?? NaN));
 }
 
 /**
- * Returns the ratio of two CPU times: the median of the rounds' own ratios, so that slow rounds cancel out;
- * the least is that of both minimums.
+ * Returns the ratio of two CPU times as the median of the rounds' ratios, so that slow rounds
+ * cancel out. `least` is the ratio of the minimums.
  */
 export function ratioOf(rounds: readonly CpuRound[], over: string, under: string): Estimate {
   const ratios = rounds.map((round) => (round[over] ?? NaN) / (round[under] ?? NaN));
@@ -26,10 +25,8 @@ export function ratioOf(rounds: readonly CpuRound[], over: string, under: string
   return { ...estimate(ratios), least };
 }
 
-/** The cores that other programs used during the measurement. */
 export const OTHER_PROGRAMS = "cores kept busy by other programs";
 
-/** The median of values, their quartiles, and the least. */
 export function estimate(values: readonly number[]): Estimate {
   return {
     value: quantile(values, 0.5),
@@ -38,7 +35,7 @@ export function estimate(values: readonly number[]): Estimate {
   };
 }
 
-/** A figure with its budget, the most it may be; `aim` is where it should go. Names are in the help. */
+/** A figure with its maximum (`budget`) and its target (`aim`). */
 export type Figure = {
   readonly name: string;
   readonly value: number;
@@ -47,27 +44,26 @@ export type Figure = {
   readonly aim?: number;
 } & Partial<Omit<Estimate, "value">>;
 
-/** The measurements of a bench mode. */
 export type Report = {
   readonly figures: readonly Figure[];
-  /** The further fields of `--json`. */
+  /** Additional fields for `--json`. */
   readonly more: object;
-  /** The tables for a terminal; by default that of the figures. */
+  /** Tables for a terminal. The default is a table of the figures. */
   readonly tables?: readonly string[];
-  /** The method in words. */
+  /** The method as text. */
   readonly how?: string;
-  /** Whether the run has failed for what it measured. */
+  /** The measured values fail the run. */
   readonly isMissed?: boolean;
 };
 
-/** A figure's mark: whether it keeps its budget, and whether the aim is reached. */
+/** Returns a figure's mark: over its budget or not, and whether it reaches the aim. */
 export function mark({ value, budget, aim }: Figure): string {
   if (budget === undefined) return "";
-  if (!(value <= budget)) return "OVER"; // also when nothing was measured
+  if (!(value <= budget)) return "OVER"; // also true for NaN
   return aim !== undefined && value <= aim ? "ok, aim reached" : "ok";
 }
 
-/** The figures as a table for a terminal, without the columns that are empty. */
+/** Returns the figures as a terminal table without empty columns. */
 export function table(figures: readonly Figure[]): string {
   const columns = figureColumns("figure", "measured", "quartiles", "least", "budget", "aim");
   const rows = figures.map((figure) => {
@@ -84,14 +80,14 @@ export function table(figures: readonly Figure[]): string {
   );
 }
 
-/** A number as tables show it: whole from 100 on. */
+/** Formats a number, without decimals from 100 on. */
 export function written(value: number): string {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : 2);
 }
 
 /**
- * Watches other programs. The returned function gives the cores that they used on average since. Far above 0
- * they distort the times.
+ * Watches other programs. The returned function gives the average number of cores that they used
+ * since. Values far above 0 distort times.
  */
 export function watchOthers(): () => Figure {
   const children = childPids();
@@ -106,7 +102,10 @@ export function watchOthers(): () => Figure {
   };
 }
 
-/** Shows progress on one line of a terminal, or one line each without one; "" clears it. */
+/**
+ * Shows progress on one line of a terminal, or as separate lines elsewhere. An empty text clears
+ * the line.
+ */
 export function progress(what: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${what}`);
   else if (what !== "") process.stderr.write(`${what}\n`);

@@ -20,31 +20,29 @@ const CREDITS_MICRO = 1_000_000_000_000;
 const RPM_LIMIT = 1000;
 const PRICE = { input: 150_000, output: 600_000 };
 
-/** A process that runs until it is stopped. */
 export type Stoppable = { readonly stop: () => unknown };
-/** The start of every bench mode: the upstream mock, a place for state, and a cleanup. */
+/** The common parts of all bench modes: a provider, a folder for state, and cleanup. */
 export type Stage = Stoppable & {
-  /** The upstream mock itself, without anything between. */
+  /** The provider without a gateway. */
   readonly direct: Target;
-  /** Its base URL, without a trailing slash. */
+  /** The provider's base URL without a trailing slash. */
   readonly upstream: string;
-  /** The place of D1 and the objects. */
+  /** The folder for D1 and the objects. */
   readonly directory: string;
-  /** Stops it with the stage. */
+  /** Registers something to stop together with the stage. */
   readonly keep: <T extends Stoppable>(started: T) => T;
 };
 
 /**
- * The checkout of the gateway (this one unless `root` names another), and its part of the stage's directory.
+ * `root` is the gateway's checkout, by default this one. `place` is its folder below the stage's.
  */
 export type GatewayOptions = { readonly place: string; readonly root?: string };
-/** A region of the gateway: where, how to reach its operator's door, and how to stop it. */
 export type RunningRegion = Stoppable & {
   readonly url: string;
   readonly admin: AdminClient;
   readonly pid: number;
 };
-/** Starts the upstream mock. */
+/** Starts the provider. */
 export async function openStage(directory: string): Promise<Stage> {
   const { url, stop } = await startUpstream();
   const started: Stoppable[] = [{ stop: closeConnections }, { stop }];
@@ -60,7 +58,7 @@ export async function openStage(directory: string): Promise<Stage> {
   };
 }
 
-/** Starts a bare Worker before the upstream, on its own workerd: the floor, or the pump. */
+/** Starts a plain Worker (floor or pump) in front of the provider, in its own workerd. */
 export async function startBareWorker(
   { upstream, keep }: Stage,
   name: "floor" | "pump",
@@ -94,7 +92,7 @@ export async function startBareWorker(
   return { name, url, keys: [], pids: [workerdPid(port)] };
 }
 
-/** Home in the EU, alone: no other region is known to it. Runs until it is stopped. */
+/** Starts a home region in the EU without other regions. */
 export function startHome(
   stage: Stage,
   options: GatewayOptions & { readonly entry?: string },
@@ -102,7 +100,7 @@ export function startHome(
   return startOne(stage, { ...options, region: "eu", direct: true, peers: [] });
 }
 
-/** Starts home in the EU and a peer in the US, linked, each with its own target. */
+/** Starts a linked home region (EU) and other region (US), each as its own target. */
 export async function startGateway(
   stage: Stage,
   options: GatewayOptions & { readonly keys: number },
@@ -122,12 +120,12 @@ export async function startGateway(
   return {
     home: targetOf("home", [home], regional),
     peer: targetOf("peer", [peer, home], global),
-    /** The operator's door at home. */
+    /** The home region's operator client. */
     admin: home.admin,
   };
 }
 
-/** Opens an organization with credits and this many keys of 1000 requests a minute. */
+/** Creates an organization with credits and keys of 1000 requests per minute. Returns the keys. */
 export async function openOrganization(
   admin: AdminClient,
   scope: Scope,
@@ -146,7 +144,7 @@ export async function openOrganization(
   return Promise.all(names.map((name) => createKey(admin, { ...made, name })));
 }
 
-/** Returns a region's target with these keys. `regions` are all busy ones, it first. */
+/** Returns a target for the first of these regions. A request keeps all of them busy. */
 export function targetOf(
   name: string,
   regions: readonly [RunningRegion, ...RunningRegion[]],
@@ -156,7 +154,7 @@ export function targetOf(
   return { name, url: completionsOf(regions[0].url), keys, pids };
 }
 
-/** `entry`: a file in `scripts/workers` around the gateway. */
+/** `entry` is a file in `scripts/workers` that wraps the gateway. */
 type OneOptions = GatewayOptions &
   Pick<RegionOptions, "region" | "peers"> & { direct: true | number; entry?: string };
 
@@ -179,7 +177,7 @@ async function startOne(
     bindings: {
       KEY_SECRETS: `a:${"bench-key-secret".padEnd(32, "b")}`,
       ADMIN_TOKEN,
-      // Plain HTTP between regions is for loopback, and only while the sandbox is on.
+      // Regions can only use plain HTTP on loopback with the sandbox on.
       ...(peers.length === 0 ? {} : { ...linkBindings(name, LINK_SECRET), SANDBOX: "on" }),
       ...upstreamBindings(upstream),
     },
@@ -195,14 +193,14 @@ async function startOne(
   };
 }
 
-/** Returns the URL of completions under a base URL that ends in a slash. */
+/** Returns the URL of completions. The base URL ends in a slash. */
 export function completionsOf(base: string): string {
   return `${base}v1/chat/completions`;
 }
 
 /**
- * The upstream mock as a provider with a model for each pace that it has, and as the host of a model for each
- * door whose wire it speaks.
+ * Returns bindings that make the upstream process a provider with a model for each pace, and a host
+ * for each format that it supports.
  */
 function upstreamBindings(upstream: string): Record<string, string> {
   const base_url = `${upstream}/v1`;

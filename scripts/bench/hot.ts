@@ -10,25 +10,26 @@ import { answersTo, turned } from "./load.ts";
 import type { Answered, Ask, Target } from "./load.ts";
 import { measurePressed, pressedFigures } from "./pressed.ts";
 
-/** The allowed rise of other organizations' p99 next to a busy one, in percent. */
+/** Maximum rise of other organizations' p99 next to a busy one, in percent. */
 const RISE_PERCENT_MAX = 20;
 const OTHERS = 24;
 const HOT_KEYS = 20;
-/** The time until the hot one has all requests in flight. Earlier ones don't count. */
+/** Seconds until the busy organization has all requests in flight. Earlier requests don't count. */
 const RAMP_SECONDS = 5;
-/** The longest slice on one organization, because its keys have a limit per minute. */
+/** Maximum seconds of a slice on one organization, because its keys have a limit per minute. */
 const PRESSED_SECONDS_MAX = 3;
 
 type HotOptions = {
-  /** Pairs of runs, one without the hot organization and one with it. */
+  /** Pairs of runs with and without the busy organization. */
   readonly rounds: number;
-  /** Measured time of each run. */
+  /** Measured seconds of each run. */
   readonly seconds: number;
-  /** A commit that is measured in turn with this checkout. */
+  /** A commit to measure in turn with this checkout. */
   readonly against?: string | undefined;
 };
 /**
- * The result of a run: answers to the others and to the hot one, and the gateway's CPU in percent of a core.
+ * Responses to the other organizations and to the busy one. The gateway's CPU is in percent of a
+ * core.
  */
 type HotRun = {
   readonly others: readonly Answered[];
@@ -36,16 +37,18 @@ type HotRun = {
   readonly cpuPercent: number;
 };
 type HotPair = { readonly alone: HotRun; readonly beside: HotRun };
-/** Requests per second with a target's keys in turn. */
+/** A load in requests per second, which uses the target's keys in turn. */
 type Group = { readonly target: Target; readonly rate: number; readonly ask: Ask };
 
 const stream = (words: number): Ask => ({ kind: "stream", words, pace: "slow" });
 const OTHER_STREAM = stream(25);
-/** One lasts 4 s on average, so about 1,000 are open at a time. */
+/** A stream takes 4 s on average, so about 1,000 are open at a time. */
 const HOT_STREAMS = [50, 75, 125, 150].map(stream);
 const HOT_RATE = 64;
 
-/** Presses one organization, then takes pairs of runs in turn, there and back, of each checkout. */
+/**
+ * Loads one organization, then measures pairs of runs of each checkout in turn, forward and back.
+ */
 export async function measureHot(stage: Stage, options: HotOptions): Promise<Report> {
   const { rounds, seconds, against } = options;
   const all = against === undefined ? [NOW] : [NOW, checkOut(against, stage.directory)];
@@ -78,7 +81,7 @@ export async function measureHot(stage: Stage, options: HotOptions): Promise<Rep
   };
 }
 
-/** A checkout with other organizations and a hot one. */
+/** A checkout with other organizations and a busy one. */
 type Side = {
   readonly name: string;
   readonly pid: number;
@@ -103,7 +106,7 @@ async function startSide(stage: Stage, { name, root }: Checkout): Promise<Side> 
   return { name, pid: home.pid, others, hot, pairs: [] };
 }
 
-/** Each run comes first every other time: what drifts over the minutes is in both. */
+/** Swaps the order of the two runs in every second round, so that slow drifts cancel out. */
 async function takePair(side: Side, round: number, seconds: number): Promise<HotPair> {
   const { pid, others, hot } = side;
   const before = round % 2 === 0 ? await runOnce(pid, others, hot, seconds) : null;
@@ -118,7 +121,7 @@ function unbounded(figures: readonly Figure[], who: string): Figure[] {
     .map(({ name, value, unit }) => ({ name: `${name}, ${who}`, value, unit }));
 }
 
-/** Medians over the pairs; a rise is the median of the pairs' own. */
+/** Returns medians over the pairs. A rise is the median of each pair's rise. */
 export function hotFigures(pairs: readonly HotPair[], others: Figure): Figure[] {
   const times = (["firstByteMs", "ms"] as const).flatMap((moment) =>
     ([0.5, 0.99] as const).flatMap((share): Figure[] => {
@@ -153,7 +156,7 @@ export function hotFigures(pairs: readonly HotPair[], others: Figure): Figure[] 
   ];
 }
 
-/** The others' requests, one a second of each, and those of the hot one, at the same time. */
+/** Sends the requests of the others and of the busy organization concurrently. */
 async function runOnce(
   pid: number,
   others: Group,

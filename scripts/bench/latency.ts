@@ -19,7 +19,10 @@ const COLUMNS = figureColumns(
   "requests",
 );
 
-/** Every time as a figure: `home: JSON, first byte, p50`, and the same with `, over direct` and `, over floor`. */
+/**
+ * Returns all times as figures, such as `home: JSON, first byte, p50`, also with `, over direct`
+ * and `, over floor`.
+ */
 export function latencyFigures(samples: Samples): Figure[] {
   return rowsOf(samples).flatMap((row) =>
     (["p50", "p99"] as const).flatMap((share) => {
@@ -34,7 +37,7 @@ export function latencyFigures(samples: Samples): Figure[] {
   );
 }
 
-/** Returns the same times as a table with a row per place, kind and point. */
+/** Returns the times as a table with a row for each target, kind and moment. */
 export function latencyTable(samples: Samples): string {
   const lines = rowsOf(samples).map(({ place, what, count, p50, p99 }) => {
     const over = [p50.overDirect, p99.overDirect, p50.overFloor, p99.overFloor].map(written);
@@ -45,7 +48,10 @@ export function latencyTable(samples: Samples): string {
   return textTable(COLUMNS, lines);
 }
 
-/** Times in ms of each kind of request at each place, and what they are more than those without the gateway. */
+/**
+ * Returns times in ms for each target, kind and moment, and the difference to the targets without
+ * the gateway.
+ */
 function rowsOf(samples: Samples) {
   return [...samples.keys()].flatMap((place) =>
     (["json", "stream"] as const).flatMap((kind) =>

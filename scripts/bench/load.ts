@@ -5,36 +5,39 @@ import { quantile } from "../quantile.ts";
 export type Kind = "json" | "stream";
 
 /**
- * A place for completions: the upstream mock ("direct"), a bare pass-through Worker ("floor"), one that pumps
- * ("pump"), the gateway at "home", in the other region with a global key ("peer"), the compared commit ("home
- * before"), or another gateway by name.
+ * A URL for completions: the provider itself ("direct"), a plain pass-through Worker ("floor"), one
+ * that copies chunks ("pump"), the gateway at "home", in the other region with a global key
+ * ("peer"), the compared commit ("home before"), or another gateway by name.
  */
 export type Target = {
   readonly name: string;
   /** Ends in /chat/completions. */
   readonly url: string;
-  /** Used in turn; each may be used 1000 times a minute. */
+  /** Keys to use in turn, each up to 1000 times a minute. */
   readonly keys: readonly string[];
-  /** The processes that a request keeps busy; none for the upstream itself. */
+  /** Processes that a request keeps busy. Empty for the provider itself. */
   readonly pids: readonly number[];
-  /** Sent with each request, besides its key. */
+  /** Headers of each request besides its key. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Writes a request; by default a chat completion. */
+  /** Formats a request. The default is a chat completion. */
   readonly ask?: (ask: Ask) => PreparedRequest;
 };
 
-/** A request. `words` is the output cap, which is also a stream's word count. */
+/** A request. `words` is its output cap, and the number of words in a stream. */
 export type Ask = {
   readonly kind: Kind;
   readonly words: number;
-  /** A word every 20 ms, as models write, every 5 ms, or after 50 ms every 40, instead of every 2 ms. */
+  /**
+   * `typical`: a word every 20 ms, as models do. `steady`: every 5 ms. `slow`: every 40 ms after 50
+   * ms. By default, every 2 ms.
+   */
   readonly pace?: "typical" | "steady" | "slow" | undefined;
 };
 
-/** The times of the body's first and last byte, in ms since the start of the request. */
+/** Times of the first and last byte of the body, in ms since the request started. */
 export type Sample = { readonly firstByteMs: number; readonly totalMs: number };
 
-/** A request ready to be sent any number of times, and what its whole answer ends with. */
+/** A request body, and the end of a complete response to it. */
 type PreparedRequest = { readonly body: string; readonly ending: string };
 
 type Load = Ask & {
@@ -42,14 +45,14 @@ type Load = Ask & {
   readonly requests: number;
   readonly concurrency: number;
 };
-/** The end of a request; status 0 if the connection ended before the answer. */
+/** The result of a request. The status is 0 if the connection failed first. */
 export type Outcome = Sample & {
   readonly status: number;
   readonly isWhole: boolean;
-  /** The end of the body, or what broke the connection. */
+  /** The end of the body, or the cause of the failed connection. */
   readonly tail: string;
 };
-/** A request that takes longer is given up: nothing here takes a tenth of it unless it hangs. */
+/** Timeout of a request. Requests take less than a tenth of it unless they hang. */
 const PATIENCE_MS = 20_000;
 const MESSAGES = [
   { role: "system", content: "You are a helpful assistant that answers in a few words." },
@@ -61,7 +64,8 @@ const agent = new Agent({ keepAlive: true, scheduling: "fifo" });
 const nextKey = new WeakMap<Target, number>();
 
 /**
- * Sends requests, `concurrency` at a time, until enough are answered completely. Throws for other answers.
+ * Sends up to `concurrency` requests at a time until enough are answered completely. Throws for
+ * other responses.
  */
 export async function run(load: Load): Promise<Sample[]> {
   const { target, requests, concurrency } = load;
@@ -82,12 +86,12 @@ export async function run(load: Load): Promise<Sample[]> {
   return samples;
 }
 
-/** Reverses the list every second time. */
+/** Reverses the list in every second turn. */
 export function turned<T>(list: readonly T[], turn: number): readonly T[] {
   return turn % 2 === 0 ? list : list.toReversed();
 }
 
-/** A request as a target takes it. */
+/** Formats a request for a target. */
 export function prepare({ ask = chat }: Pick<Target, "ask">, asked: Ask): PreparedRequest {
   return ask(asked);
 }
@@ -98,7 +102,7 @@ function chat({ kind, words, pace }: Ask): PreparedRequest {
   return { body: JSON.stringify(fields), ending: ENDINGS[kind] };
 }
 
-/** Requests a completion with the target's next key and returns any outcome. */
+/** Requests a completion with the target's next key. Returns the result of any kind. */
 export async function attempt(target: Target, { body, ending }: PreparedRequest): Promise<Outcome> {
   const turn = nextKey.get(target) ?? 0;
   nextKey.set(target, turn + 1);
@@ -115,7 +119,7 @@ export async function attempt(target: Target, { body, ending }: PreparedRequest)
   };
 }
 
-/** Closes the kept connections, so that the process can end. */
+/** Closes persistent connections, so that the process can end. */
 export function closeConnections(): void {
   agent.destroy();
 }
@@ -123,13 +127,16 @@ export function closeConnections(): void {
 type Offer = {
   readonly target: Target;
   readonly ask: Ask;
-  /** Requests per second, evenly spaced, regardless of earlier ones. */
+  /** Evenly spaced requests per second, regardless of earlier responses. */
   readonly rate: number;
   readonly seconds: number;
-  /** How long after the step's end an answer counts. */
+  /** Milliseconds after the end in which responses still count. */
   readonly patienceMs: number;
 };
-/** An answer: how long after it was due its first byte and its last came, when that was, its status (0 for none), whether it was a whole 200. */
+/**
+ * A response. Its times start when the request was due. `atMs` is the end since the start of the
+ * load. The status is 0 if nothing responded. `isOk` means a complete 200.
+ */
 export type Answered = {
   readonly firstByteMs: number;
   readonly ms: number;
@@ -137,18 +144,20 @@ export type Answered = {
   readonly status: number;
   readonly isOk: boolean;
 };
-/** The result of an open loop at one rate: requests per second, and times in ms since each was due. */
+/**
+ * The result of a constant rate: requests per second, and times in ms since each request was due.
+ */
 export type Step = {
   readonly offered: number;
-  /** Answered in full, with 200, by the end of the step and the patience after it. */
+  /** Complete 200 responses within the time and `patienceMs`. */
   readonly achieved: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
 };
 
 /**
- * Sends a rate for some seconds and waits for every answer. Times start when a request was due, so that
- * queues count, also in this process. Only a whole 200 counts as achieved.
+ * Sends requests at a constant rate and waits for all responses. Times start when a request is due,
+ * so they include queues in this process. Only complete 200 responses count as achieved.
  */
 export async function offerRate(offered: Offer): Promise<Step> {
   const { rate, seconds, patienceMs } = offered;
@@ -164,7 +173,7 @@ export async function offerRate(offered: Offer): Promise<Step> {
   };
 }
 
-/** Every answer to what is offered, in the order in which they were due. */
+/** Returns all responses in the order in which the requests were due. */
 export async function answersTo({ target, ask, rate, seconds }: Offer): Promise<Answered[]> {
   const asked = prepare(target, ask);
   const startedMs = clockMs();

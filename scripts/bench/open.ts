@@ -12,34 +12,34 @@ import type { Stage } from "./gateway.ts";
 import { answersTo, attempt, prepare, turned } from "./load.ts";
 import type { Ask, Target } from "./load.ts";
 
-/** A steady rate: JSON, or streams of 60 words with one every 5 ms. */
+/** A constant rate of JSON requests, or of streams with 60 words, one every 5 ms. */
 export type Rate = { readonly kind: "json" | "stream"; readonly perSecond: number };
-/** The places of rates next to the upstream and the floor, each with one organization or a hundred. */
+/** Targets besides the provider and the floor, each with one organization or a hundred. */
 export const OPEN_PLACES = ["home", "home100", "away", "away100"] as const;
 export type OpenPlace = (typeof OPEN_PLACES)[number];
 /**
- * The results of a rate: each place's times in ms, one list per round. JSON: to the last byte; streams: to
- * the first.
+ * The results of a rate. `times` has a list in ms for each target and round: to the last byte for
+ * JSON, to the first byte for streams.
  */
 type Open = {
   readonly rate: Rate;
   readonly times: Readonly<Record<string, readonly (readonly number[])[]>>;
-  /** CPU per request of each place's own processes; the upstream has no such figure. */
+  /** CPU per request of each target's processes. The provider has none. */
   readonly cpu: readonly CpuRound[];
-  /** The failed requests of each place. */
   readonly failed: Readonly<Record<string, number>>;
 };
 type OpenOptions = {
   readonly rates: readonly Rate[];
   /**
-   * The requests of each rate at each place over all rounds; a quarter at the upstream, which varies least.
+   * Requests of each rate and target over all rounds. The provider gets a quarter, because it
+   * varies least.
    */
   readonly requests: number;
   readonly places: readonly OpenPlace[];
   readonly rounds: number;
-  /** Other gateways, over the same upstream. */
+  /** Other gateways with the same provider. */
   readonly beside: readonly Other[];
-  /** A commit whose home, with one organization, runs in the same rounds. */
+  /** A commit whose home region, with one organization, runs in the same rounds. */
   readonly against?: string;
 };
 
@@ -54,7 +54,7 @@ const KEY_PER_SECOND = 1000 / 60;
 const WARM_SECONDS = 3;
 const DIRECT_SHARE = 0.25;
 
-/** Offers each rate to each place in turn, there and back. */
+/** Measures each rate at each target in turn, forward and back. */
 export async function measureOpen(stage: Stage, options: OpenOptions): Promise<Report> {
   const { requests, rounds } = options;
   progress("starting, and making organizations");
@@ -74,7 +74,6 @@ export async function measureOpen(stage: Stage, options: OpenOptions): Promise<R
   };
 }
 
-/** Starts all places, by name. */
 async function startPlaces(
   stage: Stage,
   { rates, places, beside, against }: OpenOptions,
@@ -108,7 +107,7 @@ async function startPlaces(
   return started;
 }
 
-/** Lets Workers compile and read keys from the database. Failures during this time don't matter. */
+/** Warms up a target, so that its Worker compiles and reads keys. Failures don't count. */
 async function wake(target: Target, ask: Ask, requests: number): Promise<void> {
   const asked = prepare(target, ask);
   let left = requests;
@@ -118,7 +117,9 @@ async function wake(target: Target, ask: Ask, requests: number): Promise<void> {
   await Promise.all([worker(), worker(), worker(), worker()]);
 }
 
-/** The warm-up requests of each place, because V8 compiles for long, and the keys that they use. */
+/**
+ * Warm-up requests of each target, many because V8 compiles in stages, and the keys that they use.
+ */
 const WARMING = 2000;
 const WARMING_KEYS = 4;
 
@@ -140,7 +141,8 @@ async function measureRate(
     for (const target of turned(places, round)) {
       const { name } = target;
       const offered = { target, ask, rate: perSecond, patienceMs: 0 };
-      await answersTo({ ...offered, seconds: Math.min(WARM_SECONDS, seconds / 4) }); // awake, and not counted
+      // warms up without counting
+      await answersTo({ ...offered, seconds: Math.min(WARM_SECONDS, seconds / 4) });
       const share = name === "direct" ? DIRECT_SHARE : 1;
       const usedUs = cpuOfTarget(target);
       const answers = await answersTo({ ...offered, seconds: seconds * share });
@@ -158,12 +160,14 @@ function cpuOfTarget({ pids }: Target): number {
   return pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
 }
 
-/** Returns the name of a rate in figures. */
 function nameOf({ kind, perSecond }: Rate): string {
   return kind === "json" ? `JSON at ${perSecond}/s` : `streams at ${perSecond}/s`;
 }
 
-/** `10,50,s20`: JSON at 10 and at 50 a second, streams at 20. Throws for anything else. */
+/**
+ * Parses `10,50,s20`: JSON at 10 and 50 requests per second, and streams at 20. Throws for other
+ * text.
+ */
 export function ratesOf(text: string): readonly Rate[] {
   return text.split(",").map((word): Rate => {
     const perSecond = Number(word.replace(/^s/, ""));
@@ -177,9 +181,8 @@ export function ratesOf(text: string): readonly Rate[] {
 }
 
 const SHARES = { p50: 0.5, p99: 0.99, "p99.9": 0.999 } as const;
-/** The allowed ratio of home's added p99 to the floor's. */
+/** Maximum ratio of home's added p99 to the floor's. */
 const TAIL_MAX = 3;
-/** The bases of comparison. */
 const BASES = ["direct", "floor"] as const;
 const COLUMNS = figureColumns(
   "added in ms",
@@ -195,12 +198,12 @@ const COLUMNS = figureColumns(
   "failed",
 );
 
-/** Returns the median of each place's additions over direct and over the floor. */
+/** Returns the median of each target's added time over direct and over the floor. */
 export function openFigures(open: readonly Open[], others: Figure): Figure[] {
   return [...open.flatMap(figuresOf), others];
 }
 
-/** Returns the same over direct as a table with a row per rate and place. */
+/** Returns the added times over direct as a table with a row for each rate and target. */
 function openTable(open: readonly Open[]): string {
   const rows = open.flatMap((one) => placesIn(one.times).map((place) => rowOf(one, place)));
   return textTable(COLUMNS, rows);
@@ -244,7 +247,7 @@ function figuresOf({ rate, times, cpu, failed }: Open): Figure[] {
   ];
 }
 
-/** Returns home's ratio to the commit before in the same round. */
+/** Returns the ratio between home and the older commit in the same round. */
 function pairedFigures(rate: string, times: Open["times"]): Figure[] {
   const at = (place: string, share: number): number[] =>
     (times[place] ?? []).map((round) => quantile(round, share));
@@ -285,13 +288,16 @@ function medianOf(rounds: readonly number[]): Pick<Estimate, "value" | "quartile
   return { value, quartiles };
 }
 
-/** Returns each round's ratio of a place's addition to the floor's, over direct. */
+/**
+ * Returns each round's ratio between the added times of a target and of the floor, both over
+ * direct.
+ */
 function ofFloor(times: Open["times"], place: string, at: number): number[] {
   const floor = addedIn(times, "floor", "direct", at);
   return addedIn(times, place, "direct", at).map((ms, round) => ms / (floor[round] ?? NaN));
 }
 
-/** Returns each round's difference of a quantile between two places. */
+/** Returns each round's difference of a quantile between two targets. */
 function addedIn(times: Open["times"], place: string, base: string, at: number): number[] {
   const of = (name: string): number[] => (times[name] ?? []).map((round) => quantile(round, at));
   const bases = of(base);

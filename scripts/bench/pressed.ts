@@ -14,22 +14,22 @@ import type { RunningRegion, Stage } from "./gateway.ts";
 import { attempt, prepare, run, turned } from "./load.ts";
 import type { Outcome, Target } from "./load.ts";
 
-/** The concurrent JSON completions of one organization: a few, its limit, and beyond. */
+/** Concurrent JSON completions of one organization: few, its limit, and more than its limit. */
 const LEVELS = [8, 64, 256] as const;
-/** Above it, calls are not counted: most of it is shed. */
+/** Highest level at which calls are counted, because the gateway sheds most requests above it. */
 const COUNTED_MOST = 64;
 const JSON_ASK = { kind: "json", words: 256 } as const;
 const KEYS = 100;
 const COUNTED = 640;
 const DRIVER = "scripts/workers/pressing.ts";
 const CALLERS = 8;
-const PAIRS = 150; // of each caller in a slice
-/** The missing export of older commits without grouped calls. */
+const PAIRS = 150; // pairs of each caller in a slice
+/** Replaces an export that older commits without grouped calls lack. */
 const GROUPS = "export class WalletGroups { walletOf(_, stub) { return stub(); } }\n";
 
-/** Figures of one slice, by the end of their name; their units are UNITS'. */
+/** Figures of one slice by the end of their name. `UNITS` has their units. */
 type Slice = Readonly<Record<string, number>>;
-/** The results of a checkout by slice: its organization at each level, and its wallet alone. */
+/** A checkout's slices: its organization at each level, and its wallet without the gateway. */
 type PressedRuns = {
   readonly checkout: string;
   readonly slices: Readonly<Record<string, readonly Slice[]>>;
@@ -43,7 +43,7 @@ const UNITS: Readonly<Record<string, string>> = {
   " a second": "",
   ": CPU of a pair": "us",
 };
-/** The figures that are compared between two checkouts. */
+/** Figures that are compared between two checkouts. */
 const COMPARED = new Set([": a second", " a second", ": CPU of a pair"]);
 const ALONE = "one wallet alone, eight callers: holds and settles";
 
@@ -55,7 +55,10 @@ type Side = {
   readonly slices: Record<string, Slice[]>;
 };
 
-/** Presses one organization, then one wallet without anything around it, of each checkout in turn, there and back. */
+/**
+ * Loads one organization, then one wallet without the gateway, of each checkout in turn, forward
+ * and back.
+ */
 export async function measurePressed(
   stage: Stage,
   checkouts: readonly Checkout[],
@@ -91,12 +94,12 @@ async function startSide(stage: Stage, checkout: Checkout): Promise<Side> {
   return { checkout, hot, driver, calls, slices: {} };
 }
 
-/** Calls of objects a completion makes at each level, by the checkout's own counters. */
+/** Returns the object calls of a completion at each level, from the checkout's own counters. */
 function countCalls(stage: Stage, { name, root }: Checkout): Promise<Record<number, number>> {
   const options = { place: `calls-${name}`, root, keys: KEYS };
   return whileCounting(stage, options, async (target, read) => {
     const calls: Record<number, number> = {};
-    await press(target, 64, 1); // every key is met
+    await press(target, 64, 1); // uses every key once
     for (const concurrency of LEVELS.filter((level) => level <= COUNTED_MOST)) {
       await sleep(200);
       await read();
@@ -107,7 +110,7 @@ function countCalls(stage: Stage, { name, root }: Checkout): Promise<Record<numb
   });
 }
 
-/** Sends concurrent completions for some time. */
+/** Sends concurrent completions for a number of seconds. */
 async function press(target: Target, atOnce: number, seconds: number): Promise<Slice> {
   const asked = prepare(target, JSON_ASK);
   const begunAt = performance.now();
@@ -116,7 +119,7 @@ async function press(target: Target, atOnce: number, seconds: number): Promise<S
     while (performance.now() - begunAt < seconds * 1000) {
       const answer = await attempt(target, asked);
       answers.push(answer);
-      if (answer.status === 503) await sleep(100); // like a client that was asked to wait
+      if (answer.status === 503) await sleep(100); // waits as a client does after 503
     }
   };
   await Promise.all(Array.from({ length: atOnce }, one));
@@ -130,7 +133,10 @@ async function press(target: Target, atOnce: number, seconds: number): Promise<S
   };
 }
 
-/** A region whose one wallet is pressed without anything around it. A commit has what presses only where it stands in it. */
+/**
+ * Starts a region that calls one wallet without the gateway. Copies the driver into an older
+ * checkout.
+ */
 async function startAlone(stage: Stage, { name, root }: Checkout): Promise<Side["driver"]> {
   if (root !== NOW.root) {
     copyFileSync(path.join(NOW.root, DRIVER), path.join(root, DRIVER));
@@ -145,7 +151,7 @@ async function startAlone(stage: Stage, { name, root }: Checkout): Promise<Side[
   return { ...region, orgId };
 }
 
-/** Runs eight callers that only hold and settle, one after the other. */
+/** Runs eight concurrent callers that only hold and settle. */
 async function pressAlone({ url, pid, orgId }: Side["driver"]): Promise<Slice> {
   const [cpuBefore, begunAt] = [cpuMicroseconds(pid), performance.now()];
   const one = async (): Promise<number> => {
@@ -160,7 +166,7 @@ async function pressAlone({ url, pid, orgId }: Side["driver"]): Promise<Slice> {
   return { " a second": (2 * pairs * 1000) / elapsedMs, ": CPU of a pair": cpuUs };
 }
 
-/** The figures of each checkout, and of the first one's to the second's the median of the slices' own ratios. */
+/** Returns each checkout's figures, and the median ratio of the first checkout to the second. */
 export function pressedFigures(sides: readonly PressedRuns[]): Figure[] {
   const [now, before] = sides;
   return Object.entries(now?.slices ?? {}).flatMap(([what, [first = {}]]) => {

@@ -5,7 +5,10 @@ import type { CpuRound } from "./figure.ts";
 import { run, turned } from "./load.ts";
 import type { Ask, Kind, Sample, Target } from "./load.ts";
 
-/** CPU per request by round. `typical` are streams at a model's pace, `crowd` many short concurrent ones. */
+/**
+ * CPU per request by round. `typical`: streams at a model's pace. `crowd`: many short concurrent
+ * streams.
+ */
 export type Cpu = Readonly<Record<Kind | "typical" | "crowd", readonly CpuRound[]>>;
 export type Samples = ReadonlyMap<string, Readonly<Record<Kind, readonly Sample[]>>>;
 type Targets = Readonly<Record<"direct" | "floor" | "pump" | "home" | "peer", Target>>;
@@ -17,19 +20,25 @@ const WARMING = {
   json: { ...JSON_ASK, requests: 3000, concurrency: 8 },
   stream: { ...STREAM_ASK, requests: 32, concurrency: 8 },
 } as const;
-/** Loads that CPU is taken from. More streams at a time cost the floor less per chunk, us not so much. */
+/**
+ * Loads for CPU. More concurrent streams would lower the floor's cost per chunk, but hardly the
+ * gateway's.
+ */
 const SLICE = {
   json: { ...JSON_ASK, requests: 100, concurrency: 8 },
-  floorJson: { ...JSON_ASK, requests: 300, concurrency: 8 }, // as long as the gateway's
+  floorJson: { ...JSON_ASK, requests: 300, concurrency: 8 }, // takes as long as the gateway's slice
   stream: { ...STREAM_ASK, requests: 8, concurrency: 8 },
 } as const;
-export const JSON_PASSES = 2; // a round, there and back
+export const JSON_PASSES = 2; // per round, forward and back
 const TYPICAL: Share = { ...STREAM_ASK, pace: "typical", requests: 24, concurrency: 24 };
 const CROWD: Share = { kind: "stream", words: 60, pace: "steady", requests: 64, concurrency: 64 };
 /** The uncounted start of every slice, because an idle process is slow. */
 const AWAKENING = { words: 4, requests: 24 } as const;
-const ROUNDS_PER_TYPICAL = 5; // 4 s each
-/** Loads that times are taken from: one JSON at a time, two short streams. A slice's first ones do not count. */
+const ROUNDS_PER_TYPICAL = 5; // each takes 4 s
+/**
+ * Loads for times: one JSON request at a time, and two short streams. The first requests of a slice
+ * don't count.
+ */
 const TIMED = {
   json: { ...JSON_ASK, requests: 25, concurrency: 1 },
   stream: { kind: "stream", words: 10, requests: 25, concurrency: 2 },
@@ -38,20 +47,20 @@ const COLD = 2;
 export const KINDS = ["json", "stream"] as const;
 const KEY_PER_MINUTE = 1000;
 
-/** A process is quiet when it has used so little CPU in so long. */
+/** A process is quiet if it uses less than `QUIET_US` of CPU between two polls. */
 const QUIET_US = 200;
 const QUIET_POLL_MS = 4;
 const QUIET_POLLS = 12;
 
 /**
- * Returns the keys that a target needs for `rounds` rounds within one minute, warm-up included; `times`: for
- * several targets.
+ * Returns the number of keys that `times` targets need for all rounds within one minute, including
+ * the warm-up.
  */
 export function keysFor(rounds: number, times = 1): number {
   return Math.ceil((1.5 * times * requestsOf(rounds)) / KEY_PER_MINUTE);
 }
 
-/** The most requests that `rounds` rounds send to one target. */
+/** Returns the maximum requests that one target gets. */
 function requestsOf(rounds: number): number {
   const warming = WARMING.json.requests + WARMING.stream.requests;
   const timed = TIMED.json.requests + TIMED.stream.requests + 2 * COLD;
@@ -61,20 +70,19 @@ function requestsOf(rounds: number): number {
   return warming + rounds * (json + streams + timed);
 }
 
-/** Lets every Worker compile, every key be read from D1, every connection open. */
+/** Warms up all targets: Workers compile, keys are loaded and connections open. */
 export async function warmUp({ direct, floor, pump, home, peer }: Targets): Promise<void> {
   await warm([floor, pump, home, peer]);
   for (const kind of KINDS) await run({ ...TIMED[kind], target: direct });
 }
 
-/** Warms up these targets. */
 export async function warm(targets: readonly Target[]): Promise<void> {
   for (const target of targets) {
     for (const kind of KINDS) await run({ ...WARMING[kind], target });
   }
 }
 
-/** Rounds of short slices, one target after the other, the other way round in every second round. */
+/** Measures short slices of all targets in turn, in reverse order in every second round. */
 export async function measureRounds(
   targets: Targets,
   rounds: number,
@@ -101,7 +109,10 @@ export async function measureRounds(
 
 type Lists = Record<Kind, Sample[]>;
 
-/** CPU per request of one target after the other; `share`: instead of the kind's own slice. */
+/**
+ * Returns the CPU per request of each target, one after the other. `share` replaces the kind's
+ * slice.
+ */
 export async function cpuInTurn(
   targets: readonly Target[],
   kind: Kind,
@@ -118,7 +129,7 @@ export async function cpuInTurn(
   return round;
 }
 
-/** Measures all concurrently, which works for slow streams that use a fraction of a core. */
+/** Measures all targets concurrently, because slow streams use only a fraction of a core. */
 async function cpuAtOnce(targets: readonly Target[]): Promise<CpuRound> {
   const round: Record<string, number> = {};
   const measure = async (target: Target): Promise<void> => {
@@ -128,7 +139,7 @@ async function cpuAtOnce(targets: readonly Target[]): Promise<CpuRound> {
   return round;
 }
 
-/** CPU per request at a target, in microseconds. */
+/** Returns the CPU per request at a target, in microseconds. */
 async function cpuOfSlice(target: Target, share: Share): Promise<number> {
   await run({ ...share, ...AWAKENING, pace: undefined, target });
   await untilQuiet(target);
@@ -138,7 +149,7 @@ async function cpuOfSlice(target: Target, share: Share): Promise<number> {
   return (cpuUsed(target) - before) / share.requests;
 }
 
-/** Times of a slice of one kind. */
+/** Returns the times of a slice of one kind. */
 export async function time(target: Target, kind: Kind): Promise<Sample[]> {
   const share = { ...TIMED[kind], target };
   const samples = await run({ ...share, requests: share.requests + COLD });
@@ -150,7 +161,7 @@ function cpuUsed({ pids }: Target): number {
   return pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
 }
 
-/** Waits, at most some 50 ms, for what an answer leaves to be done after it: that belongs to its slice. */
+/** Waits up to about 50 ms for work after the last response, which belongs to the slice. */
 async function untilQuiet(target: Target): Promise<void> {
   let before = cpuUsed(target);
   for (let poll = 0; poll < QUIET_POLLS; poll++) {

@@ -6,19 +6,25 @@ import { watchOthers } from "../bench/figure.ts";
 import type { Row, Source } from "./rows.ts";
 
 export const ROOT = path.join(import.meta.dirname, "../..");
-/** Below it, what the system itself does. */
+/** Cores. The system itself uses less. */
 const BUSY_FROM = 0.2;
 
-/** A source's results: each figure, per test; and whether a test failed or a budget was missed. */
+/**
+ * A source's results. `figures` has one entry for each test. `isMissed`: a test failed or a budget
+ * was exceeded.
+ */
 export type Seen = {
   readonly figures: readonly (readonly [name: string, value: number])[];
   readonly tests: number;
   readonly isMissed: boolean;
 };
-/** A row's result. `isBad`: its target is missed, or it has no figure. */
+/** A row's result. `isBad`: it misses its target or has no figure. */
 type Finding = { readonly words: string; readonly isBad: boolean };
 
-/** Measures one row; rows of the same source share its run in `done`. Its reports go to `scratch`. */
+/**
+ * Measures one row. Rows with the same source share its run in `done`. `scratch` is a folder for
+ * reports.
+ */
 export async function measure(
   row: Row,
   done: Map<string, Promise<Seen>>,
@@ -41,7 +47,8 @@ export async function measure(
 }
 
 /**
- * Returns a row's text with its sources' figures. Throws without a figure. `cores`: used by other programs during the run.
+ * Returns a row's text with figures from its sources. Throws if a figure is missing. `cores` is the
+ * number of cores that other programs used.
  */
 export function findingOf({ words, sources }: Row, seen: readonly Seen[], cores: number): Finding {
   const tests = seen.reduce((all, one) => all + one.tests, 0);
@@ -63,7 +70,7 @@ function written(value: number): string {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : 1);
 }
 
-/** Runs a source with its report in `file`. Throws without a report. */
+/** Runs a source that writes its report to `file`. Throws without a report. */
 async function runSource(source: Source, file: string): Promise<Seen> {
   if ("bench" in source) {
     return benchSeen(
@@ -82,7 +89,7 @@ const printed = z.object({
   figures: z.array(z.object({ name: z.string(), value: z.nullable(z.number()), mark: z.string() })),
 });
 
-/** Reads the bench's `--json`. Throws if it is invalid. */
+/** Parses the bench's `--json` output. Throws if it is invalid. */
 export function benchSeen(text: string): Seen {
   const { figures } = printed.parse(JSON.parse(text));
   return {
@@ -106,7 +113,7 @@ const report = z.object({
   ),
 });
 
-/** The tests that ran, of vitest's JSON report. Throws for none. */
+/** Parses vitest's JSON report. Throws if no test ran. */
 export function reportSeen(text: string): Seen {
   const { success, testResults } = report.parse(JSON.parse(text));
   const all = testResults.flatMap(({ assertionResults }) => assertionResults);
@@ -116,14 +123,18 @@ export function reportSeen(text: string): Seen {
   return { figures, tests: ran.length, isMissed: !success };
 }
 
-/** Returns a program's output, with `node_modules` tools first in its PATH. It ends with this process. */
+/**
+ * Returns a program's output. Its PATH starts with the tools in `node_modules`. The program ends
+ * with this process.
+ */
 function child(
   command: string,
   words: readonly string[],
   variables: Readonly<Record<string, string>>,
 ): Promise<string> {
   return new Promise((resolve, reject) => {
-    const tools = path.join(ROOT, "node_modules/.bin") + path.delimiter; // this repository's Node first
+    // this repository's Node first
+    const tools = path.join(ROOT, "node_modules/.bin") + path.delimiter;
     const env = { ...process.env, PATH: tools + (process.env["PATH"] ?? ""), ...variables };
     const program = spawn(command, words, { cwd: ROOT, env, stdio: ["ignore", "pipe", "inherit"] });
     const end = (): void => void program.kill();

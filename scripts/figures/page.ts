@@ -4,11 +4,12 @@ const BEGIN = "<!-- figures: begin -->";
 const END = "<!-- figures: end -->";
 const TITLES = ["", "figure", "measured", "target", "date", "commit"];
 
-/** When and of what a row was measured: YYYY-MM-DD, UTC, and the short commit, with a + for changes. */
+/** The UTC day (YYYY-MM-DD) and short commit of a measurement, with + for uncommitted changes. */
 type Stamp = { readonly date: string; readonly commit: string };
 
 /**
- * Returns the page with measured rows in its table. Other rows stay. Throws without both markers in order.
+ * Returns the page with measured rows in its table and other rows unchanged. Throws unless both
+ * markers are present in order.
  */
 export function withMeasured(
   page: string,
@@ -34,7 +35,7 @@ export function withMeasured(
 
 const drawn = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
 
-/** Text that stays within its cell: no bars, no line ends, only printable ASCII. */
+/** Replaces bars, line breaks and non-ASCII characters, which don't fit into a table cell. */
 function cellOf(text: string): string {
   const printable = text.replaceAll("|", "/").replaceAll(/[^\x20-\x7e]/g, " ");
   return printable.replaceAll(/ {2,}/g, " ").trim();

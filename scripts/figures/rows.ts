@@ -1,5 +1,5 @@
 /**
- * A row's source: tests of some files, as in `npm test` or, `inFull`, in `npm run test:long`; or a bench
+ * A row's source: tests as in `npm test`, or with `inFull` as in `npm run test:long`, or a bench
  * mode.
  */
 export type Source =
@@ -7,19 +7,19 @@ export type Source =
   | { readonly bench: readonly string[] };
 
 /**
- * One line of the table of figures. `words` names figures in braces: the sums of what tests kept with `measured`,
- * `tests`, how many ran, or what the bench prints. A test that fails, or a figure of the bench that is over its budget,
- * misses the target.
+ * A row of the table of figures. `words` names figures in braces: sums of the tests' `measured`
+ * values, `tests` (the number that ran), or figures of the bench. A failed test or a figure above
+ * its budget misses the target.
  */
 export type Row = {
   readonly figure: string;
-  /** The target; "" for none. */
+  /** The target, or "" for none. */
   readonly target: string;
   readonly sources: readonly Source[];
   readonly words: string;
 };
 
-/** A test of `npm run test:long`, or those of its tests that are called so. */
+/** Returns a long test as a source, optionally only its tests with a name. */
 const long = (name: string, named?: string): Source => {
   const tests = `test/node/${name}.long.test.ts`;
   return named === undefined ? { tests, inFull: true } : { tests, named, inFull: true };
@@ -35,7 +35,7 @@ const added = (place: string): string =>
 const rise = (of: string): string =>
   `{others' ${of}, p99, rise} % ({others' ${of}, p99, alone} to {others' ${of}, p99, beside} ms)`;
 
-/** In the order of their numbers from 1. */
+/** Rows in the order of their numbers, which start at 1. */
 export const ROWS: readonly Row[] = [
   {
     figure: "ledger model runs without a violation; broken guards detected",
@@ -116,7 +116,7 @@ export const ROWS: readonly Row[] = [
   {
     figure: "faults and 500s with fuzzed inputs",
     target: "0",
-    // all but the test of the fuzzer itself, which has faults to find
+    // except the test of the fuzzer itself, which finds planted faults
     sources: [{ tests: "test/fuzz", named: "^(?!a fuzzer )" }],
     words:
       "{inputs} inputs, {faults} faults; {internal} of {answers} responses of the application were a 500",

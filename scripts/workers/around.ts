@@ -1,6 +1,9 @@
 type ObjectClass = new (ctx: DurableObjectState, env: Env) => object;
 
-/** An object's class whose instances are made of the env that `enter` answers, which may look at their state. */
+/**
+ * Returns a Durable Object class whose instances get the env that `enter` returns. `enter` can read
+ * the object's state.
+ */
 export function around<C extends ObjectClass>(
   base: C,
   enter: (ctx: DurableObjectState, env: Env) => Env,
@@ -13,7 +16,7 @@ export function around<C extends ObjectClass>(
   } as C;
 }
 
-/** Makes another env once for each one. */
+/** Returns a function that makes another env once for each env. */
 export function envs(make: (env: Env) => Env): (env: Env) => Env {
   const made = new WeakMap<Env, Env>();
   return (env) => {

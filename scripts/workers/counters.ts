@@ -3,7 +3,6 @@ import { patch, replaced } from "./replaced.ts";
 import { replacedDatabase } from "./replaced-book.ts";
 import type { Method } from "./replaced.ts";
 
-/** Returns the namespace with stubs that count their calls. */
 export function countedNamespace<T extends Rpc.DurableObjectBranded | undefined>(
   namespace: DurableObjectNamespace<T>,
   counts: Counts,
@@ -27,18 +26,20 @@ function countedStub(stub: object, counts: Counts): object {
     if (typeof real !== "function") return undefined;
     return (...parameters: unknown[]) => {
       counts.objectCalls++;
-      // Not real.apply(...): every property of an RPC method is itself a remote one.
+      // `real.apply` would be a remote call, like every property of an RPC method.
       return Reflect.apply(real, stub, parameters);
     };
   });
 }
 
-/** Counts the rows of every statement that runs in this isolate's objects, and each setAlarm as one. */
+/**
+ * Counts rows of all statements in this isolate's objects, and each setAlarm as one written row.
+ */
 export function countStorage(storage: DurableObjectStorage, counts: Counts): void {
   const sql = Object.getPrototypeOf(storage.sql) as SqlStorage;
   patch(sql, "exec", (real, that, parameters) => {
     const cursor = real.apply(that, parameters) as SqlStorageCursor<Record<string, never>>;
-    // By then the caller has read its rows: it does that without waiting.
+    // The caller has read its rows by then, because it reads them synchronously.
     queueMicrotask(() => {
       counts.objectRowsWritten += cursor.rowsWritten;
       counts.objectRowsRead += cursor.rowsRead;
@@ -51,13 +52,13 @@ export function countStorage(storage: DurableObjectStorage, counts: Counts): voi
   });
 }
 
-/** Returns the database with counted queries and rows. */
 export function countedD1(db: D1Database, counts: Counts): D1Database {
   return replacedDatabase(db, {
     statement: async (run) => {
       counts.d1Queries++;
       const result = await run();
-      countRows(counts, (result as { meta?: D1Meta } | null)?.meta); // only run and all have it
+      // only the results of `run` and `all` have it
+      countRows(counts, (result as { meta?: D1Meta } | null)?.meta);
       return result;
     },
     batch: async (run) => {
@@ -74,7 +75,7 @@ function countRows(counts: Counts, meta: D1Meta | undefined): void {
   counts.d1RowsRead += meta?.rows_read ?? 0;
 }
 
-/** Counts the lines the Worker logs; they are still written. */
+/** Counts the lines that the Worker logs, and still logs them. */
 export function countLog(counts: Counts): void {
   for (const level of ["debug", "error", "info", "log", "warn"] as const) {
     patch(console, level, (real, that, parameters) => {

@@ -1,7 +1,7 @@
 /**
- * The gateway with counters for the bench: every object call, every row of objects or D1, every log line. GET
- * /__counts returns and resets them. Requests must come one at a time, because order separates the work
- * before the upstream call.
+ * The gateway with counters for the bench: object calls, rows of objects and D1, and log lines. GET
+ * /__counts returns and resets them. Send one request at a time, because the order tells which work
+ * came before the provider call.
  */
 import worker, * as gateway from "../../src/index.ts";
 import { around, envs } from "./around.ts";
@@ -9,8 +9,8 @@ import { countedD1, countedNamespace, countLog, countStorage } from "./counters.
 import { noCounts } from "./counts.ts";
 
 const counts = noCounts();
-const atStart = noCounts(); // of the request in progress
-const afterwards = noCounts(); // counts handed over at any time, which belong to no request
+const atStart = noCounts(); // counts of the request in progress
+const afterwards = noCounts(); // counts of calls outside of requests, such as for metrics
 const upstream = globalThis.fetch;
 
 countLog(counts);
@@ -57,7 +57,7 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-/** An alarm handler that the class has is wrapped; one that it has not must not appear. */
+/** Wraps an existing alarm handler. Classes without one must not get one. */
 function countAlarms(prototype: { alarm?: (info?: AlarmInvocationInfo) => void | Promise<void> }) {
   const { alarm } = prototype;
   if (alarm === undefined) return;

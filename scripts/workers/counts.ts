@@ -1,11 +1,9 @@
-/** The counts since the last reset. */
 export type Counts = {
-  /** Requests that reached the gateway. */
   requests: number;
-  /** Calls on Durable Object stubs, and how many of them came before the upstream was called. */
+  /** Durable Object calls, and the number of them before the provider was called. */
   objectCalls: number;
   objectCallsBeforeUpstream: number;
-  /** Calls that hand counts over at any time after an answer; they belong to no request. */
+  /** Calls that deliver metrics, which don't belong to a request. */
   objectCallsForMetrics: number;
   alarms: number;
   objectRowsWritten: number;

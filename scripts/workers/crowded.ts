@@ -1,13 +1,13 @@
 /**
- * The gateway with a fillable wallet for browser tests: POST /__test/crowd writes end users with a day's
- * spend each straight into an organization's tables.
+ * The gateway for browser tests with many end users. POST /__test/crowd writes end users with a
+ * day's spend directly into a wallet's tables.
  */
 import worker, * as gateway from "../../src/index.ts";
 
 // oxlint-disable-next-line no-barrel-file -- its other objects are this Worker's
 export * from "../../src/index.ts";
 export class Wallet extends gateway.Wallet {
-  /** `user_000001` and so on. */
+  /** Adds end users named `user_000001` and so on. */
   async crowd(count: number): Promise<void> {
     const day = new Date().toISOString().slice(0, 10);
     const { sql } = this.ctx.storage;
@@ -30,7 +30,7 @@ export class Wallet extends gateway.Wallet {
     await this.ctx.storage.sync();
   }
 
-  /** Ends this instance: the next one reads its tables. */
+  /** Ends this instance, so that the next one reads the tables. */
   async forget(): Promise<void> {
     await this.ctx.storage.sync();
     this.ctx.abort("filled");

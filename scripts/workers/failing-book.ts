@@ -1,14 +1,14 @@
 import { replacedDatabase } from "./replaced-book.ts";
 
 /**
- * The result of every statement. `lose`: executed, but without an answer; `hang`: not executed, reported
+ * The effect on every statement. `lose`: runs it without a result. `hang`: doesn't run it and fails
  * late.
  */
 export type Outage = { mode: "none" | "refuse" | "lose" | "hang"; failed: number };
 
 const HANG_MS = 8000;
 
-/** Returns the database, failing as D1 does during an outage. */
+/** Returns the database with D1's failures during an outage. */
 export function failingDatabase(db: D1Database, outage: Outage): D1Database {
   const failing = (run: () => Promise<unknown>): Promise<unknown> => through(outage, run);
   return replacedDatabase(db, { statement: failing, batch: failing });

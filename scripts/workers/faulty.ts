@@ -1,6 +1,6 @@
 /**
- * The gateway with faults for the soak: objects that lose memory and calls, a database without answers, and a
- * look at stored data. POST /__soak/<what> with a JSON body; others are the gateway's.
+ * The gateway with faults for the soak: aborted objects, database outages, and reads of stored
+ * data. POST /__soak/<action> with JSON controls them. All other requests go to the gateway.
  */
 import worker, * as gateway from "./limited.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
@@ -10,11 +10,11 @@ import type { Outage } from "./failing-book.ts";
 
 const KINDS = ["KEY_REGISTER", "WALLET", "REGION_OUTBOX", "REGION_METRICS"] as const;
 type Kind = (typeof KINDS)[number];
-/** The objects' extra calls; only registers and wallets can be read. */
+/** Additional calls of the objects. Only key objects and wallets can be read. */
 type Soaked = { soakAbort(): Promise<void>; soakLook(detailed: boolean): Promise<unknown> };
 
 const outage: Outage = { mode: "none", failed: 0 };
-/** Names of the objects that this isolate has started, which may have gone since. */
+/** Names of objects that this isolate started. They might have ended since. */
 const started: Readonly<Record<Kind, Set<string>>> = {
   KEY_REGISTER: new Set(),
   WALLET: new Set(),
@@ -23,7 +23,7 @@ const started: Readonly<Record<Kind, Set<string>>> = {
 };
 const faultyEnv = envs((env) => Object.assign({ ...env }, { DB: failingDatabase(env.DB, outage) }));
 
-/** Notes that an object was started. */
+/** Records that an object was started. */
 const noting =
   (kind: Kind) =>
   ({ id }: DurableObjectState, env: Env): Env => {
@@ -37,7 +37,9 @@ export class KeyRegister extends around(gateway.KeyRegister, noting("KEY_REGISTE
   async soakAbort(): Promise<void> {
     this.ctx.abort("soak");
   }
-  /** Times of the stored admissions, oldest first; null for a key that was never stored. */
+  /**
+   * Returns the times of stored admissions, oldest first, or null for a key that was never stored.
+   */
   async soakLook(): Promise<{ admissions: number[] } | null> {
     const { sql } = this.ctx.storage;
     if (!hasTable(sql, "admissions")) return null;
@@ -49,7 +51,10 @@ export class Wallet extends around(gateway.Wallet, noting("WALLET")) {
   async soakAbort(): Promise<void> {
     this.ctx.abort("soak");
   }
-  /** Returns open holds and, on request, grant times and each key's admissions. */
+  /**
+   * Returns the number of open holds. If `detailed`, also returns grant times and each key's
+   * admissions.
+   */
   async soakLook(detailed: boolean): Promise<WalletLook | null> {
     const { sql } = this.ctx.storage;
     if (!hasTable(sql, "requests")) return null;
@@ -122,7 +127,7 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-/** Every object whose turn it is among those that were started: from `from` on, every `each`-th. */
+/** A part of the started objects: every `each`-th one, starting at `from`. */
 type Share = { readonly from: number; readonly each: number };
 type Names = {
   readonly kind: "KEY_REGISTER" | "WALLET";
@@ -133,14 +138,14 @@ type Names = {
 async function abortSome(env: Env, { from, each }: Share): Promise<number> {
   const all = KINDS.flatMap((kind) => [...started[kind]].map((name) => [kind, name] as const));
   const chosen = all.filter((_, at) => at % each === from % each);
-  // an abort breaks its own call too
+  // an abort also fails its own call
   await Promise.allSettled(chosen.map(([kind, name]) => stubOf(env, kind, name).soakAbort()));
   return chosen.length;
 }
 
 type Query = { readonly sql: string; readonly values: readonly string[] };
 
-/** Reads the database past the gateway and any outage. */
+/** Reads the database without the gateway and any outage. */
 async function rowsOf(db: D1Database, { sql, values }: Query): Promise<unknown[]> {
   const statement = db.prepare(sql).bind(...values);
   return (await statement.all()).results;

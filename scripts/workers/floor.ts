@@ -1,4 +1,4 @@
-/** The floor of the bench: the least a gateway on Workers can do, a bare pass-through. */
+/** The bench's floor: a plain pass-through, the minimum cost of a gateway on Workers. */
 export default {
   fetch(request, env) {
     return fetch(env.UPSTREAM + new URL(request.url).pathname, request);

@@ -1,7 +1,6 @@
 /**
- * The gateway at a later time: POST /v1/__test/later?minutes=11 moves the clock of its routes and console
- * sessions, not the clock of its other objects. So a test in a browser has sessions that are too old for a
- * sensitive change, or over.
+ * The gateway for browser tests of old sessions. POST /v1/__test/later?minutes=11 moves the clock
+ * of routes and console sessions, but not of other objects.
  */
 import worker, { ConsoleSession as Sessions } from "../../src/index.ts";
 import { around, envs } from "./around.ts";
@@ -23,7 +22,8 @@ export default {
   ...worker,
   fetch(request, env, ctx) {
     const { pathname, searchParams } = new URL(request.url);
-    if (pathname.startsWith("/payments/")) return worker.fetch(request, env, ctx); // signed with the true time
+    // payments are signed with the real time
+    if (pathname.startsWith("/payments/")) return worker.fetch(request, env, ctx);
     if (pathname !== "/v1/__test/later") return worker.fetch(request, laterEnv(env), ctx);
     clock.offsetMs += Number(searchParams.get("minutes")) * 60_000;
     return new Response(null, { status: 204 });

@@ -1,4 +1,4 @@
-/** The gateway as every test runs it: refused what the platform refuses and local workerd takes. */
+/** The gateway with the platform's limits, for all tests. */
 import { env as bound } from "cloudflare:workers";
 import worker, * as gateway from "../../src/index.ts";
 import { around } from "./around.ts";

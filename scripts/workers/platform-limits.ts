@@ -1,18 +1,21 @@
 /**
- * The limits of the platform that local workerd does not keep: a string, a blob or a row of SQLite, in an
- * object or in D1, has at most 2 MB. The others it keeps itself: 100 bound values and 100 KB a statement,
- * 100 columns, 32 MiB a call of an object. `test/platform-limits.test.ts` holds all of them.
+ * Platform limits that local workerd doesn't enforce: a string, blob or row of SQLite, in an object
+ * or D1, has at most 2 MB. Local workerd enforces the others: 100 bound values and 100 KB per
+ * statement, 100 columns, and 32 MiB per object call. `test/platform-limits.test.ts` tests all of
+ * them.
  */
 import { patch } from "./replaced.ts";
 import type { Method } from "./replaced.ts";
 
-/** Bytes of a string, a blob or a row (developers.cloudflare.com/durable-objects/platform/limits). */
+/**
+ * Maximum bytes of a string, blob or row
+ * (developers.cloudflare.com/durable-objects/platform/limits).
+ */
 export const SQLITE_BYTES_MAX = 2_000_000;
 
 const WRITES = /^\s*(insert|replace|update)\b/i;
 const encoder = new TextEncoder();
 
-/** Applies the platform's limits to every object of this isolate. */
 export function limitStorage({ sql }: DurableObjectStorage): void {
   const owner = Object.getPrototypeOf(sql) as SqlStorage;
   patch(owner, "exec", (real, that, parameters) => {
@@ -25,7 +28,6 @@ export function limitStorage({ sql }: DurableObjectStorage): void {
   patch(cursor, "one", checkedResult);
 }
 
-/** Applies them to every statement on D1. */
 export function limitDatabase(db: D1Database): void {
   patch(Object.getPrototypeOf(db) as D1Database, "batch", checkedResult);
   const statement = Object.getPrototypeOf(db.prepare("SELECT 1")) as D1PreparedStatement;
@@ -36,7 +38,7 @@ export function limitDatabase(db: D1Database): void {
   for (const name of ["all", "first", "raw", "run"] as const) patch(statement, name, checkedResult);
 }
 
-/** A statement that writes is taken to write its values into one row. */
+/** Checks each value, and for a writing statement all values together as one row. */
 function checkBound(statement: string, values: readonly unknown[]): void {
   for (const value of values) checkBytes(bytesOf(value));
   if (WRITES.test(statement)) checkBytes(rowBytes(values));
@@ -48,7 +50,7 @@ function checkedResult(real: Method, that: unknown, parameters: unknown[]): unkn
   return result.then(checkedRows);
 }
 
-/** Checks a statement's result: a value, a row, rows, or D1's results. */
+/** Checks a statement's result: a value, a row, rows or D1's results. */
 function checkedRows<T>(result: T): T {
   if (Array.isArray(result)) result.forEach(checkedRows);
   else if (typeof result !== "object" || result === null) checkBytes(bytesOf(result));
@@ -64,7 +66,7 @@ function rowBytes(values: readonly unknown[]): number {
 function bytesOf(value: unknown): number {
   if (value instanceof ArrayBuffer || ArrayBuffer.isView(value)) return value.byteLength;
   if (typeof value !== "string") return 8;
-  // At most three bytes a UTF-16 unit: only what could be too much is counted.
+  // Encodes only long strings, because a UTF-16 unit has at most three bytes.
   return value.length * 3 < SQLITE_BYTES_MAX ? value.length : encoder.encode(value).byteLength;
 }
 

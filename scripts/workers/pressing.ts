@@ -1,5 +1,6 @@
 /**
- * The gateway with a caller that only holds and settles on one wallet: GET /__press?org=...&pairs=n answers after this number of pairs in sequence, as on the paid path.
+ * The gateway with a caller that only holds and settles. GET /__press?org=...&pairs=n responds
+ * after n sequential pairs on one wallet, made as on the paid path.
  */
 import worker from "../../src/index.ts";
 import { mintId } from "../../src/shared/id.ts";
@@ -27,7 +28,7 @@ const GENERATION = {
 } as const;
 
 async function press(env: Env, orgId: string, pairs: number): Promise<number> {
-  const timers = new Timers(); // its own, as for each request
+  const timers = new Timers(); // each request has its own
   const wallet = groups.walletOf(orgId, () => env.WALLET.getByName(orgId), timers.after);
   let done = 0;
   for (let i = 0; i < pairs; i++) {

@@ -1,6 +1,6 @@
 /**
- * A bare pump for the bench: the floor that also sees what it passes on. It reads an answer and writes
- * it on chunk by chunk, within waitUntil, and looks at nothing: the price of seeing a stream at all.
+ * A Worker for the bench that copies a response chunk by chunk within waitUntil. Measures the
+ * minimum cost of reading a stream.
  */
 export default {
   async fetch(request, env, ctx) {

@@ -1,13 +1,12 @@
 import { replaced } from "./replaced.ts";
 import type { Method } from "./replaced.ts";
 
-/** Carries a statement or a batch out in its own way, or does not. */
+/** Runs a statement or batch, changes its result, or doesn't run it. */
 export type Through = (run: () => Promise<unknown>) => Promise<unknown>;
 
 const statements = new WeakMap<object, D1PreparedStatement>();
 const RUNS = new Set<string | symbol>(["run", "all", "first", "raw"]);
 
-/** Returns the database with replaced statements and batches. */
 export function replacedDatabase(
   db: D1Database,
   { statement, batch }: { readonly statement: Through; readonly batch: Through },

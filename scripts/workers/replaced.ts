@@ -1,8 +1,8 @@
 export type Method = (...parameters: unknown[]) => unknown;
-/** Returns a property's replacement from the real value; undefined keeps it. */
+/** Returns the replacement for a property, or undefined to keep the original. */
 export type Replace = (property: string | symbol, real: unknown) => unknown;
 
-/** A view of an object in which some properties are replaced; native methods keep their own `this`. */
+/** Returns a proxy with some properties replaced. Native methods keep their own `this`. */
 export function replaced<T extends object>(target: T, replace: Replace): T {
   return new Proxy(target, {
     get(_target, property) {
@@ -16,7 +16,7 @@ export function replaced<T extends object>(target: T, replace: Replace): T {
 
 const patched = new WeakSet<object>();
 
-/** Replaces a method of a runtime's own object or prototype, once. */
+/** Replaces a method of a runtime object or prototype once. */
 export function patch<T extends object>(
   owner: T,
   name: keyof T & string,

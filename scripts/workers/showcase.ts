@@ -1,7 +1,6 @@
 /**
- * The gateway with a clock that can be moved, for `npm start -- --demo`: POST /__demo/clock sets it, and POST
- * /__demo/use has an organization's wallet hold and settle what its requests came to, each at its own time.
- * Everything else is the gateway's own answer at that time.
+ * The gateway with a movable clock for `npm start -- --demo`. POST /__demo/clock sets the clock.
+ * POST /__demo/use makes a wallet hold and settle requests, each at its own time.
  */
 import worker, * as gateway from "../../src/index.ts";
 import type { Use } from "../demo-uses.ts";
@@ -25,7 +24,7 @@ export * from "../../src/index.ts";
 export const KeyRegister = around(gateway.KeyRegister, shifting);
 export const RegionOutbox = around(gateway.RegionOutbox, shifting);
 export class Wallet extends around(gateway.Wallet, shifting) {
-  /** The wallet's own calls, one after the other; how many were refused. */
+  /** Runs the wallet's own calls in sequence. Returns the number of rejected ones. */
   async use(uses: readonly Use[]): Promise<number> {
     let refused = 0;
     for (const { heldAt, endedAt, hold, settlement } of uses) {
