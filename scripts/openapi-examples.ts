@@ -1,4 +1,5 @@
-// Calls every operation of the OpenAPI document in its own region, and stores the answers as examples.
+// Calls every operation of the OpenAPI document in a temporary region and saves the responses as
+// examples.
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import path from "node:path";
@@ -16,7 +17,7 @@ type Json = { readonly [name: string]: unknown };
 const PIXEL =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** One call: `METHOD path` of the document, what stands in its path's braces, its body or its query. */
+/** A call. `fill` replaces the path's parameters in order. */
 type Call = {
   readonly headers?: Record<string, string>;
   readonly fill?: readonly string[];
@@ -92,7 +93,7 @@ async function askAll(): Promise<void> {
   await askOperator(org, ownKey.id, sessionId);
 }
 
-/** Lets the first key send all requests of this script within a minute. */
+/** Raises the first key's limit, so that it can send all requests within a minute. */
 async function raiseLimit(keyId: string): Promise<void> {
   const answer = await fetch(new URL(`/v1/keys/${keyId}`, region.url), {
     method: "PATCH",
@@ -191,7 +192,7 @@ async function askOrganization(org: string): Promise<string> {
     allowed_models: ["smart"],
   };
   const minted = await ask("POST /v1/sessions", { body: session });
-  await useSession(minted["token"] as string); // one that was not used is in no list
+  await useSession(minted["token"] as string); // lists leave out unused sessions
   await ask("GET /v1/sessions");
   await ask("DELETE /v1/sessions/{id}", { fill: [minted["id"] as string] });
   await ask("DELETE /v1/keys/{id}", { fill: [made["id"] as string] });
@@ -258,7 +259,7 @@ async function askWebhooks(org: string): Promise<void> {
   receiver.close();
 }
 
-/** Polls a webhook's deliveries until the newest arrived. Returns its id. */
+/** Waits until a webhook's newest delivery arrived. Returns its ID. */
 async function firstDelivered(fill: readonly string[]): Promise<string> {
   for (let tries = 0; tries < 100; tries++) {
     const page = await ask("GET /v1/webhooks/{id}/deliveries", { fill, query: "?limit=1" });
@@ -275,7 +276,8 @@ async function askPrices(): Promise<void> {
   const { prices } = await ask("POST /admin/v1/prices", { body: { rows: [row] } });
   await ask("GET /admin/v1/prices");
   const { models } = (await ask("GET /admin/v1/catalog")) as { models: readonly Json[] };
-  const shown = [...models.slice(0, 1), ...models.slice(-1)]; // one that is sold here, one that is not
+  // one model that is sold and one that isn't
+  const shown = [...models.slice(0, 1), ...models.slice(-1)];
   examples["GET /admin/v1/catalog"] = { answer: { models: shown } };
   const today = new Date().toISOString().slice(0, 10);
   await ask("POST /admin/v1/costs", {
@@ -295,7 +297,7 @@ function buys(name: string): Call {
   return { body, headers: { "idempotency-key": name } };
 }
 
-/** A purchase that is paid; and, of a balance that is less by then, what goes back of it, which leaves a debt. */
+/** Makes a paid purchase, then a refund that exceeds the balance and leaves a debt. */
 async function askPayments(org: string): Promise<void> {
   const one = "/v1/credits/purchases/{id}";
   const at = "/admin/v1/orgs/{id}";
@@ -336,7 +338,7 @@ async function askPayments(org: string): Promise<void> {
   });
 }
 
-/** Waits for what comes soon; throws when a minute has passed. */
+/** Waits until `came` returns true. Throws after a minute. */
 async function until(came: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + 60_000;
   while (!(await came())) {

@@ -1,4 +1,5 @@
-// The OpenAPI document, generated from scripts/openapi: `--lint` checks it, `--out FILE` writes it.
+// Generates the OpenAPI document from scripts/openapi. `--lint` checks it, and `--out FILE` writes
+// it.
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -6,7 +7,10 @@ import { createConfig, lintFromString } from "@redocly/openapi-core";
 
 const FOLDER = path.join(import.meta.dirname, "openapi");
 
-/** The document as JSON text. Loaded by path: it reads the Worker's schemas, whose types are not Node's. */
+/**
+ * Returns the document as JSON. Imports it by a computed path, because Node's types don't fit the
+ * Worker's schemas.
+ */
 export async function openApiText(): Promise<string> {
   const { openApiDocument } = (await import(path.join(FOLDER, "document.ts"))) as {
     openApiDocument: (examples: unknown) => object;

@@ -15,10 +15,9 @@ const budgetFields = {
   alert_at: z.number().nullable().describe("Fraction of the limit that emits `budget.alert`."),
 };
 
-/** A budget, unchanged. */
 export const budget = record("Budget", budgetFields);
 
-/** A budget with its counts now. */
+/** A budget with its current use. */
 export const budgetStatus = record("BudgetStatus", {
   scope: z.enum(BUDGET_SCOPES),
   ...budgetFields,
@@ -29,7 +28,7 @@ export const budgetStatus = record("BudgetStatus", {
   counting_since: time,
 });
 
-/** The budget with the least dollars left. */
+/** The budget with the fewest dollars left. */
 export const effectiveBudget = z
   .strictObject({
     scope: z.enum(BUDGET_SCOPES),

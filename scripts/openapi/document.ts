@@ -7,10 +7,10 @@ import { error, messagesError } from "./error-records.ts";
 import { jsonSchema } from "./schemas.ts";
 import type { Json } from "./schemas.ts";
 
-/** Recorded requests and answers by `METHOD path`. */
+/** Recorded requests and responses by `METHOD path`. */
 type Examples = Readonly<Record<string, { readonly request?: unknown; readonly answer: unknown }>>;
 
-/** The OpenAPI 3.1 document of `/v1` and `/admin/v1`. */
+/** Returns the OpenAPI 3.1 document of `/v1` and `/admin/v1`. */
 export function openApiDocument(examples: Examples): Json {
   const schemas: Json = {};
   const refusals = new Refusals();
@@ -114,7 +114,7 @@ function parametersOf({ path: at, query = [], headers = [] }: Operation): object
   ];
 }
 
-/** Our own bodies have only fields of their schema; in other APIs' null is absent. */
+/** Our own bodies only allow fields of their schema. In bodies of other APIs, null means absent. */
 function bodyOf({ isStrict, isPaid }: Operation, schema: Json): Json {
   if (isStrict) return { ...schema, additionalProperties: false };
   const { properties = {}, required = [] } = schema as {
@@ -147,7 +147,7 @@ function json(schema: Json, example?: unknown): Json {
   return { "application/json": { schema, ...(example !== undefined && { example }) } };
 }
 
-/** A schema, with everything that has a name moved to the components. */
+/** Returns a schema, and moves named parts to the components. */
 function schemaOf(schema: core.$ZodType | undefined, io: "input" | "output", schemas: Json): Json {
   if (schema === undefined) return {};
   const { $defs, ...whole } = jsonSchema(schema, io);

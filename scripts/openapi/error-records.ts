@@ -5,7 +5,7 @@ import { micros, record, time } from "./fields.ts";
 
 const count = z.int().optional();
 
-/** The numbers of an error: next to its four fields in OpenAI's format, among its details in Anthropic's. */
+/** An error's numbers, which are in `error` in OpenAI's format and in `details` in Anthropic's. */
 const numbers = {
   retry_after: z.int().optional().describe("Seconds."),
   balance_micro: micros.optional(),
@@ -47,7 +47,7 @@ export const errorObject = record("ErrorObject", {
   docs_url: z.string().optional(),
 });
 export const error = record("Error", { error: errorObject });
-/** As Anthropic's; our own code and numbers are in `details`. */
+/** Anthropic's format. `details` has the gateway's own code and numbers. */
 const messagesErrorObject = z.strictObject({
   type: z.literal("error"),
   error: z.strictObject({

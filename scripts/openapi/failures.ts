@@ -11,7 +11,7 @@ const message = "Something is wrong.";
 const ONE = micros(1);
 const code = (kind: "conflict" | "invalid_request", word?: string) =>
   ({ kind, message, param: null, ...(word !== undefined && { code: word }) }) as never;
-/** With and without open holds as the cause. */
+/** Samples in which open holds cause the error, and in which they don't. */
 const HELD = { requiredMicro: ONE, heldMicro: ONE, onlyHolds: true };
 const SPENT = { ...HELD, onlyHolds: false };
 const BUDGET = { period: "day", budgetMicro: ONE, leftMicro: ONE, resetsAt: 1 } as const;
@@ -29,7 +29,10 @@ const QUOTA = { period: "day", quotaMicro: ONE, leftMicro: ONE, resetsAt: 1 } as
 const minute = { limit: 1, retryAfterMs: 1000 };
 const tokens = { ...minute, remaining: 0, required: 2 };
 
-/** A sample of every failure, from which the document's errors derive. A missing kind doesn't compile. */
+/**
+ * A sample of every failure, from which the document's errors derive. A missing kind doesn't
+ * compile.
+ */
 const SAMPLES: Samples = {
   invalid_request: [
     undefined,
@@ -130,7 +133,7 @@ const SAMPLES: Samples = {
   misconfigured: [{ kind: "misconfigured" }],
 };
 
-/** The errors of every paid path, in addition to those of its row. */
+/** Errors of every paid path, besides those of its row. */
 export const PAID = [
   "insufficient_balance",
   "payment_reversed",
@@ -160,7 +163,7 @@ for (const failure of Object.values(SAMPLES).flat()) {
   byAnchor.set(anchor, [...(byAnchor.get(anchor) ?? []), failure]);
 }
 
-/** A failure on a path: `isMessages` is Anthropic's body, else OpenAI's; a stream's is an event. */
+/** A failure on a path. Shapes are Anthropic's body, OpenAI's body or a stream event. */
 type DocumentedFailure = {
   readonly anchor: string;
   readonly status: number;
@@ -172,8 +175,8 @@ type DocumentedFailure = {
 const CHARGED = { costMicro: ONE, generationId: "req_1" };
 
 /**
- * Returns a path's failures for these anchors of docs/errors.md, in each format; those of paid paths may be
- * charged. Throws for an unknown anchor.
+ * Returns a path's failures in each format, for anchors of docs/errors.md. Failures of paid paths
+ * can include a charge. Throws for an unknown anchor.
  */
 export function documentedFailures(
   path: string,
@@ -203,8 +206,8 @@ function toldIn(dialect: Dialect | null, anchor: string, failure: Failure): Docu
 }
 
 /**
- * Returns the extra header names of each format on a path: `always` in each, `some` in one or for a key with
- * a token limit.
+ * Returns extra header names on a path. `always` are in every format; `some` are in one format or
+ * only for keys with a token limit.
  */
 export function dialectHeaders(path: string): Readonly<Record<"always" | "some", string[]>> {
   const rate = { limit: 1, remaining: 1, resetMs: 1 };
@@ -216,14 +219,14 @@ export function dialectHeaders(path: string): Readonly<Record<"always" | "some",
   return { always, some: [...all].filter((name) => !always.includes(name)) };
 }
 
-/** Clients with their own format: none, Codex, and Anthropic's. */
+/** Headers of clients with their own format: none, Codex and Anthropic's. */
 const CLIENTS: readonly Readonly<Record<string, string>>[] = [
   {},
   { originator: "codex_cli_rs", "user-agent": "codex_cli_rs/1", accept: "text/event-stream" },
   { "anthropic-version": "2023-06-01" },
 ];
 
-/** The dialects of a path, null for OpenAI's own. */
+/** Returns a path's formats. Null is OpenAI's. */
 function dialectsOf(path: string): readonly (Dialect | null)[] {
   const dialects = CLIENTS.map((headers) =>
     dialectOf(path, { header: (name) => headers[name], query: () => undefined }),

@@ -1,6 +1,5 @@
 import * as z from "zod";
 
-/** Fields that many records have. */
 export const micros = z.int().describe("Micro-credits: a millionth of a dollar.");
 export const dollars = z.number().describe("Dollars, with at most 6 decimals.");
 export const count = z.int().min(0);
@@ -24,7 +23,7 @@ export function record<T extends z.ZodRawShape>(id: string, shape: T) {
 
 export const paged = { total: count, limit: count, offset: count };
 
-/** The organization of a listed object. Its names are null if the database has lost it. */
+/** The organization of a listed object. Names are null if the database has lost it. */
 export const owner = z.strictObject({
   id: z.string(),
   slug: z.string().nullable(),

@@ -14,7 +14,7 @@ const whole = (description: string): Described => ({
 const LEFT = "Of the key's limit in any 60 seconds.";
 const RESET = text("When the whole limit is there again.", "^(?:\\d+m)?\\d+s$");
 
-/** Every header of an answer that means something to a client, as the document's components have it. */
+/** Response headers for clients, as components of the document. */
 export const RESPONSE_HEADERS: Readonly<Record<string, Described>> = {
   "x-request-id": text("The request's id, for support and for GET /v1/generations/{id}."),
   "request-id": text("The same as `x-request-id`, as Anthropic's clients read it."),
@@ -53,13 +53,13 @@ export const RESPONSE_HEADERS: Readonly<Record<string, Described>> = {
   location: text("The path that says how it goes on."),
 };
 
-/** The headers of each answer with a receipt. */
+/** Headers of responses with a receipt. */
 export const RECEIPT = {
   always: ["x-route", "x-attempts"],
   some: ["x-granted-max-tokens", "x-dropped"],
 };
 export const COST = "x-cost-micro";
-/** The headers of each answer to a known key; the second list only with a token limit. */
+/** Headers of responses to a known key. The second list requires a token limit. */
 export const OF_KEY = {
   always: ["openai-organization", ...minute("requests")],
   some: minute("tokens"),
@@ -69,7 +69,7 @@ function minute(what: "requests" | "tokens"): readonly string[] {
   return ["limit", "remaining", "reset"].map((name) => `x-ratelimit-${name}-${what}`);
 }
 
-/** A header that a request may come with, as a parameter. */
+/** A request header as an OpenAPI parameter. */
 export type HeaderParameter = {
   readonly name: string;
   readonly in: "header";
@@ -91,7 +91,7 @@ export function idempotencyKey(required: boolean): HeaderParameter {
   };
 }
 
-/** The organization of the page that a session calls from. */
+/** The organization that the console shows. */
 export const SHOWN_ORGANIZATION: HeaderParameter = {
   name: "x-organization",
   in: "header",
@@ -101,7 +101,7 @@ export const SHOWN_ORGANIZATION: HeaderParameter = {
   schema: { type: "string" },
 };
 
-/** The merchant's part in a charge. */
+/** The secret of a charge's merchant. */
 export const MERCHANT: HeaderParameter = {
   name: "x-merchant-secret",
   in: "header",
@@ -141,7 +141,7 @@ const TRACEPARENT: HeaderParameter = {
   schema: { type: "string" },
 };
 
-/** The session of a conversation, for its prompt cache. */
+/** The conversation, for its prompt cache. */
 const SESSION: HeaderParameter = {
   name: "x-session-id",
   in: "header",
@@ -156,7 +156,6 @@ const SESSION_AFFINITY: HeaderParameter = {
   description: "Another name for `x-session-id`.",
 };
 
-/** The headers of every paid request. */
 export const PAID_HEADERS: readonly HeaderParameter[] = [
   idempotencyKey(false),
   END_USER,
@@ -181,7 +180,7 @@ export const BETA: HeaderParameter = {
   description: "Names of betas with commas between; those that are not known here are left out.",
   schema: { type: "string" },
 };
-/** A list of models is Anthropic's for who sends any version. */
+/** Any version header selects Anthropic's list of models. */
 export const LIST_VERSION: HeaderParameter = {
   ...VERSION,
   description: "Anthropic's list instead of OpenAI's for who sends any version of its API.",

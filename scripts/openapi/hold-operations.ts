@@ -8,7 +8,7 @@ import { idempotencyKey, MERCHANT } from "./headers.ts";
 import { described } from "./operation.ts";
 import * as spent from "./usage-records.ts";
 
-/** The errors of a new hold. */
+/** Errors of a new hold. */
 const HELD = [
   "paused",
   "hold_not_allowed",
@@ -23,7 +23,7 @@ const HELD = [
   "idempotency_replay",
 ];
 
-/** The operations of holds and charges that clients place. */
+/** Operations of holds and charges that clients place. */
 export const HOLD_OPERATIONS = {
   "POST /v1/holds": described("Hold an amount for something other than a model call", {
     201: spent.placedHold,

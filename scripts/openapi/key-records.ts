@@ -4,7 +4,7 @@ import { keyData } from "./openrouter-records.ts";
 import { budget, budgetStatus, effectiveBudget } from "./budget-records.ts";
 import { dollars, policy, record, time, uuid } from "./fields.ts";
 
-/** Descriptions of limits beyond their schemas. */
+/** Descriptions that the schemas of limits lack. */
 const SAID: Readonly<Record<string, z.ZodType>> = {
   budget_dollars: dollars.nullable().describe("What it may spend; null for no budget."),
   tpm_limit: z.int().nullable().describe("Tokens in any 60 s."),
@@ -39,7 +39,7 @@ const keyFields = {
   created_at: time,
   last_used_at: time.nullable(),
   revoked: z.boolean(),
-  // Shown by a key that has any limit.
+  // Present if a key has any limit.
   ...terms,
   spent_dollars: dollars.nullable().optional().describe("Of the budget, in this period."),
   budgets_used: z
@@ -96,7 +96,7 @@ export const freshSession = record("FreshSession", {
 });
 export const sessions = z.looseObject({ sessions: z.array(session) }).meta({ id: "Sessions" });
 export const endedSession = record("EndedSession", { id: z.string(), ended: z.literal(true) });
-/** The calling key or session, and what is left of each limit of the key. */
+/** The current state of the calling key's or session's limits. */
 const standing = {
   limits,
   budgets: z.array(budgetStatus).describe("In the order in which they are checked."),
@@ -106,7 +106,7 @@ export const ownKey = z.union([
   record("OwnKey", { ...keyFields, ...standing, data: keyData }),
   record("OwnSession", { ...sessionFields, ...standing, data: keyData }),
 ]);
-/** A revoked key. While the database is unavailable, only its register's data. */
+/** A revoked key. While the database is unavailable, it only has the key object's data. */
 export const revokedKey = record("RevokedKey", {
   ...keyFields,
   member_id: keyFields.member_id.optional(),

@@ -43,7 +43,6 @@ export const OPERATOR_PAUSES = {
   "DELETE /orgs/{id}/pauses/{pause_id}": described("End a pause", { 200: ended }),
 };
 
-/** The operations of limits. */
 export const LIMIT_OPERATIONS = {
   "GET /v1/pauses": described("List pauses, oldest first", {
     ...LISTED,

@@ -2,7 +2,7 @@ import { OPERATIONS } from "./operations.ts";
 import type { Operation } from "./operation.ts";
 import type { Json } from "./schemas.ts";
 
-/** `get_keys_id`: the method and the path's words below its version. */
+/** Returns the operation ID, such as `get_keys_id`. */
 export function operationIdOf({ method, path: at }: Operation): string {
   const words = at
     .replace(/^\//, "")
@@ -12,15 +12,15 @@ export function operationIdOf({ method, path: at }: Operation): string {
   return `${method}_${name}`;
 }
 
-/** The place of a new object's name in an answer, for paths below. */
+/** JSON pointers to a new object's ID in responses, for paths below it. */
 const NAMED: Readonly<Record<string, string>> = {
   external_id: "/external_id",
   "POST /admin/v1/orgs": "/organization/id",
 };
-/** The receipt of a paid request, by the request's id. */
+/** The receipt of a paid request. */
 const RECEIPT = "/v1/generations/{id}";
 
-/** Returns `links` of an operation's success: the calls for the created object. */
+/** Returns the `links` of an operation's success, which lead to the created object. */
 export function linksOf(operation: Operation): Json {
   const { method, path, isPaid } = operation;
   if (method !== "post") return {};

@@ -11,7 +11,7 @@ import * as media from "./media-records.ts";
 import { described } from "./operation.ts";
 import type { Description } from "./operation.ts";
 
-/** Paid calls besides chat and embeddings. */
+/** Paid calls other than chat and embeddings. */
 export const MEDIA_OPERATIONS: Readonly<Record<string, Description>> = {
   "POST /v1/rerank": described("Ranks documents by their relevance to a query", {
     200: media.ranked,

@@ -3,7 +3,7 @@ import { KIND_NAMES } from "../../src/shared/kinds.ts";
 import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
 import { count, record, time } from "./fields.ts";
 
-/** Dollars as text, without an exponent. */
+/** Dollars as text without an exponent. */
 const dollarsText = z.string().regex(/^\d+(?:\.\d*[1-9])?$/);
 const tokenPrices = {
   prompt: dollarsText,
@@ -130,6 +130,8 @@ const messagesModels = record("MessagesModels", {
   first_id: z.string().nullable(),
   last_id: z.string().nullable(),
 });
-/** By the client's format: OpenAI's, or Anthropic's for `anthropic-version` or `x-api-key`. */
+/**
+ * The format is OpenAI's, or Anthropic's for clients that send `anthropic-version` or `x-api-key`.
+ */
 export const listedModels = z.union([models, messagesModels]);
 export const listedModel = z.union([model, messagesModel]);

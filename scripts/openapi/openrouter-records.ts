@@ -2,7 +2,7 @@ import * as z from "zod";
 import { count, dollars, record, time } from "./fields.ts";
 import { skippedRoutes } from "./usage-records.ts";
 
-/** Records in the shapes that OpenRouter's clients read. */
+/** Use of a customer's own provider keys, which this gateway doesn't support. */
 
 const noOwnProviders = {
   byok_usage: z.literal(0),

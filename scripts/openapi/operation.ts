@@ -6,28 +6,28 @@ import type { QueryParameter } from "./schemas.ts";
 import { factsOf } from "./standing.ts";
 import type { OperationFacts } from "./standing.ts";
 
-/** An operation's description that the tables of paths lack. */
+/** The parts of an operation that the route tables lack. */
 export type Description = {
   readonly summary: string;
   readonly description?: string;
   readonly query?: readonly QueryParameter[];
   readonly headers?: readonly HeaderParameter[];
   readonly body?: core.$ZodType;
-  /** Whether the body may be a form. */
+  /** The body can be a form. */
   readonly takesForms?: true;
-  /** Whether the body may be left out. */
+  /** The body is optional. */
   readonly isBodyOptional?: true;
-  /** The success by status. */
+  /** Schemas of successful responses by status. */
   readonly answers: Readonly<Record<number, core.$ZodType>>;
-  /** The data of each event, if a success may be a stream. */
+  /** The data of each event, if the response can be a stream. */
   readonly events?: core.$ZodType;
-  /** The media types of a success that is a file. */
+  /** Media types, if the response is a file. */
   readonly files?: readonly string[];
-  /** Whether a success has a `location` to read it again. */
+  /** The response has a `location` header. */
   readonly hasLocation?: true;
-  /** Whether a merchant may call it, whose answers lack the headers of a key. */
+  /** Merchants can call it. Their responses lack the headers of a key. */
   readonly isForMerchants?: true;
-  /** Its own errors in addition to those of its row: anchors of docs/errors.md. */
+  /** Anchors of docs/errors.md for errors besides those of its row. */
   readonly errors?: readonly string[];
 };
 
@@ -92,7 +92,7 @@ export function described<S extends Said>(
   return { summary, answers, ...more, query: "shape" in query ? queryOf(query) : query };
 }
 
-/** Returns the operations with paths from the root, and common parameters. */
+/** Prefixes the paths of operations and adds common headers. */
 export function within(
   under: string,
   operations: Readonly<Record<string, Description>>,
@@ -104,7 +104,7 @@ export function within(
   return Object.fromEntries(entries) as Record<string, Description>;
 }
 
-/** The document's parts, one for each task, by the start of their paths. Other paid paths are Inference. */
+/** Tags of the document by the start of a path. Other paid paths have the tag Inference. */
 const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
   [/^\/admin/, "Operator"],
   [/^\/console/, "People"],
@@ -124,19 +124,18 @@ const TAGS: readonly (readonly [paths: RegExp, tag: string])[] = [
   [/^\/v1\/(?:orgs|members|pauses)/, "Organization"],
 ];
 
-/** One method of one path, as the OpenAPI document describes it. */
+/** A method of a path in the OpenAPI document. */
 export type Operation = Description &
   OperationFacts & {
-    /** The part of the document that it belongs to. */
     readonly tag: string;
-    /** `GET /v1/keys/{id}`, as examples and tests name it. */
+    /** Its name in examples and tests, such as `GET /v1/keys/{id}`. */
     readonly name: string;
     readonly method: "get" | "post" | "patch" | "delete";
-    /** From the root, with parameters in braces. */
+    /** The full path, with parameters in braces. */
     readonly path: string;
   };
 
-/** Returns the operations of rows, in order. Throws for a missing or extra description. */
+/** Returns the operations of routes in order. Throws for missing or extra descriptions. */
 export function operationsOf(
   rows: readonly Route[],
   descriptions: Readonly<Record<string, Description>>,

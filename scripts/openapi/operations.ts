@@ -386,7 +386,6 @@ const OTHERS = {
   }),
 } satisfies DescriptionsOf<(typeof KEY_ROUTES)[number]>;
 
-/** Every operation that answers JSON, from the route table. */
 export const OPERATIONS: readonly Operation[] = operationsOf([...ROUTES, PREVIEW], {
   ...PAID_OPERATIONS,
   ...OTHERS,

@@ -41,7 +41,6 @@ import * as spent from "./usage-records.ts";
 const PREFIX = "/admin/v1";
 const ROTATION =
   "Needs an `Idempotency-Key`: a repeat within a day by the same operator is the same secret. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not.";
-/** Every operation below `/admin/v1`. */
 export const OPERATOR_OPERATIONS = within(PREFIX, {
   "POST /orgs": described("Make an organization, its owner and a first key", {
     201: record.createdOrganization,

@@ -17,7 +17,7 @@ import * as record from "./people-records.ts";
 import { deleted } from "./records.ts";
 
 const UNDER = "/console/api/people";
-/** For holders of a link, logged in or not. */
+/** Callable with an invitation link, without a login. */
 export const PREVIEW: PeopleRoute = {
   method: "POST",
   path: `${UNDER}/invitation/preview`,

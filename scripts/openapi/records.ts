@@ -7,8 +7,8 @@ import { autoTopUp } from "./payment-records.ts";
 import { micros, dollars, count, policy, time, uuid, record, paged } from "./fields.ts";
 
 /**
- * The gateway's answers, record by record: the schemas of the OpenAPI document, which contract tests check.
- * Strict: no answer has other fields.
+ * Schemas of the gateway's responses in the OpenAPI document, which contract tests also check. They
+ * are strict: responses have no other fields.
  */
 /** The charge, on every endpoint. */
 export const costs = { cost: dollars.describe("The charge in dollars."), cost_micro: count };
@@ -37,7 +37,7 @@ const choice = z.looseObject({
   logprobs: z.looseObject({}).nullable(),
   finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
 });
-/** As OpenAI's; a provider's additions pass. */
+/** OpenAI's format. Fields that a provider adds are kept. */
 export const completion = z
   .looseObject({
     id: z.string(),
@@ -50,7 +50,7 @@ export const completion = z
   })
   .meta({ id: "ChatCompletion" });
 
-/** As OpenAI's, with the repeated request. */
+/** OpenAI's format, which repeats the request. */
 export const response = z
   .looseObject({
     id: z.string(),
@@ -84,7 +84,7 @@ export const inputItems = record("InputItems", {
   has_more: z.boolean(),
 });
 
-/** As OpenAI's legacy completions. */
+/** OpenAI's format of legacy completions. */
 export const textCompletion = z
   .looseObject({
     id: z.string(),
@@ -98,7 +98,7 @@ export const textCompletion = z
     usage: completionUsage,
   })
   .meta({ id: "TextCompletion" });
-/** As Anthropic's; content blocks are passed on. */
+/** Anthropic's format. Content blocks are passed on unchanged. */
 export const message = z
   .looseObject({
     id: z.string(),

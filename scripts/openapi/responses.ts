@@ -4,7 +4,7 @@ import { linksOf } from "./links.ts";
 import type { Operation } from "./operation.ts";
 import type { Json } from "./schemas.ts";
 
-/** One way in which an operation may answer. */
+/** One possible response of an operation. */
 type Told = {
   readonly status: number;
   readonly says: string;
@@ -17,7 +17,7 @@ type Told = {
 const STREAM_SAYS =
   "Server-sent events: the schema is of each event's `data`; OpenAI's streams end with the data `[DONE]`.";
 
-/** The components of an operation's answers. */
+/** The components of an operation's responses. */
 type Parts = {
   readonly of: (status: number) => Json;
   readonly events: Json | null;
@@ -26,12 +26,12 @@ type Parts = {
   readonly refusals: Refusals;
 };
 
-/** Refusals that operations share, as `components.responses`. */
+/** Error responses that operations share, as `components.responses`. */
 export class Refusals {
   readonly components: Json = {};
   readonly #names = new Map<string, string>();
 
-  /** A reference to this one, by its status and a number. */
+  /** Returns a reference to the response. Its name has the status and a number. */
   shared(status: number, response: Json): Json {
     const text = JSON.stringify([status, response]);
     const before = Object.keys(this.components).filter((name) =>
@@ -44,7 +44,10 @@ export class Refusals {
   }
 }
 
-/** `responses` of an operation: every status with all headers, types and bodies that it may come with. */
+/**
+ * Returns the `responses` of an operation: every status with all its headers, media types and
+ * bodies.
+ */
 export function responsesOf(operation: Operation, parts: Parts, answer: unknown): Json {
   const told = [...successes(operation, parts), ...failures(operation, parts)];
   const responses: Json = {};
@@ -63,7 +66,10 @@ export function responsesOf(operation: Operation, parts: Parts, answer: unknown)
   return responses;
 }
 
-/** Headers of every answer below `/v1` to an admitted key, and of others if known. */
+/**
+ * Returns the headers of responses below `/v1` that every key gets, and of those that only some
+ * get.
+ */
 function ofKey({ path, isForMerchants }: Operation): {
   readonly always: string[];
   readonly some: string[];
@@ -142,12 +148,12 @@ function headersOf(all: readonly Told[]): Json {
   return Object.fromEntries(entries) as Json;
 }
 
-/** Required ones are separate components, because `required` can't stand beside a `$ref`. */
+/** Required headers are separate components, because `required` isn't allowed next to a `$ref`. */
 function headerRef(name: string, isAlways: boolean): string {
   return `#/components/headers/${name}${isAlways ? "-always" : ""}`;
 }
 
-/** `components.headers` that `paths` refer to. */
+/** Returns the `components.headers` that the paths refer to. */
 export function headerComponents(paths: string): Json {
   const entries = Object.entries(RESPONSE_HEADERS).flatMap(([name, header]) =>
     [false, true]

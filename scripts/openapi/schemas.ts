@@ -9,7 +9,7 @@ import { day } from "../../src/money/wallet/routes/usage.route.ts";
 
 export type Json = Record<string, unknown>;
 
-/** The constraints that only a schema's own checks know. */
+/** Constraints of schemas with checks in code, which zod can't convert. */
 const KNOWN: ReadonlyMap<core.$ZodType, Json> = new Map<core.$ZodType, Json>([
   [opaqueObject, { type: "object" }],
   [audioFile, { type: "string", format: "binary" }],
@@ -18,7 +18,7 @@ const KNOWN: ReadonlyMap<core.$ZodType, Json> = new Map<core.$ZodType, Json>([
   [moment, { type: "string", anyOf: [{ format: "date-time" }, { format: "date" }] }],
 ]);
 
-/** An end user's name: no control characters, not `.` or `..`; at most 256 bytes. */
+/** An end user's name: at most 256 bytes without control characters, and neither `.` nor `..`. */
 const CONTROL = "\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029";
 const EXTERNAL_ID = {
   minLength: 1,
@@ -27,7 +27,10 @@ const EXTERNAL_ID = {
 };
 const EXTERNAL_ID_FIELDS = /^properties\/(?:user|end_user|external_id)(?:\/anyOf\/0)?$/;
 
-/** The JSON Schema of what is sent (`input`) or answered (`output`), with its own names in `$defs`. */
+/**
+ * Returns the JSON Schema of a request (`input`) or response (`output`), with named parts in
+ * `$defs`.
+ */
 export function jsonSchema(schema: core.$ZodType, io: "input" | "output"): Json {
   const { $schema: _dialect, ...whole } = z.toJSONSchema(schema, {
     io,
@@ -46,10 +49,11 @@ export function jsonSchema(schema: core.$ZodType, io: "input" | "output"): Json 
   return whole;
 }
 
-/** A query parameter and what it may be, as JSON Schema. */
 export type QueryParameter = { readonly name: string; readonly schema: Json };
 
-/** The parameters of a query's schema, whose values come as text: a number is what its text stands for. */
+/**
+ * Returns a query's parameters. Values that are parsed from text have the type of the parsed value.
+ */
 export function queryOf(schema: core.$ZodType & { readonly shape: object }): QueryParameter[] {
   return Object.entries(schema.shape as Record<string, core.$ZodType>).map(([name, field]) => {
     const [said, meant] = [jsonSchema(field, "input"), jsonSchema(field, "output")];
@@ -58,12 +62,12 @@ export function queryOf(schema: core.$ZodType & { readonly shape: object }): Que
   });
 }
 
-/** `true` or `false`, false unless said. */
+/** Reports whether a schema is `true` or `false` with the default `false`. */
 function isFlag({ enum: values, default: preset }: Json): boolean {
   return JSON.stringify(values) === '["true","false"]' && preset === "false";
 }
 
-/** Removes null, which no query can contain. */
+/** Removes null, which a query can't contain. */
 function present({ anyOf, type, default: preset, ...schema }: Json): Json {
   const some = (anyOf as Json[] | undefined)?.find((one) => one["type"] !== "null");
   const one = [type].flat().find((word) => word !== "null");

@@ -2,22 +2,25 @@ import { EVERYONE } from "../../src/shared/caller.ts";
 import { OPERATOR_ROLES } from "../../src/shared/config/config-people.ts";
 import type { KeyRoute, OperatorRoute, PeopleRoute, Route } from "../../src/shared/http/route.ts";
 
-/** The facts of a row in the document's format. */
+/** The parts of an operation that come from its route. */
 export type OperationFacts = {
-  /** The roles that may call it. */
+  /** Roles that can call it. */
   readonly roles: string;
-  /** Anchors of docs/errors.md that any such row may answer with. */
+  /** Anchors of docs/errors.md for the errors of all such routes. */
   readonly errors: readonly string[];
-  /** Whether it costs money; whether fields that the body's schema does not name are refused. */
+  /** The call costs money. `isStrict`: it rejects fields that the body's schema lacks. */
   readonly isPaid: boolean;
   readonly isStrict: boolean;
 };
 
-/** The errors of any path. */
+/** Errors of any path. */
 const ANYWHERE = ["invalid_request", "invalid_api_key", "misconfigured", "internal"];
-/** The errors of a body. */
+/** Errors of paths with a body. */
 const BODY = ["request_timeout", "body_too_large", "unsupported_media_type", "overloaded"];
-/** The errors of a key: another home, another organization's page, its limit, or an unavailable home. */
+/**
+ * Errors of calls with a key: another home region, another organization's page, a limit, or an
+ * unavailable home region.
+ */
 const KEY = [
   "region_mismatch",
   "origin_not_allowed",
@@ -27,7 +30,7 @@ const KEY = [
   "home_region_unreachable",
 ];
 
-/** Returns the errors of any row with a body or a path parameter. */
+/** Returns the errors that a route's body, key and path parameters can cause. */
 function errorsOfRow(
   { path }: Route,
   row: { readonly readsBody: boolean; readonly hasKey: boolean },
@@ -40,7 +43,7 @@ function errorsOfRow(
   ];
 }
 
-/** Returns the facts of a row. */
+/** Returns the facts of a route. */
 export function factsOf(row: Route, { body }: { readonly body?: unknown }): OperationFacts {
   if (row.reach === "operators") return operatorFacts(row);
   return row.reach === "people" ? peopleFacts(row) : keyFacts(row, body !== undefined);

@@ -3,14 +3,14 @@ import { count, record } from "./fields.ts";
 import { errorObject, messagesError } from "./error-records.ts";
 import { completionUsage, response } from "./records.ts";
 
-/** The data of each event of a stream, by endpoint. */
+/** Schemas of stream events by endpoint. */
 
 /** An error after the status was sent. */
 const broken = z.strictObject({ error: errorObject });
 
-/** The last chunk of a stream that asked for it; null in the others. */
+/** Only in the last chunk, if the stream requested usage. */
 const usage = completionUsage.nullable().optional();
-/** The provider that served, only in a chunk with usage. */
+/** The provider, only in a chunk with usage. */
 const provider = z.string().optional();
 const finish = z
   .enum(["stop", "length", "tool_calls", "content_filter", "function_call"])
@@ -87,9 +87,9 @@ export const textChunk = z.union([text, broken, brokenText]);
 const index = count;
 const block = z.looseObject({ type: z.string() }).meta({ id: "MessageBlock" });
 const messageUsage = z.looseObject({ output_tokens: count });
-/** A kind of event with its own name, because generators need one in a union. */
+/** Names an event, because code generators need names in a union. */
 const named = <T extends z.ZodType>(id: string, event: T): T => event.meta({ id });
-/** Anthropic's (platform.claude.com, streaming messages). */
+/** Anthropic's events (platform.claude.com, streaming messages). */
 export const messageEvent = z
   .union([
     named(
@@ -132,7 +132,7 @@ const ofResponse = named(
     usage: response.shape.usage.nullable(),
   }),
 );
-/** OpenAI's (openai npm, ResponseStreamEvent). */
+/** OpenAI's events (openai npm, ResponseStreamEvent). */
 export const responseEvent = z
   .union([
     named(

@@ -4,7 +4,7 @@ import { TOKEN_SUMS } from "../../src/shared/usage-sums.ts";
 import { forEachUnit, UNITS } from "../../src/shared/usage.ts";
 import { micros, count, dollars, time, day, record } from "./fields.ts";
 
-/** Spend in sums and receipts; strict, as records.ts. */
+/** Descriptions of token counts. */
 const SAID: Readonly<Record<string, typeof count>> = {
   cached_tokens: count.describe("Of the prompt's tokens, read from a cache."),
 };
@@ -47,7 +47,7 @@ export const exports = record("Exports", {
     .nullable()
     .describe("The newest UTC day that no later charge can change. Null: there is none yet."),
 });
-/** A file, not a record. */
+/** A CSV file. */
 export const focus = z.string();
 const price = z
   .strictObject({
@@ -150,7 +150,7 @@ const more = {
     .describe("The request's tags. Only charged ones have any."),
   external_id: z.string().nullable(),
 };
-/** Also of open and failed requests. */
+/** A request in any state. */
 export const generation = record("Generation", {
   ...who,
   status: z.enum(["held", "settled", "voided", "expired", "refused"]),
@@ -214,7 +214,6 @@ const hold = record("Hold", {
   purpose: purpose.nullable(),
   expires_at: time.nullable(),
 });
-/** A hold that a client placed. */
 export const placedHold = record("PlacedHold", {
   id: z.string(),
   request_id: z.string(),

@@ -3,7 +3,6 @@ import { WEBHOOK_TYPES } from "../../src/shared/event.ts";
 import * as z from "zod";
 import { count, record, time } from "./fields.ts";
 
-/** Webhooks and what was sent to them; strict, as records.ts. */
 const webhookFields = {
   id: z.string(),
   url: z.string(),
@@ -39,7 +38,6 @@ export const freshWebhook = record("WebhookWithSecret", {
   ...webhookFields,
   secret: z.string().describe("Shown this once."),
 });
-/** A webhook with its health. */
 export const shownWebhook = record("WebhookAndHealth", {
   ...webhookFields,
   health: z
