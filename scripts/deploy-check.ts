@@ -1,5 +1,5 @@
-// npm run deploy:check: whether a region's configuration is fit for `wrangler deploy`, before it.
-// Ends with 0; 1 when something must be put right first; 2 when it was called wrongly.
+// npm run deploy:check: checks a region's configuration before `wrangler deploy`. Exits with 0 if
+// it is ready, 1 if something must be fixed, or 2 for wrong usage.
 import { existsSync } from "node:fs";
 import path from "node:path";
 import type { Command } from "commander";
@@ -12,7 +12,7 @@ import { cloudflareReader } from "./deploy/zone-findings.ts";
 import { programOf, runProgram } from "./program.ts";
 
 const ROOT = path.join(import.meta.dirname, "..");
-/** Chosen like wrangler does. */
+/** The first file that exists, in wrangler's order. */
 const FILE = [MERGED_FILE, SHARED_FILE].find((name) => existsSync(path.join(ROOT, name)));
 const NOT_READY = 1;
 
@@ -28,7 +28,7 @@ type Options = {
 await runProgram(async (given) => {
   const options = program().parse(given, { from: "user" }).opts<Options>();
   const running = options.live === undefined ? null : targetOf({ url: options.live }, process.env);
-  const { check } = await import("./deploy/check.ts"); // it loads wrangler, which takes a second
+  const { check } = await import("./deploy/check.ts"); // loads wrangler, which takes a second
   const file = path.resolve(options.config);
   const { environmentsIn } = await import("./deploy/settings.ts");
   const names = environmentsIn(file);
@@ -79,7 +79,7 @@ Examples:
     );
 }
 
-/** The words never repeat what was given: it might be a secret's value. */
+/** Returns the names. The error never quotes the text, which might be a secret. */
 function secretNames(text: string): SecretNames {
   const names = text.split(",").filter((name) => name !== "");
   if (names.every((name) => /^[A-Z][A-Z0-9_]*$/.test(name))) return new Set(names);

@@ -1,5 +1,5 @@
-// npm run deploy:config: the repository's wrangler.toml and your wrangler.own.toml, in one wrangler.json.
-// Ends with 0; 1 when --fresh finds it old, or a file cannot be read; 2 when it was called wrongly.
+// npm run deploy:config: merges wrangler.toml and wrangler.own.toml into wrangler.json. Exits with
+// 0 on success, 1 if --fresh finds an outdated file or a file can't be read, or 2 for wrong usage.
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { MERGED_FILE, OWN_FILE, SHARED_FILE } from "./deploy/files.ts";

@@ -1,5 +1,5 @@
-// npm run provider-check: a provider's live wire against what its adapter expects, with your own key.
-// Ends with 0; 1 when a check failed or a variable is missing; 2 when it was called wrongly.
+// npm run provider-check: compares a provider's live API with its adapter, using your own key.
+// Exits with 0 on success, 1 if a check fails or a variable is missing, or 2 for wrong usage.
 import { Option } from "commander";
 import type { Command } from "commander";
 import { programOf, runProgram } from "./program.ts";
@@ -67,7 +67,10 @@ async function checked(provider: string, options: Options): Promise<number> {
   return failed === 0 ? 0 : FAILED;
 }
 
-/** Returns whose fault it is if the provider rejected the key or the request. */
+/**
+ * Finds out whether the key or the request caused a rejection. Returns null if nothing was rejected
+ * or the provider's places are unknown.
+ */
 function diagnosisOf(
   { places }: Subject,
   findings: readonly Finding[],

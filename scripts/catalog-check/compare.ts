@@ -2,7 +2,6 @@ import { priceOn } from "../../src/models/catalog/dated-prices.ts";
 import type { CatalogEntry, RouteEntry } from "../../src/models/catalog/entry.ts";
 import type { ListedModel } from "./lists.ts";
 
-/** A difference between the catalog and a provider's list. */
 export type Finding = {
   readonly provider: string;
   readonly model: string;
@@ -12,10 +11,10 @@ export type Finding = {
 };
 
 const MICROS_PER_DOLLAR = 1_000_000;
-/** Rounding of a list's prices. */
+/** Relative rounding error of prices in a list. */
 const TOLERANCE = 0.001;
 
-/** The routes of a provider, its list, today's UTC day and the last day on which an end is reported. */
+/** A provider, its list, today's UTC day and the last day on which an end is reported. */
 type Compared = {
   readonly provider: string;
   readonly listed: readonly ListedModel[];
@@ -23,7 +22,7 @@ type Compared = {
   readonly until: string;
 };
 
-/** Returns the differences of a provider's routes, in the order of the catalog. */
+/** Returns the differences of a provider's routes in the catalog's order. */
 export function compareCatalog(
   catalog: readonly CatalogEntry[],
   { provider, listed, today, until }: Compared,

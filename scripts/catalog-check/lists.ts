@@ -1,6 +1,9 @@
 import * as z from "zod/mini";
 
-/** A model in a provider's own list. `ends`: its last UTC day. Prices are dollars per million tokens. */
+/**
+ * A model in a provider's list. `ends` is its last UTC day. Prices are in dollars per million
+ * tokens.
+ */
 export type ListedModel = {
   readonly names: readonly string[];
   readonly isRetired: boolean;
@@ -10,7 +13,7 @@ export type ListedModel = {
 
 type Page = { readonly models: readonly ListedModel[]; readonly next: string | null };
 
-/** The model list of a provider. Its address is that of the provider's own variable, if it is set. */
+/** A provider's model list. The provider's own base URL variable overrides its address. */
 type ProviderList = {
   readonly provider: string;
   readonly secret: string;
@@ -19,9 +22,9 @@ type ProviderList = {
   /** The end of the gateway's own base URL, which `path` replaces. By default, the version in `path`. */
   readonly basePath?: string;
   readonly headers: (key: string) => Readonly<Record<string, string>>;
-  /** Returns a page of the list. Throws if its JSON has another shape. */
+  /** Parses a page of the list. Throws for unknown JSON. */
   readonly read: (json: unknown) => Page;
-  /** The parameter that takes `next`. */
+  /** The query parameter for `next`. */
   readonly pageParameter?: string;
 };
 
@@ -65,7 +68,7 @@ const anthropicModel = z.object({
   lifecycle: z.nullish(z.string()),
   retires_at: day,
 });
-/** A retired model stays in the list. A past `retires_at` alone doesn't end a model. */
+/** Retired models stay in the list. A past `retires_at` doesn't end a model without `lifecycle`. */
 const anthropicList = reader(z.object({ data: z.array(anthropicModel) }), ({ data }) =>
   whole(
     data.map(({ id, lifecycle, retires_at: retires }) => ({
@@ -120,7 +123,7 @@ const fireworksList = reader(
   }),
 );
 
-/** xAI's prices are cents per 100 million tokens. */
+/** xAI's prices are in cents per 100 million tokens. */
 const XAI_SCALE = 10_000;
 const xaiModel = z.object({
   id: z.string(),
@@ -155,7 +158,7 @@ const cohereList = reader(
   }),
 );
 
-/** Free models and those without a price for tokens have no price. */
+/** Returns null for free models and those without token prices. */
 function priceOf(
   input: number | null | undefined,
   output: number | null | undefined,
@@ -165,7 +168,7 @@ function priceOf(
   return { input: input / scale, output: output / scale };
 }
 
-/** The lists of all providers that have one with a key. */
+/** The lists of all providers that offer one for a key. */
 export const PROVIDER_LISTS: readonly ProviderList[] = [
   list("openai", "https://api.openai.com", "/v1/models", openAiList),
   {

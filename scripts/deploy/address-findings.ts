@@ -4,7 +4,7 @@ import type { Finding } from "./finding.ts";
 import { addressesOf, peersOf } from "./settings.ts";
 import type { Settings } from "./settings.ts";
 
-/** Checks this region's addresses, and the others' in PEERS. */
+/** Checks this region's addresses and those in PEERS. */
 export function addressFindings(settings: Settings): Finding[] {
   return [...ownFindings(settings), ...peerFindings(settings)];
 }
@@ -43,7 +43,7 @@ function peerFindings({ env, config, others }: Settings): Finding[] {
   }
   return peers.flatMap((peer) => {
     const host = URL.parse(peer.url)?.host;
-    if (host === undefined) return []; // parseConfig reports it
+    if (host === undefined) return []; // `parseConfig` reports it
     if (isExample(host)) {
       return [
         error(

@@ -4,18 +4,18 @@ import type { Finding } from "./finding.ts";
 
 type Aliases = ReadonlyMap<string, string>;
 type AliasChange = {
-  /** The running region's aliases. */
+  /** Aliases of the running region. */
   readonly now: Aliases;
-  /** The aliases after the deploy. */
+  /** Aliases after the deploy. */
   readonly after: Aliases;
   readonly kindOf: (name: string) => Kind | undefined;
   readonly isAccepted: boolean;
 };
 
 /**
- * Aliases that the deploy would make mean another model, or none. Vectors of two embedding models do
- * not compare, so such a change is an error until somebody accepts it; unless an alias is known to be
- * for chat it counts as one for embeddings. A new alias changes nothing for anybody.
+ * Reports aliases that would mean another model, or none, after the deploy. A change of an
+ * embeddings alias is an error unless the operator accepts it, because vectors of two models don't
+ * compare. Aliases of unknown kind count as embeddings. New aliases affect nobody.
  */
 export function aliasChanges({ now, after, kindOf, isAccepted }: AliasChange): Finding[] {
   return [...now].flatMap(([alias, before]) => {

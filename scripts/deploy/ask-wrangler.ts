@@ -7,12 +7,12 @@ import { text } from "node:stream/consumers";
 const ROOT = path.join(import.meta.dirname, "../..");
 const ASK_MS = 60_000;
 
-/** Wrangler's output, and whether it succeeded. */
+/** Wrangler's output. `ok` means exit code 0. */
 type WranglerOutput = { readonly ok: boolean; readonly out: string; readonly err: string };
 
 /**
- * Runs wrangler without a terminal, so that it never opens a browser. Its output may show a secret and is
- * never repeated. Not `ok` without wrangler, without a login, or after a minute.
+ * Runs wrangler without a terminal, so that it never opens a browser. Its output can contain
+ * secrets and is never printed. `ok` is false if wrangler or a login is missing, or after a minute.
  */
 export async function askWrangler(
   given: readonly string[],
@@ -22,7 +22,7 @@ export async function askWrangler(
     cwd: ROOT,
     env: {
       ...process.env,
-      // This Node first: wrangler needs a newer one than the machine may have.
+      // Puts this Node first, because wrangler needs a newer version than the machine might have.
       PATH: [path.dirname(process.execPath), process.env["PATH"], `${ROOT}/node_modules/.bin`].join(
         path.delimiter,
       ),
@@ -35,7 +35,7 @@ export async function askWrangler(
     stdio: ["ignore", "pipe", "pipe"],
     timeout: ASK_MS,
   });
-  const closed = once(child, "close").catch(() => null); // there is no wrangler here
+  const closed = once(child, "close").catch(() => null); // wrangler is missing
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
   return { ok: child.exitCode === 0, out, err };
 }

@@ -18,23 +18,23 @@ import type { CloudflareReader } from "./zone-findings.ts";
 import { wranglerFindings } from "./wrangler-findings.ts";
 
 export type CheckOptions = {
-  /** The environment: a region's name, or another one's. */
+  /** The environment, usually a region's name. */
   readonly env: string;
-  /** The configuration, an absolute path. */
+  /** The absolute path of the configuration. */
   readonly file: string;
-  /** The names of set secrets; by default Cloudflare's. */
+  /** Names of secrets that are set. By default, read from Cloudflare. */
   readonly names?: SecretNames | undefined;
-  /** The region as it runs now, to compare aliases with. */
+  /** The running region, for comparing aliases. */
   readonly running: AdminClient | null;
-  /** Whether an embeddings alias may change its model. */
+  /** Accepts that an embeddings alias changes its model. */
   readonly isAccepted: boolean;
   /** Unix ms. */
   readonly today: number;
-  /** Reads the zones' settings; null without permission. By default they are not checked. */
+  /** Reads the zones' settings, or null without permission. By default, zones aren't checked. */
   readonly zones?: CloudflareReader | null;
 };
 
-/** Everything that can be known before a deploy. Changes nothing. */
+/** Runs all checks before a deploy. Changes nothing. */
 export async function check(options: CheckOptions): Promise<Report> {
   const { env, file, running, today } = options;
   const settings = readSettings(file, env);
@@ -46,7 +46,7 @@ export async function check(options: CheckOptions): Promise<Report> {
   const { region } = settings;
   const known = options.names ?? (await askCloudflare(env, file));
   const outlook = outlookOf(settings, known, today);
-  // If the secrets are given by hand, Cloudflare can't be asked anything.
+  // If secrets are given by hand, there is no access to Cloudflare.
   const applied = options.names === undefined ? await readAppliedMigrations(env, file) : undefined;
   const findings = [
     ...staleFindings(file),
@@ -61,7 +61,7 @@ export async function check(options: CheckOptions): Promise<Report> {
   return { env, region, findings, aliases: outlook.aliases ?? new Map(), assumed: outlook.assumed };
 }
 
-/** Returns the changes for the running region's clients. */
+/** Returns changes that affect the running region's clients. */
 async function liveFindings(
   { isAccepted }: CheckOptions,
   {

@@ -1,6 +1,5 @@
-/** The repository's configuration, in its folder. */
 export const SHARED_FILE = "wrangler.toml";
-/** An operator's own values: the same settings, only those that differ. Git ignores it. */
+/** The operator's own settings that differ from `wrangler.toml`. Git ignores the file. */
 export const OWN_FILE = "wrangler.own.toml";
-/** Both in one. Wrangler looks for this name before `wrangler.toml`; git ignores it. */
+/** Both files merged. Wrangler prefers it to `wrangler.toml`, and Git ignores it. */
 export const MERGED_FILE = "wrangler.json";

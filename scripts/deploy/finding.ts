@@ -1,14 +1,14 @@
-/** A problem or fact before a deploy. It never contains a secret's value. */
+/** A problem or fact before a deploy. Never contains the value of a secret. */
 export type Finding = {
-  /** An error prevents a working or safe deploy. A note is always shown. */
+  /** An error prevents a working or safe deploy. Notes are always shown. */
   readonly level: "error" | "warning" | "note";
-  /** The setting, var or secret that it is about. */
+  /** The setting, variable or secret with the problem. */
   readonly where: string;
   readonly problem: string;
   readonly remedy: string;
 };
 
-/** A finding of each level, with its words in order: where, problem, remedy. */
+/** Returns a finding of its level from `where`, `problem` and `remedy`. */
 export const error = (...words: Words): Finding => finding("error", words);
 export const warning = (...words: Words): Finding => finding("warning", words);
 export const note = (...words: Words): Finding => finding("note", words);
@@ -19,7 +19,7 @@ function finding(level: Finding["level"], [where, problem, remedy]: Words): Find
   return { level, where, problem, remedy };
 }
 
-/** The findings whose condition holds. */
+/** Returns the findings whose condition holds. */
 export function those(
   ...checks: readonly (readonly [holds: boolean, found: Finding])[]
 ): Finding[] {

@@ -5,10 +5,10 @@ import type { Finding } from "./finding.ts";
 
 const WHERE = "migrations";
 
-/** The applied migrations of a region's database; null if unknown. */
+/** Migrations of a region's database, or null if unknown. */
 type AppliedMigrations = readonly string[] | null;
 
-/** Reads the database through wrangler. A new one has none. */
+/** Reads the migrations through wrangler. A new database has none. */
 export async function readAppliedMigrations(
   env: string,
   configFile: string,
@@ -30,7 +30,10 @@ function namesIn(output: string): AppliedMigrations {
   }
 }
 
-/** Reports missing migrations, without which every statement with new names fails. Undefined: not asked. */
+/**
+ * Reports missing migrations, without which statements with new names fail. `undefined` means that
+ * the database wasn't read.
+ */
 export function migrationFindings(
   env: string,
   database: string,

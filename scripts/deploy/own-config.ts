@@ -6,15 +6,15 @@ import { error } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { requiredSecrets } from "./settings.ts";
 
-/** The first command of each deploy, so that a stale file fails it. */
+/** The first command of each deploy, which fails if the merged file is outdated. */
 const FRESH_COMMAND = "node_modules/.bin/node scripts/deploy-config.ts --fresh";
 const HEAD = `// Made by npm run deploy:config of ${SHARED_FILE} and ${OWN_FILE}. Change those, not this.\n`;
 
 type Table = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the text of MERGED_FILE for a folder; null without OWN_FILE. Throws wrangler's error for an
- * unreadable file.
+ * Returns the merged file of a folder, or null without OWN_FILE. Throws wrangler's error for an
+ * invalid file.
  */
 export function mergedText(folder: string): string | null {
   const own = path.join(folder, OWN_FILE);
@@ -26,13 +26,13 @@ export function mergedText(folder: string): string | null {
   return `${HEAD}${JSON.stringify({ ...merged, build: { ...build, command } }, null, 2)}\n`;
 }
 
-/** Reports whether a folder's MERGED_FILE matches its two sources, or is missing and not needed. */
+/** Reports whether a folder's merged file matches its sources, or is missing and not needed. */
 export function isFresh(folder: string): boolean {
   const file = path.join(folder, MERGED_FILE);
   return mergedText(folder) === (existsSync(file) ? readFileSync(file, "utf8") : null);
 }
 
-/** Reports a MERGED_FILE that differs from its sources. Other files are ignored. */
+/** Reports an outdated merged file. Ignores other files. */
 export function staleFindings(file: string): Finding[] {
   if (path.basename(file) !== MERGED_FILE || isFresh(path.dirname(file))) return [];
   const problem = `is not what ${SHARED_FILE} and ${OWN_FILE} come to`;
@@ -40,8 +40,9 @@ export function staleFindings(file: string): Finding[] {
 }
 
 /**
- * Lays `own` over `shared`. An environment that only `own` has (`eu-staging`) starts from the shared one of its
- * REGION. Each environment requires the secrets of its own PEERS, so that wrangler refuses a deploy without them.
+ * Overrides `shared` with `own`. An environment that only `own` has (`eu-staging`) is based on the
+ * shared one of its REGION. Each environment requires the secrets of its PEERS, so that wrangler
+ * rejects a deploy without them.
  */
 function mergeEnvironments(shared: Table, own: Table): Table {
   const bases = tableAt(shared, "env");
@@ -53,7 +54,7 @@ function mergeEnvironments(shared: Table, own: Table): Table {
   return { ...mergeTables(shared, own), env: Object.fromEntries(environments) };
 }
 
-/** Returns the region's environment with its own names of Worker and database. */
+/** Returns the region's environment with its own names of the Worker and the database. */
 function basedOn(bases: Table, name: string, own: unknown): Table {
   const region = tableAt(own, "vars")["REGION"];
   const base = bases[String(region)];
@@ -80,8 +81,8 @@ function tableAt(table: unknown, key: string): Table {
 }
 
 /**
- * `own` laid over `shared`: tables key by key; in a list of bindings the entry of the same `binding`; any other
- * value takes the place of the shared one.
+ * Merges tables by key and lists of bindings by `binding`. Other values of `own` replace the shared
+ * ones.
  */
 export function mergeTables(shared: Table, own: Table): Table {
   const merged: Record<string, unknown> = { ...shared };

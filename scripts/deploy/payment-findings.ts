@@ -7,8 +7,8 @@ const SECRETS = "STRIPE_WEBHOOK_SECRETS";
 const TAX = "STRIPE_TAX";
 
 /**
- * Reports incomplete payment settings, and facts that only a person can check: a key's mode and a secret's
- * owner.
+ * Reports incomplete payment settings, and facts that only a person can check, such as a key's
+ * mode.
  */
 export function paymentFindings({ env, config }: Settings, set: readonly string[]): Finding[] {
   const [hasKey, hasSecrets] = [set.includes(KEY), set.includes(SECRETS)];

@@ -8,13 +8,12 @@ export type Report = {
   /** Null if the configuration can't be read. */
   readonly region: RegionName | null;
   readonly findings: readonly Finding[];
-  /** The model that each alias would mean after the deploy. */
+  /** The model of each alias after the deploy. */
   readonly aliases: ReadonlyMap<string, string>;
   /** Provider secrets that are assumed to be set. */
   readonly assumed: readonly string[];
 };
 
-/** Reports whether the region can be deployed. */
 export function isReady({ findings }: Report): boolean {
   return findings.every(({ level }) => level !== "error");
 }
@@ -32,7 +31,7 @@ export function jsonOf(report: Report): string {
   });
 }
 
-/** The report in words, errors first, each with what to do. */
+/** Returns the report as text. Errors come first, each with a remedy. */
 export function wordsOf(report: Report): string {
   const { env, findings, aliases, assumed } = report;
   const of = (level: Finding["level"]) => findings.filter((one) => one.level === level);

@@ -6,7 +6,7 @@ import type { Settings } from "./settings.ts";
 
 const NEXT = /^PEER_(?:IN|OUT)_[A-Z]+_NEXT$/;
 
-/** The names of a Worker's secrets; null if unknown. */
+/** Names of a Worker's secrets, or null if unknown. */
 export type SecretNames = ReadonlySet<string> | null;
 
 /** Reads the names through wrangler. A new Worker has none. */

@@ -3,23 +3,27 @@ import type { Unstable_Config } from "wrangler";
 import { findRegion } from "../../src/shared/regions.ts";
 import type { RegionName } from "../region-names.ts";
 
-process.env["WRANGLER_LOG"] ??= "error"; // its warnings are not ours to repeat
+process.env["WRANGLER_LOG"] ??= "error"; // hides wrangler's warnings
 
 type WithVars = { readonly vars: Readonly<Record<string, unknown>> };
 
-/** One environment's configuration, as wrangler reads it, with that of the file's other environments. */
+/**
+ * The configuration of an environment and of the file's other environments, as wrangler reads them.
+ */
 export type Settings = {
-  /** The environment: a region's name, or another one's (`eu-staging`). */
+  /** The environment: a region's name or another one, such as `eu-staging`. */
   readonly env: string;
   readonly region: RegionName;
   readonly config: Unstable_Config;
   readonly others: ReadonlyMap<string, Unstable_Config>;
 };
 
-/** Returns null where wrangler can't read the file, or the file has no such environment or no region for it. */
+/**
+ * Reads the settings. Returns null if the file is invalid, or has no such environment or region.
+ */
 export function readSettings(file: string, env: string): Settings | null {
   const config = readEnvironment(file, env);
-  // The environment of a region's name is that region: a wrong REGION is a finding.
+  // An environment with a region's name is that region. A different REGION is reported later.
   const region = findRegion(env) ?? findRegion(textOf(config?.vars["REGION"]));
   if (config === null || region === undefined) return null;
   const others = new Map<string, Unstable_Config>();
@@ -34,7 +38,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** The file's environments; none where wrangler can't read it. */
+/** Returns the file's environments, or none if it is invalid. */
 export function environmentsIn(file: string): string[] {
   try {
     return Object.keys(experimental_readRawConfig({ config: file }).rawConfig.env ?? {});
@@ -43,7 +47,7 @@ export function environmentsIn(file: string): string[] {
   }
 }
 
-/** Wrangler's own words are left out: they may show a line of the file, and a secret may stand there. */
+/** Hides wrangler's error, which can quote a line with a secret. */
 function readEnvironment(file: string, env: string): Unstable_Config | null {
   try {
     return unstable_readConfig({ config: file, env });
@@ -52,13 +56,12 @@ function readEnvironment(file: string, env: string): Unstable_Config | null {
   }
 }
 
-/** The name of a region's database. */
 export function databaseOf({ env, config }: Settings): string {
   const database = config.d1_databases.find(({ binding }) => binding === "DB");
   return database?.database_name ?? `turnpike-${env}`;
 }
 
-/** The host names at which a region answers, and whether each is a custom domain. */
+/** Returns a region's host names, and whether each is a custom domain. */
 export function addressesOf(
   config: Unstable_Config,
 ): readonly { readonly host: string; readonly isCustomDomain: boolean }[] {
@@ -70,7 +73,7 @@ export function addressesOf(
   });
 }
 
-/** Returns the valid entries of PEERS. parseConfig reports the others. */
+/** Returns the valid entries of PEERS. `parseConfig` reports the others. */
 export function peersOf(
   config: WithVars,
 ): readonly { readonly region: string; readonly url: string }[] {
@@ -79,7 +82,7 @@ export function peersOf(
   );
 }
 
-/** The objects in the JSON array of a var; none where it is something else. */
+/** Returns the objects in a variable's JSON array, or none for other values. */
 export function entriesOf(
   config: WithVars,
   variable: string,
@@ -95,7 +98,7 @@ export function entriesOf(
   }
 }
 
-/** The secrets without which this region serves nothing. */
+/** Returns the secrets that a region needs to serve requests. */
 export function requiredSecrets(config: WithVars): readonly string[] {
   const links = peersOf(config).flatMap(({ region }) => {
     const name = region.toUpperCase();

@@ -18,29 +18,29 @@ import type { SecretNames } from "./secrets.ts";
 import { entriesOf, requiredSecrets } from "./settings.ts";
 import type { Settings } from "./settings.ts";
 
-/** Vars that src reads where no configuration is parsed. */
+/** Variables that src reads outside of the configuration. */
 const READ_ELSEWHERE = new Set(["CLOCK_OFFSET_MS", "JURISDICTION"]);
-/** The binding of Workers AI: a variable of a provider that is no secret. */
+/** The Workers AI binding, which isn't a secret. */
 const AI = "AI";
-/** A var that may be a secret: `secret put` and `secret delete` switch it without a deploy. */
+/** Can be a secret, so that `secret put` and `secret delete` switch it without a deploy. */
 const SANDBOX = "SANDBOX";
 const SECRET_NAME =
   /^(?:KEY_SECRETS|ADMIN_TOKENS?|PEER_(?:IN|OUT)_\w+|STRIPE_(?:SECRET_KEY|WEBHOOK_SECRETS))$|_API_KEY$/;
 
-/** The Worker's own view of the settings. */
+/** The settings as the Worker reads them. */
 export type Outlook = {
   readonly findings: readonly Finding[];
-  /** The model that each alias would mean; null where the Worker would refuse to serve. */
+  /** The model of each alias, or null if the Worker would reject the settings. */
   readonly aliases: ReadonlyMap<string, string> | null;
-  /** Returns the kind of model for an alias or id, if known. */
+  /** Returns the kind of model for an alias or ID, if known. */
   readonly kindOf: (name: string) => Kind | undefined;
   /** Provider secrets that are assumed to be set. */
   readonly assumed: readonly string[];
 };
 
 /**
- * Parses the vars like the Worker, with placeholders for the secrets in `known` (or all, if unknown), and
- * lists what it would sell. `today` is Unix ms.
+ * Parses the variables as the Worker does, with placeholders for the secrets in `known` (all if
+ * unknown), and lists the models for sale. `today` is Unix ms.
  */
 export function outlookOf(settings: Settings, known: SecretNames, today: number): Outlook {
   const { env, config } = settings;
@@ -86,7 +86,7 @@ const BUILT_IN_SECRETS = BUILT_IN.flatMap(({ variables }) => variables).filter(
   (name) => name !== AI,
 );
 
-/** The names of the secrets that would make a provider live. */
+/** Returns the names of secrets that enable a provider. */
 function providerSecrets(config: Unstable_Config): string[] {
   const named = entriesOf(config, "PROVIDERS").map(({ secret }) => secret);
   return [...new Set([...BUILT_IN_SECRETS, ...named.filter((name) => isName(name))])];
@@ -96,16 +96,16 @@ function isName(secret: unknown): secret is string {
   return typeof secret === "string" && /^[A-Z][A-Z0-9_]*$/.test(secret);
 }
 
-/** Returns the Worker's bindings. `read` receives the requested names. */
+/** Returns the Worker's bindings. Adds the names that are read to `read`. */
 function standIns({ region, config }: Settings, set: readonly string[], read: Set<string>): object {
   const isSandbox = config.vars[SANDBOX] === "on" || set.includes(SANDBOX);
-  // One without the other is its own finding.
+  // A missing half of this pair is reported elsewhere.
   const pair = set.includes("STRIPE_SECRET_KEY") ? ["STRIPE_WEBHOOK_SECRETS"] : [];
   const secrets = [...requiredSecrets(config), ...set, ...pair].map((name): [string, string] => [
     name,
     standIn(name, isSandbox),
   ]);
-  // A wrong REGION is one finding of its own, not one more about PEERS.
+  // Uses the right REGION, so that a wrong one isn't reported again as an error in PEERS.
   const vars = { ...config.vars, REGION: region };
   const ai =
     config.ai?.binding === AI ? { [AI]: { run: () => Promise.reject(new Error(AI)) } } : {};
@@ -118,7 +118,7 @@ function standIns({ region, config }: Settings, set: readonly string[], read: Se
   });
 }
 
-/** A value of the form that the Worker wants; nothing is ever sent with it. */
+/** Returns a placeholder in the format that the Worker requires. It is never sent. */
 function standIn(name: string, isSandbox: boolean): string {
   const plain = `stand-in-for-${name}`.padEnd(64, "-");
   if (name === SANDBOX) return "on";
@@ -155,7 +155,10 @@ function regionFindings({ env, region, config }: Settings, set: readonly string[
   );
 }
 
-/** A secret in a file that everybody with the repository reads, or a var that the Worker cannot read. */
+/**
+ * Reports secrets in the file, which everybody with the repository can read, and variables that
+ * aren't text.
+ */
 function varFindings(config: Unstable_Config, providers: readonly string[]): Finding[] {
   return Object.entries(config.vars).flatMap(([name, value]) => {
     if (SECRET_NAME.test(name) || providers.includes(name)) {
@@ -179,7 +182,10 @@ function unknownVars(config: Unstable_Config, read: ReadonlySet<string>): Findin
   );
 }
 
-/** Reports upstreams over plain http, where everyone on the way reads the key and the prompts. */
+/**
+ * Reports providers with plain http, because others on the network can read the key and the
+ * prompts.
+ */
 function readableFindings({ providers }: Config): Finding[] {
   const remedy = "Give it an https address, through a tunnel where its server speaks none.";
   return providers
@@ -232,7 +238,7 @@ function saleFindings({ env }: Settings, config: Config, catalog: Catalog): Find
   return findings;
 }
 
-/** Reports providers with a key whose host promises less than RESIDENCY needs. */
+/** Reports providers with a key whose data residency isn't sufficient for RESIDENCY. */
 function unsoldFindings(config: Config): Finding[] {
   const allowed = allowedTags(config);
   return BUILT_IN.filter((one) => one.isSet(config)).flatMap((builtIn) => {
@@ -248,7 +254,7 @@ function unsoldFindings(config: Config): Finding[] {
   });
 }
 
-/** Reports built-in prices for sale that are old. */
+/** Reports old prices of built-in models for sale. */
 function priceFindings(config: Config, catalog: Catalog, today: number): Finding[] {
   const own = new Set(config.models.map(({ id }) => id));
   const sold = CATALOG.filter(({ id }) => !own.has(id)).flatMap(({ id, routes }) => {

@@ -9,7 +9,7 @@ import type { Settings } from "./settings.ts";
 
 const DAY_MS = 86_400_000;
 const COMPATIBILITY_DAYS_MAX = 365;
-/** The Durable Objects by their names in src. */
+/** Durable Object classes by binding. */
 const OBJECTS = {
   KEY_REGISTER: "KeyRegister",
   WALLET: "Wallet",
@@ -20,10 +20,16 @@ const OBJECTS = {
   KEPT_RESPONSES: "KeptResponses",
   PAYMENTS: "Payments",
 };
-/** Without the first, disconnects go unnoticed; without the second, fetch may go past a Worker. */
+/**
+ * Without the first flag, the gateway doesn't notice disconnects. Without the second, fetch can
+ * bypass a Worker.
+ */
 const FLAGS = ["enable_request_signal", "global_fetch_strictly_public"];
 
-/** Reports what wrangler.toml lacks for this region, except addresses and vars; `today` is Unix ms. */
+/**
+ * Reports problems of wrangler.toml for this region, except addresses and variables. `today` is
+ * Unix ms.
+ */
 export function wranglerFindings(settings: Settings, today: number): Finding[] {
   const { config } = settings;
   return [
@@ -35,7 +41,7 @@ export function wranglerFindings(settings: Settings, today: number): Finding[] {
   ];
 }
 
-/** API paths that must reach the Worker despite static assets. */
+/** API paths that must reach the Worker instead of static assets. */
 const WORKER_FIRST = [
   "/v1/*",
   "/admin/v1/*",
@@ -92,7 +98,10 @@ function databaseFindings(settings: Settings): Finding[] {
   );
 }
 
-/** One digit throughout, as in the repository's own file, or no UUID at all. */
+/**
+ * Reports whether an ID is a placeholder: not a UUID, or one digit throughout as in the
+ * repository's file.
+ */
 function isPlaceholder(id: string): boolean {
   const isUuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
   return !isUuid || new Set(id.replaceAll("-", "")).size === 1;

@@ -3,12 +3,15 @@ import type { Finding } from "./finding.ts";
 import { addressesOf } from "./settings.ts";
 import type { Settings } from "./settings.ts";
 
-/** Reads below https://api.cloudflare.com/client/v4: `result` of the answer, or null where it may not be read. */
+/**
+ * Reads a path below https://api.cloudflare.com/client/v4. Returns the response's `result`, or null
+ * without permission.
+ */
 export type CloudflareReader = (path: string) => Promise<unknown>;
 
 const TIMEOUT_MS = 20_000;
 
-/** Returns a reader with this token; null without one. The token isn't sent anywhere else. */
+/** Returns a reader with this token, or null without one. Sends the token nowhere else. */
 export function cloudflareReader(token: string | undefined): CloudflareReader | null {
   if (token === undefined || token === "") return null;
   return async (path) => {
@@ -30,8 +33,8 @@ const BY_HAND =
   "In the zone of each region's host: Security, Settings: Browser Integrity Check off, Bot Fight Mode off, no Under Attack mode. docs/deploy.md says how to except these hosts alone.";
 
 /**
- * Settings of the region's zones that challenge programs: the other region's calls, and every client's. A note
- * where they cannot be read.
+ * Reports zone settings that challenge programs, which would block the other region and all
+ * clients. Returns a note if they can't be read.
  */
 export async function zoneFindings(
   { config }: Settings,
@@ -97,7 +100,7 @@ async function settingsOf(
   return findings;
 }
 
-/** The id of the zone that a host lies in: that of the longest name that the token knows. */
+/** Returns the ID of a host's zone: the longest name that the token can read. */
 async function zoneOf(host: string, read: CloudflareReader): Promise<string | null> {
   const labels = host.replace(/:\d+$/, "").split(".");
   for (let at = 0; at < labels.length - 1; at++) {

@@ -9,13 +9,13 @@ import type {
 } from "../../src/models/core/provider.ts";
 import type { Target } from "./subject.ts";
 
-/** Thrown for an unexpected answer, with both in its message. */
+/** Thrown for an unexpected response. The message has the expected and the actual one. */
 export class Difference extends Error {}
 
 const CAP = 300;
 const TIMEOUT_MS = 60_000;
 
-/** One call at a provider, as the path makes it. */
+/** Calls a provider once, as the paid path does. */
 export function ask(
   provider: Provider,
   { upstreamId }: Pick<Target, "upstreamId">,
@@ -26,7 +26,7 @@ export function ask(
   return provider.send({ kind, upstreamId, body, stream, cap: CAP, signal } as ProviderCall);
 }
 
-/** Every event of a stream. */
+/** Returns every event of a stream. Throws `Difference` for another response. */
 export async function eventsOf(answer: ProviderResult): Promise<StreamEvent[]> {
   if (answer.kind !== "stream") throw new Difference(`expected a stream, not ${summary(answer)}`);
   const events: StreamEvent[] = [];
@@ -41,13 +41,13 @@ export async function eventsOf(answer: ProviderResult): Promise<StreamEvent[]> {
   }
 }
 
-/** A JSON answer. */
+/** Returns a JSON response, or throws `Difference`. */
 export function json(answer: ProviderResult): Extract<ProviderResult, { kind: "json" }> {
   if (answer.kind === "json") return answer;
   throw new Difference(`expected an answer, not ${summary(answer)}`);
 }
 
-/** A failure. */
+/** Returns a failure, or throws `Difference`. */
 export function failed(answer: ProviderResult): ProviderFailure {
   if (answer.kind === "failure") return answer.failure;
   throw new Difference(`expected a failure, not ${summary(answer)}`);
@@ -57,13 +57,12 @@ function summary(answer: ProviderResult): string {
   return answer.kind === "failure" ? JSON.stringify(answer.failure) : answer.kind;
 }
 
-/** A tool call of a completion. */
 export type ToolCall = {
   readonly id: string;
   readonly function: { name: string; arguments: string };
 };
 
-/** The first choice of a completion. */
+/** Returns the first choice of a completion. */
 export function choiceOf(body: JsonObject): {
   message: JsonObject;
   content: string;
@@ -75,12 +74,11 @@ export function choiceOf(body: JsonObject): {
   return { message, content, finish: String(choice?.["finish_reason"]) };
 }
 
-/** A user message. */
 export function user(content: string): JsonObject {
   return { role: "user", content };
 }
 
-/** The value of a JSON text; null for none. */
+/** Parses JSON, or returns null. */
 export function parsed(text: string): JsonObject | null {
   try {
     return JSON.parse(text) as JsonObject;
@@ -89,7 +87,7 @@ export function parsed(text: string): JsonObject | null {
   }
 }
 
-/** Throws unless `holds`. `what` is the expectation. */
+/** Throws `Difference` with the expectation `what` unless `holds`. */
 export function expect(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Difference(`expected ${what}`);
 }

@@ -17,7 +17,7 @@ import type { ToolCall } from "./asking.ts";
 import type { Recorder } from "./recorded-fetch.ts";
 import type { Subject, Target } from "./subject.ts";
 
-/** A check's result: a problem, or a note; `raw` is the recorded traffic. */
+/** The result of a check. `raw` has the recorded traffic. */
 export type Finding = {
   readonly name: string;
   readonly note: string;
@@ -27,7 +27,7 @@ export type Finding = {
 
 type Check = {
   readonly name: string;
-  /** Returns a note; throws a Difference. */
+  /** Returns a note, or throws `Difference`. */
   readonly run: () => Promise<string>;
 };
 
@@ -44,7 +44,7 @@ const TOOL = {
   function: { name: "get_weather", description: "The weather of a city", parameters: SCHEMA },
 };
 
-/** Runs every check that the subject's models allow, one after the other. */
+/** Runs all checks that the provider's models allow, one after the other. */
 export async function* runChecks(subject: Subject, recorder: Recorder): AsyncGenerator<Finding> {
   for (const { name, run } of checksOf(subject)) {
     let problem: string | null = null;
@@ -155,8 +155,10 @@ async function embeddingsCheck(provider: Provider, target: Target): Promise<stri
   return `${sizes[0]} dimensions, ${usage === null ? "no usage: estimated" : usageNote(usage, target)}`;
 }
 
-/** A server of one model (llama.cpp) may answer as any model. */
-/** A server of one model (llama.cpp) may answer under any name; any other must refuse a name that it doesn't have. */
+/**
+ * Accepts a response, because a server with one model (llama.cpp) can serve it under any name.
+ * Other servers must reject an unknown name.
+ */
 async function modelNameCheck(provider: Provider, kind: "chat" | "embeddings"): Promise<string> {
   const answer = await ask(provider, NO_MODEL, bodyFor(kind), { kind });
   if (answer.kind !== "failure") return "answered: the server has one model under any name";
@@ -180,7 +182,10 @@ function bodyFor(kind: "chat" | "embeddings"): JsonObject {
   return kind === "chat" ? { messages: [user(PROMPT)] } : { input: ["a text"] };
 }
 
-/** Returns the reported tokens and a hold's reserve, which must be larger. */
+/**
+ * Returns a note with the reported tokens and the tokens that a hold would reserve. Throws
+ * `Difference` if the provider reports no prompt tokens.
+ */
 function usageNote(usage: Usage | null, { facts }: Target): string {
   if (usage === null) throw new Difference("expected usage, there is none");
   const prompt = promptTokens(usage);

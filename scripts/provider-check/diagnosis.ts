@@ -9,8 +9,8 @@ export type Diagnosis = {
 const TIMEOUT_MS = 20_000;
 
 /**
- * Finds which of key, host and region is wrong, with the free list of models at each address. Returns null if
- * the called address accepts the key.
+ * Finds out whether the key, the host or the region is wrong, from the free list of models at each
+ * URL. Returns null if the called URL accepts the key.
  */
 export async function diagnose(
   key: string,
@@ -37,7 +37,7 @@ export async function diagnose(
   return { wrong: "account", say };
 }
 
-/** The place that an answer itself names, else the first that takes the key. */
+/** Returns the place that the response names, else the first that accepts the key. */
 async function rightPlace(
   key: string,
   others: readonly HostPlace[],
@@ -63,7 +63,7 @@ function remedyFor(wrong: "host" | "region", right: HostPlace): string {
 type Asked =
   | { readonly kind: "taken" }
   | { readonly kind: "silent"; readonly why: string }
-  /** `belongs`: the host that the answer itself names as the right one. */
+  /** `belongs` is the host that the response names as the right one. */
   | { readonly kind: "refused"; readonly status: number; readonly belongs: string | null };
 
 async function asked(url: string, key: string): Promise<Asked> {
@@ -75,7 +75,7 @@ async function asked(url: string, key: string): Promise<Asked> {
     });
     const text = await response.text();
     if (response.ok) return { kind: "taken" };
-    // OpenAI's incorrect_hostname: "Please make your request to us.api.openai.com".
+    // OpenAI's incorrect_hostname error: "Please make your request to us.api.openai.com".
     const [, belongs = null] = /make your request to ([a-z0-9.-]*[a-z0-9])/i.exec(text) ?? [];
     return { kind: "refused", status: response.status, belongs };
   } catch (error) {

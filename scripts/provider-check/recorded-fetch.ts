@@ -1,17 +1,17 @@
-/** The traffic in order. Bodies are cut, keys removed. */
+/** Records traffic in order, with bodies shortened and keys replaced. */
 export type Recorder = {
-  /** The lines since the last call of `take`. */
+  /** Returns the lines since the last call. */
   take(): Promise<string[]>;
-  /** A text without the keys: upstreams and models may repeat them. */
+  /** Replaces keys in a text, because providers and models can repeat them. */
   clean(text: string): string;
-  /** Puts the program's own `fetch` back. */
+  /** Restores the original `fetch`. */
   restore(): void;
 };
 
 const BODY_CHARACTERS_MAX = 1500;
 const SECRET_CHARACTERS_MIN = 6;
 
-/** Records every request from now on; `secrets` are shown as [key] wherever they stand. */
+/** Records every request from now on, with `secrets` replaced by [key]. */
 export function recordFetch(secrets: readonly string[]): Recorder {
   const own = globalThis.fetch;
   const hidden = secrets.filter((secret) => secret.length >= SECRET_CHARACTERS_MIN);
@@ -24,7 +24,7 @@ export function recordFetch(secrets: readonly string[]): Recorder {
       Promise.resolve(`> ${init?.method ?? "GET"} ${url} ${shortened(textOf(init?.body))}`),
     );
     const response = await own(input, init);
-    // The copy is read beside the adapter. A stream that the adapter leaves ends both.
+    // Reads a copy while the adapter reads the response. If the adapter cancels a stream, both end.
     const copy = response.clone();
     lines.push(
       copy.text().then(
@@ -48,7 +48,7 @@ export function recordFetch(secrets: readonly string[]): Recorder {
   };
 }
 
-/** A body that is still open after the check is not waited for. */
+/** Limits the wait for a body that stays open after the check. */
 async function patience(): Promise<string> {
   await new Promise((resolve) => {
     setTimeout(resolve, 2000).unref();

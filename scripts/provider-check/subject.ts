@@ -19,22 +19,22 @@ export type Subject = {
   readonly stranger: Provider | null;
   readonly chat: Target | null;
   readonly embeddings: Target | null;
-  /** Whether a region with these variables sells anything of it; else why not. */
+  /** The reason why a region with these variables doesn't sell the provider's models, or null. */
   readonly unsold: string | null;
-  /** The places of its key; null if they can't be asked. */
+  /** Places for its key, or null if they can't be queried. */
   readonly places: ReturnType<typeof placesOf>;
   /** Values that must not be printed. */
   readonly secrets: readonly string[];
 };
 
-/** A model of the catalog and how the provider calls it. */
+/** A model of the catalog with the provider's name for it. */
 export type Target = {
   readonly model: string;
   readonly upstreamId: string;
   readonly facts: Pick<Model, "abilities" | "estimateFactor" | "imageTokens">;
 };
 
-/** The variables that are missing; empty for an unknown provider. */
+/** Missing variables. The list is empty for an unknown provider. */
 export type Missing = { readonly missing: readonly string[]; readonly known: readonly string[] };
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -46,7 +46,7 @@ type Wishes = {
 
 const CLOUDFLARE = ["CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_API_TOKEN"] as const;
 
-/** The provider as a region with this environment has it. A wish that cannot be met is a wrong usage. */
+/** Returns the provider as configured by this environment. Throws for wishes that it can't meet. */
 export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject | Missing {
   const known = BUILT_IN.map((builtIn) => builtIn.id);
   const builtIn = BUILT_IN.find((one) => one.id === id);
@@ -82,7 +82,8 @@ export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject
 }
 
 /**
- * Returns why a region with these variables sells nothing of a provider; null if it does or it is unknown.
+ * Returns the reason why a region with these variables doesn't sell a provider's models, or null if
+ * it does or the provider is unknown.
  */
 function unsoldIn(
   region: RegionName,
@@ -96,7 +97,7 @@ function unsoldIn(
   return `${region} sells nothing of it: its host promises no region, and RESIDENCY is strict there`;
 }
 
-/** A whole configuration around the provider's own variables: all hosts allowed, no sandbox. */
+/** Returns a complete configuration with the provider's own variables, all hosts and no sandbox. */
 function configFor(region: RegionName, env: Environment): Config {
   const ai = workersAi(env);
   const parsed = parseConfig({
@@ -121,7 +122,7 @@ function secretsOf(env: Environment, variables: readonly string[]): string[] {
   });
 }
 
-/** The texts in credentials that are a JSON object, in both of their spellings. */
+/** Returns the texts in JSON credentials, both plain and escaped. */
 function textsInside(value: string): string[] {
   if (!value.startsWith("{")) return [];
   try {
@@ -134,7 +135,7 @@ function textsInside(value: string): string[] {
   }
 }
 
-/** Replaces every key by an invalid one of the same length. JSON credentials are left out. */
+/** Replaces every key with an invalid one. JSON credentials become empty. */
 function strangeEnvironment(env: Environment, variables: readonly string[]): Environment {
   const strange = variables.map((name) => {
     const value = env[name] ?? "";
@@ -173,7 +174,7 @@ function blended({ price }: Route): number {
   return 3 * price.input + price.output;
 }
 
-/** Workers AI outside a Worker: the binding's one call, over Cloudflare's REST interface. */
+/** Returns the Workers AI binding's only method, over Cloudflare's REST API. */
 function workersAi(env: Environment): AiBinding | null {
   const [account, token] = CLOUDFLARE.map((name) => env[name] ?? "");
   if (account === undefined || account === "" || token === undefined || token === "") return null;
@@ -184,7 +185,7 @@ function workersAi(env: Environment): AiBinding | null {
       const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(inputs) });
       const isJson = answer.headers.get("content-type")?.includes("json") === true;
       if (!answer.ok || !isJson) return answer;
-      // Over REST the answer stands in an envelope that the binding does not have.
+      // The REST API wraps the result, but the binding doesn't.
       const { result } = (await answer.json()) as { result?: unknown };
       return Response.json(result);
     },
