@@ -1,5 +1,5 @@
-// Builds the pages next to the API into site/: the documents at /docs, the console at /console, /openapi.json
-// and /llms.txt.
+// Builds static pages into site/: documents at /docs, the console at /console, /openapi.json and
+// /llms.txt.
 import { buildSite, SITE } from "./site/build.ts";
 
 const { pages, consoleBytes } = await buildSite();

@@ -1,19 +1,19 @@
 import { KEY, ORIGIN } from "./for-customers.ts";
 
-/** A call of an operation, as its example has it. */
+/** The example call of an operation. */
 type Call = {
   readonly method: string;
-  /** As in the document, with parameters in braces. */
+  /** The path in the document, with parameters in braces. */
   readonly path: string;
   readonly body: unknown;
-  /** Sends an `Idempotency-Key`, without which it is refused. */
+  /** Sends the `Idempotency-Key` that the operation requires. */
   readonly isOnce: boolean;
 };
 
-/** The placeholder of an operator's token. */
+/** Placeholder of an operator token. */
 const OPERATOR = "YOUR_OPERATOR_TOKEN";
 
-/** A call in three languages, as blocks of which one is shown. */
+/** Returns a call in three languages, as blocks of which the page shows one. */
 export function callInLanguages(call: Call): string[] {
   return [
     `\`\`\`sh tab: curl\n${inCurl(call)}\n\`\`\``,
@@ -22,7 +22,7 @@ export function callInLanguages(call: Call): string[] {
   ];
 }
 
-/** The address, with a word in capitals for what the caller puts there. */
+/** Returns the URL, with placeholders in capitals. */
 function addressOf({ path }: Call): string {
   return ORIGIN + path.replaceAll(/\{(\w+)\}/g, (_, name: string) => name.toUpperCase());
 }
@@ -64,7 +64,7 @@ function inPython(call: Call): string {
   ].join("\n");
 }
 
-/** JSON as Python writes it: its three words are others. */
+/** Formats a value as Python, where true, false and null differ from JSON. */
 function python(value: unknown): string {
   const words: Readonly<Record<string, string>> = { true: "True", false: "False", null: "None" };
   return JSON.stringify(value, null, 4).replaceAll(

@@ -1,5 +1,5 @@
 export type Json = { readonly [name: string]: unknown };
-/** A field of a body or an answer: where it stands in it (`error.code`, `data[].id`), and what it is. */
+/** A field of a body or response. `path` is its place, such as `error.code` or `data[].id`. */
 export type FieldRow = {
   readonly path: string;
   readonly type: string;
@@ -10,7 +10,9 @@ export type FieldRow = {
 const DEEP = 6;
 const BIG = 9e15;
 
-/** Every field of a schema, nested ones too, in its order; what refers to itself is followed once. */
+/**
+ * Returns every field of a schema in order, including nested ones. Follows recursive schemas once.
+ */
 export function fieldsOf(schema: Json, schemas: Readonly<Record<string, Json>>): FieldRow[] {
   const rows = new Map<string, FieldRow>();
   const walk = (given: Json, path: string, seen: readonly string[]): void => {
@@ -74,7 +76,7 @@ function ofItems(schema: Json, schemas: Readonly<Record<string, Json>>): string 
   return isJson(items) ? ` of ${typeOf(items, schemas).replaceAll(" or ", "/")}` : "";
 }
 
-/** Returns its values, bounds, default and meaning. */
+/** Returns its values, bounds, default and description. */
 function wordsOf(given: Json, schemas: Readonly<Record<string, Json>>): string {
   const schema = resolved(given, schemas);
   const { minimum, maximum, minLength, maxLength, maxItems, description } = schema;

@@ -15,8 +15,8 @@ type Operation = {
 };
 
 /**
- * Returns the TypeScript of an OpenAPI document: a type per named schema, and `Calls` with the query, body
- * and success of each `METHOD path`.
+ * Returns the TypeScript of an OpenAPI document: a type for each named schema, and `Calls` with the
+ * query, body and success of each `METHOD path`.
  */
 export function apiTypes(document: string): string {
   const { paths, components } = JSON.parse(document) as {
@@ -48,7 +48,7 @@ function callOf({ parameters = [], requestBody, responses }: Operation): string 
 }
 
 function schemaType(content: Content | undefined): string {
-  if (content?.["audio/mpeg"] !== undefined) return "unknown"; // a file, or JSON
+  if (content?.["audio/mpeg"] !== undefined) return "unknown"; // a file or JSON
   const schema = (content?.["application/json"] ?? content?.["text/csv"])?.schema;
   return schema === undefined ? "unknown" : typeOf(schema);
 }

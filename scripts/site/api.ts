@@ -30,10 +30,13 @@ type Document = {
 };
 type Named = { readonly name: string; readonly path: string; readonly operation: Operation };
 
-/** The answer of every failure. */
+/** The response of every failure. */
 const ERROR: Json = { $ref: "#/components/schemas/Error" };
 
-/** Returns the API reference as pages of Markdown: an index of all operations, and one page for each task with all fields. */
+/**
+ * Returns the API reference as Markdown: an index of all operations, and a page with all fields for
+ * each task.
+ */
 export function apiPages(text: string): Page[] {
   const document = JSON.parse(text) as Document;
   const all = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -62,7 +65,7 @@ const isOperators = ({ page }: Group): boolean => page.startsWith(OPERATORS);
 
 type Group = { readonly page: string; readonly title: string; readonly own: readonly Named[] };
 
-/** Groups operations by task: one page each. */
+/** Groups operations by task, each for one page. */
 function groupsOf(all: readonly Named[]): Group[] {
   const byTask = Map.groupBy(all, ({ path, operation }) => taskOf(path, operation));
   return [...byTask].map(([task, own]): Group => {
@@ -81,7 +84,7 @@ function taskOf(path: string, operation: Operation): string {
 function indexPage(name: string, title: string, groups: readonly Group[], more = ""): Page {
   const intro =
     "All operations by task, with their fields and recorded examples. The OpenAPI document is at [openapi.json](/openapi.json). Replace `https://YOUR-REGION` with the address of your region.";
-  const folder = name.slice(0, name.lastIndexOf("/") + 1); // links are from where a page stands
+  const folder = name.slice(0, name.lastIndexOf("/") + 1); // links are relative to the page
   const at = (page: string): string => page.slice(folder.length);
   const lists = groups.map(({ page, title: heading, own }) => {
     const lines = own.map(
@@ -122,7 +125,7 @@ function operationPart({ name, operation }: Named, document: Document): string {
   ].join("\n\n");
 }
 
-/** Returns the request in three languages; none for the console's own calls. */
+/** Returns the request in three languages, or nothing for the console's own calls. */
 function callOf(name: string, { parameters = [], requestBody, security }: Operation): string[] {
   if (security.some((way) => "session" in way)) return [];
   const [method = "", path = ""] = name.split(" ");
@@ -135,10 +138,10 @@ function linked(names: string): string {
   return names.replaceAll(/`(\w+)`/g, "[`$1`](../errors.md#$1)");
 }
 
-/** Open fields are those of the body and of its direct parts. */
+/** Depth of fields that are shown unfolded. */
 const OPEN_DEPTH = 2;
 
-/** Returns the body's required fields as an open table, and all others as a folded table. */
+/** Returns an unfolded table of the body's required fields, and a folded table of all others. */
 function bodyTables(
   content: Content | undefined,
   schemas: Readonly<Record<string, Json>>,
@@ -177,14 +180,16 @@ function rowsOfFields(fields: readonly FieldRow[]): string[][] {
   });
 }
 
-/** Returns a block that the site shows as a table: a line for each field, its parts between bars. */
+/**
+ * Returns a block that the site shows as a table, with a line for each row and `|` between cells.
+ */
 function table(title: string, rows: readonly (readonly string[])[], kind = "fields"): string[] {
   if (rows.length === 0) return [];
   const lines = rows.map((row) => row.map((cell) => cell.replaceAll("```", "")).join(" | "));
   return [`\`\`\`${kind} ${title}\n${lines.join("\n")}\n\`\`\``];
 }
 
-/** The records of a list in an example. */
+/** Maximum records of a list in an example. */
 const RECORDS_MOST = 2;
 
 function example(title: string, content: Content | undefined): string[] {

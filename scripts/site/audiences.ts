@@ -1,7 +1,7 @@
-/** A page: its path below docs without the ending, and its Markdown. */
+/** A page. `name` is its path below docs without the file extension. */
 export type Page = { readonly name: string; readonly markdown: string };
 
-/** The reader of a page: with a key, running a region, or changing the code. Part of the page's address. */
+/** The readers of a page: customers, operators or contributors. Part of the page's URL. */
 export type Audience = "use" | "run" | "develop";
 export const AUDIENCES: readonly (readonly [name: Audience, title: string, first: string])[] = [
   ["use", "Use", "quickstart"],
@@ -9,11 +9,10 @@ export const AUDIENCES: readonly (readonly [name: Audience, title: string, first
   ["develop", "Develop", "internals/README"],
 ];
 
-/** The page of CHANGELOG.md. */
 export const CHANGELOG = "changelog";
 
 type Group = readonly [title: string, names: readonly string[]];
-/** The pages of each audience; `internals` and unlisted pages are for `develop`. */
+/** Pages of each audience. `internals` and unlisted pages are for `develop`. */
 const TREES: Readonly<Record<Exclude<Audience, "develop">, readonly Group[]>> = {
   use: [
     ["Start", ["quickstart", "clients", "concepts"]],
@@ -38,7 +37,7 @@ const PLACES: ReadonlyMap<string, Audience> = new Map(
   ),
 );
 
-/** Returns a page's audience; null: the first page, for everyone. */
+/** Returns a page's audience, or null for the first page, which is for everyone. */
 export function audienceOf(name: string): Audience | null {
   if (name === "README") return null;
   if (name.startsWith("api/operators")) return "run";
@@ -46,21 +45,20 @@ export function audienceOf(name: string): Audience | null {
   return PLACES.get(name) ?? "develop";
 }
 
-/** A page's file on the site without its ending: `docs/use/errors`, `docs/develop/decisions/index`. */
+/** Returns a page's file on the site without extension, such as `docs/use/errors`. */
 export function fileOf(name: string): string {
   const audience = audienceOf(name);
   const own = name.replace(/^internals\//, "").replace(/README$/, "index");
   return audience === null ? `docs/${own}` : `docs/${audience}/${own}`;
 }
 
-/** A page's address. */
 export function urlOf(name: string): string {
   return `/${fileOf(name).replace(/(^|\/)index$/, "$1")}`;
 }
 
 const isApi = (name: string): boolean => name === "api" || name.startsWith("api/");
 
-/** The groups of an audience's tree; pages of the API reference are the last. */
+/** Returns the groups of an audience's tree. Pages of the API reference come last. */
 export function treeOf(audience: Audience, pages: readonly Page[]): readonly Group[] {
   const own = pages.map(({ name }) => name).filter((name) => audienceOf(name) === audience);
   const groups = audience === "develop" ? [] : TREES[audience];
@@ -75,7 +73,7 @@ export function treeOf(audience: Audience, pages: readonly Page[]): readonly Gro
   ].filter(([, names]) => names.length > 0);
 }
 
-/** Returns redirects from earlier addresses. */
+/** Returns redirects from earlier URLs. */
 export function redirectsOf(pages: readonly Page[]): string {
   const moved = pages.filter(({ name }) => audienceOf(name) !== null && !name.startsWith("api/"));
   const lines = moved.flatMap(({ name }) => {
@@ -89,7 +87,7 @@ export function redirectsOf(pages: readonly Page[]): string {
   return `${[...lines, ...api].join("\n")}\n`;
 }
 
-/** The reference's pages before it was cut by task. */
+/** Earlier pages of the API reference. */
 const API_MOVED: Readonly<Record<string, readonly string[]>> = {
   api: ["inference-1", "inference-2"],
   "api/keys": ["keys-1", "keys-2"],

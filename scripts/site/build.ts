@@ -24,11 +24,11 @@ import type { Heading } from "./markdown.ts";
 import { replaceSite } from "./replace.ts";
 import { writeTokenTable } from "./tokens.ts";
 
-/** The colors, which the console has too. */
+/** Colors shared with the console. */
 const TOKENS = path.join(import.meta.dirname, "../../src/console/browser/tokens.css");
 const ROOT = path.join(import.meta.dirname, "../..");
 const DOCS = path.join(ROOT, "docs");
-/** The folder of the Worker's static assets in wrangler.toml. */
+/** The folder of static assets in wrangler.toml. */
 export const SITE = path.join(ROOT, "site");
 const KEPT = new Set([".gitignore", ".assetsignore"]);
 const HEADERS = `/*
@@ -45,10 +45,13 @@ const HEADERS = `/*
 `;
 
 
-/** What was built: how many documents, and the bytes of the console's scripts, gzipped. */
+/** The number of pages, and the gzipped bytes of the console's scripts. */
 type Built = { readonly pages: number; readonly consoleBytes: number };
 
-/** Writes the documents, their search index, llms.txt, the OpenAPI document and the console into `folder`. */
+/**
+ * Writes the pages, their search index, llms.txt, the OpenAPI document and the console into
+ * `folder`.
+ */
 export async function buildSite(folder = SITE): Promise<Built> {
   mkdirSync(folder, { recursive: true });
   const fresh = mkdtempSync(path.join(tmpdir(), "turnpike-site-"));
@@ -103,7 +106,7 @@ async function writeSite(folder: string): Promise<Built> {
   return { pages: pages.length, consoleBytes: (await buildConsole(folder)).all };
 }
 
-/** The script of every page, the search in it. */
+/** Returns the script of every page, which includes the search. */
 async function pageScript(): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [path.join(import.meta.dirname, "page.js")],
@@ -116,7 +119,7 @@ async function pageScript(): Promise<string> {
   return outputFiles[0]?.text ?? "";
 }
 
-/** Returns every page of the docs and the changelog. Pages for customers are adapted to them. */
+/** Returns every page of the docs and the changelog. Adapts pages for customers. */
 export function readPages(): Page[] {
   const names = readdirSync(DOCS, { recursive: true, encoding: "utf8" }).toSorted();
   const changelog = readFileSync(path.join(ROOT, "CHANGELOG.md"), "utf8");
@@ -130,7 +133,7 @@ export function readPages(): Page[] {
   return [...pages, { name: CHANGELOG, markdown: changelog.replaceAll("](docs/", "](") }];
 }
 
-/** Pages that the Worker answers with, in no tree and in no search. */
+/** Pages that the Worker serves itself. They are in no tree and not in the search. */
 const ALONE: readonly Page[] = [
   {
     name: "welcome",
@@ -157,7 +160,7 @@ function titleOf({ markdown }: Page): string {
   return (/^# (.+)$/m.exec(markdown)?.[1] ?? "").replaceAll("`", "");
 }
 
-/** Returns a link's target on the site; null for files of the repository only. */
+/** Returns a link's target on the site, or null for files that are only in the repository. */
 function hrefOf(page: Page, link: string): string | null {
   if (/^(?:https:|#|\/)/.test(link)) return link;
   const [file = "", anchor] = link.split("#");
@@ -204,7 +207,9 @@ ${audience === "use" ? KEY_FIELD : ""}${here === "" ? "" : `<details class="here
 `;
 }
 
-/** Fills every block of the pages for customers; it needs a script and is absent without one. */
+/**
+ * Fills a key into all blocks of customers' pages. Requires a script, so it is hidden without one.
+ */
 const KEY_FIELD = `<form id="keyed"><label>Your key <input id="key" type="password" autocomplete="off" placeholder="svc_sk_..."></label> <small>fills every block, stays in this tab, gone at a reload. <a href="/console/#/connect">No key yet?</a></small></form>\n`;
 
 function audienceLinks(current: Audience | null): string {
@@ -215,7 +220,10 @@ function audienceLinks(current: Audience | null): string {
   return `<p class="audiences">${links.join(" ")}</p>`;
 }
 
-/** The tree of who reads this page; of the first page all three, of which a script shows the one that was chosen. */
+/**
+ * Returns the page tree of the page's audience. The first page gets all three, of which a script
+ * shows the chosen one.
+ */
 function treesHtml(page: Page, pages: readonly Page[]): string {
   const own = ALONE.includes(page) ? null : audienceOf(page.name);
   const shown = own === null ? AUDIENCES.map(([name]) => name) : [own];
@@ -246,7 +254,7 @@ function onThisPage(headings: readonly Heading[]): string {
   return items.length < 2 ? "" : `<ul>${items.join("")}</ul>`;
 }
 
-/** Returns a page's search entries: each section without code marks. */
+/** Returns a page's search entries, one for each section, without code marks. */
 export function entriesOf(page: Page): Entry[] {
   const title = titleOf(page);
   const { headings } = renderMarkdown(page.markdown, () => null);
@@ -272,7 +280,7 @@ export function entriesOf(page: Page): Entry[] {
 /** Search words of a section that its text lacks. */
 const KEYWORDS = /<!-- keywords: (.*?) -->/g;
 
-/** Returns the file for language models: https://llmstxt.org. */
+/** Returns the file for language models (llmstxt.org). */
 function llmsText(pages: readonly Page[]): string {
   const lines = pages
     .filter(({ name }) => name !== "README" && !name.startsWith("internals/"))

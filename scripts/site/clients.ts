@@ -2,16 +2,16 @@ import { ORIGIN, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
 import type { ClientBlocks } from "../../src/console/browser/lib/clients.ts";
 import { neededBy, placed } from "./placed.ts";
 
-/** The name of a program that a block writes and runs, and its runtime. */
+/** The file name and the runtime of a block's program. */
 const PROGRAMS: Readonly<Record<string, readonly [file: string, run: string]>> = {
   js: ["turnpike.mjs", "node"],
   python: ["turnpike.py", "python3"],
 };
 
 /**
- * Returns every section of `docs/clients.md` with a block, for the console's page Connect. Each block works
- * in an empty shell: it sets the key, installs the client, writes its file and sends a request. Output and
- * inline Markdown are removed.
+ * Returns every section of `docs/clients.md` with a block, for the console's page Connect. Each
+ * block works in an empty shell: it sets the key, installs the client, writes its file and sends a
+ * request. Output and inline Markdown are removed.
  */
 export function clientsIn(markdown: string): readonly ClientBlocks[] {
   const [, ...sections] = markdown.split(/^## /m);
@@ -24,10 +24,10 @@ export function clientsIn(markdown: string): readonly ClientBlocks[] {
 
 function partsOf(text: string): ClientBlocks["parts"] {
   let before = "";
-  /** Commands that write the client's file, for the block that starts it. */
+  /** Commands that write the client's file, for the block that starts the client. */
   let writing = "";
   const written = new Set<string>();
-  // Every other part is within fences; its first line names its language.
+  // Every second part is within fences and starts with its language.
   const parts = text.split(/^```/m).flatMap((part, index, all): ClientBlocks["parts"] => {
     if (index % 2 === 0) return paragraphsOf(part);
     const [info = "", ...lines] = part.split("\n");
@@ -50,12 +50,12 @@ function partsOf(text: string): ClientBlocks["parts"] {
   return files === "" ? parts : [...parts, { kind: "text", text: `To undo it: rm ${files}` }];
 }
 
-/** Whether a fence shows what the block right above it printed. */
+/** Reports whether a block is the output of the block directly above. */
 function isPrinted(info: string, between = ""): boolean {
   return /^(?:text|json)$/.test(info) && between.trim() === "";
 }
 
-/** Returns the commands of an empty shell, from the key to the request. */
+/** Returns the commands from setting the key to the request, for an empty shell. */
 function commandsOf(block: Readonly<Record<"language" | "needed" | "writing" | "code", string>>) {
   const { language, needed, writing, code } = block;
   const [program, run] = PROGRAMS[language] ?? [];

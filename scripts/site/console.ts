@@ -11,17 +11,17 @@ import { clientsIn } from "./clients.ts";
 const SOURCE = path.join(import.meta.dirname, "../../src/console/browser");
 const CLIENTS = path.join(import.meta.dirname, "../../docs/clients.md");
 const KIB = 1024;
-/** The allowed gzipped size of the console's scripts: docs/internals/decisions/speed.md. */
+/** Maximum gzipped size of the console's scripts (docs/internals/decisions/speed.md). */
 export const SCRIPT_BYTES_MAX = {
-  /** The frame, and what the first page loads before it is whole, its chart too. */
+  /** The frame and the first page with its chart. */
   first: 35 * KIB,
-  /** A page by itself, on its click. */
+  /** A page's own scripts. */
   page: 17.25 * KIB,
-  /** The pages that only operators load. */
+  /** Pages that only operators load. */
   operators: 24 * KIB,
   all: 131 * KIB,
 };
-/** Bytes of scripts, gzipped one by one; `pages`: of what each loads beyond the frame. */
+/** Gzipped bytes of scripts. `pages` has the bytes that each page adds to the frame. */
 type ScriptSizes = {
   readonly first: number;
   readonly all: number;
@@ -29,7 +29,7 @@ type ScriptSizes = {
   readonly pages: Readonly<Record<string, number>>;
 };
 
-/** Allows only its own files and API; no script or markup from text. */
+/** Allows only the console's own files and API, and no inline script or style. */
 export const CONSOLE_HEADERS = `/console/*
   Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'
   X-Content-Type-Options: nosniff
@@ -41,14 +41,17 @@ export const CONSOLE_HEADERS = `/console/*
   Cache-Control: public, max-age=31536000, immutable
 `;
 
-/** Writes the types of the API's calls, which the console is compiled against. `wrangler dev` rebuilds when a file changes, so unchanged types are not written. */
+/**
+ * Writes the types of the API's calls for the console. Skips unchanged types, because `wrangler
+ * dev` rebuilds when a file changes.
+ */
 export function writeApiTypes(openApi: string): void {
   const file = path.join(SOURCE, "api/types.ts");
   const types = apiTypes(openApi);
   if (!existsSync(file) || readFileSync(file, "utf8") !== types) writeFileSync(file, types);
 }
 
-/** Builds the console into `<folder>/console`. Returns its scripts' sizes. */
+/** Builds the console into `<folder>/console`. Returns the sizes of its scripts. */
 export async function buildConsole(folder: string): Promise<ScriptSizes> {
   const assets = path.join(folder, "console/assets");
   mkdirSync(assets, { recursive: true });
@@ -92,7 +95,7 @@ export async function buildConsole(folder: string): Promise<ScriptSizes> {
   return sizesOf(metafile, weights);
 }
 
-/** Returns all immediate imports of a script. */
+/** Returns a script with all its static imports. */
 function loadedWith(outputs: Metafile["outputs"], at: string, known = new Set<string>()) {
   if (known.has(at)) return known;
   known.add(at);
@@ -102,10 +105,10 @@ function loadedWith(outputs: Metafile["outputs"], at: string, known = new Set<st
   return known;
 }
 
-/** Operators' pages; those of their parts are fetched by them. */
+/** Operators' pages, which load their parts themselves. */
 const OPERATORS_PAGES = ["organizations", "business", "catalog", "health"];
 
-/** Returns all scripts that one can load, except those behind `without`. */
+/** Returns all scripts that a script can load, except those behind `without`. */
 function reachedFrom(outputs: Metafile["outputs"], at: string, without: ReadonlySet<string>) {
   const reached = new Set([at]);
   for (const one of reached) {

@@ -1,10 +1,10 @@
 import { neededBy, placed } from "./placed.ts";
 
-/** The placeholder of the region's address in customers' pages. */
+/** Placeholder of the region's URL in customers' pages. */
 export const ORIGIN = "https://YOUR-REGION";
 export const KEY = "YOUR_KEY";
 
-/** The shell variables of local examples; longer ones first. */
+/** Replacements for the shell variables of local examples, longer ones first. */
 const PLACED: readonly (readonly [written: string | RegExp, placed: string])[] = [
   ["$AUTH", `Authorization: Bearer ${KEY}`],
   [/\$KEY\b(?!_)/g, KEY],
@@ -14,10 +14,13 @@ const PLACED: readonly (readonly [written: string | RegExp, placed: string])[] =
   [/ \| field ([\w.[\]]+)/g, " | jq -r .$1"],
 ];
 const SETTINGS = / ?[^.\n]*\[start\]\(start\.md#settings\)[^.\n]*\./g;
-/** Sentences of who has the repository: they are in the pages for operators too. */
+/** Sentences for readers with the repository. Operators' pages have them too. */
 const NOT_THEIRS = /^.*(?:`npm |npm run|\.dev\/).*$\n?/gm;
 
-/** A page as a customer reads it: blocks with an address and a key in them, and no word of the repository. */
+/**
+ * Returns a page for customers, with placeholders in blocks and without sentences about the
+ * repository.
+ */
 export function forCustomers(markdown: string): string {
   const parts = markdown.split(/^(```[^\n]*\n[^]*?^```)$/m);
   return parts

@@ -8,7 +8,7 @@ import typescript from "shiki/langs/typescript.mjs";
 import yaml from "shiki/langs/yaml.mjs";
 import { escapeHtml } from "./escape-html.ts";
 
-/** The theme has a variable for each kind of token, so that style.css has its colors. */
+/** A theme with a CSS variable for each kind of token. style.css sets the colors. */
 const THEME = createCssVariablesTheme();
 const highlighter = createHighlighterCoreSync({
   themes: [THEME],
@@ -18,7 +18,7 @@ const highlighter = createHighlighterCoreSync({
 const NAMES: Readonly<Record<string, string>> = { js: "typescript", ts: "typescript", sh: "shellscript" };
 const KIND = /^var\(--shiki-token-([a-z-]+)\)$/;
 
-/** Returns a code block as HTML. A token of a kind is a `span` with the class `t-<kind>`. */
+/** Returns a code block as HTML. Each token is a `span` with the class `t-<kind>`. */
 export function highlighted(code: string, language: string): string {
   const lang = NAMES[language] ?? language;
   if (!highlighter.getLoadedLanguages().includes(lang)) return escapeHtml(code);

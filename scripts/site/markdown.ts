@@ -7,7 +7,10 @@ import { slugOf } from "./slug.ts";
 export type Heading = { readonly depth: number; readonly title: string; readonly anchor: string };
 type Rendered = { readonly html: string; readonly headings: readonly Heading[] };
 
-/** Returns a page's Markdown as HTML. Raw HTML is escaped. `hrefOf` returns a link's target; null: none. */
+/**
+ * Converts a page's Markdown to HTML and escapes raw HTML. `hrefOf` returns a link's target, or
+ * null for no link.
+ */
 export function renderMarkdown(
   markdown: string,
   hrefOf: (link: string) => string | null,
@@ -50,7 +53,7 @@ export function renderMarkdown(
     )
     .join("");
   const scrolling = html
-    .replaceAll("<th></th>", "<td></td>") // a head of nothing is none
+    .replaceAll("<th></th>", "<td></td>") // empty cells aren't headers
     .replaceAll("<table>", '<div class="table" tabindex="0"><table>');
   return { html: scrolling.replaceAll("</table>", "</table></div>"), headings };
 }
@@ -60,8 +63,8 @@ type Tabs = { readonly kind: "tabs"; readonly number: number; readonly tabs: Tab
 type Part = Tabs | { readonly kind: "tokens"; readonly tokens: Token[] };
 
 /**
- * Splits a page: adjacent marked blocks (`sh tab: curl`) are one example in several languages, each with its
- * answer.
+ * Splits a page. Adjacent marked blocks (`sh tab: curl`) form one example in several languages,
+ * each with its output.
  */
 function partsOf(tokens: readonly Token[]): Part[] {
   const parts: Part[] = [];
@@ -77,7 +80,10 @@ function partsOf(tokens: readonly Token[]): Part[] {
   return parts;
 }
 
-/** The language that a block is a tab for, and whether what stands behind a tab belongs to it. */
+/**
+ * Returns the language of a tab's block, and whether the token can be the output of the tab before
+ * it.
+ */
 function roleOf(token: Token): { readonly name: string | undefined; readonly isAnswer: boolean } {
   const lang = token.type === "code" ? String(token["lang"]) : "";
   const [, name] = / tab: (\w+)/.exec(lang) ?? [];
@@ -88,7 +94,7 @@ function tabsOf(number: number, first: Tab): Tabs {
   return { kind: "tabs", number, tabs: [first] };
 }
 
-/** Radio buttons, of which the style sheet shows what belongs to the chosen one: no script is needed. */
+/** Returns radio buttons. The style sheet shows the chosen panel without a script. */
 function tabsHtml({ number, tabs }: Tabs, render: (tokens: Token[]) => string): string {
   const name = `language-${number}`;
   const buttons = tabs.map((tab, i) => {
@@ -99,7 +105,9 @@ function tabsHtml({ number, tabs }: Tabs, render: (tokens: Token[]) => string): 
   return `<fieldset class="tabs"><legend>Language</legend>${buttons.join("")}${panels.join("")}</fieldset>\n`;
 }
 
-/** Returns a table of fields, folded unless it is open: a line for each row, its cells between bars. */
+/**
+ * Returns a table of fields, folded unless it is open. Each line is a row with `|` between cells.
+ */
 function fieldsHtml(title: string, text: string, isOpen: boolean): string {
   const rows = text.split("\n").map((line) => {
     const [name = "", type = "", words = ""] = line.split(/ (?<!\\)\| /);

@@ -1,4 +1,5 @@
-// What the pages can do beyond being read: search, the key in every block, the menu, the scheme, copying. Every text is set as text.
+// Script of the pages: search, key in blocks, menu, color scheme and copying. It sets all text as
+// text, never as HTML.
 import { search } from "./search.ts";
 
 const root = document.documentElement;
@@ -8,15 +9,15 @@ const SHOWN = 18;
 const remembered = localStorage.getItem("scheme");
 if (remembered) root.dataset.scheme = remembered;
 
-/** The reader's key, in this tab's memory alone. */
+/** The reader's key, only in this tab's memory. */
 let key = "";
-/** The text of each text node and block without the address and the key. */
+/** The original text of each text node and block. */
 const templates = new WeakMap();
 
 const filled = (text, own) =>
   text.replaceAll(ORIGIN, location.origin).replaceAll(KEY, own === "" ? KEY : own);
 
-/** Fills the text nodes of each block, which keeps the colors of its tokens. */
+/** Fills in the text nodes of each block, which keeps the token colors. */
 function fillBlocks() {
   const shown = key === "" ? "" : `${key.slice(0, SHOWN)}…`;
   for (const code of document.querySelectorAll("main pre code")) {
@@ -46,7 +47,7 @@ function addCopying() {
   }
 }
 
-// The language that was chosen once is shown wherever there is a choice.
+// Selects a language in all examples.
 function speak(language) {
   for (const radio of document.querySelectorAll(".tabs > input")) {
     if (radio.value === language) radio.checked = true;
@@ -57,13 +58,13 @@ document.addEventListener("change", ({ target }) => {
   localStorage.setItem("language", target.value);
   const before = target.getBoundingClientRect().top;
   speak(target.value);
-  scrollBy(0, target.getBoundingClientRect().top - before); // what is above may have grown
+  scrollBy(0, target.getBoundingClientRect().top - before); // content above can have grown
 });
 
-/** Whose pages are read: of this page, or as it was chosen last. */
+/** Returns the page's audience, or else the last one chosen. */
 const audience = () => root.dataset.audience || localStorage.getItem("audience") || "use";
 
-/** Everything of a page that a script has a part in. */
+/** Sets up a page after it was loaded or swapped. */
 function begin() {
   if (root.dataset.audience) localStorage.setItem("audience", root.dataset.audience);
   for (const tree of document.querySelectorAll("[data-tree]")) {
@@ -102,7 +103,7 @@ function open(isOpen) {
 }
 menu.addEventListener("click", () => open(!root.hasAttribute("data-menu")));
 
-// While a key is in memory pages are swapped in place: a load would forget it.
+// Swaps pages in place while a key is in memory, because a load would lose it.
 async function swap(url, isNew) {
   const response = await fetch(url);
   const next = new DOMParser().parseFromString(await response.text(), "text/html");
@@ -142,7 +143,7 @@ input.addEventListener("focus", () => {
     .then((response) => response.json())
     .then((entries) => {
       index = entries;
-      return show(); // for what was typed meanwhile
+      return show(); // shows results for text typed meanwhile
     });
 });
 input.addEventListener("input", show);
@@ -175,7 +176,7 @@ function item({ url, title, heading, text, audience: whose }) {
   return line;
 }
 
-/** A text with the words that were looked for marked in it. */
+/** Adds a text to an element and marks the search words. */
 function marked(element, text) {
   const words = input.value.toLowerCase().split(/\s+/).filter((word) => word.length > 2);
   let rest = text;
@@ -224,7 +225,7 @@ async function showRegion() {
   document.querySelector("main p:last-of-type").textContent = `This region: ${text}.`;
 }
 
-/** Lists the pages nearest to an unknown address. */
+/** Lists the pages that best match an unknown URL. */
 async function suggestPages() {
   const { alone } = root.dataset;
   if (alone !== "not-found") return;

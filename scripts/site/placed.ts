@@ -1,14 +1,14 @@
-/** The replacements of the examples' shell variables. */
+/** Replacements of the examples' shell variables. */
 type Own = {
-  /** The region's address, without a slash at its end. */
+  /** The region's URL without a trailing slash. */
   readonly origin: string;
-  /** The key in JavaScript and Python. */
+  /** The key as an expression or text of the block's language. */
   readonly key: string;
 };
 
 /**
- * Returns a block that works in an empty shell: with the address and the key, so that no SDK falls back to
- * its vendor's address. Longer words come first.
+ * Returns a block that works in an empty shell. Sets the URL and the key, so that no SDK falls back
+ * to its vendor's URL. Longer texts are replaced first.
  */
 export function placed(block: string, { origin, key }: Own): string {
   const written: readonly (readonly [written: string, own: string])[] = [
@@ -31,7 +31,7 @@ export function placed(block: string, { origin, key }: Own): string {
   return /\bos\./.test(text) ? text : text.replace(/^import os\n/m, "");
 }
 
-/** Returns the command that a block needs first, from its fence; "" for none. */
+/** Returns the install command in a block's info string, or "". */
 export function neededBy(info: string): string {
   return /\b(?:npm|pip) install [^;]+/.exec(info)?.[0].trim() ?? "";
 }

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import path from "node:path";
 
 /**
- * Makes `folder` what `fresh` is, but for what it keeps. A file that is the same is not touched, and one that differs is
- * there whole at every moment: a region may be serving from the folder, and another start building it.
+ * Makes `folder` equal to `fresh`, except for `kept` files. Leaves equal files alone and replaces
+ * others atomically, because a region can serve the folder while another start builds it.
  */
 export function replaceSite(fresh: string, folder: string, kept: ReadonlySet<string>): void {
   const files = filesIn(fresh);
@@ -17,7 +17,7 @@ export function replaceSite(fresh: string, folder: string, kept: ReadonlySet<str
   }
   const wanted = new Set(files);
   for (const name of filesIn(folder)) {
-    const isAnothers = /\.\d+$/.test(name); // that it is about to move
+    const isAnothers = /\.\d+$/.test(name); // another build's temporary file
     if (!wanted.has(name) && !kept.has(name) && !isAnothers) rmSync(path.join(folder, name), { force: true });
   }
 }

@@ -1,4 +1,4 @@
-/** A part of a page under its heading, as the search index has it. */
+/** A section of a page in the search index. */
 export type Entry = {
   readonly url: string;
   readonly title: string;
@@ -6,7 +6,7 @@ export type Entry = {
   readonly text: string;
   /** Search words that the text lacks. */
   readonly keywords: string;
-  /** The audience of the page; "": everyone. */
+  /** The page's audience, or "" for everyone. */
   readonly audience: string;
 };
 
@@ -35,7 +35,7 @@ const SAME: Readonly<Record<string, string>> = {
 };
 const ENDINGS = /(?:ations?|ings?|ings|edly|ed|es|s|e)$/;
 
-/** A word without its ending, so that `revoked`, `revoke` and `revocation` are near each other. */
+/** Returns a word without its ending, so that `revoked`, `revoke` and `revocation` are similar. */
 function stemOf(word: string): string {
   const short = word.length > 4 ? word.replace(ENDINGS, "") : word.replace(/s$/, "");
   return SAME[word] ?? SAME[short] ?? short;
@@ -45,38 +45,38 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().split(/[^\p{L}\p{N}_.-]+/u).filter(Boolean);
 }
 
-/** A word, and where it is joined of several those too: `model_not_found`, `top-up`. */
+/** Returns a word and its parts, as for `model_not_found` or `top-up`. */
 function withParts(word: string): string[] {
   const parts = word.split(/[_-]+/).filter(Boolean);
   return parts.length > 1 ? [word, ...parts] : [word];
 }
 
-/** Returns the search words: all if none is significant. */
+/** Returns the stems of a query. Skips stop words unless there are no other words. */
 function asked(query: string): string[] {
   const words = wordsOf(query);
   const telling = words.filter((word) => !STOP_WORDS.has(word));
   return (telling.length > 0 ? telling : words).map(stemOf);
 }
 
-/** The weight of a word in a heading, keywords, a title, and the text. */
+/** Weights of a word in a heading, in keywords, in a title and in the text. */
 const WEIGHTS = { heading: 6, keywords: 6, title: 5, text: 1 } as const;
-/** The weights of the reader's audience, of reference pages, and of contributors' pages. */
+/** Weights of pages for the reader's audience, the API reference, and contributors' pages. */
 const OWN = 1.25;
 const OF_API = 0.45;
 const OF_CODE = 0.7;
 
-/** The weights of a query that equals a phrase of the keywords, and of one that equals a heading. */
+/** Weights of a query that equals a phrase of the keywords, and of one that equals a heading. */
 const PHRASE = 1000;
 const HEADING = 500;
 
-/** Returns the phrases of an entry's keywords, which commas separate. */
+/** Returns the comma-separated phrases of an entry's keywords. */
 function phrasesOf({ keywords }: Entry): string[] {
   return keywords.toLowerCase().split(",").map((phrase) => phrase.trim());
 }
 
 /**
- * Returns the best entries for a query, at most `most`. Any word may match, and more words count more. A query
- * that equals a phrase of the keywords or a heading comes first.
+ * Returns the best `most` entries for a query. Entries with more of the words come first, after
+ * those with a keyword phrase or heading equal to the query.
  */
 export function search(
   entries: readonly Entry[],
