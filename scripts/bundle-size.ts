@@ -1,5 +1,5 @@
-// npm run bundle-size: what `wrangler deploy` would upload, for every region, and the console's scripts, against
-// their budgets.
+// npm run bundle-size: compares each region's upload by `wrangler deploy`, and the console's
+// scripts, with their maximum sizes.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -7,7 +7,7 @@ import { FIRST_REGION } from "./region-names.ts";
 import { seeded } from "./seeded.ts";
 import { costOf } from "../src/shared/cost.ts";
 
-/** One paid request: when it was held and when it ended, Unix ms; without a settlement it is voided. */
+/** One paid request. Times are in Unix ms. Without a settlement, the hold is voided. */
 export type Use = {
   readonly heldAt: number;
   readonly endedAt: number;
@@ -19,7 +19,7 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 export const DAYS = 90;
 
-/** The models, and their share of requests. */
+/** Models with their share of requests. */
 const MODELS: readonly (readonly [id: string, part: number])[] = [
   ["anthropic/claude-sonnet-5.5", 0.3],
   ["openai/gpt-6.1-terra", 0.22],
@@ -29,16 +29,21 @@ const MODELS: readonly (readonly [id: string, part: number])[] = [
   ["openai/text-embedding-3-small", 0.1],
 ];
 const USERS = 40;
-/** Outcomes that came to nothing: the upstream failed, or the client left first. */
+/**
+ * Share of requests that cost nothing, because the provider failed or the client disconnected
+ * early.
+ */
 const VOIDED = 0.015;
 
-/** The end users, the busiest first. */
 export const USER_IDS: readonly string[] = Array.from(
   { length: USERS },
   (_, n) => `user_${String(n + 1).padStart(3, "0")}`,
 );
 
-/** The requests of one day, `daysAgo` before `nowMs`, none after it; `keyIds` from the busiest. */
+/**
+ * Returns the requests of the day `daysAgo` days before `nowMs`, none later than `nowMs`. The first
+ * keys get the most requests.
+ */
 export function usesOf(daysAgo: number, nowMs: number, keyIds: readonly string[]): Use[] {
   const random = seeded(daysAgo + 1);
   const start = Math.floor(nowMs / DAY_MS) * DAY_MS - daysAgo * DAY_MS;
@@ -53,7 +58,7 @@ export function usesOf(daysAgo: number, nowMs: number, keyIds: readonly string[]
     .map((at) => useAt(at, random, keyIds));
 }
 
-/** Most of it in office hours. */
+/** Returns a time of day in ms, mostly in office hours. */
 function timeOfDay(random: () => number): number {
   return Math.floor(((random() + random() + random()) / 3) * 22 * HOUR_MS + HOUR_MS);
 }
@@ -111,7 +116,7 @@ function useAt(at: number, random: () => number, keyIds: readonly string[]): Use
   };
 }
 
-/** Few of them have most of it. */
+/** Returns an index that is usually low. */
 function skewed(random: number, length: number): number {
   return Math.floor(random ** 2.2 * length);
 }

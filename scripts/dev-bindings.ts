@@ -6,7 +6,7 @@ import { BUILT_IN } from "../src/models/providers/registry.ts";
 import { ROOT } from "./dev-settings.ts";
 import type { RegionName } from "./region-names.ts";
 
-/** The variables for all regions, from the environment or `.dev.vars`. */
+/** Variables that every region gets from the environment or `.dev.vars`. */
 const VARS = [
   "MODELS",
   "PROVIDERS",
@@ -31,25 +31,25 @@ const VARS = [
   "FIRST_WEEK_DOLLARS_A_DAY",
 ];
 
-/** The variables whose entries name secrets. */
+/** Variables whose entries name secrets. */
 const NAME_SECRETS = ["PROVIDERS", "LOGIN_ISSUERS"];
 
-/** The variables of built-in providers: keys, addresses and others. */
+/** Variables of built-in providers, such as keys and base URLs. */
 const PROVIDER_VARIABLES = [
   ...BUILT_IN.flatMap(({ variables }) => variables),
   ...BUILT_IN.map(({ id }) => baseUrlOf(id)),
-  "GEMINI_BASE_URL", // of the provider called google
+  "GEMINI_BASE_URL", // the provider `google`
   "VERTEX_TOKEN_URL",
   "OPENAI_RESIDENCY",
   "OPENROUTER_EU",
   "ELEVENLABS_VOICES",
   "AWS_REGION",
   "AWS_SESSION_TOKEN",
-].filter((name) => name !== "AI"); // a binding, which no text can stand for
+].filter((name) => name !== "AI"); // a binding, not a variable
 
 /**
- * Vars and provider keys of the developer as one region gets them: `.dev.vars`, overridden by the
- * environment. An AWS_REGION goes only to the region that may call it; the others keep their usual one.
+ * Returns the developer's variables and provider keys for one region. The environment overrides
+ * `.dev.vars`. An AWS_REGION only applies to the region that may use it.
  */
 export function developerBindings(region: RegionName): Record<string, string> {
   const file = path.join(ROOT, ".dev.vars");
@@ -76,7 +76,7 @@ function baseUrlOf(id: string): string {
   return `${id.toUpperCase().replaceAll("-", "_")}_BASE_URL`;
 }
 
-/** The secrets that the entries of a variable name; the Worker reports bad JSON. */
+/** Returns the secrets that the entries of a variable name. The Worker reports invalid JSON. */
 function secretsNamedBy(entries: string): string[] {
   return [...entries.matchAll(/"secret"\s*:\s*"([A-Za-z0-9_]+)"/g)].map(([, name]) => name ?? "");
 }

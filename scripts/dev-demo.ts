@@ -23,9 +23,9 @@ export type Demo = { readonly [region in RegionName]: DemoRegion } & {
 };
 
 /**
- * Makes a demo organization in each region with 10 dollars of credits and an owner with two keys, through
- * `/admin/v1`. Entries of `demo.json` in `directory` stay as long as their keys work; the file is rewritten.
- * Throws `StateRefused` if the region doesn't know the named organization, because its state is another one.
+ * Creates a demo organization in each region with 10 dollars of credits, an owner and two keys.
+ * Reuses the entries of `demo.json` whose keys still work, and rewrites the file. Throws
+ * `StateRefused` if the region doesn't know the organization.
  */
 export async function ensureDemo(
   regions: Readonly<Record<RegionName, Place>>,
@@ -57,7 +57,7 @@ async function ensureOrganization(
   }
   const admin = { url: admin_url, token: adminToken };
   if (known !== undefined) await mustKnow(admin, known.org_id, region.name);
-  const suffix = randomBytes(4).toString("hex"); // the state may hold an earlier demo's slug
+  const suffix = randomBytes(4).toString("hex"); // avoids the slug of an earlier demo
   const { orgId, memberId, key } = await createOrganization(admin, {
     name: `Demo ${region.name.toUpperCase()}`,
     slug: `demo-${region.name}-${suffix}`,
@@ -75,7 +75,10 @@ async function ensureOrganization(
   return { base_url, admin_url, org_id: orgId, regional_key: key, global_key };
 }
 
-/** The demo's keys have ended: that is its owner's doing, unless the organization is not there at all. */
+/**
+ * Throws `StateRefused` if the region doesn't have the organization. Keys alone can stop working if
+ * the owner revokes them.
+ */
 async function mustKnow(admin: AdminClient, orgId: string, region: string): Promise<void> {
   try {
     await getOrganization(admin, orgId);
@@ -99,7 +102,10 @@ async function keysAnswer(baseUrl: string, known: DemoRegion): Promise<boolean> 
 
 const DEMO = "demo.json";
 
-/** Reads `demo.json` in `directory`; null without one. Throws `StateRefused` if it is unreadable. */
+/**
+ * Reads `demo.json` in `directory`, or returns null if it is missing. Throws `StateRefused` if it
+ * is invalid.
+ */
 export function readDemo(directory: string): Demo | null {
   return readState(directory, DEMO) as Demo | null;
 }

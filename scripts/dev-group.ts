@@ -3,7 +3,7 @@ import { constants } from "node:os";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PARENT_CHECK_MS = 500;
-/** Marks the process that does the work. */
+/** Environment variable that marks the leader of the process group. */
 const MARK = "TURNPIKE_DEV_GROUP";
 
 /** Reports whether this process leads the group that `runInGroup` started. */
@@ -12,18 +12,18 @@ export function isInGroup(): boolean {
 }
 
 /**
- * Runs this program again as the leader of its own process group, passes signals on, and ends with its exit code.
- * When the leader is killed, its workerd processes are killed too: left running, they would keep writing to a state
- * that the next start uses.
+ * Runs this program again as the leader of its own process group, forwards signals and exits with
+ * its code. Once the leader ends, kills its remaining workerd processes, which would otherwise keep
+ * writing to the state.
  */
 export function runInGroup(): void {
   const child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
-    detached: true, // its own process group
+    detached: true, // creates a process group
     stdio: "inherit",
     env: { ...process.env, [MARK]: "1" },
   });
   for (const signal of SIGNALS) process.on(signal, () => child.kill(signal));
-  // npm may be killed without passing a signal on.
+  // npm can be killed without forwarding the signal.
   if (process.env["npm_lifecycle_event"] !== undefined) onParentGone(() => child.kill("SIGTERM"));
   child.once("exit", (code, signal) => {
     endGroup(child.pid);
@@ -31,7 +31,6 @@ export function runInGroup(): void {
   });
 }
 
-/** Calls `stop` once the process that started this one is gone. */
 export function onParentGone(stop: () => void): void {
   const parent = process.ppid;
   const check = setInterval(() => {
@@ -42,7 +41,6 @@ export function onParentGone(stop: () => void): void {
   check.unref();
 }
 
-/** Reports whether a process of this group still runs. */
 export function hasGroup(leader: number): boolean {
   try {
     process.kill(-leader, 0);

@@ -6,18 +6,17 @@ import type { Account } from "../test/fakes/local-issuer.ts";
 
 const CLIENT = { id: "turnpike-local", secret: "the secret of this machine" };
 
-/** An issuer that answers on this machine. */
 export type ServedIssuer = {
   readonly url: string;
   readonly issuer: LocalIssuer;
-  /** The variables and the client's secret for a region. */
+  /** A region's variables, including the client secret. */
   readonly bindings: Readonly<Record<string, string>>;
   readonly close: () => void;
 };
 
 /**
- * Serves one on a free port, or this one. By the name `localhost`, where the regions are 127.0.0.1: another site to a
- * browser, as an issuer is.
+ * Serves an identity provider on a free port or the given one. Uses `localhost` because the regions
+ * use 127.0.0.1, so that browsers treat them as different sites.
  */
 export async function serveIssuer(
   port = 0,

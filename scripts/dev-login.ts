@@ -5,8 +5,8 @@ import type { Account } from "../test/fakes/local-issuer.ts";
 const LOGGED_IN = "/console/#/";
 
 /**
- * Signs up the local identity provider's first account in a region; a repeat only logs in. Returns the account's
- * name, or null if the region rejects the sign-up.
+ * Signs up or logs in the local identity provider's first account. Returns the account's name, or
+ * null if the region rejects it.
  */
 export async function signUpLocally(regionUrl: string): Promise<string | null> {
   const [account] = ACCOUNTS;
@@ -15,7 +15,10 @@ export async function signUpLocally(regionUrl: string): Promise<string | null> {
   return end === LOGGED_IN ? account.name : null;
 }
 
-/** Goes through a login at the local identity provider. Returns the console's page at its end, or null if it can't start. */
+/**
+ * Logs in through the local identity provider. Returns the console page at the end, or null if the
+ * login can't start.
+ */
 export async function enterLocally(
   regionUrl: string,
   account: Account,
@@ -37,7 +40,10 @@ export async function enterLocally(
   return navigate(new URL(back.headers.get("location") ?? origin), cookie);
 }
 
-/** Returns the address that a navigation is redirected to. `fetch` can't navigate: it sends its own Sec-Fetch-Mode. */
+/**
+ * Returns the URL that a navigation is redirected to. Doesn't use `fetch`, which sends its own
+ * Sec-Fetch-Mode.
+ */
 function navigate(url: URL, cookie: string): Promise<string | null> {
   return new Promise((resolve, reject) => {
     get(url, { headers: { cookie } }, (response) => {

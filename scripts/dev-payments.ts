@@ -7,22 +7,23 @@ import type { RegionName } from "./region-names.ts";
 
 type Bindings = Readonly<Record<string, string>>;
 
-/** The only key that this machine's payment provider accepts. */
+/** The only key that the local payment provider accepts. */
 const KEY = "sk_test_of_this_machine";
 const NAMES = ["STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRETS", "STRIPE_BASE_URL"] as const;
 
-/** The payment provider that runs next to the regions. */
 export type LocalPayments = {
   readonly stripe: ServedStripe;
-  /** Returns a region's variables for selling credits. A developer's own key comes first. */
+  /** Returns a region's payment variables. The developer's own variables take precedence. */
   readonly bindingsOf: (region: RegionName, others: Bindings) => Bindings;
-  /** Whether it is the one that a region with these bindings pays by. */
+  /** Reports whether a region with these bindings uses this payment provider. */
   readonly isOf: (bindings: Bindings) => boolean;
 };
 
 const secretOf = (region: RegionName): string => `whsec_local_${region}`;
 
-/** Serves it, on this port if that is free, and sends its webhooks to the regions on theirs. */
+/**
+ * Serves the payment provider, on `port` if it is free, and sends webhooks to the regions' ports.
+ */
 export async function servePayments(
   directory: string,
   port: number,

@@ -6,11 +6,11 @@ import { byRegion, REGION_NAMES } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
 
 export const ROOT = path.join(import.meta.dirname, "..");
-/** The first region's port; each other one's is the next. */
+/** The first region's default port. The others follow it. */
 const PORT = 8787;
 const PORTS = byRegion((region) => PORT + REGION_NAMES.indexOf(region));
 
-/** Returns the state folder of the local regions: DEV_DIR, else one per choice of ports. */
+/** Returns the folder of the local state: DEV_DIR, or a folder for each choice of ports. */
 export function stateDirectory(): string {
   const { DEV_DIR } = process.env;
   if (DEV_DIR !== undefined && DEV_DIR !== "") return path.resolve(ROOT, DEV_DIR);
@@ -20,12 +20,12 @@ export function stateDirectory(): string {
   return path.join(ROOT, ".dev", ...(isChosen ? [`ports-${ports.join("-")}`] : []));
 }
 
-/** The variable that chooses a region's port. */
+/** Returns the name of the variable with a region's port. */
 export function portVariable(region: RegionName): string {
   return `${region.toUpperCase()}_PORT`;
 }
 
-/** A region's port, or what is wrong with the variable that names it. */
+/** Returns a region's port, or the problem of its variable. */
 export function portOf(region: RegionName): number | { readonly problem: string } {
   const text = process.env[portVariable(region)] ?? "";
   const port = text === "" ? PORTS[region] : Number(text);
@@ -33,17 +33,16 @@ export function portOf(region: RegionName): number | { readonly problem: string 
   return { problem: `${portVariable(region)} must be a port from 1 to 65535, not "${text}".` };
 }
 
-/** The secrets of the local regions. */
 type LocalSecrets = {
   readonly KEY_SECRETS: string;
   readonly ADMIN_TOKEN: string;
-  /** The source of the links' secrets. */
+  /** The secret from which the links' secrets are derived. */
   readonly LINK_SECRET: string;
 };
 
 /**
- * Created once and readable only by their owner; a file from before one of them is completed. Throws
- * `StateRefused` for one that cannot be read, and where regions have a state whose secrets are gone.
+ * Reads the secrets, and creates missing ones in a file that only its owner can read. Throws
+ * `StateRefused` if the file is invalid, or missing although regions have a state.
  */
 export function localSecrets(directory: string): LocalSecrets {
   const kept = readState(directory, "secrets.json") as Partial<LocalSecrets> | null;

@@ -18,7 +18,7 @@ import type { RegionOptions } from "./region.ts";
 const DAY_MS = 86_400_000;
 const WORKER = path.join(import.meta.dirname, "workers/showcase.ts");
 const MEMBERS = ["admin", "billing", "member", "member"] as const;
-/** Keys, the busiest first. The number is the owner: 0 for the owner, others for members. */
+/** Keys, the busiest first. The number is the member's index; 0 is the owner. */
 const KEYS = [
   ["Server", 0],
   ["Support agent", 1],
@@ -28,7 +28,7 @@ const KEYS = [
   ["Old server", 0],
 ] as const;
 
-/** An organization with a past: its id and keys that log in, one of each kind of member. */
+/** A demo organization with 90 days of usage. Has a key of each role that can log in. */
 export type Showcase = {
   readonly org_id: string;
   readonly owner_key: string;
@@ -36,16 +36,15 @@ export type Showcase = {
   readonly member_key: string;
 };
 
-/** Reads an earlier start's showcase in `directory`, or returns null. */
+/** Reads the showcase in `directory`, or returns null if it is missing. */
 export function readShowcase(directory: string): Showcase | null {
   const file = fileIn(directory);
   return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Showcase) : null;
 }
 
 /**
- * Makes an organization of 90 days through the gateway's own calls with a moved clock: operator calls for
- * members, keys and credits, the wallet's hold and settle for requests. No upstream is called. The region
- * runs only for this.
+ * Creates an organization with 90 days of usage. Moves the clock and calls the gateway's own
+ * operator endpoints and wallet, but no provider. The region runs only for this.
  */
 export async function makeShowcase(
   options: Omit<RegionOptions, "code">,
@@ -57,7 +56,7 @@ export async function makeShowcase(
   try {
     const admin = { url: `${region.url}admin/v1`, token: adminToken };
     const filled = await fill(region.url, admin);
-    await region.runCron("0 * * * *"); // the wallet publishes
+    await region.runCron("0 * * * *"); // publishes the wallet
     writeFileSync(fileIn(directory), `${JSON.stringify(filled, null, 2)}\n`, { mode: 0o600 });
     return filled;
   } finally {
@@ -97,7 +96,7 @@ type Opened = {
   readonly showcase: Showcase;
 };
 
-/** The organization, its members, their keys and its first credits. */
+/** Creates the organization, its members, their keys and the first credits. */
 async function open(admin: AdminClient): Promise<Opened> {
   const { organization, member, key } = await postOrganization(admin, {
     name: "Northwind Labs",
@@ -135,7 +134,7 @@ async function topUp(admin: AdminClient, orgId: string, daysAgo: number): Promis
   await postCredits(admin, orgId, { amount_micro: 40_000_000, reference });
 }
 
-/** Sets today's limits, rotates a key, and uses each active key once. */
+/** Sets today's limits, rotates a key and uses each active key once. */
 async function finish(url: string, admin: AdminClient, made: Opened): Promise<void> {
   const { orgId, keyIds, keys, showcase } = made;
   const call = (key: string, method: string, at: string, body?: object): Promise<Json> =>
@@ -145,7 +144,8 @@ async function finish(url: string, admin: AdminClient, made: Opened): Promise<vo
   await own("PATCH", `orgs/${orgId}/settings`, { low_balance_threshold_dollars: 5 });
   for (const [n, user] of USER_IDS.slice(0, 12).entries()) {
     const spent = Number((await own("GET", `users/${user}`))["monthly_spend_dollars"]);
-    const part = n < 4 ? 1.1 : 3; // the first four are near their quotas, and alert
+    // the first four get alerts because they are close to their quotas
+    const part = n < 4 ? 1.1 : 3;
     const quota = Math.ceil(spent * part * 100) / 100;
     await own("PATCH", `users/${user}`, { monthly_quota_dollars: quota });
   }

@@ -2,18 +2,18 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import path from "node:path";
 import { hasGroup } from "./dev-group.ts";
 
-/** The reason why a state can't be used, for the user. */
+/** The reason why a state can't be used, as a message for the user. */
 export class StateRefused extends Error {}
 
-/** A process: its id, and when it was started by the system's own count ("" where that is not known). */
+/** A process. `started` is its start time in the system's ticks, or "" if unknown. */
 type Owner = { readonly pid: number; readonly started: string };
 
 const FILE = "lock.json";
 const TRIES_MAX = 3;
 
 /**
- * Locks a folder's state for this process, because two programs would each write a ledger. It takes over the
- * lock of a dead process. Throws `StateRefused` if another one has it.
+ * Locks a folder's state for this process, because two programs can't share a ledger. Takes over
+ * the lock of an ended process. Throws `StateRefused` if another process holds it.
  */
 export function lockState(directory: string): void {
   mkdirSync(directory, { recursive: true });
@@ -58,7 +58,7 @@ function ownerIn(file: string): Owner | null {
   }
 }
 
-/** Reports whether the process still runs and is the same one, because IDs are reused. */
+/** Reports whether the process still runs. Compares start times, because IDs are reused. */
 function isAlive({ pid, started }: Owner): boolean {
   try {
     process.kill(pid, 0);
@@ -68,7 +68,10 @@ function isAlive({ pid, started }: Owner): boolean {
   return startOf(pid) === started;
 }
 
-/** The 22nd field of /proc/<pid>/stat, behind a name that may hold anything; "" where there is none. */
+/**
+ * Returns the 22nd field of /proc/<pid>/stat, or "" if there is none. The process name before it
+ * can contain anything.
+ */
 function startOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -78,7 +81,10 @@ function startOf(pid: number): string {
   }
 }
 
-/** Returns a file of the state, or null if it is missing. Throws `StateRefused` for an invalid one. */
+/**
+ * Reads a file of the state, or returns null if it is missing. Throws `StateRefused` if it is
+ * invalid.
+ */
 export function readState(directory: string, name: string): unknown {
   const file = path.join(directory, name);
   if (!existsSync(file)) return null;
@@ -91,7 +97,7 @@ export function readState(directory: string, name: string): unknown {
   }
 }
 
-/** Writes a file of the state, completely or not at all, readable only by its owner. */
+/** Replaces a file of the state atomically. Only its owner can read it. */
 export function writeState(directory: string, name: string, value: object): void {
   const file = path.join(directory, name);
   mkdirSync(directory, { recursive: true });

@@ -11,30 +11,29 @@ import type { StripeEvent } from "../test/fakes/stripe/objects.ts";
 import { answerPage } from "../test/fakes/stripe/pages.ts";
 
 const STATE = "stripe.json";
-/** The waits before a webhook is sent again. */
+/** Waits before each retry of a webhook. */
 const AGAIN_MS = [500, 2000, 8000, 30_000];
 
-/** A payment provider that answers on this machine. */
 export type ServedStripe = {
   readonly url: string;
-  /** The address of its pages. */
+  /** The base URL of its pages. */
   readonly pages: string;
   readonly fake: FakeStripe;
-  /** Sets the targets of events. */
+  /** Sets the endpoints that receive events. */
   readonly sendTo: (endpoints: readonly Endpoint[]) => void;
   readonly close: () => void;
 };
 
 type ServeOptions = {
-  /** The folder of its state; none if left out. */
+  /** The folder of its state. By default, it keeps none. */
   readonly directory?: string;
   readonly port?: number;
   readonly now?: () => number;
 };
 
 /**
- * Serves one: its API and its pages. The pages go by the name `localhost`, where the regions are 127.0.0.1: another
- * site to a browser, as a payment provider is.
+ * Serves the payment provider's API and pages. The pages use `localhost` because the regions use
+ * 127.0.0.1, so that browsers treat them as different sites.
  */
 export async function serveStripe({
   directory,
@@ -64,7 +63,7 @@ export async function serveStripe({
       response.writeHead(given.status, Object.fromEntries(given.headers));
       response.end(Buffer.from(await given.arrayBuffer()));
     } catch {
-      response.destroy(); // the requested fault: no answer, or half of one
+      response.destroy(); // the requested fault: no response or half a response
     }
   };
   return {
@@ -95,7 +94,10 @@ async function requestOf(request: IncomingMessage, origin: string): Promise<Requ
   });
 }
 
-/** Sends a webhook until it is accepted, a few times with growing pauses, newly signed each time. */
+/**
+ * Sends a webhook, signed again each time, until the endpoint accepts it or the retries are used
+ * up.
+ */
 async function deliver(event: StripeEvent, endpoint: Endpoint): Promise<void> {
   for (const pause of [0, ...AGAIN_MS]) {
     await sleep(pause, undefined, { ref: false });

@@ -7,8 +7,8 @@ const PATIENCE_MS = 60_000;
 type Purchase = { readonly id: string; readonly state: string; readonly url: string | null };
 
 /**
- * Buys credits as an owner, keeps the card, and turns on automatic top-up, unless the organization bought
- * before.
+ * Buys credits as the owner, saves the card and turns on automatic top-up. Does nothing if the
+ * organization has a purchase.
  */
 export async function topUpByItself(
   base: string,

@@ -23,7 +23,7 @@ Environment:
 const consoleAt = (url: string, key: string): string =>
   `${new URL("/console/", url).href}#key=${key}`;
 
-/** Returns what to paste for each region, and the addresses. */
+/** Returns the message after the start: the addresses and, for each region, commands to paste. */
 export function welcome(
   demo: Demo,
   {
@@ -34,7 +34,7 @@ export function welcome(
   }: {
     readonly directory: string;
     readonly showcase: Showcase | null;
-    /** The name of an account of the local identity provider that has signed up. */
+    /** The name of the signed-up account at the local identity provider. */
     readonly account: string | null;
     readonly payments: { readonly pages: string } | null;
   },

@@ -1,4 +1,4 @@
-// npm start: the regions on real workerd, persisted, with a demo organization in each.
+// npm start: runs the regions on workerd with a persistent state and a demo organization in each.
 import path from "node:path";
 import { bundleWorker } from "./bundle.ts";
 import { developerBindings } from "./dev-bindings.ts";
@@ -21,29 +21,33 @@ import type { RegionName } from "./region-names.ts";
 import { buildSite } from "./site/build.ts";
 import { removeDirectory } from "./tmpfs.ts";
 
-/** The crons with the time between two runs, ms. */
+/** Cron schedules with their interval in ms. */
 const CRON_TIMES = [
   [CRON_SCHEDULES.hourly, 3_600_000],
   [CRON_SCHEDULES.watch, 180_000],
   [CRON_SCHEDULES.round, 60_000],
 ] as const;
 const LOG_LINES_KEPT = 200;
-/** The offset of the issuer's port from the first region's. */
+/** Offset of the identity provider's port from the first region's port. */
 const ISSUER_PORT = 10;
-/** The offset of the payment provider's port. */
+/** Offset of the payment provider's port from the first region's port. */
 const PAYMENTS_PORT = 11;
-/** More than the ports of all regions and local services take up. */
+/**
+ * Distance between two sets of ports. Larger than the ports that the regions and services of one
+ * start need.
+ */
 const PORT_STEP = 20;
 const PORT_MAX = 65_535;
 
-/** The reason why the regions can't run, for the user. */
+/** The reason why the regions can't start, as a message for the user. */
 class CannotStart extends Error {}
 
 const startedAt = performance.now();
 const recentLog: string[] = [];
 let showLog = false;
 
-process.stdout.on("error", () => process.exit(0)); // the terminal is gone; exiting stops workerd too
+// the terminal is gone; exiting also stops workerd
+process.stdout.on("error", () => process.exit(0));
 if (isInGroup()) await runRegions();
 else runInGroup();
 
@@ -57,7 +61,7 @@ async function runRegions(): Promise<void> {
   }
 }
 
-/** Returns the message for a file or folder that can't be read or written; null for any other error. */
+/** Returns a message if the error is about a file or folder, else null. */
 function fileProblem(error: unknown): string | null {
   if (!(error instanceof Error && "path" in error && "syscall" in error)) return null;
   return `${error.message}. npm start must be able to write to this folder. Choose another folder for the state with DEV_DIR, or change the permissions.`;
@@ -74,7 +78,7 @@ async function main(flags: readonly string[]): Promise<void> {
   const directory = stateDirectory();
   lockState(directory);
   if (flags.includes("--clean")) forget(directory);
-  readDemo(directory); // an unreadable one is reported before anything starts
+  readDemo(directory); // reports an invalid file before anything starts
   const { KEY_SECRETS, ADMIN_TOKEN, LINK_SECRET: link } = localSecrets(directory);
   const login = await localIssuer(ports[FIRST_REGION] + ISSUER_PORT);
   const own = { SANDBOX: "on", KEY_SECRETS, ADMIN_TOKEN, ...login };
@@ -106,7 +110,10 @@ async function main(flags: readonly string[]): Promise<void> {
   for (const [cron, ms] of CRON_TIMES) setInterval(() => void runCrons(regions, cron), ms);
 }
 
-/** The issuer of this machine: on the same port each time, for its address is half of who somebody is. */
+/**
+ * Starts the identity provider. Its port must not change, because accounts are identified by its
+ * URL. Throws `CannotStart` if the port is taken.
+ */
 async function localIssuer(port: number): Promise<Readonly<Record<string, string>>> {
   if (await isPortInUse(port)) {
     throw new CannotStart(`Port ${port} is taken, where people log in: choose another EU_PORT.`);
@@ -114,7 +121,10 @@ async function localIssuer(port: number): Promise<Readonly<Record<string, string
   return (await serveIssuer(port)).bindings;
 }
 
-/** Without the sandbox no issuer without https is used: the local one is dropped, a developer's own stay. */
+/**
+ * Removes the local identity provider if the sandbox is off, because the gateway then requires
+ * https.
+ */
 function localLogins(bindings: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   if (bindings["SANDBOX"] === "on" || !hasLocalLogin(bindings)) return bindings;
   return { ...bindings, LOGIN_ISSUERS: "", SIGN_UP: "" };
@@ -135,7 +145,7 @@ async function usablePort(region: RegionName): Promise<number> {
   );
 }
 
-/** Returns a port above this one at which all of these offsets are free. */
+/** Returns a port above this one at which all the offsets are free. */
 async function freePortAbove(port: number, offsets: readonly number[]): Promise<number> {
   for (let other = port + PORT_STEP; other + PORT_STEP <= PORT_MAX; other += PORT_STEP) {
     const taken = await Promise.all(offsets.map((offset) => isPortInUse(other + offset)));
@@ -145,7 +155,7 @@ async function freePortAbove(port: number, offsets: readonly number[]): Promise<
 }
 
 function forget(directory: string): void {
-  // Only what these scripts put there, should DEV_DIR name a folder that holds more.
+  // Removes only the files of these scripts, because DEV_DIR can contain other files.
   for (const name of [
     ...REGION_NAMES,
     "demo.json",
@@ -158,7 +168,10 @@ function forget(directory: string): void {
   progress(`forgot the state in ${directory}`);
 }
 
-/** The organization with a past, in the first region, before that starts; once for each state. */
+/**
+ * Creates the showcase organization in the first region before that region starts, once for each
+ * state.
+ */
 async function fillDemo({ ports, directory, bindings, link }: Start): Promise<void> {
   const name = FIRST_REGION;
   if (bindings[name]["SANDBOX"] !== "on") throw new CannotStart("--demo needs the sandbox.");
@@ -182,7 +195,7 @@ type Start = {
 
 async function startAll(options: Start): Promise<Record<RegionName, Region>> {
   const { ports, directory, bindings, link } = options;
-  // Plain http between the regions is for the sandbox alone: without it each one stands for itself.
+  // Links between regions use plain http, which only the sandbox allows.
   const isLinked = bindings[FIRST_REGION]["SANDBOX"] === "on";
   if (!isLinked) progress("SANDBOX is off: the regions are not linked");
   progress("bundling");
@@ -227,13 +240,16 @@ function stopOnSignal(regions: Readonly<Record<RegionName, Region>>): void {
     void Promise.allSettled(stopped).then(() => process.exit(0));
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.removeAllListeners(signal); // miniflare's, which exit before everything is written
+    process.removeAllListeners(signal); // miniflare's handlers exit before everything is written
     process.on(signal, stop);
   }
   onParentGone(stop);
 }
 
-/** A Worker with a missing or weak setting answers everything with 503; its log names the variable. */
+/**
+ * Throws `CannotStart` if a setting is missing or weak. The Worker then returns 503, and its log
+ * names the variable.
+ */
 async function mustBeConfigured(region: Region): Promise<void> {
   const response = await fetch(`${region.url}v1/balance`);
   const body = await response.text();

@@ -6,10 +6,9 @@ const BACK_WITHIN_MS = 60_000;
 const POLL_MS = 20;
 
 /**
- * Kills a region's workerd with SIGKILL, as a machine that dies, and waits until it answers again:
- * miniflare starts another on the same port and state in about 200 ms. Handles of `miniflare.get*`
- * from before are dead. Looking for the process takes milliseconds: a test that kills at a certain
- * moment looks before it.
+ * Kills a region's workerd with SIGKILL and waits until the region responds again. miniflare starts
+ * another on the same port and state in about 200 ms. Earlier handles of `miniflare.get*` stop
+ * working. To kill at a precise moment, look up the PID first, which takes milliseconds.
  */
 export async function killRegion(
   region: Pick<Region, "port" | "url">,

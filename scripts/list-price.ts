@@ -1,25 +1,28 @@
-/** The metered use of one completion over its life. */
+/** The resources that one completion uses in total. */
 export type Use = {
   readonly cpuMs: number;
-  /** Calls of objects, and their alarms. */
+  /** Durable Object calls and alarms. */
   readonly objectRequests: number;
-  /** In objects and in D1. A deletion is a write, each index row too, and so is setAlarm. */
+  /** Rows in Durable Objects and D1. Deletions, index rows and setAlarm count as writes. */
   readonly rowsWritten: number;
   readonly rowsRead: number;
   readonly logLines: number;
 };
 
-/** How long an object is busy with one call, for the duration price. */
+/** Seconds that an object is billed per call. */
 const OBJECT_SECONDS_PER_CALL = 0.003;
 
-/** Rows of a completion that retention deletes from its wallet: the request's. Counted by `test/wallet/list-price.test.ts`. */
+/**
+ * Rows that retention deletes from the wallet for each completion. `test/wallet/list-price.test.ts`
+ * counts them.
+ */
 export const ROWS_DELETED = 1;
 
 /**
- * Dollars per million completions on Workers Paid beyond what is included: requests 0.30, CPU 0.02 per ms, object
- * requests 0.15, object seconds 1.60, rows written 1.00, rows read 0.001, log events 0.60
- * (developers.cloudflare.com: Workers, Durable Objects and D1 pricing). The platform's own line for each request is
- * off (wrangler.toml).
+ * Returns dollars per million completions on Workers Paid, above the included usage. Prices:
+ * requests 0.30, CPU 0.02 per ms, object requests 0.15, object seconds 1.60, rows written 1.00,
+ * rows read 0.001, log events 0.60 (developers.cloudflare.com: Workers, Durable Objects and D1
+ * pricing). wrangler.toml turns off the platform's own log line.
  */
 export function dollarsPerMillion(use: Use): number {
   return (

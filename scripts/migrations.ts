@@ -6,13 +6,12 @@ import { unstable_splitSqlQuery } from "wrangler";
 const ROOT = path.join(import.meta.dirname, "..");
 
 type Database = Awaited<ReturnType<Miniflare["getD1Database"]>>;
-/** One step of the book's schema: its file's name, and its statements in order. */
 export type Migration = { readonly name: string; readonly queries: string[] };
 
-/** The book's migrations of a checkout, in the order in which `wrangler d1 migrations apply` takes them. */
+/** Returns a checkout's migrations in the order in which wrangler applies them. */
 export function readMigrations(root = ROOT): Migration[] {
   const folder = path.join(root, "migrations");
-  // A commit of before there were migrations, when the bench compares with one.
+  // The bench can compare with a commit that has no migrations.
   if (!existsSync(folder)) return [migrationOf(path.join(root, "schema.sql"))];
   const names = readdirSync(folder).filter((name) => name.endsWith(".sql"));
   return names.toSorted().map((name) => migrationOf(path.join(folder, name)));
@@ -22,7 +21,10 @@ function migrationOf(file: string): Migration {
   return { name: path.basename(file), queries: unstable_splitSqlQuery(readFileSync(file, "utf8")) };
 }
 
-/** Applies those that a local book lacks, each whole or not at all, and notes them in wrangler's own table. */
+/**
+ * Applies missing migrations to a local database, each in a transaction, and records them in
+ * wrangler's table.
+ */
 export async function applyMigrations(
   db: Database,
   migrations: readonly Migration[],

@@ -1,5 +1,5 @@
-// node scripts/on-tmpfs.ts COMMAND [ARGUMENTS...]
-// Runs a command with TMPDIR in memory when there is a tmpfs, and removes that directory afterwards.
+// node scripts/on-tmpfs.ts COMMAND [ARGUMENTS...] Runs a command with TMPDIR in memory, if there is
+// a tmpfs, and removes the directory afterwards.
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import path from "node:path";
@@ -20,10 +20,10 @@ const child = spawn(command, commandArguments, {
     ...process.env,
     PATH: `${binaries}${path.delimiter}${process.env["PATH"] ?? ""}`,
     TMPDIR: directory,
-    NODE_COMPILE_CACHE: path.join(directory, "compiled"), // programs that are started many times
+    NODE_COMPILE_CACHE: path.join(directory, "compiled"), // speeds up programs that start often
   },
 });
-// A terminal sends Ctrl-C to the child as well; a signal to this process alone is passed on.
+// Ctrl-C in a terminal also reaches the child. A signal sent only to this process doesn't.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => child.kill(signal));
 }

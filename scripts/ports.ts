@@ -3,16 +3,16 @@ import { createServer } from "node:net";
 
 const HOST = "127.0.0.1";
 /**
- * Below the ports that systems assign (Linux from 32768, others from 49152), so that no outgoing connection
- * takes one in between.
+ * Below the ports that systems assign to outgoing connections (Linux: from 32768, others: from
+ * 49152).
  */
 const PORTS = { from: 10_240, to: 32_767 } as const;
 const TRIES_MAX = 100;
 const given = new Set<number>();
 
 /**
- * Returns a loopback port that nothing listens on and that this process didn't get before. On Linux no other
- * process gets it while this one lives, because tests restart servers on theirs.
+ * Returns an unused loopback port. On Linux, no other process gets the port while this one runs,
+ * because tests restart servers on their ports.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
@@ -27,8 +27,8 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * Reserves a port among all callers, by a socket of that name, which Linux frees with the process. Returns
- * false if another process has it; elsewhere always true.
+ * Reserves a port among all callers with an abstract socket, which Linux frees when the process
+ * ends. Returns false if another process reserved it. On other systems, always returns true.
  */
 function isReserved(port: number): Promise<boolean> {
   return new Promise((resolve) => {
@@ -41,7 +41,7 @@ function isReserved(port: number): Promise<boolean> {
   });
 }
 
-/** Whether another program listens on this loopback port (or it may not be listened on). */
+/** Reports whether another program listens on this loopback port, or listening isn't allowed. */
 export function isPortInUse(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();

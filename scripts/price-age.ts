@@ -3,12 +3,12 @@ import type { RouteEntry } from "../src/models/catalog/entry.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Older than this a price should be looked up again. */
+/** Maximum age of a checked price. */
 export const PRICE_DAYS = 60;
 
 /**
- * Whether a route's price should be looked up again: the one in force was seen more than `days` ago, or the day until which
- * it was announced has passed. `today` is Unix ms.
+ * Reports whether a route's price must be checked again: it was last seen more than `days` ago, or
+ * its announced end has passed. `today` is Unix ms.
  */
 export function isStale(
   route: Pick<RouteEntry, "prices" | "until">,

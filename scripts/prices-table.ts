@@ -5,7 +5,7 @@ import { isStale } from "./price-age.ts";
 import { textTable } from "./table.ts";
 import type { Column } from "./table.ts";
 
-/** One route of one model, its price in force and those after it, and whether it should be looked up again. */
+/** A model's route, with its current and later prices. */
 type PricedRoute = {
   readonly model: CatalogEntry["id"];
   readonly route: RouteEntry;
@@ -14,7 +14,7 @@ type PricedRoute = {
   readonly stale: boolean;
 };
 
-/** Every built-in route but the sandbox's, in the catalog's order. `today` is Unix ms. */
+/** Returns every built-in route in the catalog's order. `today` is Unix ms. */
 export function pricedRoutes(today: number, days: number): PricedRoute[] {
   return CATALOG.flatMap(({ id: model, routes }) =>
     routes.map((route) => {
@@ -25,7 +25,7 @@ export function pricedRoutes(today: number, days: number): PricedRoute[] {
   );
 }
 
-/** An array with an object for each route; prices in whole micros per million tokens. */
+/** Returns a JSON array of routes, with prices in micro-credits per million tokens. */
 export function jsonOfPrices(routes: readonly PricedRoute[]): string {
   return JSON.stringify(routes.map(recordOf), undefined, 2);
 }
@@ -42,7 +42,7 @@ const COLUMNS: readonly Column[] = [
   { title: "and" },
 ];
 
-/** Returns a table in dollars per million tokens, with the number of stale prices. */
+/** Returns a table in dollars per million tokens, and the number of stale prices. */
 export function tableOfPrices(routes: readonly PricedRoute[]): string {
   const rows = routes.map(({ model, route, inForce, later, stale }) => [
     model,

@@ -1,5 +1,5 @@
-// npm run prices: the built-in models' list prices, each with the day on which it was looked up.
-// Ends with 0; with --strict 1 when a price is stale; 2 when it was called wrongly.
+// npm run prices: lists the built-in models' prices and the day when each was checked. Exits with
+// 0, with 1 if --strict finds a stale price, or with 2 for wrong usage.
 import type { Command } from "commander";
 import { whole } from "./admin/arguments.ts";
 import { PRICE_DAYS } from "./price-age.ts";

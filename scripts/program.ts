@@ -3,17 +3,17 @@ import { refuseSecrets, WrongUsage } from "./admin/arguments.ts";
 
 const WRONG_USAGE = 2;
 
-/** Runs `main` and ends the process with its result, or as `endOf` decides. */
+/** Runs `main` and exits with the code from `endOf`. */
 export async function runProgram(
   main: (given: readonly string[]) => number | Promise<number>,
 ): Promise<void> {
-  process.stdout.on("error", () => process.exit(0)); // what read the output has read enough
+  process.stdout.on("error", () => process.exit(0)); // the reader closed the pipe
   process.exitCode = await endOf(process.argv.slice(2), main);
 }
 
 /**
- * Returns the exit code of `main`; 2 for wrong usage, which is printed here. A secret among the arguments is
- * wrong.
+ * Returns the result of `main`. Returns 2 and prints the reason for wrong usage, which includes
+ * secrets among the arguments.
  */
 export async function endOf<T>(
   given: readonly string[],
@@ -23,14 +23,15 @@ export async function endOf<T>(
     refuseSecrets(given, process.env["TURNPIKE_ADMIN_TOKEN"]);
     return await main(given);
   } catch (thrown) {
-    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : WRONG_USAGE; // commander has printed why
+    // commander has printed the reason
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : WRONG_USAGE;
     if (!(thrown instanceof WrongUsage)) throw thrown;
     process.stderr.write(`error: ${thrown.message}\n`);
     return WRONG_USAGE;
   }
 }
 
-/** A program that is called as `npm run -s NAME --`. */
+/** Returns a command that users run as `npm run -s NAME --`. */
 export function programOf(name: string, description: string): Command {
   return new Command(`npm run -s ${name} --`)
     .description(description)

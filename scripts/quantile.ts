@@ -1,4 +1,7 @@
-/** The value below which a share (0 to 1) of all values lies, between two of them in proportion; NaN of none. */
+/**
+ * Returns the linearly interpolated quantile for a share from 0 to 1. Returns NaN for an empty
+ * list.
+ */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (sorted.length - 1) * share;

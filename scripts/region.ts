@@ -6,57 +6,54 @@ import type { Migration } from "./migrations.ts";
 import { REGION_NAMES } from "./region-names.ts";
 import type { RegionName } from "./region-names.ts";
 
-process.env["WRANGLER_LOG"] ??= "error"; // secrets are bound below: no word about a missing .dev.vars
+// hides warnings about .dev.vars, because secrets are bound below
+process.env["WRANGLER_LOG"] ??= "error";
 
 const ROOT = path.join(import.meta.dirname, "..");
 export const HOST = "127.0.0.1";
 
-/** One line the Worker or its runtime logged. */
 export type LogLine = { readonly level: string; readonly message: string };
 export type RegionOptions = {
   readonly region: RegionName;
   readonly port: number;
   readonly peers: readonly { readonly region: RegionName; readonly url: string }[];
-  /** The place of D1 and the objects; by default the state ends with the region. */
+  /** The folder for D1 and the objects. By default, the state is lost when the region stops. */
   readonly directory?: string;
-  /** The checkout whose wrangler.toml and migrations it has; this one unless another is named. */
+  /** The checkout with wrangler.toml and migrations. The default is this one. */
   readonly root?: string;
-  /** The book's migrations that it applies, in place of that checkout's. */
+  /** Migrations to apply instead of the checkout's. */
   readonly migrations?: readonly Migration[];
-  /** The Worker's bundle, of `bundleWorker`. */
+  /** The bundle from `bundleWorker`. */
   readonly code: string;
-  /** Secrets and vars; they win over wrangler.toml's. */
+  /** Secrets and variables, which override those of wrangler.toml. */
   readonly bindings?: Readonly<Record<string, string>>;
-  /** Also opens a socket straight into the Worker, past miniflare's entry Worker, on this or a free port. */
+  /** Also listens on this or a free port without miniflare's entry Worker. */
   readonly direct?: true | number;
   /** Whether V8's inspector listens on a free port. */
   readonly hasInspector?: boolean;
   /** Whether it serves static assets too, which measurements leave out. */
   readonly hasSite?: boolean;
-  /** Receives the Worker's log; by default only warnings and errors go to stderr. */
+  /** Receives log lines. By default, only warnings and errors go to stderr. */
   readonly onLog?: (line: LogLine) => void;
 };
 export type Region = {
   readonly name: RegionName;
   readonly port: number;
-  /** Base URL through miniflare's entry Worker; ends in a slash, as `directUrl`. */
+  /** The base URL through miniflare's entry Worker. Like `directUrl`, ends in a slash. */
   readonly url: string;
-  /** The base URL of the direct socket; by default `url`. */
+  /** The base URL of the direct socket, or `url` without one. */
   readonly directUrl: string;
   readonly miniflare: Miniflare;
-  /** Fires a cron trigger, which doesn't fire automatically in local development. */
+  /** Runs a cron trigger, because miniflare doesn't run them on schedule. */
   readonly runCron: (cron: string) => Promise<void>;
 };
 
-/**
- * Returns a region's signing secret for another, derived from all links' secret. No value serves two
- * directions.
- */
+/** Derives the secret with which one region signs calls to another. Each direction has its own. */
 export function linkSecret(secret: string, from: RegionName, to: RegionName): string {
   return `${secret}-${from}-${to}`;
 }
 
-/** A region's ends of its links, as its Worker names the secrets. */
+/** Returns the bindings with a region's link secrets. */
 export function linkBindings(region: RegionName, secret: string): Record<string, string> {
   const peers = REGION_NAMES.filter((peer) => peer !== region);
   const ends = peers.flatMap((peer) => [
@@ -66,7 +63,7 @@ export function linkBindings(region: RegionName, secret: string): Record<string,
   return Object.fromEntries(ends) as Record<string, string>;
 }
 
-/** One region on real workerd, its D1 with all migrations applied. Stop it with `miniflare.dispose()`. */
+/** Starts a region on workerd, with a fully migrated D1. Stop it with `miniflare.dispose()`. */
 export async function startRegion<N extends RegionName>(
   options: RegionOptions & { readonly region: N },
 ): Promise<Region & { readonly name: N }> {
@@ -85,7 +82,7 @@ export async function startRegion<N extends RegionName>(
       directUrl: String(directUrl),
       miniflare,
       runCron: async (cron) => {
-        const handle = await miniflare.getWorker(worker); // a handle does not outlive a crash
+        const handle = await miniflare.getWorker(worker); // a handle doesn't outlive a crash
         await handle.scheduled({ cron });
       },
     };
@@ -104,7 +101,7 @@ function miniflareOptions(worker: string, options: RegionOptions) {
   return convertV4MiniflareOptions({
     host: HOST,
     port: options.port,
-    cf: false, // no network look-up of Request.cf
+    cf: false, // avoids fetching Request.cf from the network
     log: new Log(LogLevel.WARN, { prefix: options.region }),
     handleStructuredLogs: options.onLog ?? showProblems,
     ...(options.directory === undefined ? {} : { resourcePersistencePath: options.directory }),
@@ -123,7 +120,7 @@ function miniflareOptions(worker: string, options: RegionOptions) {
             }),
         bindings: {
           ...(workerOptions["bindings"] as Record<string, string>),
-          JURISDICTION: "", // local workerd has no jurisdictions and throws
+          JURISDICTION: "", // local workerd throws if a jurisdiction is set
           PEERS: JSON.stringify(options.peers),
           ...options.bindings,
         },

@@ -1,5 +1,5 @@
-// npm run release:record: keeps what this checkout deploys, and a state that it left, as the last release.
-// test/node/release.test.ts runs the next one on them, and this one after it.
+// npm run release:record: records this checkout's deployment and a state from it as the last
+// release. test/node/release.test.ts checks upgrades and rollbacks with them.
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";

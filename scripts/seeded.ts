@@ -1,4 +1,4 @@
-/** Mulberry32: numbers from 0 to 1, uniform enough for odds, and the same for the same seed. */
+/** Mulberry32: returns uniform random numbers from 0 to 1. The same seed gives the same numbers. */
 export function seeded(seed: number): () => number {
   let state = seed;
   return () => {

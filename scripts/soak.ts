@@ -1,4 +1,4 @@
-// npm run soak: both regions under load with every fault concurrently; then every promise is checked.
+// npm run soak: puts load and all faults on both regions, then checks every promise.
 import { InvalidArgumentError } from "commander";
 import { programOf, runProgram } from "./program.ts";
 
@@ -20,19 +20,21 @@ await runProgram(async (given) => {
   const stop = new AbortController();
   const started = (): void => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-      process.removeAllListeners(signal); // miniflare's, which exit before the regions are stopped
+      // miniflare's handlers exit before the regions are stopped
+      process.removeAllListeners(signal);
       process.on(signal, () => stop.abort());
     }
   };
   started();
   progress(`seed ${seed}`);
-  const { soak } = await import("../test/soak/run.ts"); // slow to load: help and refusals need not wait for it
+  // loads slowly, so help and wrong usage don't import it
+  const { soak } = await import("../test/soak/run.ts");
   const { exitCodeOf, textOf } = await import("../test/soak/report.ts");
   const wish = { minutes, rate, seed: Math.floor(seed), progress, started };
   const report = await soak(wish, stop.signal);
   if (report === null) {
     progress("stopped before the end: nothing was judged");
-    process.exit(130); // timers would keep it alive
+    process.exit(130); // timers would keep the process running
   }
   console.log(textOf(report));
   process.exit(exitCodeOf(report));

@@ -1,22 +1,21 @@
-/** A column of a table for a terminal; figures are aligned `right`. */
+/** A column of a terminal table. Align numbers `right`. */
 export type Column = {
   readonly title: string;
   readonly align?: "left" | "right";
-  /** The minimum width, so that pages line up. */
+  /** The minimum width, which aligns separately printed pages. */
   readonly least?: number;
 };
 
-/** Returns a column of words and columns of figures. */
 export function figureColumns(words: string, ...figures: readonly string[]): readonly Column[] {
   return [{ title: words }, ...figures.map((title) => ({ title, align: "right" }) as const)];
 }
 
-/** Control characters and those that turn the direction of text: a cell must not move the cursor. */
+/** Control and text direction characters, which could change the terminal's output. */
 const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
 const CHARACTERS = new Intl.Segmenter();
 
-/** Rows as aligned text, under their titles and a rule; without either when `head` is false. */
+/** Returns rows as aligned text. Adds titles and a rule unless `head` is false. */
 export function textTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
@@ -39,7 +38,6 @@ export function textTable(
   return [...(head ? [titles, "-".repeat(titles.length)] : []), ...cells.map(line)].join("\n");
 }
 
-/** Text as a terminal may show it. */
 export function printable(text: string): string {
   return text.replaceAll(UNPRINTABLE, "\ufffd");
 }

@@ -5,19 +5,19 @@ import path from "node:path";
 const FREE_BYTES_MIN = 512 * 1024 * 1024;
 
 /**
- * A new empty directory in memory when this machine has a writable tmpfs with room (an fsync there
- * costs nothing, on a disk it bounds every measured write), else under the usual temporary directory.
+ * Creates an empty directory, in memory if this machine has a writable tmpfs with room. An fsync is
+ * free there, but limits every measured write on a disk.
  */
 export function temporaryDirectory(prefix: string): string {
   return mkdtempSync(path.join(tmpfsMount() ?? tmpdir(), prefix));
 }
 
-/** Removes a directory and what is in it; a process that is still closing its files gets a moment. */
+/** Removes a directory with its contents. Retries while a process still closes its files. */
 export function removeDirectory(directory: string): void {
   rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 }
 
-/** Returns the mount of a usable tmpfs, /dev/shm first; null without one (or without /proc/mounts). */
+/** Returns the mount of a usable tmpfs, preferably /dev/shm, or null. */
 export function tmpfsMount(): string | null {
   const mounts = readMounts()
     .filter(([, , type, options]) => type === "tmpfs" && options?.split(",").includes("rw"))
@@ -32,7 +32,7 @@ function readMounts(): string[][] {
       .split("\n")
       .map((line) => line.split(" "));
   } catch {
-    return []; // not Linux
+    return []; // /proc/mounts exists only on Linux
   }
 }
 

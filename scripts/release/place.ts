@@ -10,24 +10,23 @@ const BINDINGS = {
   ADMIN_TOKEN,
   SANDBOX: "on",
   METRICS_DELAY_MS: "0",
-  UPSTREAM_IDLE_MS: "600000", // running work stays so on a slow machine
+  UPSTREAM_IDLE_MS: "600000", // long enough that running requests don't time out on a slow machine
 };
 
-/** One release running on a state: its bundle, and how it is configured. */
 export type Program = {
   readonly code: string;
-  /** The folder of its wrangler.toml; by default this checkout. */
+  /** The folder with its wrangler.toml. The default is this checkout. */
   readonly root?: string;
-  /** The book's migrations that are applied before it starts. */
+  /** Migrations to apply before it starts. */
   readonly migrations: readonly Migration[];
 };
 
-/** The EU on a state that is kept in `directory`, with what it has logged so far. */
+/** A running EU region with a state in `directory`, and its log. */
 export type Place = Region & { readonly log: readonly LogLine[] };
 
 /**
- * Starts a release on a state; its peer is down. `clockOffsetMs` brings it to the time of the state: what
- * was open then is not over.
+ * Starts a release on a state. Its peer region is down. `clockOffsetMs` sets the clock to the time
+ * of the state, so that its holds haven't expired.
  */
 export async function startPlace(
   { code, root, migrations }: Program,

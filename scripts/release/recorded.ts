@@ -6,15 +6,17 @@ import type { Migration } from "../migrations.ts";
 import type { Program } from "./place.ts";
 import type { Seen, SampleData } from "./world.ts";
 
-/** The last release: its bundle, its wrangler.toml, and a state that it left. Made by `npm run release:record`. */
+/**
+ * The recorded last release: its bundle, wrangler.toml and a state that it left. `npm run
+ * release:record` creates it.
+ */
 export const LAST_RELEASE = path.join(import.meta.dirname, "../../test/last-release");
 
-/** The state's content, and the last release's answers about it. */
+/** The sample data in the state, and the last release's responses about it. */
 export type Recorded = {
   readonly version: string;
-  /** The book's migrations that it brought. */
   readonly migrations: readonly Migration[];
-  /** When it was recorded, Unix ms. */
+  /** Time of the recording, Unix ms. */
   readonly at: number;
   readonly world: SampleData;
   readonly seen: Seen;
@@ -25,13 +27,13 @@ export function readRecorded(): Recorded {
   return JSON.parse(gunzipSync(file).toString()) as Recorded;
 }
 
-/** The last release as it was deployed. It brings no migrations: the book is the newer one's by then. */
+/** Returns the last release without migrations, because it runs on the newer database. */
 export function lastProgram(): Program {
   const code = gunzipSync(readFileSync(path.join(LAST_RELEASE, "worker.js.gz"))).toString();
   return { code, root: LAST_RELEASE, migrations: [] };
 }
 
-/** Returns the calls of each object by class and method, as `Wallet.hold`. */
+/** Returns the methods of every Durable Object class, such as `Wallet.hold`. */
 export async function objectCalls({ code }: Program): Promise<readonly string[]> {
   const outside = "data:text/javascript,export class DurableObject{};export const env={}";
   const alone = code.replaceAll(/from\s*"cloudflare:workers"/g, `from "${outside}"`);
@@ -43,14 +45,13 @@ export async function objectCalls({ code }: Program): Promise<readonly string[]>
   );
 }
 
-/** The methods of a class and of those that it extends. */
+/** Returns the methods of a class and its base classes. */
 function callsOf(prototype: object): readonly string[] {
   const above = Object.getPrototypeOf(prototype) as object | null;
   const inherited = above === null || above === Object.prototype ? [] : callsOf(above);
   return [...new Set([...Object.getOwnPropertyNames(prototype), ...inherited])];
 }
 
-/** Puts the recorded state into an empty directory. */
 export function unpackState(directory: string): void {
   execFileSync("tar", ["-xzf", path.join(LAST_RELEASE, "state.tar.gz"), "-C", directory]);
 }

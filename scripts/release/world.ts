@@ -3,19 +3,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createKey, createOrganization, postCredits } from "../admin-client.ts";
 import { ADMIN_TOKEN } from "./place.ts";
 
-/** A customer's data in a region, which must work with the next release and the last. */
+/** A customer's data in a region, which must work with the next release and with the last one. */
 export type SampleData = {
   readonly orgId: string;
   readonly memberId: string;
-  /** The owner's, which manages; a global one with terms; one that was rotated; one that was revoked. */
+  /** The owner's key, a global key with limits, a rotated key and a revoked key. */
   readonly keys: Readonly<Record<"owner" | "limited" | "rotated" | "revoked", string>>;
   readonly session: string;
   readonly webhook: { readonly id: string; readonly secret: string };
-  /** A request that was paid under an Idempotency-Key, whose answer a repeat names. */
+  /** The ID of a request with an Idempotency-Key. A retry's response refers to it. */
   readonly named: string;
 };
 
-/** A region's answers about it, by call. */
+/** A region's responses about the data, by call. */
 export type Seen = Readonly<Record<string, { readonly status: number; readonly body: unknown }>>;
 
 type Call = {
@@ -42,7 +42,7 @@ async function ask(url: string, path: string, call: Call = {}): Promise<Response
   });
 }
 
-/** The body of an answer that must be fine. */
+/** Returns the body of a successful response. Throws for any other. */
 async function fine(url: string, path: string, call: Call): Promise<Body> {
   const response = await ask(url, path, call);
   const text = await response.text();
@@ -50,7 +50,7 @@ async function fine(url: string, path: string, call: Call): Promise<Body> {
   return text === "" ? {} : (JSON.parse(text) as Body);
 }
 
-/** A chat that is answered and paid, for this end user. */
+/** Pays for a chat completion of the end user `ann`. Returns the request ID. */
 async function pays(url: string, key: string, more: Call = {}): Promise<string> {
   const message = { role: "user", content: "one two three" };
   const body = { model: "sandbox/echo", user: "ann", messages: [message], ...more.body };
@@ -60,16 +60,16 @@ async function pays(url: string, key: string, more: Call = {}): Promise<string> 
   return response.headers.get("x-request-id") ?? "";
 }
 
-/** Opens a hold that is pending when the region ends: two words of a stream, then silence. */
+/** Opens a hold that is still open when the region stops: two words of a stream, then silence. */
 async function holds(url: string, key: string): Promise<void> {
   const message = { role: "user", content: "one two three" };
   const body = { model: "sandbox/stall", stream: true, messages: [message] };
   const response = await ask(url, "v1/chat/completions", { key, body });
   assert.equal(response.status, 200);
-  void response.text().catch(() => ""); // the region ends before it does
+  void response.text().catch(() => ""); // the region stops first
 }
 
-/** Creates the sample data only through the API. `hook` is where its webhook's messages go. */
+/** Creates the sample data through the API. `hook` is the URL of its webhook. */
 export async function createSampleData(url: string, hook: string): Promise<SampleData> {
   const admin = { url: `${url}admin/v1`, token: ADMIN_TOKEN };
   const { orgId, memberId } = await createOrganization(admin, {
@@ -132,8 +132,8 @@ async function loggedIn(url: string, key: string): Promise<string> {
 }
 
 /**
- * Uses all of the sample data once: every key and the session pay, holds are left open, settings and keys change,
- * an end user goes and another comes, a global key dies.
+ * Uses the sample data once: every key and the session pay, holds stay open, settings and keys
+ * change, one end user is erased and another added, and a global key is revoked.
  */
 export async function useSampleData(url: string, { orgId, memberId, keys, session }: SampleData) {
   const admin = { url: `${url}admin/v1`, token: ADMIN_TOKEN };
@@ -157,12 +157,12 @@ export async function useSampleData(url: string, { orgId, memberId, keys, sessio
   });
 }
 
-/** Reads everything that stays the same. */
+/** Reads everything that must stay the same. */
 export async function lookAt(url: string, world: SampleData): Promise<Seen> {
   const { orgId, keys, session, webhook, named } = world;
   const mine = { key: keys.owner };
   const operator = { key: ADMIN_TOKEN };
-  // A login is for a browser and half a day; another release may need another one.
+  // A console login lasts half a day, and another release can require a new one.
   const cookie = await loggedIn(url, keys.owner);
   const all: Readonly<Record<string, readonly [path: string, call: Call]>> = {
     balance: ["v1/balance", mine],
@@ -215,13 +215,13 @@ export async function lookAt(url: string, world: SampleData): Promise<Seen> {
   return { ...seen, outboxes: { status: 200, body } };
 }
 
-/** Messages for a peer that is down: how many are here. */
+/** Messages for a peer that is down. */
 type Outbox = { readonly name: string; readonly waiting: number; readonly parked: number };
 
-/** Fields that change over time or with a release: last uses, remaining limits, request IDs and error texts. */
+/** Fields that change over time or between releases. */
 const PASSING = /^(?:last_|request_id$|limits$|message$)/;
 
-/** Not every release stores rejected requests. */
+/** Reports whether every release stores the request. Not all store rejected requests. */
 function isHeldFor(one: { readonly status?: unknown } | null): boolean {
   return one?.status !== "refused";
 }
@@ -229,8 +229,8 @@ function isHeldFor(one: { readonly status?: unknown } | null): boolean {
 function steady(value: unknown, what: string): unknown {
   if (Array.isArray(value)) return value.filter(isHeldFor).map((one) => steady(one, what));
   if (typeof value !== "object" || value === null) return value;
-  // A list of keys shows the last published data; the key's own page asks the wallet. A checkpoint adds rows
-  // of sums.
+  // A list of keys has the last published spend, and only a single key's response reads the wallet.
+  // A checkpoint adds rows of sums.
   const isPassing = (name: string): boolean =>
     PASSING.test(name) ||
     (what === "console" && name === "expires_at") ||
@@ -240,7 +240,7 @@ function steady(value: unknown, what: string): unknown {
   return Object.fromEntries(kept.map(([name, one]) => [name, steady(one, what)]));
 }
 
-/** Returns recorded answers without fields that `lookAt` omits. */
+/** Returns recorded responses without the fields that `lookAt` omits. */
 export function steadied(seen: Seen): Seen {
   const kept = Object.entries(seen).map(
     ([what, { status, body }]) => [what, { status, body: steady(body, what) }] as const,
@@ -253,7 +253,7 @@ type Deliveries = {
   readonly deliveries: readonly { readonly event_id: string; readonly state: string }[];
 };
 
-/** Calls `lookAt` once the webhook's receiver has every event, so that later ones aren't counted as lost. */
+/** Calls `lookAt` after the webhook's endpoint has received every event. */
 export async function lookAfterEvents(url: string, world: SampleData): Promise<Seen> {
   const mine = { key: world.keys.owner };
   const deadline = performance.now() + WAIT_MS;
@@ -271,7 +271,7 @@ export async function lookAfterEvents(url: string, world: SampleData): Promise<S
   }
 }
 
-/** Sends the webhook's events to another address from here on. */
+/** Changes the webhook's URL. */
 export async function moveHook(
   url: string,
   { webhook, keys }: SampleData,
