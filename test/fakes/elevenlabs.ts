@@ -1,6 +1,6 @@
 import type { UpstreamCall } from "../contract/upstream.ts";
 
-/** Headers of a response. A lying provider reports other characters, or none. */
+/** Headers of a response. A faulty provider reports other numbers of characters, or none. */
 type Reported = { readonly [Header in "character-cost" | "x-character-count"]?: string };
 
 const FORMATS: ReadonlySet<string | null> = new Set([

@@ -9,70 +9,76 @@ import { seeded } from "../../scripts/seeded.ts";
 
 const HOST = "127.0.0.1";
 
-/** The faults of a request or its reply. */
+/** Faults of a request or its reply. */
 const REQUEST_FAULTS = [
-  /** Nothing. */
+  /** No fault. */
   "pass",
-  /** Taken and never forwarded or answered. */
+  /** Accepts the request but neither forwards nor answers it. */
   "drop",
-  /** Forwarded after `delayMs`. */
+  /** Forwards the request after `delayMs`. */
   "delay",
-  /** Forwarded at once; the reply is delayed by `delayMs`. */
+  /** Forwards the request immediately, but delays the reply by `delayMs`. */
   "delay-reply",
-  /** Forwarded; half of the reply's body comes, then silence on an open connection. */
+  /** Forwards the request, sends half of the reply's body and keeps the connection open. */
   "half-open",
-  /** The connection is reset; nothing is forwarded. */
+  /** Resets the connection without forwarding the request. */
   "reset-before",
-  /** Forwarded; the connection is reset instead of the reply. */
+  /** Forwards the request, then resets the connection. */
   "reset-after",
-  /** Forwarded; the reply never comes, on an open connection. */
+  /** Forwards the request but never replies on the open connection. */
   "lose-reply",
-  /** Forwarded twice, one after the other; the first reply is answered. */
+  /** Forwards the request twice in sequence, and returns the first reply. */
   "duplicate",
-  /** Forwarded twice, one after the other; the second reply is answered, as by a hop that tries again. */
+  /**
+   * Forwards the request twice in sequence, and returns the second reply, as a proxy with retries
+   * does.
+   */
   "resend",
-  /** Forwarded once a later request has passed (or none came for `reorderMaxMs`). */
+  /** Forwards the request after a later one, or after `reorderMaxMs`. */
   "reorder",
-  /** Not forwarded; answered with a 200 without JSON. */
+  /** Returns a 200 without JSON, without forwarding the request. */
   "garbage",
-  /** Not forwarded; answered with a 503. */
+  /** Returns a 503 without forwarding the request. */
   "5xx",
-  /** Not forwarded; answered with a redirect to the target. */
+  /** Returns a redirect to the target without forwarding the request. */
   "redirect",
 ] as const;
 export type RequestFault = (typeof REQUEST_FAULTS)[number];
 
-/** The probability of each fault, 0 to 1; the rest passes. The same seed draws the same faults. */
+/**
+ * The probability of each fault, from 0 to 1. The rest has no fault. The same seed draws the same
+ * faults.
+ */
 type Mix = {
   readonly seed: number;
   readonly odds: Readonly<Partial<Record<RequestFault, number>>>;
 };
 /** Returns the fault of each request by its operation. */
 export type Choice = (operation: string, body: string) => RequestFault;
-/** `refuse`: connections are refused. */
+/** `refuse` rejects connections. */
 export type Fault = RequestFault | "refuse" | Mix | Choice;
 
 type Counts = {
   received: number;
-  /** Requests that reached the target; a duplicate counts twice. */
+  /** Requests that reached the target. Duplicates count twice. */
   forwarded: number;
-  /** Replies that went back whole. */
+  /** Replies that were sent completely. */
   answered: number;
-  /** Requests received, by the last part of their path. */
+  /** Received requests by the last part of their path. */
   readonly operations: Record<string, number>;
   readonly drawn: Record<RequestFault, number>;
 };
 
 /**
- * An HTTP proxy in front of a server, on its own loopback port, that loses, doubles, delays and breaks
- * requests as a test demands. Headers and bodies pass unchanged, because signatures cover them. Replies pass
- * when they are complete.
+ * An HTTP proxy in front of a server, on its own loopback port. It loses, repeats, delays and
+ * breaks requests for tests. It keeps headers and bodies unchanged because of signatures, and sends
+ * replies once they are complete.
  */
 export class FaultProxy {
   readonly counts: Counts;
-  /** The wait of `delay` and `delay-reply`. */
+  /** The delay of `delay` and `delay-reply`. */
   delayMs = 100;
-  /** The longest wait of `reorder` for a later request. */
+  /** Maximum wait of `reorder` for a later request. */
   reorderMaxMs = 300;
   readonly #server: Server;
   readonly #target: URL;
@@ -108,17 +114,17 @@ export class FaultProxy {
     return proxy;
   }
 
-  /** The URL that replaces the target's, without a trailing slash. */
+  /** The proxy's URL without a trailing slash. */
   get url(): string {
     return `http://${HOST}:${this.#port}`;
   }
 
-  /** Requests that may still reach the target, or its replies to them. */
+  /** Number of requests that can still reach the target or get its reply. */
   get underWay(): number {
     return this.#underWay;
   }
 
-  /** Sets the fault. Running requests continue unless connections are refused. */
+  /** Sets the fault. Running requests continue unless connections are rejected. */
   async set(fault: Fault): Promise<void> {
     if (fault === "refuse") {
       await this.stop();
@@ -129,7 +135,7 @@ export class FaultProxy {
     if (!this.#server.listening) await this.#listen();
   }
 
-  /** Ends every connection and stops listening. */
+  /** Closes every connection and stops listening. */
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise((resolve) => this.#server.close(resolve));
@@ -139,7 +145,7 @@ export class FaultProxy {
 
   async #listen(): Promise<void> {
     this.#server.listen(this.#port, HOST);
-    await once(this.#server, "listening"); // or throws
+    await once(this.#server, "listening"); // throws if it fails
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
@@ -168,7 +174,7 @@ export class FaultProxy {
     this.#reply(fault, await this.#again(fault, { request, body, first }), response);
   }
 
-  /** Returns the answer to a second sending, if any. */
+  /** Returns the reply to a repeated request, if there is one. */
   async #again(
     fault: RequestFault,
     { request, body, first }: { request: IncomingMessage; body: Buffer; first: Reply },

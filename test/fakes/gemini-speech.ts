@@ -6,7 +6,7 @@ export const GEMINI_VOICE = "Kore";
 export const GEMINI_PCM = "samples of 16 bits";
 const TYPE = "audio/l16; rate=24000; channels=1";
 
-/** A provider's lies and refusals. Without any, the response is right. */
+/** Faults of a provider. Without any, the response is right. */
 export type GeminiAnswer = {
   readonly usage?: object | null;
   readonly finish?: string;

@@ -1,7 +1,6 @@
-// An OpenID Connect issuer for this machine. `npm start` runs it beside the regions, and tests change its
-// answers.
+// An OpenID Connect provider for this machine. `npm start` runs it next to the regions, and tests
+// change its responses.
 
-/** A person's account. */
 export type Account = {
   readonly id: string;
   readonly name: string;
@@ -18,7 +17,7 @@ export const ACCOUNTS: readonly Account[] = [
 type Client = { readonly id: string; readonly secret: string };
 
 type Json = Readonly<Record<string, unknown>>;
-/** A test's changes of an answer or token, before and after its signature. */
+/** A test's changes to responses and tokens, before or after they are signed. */
 export type Bend = {
   readonly claims?: (claims: Json) => Json;
   readonly header?: (header: Json) => Json;
@@ -46,7 +45,7 @@ const RSA = {
 };
 const encoder = new TextEncoder();
 
-/** Answers as an identity provider. Codes and keys are in memory. */
+/** An identity provider that keeps codes and keys in memory. */
 export class LocalIssuer {
   readonly issuer: string;
   readonly #clients: readonly Client[];
@@ -71,7 +70,7 @@ export class LocalIssuer {
     this.#keys = this.#newKey();
   }
 
-  /** Signs with another key from now on; the one before is not published any more. */
+  /** Signs with a new key from now on, and stops publishing the previous one. */
   async rotate(): Promise<void> {
     this.#keys = this.#newKey();
     await this.#keys;
@@ -110,7 +109,7 @@ export class LocalIssuer {
     };
   }
 
-  /** A button for each account. */
+  /** Returns a page with a button for each account. */
   #page(url: URL): Response {
     if (url.searchParams.get("code_challenge_method") !== "S256") {
       return new Response("PKCE is demanded.", { status: 400 });
@@ -125,7 +124,7 @@ export class LocalIssuer {
     return new Response(page, { headers: { "content-type": "text/html; charset=utf-8" } });
   }
 
-  /** Handles a button: back to the client with a code. */
+  /** Redirects back to the client with a code. */
   #continue({ searchParams: asked }: URL): Response {
     const account = this.#accounts.find(({ id }) => id === asked.get("account"));
     const back = new URL(asked.get("redirect_uri") ?? "http://localhost");
@@ -197,7 +196,7 @@ export class LocalIssuer {
   }
 
   async #newKey(): Promise<{ kid: string; pair: KeyPair }> {
-    // A pair, which the types of workerd and of Node name differently.
+    // A key pair. Its type has different names in workerd and Node.
     const pair: unknown = await crypto.subtle.generateKey(RSA, true, ["sign", "verify"]);
     return { kid: `key-${++this.#kids}`, pair: pair as KeyPair };
   }

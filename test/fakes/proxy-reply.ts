@@ -5,10 +5,10 @@ export type Reply = {
   readonly body: Buffer;
 };
 
-/** Headers that are about one connection, not about the message. */
+/** Headers that describe a connection instead of the message. */
 const OF_THE_HOP = new Set(["connection", "keep-alive", "transfer-encoding", "content-length"]);
 
-/** Returns the answer instead of the target's at `location`; null if it is called. */
+/** Returns the reply that replaces the target's, or null if the target must be called. */
 export function instead(fault: string, location: string): Reply | null {
   switch (fault) {
     case "garbage":
@@ -22,7 +22,7 @@ export function instead(fault: string, location: string): Reply | null {
   }
 }
 
-/** Names and values in turn, as `rawHeaders` has them. */
+/** Removes connection headers. Names and values alternate as in `rawHeaders`. */
 export function endToEnd(raw: readonly string[]): string[] {
   return raw.filter((_, i) => !OF_THE_HOP.has((raw[i - (i % 2)] ?? "").toLowerCase()));
 }

@@ -23,7 +23,7 @@ export function newIntent(world: World, wanted: Wanted): Intent {
   return intent;
 }
 
-/** Makes a new card; without a customer until it is kept. */
+/** Creates a card, which has no customer until it is saved. */
 export function newCard(world: World, last4 = "4242"): PaymentMethod {
   const method: PaymentMethod = {
     id: world.id("pm"),
@@ -38,7 +38,7 @@ export function newCard(world: World, last4 = "4242"): PaymentMethod {
   return method;
 }
 
-/** The bank takes the money: the intent succeeds, and its charge is captured whole. */
+/** Captures the whole payment. */
 export function capture(world: World, intent: Intent, method: PaymentMethod): void {
   const charge = newCharge(world, intent, method, "authorized");
   Object.assign(intent, {
@@ -53,7 +53,7 @@ export function capture(world: World, intent: Intent, method: PaymentMethod): vo
   world.emit("payment_intent.succeeded", intent);
 }
 
-/** Declines: the intent waits for another card. */
+/** Declines a payment, which then waits for another card. */
 export function decline(
   world: World,
   intent: Intent,
@@ -74,7 +74,7 @@ export function decline(
   world.emit("payment_intent.payment_failed", intent);
 }
 
-/** The bank wants to see its customer: without them it is a decline, with them a step of the payment. */
+/** Requires the customer's approval. Declines the payment if the customer is absent. */
 export function ask(
   world: World,
   intent: Intent,
@@ -103,7 +103,7 @@ export function ask(
   };
 }
 
-/** The error of a bank that does not pay; null where it does, or wants its customer. */
+/** Returns the bank's error, or null if the bank pays or requires approval. */
 export function declineOf(behavior: CardBehavior, method: PaymentMethod): CardError | null {
   if (typeof behavior === "string") return null;
   const error: CardError = {

@@ -9,7 +9,7 @@ import type { World } from "./world.ts";
 const LEAST_CENTS = 50;
 const LEAST_S = 30 * 60;
 const MOST_S = 24 * 3600;
-/** Between the request's leaving and Stripe's reading its clock. */
+/** Allowed time between sending a request and Stripe's clock, in seconds. */
 const GRACE_S = 60;
 
 const SESSION_FIELDS = [
@@ -157,7 +157,7 @@ function termsOf(params: Params, lines: SessionTerms["lines"]): SessionTerms {
   };
 }
 
-/** Sessions whose time is over are expired, each with its event. */
+/** Expires sessions that have ended, each with its event. */
 export function expireSessions(world: World): void {
   for (const session of world.sessions.values()) {
     if (session.status === "open" && session.expires_at <= world.seconds()) expire(world, session);
@@ -198,7 +198,7 @@ export function payOnPage(world: World, id: string, behavior: CardBehavior): Int
   return intent;
 }
 
-/** The bank has seen its customer, who approved or not. */
+/** Ends the bank's approval step. */
 export function answerBank(world: World, id: string, isApproved: boolean): Intent {
   const session = found(world.sessions, id, "checkout.session");
   const intent = found(world.intents, session.payment_intent ?? "", "payment_intent");

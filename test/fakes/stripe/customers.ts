@@ -46,13 +46,13 @@ export function updateCustomer(world: World, id: string, params: Params): Custom
   return customer;
 }
 
-/** Reads a customer; a deleted one has only that flag. */
+/** Reads a customer. A deleted one only has that flag. */
 export function readCustomer(world: World, id: string): object {
   const customer = found(world.customers, id, "customer");
   return customer.deleted === true ? { id, object: "customer", deleted: true } : customer;
 }
 
-/** Deleted in the Dashboard; its payments stay, and their refunds and disputes still come. */
+/** Deletes a customer as in the Dashboard. Refunds and disputes of its payments remain possible. */
 export function deleteCustomer(world: World, id: string): void {
   liveCustomer(world, id).deleted = true;
   for (const method of world.methods.values()) {
@@ -61,7 +61,7 @@ export function deleteCustomer(world: World, id: string): void {
   world.emit("customer.deleted", { id, object: "customer", deleted: true });
 }
 
-/** A card is taken away from its customer: it can pay nothing any more. */
+/** Removes a card from its customer. It can't pay any more. */
 export function detach(world: World, id: string): PaymentMethod {
   const method = found(world.methods, id, "payment_method");
   const customer = method.customer;

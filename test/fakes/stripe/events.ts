@@ -6,10 +6,10 @@ import { badParameter } from "./refusal.ts";
 const TYPES_MAX = 20;
 const KEPT_S = 30 * 86_400;
 
-/** An event, and since when its list shows it. */
+/** An event, and the time from which lists include it. */
 export type Happened = { readonly event: StripeEvent; readonly visibleAt: number };
 
-/** `GET /v1/events`: the last 30 days that are visible by now. */
+/** `GET /v1/events`: visible events of the last 30 days. */
 export function listEvents(happened: readonly Happened[], params: Params, now: number): object {
   params.allowOnly([...PAGE_FIELDS, ...CREATED_FIELDS, "type", "types[]"]);
   const types = params.list("types");
@@ -30,10 +30,10 @@ export function listEvents(happened: readonly Happened[], params: Params, now: n
   return pageOf(shown, params, "/v1/events");
 }
 
-/** A webhook's target. A newer secret comes first, and Stripe signs with all. */
+/** A webhook's endpoint. Newer secrets come first, and Stripe signs with all of them. */
 export type Endpoint = { readonly url: string; readonly secrets: readonly string[] };
 
-/** A webhook as Stripe sends it, signed at a time in seconds. */
+/** Returns a webhook request, signed at a time in seconds. */
 export async function signedWebhook(
   event: StripeEvent,
   { url, secrets }: Endpoint,
@@ -50,7 +50,7 @@ export async function signedWebhook(
   return new Request(url, { method: "POST", headers, body });
 }
 
-/** HMAC-SHA256 in hex, keyed by the secret's whole text. */
+/** Returns an HMAC-SHA256 in hex. The whole text of the secret is the key. */
 async function signature(text: string, secret: string): Promise<string> {
   const encoder = new TextEncoder();
   const algorithm = { name: "HMAC", hash: "SHA-256" };

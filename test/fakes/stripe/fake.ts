@@ -18,17 +18,17 @@ import { API_VERSION, emptyTables } from "./world.ts";
 import type { Tables, World } from "./world.ts";
 
 type FakeOptions = {
-  /** The clock, in milliseconds. */
+  /** The clock, in ms. */
   readonly now: () => number;
-  /** The prefix of its hosted pages' links. */
+  /** The URL prefix of hosted pages. */
   readonly pages?: string;
-  /** The percentage of automatic tax. */
+  /** The automatic tax in percent. */
   readonly taxPercent?: number;
-  /** The wait of a slow answer. */
+  /** Waits for slow responses. */
   readonly sleep?: (ms: number) => Promise<void>;
 };
 
-/** A request that came, and how it was answered; status 0 is no answer. */
+/** A received request with its response. A status of 0 means no response. */
 type Asked = {
   readonly method: string;
   readonly path: string;
@@ -38,7 +38,7 @@ type Asked = {
   readonly replayed: boolean;
 };
 
-/** All that there is of it, as plain JSON. */
+/** The whole state as JSON. */
 export type Snapshot = {
   readonly tables: Readonly<Record<string, readonly (readonly [string, unknown])[]>>;
   readonly happened: readonly Happened[];
@@ -46,16 +46,16 @@ export type Snapshot = {
 };
 
 /**
- * A Stripe with memory: `handle` is its API, `person` its buyers, `bank` its banks. It rejects what Stripe
- * rejects, repeats answers by key, and loses or spoils an answer on request (`fault`). It has no network and
- * no clock.
+ * A Stripe with memory. `handle` is its API, `person` its buyers, `bank` its banks. It rejects what
+ * Stripe rejects, repeats responses by idempotency key, and can lose or break a response (`fault`).
+ * It has no network or clock.
  */
 export class FakeStripe {
   readonly asked: Asked[] = [];
   readonly person: Person;
   readonly bank: Bank;
   readonly world: World;
-  /** Called with each event as it happens. */
+  /** Called for each event. */
   onEvent: (event: StripeEvent) => void = () => {};
   readonly #happened: Happened[] = [];
   readonly #faults: Fault[] = [];
@@ -83,7 +83,7 @@ export class FakeStripe {
     this.bank = new Bank(this.world);
   }
 
-  /** All events, the oldest first. */
+  /** All events, oldest first. */
   get events(): readonly StripeEvent[] {
     return this.#happened.map(({ event }) => event);
   }
@@ -93,12 +93,12 @@ export class FakeStripe {
     this.#hiddenFor = ms;
   }
 
-  /** Spoils one answer: the first request that it fits uses it up. */
+  /** Breaks one response, to the first matching request. */
   fault(fault: Fault): void {
     this.#faults.push(fault);
   }
 
-  /** Forgets unused faults. */
+  /** Removes unused faults. */
   clearFaults(): void {
     this.#faults.length = 0;
   }
@@ -108,19 +108,19 @@ export class FakeStripe {
     return truthOf(this.world, intent);
   }
 
-  /** Each intent that got money, in the order in which they were made. */
+  /** Returns each payment that received money, in order of creation. */
   payments(): Payment[] {
     return paymentsOf(this.world);
   }
 
-  /** Returns events that weren't taken yet, in order. */
+  /** Returns events since the last call, in order. */
   takeEvents(): StripeEvent[] {
     const events = this.#happened.slice(this.#taken).map(({ event }) => event);
     this.#taken = this.#happened.length;
     return events;
   }
 
-  /** Collects invoices with `auto_advance` as Stripe does. */
+  /** Collects invoices with `auto_advance`. */
   collectOpenInvoices(): void {
     collectOpen(this.world);
   }
@@ -140,7 +140,7 @@ export class FakeStripe {
     this.#answers = new IdempotencyStore(this.#options.now, answers);
   }
 
-  /** The API. Rejects where no answer comes. */
+  /** Serves the API. Rejects if there is no response. */
   async handle(request: Request): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
     const body = new TextDecoder().decode(await request.arrayBuffer());
@@ -166,7 +166,7 @@ export class FakeStripe {
     }
   }
 
-  /** Performs the call unless the fault comes before it, then fails. */
+  /** Runs the call unless the fault comes before it, then fails. */
   async #spoiled(call: Call, fault: Fault | null): Promise<Done> {
     if (fault === null) return this.#once(call);
     if (comesBefore(fault)) {
@@ -179,7 +179,7 @@ export class FakeStripe {
     return done;
   }
 
-  /** Throws what the fault makes of the answer; a slow one only waits. */
+  /** Throws the fault's error. A slow fault only waits. */
   async #fail(call: Call, fault: Fault): Promise<void> {
     const { sleep = () => Promise.resolve() } = this.#options;
     if (fault.kind === "slow") await this.#answers.running(call.key, () => sleep(SLOW_MS));
@@ -190,7 +190,7 @@ export class FakeStripe {
     throw refusal;
   }
 
-  /** Performs the call, or repeats the answer under its key. */
+  /** Runs the call, or repeats the response for its key. */
   #once(call: Call): Done {
     const fingerprint = fingerprintOf(call);
     const known = call.key === null ? null : this.#answers.read(call.key, fingerprint);
@@ -279,7 +279,7 @@ const answerOf = ({ status, error }: Refusal): Answer => ({
   body: JSON.stringify({ error }, null, 2),
 });
 
-/** Rejects a wrong key, version or kind of body. */
+/** Throws for a wrong key, version or content type. */
 function refuseRequest(request: Request, body: string): void {
   const credential = request.headers.get("authorization") ?? "";
   if (!/^Bearer (?:sk|rk)_test_\w+$/.test(credential)) {

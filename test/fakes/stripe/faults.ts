@@ -1,7 +1,7 @@
 import { inUse } from "./idempotency.ts";
 import { Refusal } from "./refusal.ts";
 
-/** A fault of one answer. `when`: whether the call was performed. */
+/** A fault of one response. `when`: before or after the call ran. */
 export type Fault = {
   readonly kind:
     | "no_answer"
@@ -14,13 +14,13 @@ export type Fault = {
     | "401"
     | "slow";
   readonly when: "before" | "after";
-  /** The requests that it may hit, by `POST /v1/invoices`; by default any. */
+  /** Matching requests, such as `POST /v1/invoices`. By default, all match. */
   readonly on?: RegExp;
 };
 
 export const SLOW_MS = 40_000;
 
-/** Returns Stripe's answer that nothing was done, or that it is unknown. */
+/** Returns Stripe's error for the fault, or null. */
 export function refusalOf({ kind }: Fault): Refusal | null {
   switch (kind) {
     case "500":
@@ -52,18 +52,20 @@ const INVALID = { type: "invalid_request_error" };
 const refusal = (status: number, error: Readonly<Record<string, unknown>>): Refusal =>
   new Refusal(status, error, false);
 
-/** Whether the fault comes before the effect; Stripe's rate limit and its door never refuse after it. */
+/**
+ * Reports whether the call doesn't run. Rate limits and wrong keys never reject a call that ran.
+ */
 export const comesBefore = ({ kind, when }: Fault): boolean =>
   when === "before" || kind === "429" || kind === "lock_timeout" || kind === "401";
 
-/** The client's line broke before an answer came. */
+/** Thrown if the connection fails before a response. */
 export class NoAnswer extends Error {
   constructor() {
     super("The connection was closed before an answer came.");
   }
 }
 
-/** An answer of which the second half never comes. */
+/** Returns a response whose second half never arrives. */
 export function broken(answer: Response, text: string): Response {
   const half = new TextEncoder().encode(text.slice(0, text.length >> 1));
   let sent = false;

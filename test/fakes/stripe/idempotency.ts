@@ -6,7 +6,9 @@ const KEY_MAX = 255;
 export type Answer = { readonly status: number; readonly body: string };
 type Kept = Answer & { readonly fingerprint: string; readonly at: number };
 
-/** The answers by key: kept for a day, repeated to the same request, rejected for another. */
+/**
+ * Responses by key, kept for a day. Repeats them for the same request and rejects another request.
+ */
 export class IdempotencyStore {
   readonly #kept: Map<string, Kept>;
   readonly #running = new Set<string>();
@@ -17,7 +19,7 @@ export class IdempotencyStore {
     this.#kept = new Map(kept);
   }
 
-  /** The answer that stands under a key; null where the request is to be done. */
+  /** Returns the response for a key, or null if the request must run. */
   read(key: string, fingerprint: string): Answer | null {
     if (key.length > KEY_MAX) {
       throw badParameter("Idempotency keys can be up to 255 characters long.");
@@ -34,7 +36,7 @@ export class IdempotencyStore {
     this.#kept.set(key, { status, body, fingerprint, at: this.#now() });
   }
 
-  /** While a request waits, another one under its key is refused. */
+  /** Rejects other requests with the same key while one runs. */
   async running<T>(key: string | null, work: () => Promise<T>): Promise<T> {
     if (key === null) return work();
     if (this.#running.has(key)) throw inUse();

@@ -37,7 +37,7 @@ const ITEM_FIELDS = [
   "metadata[*]",
 ] as const;
 
-/** `POST /v1/invoices`: a draft. */
+/** `POST /v1/invoices`: creates a draft. */
 export function createInvoice(world: World, params: Params): Invoice {
   params.allowOnly(INVOICE_FIELDS);
   const customer = liveCustomer(world, params.required("customer"));
@@ -90,7 +90,7 @@ function draft(world: World, customer: string): Invoice {
   };
 }
 
-/** A card that this customer keeps; one that it does not is refused. */
+/** Returns a saved card of the customer. Throws for other cards. */
 function methodOf(world: World, params: Params, name: string, customer: string): string | null {
   const id = params.text(name);
   if (id === null) return null;
@@ -103,7 +103,7 @@ function methodOf(world: World, params: Params, name: string, customer: string):
   );
 }
 
-/** `POST /v1/invoiceitems`: a line of a draft. */
+/** `POST /v1/invoiceitems`: adds a line to a draft. */
 export function createItem(world: World, params: Params): InvoiceItem {
   params.allowOnly(ITEM_FIELDS);
   const customer = liveCustomer(world, params.required("customer"));
@@ -148,7 +148,7 @@ function addLine(world: World, invoice: Invoice, cents: number, isInclusive: boo
   invoice.amount_remaining = invoice.total;
 }
 
-/** `POST /v1/invoices/{id}/finalize`: fixes the amount and makes an intent. */
+/** `POST /v1/invoices/{id}/finalize`: fixes the amount and creates a payment. */
 export function finalizeInvoice(world: World, id: string, params: Params): Invoice {
   params.allowOnly(["auto_advance"]);
   const invoice = found(world.invoices, id, "invoice");
@@ -202,7 +202,7 @@ function paymentOf(world: World, invoice: Invoice, intent: Intent): InvoicePayme
   };
 }
 
-/** `POST /v1/invoices/{id}/pay`: the kept card is charged now, or the bank's answer thrown. */
+/** `POST /v1/invoices/{id}/pay`: charges the saved card. Throws if the bank declines. */
 export function payInvoice(world: World, id: string, params: Params): Invoice {
   params.allowOnly(["off_session", "payment_method"]);
   const invoice = openInvoice(world, id);
@@ -264,7 +264,7 @@ function openInvoice(world: World, id: string): Invoice {
   return invoice;
 }
 
-/** The intent by which a finalized invoice is paid. */
+/** Returns the payment of a finalized invoice. */
 function defaultIntent(world: World, invoice: Invoice): Intent {
   const payment = [...world.invoicePayments.values()].find((one) => one.invoice === invoice.id);
   return found(world.intents, payment?.payment.payment_intent ?? "", "payment_intent");
@@ -291,7 +291,7 @@ export function voidInvoice(world: World, id: string): Invoice {
   return invoice;
 }
 
-/** `DELETE /v1/invoices/{id}`: a draft only. */
+/** `DELETE /v1/invoices/{id}`: deletes a draft. */
 export function deleteInvoice(world: World, id: string): object {
   const invoice = found(world.invoices, id, "invoice");
   if (invoice.status !== "draft") {
@@ -301,7 +301,7 @@ export function deleteInvoice(world: World, id: string): object {
   return { id, object: "invoice", deleted: true };
 }
 
-/** Pays on the invoice's page, with the bank's confirmation if needed. */
+/** Pays on the invoice's page, with the bank's approval if needed. */
 export function payOnInvoicePage(world: World, id: string): Intent {
   const invoice = openInvoice(world, id);
   const intent = defaultIntent(world, invoice);
@@ -310,7 +310,7 @@ export function payOnInvoicePage(world: World, id: string): Intent {
   return intent;
 }
 
-/** Somebody marks an invoice as paid elsewhere: paid, and no intent got anything. */
+/** Marks an invoice as paid out of band, without any payment. */
 export function payElsewhere(world: World, id: string): void {
   const invoice = openInvoice(world, id);
   defaultIntent(world, invoice).status = "canceled";
@@ -318,7 +318,7 @@ export function payElsewhere(world: World, id: string): void {
   world.emit("invoice.paid", invoice);
 }
 
-/** Retries open invoices with their card, like `auto_advance=true`. */
+/** Retries open invoices with their card, as for `auto_advance=true`. */
 export function collectOpen(world: World): void {
   for (const invoice of world.invoices.values()) {
     const method = world.methods.get(invoice.default_payment_method ?? "");
@@ -327,7 +327,7 @@ export function collectOpen(world: World): void {
   }
 }
 
-/** The invoice that a checkout makes after it was paid. */
+/** Returns the invoice of a paid checkout. */
 export function paidInvoice(
   world: World,
   session: Session,

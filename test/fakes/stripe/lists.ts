@@ -14,7 +14,7 @@ export const CREATED_FIELDS = [
   "created[lte]",
 ] as const;
 
-/** A page of a list, newest first, from behind `starting_after`. */
+/** Returns a page of a list, newest first, after `starting_after`. */
 export function pageOf(rows: readonly Row[], params: Params, url: string): object {
   const limit = params.integer("limit") ?? 10;
   if (limit < 1 || limit > 100) throw badParameter("limit must be between 1 and 100", "limit");
@@ -26,7 +26,7 @@ export function pageOf(rows: readonly Row[], params: Params, url: string): objec
   return { object: "list", url, has_more: from + data.length < newest.length, data };
 }
 
-/** Whether a time lies where `created[...]` wants it. */
+/** Reports whether a time matches the `created` filters. */
 export function isCreatedIn(params: Params, created: number): boolean {
   const bound = (name: string, otherwise: number): number => params.integer(name) ?? otherwise;
   return (
@@ -38,7 +38,7 @@ export function isCreatedIn(params: Params, created: number): boolean {
   );
 }
 
-/** A copy of an answer in which each named property is the thing itself instead of its id. */
+/** Returns a copy of a response with expanded properties. */
 export function expanded(world: World, answer: object, paths: readonly string[]): object {
   const copy = structuredClone(answer);
   for (const path of paths) {
@@ -76,7 +76,7 @@ function paymentsOf(world: World, invoice: string): object {
   return structuredClone({ object: "list", url: "/v1/invoice_payments", has_more: false, data });
 }
 
-/** Returns the object with this id, or undefined. */
+/** Returns the object with this ID, or undefined. */
 function thingOf(world: World, id: string): unknown {
   const tables = [
     world.customers,

@@ -1,4 +1,4 @@
-// The fake Stripe's data, in the fields that are read here.
+// Data of the fake Stripe, limited to fields that the gateway reads.
 
 export type Metadata = Record<string, string>;
 type Address = { country: string; postal_code: string; line1: string; city: string };
@@ -26,7 +26,7 @@ export type PaymentMethod = {
   card: { brand: string; last4: string; exp_month: number; exp_year: number; fingerprint: string };
 };
 
-/** A card_error as it stands in an answer and in `last_payment_error`. */
+/** A card error in a response or in `last_payment_error`. */
 export type CardError = {
   type: "card_error" | "invalid_request_error";
   code: string;
@@ -103,7 +103,7 @@ export type Session = {
   url: string | null;
 };
 
-/** A session's parameters that it never shows. */
+/** Parameters of a session that responses don't include. */
 export type SessionTerms = {
   readonly intentMetadata: Metadata;
   readonly invoiceMetadata: Metadata;
@@ -229,7 +229,10 @@ export type StripeEvent = {
   request: { id: string | null; idempotency_key: string | null };
 };
 
-/** A bank's view of a card. `asks_invalid` is the other of Stripe's two errors for it. */
+/**
+ * A bank's behavior for a card. `asks_invalid` is the second of Stripe's errors for required
+ * approval.
+ */
 export type CardBehavior =
   | "ok"
   | "asks"

@@ -5,7 +5,7 @@ export function html(text: string): string {
 
 export const money = (cents: number): string => `$${(cents / 100).toFixed(2)}`;
 
-/** A button that sends one word, and what it is about. */
+/** Returns a button that sends an action with its parameters. */
 export function button(
   word: string,
   label: string,
@@ -20,7 +20,7 @@ export function button(
 const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:4rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}
 button{font:inherit;padding:.5rem 1rem;margin:.25rem 0;min-width:14rem}[role=alert]{color:#a40000}footer{color:#595959;margin-top:2rem}`;
 
-/** A page of the payment provider that runs on this machine. */
+/** Returns a page of the local payment provider. */
 export function page(title: string, body: string, status = 200): Response {
   const head = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${html(title)}</title><style>${STYLE}</style>`;
   const foot = "<footer>A payment provider made up on this machine: no card, no money.</footer>";

@@ -17,7 +17,7 @@ const PAGES: readonly Shown[] = [
   { pattern: /^\/receipts\/([^/]+)$/, show: receipt, act: () => null },
 ];
 
-/** A card's behavior by the word of its button. */
+/** A card's behavior by the action of its button. */
 const BEHAVIORS: Readonly<Record<string, readonly [string, CardBehavior]>> = {
   ok: ["Pay", "ok"],
   soft: ["Decline: no money on it", { decline_code: "insufficient_funds" }],
@@ -25,7 +25,7 @@ const BEHAVIORS: Readonly<Record<string, readonly [string, CardBehavior]>> = {
   asks: ["Ask its customer first", "asks"],
 };
 
-/** Returns a page; a button's answer names the next one. */
+/** Returns a page. The response to a button leads to the next page. */
 export async function answerPage(fake: FakeStripe, request: Request): Promise<Response> {
   const asked = new URL(request.url);
   for (const { pattern, show, act } of PAGES) {

@@ -4,7 +4,7 @@ import { badParameter } from "./refusal.ts";
 const AMOUNT_MAX = 99_999_999;
 const INT = /^-?\d{1,15}$/;
 
-/** A form's fields by wire name: `line_items[0][quantity]`. An empty text is absent. */
+/** Fields of a form by their names, such as `line_items[0][quantity]`. An empty text is absent. */
 export class Params {
   readonly #fields: ReadonlyMap<string, string>;
 
@@ -12,7 +12,7 @@ export class Params {
     this.#fields = new Map(search);
   }
 
-  /** One text in any order: two requests under one key must have the same. */
+  /** The fields as text in a fixed order, for comparing requests with the same key. */
   get fingerprint(): string {
     return JSON.stringify([...this.#fields].toSorted(([a], [b]) => (a < b ? -1 : 1)));
   }
@@ -21,7 +21,7 @@ export class Params {
     return Object.fromEntries(this.#fields);
   }
 
-  /** Refuses a field that no name of `allowed` fits; `[]` there is any index, `[*]` any name. */
+  /** Throws for other fields. In `allowed`, `[]` matches any index and `[*]` any name. */
   allowOnly(allowed: readonly string[]): void {
     const names = new Set([...allowed, "expand[]"]);
     for (const field of this.#fields.keys()) {
@@ -73,7 +73,7 @@ export class Params {
     return Number(value);
   }
 
-  /** Whole cents, more than nothing and at most eight digits. */
+  /** Returns cents from 1 to eight digits. */
   amount(name: string): number {
     this.required(name);
     const cents = this.integer(name) ?? 0;
@@ -94,7 +94,10 @@ export class Params {
     return value;
   }
 
-  /** The fields under a name: at most 50, of 40 and 500 characters. */
+  /**
+   * Returns the fields under a name. Throws for more than 50, or for keys or values of more than 40
+   * or 500 characters.
+   */
   metadata(name: string): Metadata {
     const found: Metadata = {};
     for (const [field, value] of this.#fields) {
@@ -112,7 +115,7 @@ export class Params {
     return found;
   }
 
-  /** The values of `name[0]`, `name[1]`, ... */
+  /** Returns the values of `name[0]`, `name[1]` and so on. */
   list(name: string): string[] {
     return [...this.#fields].flatMap(([field, value]) =>
       field.startsWith(`${name}[`) && /^\[\d*\]$/.test(field.slice(name.length)) ? [value] : [],

@@ -15,22 +15,22 @@ export class Person {
     this.#world = world;
   }
 
-  /** Pays a session and keeps the card if requested. Returns the intent's id. */
+  /** Pays a session and saves the card if requested. Returns the payment's ID. */
   pay(session: string): string {
     return payOnPage(this.#world, session, "ok").id;
   }
 
-  /** Tries a card that the bank declines; the session stays open. */
+  /** Tries a card that the bank declines. The session stays open. */
   decline(session: string, decline_code = "insufficient_funds"): string {
     return payOnPage(this.#world, session, { decline_code }).id;
   }
 
-  /** Tries a card whose bank wants to see its customer first. */
+  /** Tries a card whose bank requires approval. */
   asks(session: string): string {
     return payOnPage(this.#world, session, "asks").id;
   }
 
-  /** Approves the bank's question, or not. */
+  /** Approves the payment at the bank. */
   approve(session: string): string {
     return answerBank(this.#world, session, true).id;
   }
@@ -39,13 +39,13 @@ export class Person {
     return answerBank(this.#world, session, false).id;
   }
 
-  /** Pays an open invoice on its page, with the bank's confirmation if needed. */
+  /** Pays an open invoice on its page, with the bank's approval if needed. */
   payInvoice(invoice: string): string {
     return payOnInvoicePage(this.#world, invoice).id;
   }
 }
 
-/** Banks, networks and users of Stripe's Dashboard. Amounts are cents. */
+/** Banks, networks and users of Stripe's Dashboard. Amounts are in cents. */
 export class Bank {
   readonly #world: World;
 
@@ -53,17 +53,17 @@ export class Bank {
     this.#world = world;
   }
 
-  /** Sets a kept card's behavior. */
+  /** Sets a saved card's behavior. */
   card(method: string, behavior: CardBehavior): void {
     this.#world.cards.set(method, behavior);
   }
 
-  /** Sets the next charge's behavior of any kept card; several calls queue. */
+  /** Sets the behavior of the next charge of any saved card. Several calls queue. */
   next(behavior: CardBehavior): void {
     this.#world.nextCharges.push(behavior);
   }
 
-  /** Refunds, by default the whole rest. Returns the refund's id. */
+  /** Refunds a payment, by default everything left. Returns the refund's ID. */
   refund(intent: string, cents: number | null = null, status: RefundStatus = "succeeded"): string {
     return refund(this.#world, intent, { cents, status }).id;
   }
@@ -82,12 +82,12 @@ export class Bank {
     return dispute(this.#world, intent, cents, status).id;
   }
 
-  /** `reinstated`: the returned part of a won dispute; by default all. */
+  /** `reinstated` is the returned part of a won dispute, by default all. */
   moveDispute(id: string, status: DisputeStatus, reinstated: number | null = null): void {
     moveDispute(this.#world, id, status, reinstated);
   }
 
-  /** An early fraud warning. */
+  /** Sends an early fraud warning. */
   warn(intent: string): void {
     warn(this.#world, intent);
   }
@@ -100,7 +100,7 @@ export class Bank {
     deleteCustomer(this.#world, id);
   }
 
-  /** Makes a payment by hand in the Dashboard. Returns the intent's id. */
+  /** Makes a payment by hand in the Dashboard. Returns its ID. */
   handMade(customer: string, cents: number): string {
     const intent = newIntent(this.#world, {
       amount: cents,

@@ -1,6 +1,6 @@
 import type { CardError } from "./objects.ts";
 
-/** Stripe's error answer. `kept`: whether it stays under the request's key. */
+/** An error response. `kept`: it is stored under the request's key. */
 export class Refusal extends Error {
   readonly status: number;
   readonly error: Readonly<Record<string, unknown>>;
@@ -14,7 +14,7 @@ export class Refusal extends Error {
   }
 }
 
-/** A wrong parameter: refused before anything runs, so the key is free afterwards. */
+/** Returns the error for an invalid parameter. Nothing ran, so the key stays free. */
 export function badParameter(message: string, param?: string, code?: string): Refusal {
   const error = { type: "invalid_request_error", message };
   return new Refusal(
@@ -28,20 +28,20 @@ export function badParameter(message: string, param?: string, code?: string): Re
   );
 }
 
-/** A thing that is not there; in a path it is a 404, in a parameter a 400. */
+/** Returns the error for an unknown object: 404 in a path, 400 in a parameter. */
 export function missing(id: string, param: string, status: 400 | 404 = 400): Refusal {
   const message = `No such ${param}: '${id}'`;
   const error = { type: "invalid_request_error", code: "resource_missing", message, param };
   return new Refusal(status, error, false);
 }
 
-/** The state of a thing forbids it. */
+/** Returns the error for an object in the wrong state. */
 export function wrongState(message: string, code?: string): Refusal {
   const error = { type: "invalid_request_error", message };
   return new Refusal(400, code === undefined ? error : { ...error, code }, true);
 }
 
-/** Returns the bank's rejection or question. */
+/** Returns the error for a bank's decline or required approval. */
 export function cardRefused(error: CardError, intent: object): Refusal {
   const status = error.type === "card_error" ? 402 : 400;
   return new Refusal(status, { ...error, payment_intent: intent }, true);

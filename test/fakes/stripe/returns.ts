@@ -50,7 +50,7 @@ type NewRefund = {
   readonly metadata?: Record<string, string>;
 };
 
-/** Refunds, by default the whole rest. */
+/** Refunds a payment, by default everything left. */
 export function refund(
   world: World,
   id: string,
@@ -97,7 +97,10 @@ export function refund(
   return made;
 }
 
-/** A refund gets another status; one that fails leaves the charge's own sum as it was, so the list is the truth. */
+/**
+ * Changes a refund's status. A failed refund doesn't change the charge's total, so only the list of
+ * refunds is right.
+ */
 export function moveRefund(world: World, id: string, status: RefundStatus, reason?: string): void {
   const one = found(world.refunds, id, "refund");
   one.status = status;
@@ -106,7 +109,6 @@ export function moveRefund(world: World, id: string, status: RefundStatus, reaso
   if (status === "failed") world.emit("refund.failed", one);
 }
 
-/** Opens a dispute. */
 export function dispute(
   world: World,
   id: string,
@@ -143,7 +145,10 @@ export function dispute(
   return made;
 }
 
-/** The banks move on: money is withdrawn again, or comes back whole or in part (`cents`) where it was won. */
+/**
+ * Changes a dispute's status, which withdraws money or returns it. A won dispute can return a part
+ * (`cents`).
+ */
 export function moveDispute(
   world: World,
   id: string,
@@ -188,7 +193,7 @@ function withdrawn(world: World, one: Dispute): number {
   return one.status === "won" ? one.amount - (world.reinstated.get(one.id) ?? one.amount) : 0;
 }
 
-/** Reports a suspected theft. */
+/** Creates an early fraud warning. */
 export function warn(world: World, id: string): Warning {
   const charge = chargeOf(world, found(world.intents, id, "payment_intent"));
   const one: Warning = {
@@ -206,7 +211,7 @@ export function warn(world: World, id: string): Warning {
   return one;
 }
 
-/** A payment's final state in cents. Its gross excludes refunds. */
+/** A payment's final state in cents. `gross` excludes refunds. */
 export type Truth = {
   readonly captured: number;
   readonly refunded: number;
@@ -221,7 +226,7 @@ export function truthOf(world: World, id: string): Truth {
   return { captured, refunded: back, withdrawn: kept, gross: Math.min(captured, back + kept) };
 }
 
-/** An intent that got money: what it got, of what total, of which tax, and what it stands for. Cents. */
+/** A payment with its received amount, total, tax and purpose. Amounts are in cents. */
 export type Payment = {
   readonly intent: string;
   readonly customer: string | null;

@@ -18,7 +18,7 @@ import type { World } from "./world.ts";
 type Run = (world: World, params: Params, id: string) => object;
 type Route = readonly [method: string, path: RegExp, run: Run];
 
-/** A thing by its id in the path. */
+/** Reads an object by the ID in the path. */
 function read(
   path: string,
   table: (world: World) => ReadonlyMap<string, object>,
@@ -36,7 +36,7 @@ function read(
 
 type Listed = { readonly id: string; readonly created: number };
 
-/** Lists objects. A filter must match their field. */
+/** Lists objects whose fields match the filters. */
 function list<T extends Listed>(
   path: string,
   table: (world: World) => ReadonlyMap<string, T>,
@@ -61,7 +61,7 @@ function list<T extends Listed>(
 
 const noField = (params: Params): void => params.allowOnly([]);
 
-/** The part of Stripe's API that a seller of credits uses. */
+/** The part of Stripe's API that selling credits uses. */
 const ROUTES: readonly Route[] = [
   ["POST", /^\/v1\/customers$/, createCustomer],
   ["POST", /^\/v1\/customers\/([^/]+)$/, (world, params, id) => updateCustomer(world, id, params)],
@@ -142,7 +142,7 @@ const ROUTES: readonly Route[] = [
   ["POST", /^\/v1\/billing_portal\/sessions$/, createPortal],
 ];
 
-/** Performs a request to the API and returns the answer. */
+/** Runs a request and returns the response. Throws for an unknown URL. */
 export function perform(world: World, method: string, path: string, params: Params): object {
   for (const [verb, pattern, run] of ROUTES) {
     const match = verb === method ? pattern.exec(path) : null;

@@ -3,7 +3,7 @@ import { missing } from "./refusal.ts";
 
 export const API_VERSION = "2026-10-28.endive";
 
-/** The fake Stripe's state: objects by id, banks' views of cards, and events. */
+/** The fake Stripe's state: objects by ID, card behaviors and events. */
 export type World = {
   readonly customers: Map<string, Kept.Customer>;
   readonly methods: Map<string, Kept.PaymentMethod>;
@@ -16,21 +16,21 @@ export type World = {
   readonly invoicePayments: Map<string, Kept.InvoicePayment>;
   readonly refunds: Map<string, Kept.Refund>;
   readonly disputes: Map<string, Kept.Dispute>;
-  /** The returned part of a dispute, in cents of the charge. */
+  /** The returned part of a dispute, in cents. */
   readonly reinstated: Map<string, number>;
   readonly warnings: Map<string, Kept.Warning>;
   readonly cards: Map<string, Kept.CardBehavior>;
-  /** The behavior of the next charges, before `cards`. */
+  /** Behaviors of the next charges, which override `cards`. */
   readonly nextCharges: Kept.CardBehavior[];
   readonly seconds: () => number;
-  /** A new id; none is ever given twice, in another run neither. */
+  /** Returns an ID that is unique, even across runs. */
   readonly id: (prefix: string) => string;
   readonly emit: (type: string, object: object, previous?: Record<string, unknown>) => void;
   readonly pages: string;
   readonly taxPercent: number;
 };
 
-/** The maps of a world, which are all of its state. */
+/** The maps with the whole state. */
 export type Tables = Pick<
   World,
   | "customers"
@@ -68,21 +68,21 @@ export function emptyTables(): Tables {
   };
 }
 
-/** A customer that is there and was not deleted. */
+/** Returns an existing customer. Throws for a deleted one. */
 export function liveCustomer(world: World, id: string): Kept.Customer {
   const customer = world.customers.get(id);
   if (customer === undefined || customer.deleted === true) throw missing(id, "customer");
   return customer;
 }
 
-/** Returns an object, or fails with `status`. */
+/** Returns an object, or throws a 404. */
 export function found<T>(table: ReadonlyMap<string, T>, id: string, what: string): T {
   const one = table.get(id);
   if (one === undefined) throw missing(id, what, 404);
   return one;
 }
 
-/** The tax of an amount of cents, added to it or standing in it. */
+/** Returns the tax of an amount in cents, added to it or included in it. */
 export function taxOf(world: World, cents: number, isInclusive: boolean): number {
   if (isInclusive) return cents - Math.round((cents * 100) / (100 + world.taxPercent));
   return Math.round((cents * world.taxPercent) / 100);
