@@ -1,15 +1,18 @@
 import type { Estate, Evidence, LedgerRow, Stored, Trace } from "./trace.ts";
 import { mintId } from "../../src/shared/id.ts";
 
-/** When the first request of a run is sent, Unix ms. */
+/** Time of a run's first request, Unix ms. */
 export const START = Date.UTC(2031, 2, 10, 12);
 
-/** The id of a request that was minted `ms` after the start. */
+/** Returns the ID of a request `ms` after the start. */
 export function idAt(ms: number): string {
   return mintId("req_", START + ms);
 }
 
-/** A completion of the organization `org` that was answered whole and told its price of 40 micros. */
+/**
+ * Returns the trace of a complete chat response for the organization `org`, with a cost of 40
+ * micro-credits.
+ */
 export function traceOf(more: Partial<Trace> = {}): Trace {
   const sentMs = more.sentMs ?? START;
   const what = { kind: "json", shape: "sandbox/echo", forced: "nothing", region: "eu" } as const;
@@ -22,19 +25,18 @@ export function traceOf(more: Partial<Trace> = {}): Trace {
   return { ...what, ...whose, ...times, ...answer, ...refusal, ...limits, ...receipt, ...more };
 }
 
-/** A client that left before the headers came: it knows no id. */
+/** Returns the trace of a client that disconnected before the headers, and so has no request ID. */
 export function leftAt(ms: number, more: Partial<Trace> = {}): Trace {
   const unknown = { id: null, status: null, answeredMs: null, firstByteMs: null } as const;
   const at = { sentMs: START + ms, endedMs: START + ms + 5, isAdmitted: false };
   return traceOf({ ...unknown, ...at, fate: "left", cost: null, usage: null, ...more });
 }
 
-/** A refusal. */
 export function refusalOf(status: number, type: string, more: Partial<Trace> = {}): Trace {
   return traceOf({ status, type, cost: null, usage: null, ...more });
 }
 
-/** An organization that was granted 1000 micros and charged for these requests. */
+/** Returns an organization with 1000 micro-credits and charges for these requests. */
 export function estateOf(
   charges: readonly (readonly [id: string, micros: number])[],
   more: Partial<Estate> = {},
@@ -50,13 +52,16 @@ export function estateOf(
   return { orgId: "org", balance, ledger, ...rest, ...more };
 }
 
-/** A key of 60 a minute with these admissions, in ms after the start. */
+/** Returns the stored admissions of a key with 60 requests per minute, in ms after the start. */
 export function logOf(admissions: readonly number[], more: Partial<Stored> = {}): Stored {
   const key = { keyId: "key", region: "eu" } as const;
   return { key, whose: "key", limit: 60, at: admissions.map((ms) => START + ms), ...more };
 }
 
-/** A run of which nothing is known but this: the EU was killed for half a second, and a key revoked soon after the start. */
+/**
+ * Returns a minimal run, in which the EU was killed for half a second and a key was revoked soon
+ * after the start.
+ */
 export function evidenceOf(more: Partial<Evidence> = {}): Evidence {
   const kill = { what: "kill", region: "eu", fromMs: START, untilMs: START + 500 } as const;
   return {

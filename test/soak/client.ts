@@ -2,10 +2,10 @@ import { exchange } from "../../scripts/exchange.ts";
 import type { Call, Exchange } from "../../scripts/exchange.ts";
 import type { Fate, Seen } from "./trace.ts";
 
-/** A client waits so long for the whole of an answer. */
+/** The client's timeout for a whole response. */
 const PATIENCE_MS = 90_000;
 
-/** Sends one request on its own connection, because a kept one may close without meaning. */
+/** Sends a request on its own connection, because a persistent one can close at any time. */
 export async function send(call: Omit<Call, "patienceMs" | "agent">): Promise<Seen> {
   const came = await exchange({ ...call, patienceMs: PATIENCE_MS });
   const { sentMs, answeredMs, firstByteMs, endedMs, status, text, headers } = came;
@@ -38,7 +38,9 @@ function fateOf({ end, headers, text }: Exchange): Fate {
   return last?.startsWith('data: {"error":') === true ? "cut" : "mute";
 }
 
-/** Returns the receipt of a whole answer or of a stream's chunk. Embeddings have no output. */
+/**
+ * Returns the cost and usage of a complete response or a chunk. Embeddings have no output tokens.
+ */
 function receiptIn(text: string, inHeader: string | null): Pick<Seen, "cost" | "usage"> {
   if (text === "") return { cost: null, usage: null };
   const cost = inHeader ?? /"cost_micro":(\d+)/.exec(text)?.[1] ?? null;
@@ -48,13 +50,13 @@ function receiptIn(text: string, inHeader: string | null): Pick<Seen, "cost" | "
   return { cost: cost === null ? null : Number(cost), usage };
 }
 
-/** Returns an error's fields, null for missing ones: the client may have left early. */
+/** Returns an error's fields, or nulls if the client disconnected before they were complete. */
 function errorIn(text: string): Record<"type" | "code" | "message", string | null> {
   let error: Record<string, unknown> | undefined;
   try {
     ({ error } = JSON.parse(text) as { error: Record<string, unknown> });
   } catch {
-    // incomplete
+    // the error is incomplete
   }
   const said = (name: string): string | null => {
     const value = error?.[name];

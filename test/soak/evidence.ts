@@ -14,20 +14,23 @@ import { REGIONS } from "./world.ts";
 import type { SoakedRegion, World } from "./world.ts";
 
 const POLL_MS = 1000;
-/** The polls between two progress lines. */
+/** Polls between two progress lines. */
 const TOLD_EVERY = 5;
-/** Beside the life of a hold: a quiet wallet publishes every three minutes. */
+/** Added to the life of a hold, because a quiet wallet publishes every three minutes. */
 const SLACK_MS = 210_000;
 const READERS = 4;
 const PAGE = 1000;
 const NAMES_AT_ONCE = 200;
 
-/** A wallet's stored data, read past the gateway; null if it was never made. Only `open` unless detailed. */
+/**
+ * Data of a wallet, read without the gateway, or null if the wallet was never created. Has only
+ * `open` unless detailed.
+ */
 type WalletLook = {
   readonly open: number;
-  /** When requests were granted, Unix ms. */
+  /** Times of granted requests, Unix ms. */
   readonly granted: readonly number[];
-  /** The admission times of this home's keys by hash, Unix ms, oldest first. */
+  /** Admission times of this home region's keys by hash, Unix ms, oldest first. */
   readonly admissions: Readonly<Record<string, readonly number[]>>;
 } | null;
 
@@ -35,7 +38,7 @@ function tenantsAt({ name }: SoakedRegion, tenants: readonly Tenant[]): readonly
   return tenants.filter(({ home }) => home === name);
 }
 
-/** Returns stored data of a region's wallets. Throws while it is down. */
+/** Reads the stored data of a region's wallets. Throws while the region is down. */
 function walletsAt(
   region: SoakedRegion,
   tenants: readonly Tenant[],
@@ -45,12 +48,12 @@ function walletsAt(
   return region.control("look", { kind: "WALLET", names, detailed });
 }
 
-/** The time until recovery, and what was still pending; "" for nothing. */
+/** The time until recovery, and the pending work at its end ("" for none). */
 export type Healed = { readonly tookMs: number; readonly waitingFor: string };
 
 /**
- * Waits until the regions have recovered: outboxes empty, no hold open, every database current. Bounded;
- * invariants report the rest.
+ * Waits until the regions have recovered: outboxes are empty, no hold is open and every database is
+ * current. Gives up after a time, because the invariants report the rest.
  */
 export async function quiet(
   world: World,
@@ -85,7 +88,10 @@ async function unrestIn(region: SoakedRegion, tenants: readonly Tenant[]): Promi
   return behind.length > 0 ? `${behind.length} books in ${name}` : "";
 }
 
-/** Returns the messages of a region's outboxes. One without an answer counts as a message. */
+/**
+ * Returns the number of messages in a region's outboxes. An outbox that doesn't respond counts as
+ * one message.
+ */
 async function outboxOf({ admin, name }: SoakedRegion): Promise<Evidence["outboxes"][number]> {
   const { outboxes } = await getHealth(admin);
   const sum = (of: "waiting" | "dead" | "parked") => sumOf(outboxes, (one) => one[of] ?? 1);
@@ -94,12 +100,15 @@ async function outboxOf({ admin, name }: SoakedRegion): Promise<Evidence["outbox
 
 type Balance = { readonly org_id: string; readonly credits_micro: number };
 
-/** Balances in a region's D1, read past the gateway, in micros. */
+/** Returns the balances in a region's D1 in micro-credits, read without the gateway. */
 function booksOf({ control }: SoakedRegion): Promise<readonly Balance[]> {
   return control("rows", { sql: "SELECT org_id, credits_micro FROM balances", values: [] });
 }
 
-/** The regions at rest: every organization, outbox, and what registers and wallets have stored. */
+/**
+ * Reads every organization and outbox, and the stored data of key objects and wallets, after the
+ * regions have recovered.
+ */
 export async function readAll(
   { regions }: World,
   tenants: readonly Tenant[],
@@ -142,7 +151,7 @@ async function estateOf(
   };
 }
 
-/** Returns stored data of a home's keys and organizations, in both regions. */
+/** Returns stored data of a home region's keys and organizations, from both regions. */
 async function storedOf(
   home: SoakedRegion,
   regions: World["regions"],
@@ -151,7 +160,7 @@ async function storedOf(
   type Key = { readonly id: string; readonly hash: string; readonly rpm_limit: number };
   type Look = { readonly admissions: readonly number[] } | null;
   const away = regions[home.name === "eu" ? "us" : "eu"];
-  const sql = "SELECT id, hash, rpm_limit FROM keys"; // no answer contains a hash
+  const sql = "SELECT id, hash, rpm_limit FROM keys"; // responses never include a hash
   const keys = await home.control<readonly Key[]>("rows", { sql, values: [] });
   const wallets = await walletsAt(home, tenants, true);
   const atHome = new Map(wallets.flatMap((look) => Object.entries(look?.admissions ?? {})));

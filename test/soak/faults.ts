@@ -15,14 +15,14 @@ import { REGIONS } from "./world.ts";
 import type { World } from "./world.ts";
 
 const RPM = 200;
-/** When a dead key is tried again, in ms after its DELETE was answered. */
+/** When a revoked key is tried again, in ms after the response to its DELETE. */
 const AGAIN_MS = [0, 20, 300, 1500, 6000, 15_000];
 
-/** Does what is planned at its time: one fault does not wait for another. */
+/** Applies planned faults on time, without waiting for earlier ones. */
 export class Faults {
-  /** Every fault, whose end is Infinity while it is on. */
+  /** All faults. `untilMs` is Infinity until a fault has ended. */
   readonly windows: (FaultWindow & { untilMs: number })[] = [];
-  /** The time of each revoked key's DELETE answer; null before it. */
+  /** The time of the response to each revoked key's DELETE, or null before it. */
   readonly revocations = new Map<string, number | null>();
   readonly done: Done = {
     aborts: 0,
@@ -67,7 +67,8 @@ export class Faults {
     const { what, some } = fault;
     if (what === "revoke") return this.#revoke(some, stop);
     if (what === "cron") {
-      await this.#world.regions[fault.region].control("cron"); // miniflare's own handle blocks this process for ever when the region dies
+      // miniflare's own handle blocks this process forever if the region stops
+      await this.#world.regions[fault.region].control("cron");
       this.done.crons++;
       return;
     }
@@ -104,7 +105,10 @@ export class Faults {
     }
   }
 
-  /** Makes, uses and revokes a key, then uses it at once in both regions. A long outage ends it early. */
+  /**
+   * Creates, uses and revokes a key, then immediately uses it in both regions. A long outage ends
+   * it early.
+   */
   async #revoke(some: number, stop: AbortSignal): Promise<void> {
     const tenant = at(this.#tenants, Math.random());
     const scope = some < 0.7 ? "global" : "regional";

@@ -21,7 +21,7 @@ type Run = Partial<Evidence>;
 
 const ID = idAt(0);
 const MIB = 1024 * 1024;
-/** A row that is neither credit nor charge: the sum alone finds it. */
+/** A row that is neither credit nor charge, which only the sum reveals. */
 const STRAY = {
   seq: 2,
   kind: "other",
@@ -33,7 +33,7 @@ const outbox = { region: "eu", waiting: 0, dead: 0, parked: 0 } as const;
 const soon = { retryAfter: "1" };
 const untold = { id: ID, cost: null, usage: null };
 
-/** A life of 40 samples, one a second, of so many MiB. */
+/** Returns 40 memory samples of a process, one each second. `mib` returns the MiB of a sample. */
 const life = (mib: (i: number) => number): Run => {
   const at = (i: number): HeapSample => {
     return { region: "eu", pid: 1, atMs: START + i * 1000, bytes: mib(i) * MIB };
@@ -60,7 +60,7 @@ const gone = { code: "home_region_unreachable", region: "us", sentMs: START + 90
 const slow = traceOf({ kind: "forged", sentMs: START + 9500, endedMs: START + 10_000 });
 const refused = (code: string, more: Partial<Trace> = {}): Trace =>
   refusalOf(503, "api_error", { code, sentMs: START + 9000, endedMs: START + 9010, ...more });
-/** A trace of each thing that a run of a minute must meet. */
+/** A trace of each event that a run of a minute must include. */
 const met: readonly Trace[] = [
   traceOf(),
   leftAt(0),
@@ -74,7 +74,7 @@ const forgedIn = (ms: number): Trace =>
   traceOf({ kind: "forged", status: 401, endedMs: START + ms });
 const { done } = evidenceOf();
 
-/** Of each invariant: runs that leave it intact, and runs that break it, each alone. */
+/** Runs that keep and runs that break each invariant. */
 const RUNS: Readonly<Record<Name, readonly [intact: readonly Run[], broken: readonly Run[]]>> = {
   ledgers: [
     [estate({}, [ID, 40])],
@@ -247,7 +247,10 @@ it("the soak test exits with 1 for a run that breaks a rule, otherwise with 0", 
   }
 });
 
-/** What a run could not judge in which so many of 80 forged keys were refused late. */
+/**
+ * Returns the verdicts that a run couldn't reach because `drowned` of 80 forged keys were rejected
+ * late.
+ */
 const unjudged = (drowned: number, leftOut: number) => {
   const traces = range(80).map((i) => forgedIn(i < drowned ? 500 : 499));
   const run = evidenceOf({ traces, load: { ...evidenceOf().load, leftOut } });

@@ -3,14 +3,14 @@ import * as limits from "./judge-limits.ts";
 import * as money from "./judge-money.ts";
 import type { Evidence, Judged, Verdict } from "./trace.ts";
 
-/** A promise, and what judges whether a run kept it; `isTimed`: only on a machine that could bear the load. */
+/** A promise and its check. `isTimed`: only valid on a machine that can handle the load. */
 type Invariant = {
   readonly promise: string;
   readonly judge: (evidence: Evidence) => Judged;
   readonly isTimed?: true;
 };
 
-/** Everything that must hold after a run, however much was broken meanwhile. */
+/** Promises that must hold after a run, regardless of its faults. */
 export const INVARIANTS = {
   ledgers: {
     promise: "sum of the ledger = balance = credits - charges",
@@ -41,7 +41,7 @@ export const INVARIANTS = {
   reach: { promise: "everything was tried", judge: answers.judgeReach, isTimed: true },
 } satisfies Record<string, Invariant>;
 
-/** Each with its figure and what broke it. */
+/** Returns each promise with its measurement and the cases that broke it. */
 export function verdictsOf(evidence: Evidence): readonly Verdict[] {
   const slow = answers.slownessOf(evidence);
   return Object.values<Invariant>(INVARIANTS).map(({ promise, judge, isTimed }) => {

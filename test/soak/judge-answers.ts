@@ -1,7 +1,10 @@
 import { isPaid, killsIn, nameOf, when } from "./trace.ts";
 import type { Evidence, FaultWindow, Judged, Trace } from "./trace.ts";
 
-/** Around a restart: a connection may have been accepted by the old process, or find none yet. */
+/**
+ * Time around a restart. The old process might have accepted a connection, or the new one might not
+ * listen yet.
+ */
 const RESTART_SLACK_MS = 1000;
 const OWN_FAULTS = new Set([
   "home_region_unreachable",
@@ -9,7 +12,7 @@ const OWN_FAULTS = new Set([
   "prices_unavailable",
   "storage_unavailable",
 ]);
-/** Shapes that are wrong on purpose: the one status that each must get. */
+/** Invalid requests, with the status that each must get. */
 const WRONG: Readonly<Record<string, number>> = {
   "unknown model": 404,
   "wrong field": 400,
@@ -17,8 +20,8 @@ const WRONG: Readonly<Record<string, number>> = {
 };
 
 /**
- * No 5xx but the 503s with a retry-after and what an upstream was made to fail with; every refusal is one
- * that its request could earn, a 401 only for a key that is forged or revoked.
+ * Checks that the only 5xx responses are 503 with retry-after and forced provider failures. Every
+ * rejection must fit its request, and a 401 requires a forged or revoked key.
  */
 export function judgeAnswers(evidence: Evidence): Judged {
   const { traces } = evidence;
@@ -39,7 +42,7 @@ export function judgeAnswers(evidence: Evidence): Judged {
   };
 }
 
-/** Returns the fault of its end or answer; null for none. */
+/** Returns the fault in a request's end or response, or null. */
 function faultOf(trace: Trace, kills: readonly FaultWindow[], evidence: Evidence): string | null {
   const unended = endFault(trace, kills);
   const { fate, status, kind, forced } = trace;
@@ -50,7 +53,7 @@ function faultOf(trace: Trace, kills: readonly FaultWindow[], evidence: Evidence
   return fate === "cut" && !isForced ? "the stream ended with an error" : null;
 }
 
-/** A stream reports its end in any case. */
+/** Every stream must report its end. */
 function endFault(trace: Trace, kills: readonly FaultWindow[]): string | null {
   const { fate, status, received, region } = trace;
   const came = `${status ?? "no"} headers, ${received} bytes of the body`;
@@ -69,7 +72,10 @@ function lasted({ sentMs, endedMs }: Trace): string {
   return `${Math.round(endedMs - sentMs)} ms after it was sent`;
 }
 
-/** Whether it took as long as a request may at most: on a drowned machine every upstream is slow. */
+/**
+ * Reports whether a request took its maximum time, because every provider is slow on an overloaded
+ * machine.
+ */
 function isOverdue({ sentMs, endedMs }: Trace, { runMaxMs }: Evidence): boolean {
   return endedMs - sentMs >= runMaxMs;
 }
@@ -84,14 +90,14 @@ function refusalFault(trace: Trace, evidence: Evidence): string | null {
   return `${said} ${lasted(trace)}, ${fault}`;
 }
 
-/** A 503 and a key's 429 name a wait in seconds. */
+/** Reports whether a 503 or a key's 429 has a valid retry-after in seconds. */
 function hasSoundRetry({ status, type, retryAfter }: Trace): boolean {
   const isTimed = status === 503 || (status === 429 && type === "rate_limit_exceeded");
   const after = Number(retryAfter ?? NaN);
   return !isTimed || (Number.isSafeInteger(after) && after >= 1 && after <= 60);
 }
 
-/** The statuses with which requests may be rejected. */
+/** The statuses that can reject a request, with their conditions. */
 const EARNED: Readonly<Record<number, (trace: Trace, evidence: Evidence) => boolean>> = {
   401: ({ type, keyId }, { revocations }) =>
     type === "invalid_api_key" && (keyId === null || revocations.has(keyId)),
@@ -101,7 +107,7 @@ const EARNED: Readonly<Record<number, (trace: Trace, evidence: Evidence) => bool
     type === "rate_limit_exceeded"
       ? keyId !== null && (!isOrganizationLimit || stored.some((log) => log.whose === orgId))
       : code === "end_user_quota_exceeded" && capped.has(`${orgId} ${user}`),
-  // an overloaded upstream may fail in other ways too: which one comes last decides
+  // an overloaded provider can also fail otherwise, and the last failure counts
   502: (trace, evidence) =>
     trace.type === "upstream_error" &&
     (["failure", "overload"].includes(trace.forced) || isOverdue(trace, evidence)),
@@ -111,29 +117,30 @@ const EARNED: Readonly<Record<number, (trace: Trace, evidence: Evidence) => bool
       : type === "api_error" && OWN_FAULTS.has(code ?? "") && keyId !== null,
 };
 
-/** How long objects, connections and breakers may recover after a fault. */
+/** Recovery time of objects, connections and circuit breakers after a fault. */
 const RECOVERY_MS: Readonly<Record<FaultWindow["what"], number>> = {
   abort: 1000, // the next call starts the object again
   book: 6000,
   link: 6000,
   kill: 6000,
 };
-/** The least share of answered paid requests without upstream faults. */
+/** Minimum share of answered paid requests without provider faults. */
 const ANSWERED_SHARE_MIN = 0.8;
 /**
- * A forged key is refused without asking anything. Where that takes so long, the machine is drowned, and a call
- * that may take 2 s to the other region may not come back in time.
+ * Forged keys are rejected without any call. If that takes this long, the machine is overloaded,
+ * and a call to the other region can miss its limit of 2 s.
  */
 const DROWNED_MS = 500;
 const HOP_MS = 2000;
 
 /**
- * Every 503 of our own has its cause near: a fault that could bring it, or the load is shed. And faults stop few:
- * most are answered.
+ * Checks that every 503 of our own has a fault or load shedding as its cause, and that most
+ * requests are answered.
  */
 export function judgeUnavailable({ traces, windows }: Evidence): Judged {
   const refused = traces.filter(
-    ({ status, code }) => status === 503 && code !== "upstream_overloaded", // which `judgeAnswers` judges
+    // `judgeAnswers` checks those
+    ({ status, code }) => status === 503 && code !== "upstream_overloaded",
   );
   const known = traces.filter(({ status }) => status !== null && status !== 503);
   const byKey = Map.groupBy(known, ({ keyId, region }) => `${keyId} ${region}`);
@@ -165,16 +172,18 @@ export function judgeUnavailable({ traces, windows }: Evidence): Judged {
   };
 }
 
-/** Whether the fault was on, or just over, while the request lived, where it could touch it. */
+/**
+ * Reports whether a fault in reach of the request lasted or had just ended while the request ran.
+ */
 function explains(fault: FaultWindow, trace: Trace, isFirst: boolean): boolean {
   const { what, region, fromMs, untilMs } = fault;
   if (trace.endedMs < fromMs || trace.sentMs > untilMs + RECOVERY_MS[what]) return false;
-  // Only the line to the other region and its life can make home unreachable. Home identifies unknown keys by
-  // register and database.
+  // Only the connection to the other region and its process can make the home region unreachable.
+  // The home region identifies unknown keys by key object and database.
   if (trace.code === "home_region_unreachable") {
     return region !== trace.region && (what === "link" || what === "kill" || isFirst);
   }
-  // A new isolate reads prices from the database before it sells.
+  // A new isolate must read prices from the database before it sells.
   if (trace.code === "prices_unavailable") return what === "book" || what === "kill";
   return trace.code === "storage_unavailable";
 }
@@ -183,21 +192,24 @@ function isDrowned({ kind, fate, sentMs, endedMs }: Trace): boolean {
   return kind === "forged" && fate === "whole" && endedMs - sentMs >= DROWNED_MS;
 }
 
-/** Log events of a request whose objects were killed while it settled: it retries for 28 s. */
+/** Log events of a request whose objects were killed while it settled. It retries for 28 s. */
 const AFTER_A_KILL = new Set(["settlement_unsaved", "settle_unknown"]);
 const KILL_NEAR_MS = 30_000;
-/** Further log events, which are bugs in any case. */
+/** All log events that are bugs. `AFTER_A_KILL` allows some of them after a kill. */
 const EVENTS = new Set([...AFTER_A_KILL, "exception", "settle_without_hold", "uncaught"]);
 
-/** The event of a line that must not be there; null for any other line. */
+/** Returns the event of a log line that reports a bug, else null. */
 export function mishapIn(event: string, message: string): string | null {
   if (EVENTS.has(event)) return event;
-  // workerd's line about an uncaught error; its own notes contain NOSENTRY
+  // workerd's line for an uncaught error; its own notes contain NOSENTRY
   const isRuntime = !message.startsWith("{") && !message.includes("NOSENTRY");
   return isRuntime && /uncaught/i.test(message) ? "uncaught" : null;
 }
 
-/** No bug, and no settlement that found no hold or no home, unless a region was killed just before. */
+/**
+ * Checks that the log has no bugs. Settlements can only miss their hold or home region shortly
+ * after a kill.
+ */
 export function judgeMishaps(evidence: Evidence): Judged {
   const { mishaps } = evidence;
   const isNear = (atMs: number): boolean =>
@@ -210,19 +222,18 @@ export function judgeMishaps(evidence: Evidence): Judged {
   };
 }
 
-/** The length of a run that meets everything: a storm of each kind, several times. */
+/** Length of a run that includes every storm several times. */
 const WHOLE_RUN_MS = 60_000;
-/** Events of a run of any length. */
+/** Events that runs of any length include. */
 const ALWAYS = ["answers of 200", "forged keys refused", "keys revoked"];
-/** The share of skipped requests above which the machine is too slow for a verdict. */
+/** Share of skipped requests above which the machine is too slow for a verdict. */
 const LEFT_OUT_SHARE_MAX = 0.2;
 /**
- * The share of late rejections of forged keys above which the machine is too slow; usually one in a hundred,
- * around kills.
+ * Share of forged keys rejected late above which the machine is too slow. Usually 1%, around kills.
  */
 const DROWNED_SHARE_MAX = 0.1;
 
-/** Checks that the load met each event. A run shorter than a minute must have met some. */
+/** Checks that the load included each event. A run of less than a minute only needs some. */
 export function judgeReach({ traces, revocations, done, load }: Evidence): Judged {
   const count = (of: (trace: Trace) => boolean): number => traces.filter(of).length;
   const { crons: _, missed: __, ...faults } = done;
@@ -247,7 +258,7 @@ export function judgeReach({ traces, revocations, done, load }: Evidence): Judge
   };
 }
 
-/** Returns why this machine was too slow for verdicts about time; null if it wasn't. */
+/** Returns the reason why this machine is too slow for timed checks, or null. */
 export function slownessOf({ traces, load: { leftOut } }: Evidence): string | null {
   const due = traces.length + leftOut;
   const refused = traces.filter(({ kind, fate }) => kind === "forged" && fate === "whole").length;

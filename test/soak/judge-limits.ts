@@ -3,18 +3,21 @@ import { nameOf, seconds, when } from "./trace.ts";
 import type { Evidence, HeapSample, Judged, Trace } from "./trace.ts";
 
 const WINDOW_MS = 60_000;
-/** The tolerated difference of one clock read in two processes. */
+/** Tolerated difference of the clock between two processes. */
 const CLOCK_SLACK_MS = 20;
-/** The stored admissions of a key. Beyond it, the list is incomplete. */
+/** Stored admissions of a key. Longer lists are incomplete. */
 const ADMISSIONS_KEPT = 1000;
 const MIB = 1024 * 1024;
-/** Least samples of a quarter of a life. */
+/** Minimum samples in a quarter of a process's life. */
 const SAMPLES_LEAST = 2;
-/** The allowed growth of a heap, with a minute's data. */
+/** Allowed growth of a heap, which includes a minute's data. */
 const GROWTH_BYTES_MAX = 4 * MIB;
 const GROWTH_SHARE_MAX = 0.25;
 
-/** A key is dead everywhere from the answer to its DELETE: what is sent later is 401, or our own 503. */
+/**
+ * Checks that no region accepts a key after its DELETE returned. Later requests get 401, or 503 of
+ * our own.
+ */
 export function judgeRevocations({ traces, revocations }: Evidence): Judged {
   const deadAt = ({ keyId }: Trace): number => revocations.get(keyId ?? "") ?? Infinity;
   const later = traces.filter((trace) => trace.sentMs > deadAt(trace));
@@ -33,8 +36,8 @@ export function judgeRevocations({ traces, revocations }: Evidence): Judged {
 type Span = { readonly fromMs: number; readonly untilMs: number };
 
 /**
- * Checks the limit in any 60 s, by stored admissions and, separately, by clients: requests sent and answered
- * within less than 60 s.
+ * Checks the limit in any 60 s, by stored admissions and separately by clients. Clients count
+ * requests that were sent and answered within less than 60 s.
  */
 export function judgeLimits({ traces, stored }: Evidence): Judged {
   const admitted = traces.filter(({ isAdmitted }) => isAdmitted);
@@ -61,13 +64,13 @@ export function judgeLimits({ traces, stored }: Evidence): Judged {
   };
 }
 
-/** The most spans that lie whole within some window shorter than 60 s. */
+/** Returns the maximum number of spans within one window shorter than 60 s. */
 function mostWithin(spans: readonly Span[]): number {
   const ends = spans.map(({ untilMs }) => untilMs).toSorted((a, b) => a - b);
   const begins = spans.toSorted((a, b) => a.fromMs - b.fromMs);
-  // Windows begin at a span's start: of those that end within one, the ones that began before it are not in it.
+  // Windows start at a span's start. Spans that started earlier don't count.
   let [most, ended] = [0, 0];
-  let lasting: number[] = []; // ends of those that began before and last beyond the window
+  let lasting: number[] = []; // ends of earlier spans that last beyond the window
   for (const [begun, { fromMs, untilMs }] of begins.entries()) {
     while ((ends[ended] ?? Infinity) < fromMs + WINDOW_MS) ended++;
     lasting = lasting.filter((until) => until >= fromMs + WINDOW_MS);
@@ -77,7 +80,9 @@ function mostWithin(spans: readonly Span[]): number {
   return most;
 }
 
-/** A 429 of the key's is true: the limit was used up by what had been stored in the 60 s before. */
+/**
+ * Returns 429 responses of keys whose stored admissions in the last 60 s didn't use up the limit.
+ */
 function refusedTooEarly({ traces, stored }: Pick<Evidence, "traces" | "stored">): string[] {
   const byKey = new Map(stored.map((log) => [`${log.key?.keyId} ${log.key?.region}`, log]));
   const refused = traces.filter(
@@ -94,8 +99,8 @@ function refusedTooEarly({ traces, stored }: Pick<Evidence, "traces" | "stored">
 }
 
 /**
- * Compares an isolate's memory after collections in its longest life: the median of the last quarter with the
- * second's, after warm-up.
+ * Compares an isolate's memory after collections in its longest life, after the warm-up: the median
+ * of the last quarter with that of the second.
  */
 export function judgeMemory({ heaps }: Evidence): Judged {
   const regions = (["eu", "us"] as const).map((region) => {
@@ -105,7 +110,7 @@ export function judgeMemory({ heaps }: Evidence): Judged {
     const [early, late] = [quarterOf(life, 0.25), quarterOf(life, 0.75)];
     const words = `${region} ${mib(early)} -> ${mib(late)} in ${seconds(lengthOf(life))}`;
     const isBroken = late - early > Math.max(GROWTH_BYTES_MAX, early * GROWTH_SHARE_MAX);
-    // V8 writes the heap in blocks, which a short life may not fill
+    // V8 writes the heap in blocks, which a short life might not fill
     return { isBroken, figure: Number.isNaN(early + late) ? `${region} not known` : words };
   });
   return {
@@ -114,7 +119,7 @@ export function judgeMemory({ heaps }: Evidence): Judged {
   };
 }
 
-/** The median of a quarter of a life, in bytes; NaN where too little of it was measured. */
+/** Returns the median bytes of a quarter of a life, or NaN for too few samples. */
 function quarterOf(life: readonly HeapSample[], from: number): number {
   const [begin, length] = [life[0]?.atMs ?? 0, lengthOf(life)];
   const [fromMs, untilMs] = [begin + from * length, begin + (from + 0.25) * length];

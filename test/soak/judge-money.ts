@@ -5,7 +5,10 @@ import { DRAIN_MS, MOCK_PRICES } from "./world.ts";
 
 const CHARGES = new Set(["usage", "shortfall", "rollup"]);
 
-/** Sum of the ledger, the running balance of its rows and credits less charges: all are the balance. */
+/**
+ * Checks that the balance equals the ledger's sum, its last row's balance, and credits minus
+ * charges.
+ */
 export function judgeLedgers({ estates }: Evidence): Judged {
   const off = sumOf(estates, ({ ledger, balance }) => Math.abs(total(ledger) - balance));
   const rows = sumOf(estates, ({ ledger }) => ledger.length);
@@ -27,7 +30,7 @@ export function judgeLedgers({ estates }: Evidence): Judged {
   };
 }
 
-/** Every row follows the one before: in number, and by its amount. */
+/** Returns rows whose number or balance doesn't follow the row before. */
 function brokenRows(ledger: readonly LedgerRow[]): string[] {
   const faults = ledger.flatMap(({ seq, amount_micro: amount, balance_micro: now }, i) => {
     const { seq: last, balance_micro: before } = ledger[i - 1] ?? { seq: 0, balance_micro: 0 };
@@ -45,7 +48,7 @@ function total(rows: readonly LedgerRow[]): number {
   return sumOf(rows, ({ amount_micro }) => amount_micro);
 }
 
-/** Checks that the wallet's reconciliation finds nothing, and that the database's row is the balance. */
+/** Checks that the wallet's reconciliation finds nothing, and that the database has the balance. */
 export function judgeBooks({ estates }: Evidence): Judged {
   const same = estates.filter(({ balance, book }) => balance === book).length;
   return {
@@ -57,7 +60,7 @@ export function judgeBooks({ estates }: Evidence): Judged {
   };
 }
 
-/** Every hold ended and every message arrived. */
+/** Checks that every hold ended and every message arrived. */
 export function judgeRest({ estates, outboxes }: Evidence): Judged {
   const holds = estates.flatMap(({ orgId, openHolds, held }) =>
     when(openHolds !== 0 || held !== 0, `${orgId}: ${openHolds} holds of ${held} micros open`),
@@ -72,21 +75,23 @@ export function judgeRest({ estates, outboxes }: Evidence): Judged {
   return { figure, broken: [...holds, ...messages] };
 }
 
-/** Prices in micro-credits per million tokens; the sandbox's from its manual. */
+/**
+ * Prices in micro-credits per million tokens. The sandbox's prices are those of its documentation.
+ */
 const PRICES: readonly (readonly [models: RegExp, price: { input: number; output?: number }])[] = [
   [/^sandbox\//, { input: 1_000_000, output: 2_000_000 }],
   [/^mock\/embed/, MOCK_PRICES.embeddings],
   [/^mock\//, MOCK_PRICES.chat],
 ];
-/** A request may be read by a busy region so long after its client left. */
+/** Maximum time after a disconnect in which a busy region can still read the request. */
 const READ_LATE_MS = 30_000;
 
 type Charge = { readonly orgId: string; readonly id: string; readonly micros: number };
 
 /**
- * Checks charges: at most one per request; exactly one for an answer read whole, as reported, its usage at
- * its price; one after a disconnect unless a region was killed; none for a rejection; and none without a
- * request.
+ * Checks charges. Every request has at most one charge. A complete response has exactly one, equal
+ * to its reported cost and usage. A disconnect has one unless a region was killed. A rejection has
+ * none, and no charge lacks a request.
  */
 export function judgeCharges(evidence: Evidence): Judged {
   const { traces, estates, runMaxMs } = evidence;
@@ -141,7 +146,7 @@ function wrongIn(trace: Trace, { micros }: Charge): string | null {
   return micros > 0 ? null : `charged ${micros} micros`;
 }
 
-/** Returns the usage's price, rounded up once, in micro-credits; null without reported usage. */
+/** Returns the price of the usage in micro-credits, rounded up once, or null without usage. */
 function priceOf({ shape, usage }: Trace): number | null {
   const [, price] = PRICES.find(([models]) => models.test(shape)) ?? [];
   if (usage === null || price === undefined) return null;
@@ -149,8 +154,8 @@ function priceOf({ shape, usage }: Trace): number | null {
 }
 
 /**
- * Returns whether the client left a started answer of a live upstream, and no region died until `afterMs`
- * later.
+ * Reports whether the client disconnected from a working provider's response, and no region was
+ * killed until `afterMs` later.
  */
 function isLeft(trace: Trace, kills: readonly FaultWindow[], afterMs: number): boolean {
   const { fate, status, firstByteMs, forced, sentMs, endedMs } = trace;
@@ -164,9 +169,9 @@ function mayCost(trace: Trace): boolean {
 }
 
 /**
- * Charges of requests whose id no client has seen must each belong to one of the requests that ended
- * before their headers came: of the same organization, sent no later than the id was minted. Each takes, of those
- * that it may belong to, the one that ends first: none is wasted.
+ * Returns charges that fit no request. A charge whose ID no client has seen must belong to a
+ * request that ended before its headers. It must be of the same organization and sent before the ID
+ * was created. Each charge takes the matching request that ended first, so that none is wasted.
  */
 function unsent(charges: readonly Charge[], traces: readonly Trace[]): string[] {
   const open = traces.filter((trace) => trace.id === null && mayCost(trace));

@@ -6,27 +6,29 @@ import type { HeapSample, Mishap } from "./trace.ts";
 
 const MIB = 1024 * 1024;
 /**
- * V8's line about a collection: process, the isolate's age in ms, heap after it, reason. Only the gateway's
- * isolate collects on demand.
+ * V8's line for a collection: process, the isolate's age in ms, the heap after it, and the reason.
+ * Only the gateway's isolate collects on request.
  */
 const COLLECTION = /\[(\d+):0x\w+\] +(\d+) ms: Mark-Compact.* -> ([\d.]+) \([\d.]+\) MB(.*)/g;
 const REMARKABLE_MAX = 20;
 
-/** The Workers' log, counted by event. */
+/** Counts the Workers' log lines by event. */
 export class Log {
-  /** The number of lines by event. */
+  /** Number of lines by event. */
   readonly events = new Map<string, number>();
-  /** The first lines that are alerts or no event at all. */
+  /** The first lines that are alerts or not events. */
   readonly remarkable: string[] = [];
-  /** Lines that should not have been logged. */
+  /** Lines that report a bug. */
   readonly mishaps: Mishap[] = [];
   /** The gateway's heap after each requested collection. */
   readonly heaps: HeapSample[] = [];
 
   take(region: PairName, { level, message }: LogLine): void {
-    const collections = [...message.matchAll(COLLECTION)]; // under load, V8 logs several lines at once
+    // under load, V8 logs several lines together
+    const collections = [...message.matchAll(COLLECTION)];
     for (const [, pid, age, mebibytes, rest = ""] of collections) {
-      const [atMs, bytes] = [Number(age), Number(mebibytes) * MIB]; // lines come late: V8 buffers them
+      // V8 buffers lines, so they arrive late
+      const [atMs, bytes] = [Number(age), Number(mebibytes) * MIB];
       if (!rest.includes("requested")) continue;
       this.heaps.push({ region, pid: Number(pid), atMs, bytes });
     }

@@ -3,15 +3,15 @@ import type { PairName } from "../../scripts/region-names.ts";
 import { seeded } from "../../scripts/seeded.ts";
 import type { Forced, Kind } from "./trace.ts";
 
-/** A form of request. */
+/** A kind of request to send. */
 type Shape = {
   readonly name: string;
   readonly kind: Kind;
   readonly path: string;
   readonly forced: Forced;
-  /** Its weight among the forms of its load. */
+  /** Its weight among the shapes of its load. */
   readonly weight: number;
-  /** The body for a prompt and an end user; null is a GET. */
+  /** Returns the body for a prompt and an end user. Null means a GET. */
   readonly body: ((words: string, user: string | null) => object) | null;
 };
 
@@ -48,14 +48,14 @@ function read(path: string, weight: number): Shape {
   return { ...chat(`GET ${path}`, weight), kind: "read", path, body: null };
 }
 
-/** Paid requests. */
 const PAID: readonly Shape[] = [
   chat("sandbox/echo", 24),
   chat("sandbox/echo", 14, TOLD),
   chat("sandbox/echo", 5, STREAM, { name: "sandbox/echo stream untold" }),
   chat("sandbox/split-utf8", 3, TOLD),
   chat("sandbox/no-usage", 3, TOLD),
-  chat("sandbox/slow-stream", 1, { ...TOLD, max_tokens: 20 }), // takes seconds, so that several are in flight
+  // takes seconds, so that several are in flight
+  chat("sandbox/slow-stream", 1, { ...TOLD, max_tokens: 20 }),
   chat("sandbox/cut", 1, TOLD, { forced: "break" }),
   embeddings("sandbox/embed", 9),
   chat("mock/varied", 12),
@@ -67,13 +67,12 @@ const PAID: readonly Shape[] = [
   chat("mock/cutting", 1, TOLD, { forced: "break" }),
   chat("mock/busy", 1, {}, { forced: "overload" }),
 ];
-/** Small and alike: for storms, in which what is refused matters. */
+/** Small requests for storms, in which only rejections matter. */
 export const PLAIN: readonly Shape[] = [
   chat("sandbox/echo", 6),
   chat("sandbox/echo", 2, TOLD),
   embeddings("sandbox/embed", 2),
 ];
-/** Free requests. */
 const READS: readonly Shape[] = [read("/balance", 3), read("/models", 2), read("/users", 1)];
 /** Requests that are always rejected. */
 const WRONG: readonly Shape[] = [
@@ -90,19 +89,22 @@ const FORGED: readonly Shape[] = [
 const WORDS =
   "the sky over the bay is blue because small things scatter light of short waves".split(" ");
 
-/** A prompt of 1 to 60 words: below the size at which a hold is estimated and no longer bounded. */
+/**
+ * Returns a prompt of 1 to 60 words, short enough that its hold uses an upper bound instead of an
+ * estimate.
+ */
 export function wordsOf(random: number): string {
   const count = 1 + Math.floor(random * 60);
   return Array.from({ length: count }, (_, i) => WORDS[(i * 7 + count) % WORDS.length]).join(" ");
 }
 
 /**
- * The sender: the hot organization, any other, those with end users, those that run out of credits, keys with
- * low limits, forgers.
+ * Senders: the busy organization, any other, those with end users, those that run out of credits,
+ * keys with low limits, and forged keys.
  */
 export type Sender = "hot" | "any" | "users" | "dry" | "small" | "forger";
 
-/** A request to come. Numbers from 0 to 1 choose among what there is. */
+/** A planned request. Numbers from 0 to 1 choose among the available items. */
 export type Arrival = {
   /** Since the start of the load. */
   readonly atMs: number;
@@ -118,12 +120,12 @@ export type Arrival = {
 
 const LEAVE_SHARE = 0.3;
 const SLOW_SHARE = 0.04;
-/** In a long run; a shorter one has five. */
+/** Time between storms in a long run. A short run has five. */
 const STORM_EVERY_MS = 9000;
-/** The share of that time that a storm lasts. */
+/** Share of that time that a storm lasts. */
 const STORM_SHARE = 1 / 6;
 
-/** Senders and their share of the load, and what they send. */
+/** Each sender's share of the load, and its requests. */
 const LOADS: readonly (readonly [Sender, share: number, readonly Shape[]])[] = [
   ["hot", 22, PAID],
   ["any", 36, PAID],
@@ -134,19 +136,19 @@ const LOADS: readonly (readonly [Sender, share: number, readonly Shape[]])[] = [
   ["any", 6, READS],
   ["any", 3, WRONG],
 ];
-/** The senders of storms, in turn. */
+/** The senders of storms, in order. */
 const STORMS: readonly Sender[] = ["forger", "dry", "small", "users"];
 
-/** Returns a request beside the plan, sent with any key. */
+/** Returns an unplanned request, sent with any key. */
 export function unplanned(shape: Shape): Arrival {
   const choices = { which: 0, key: 0, words: 0.1, user: 0 };
   return { atMs: 0, sender: "any", shape, ...choices, leave: null, isSlow: false };
 }
 
-/** A run's length, its requests, and the seed of both plans. */
+/** A run's length, request rate and the seed of both plans. */
 type Planned = { readonly seed: number; readonly rate: number; readonly durationMs: number };
 
-/** Every request of the load in the order of its time: the same for the same seed. */
+/** Yields every request of the load in order of time. The same seed gives the same requests. */
 export function* arrivals({ seed, rate, durationMs }: Planned): Generator<Arrival> {
   const random = seeded(seed);
   const gapMs = 1000 / rate;
@@ -159,7 +161,7 @@ export function* arrivals({ seed, rate, durationMs }: Planned): Generator<Arriva
     if (phase < gapMs) storm++;
     const stormy = LOADS.find(([sender]) => sender === STORMS[storm % STORMS.length]);
     if (phase < everyMs * (1 - STORM_SHARE) || stormy === undefined) continue;
-    // as many requests again, all of one organization, and of one end user with a small quota
+    // doubles the requests, all of one organization and of one end user with a small quota
     const round = Math.floor(storm / STORMS.length);
     const aim = { which: (round % 5) / 5, user: (3 + (round % 2) + 0.5) / 6 };
     yield { ...arrival(at + gapMs, stormy, random), ...aim };
@@ -179,7 +181,7 @@ function arrival(
   return { atMs, sender, shape, ...choices, leave, isSlow };
 }
 
-/** Returns a disconnect: at once, before or at the first byte, in mid-stream, or at any time. */
+/** Returns a disconnect: immediately, before or at the first byte, mid-stream, or at any time. */
 function leaveOf(random: () => number): Leave {
   const [kind, how] = [random(), random()];
   if (kind < 0.15) return { afterMs: 0 };
@@ -188,7 +190,7 @@ function leaveOf(random: () => number): Leave {
   return kind < 0.85 ? { afterBytes: Math.ceil(how * 6000) } : { afterMs: how * 1500 };
 }
 
-/** One of them, each as likely as its weight. */
+/** Returns an item with a probability by weight. */
 function pick<T>(all: readonly T[], weightOf: (one: T) => number, at: number): T {
   let left = at * all.reduce((sum, one) => sum + weightOf(one), 0);
   const found = all.find((one) => (left -= weightOf(one)) < 0) ?? all.at(-1);
@@ -196,7 +198,9 @@ function pick<T>(all: readonly T[], weightOf: (one: T) => number, at: number): T
   return found;
 }
 
-/** A fault to come; `mode` is how, where there are several ways, and `some` from 0 to 1 chooses among what there is. */
+/**
+ * A planned fault. `mode` is its variant, and `some` from 0 to 1 chooses among the available items.
+ */
 export type PlannedFault = {
   readonly what: keyof typeof FAULTS;
   readonly atMs: number;
@@ -207,8 +211,9 @@ export type PlannedFault = {
 };
 
 /**
- * The frequency of each fault in a long run (shorter ones have at least two of each), the share of the run
- * until which it comes (memory is judged after the last restart), its variants in turn, and its length.
+ * For each fault: its interval in a long run (short runs have at least two), the share of the run
+ * in which it occurs (memory is measured after the last restart), its variants in order, and its
+ * length.
  */
 const FAULTS = {
   abort: { everyMs: 4000 },
@@ -230,7 +235,7 @@ type Fault = {
   readonly forMs?: number;
 };
 
-/** Every fault of the run, in the order of its time; regions in turn. */
+/** Returns every fault of the run in order of time, alternating between regions. */
 export function faultPlan(seed: number, durationMs: number): readonly PlannedFault[] {
   const random = seeded(seed + 1);
   const plan = Object.entries<Fault>(FAULTS).flatMap(([name, fault]) => {

@@ -5,7 +5,6 @@ import type { Evidence, Trace, Verdict } from "./trace.ts";
 
 const CASES_SHOWN = 10;
 
-/** A run's result. */
 export type Report = Pick<Evidence, "traces" | "done" | "load"> & {
   readonly seed: number;
   readonly healed: Healed;
@@ -14,13 +13,13 @@ export type Report = Pick<Evidence, "traces" | "done" | "load"> & {
   readonly verdicts: readonly Verdict[];
 };
 
-/** Returns the exit code: 1 for a broken invariant, 3 for one that this machine couldn't show. */
+/** Returns the exit code: 1 for a broken invariant, 3 if this machine was too slow for a check. */
 export function exitCodeOf({ verdicts }: Pick<Report, "verdicts">): number {
   if (verdicts.some(({ broken }) => broken.length > 0)) return 1;
   return verdicts.some(({ notJudged }) => notJudged !== undefined) ? 3 : 0;
 }
 
-/** The whole report for a terminal. */
+/** Returns the whole report for a terminal. */
 export function textOf(report: Report): string {
   const { verdicts, healed, traces, seed, done, load } = report;
   const loadMs = load.untilMs - load.fromMs;
@@ -70,13 +69,13 @@ function casesOf({ promise, broken }: Verdict): string {
   return `\n${promise}:\n${shown.join("\n")}`;
 }
 
-/** Counts each, the most frequent first. */
+/** Counts items by name, the most frequent first. */
 export function countBy<T>(all: readonly T[], name: (one: T) => string): Record<string, number> {
   const counts = [...Map.groupBy(all, name)].map(([one, some]) => [one, some.length] as const);
   return Object.fromEntries(counts.toSorted(([, a], [, b]) => b - a));
 }
 
-/** Such counts as a line. */
+/** Formats counts as a line. */
 export function listOf(counts: Readonly<Record<string, number>>): string {
   return Object.entries(counts)
     .map(([name, count]) => `${name} ${count}`)

@@ -13,11 +13,11 @@ import { REGIONS, startWorld } from "./world.ts";
 import type { Times, World } from "./world.ts";
 
 const PROGRESS_MS = 5000;
-/** In shorter runs, holds must end sooner. */
+/** Runs below this length need shorter holds. */
 const SHORT_MS = 30_000;
 const LONG_TIMES: Times = { deadlineS: 25, holdS: 40, peerHoldS: 60 };
 const SHORT_TIMES: Times = { deadlineS: 14, holdS: 16, peerHoldS: 20 };
-/** The memory samples of a run, at most every three seconds. */
+/** Memory samples of a run, at most one every three seconds. */
 const MEMORY_SAMPLES = 60;
 const MEMORY_EVERY_MS = 3000;
 const TOP_UP_EVERY_MS = 7000;
@@ -25,14 +25,14 @@ const TOP_UP_EVERY_MS = 7000;
 type Wish = {
   readonly seed: number;
   readonly minutes: number;
-  /** Requests a second, storms not counted. */
+  /** Requests per second without storms. */
   readonly rate: number;
   readonly progress: (line: string) => void;
-  /** Both regions run: from then on their runtime's own signal handlers are there too. */
+  /** Called when both regions run, after their runtime has installed its signal handlers. */
   readonly started: () => void;
 };
 
-/** One soak from start to verdict; null when it was stopped before. Leaves nothing running. */
+/** Runs a soak. Returns null if it was stopped. Leaves nothing running. */
 export async function soak(wish: Wish, stop: AbortSignal): Promise<Report | null> {
   const { progress } = wish;
   progress("bundling and starting both regions");
@@ -94,7 +94,10 @@ async function underLoad(
   return { seed, load, traces, done, healed, events, remarkable, verdicts };
 }
 
-/** While the load runs, has both regions collect, which logs what is left of their heap, and grants to who runs dry. */
+/**
+ * During the load, makes both regions collect garbage, which logs their heap, and adds credits to
+ * organizations that run out.
+ */
 async function tend(
   world: World,
   tenants: readonly Tenant[],
@@ -102,7 +105,7 @@ async function tend(
 ): Promise<void> {
   const repeat = async (everyMs: number, work: () => Promise<unknown>): Promise<void> => {
     while (!stop.aborted) {
-      await work().catch(() => undefined); // a region may be unavailable: the next run retries
+      await work().catch(() => undefined); // a region can be unavailable, so the next run retries
       await sleep(everyMs, undefined, { signal: stop }).catch(() => undefined);
     }
   };
@@ -114,7 +117,7 @@ async function tend(
   ]);
 }
 
-/** Returns the parties whose requests may be rejected. */
+/** Returns the organizations and end users whose requests can be rejected. */
 function partiesOf(tenants: readonly Tenant[]) {
   const capped = Object.keys(QUOTAS).filter((user) => QUOTAS[user] !== null);
   const having = tenants.filter(({ role }) => role === "users");

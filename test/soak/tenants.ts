@@ -11,7 +11,6 @@ import type { PairName } from "../../scripts/region-names.ts";
 import type { Sender } from "./plan.ts";
 import type { World } from "./world.ts";
 
-/** A key under load. */
 export type SoakedKey = { readonly id: string; readonly key: string };
 type Role = Exclude<Sender, "forger">;
 export type Tenant = {
@@ -19,11 +18,11 @@ export type Tenant = {
   readonly memberId: string;
   readonly home: PairName;
   readonly role: Role;
-  /** The organization's own limit; null: none. */
+  /** The organization's own limit, or null. */
   readonly limit: number | null;
   readonly regional: readonly SoakedKey[];
   readonly global: readonly SoakedKey[];
-  /** Its credits by reference, in micro-credits. */
+  /** Credits in micro-credits by reference. */
   readonly credited: Map<string, number>;
 };
 
@@ -31,7 +30,10 @@ const CALLERS = 6;
 const RICH_MICRO = 1_000_000_000;
 const TOP_UP_MICRO = 200;
 const RPM_MAX = 1000;
-/** Daily quotas of end users in micros, by name; null: no cap. The last is made by its first request. */
+/**
+ * Daily quotas of end users in micro-credits by name. Null means no quota. The first request
+ * creates the last end user.
+ */
 export const QUOTAS: Readonly<Record<string, number | null>> = {
   ann: null,
   bob: 0,
@@ -41,18 +43,21 @@ export const QUOTAS: Readonly<Record<string, number | null>> = {
   fay: null,
 };
 const UNMADE = "fay";
-/** The attempts of an operator's call, while its region may be down. */
+/** Attempts of an operator's call while its region can be down. */
 const ATTEMPTS = 40;
 const PAUSE_MS = 400;
 
-/** `rpm`: of its keys; `limit`: of the organization, in place of theirs. */
+/** `rpm` limits its keys, `limit` the organization instead. */
 type Wanted = {
   readonly role: Role;
   readonly micro?: number;
   readonly rpm?: number;
   readonly limit?: number;
 };
-/** One hot, five with end users, five that run dry (the first too poor for what they are granted now and then), five pressed. */
+/**
+ * One busy organization, five with end users, five that run out of credits (the first gets too
+ * little even with top-ups), and five with low limits.
+ */
 const WANTED: readonly Wanted[] = [
   { role: "hot" },
   ...Array.from({ length: 5 }, () => ({ role: "users" }) as const),
@@ -62,7 +67,7 @@ const WANTED: readonly Wanted[] = [
   ...Array.from({ length: 24 }, () => ({ role: "any" }) as const),
 ];
 
-/** 40 organizations, half at home in each region. */
+/** Creates 40 organizations, half with each home region. */
 export function makeTenants(world: World): Promise<readonly Tenant[]> {
   return mapConcurrently(CALLERS, [...WANTED.entries()], ([i, wanted]) =>
     makeTenant(world, i, wanted),
@@ -105,7 +110,10 @@ async function makeEndUsers(url: string, key: string): Promise<void> {
   }
 }
 
-/** Grants a little to those who run dry. The same reference until it is answered, also when the load is over: granted once, and known. */
+/**
+ * Adds credits to organizations that run out. Retries with the same reference even after the load,
+ * so that each credit is added once and known.
+ */
 export async function topUp(
   { regions }: World,
   tenants: readonly Tenant[],
@@ -122,7 +130,7 @@ export async function topUp(
   await Promise.all(granted);
 }
 
-/** Repeats a call like an operator who is told to wait; null after too many attempts. */
+/** Retries a call with pauses. Returns null after too many attempts. */
 export async function persist<T>(call: () => Promise<T>, stop?: AbortSignal): Promise<T | null> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     if (stop?.aborted === true) return null;

@@ -1,48 +1,48 @@
 import type { PairName } from "../../scripts/region-names.ts";
 
-/** The kind of a request. */
 export type Kind = "json" | "stream" | "embeddings" | "read" | "forged" | "wrong";
 
-/** The forced upstream result: answer, fail, overload, or break off in mid-stream. */
+/** The provider's forced behavior: none, fail, overload, or fail mid-stream. */
 export type Forced = "nothing" | "failure" | "overload" | "break";
 
 /**
- * A request's end for its client. `whole`: the complete answer. `left`: the client reset the connection.
- * `cut`: a stream ended with an error event. `mute`: a stream ended without [DONE] or an error event.
- * `broken`: the connection ended early. `stuck`: the client gave up.
+ * The end of a request for its client. `whole`: the response was complete. `left`: the client reset
+ * the connection. `cut`: a stream ended with an error event. `mute`: a stream ended without [DONE]
+ * or an error event. `broken`: the connection ended early. `stuck`: the client timed out.
  */
 export type Fate = "whole" | "left" | "cut" | "mute" | "broken" | "stuck";
 
-/** The client's view of a request. Times are Unix ms with fractions, of one clock. */
+/** A request as its client observed it. Times are Unix ms with fractions, from one clock. */
 export type Seen = {
-  /** When it was sent, was answered with headers, began its body, and ended. */
+  /** Times of sending, of the headers, of the first byte and of the end. */
   readonly sentMs: number;
   readonly answeredMs: number | null;
   readonly firstByteMs: number | null;
   readonly endedMs: number;
   readonly fate: Fate;
-  /** Bytes of the body that came. */
+  /** Received bytes of the body. */
   readonly received: number;
   readonly status: number | null;
-  /** `x-request-id`; null when no headers came. */
+  /** `x-request-id`, or null without headers. */
   readonly id: string | null;
-  /** `error.type` and `error.code` of a refusal. */
+  /** `error.type` and `error.code` of a rejection. */
   readonly type: string | null;
   readonly code: string | null;
-  /** The reported cost in micro-credits and usage of a whole answer; null: not reported. */
+  /** The reported cost in micro-credits and the usage of a complete response, or null. */
   readonly cost: number | null;
   readonly usage: { readonly input: number; readonly output: number } | null;
   /** The header, in seconds. */
   readonly retryAfter: string | null;
   /**
-   * Whether the key's register admitted it: the answer shows the rest of its limit, and no 429 of the key.
+   * The key object admitted the request: the response has the rest of its limit, and isn't a 429 of
+   * the key.
    */
   readonly isAdmitted: boolean;
-  /** Whether a 429 is the organization's limit and not the key's. */
+  /** A 429 is of the organization's limit instead of the key's. */
   readonly isOrganizationLimit: boolean;
 };
 
-/** A request: what it was, and what its client saw. Whose it is is null for a forged key. */
+/** A request and its result. `orgId` is null for a forged key. */
 export type Trace = Seen & {
   readonly kind: Kind;
   readonly shape: string;
@@ -53,7 +53,7 @@ export type Trace = Seen & {
   readonly user: string | null;
 };
 
-/** Something that was broken on purpose in a region, until it was whole again. Unix ms. */
+/** The time of a fault in a region, Unix ms. */
 export type FaultWindow = {
   readonly what: "abort" | "book" | "link" | "kill";
   readonly region: PairName;
@@ -68,34 +68,33 @@ export type LedgerRow = {
   readonly balance_micro: number;
   readonly generation_id: string | null;
 };
-/** An organization at rest. Money in micros. */
+/** The state of an organization after recovery, in micro-credits. */
 export type Estate = {
   readonly orgId: string;
-  /** The wallet's balance. */
   readonly balance: number;
   readonly openHolds: number;
   readonly held: number;
-  /** All of it, in order. */
+  /** All rows in order. */
   readonly ledger: readonly LedgerRow[];
-  /** The credits, each reference once. */
+  /** The sum of credits, each reference once. */
   readonly credited: number;
-  /** Its row in the region's D1; null without one. */
+  /** Its row in the region's D1, or null. */
   readonly book: number | null;
-  /** The differences of POST reconcile. */
+  /** Differences that POST reconcile found. */
   readonly differences: readonly string[];
 };
 
-/** When a wallet or a register has stored that it let requests pass, and how many it may in any 60 s. */
+/** Stored admissions of a wallet or key object, and their limit in any 60 s. */
 export type Stored = {
-  /** A key in a region; null: the organization `whose`. */
+  /** A key in a region. Null means the organization `whose`. */
   readonly key: { readonly keyId: string; readonly region: PairName } | null;
   readonly whose: string;
   readonly limit: number;
-  /** Unix ms, oldest first; of a key the last 1000 at most. */
+  /** Unix ms, oldest first. A key stores at most the last 1000. */
   readonly at: readonly number[];
 };
 
-/** The gateway's own heap after a collection. `pid`: the process that was measured, another one after each restart. */
+/** The gateway's heap after a collection. `pid` changes with each restart. */
 export type HeapSample = {
   readonly region: PairName;
   readonly pid: number;
@@ -103,7 +102,7 @@ export type HeapSample = {
   readonly bytes: number;
 };
 
-/** A line of a Worker's log that must not be there, with its event. Unix ms. */
+/** A log line that reports a bug, with its event. Unix ms. */
 export type Mishap = {
   readonly event: string;
   readonly region: PairName;
@@ -111,29 +110,29 @@ export type Mishap = {
   readonly message: string;
 };
 
-/** The number of each fault; `missed`: impossible during a restart. */
+/** Number of each fault. `missed` faults were impossible during a restart. */
 export type Done = Record<
   "aborts" | "book outages" | "link cuts" | "kills" | "crons" | "missed",
   number
 >;
 
-/** All that is known of a run when it is over and healed: what its invariants are judged by. */
+/** All data of a finished and recovered run, for the invariants. */
 export type Evidence = {
   readonly traces: readonly Trace[];
   readonly windows: readonly FaultWindow[];
   readonly done: Done;
-  /** The time of each revoked key's DELETE answer of 200; null: never. */
+  /** The time of the 200 response to each revoked key's DELETE, or null. */
   readonly revocations: ReadonlyMap<string, number | null>;
   /** The start and end of the load, and the requests skipped because too many were pending. */
   readonly load: { readonly fromMs: number; readonly untilMs: number; readonly leftOut: number };
-  /** The longest that a request may run, in ms: then it is ended, as an upstream's failure. */
+  /** Maximum ms of a request. It then ends as a provider's failure. */
   readonly runMaxMs: number;
-  /** Organizations whose credit is meant to run out. */
+  /** Organizations that are meant to run out of credits. */
   readonly dry: ReadonlySet<string>;
   /** End users with a quota, as `organization external_id`. */
   readonly capped: ReadonlySet<string>;
   readonly estates: readonly Estate[];
-  /** Messages in each region's outboxes, by what has become of them. */
+  /** Messages in each region's outboxes by state. */
   readonly outboxes: readonly (Readonly<Record<"waiting" | "dead" | "parked", number>> & {
     readonly region: PairName;
   })[];
@@ -142,12 +141,15 @@ export type Evidence = {
   readonly mishaps: readonly Mishap[];
 };
 
-/** A promise's measurement, and each case that broke it. */
+/** A measurement, and each case that broke the promise. */
 export type Judged = { readonly figure: string; readonly broken: readonly string[] };
-/** A measurement with its promise; `notJudged`: why this machine couldn't show it; then nothing is broken. */
+/**
+ * A measurement with its promise. `notJudged` is the reason why this machine couldn't check it;
+ * `broken` is then empty.
+ */
 export type Verdict = Judged & { readonly promise: string; readonly notJudged?: string };
 
-/** Whether it costs money when it is answered. */
+/** Reports whether the request costs money if it is answered. */
 export function isPaid({ kind }: Trace): boolean {
   return kind === "json" || kind === "stream" || kind === "embeddings";
 }
@@ -156,18 +158,18 @@ export function killsIn({ windows }: Pick<Evidence, "windows">): readonly FaultW
   return windows.filter(({ what }) => what === "kill");
 }
 
-/** A request for a report's reader. */
+/** Describes a request for a report. */
 export function nameOf(trace: Trace): string {
   const whose = trace.orgId === null ? "a forged key" : `organization ${trace.orgId}`;
   return `${trace.shape} in ${trace.region} of ${whose}, request ${trace.id ?? "without an id"}`;
 }
 
-/** The words where something is so, none where it is not. */
+/** Returns the text in a list if `is` holds, else an empty list. */
 export function when(is: boolean, words: string): string[] {
   return is ? [words] : [];
 }
 
-/** A time for a report's reader. */
+/** Formats a time for a report. */
 export function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`;
 }

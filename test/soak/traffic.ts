@@ -10,23 +10,23 @@ import type { SoakedKey, Tenant } from "./tenants.ts";
 import type { Trace } from "./trace.ts";
 import type { World } from "./world.ts";
 
-/** The most pending requests. Beyond it due ones are skipped and reported. */
+/** Maximum pending requests. Further ones are skipped and counted. */
 const UNDER_WAY_MAX = 160;
 const LOOK_MS = 20;
 const USERS = Object.keys(QUOTAS);
 
-/** A request's owner and target. */
+/** The sender and target of a request. */
 type Errand = {
   readonly region: PairName;
   readonly tenant: Tenant | null;
   readonly key: Pick<SoakedKey, "key"> & { readonly id: string | null };
 };
 
-/** The load: sends planned requests on time, regardless of earlier ones. */
+/** Sends planned requests on time, regardless of earlier ones. */
 export class Traffic {
   readonly traces: Trace[] = [];
   inFlight = 0;
-  /** The requests skipped because too many were pending. */
+  /** Requests skipped because too many were pending. */
   leftOut = 0;
   readonly #byRole: ReadonlyMap<string, readonly Tenant[]>;
   readonly #regions: World["regions"];
@@ -36,7 +36,9 @@ export class Traffic {
     this.#regions = regions;
   }
 
-  /** Runs until everything is sent or `stop` is set. Answers may still be pending then. */
+  /**
+   * Sends requests until the plan ends or `stop` is aborted. Responses can still be pending then.
+   */
   run(plan: Iterable<Arrival>, startedMs: number, stop: AbortSignal): Promise<void> {
     const begin = (arrival: Arrival): void => {
       if (this.inFlight >= UNDER_WAY_MAX) this.leftOut++;
@@ -50,7 +52,7 @@ export class Traffic {
     while (this.inFlight > 0) await sleep(LOOK_MS);
   }
 
-  /** Sends one request and keeps its trace, also beside the plan. */
+  /** Sends one request and keeps its trace, also for unplanned ones. */
   async request(of: Arrival, { region, tenant, key }: Errand): Promise<void> {
     const { path, body, kind, forced, name: shape } = of.shape;
     const user = tenant?.role === "users" ? at(USERS, of.user) : null;
@@ -73,20 +75,21 @@ export class Traffic {
     const { home, regional, global } = tenant;
     const peer = home === "eu" ? "us" : "eu";
     if (shape.name === "wrong region") return { region: peer, tenant, key: at(regional, key) };
-    // half by a regional key at home, a quarter each by a global one at home and at the peer
+    // half with a regional key in the home region, a quarter each with a global key in either
+    // region
     if (key < 0.5) return { region: home, tenant, key: at(regional, key * 2) };
     return { region: key < 0.75 ? home : peer, tenant, key: at(global, (key * 4) % 1) };
   }
 }
 
-/** The one at a share, 0 to 1, of all. */
+/** Returns the item at a share from 0 to 1. */
 export function at<T>(all: readonly T[], share: number): T {
   const one = all[Math.floor(share * all.length)];
   if (one === undefined) throw new Error("nothing to choose from");
   return one;
 }
 
-/** No key at all, one of a wrong length, or one whose tag is wrong. */
+/** Returns an invalid key: the text `none`, one of a wrong length, or one with a wrong checksum. */
 function forgedErrand(which: number, where: number): Errand {
   const region = where < 0.5 ? "eu" : "us";
   const prefix = `svc_sk_${which < 0.5 ? "gbl_" : ""}${region}_live_`;

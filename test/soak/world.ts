@@ -12,7 +12,8 @@ import { modelOf, startUpstream } from "../../scripts/start-upstream.ts";
 import { removeDirectory, temporaryDirectory } from "../../scripts/tmpfs.ts";
 import { Log } from "./log.ts";
 
-process.env["MINIFLARE_WORKERD_V8_FLAGS"] ??= "--expose-gc --trace-gc"; // the heap is measured without its garbage
+// heaps are measured without garbage
+process.env["MINIFLARE_WORKERD_V8_FLAGS"] ??= "--expose-gc --trace-gc";
 export const REGIONS = PAIR;
 const ENTRY = path.join(import.meta.dirname, "../../scripts/workers/faulty.ts");
 const CONTROL_MS_MAX = 20_000;
@@ -21,37 +22,37 @@ const CONTROL_MS_MAX = 20_000;
 export type SoakedRegion = Region & {
   readonly name: PairName;
   readonly admin: AdminClient;
-  /** The proxy in front of it, for the other region's requests. */
+  /** The proxy for the other region's requests. */
   readonly line: FaultProxy;
-  /** Requests a fault, a look past the gateway or a collection; throws while the region is down. */
+  /** Starts a fault or a collection, or reads stored data. Throws while the region is down. */
   readonly control: <T>(
     what: "abort" | "book" | "cron" | "look" | "rows" | "collect",
     body?: object,
   ) => Promise<T>;
 };
 export type World = Awaited<ReturnType<typeof startWorld>>;
-/** The lives of a request and a hold in s, short so that stranded ones end soon. */
+/** Maximum lives of a request and of holds in seconds, short so that abandoned ones end soon. */
 export type Times = {
   readonly deadlineS: number;
   readonly holdS: number;
   readonly peerHoldS: number;
 };
 
-/** Few, so that a place that is lost is soon missing. */
+/** Small, so that a slot that isn't released is noticed soon. */
 const IN_FLIGHT_MAX = 16;
 /** How long a request continues after a disconnect. */
 export const DRAIN_MS = 4000;
-/** The upstream models' prices: micro-credits per million tokens. */
+/** Prices of the provider's models in micro-credits per million tokens. */
 export const MOCK_PRICES = {
   chat: { input: 1_500_000, output: 3_000_000 },
   embeddings: { input: 700_000 },
 } as const;
 
-/** Both regions with faults around them, an upstream, and a line through a proxy in each direction. */
+/** Starts both regions with faults, a provider, and a proxy in each direction. */
 export async function startWorld(times: Times) {
   const directory = temporaryDirectory("turnpike-soak-");
   const removeAtExit = (): void => removeDirectory(directory);
-  process.on("exit", removeAtExit); // however the run ends
+  process.on("exit", removeAtExit); // runs whenever the process exits
   const log = new Log();
   const [code, upstream] = await Promise.all([bundleWorker(false, ENTRY), startUpstream()]);
   const ports = { eu: await freePort(), us: await freePort() };
@@ -86,7 +87,7 @@ export async function startWorld(times: Times) {
     process.off("exit", removeAtExit);
     removeAtExit();
   };
-  /** `directory` is where D1 and the objects are kept; it is gone after `stop`. */
+  /** `directory` has D1 and the objects. `stop` removes it. */
   return { regions, times, log, directory, stop };
 }
 
@@ -94,7 +95,10 @@ function secret(): string {
   return randomBytes(24).toString("hex");
 }
 
-/** `mock/flaky` fails one time in three and has a second route; others behave as named. */
+/**
+ * `mock/flaky` fails one time in three and has a second route. The others are named after their
+ * behavior.
+ */
 function bindingsOf(url: string, { deadlineS, holdS, peerHoldS }: Times): Record<string, string> {
   const chat = (name: string, ...routes: string[]): object =>
     modelOf(
