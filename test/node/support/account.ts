@@ -9,7 +9,7 @@ import type { RawConnection } from "./raw-request.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
 
-/** An outcome that found nobody is sent again after 30 s at the most, and the machine may be busy. */
+/** Unknown outcomes are retried after at most 30 s, and the machine can be slow. */
 const RESOLVED_WITHIN_MS = 100_000;
 const POLL_MS = 20;
 
@@ -25,7 +25,7 @@ export type LedgerRow = {
   readonly generation_id: string | null;
 };
 type BookRow = Readonly<Record<string, string | number | null>>;
-/** What the book says of one organization. */
+/** An organization's rows in the database. */
 type Book = {
   readonly balance: number | null;
   readonly endUsers: readonly BookRow[];
@@ -36,12 +36,12 @@ type WalletStub = Pick<
   "poke" | "patchSettings" | "putEndUser" | "readEndUser" | "listEndUsers" | "usage" | "reconcile"
 >;
 
-/** One organization under test: its key, its money as operators see it, its wallet and its book. */
+/** An organization under test. */
 export class Account {
   readonly orgId: string;
   readonly memberId: string;
   readonly key: string;
-  /** The region it lives in; a function, because a test may start it again. */
+  /** The region, as a function because tests can restart it. */
   readonly #region: () => TestRegion;
 
   private constructor(
@@ -52,7 +52,7 @@ export class Account {
     this.#region = region;
   }
 
-  /** A new organization; its key may be used 1000 times a minute unless told otherwise. */
+  /** Creates an organization. Its key allows 1000 requests per minute by default. */
   static async open(region: () => TestRegion, options: OrganizationOptions = {}): Promise<Account> {
     const whole = { rpmLimit: 1000, ...options };
     return new Account(await makeOrganization(region().adminUrl, ADMIN_TOKEN, whole), region);
@@ -93,7 +93,7 @@ export class Account {
     return this.#operatorReads(`/orgs/${this.orgId}`);
   }
 
-  /** Waits until no hold is open, and says how the organization stands then. */
+  /** Waits until no hold is open, and returns the balance. */
   async resolved(): Promise<Standing> {
     const deadline = performance.now() + RESOLVED_WITHIN_MS;
     for (;;) {
@@ -117,14 +117,14 @@ export class Account {
     return rows;
   }
 
-  /** The wallet itself, for calls that have no route yet. */
+  /** Returns the wallet, for calls without an endpoint. */
   async wallet(): Promise<WalletStub> {
     const { miniflare, name } = this.#region();
     const wallets = await miniflare.getDurableObjectNamespace("WALLET", `turnpike-${name}`);
     return wallets.getByName(this.orgId) as unknown as WalletStub;
   }
 
-  /** Sets the organization's defaults, in plain micros. */
+  /** Sets the organization's defaults in micro-credits. */
   async settings(change: {
     readonly [K in Exclude<keyof SettingsChange, "tagKeys" | "autoTopUp" | "budgets">]?:
       | number
@@ -134,7 +134,7 @@ export class Account {
     assert.ok((await wallet.patchSettings(change as SettingsChange)).ok);
   }
 
-  /** Publishes now, and reads the book. */
+  /** Publishes the wallet and reads the database. */
   async published(): Promise<Book> {
     const wallet = await this.wallet();
     assert.ok((await wallet.poke()).ok);
@@ -160,7 +160,7 @@ export class Account {
     };
   }
 
-  /** Where the wallet's rows, totals, holds and book do not agree. */
+  /** Returns differences between the wallet's rows, totals and holds and the database. */
   async differences(): Promise<readonly unknown[]> {
     const answer = await this.#operator(`/orgs/${this.orgId}/reconcile`, "POST");
     return ((await answer.json()) as { differences: unknown[] }).differences;
@@ -184,7 +184,7 @@ export function sumOf(rows: readonly LedgerRow[]): number {
   return rows.reduce((sum, row) => sum + row.amount_micro, 0);
 }
 
-/** The status, headers and body of an answer so far, as it came over a raw connection. */
+/** Returns the status, headers and received body of a raw connection. */
 export function answerOf(connection: RawConnection): {
   readonly status: number;
   readonly headers: Headers;

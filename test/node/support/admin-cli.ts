@@ -10,15 +10,15 @@ import type { TestRegion } from "./two-regions.ts";
 
 const ROOT = path.join(import.meta.dirname, "../../..");
 
-/** How a run of the operator's CLI ended. */
+/** The result of the operator's CLI. */
 export type Ran = { readonly code: number | null; readonly out: string; readonly err: string };
 type RunOptions = {
-  /** Over TURNPIKE_URL and TURNPIKE_ADMIN_TOKEN, which are else not set. */
+  /** Overrides TURNPIKE_URL and TURNPIKE_ADMIN_TOKEN, which are otherwise unset. */
   readonly variables?: Readonly<Record<string, string>>;
   readonly input?: string;
 };
 
-/** Runs `npm run admin` to its end, as npm would. The token must be in nothing that it says. */
+/** Runs `npm run admin` until it exits. Fails if its output contains the token. */
 export async function runAdmin(
   given: readonly string[],
   { variables = {}, input = "" }: RunOptions = {},
@@ -29,7 +29,7 @@ export async function runAdmin(
     env: { ...inherited, ...variables },
     stdio: ["pipe", "pipe", "pipe"],
   });
-  child.stdin.on("error", () => {}); // a program that reads no input may be gone
+  child.stdin.on("error", () => {}); // a program that reads no input can have exited
   child.stdin.end(input);
   const closed = once(child, "close");
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
@@ -40,8 +40,8 @@ export async function runAdmin(
 let before: Promise<unknown> = Promise.resolve();
 
 /**
- * The same in this process, for what reads no input: what it would print and end with. One after the
- * other, for what it says goes to the process's own stdout and stderr.
+ * Runs the CLI in this process, for commands without input. Returns its output and exit code. Runs
+ * are sequential, because they share stdout and stderr.
  */
 export function callAdmin(
   given: readonly string[],
@@ -85,22 +85,22 @@ async function captured(
   }
 }
 
-/** What the process would end with now. */
+/** Returns the current exit code. */
 function endsWith(): number {
   return Number(process.exitCode ?? 0);
 }
 
-/** An operator of one region, with the right token. A command is its words with spaces between. */
+/** An operator of one region with a valid token. Arguments of a command are separated by spaces. */
 export type Operator = {
   readonly region: () => TestRegion;
   readonly runs: (command: string, input?: string) => Promise<Ran>;
-  /** Runs one that must succeed; what it prints. */
+  /** Runs a command that must succeed. Returns its output. */
   readonly prints: (command: string) => Promise<string>;
-  /** The same with `--json`, parsed. */
+  /** Runs a command with `--json` and parses its output. */
   readonly answers: <T>(command: string) => Promise<T>;
-  /** The text that the region itself answers an operator who reads this path. */
+  /** Returns the region's own response to an operator who reads this path. */
   readonly asked: (path: string) => Promise<string>;
-  /** Starts the region again on what it has stored, with these bindings over its own. */
+  /** Restarts the region on its state, with these bindings over its own. */
   readonly restart: (changed?: Readonly<Record<string, string>>) => Promise<void>;
   readonly stop: () => Promise<void>;
 };

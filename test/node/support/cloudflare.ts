@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 const NO_WORKER = { code: 10_007, message: "This Worker does not exist on your account." };
 const PAGE = { page: 1, per_page: 50, count: 0, total_count: 0 };
 
-/** A stand-in for Cloudflare's API with an account that has no Worker yet. */
+/** Serves Cloudflare's API with an account that has no Worker yet. */
 export async function serveEmptyAccount(): Promise<{
   readonly url: string;
   readonly close: () => void;

@@ -1,12 +1,12 @@
 import { euVars } from "./deploy-file.ts";
 
-/** A provider and a model of it, in the vars. */
+/** Returns variables with a provider. The next function adds a model. */
 export const provider = (fields: string): string =>
   `PROVIDERS = '[{"id":"own","base_url":"https://own.test/v1",${fields}"regions":["eu"]}]'`;
 export const model = (fields = ""): string =>
   `MODELS = '[{"id":"own/m","kind":"chat","context":8192,${fields}"price":{"input":1,"output":1},"routes":[{"provider":"own","upstream_id":"m"}]}]'`;
 
-/** One fault each, and the one error that it must bring. */
+/** Faults with their change of the file, and the error that each must cause. */
 export const FAULTS: readonly (readonly [
   string,
   readonly (readonly [string | RegExp, string])[],

@@ -7,12 +7,15 @@ const FILE = path.join(import.meta.dirname, "../../../wrangler.toml");
 const EU_ID = "3f2a8c1e-5b7d-4e90-a1c4-6d8e0f2b4a71";
 const US_ID = "9c1d7e5b-2f4a-4b68-8e30-1a5c7d9f3b26";
 
-/** A place for copies of wrangler.toml with something changed in each. */
+/** A temporary folder for changed copies of wrangler.toml. */
 export class DeployFiles {
   readonly directory = mkdtempSync(path.join(tmpdir(), "turnpike-deploy-"));
   #count = 0;
 
-  /** The repository's own file, ready to deploy, with these texts replaced; each must be in it. */
+  /**
+   * Writes the repository's file, made ready to deploy, with these texts replaced. Each must occur
+   * in it.
+   */
   write(...changes: readonly (readonly [from: string | RegExp, to: string])[]): string {
     const filled: readonly (readonly [string | RegExp, string])[] = [
       [/turnpike\.example\.com/g, "gateway.test"],
@@ -37,12 +40,12 @@ export class DeployFiles {
   }
 }
 
-/** A replacement that adds vars to the EU's. */
+/** Returns a replacement that adds variables to the EU. */
 export function euVars(vars: string): readonly [string, string] {
   return ['vars = { REGION = "eu",', `vars = { ${vars}, REGION = "eu",`];
 }
 
-/** Every secret that the EU must have, and a provider's. */
+/** Secrets that the EU requires, and one of a provider. */
 export const EU_SECRETS: readonly string[] = [
   "KEY_SECRETS",
   "ADMIN_TOKEN",

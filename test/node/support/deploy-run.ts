@@ -5,12 +5,12 @@ import { jsonOf, wordsOf } from "../../../scripts/deploy/report.ts";
 import { startProgram } from "./program.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 
-/** A secret that the tests put wherever one could be seen. */
+/** A secret that tests put wherever it could leak. */
 export const CANARY = "canary-of-a-secret-that-nobody-may-see";
 
 type Ran = { readonly code: number | null; readonly said: string };
 
-/** Runs the program to its end. No secret may be in anything that it says. */
+/** Runs the program until it exits. Fails if its output contains the secret. */
 export async function run(
   given: readonly string[],
   variables: Record<string, string> = {},
@@ -30,7 +30,7 @@ export async function run(
   return { code, said };
 }
 
-/** What it says of the EU, in this process. Without `names` Cloudflare is asked. */
+/** Checks the EU in this process. Reads secrets from Cloudflare unless `names` is given. */
 export async function checked(file: string, more: Partial<CheckOptions> = {}): Promise<Said> {
   const today = Date.now();
   const options = { env: "eu", file, running: null, isAccepted: false, today, ...more } as const;
@@ -47,14 +47,14 @@ export type Said = {
   readonly assumed: readonly string[];
 };
 
-/** The aliases that would change, each with its level and both models. */
+/** Returns aliases that would change, with the level and both models. */
 export function changed({ findings }: Said): string[] {
   return findings
     .filter(({ problem }) => problem.includes("and would mean"))
     .map(({ level, where, problem }) => `${level} ${where} ${problem.replace(/:.*/, "")}`);
 }
 
-/** What is said of secrets that are not set. */
+/** Returns findings about secrets that aren't set. */
 export function unset({ findings }: Said): Said["findings"] {
   return findings.filter(({ problem }) => problem === "is not set");
 }

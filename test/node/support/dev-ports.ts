@@ -3,7 +3,7 @@ import { freePort } from "../../../scripts/ports.ts";
 import { REGION_NAMES } from "../../../scripts/region-names.ts";
 import type { RegionName } from "../../../scripts/region-names.ts";
 
-/** A free port for each region of `npm start`, and the variables that say them. */
+/** Returns a free port for each region of `npm start`, and the variables with them. */
 export async function devPorts(): Promise<{
   readonly ports: Readonly<Record<RegionName, number>>;
   readonly variables: Readonly<Record<string, string>>;

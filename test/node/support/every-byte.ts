@@ -9,15 +9,16 @@ import type { TestRegion } from "./two-regions.ts";
 const CREDITS = 1_000_000_000;
 const KEY_REQUESTS_MAX = 900;
 
-/** How many clients at once, at each how manieth byte, and the path below /v1. */
+/** The number of concurrent clients, the step in bytes, and the path below /v1. */
 type Cuts = { readonly atOnce: number; readonly every: number; readonly path?: string };
 
-/** The end of a whole answer: JSON's last brace, or the last chunk of a stream. */
+/** The end of a complete response: JSON's last brace or the last chunk of a stream. */
 const WHOLE = /\}$|\r\n0\r\n\r\n$/;
 
 /**
- * Resets one client after every `every`th number of bytes of the answer, and checks that every hold was resolved
- * and everyone charged once what the whole answer costs. Answers with how many points there were.
+ * Resets one client after every `every`th byte of the response. Checks that every hold was
+ * resolved, and each client charged the cost of the whole response once. Returns the number of
+ * resets.
  */
 export async function leaveAtEveryByte(
   region: TestRegion,
@@ -45,12 +46,12 @@ export async function leaveAtEveryByte(
   expect(rows.reduce((sum, row) => sum + row.amount_micro, 0)).toBe(standing.credits_micro);
   expect(new Set(paid.map((row) => row.amount_micro))).toEqual(new Set([-cost]));
   expect(standing.credits_micro).toBe(CREDITS - paid.length * cost);
-  // A reset may arrive before the request was admitted; from then on every request is paid.
+  // A reset can arrive before admission. From then on, every request is paid.
   expect(paid.length).toBeGreaterThan(points * 0.9);
   return points;
 }
 
-/** An organization with enough keys that no key's minute is used up. */
+/** Creates an organization with enough keys for their limits per minute. */
 async function organization(
   region: TestRegion,
   requests: number,
@@ -66,7 +67,10 @@ async function organization(
   return { orgId, keys };
 }
 
-/** Resets the connection after so many bytes of the answer, or after all of them; says how many came. */
+/**
+ * Resets the connection after this number of bytes, or at the end. Returns the number of received
+ * bytes.
+ */
 async function leave(
   region: TestRegion,
   key: string,

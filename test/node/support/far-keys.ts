@@ -5,7 +5,7 @@ import { mapConcurrently } from "../../../src/shared/map-concurrently.ts";
 import { ADMIN_TOKEN } from "./two-regions.ts";
 import type { FaultyRegions, TestRegion, TwoRegions } from "./two-regions.ts";
 
-/** A global key whose home is the EU, as its two registers know it: by its hash. */
+/** A global key with home region EU, and the hash that names its key objects. */
 export type FarKey = { readonly id: string; readonly key: string; readonly hash: string };
 
 type Call = {
@@ -14,7 +14,7 @@ type Call = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** One request to a region; a body makes it a POST. */
+/** Sends one request to a region. With a body, it is a POST. */
 export function call(region: TestRegion, key: string, path: string, of: Call = {}) {
   const { body, headers, method = body === undefined ? "GET" : "POST" } = of;
   return fetch(`${region.baseUrl}${path}`, {
@@ -28,7 +28,7 @@ export function call(region: TestRegion, key: string, path: string, of: Call = {
   });
 }
 
-/** The status alone; the answer is read to its end. */
+/** Returns the status after reading the whole response. */
 export async function statusOf(
   region: TestRegion,
   key: string,
@@ -43,7 +43,7 @@ export async function statusOf(
 const HELLO = [{ role: "user", content: "Hello from far away" }];
 export const CHAT: Call = { body: { model: "sandbox/echo", messages: HELLO, max_tokens: 64 } };
 
-/** One call of every kind that a customer makes: what costs money, what reads, what writes. */
+/** One call of every kind for customers: paid, reading and writing. */
 export const EVERY_CALL: Readonly<Record<string, readonly [path: string, of: Call]>> = {
   chat: ["/chat/completions", CHAT],
   stream: ["/chat/completions", { body: { ...CHAT.body, stream: true } }],
@@ -52,15 +52,15 @@ export const EVERY_CALL: Readonly<Record<string, readonly [path: string, of: Cal
   balance: ["/balance", {}],
   "POST users": ["/users", { body: { external_id: "far" } }],
 };
-/** Those of them for which home holds money. */
+/** The calls that hold money in the home region. */
 export const PAID = ["chat", "stream", "embeddings"];
 
-/** An organization of the EU whose key is global. */
+/** Creates an EU organization with a global key. */
 export function openFar(regions: TwoRegions, rpmLimit = 1000): Promise<Account> {
   return Account.open(() => regions.eu, { keyScope: "global", rpmLimit });
 }
 
-/** One more global key of an account's organization. */
+/** Creates another global key for an account's organization. */
 export async function makeKey(regions: TwoRegions, owner: string): Promise<FarKey> {
   const body = { name: "far", rpm_limit: 1000, scope: "global" };
   const response = await call(regions.eu, owner, "/keys", { body });
@@ -69,7 +69,7 @@ export async function makeKey(regions: TwoRegions, owner: string): Promise<FarKe
   return { id, key, hash: await hashOf(regions, "id = ?", id) };
 }
 
-/** The hash of an account's own key, which is told from its organization's first one by what lists show. */
+/** Returns the hash of an account's own key, found by its listed prefix. */
 export function hashOfAccount(regions: TwoRegions, { orgId, key }: Account): Promise<string> {
   const prefix = key.slice(0, key.indexOf("_live_") + "_live_".length + 4);
   return hashOf(regions, "org_id = ? AND prefix = ?", orgId, prefix);
@@ -85,12 +85,12 @@ async function hashOf(regions: TwoRegions, where: string, ...values: string[]): 
   return row.hash;
 }
 
-/** A completion with a key, read to its end. */
+/** Sends a completion and returns its status. */
 export function chat(region: TestRegion, { key }: FarKey): Promise<number> {
   return statusOf(region, key, "/chat/completions", CHAT);
 }
 
-/** What is said at last: a region of a busy machine answers 503 where its peer or wallet took too long. */
+/** Retries while a slow machine returns 503, and returns the last status. */
 export async function finalStatus(ask: () => Promise<number>): Promise<number> {
   const deadline = performance.now() + DELIVERED_WITHIN_MS;
   for (;;) {
@@ -99,7 +99,7 @@ export async function finalStatus(ask: () => Promise<number>): Promise<number> {
   }
 }
 
-/** Keys of an organization that both regions have met. */
+/** Creates keys and uses each in both regions. */
 export function keysInUse(
   regions: TwoRegions,
   { key: owner }: Account,
@@ -118,7 +118,10 @@ export function revoke(regions: TwoRegions, owner: string, id: string): Promise<
   return statusOf(regions.eu, owner, `/keys/${id}`, { method: "DELETE" });
 }
 
-/** Whether a region's own register, that has the key's record, takes it for dead: no other region is asked. */
+/**
+ * Reports whether a region's own key object, without calling another region, has the key as
+ * revoked.
+ */
 export async function isBuriedAt(region: TestRegion, { hash }: FarKey): Promise<boolean> {
   const { miniflare, name } = region;
   const registers = await miniflare.getDurableObjectNamespace("KEY_REGISTER", `turnpike-${name}`);
@@ -129,7 +132,7 @@ export async function isBuriedAt(region: TestRegion, { hash }: FarKey): Promise<
   return failure?.kind === "invalid_api_key";
 }
 
-/** Messages that a region's outboxes still have to deliver, in all. */
+/** Returns the number of messages that a region's outboxes must still deliver. */
 export async function waitingAt(region: TestRegion): Promise<number> {
   const response = await fetch(`${region.adminUrl}/health`, {
     headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
@@ -138,11 +141,11 @@ export async function waitingAt(region: TestRegion): Promise<number> {
   return outboxes.reduce((sum, { waiting }) => sum + waiting, 0);
 }
 
-/** What found nobody is sent again after 30 s at the most, and the machine may be busy. */
+/** Undelivered messages are retried after at most 30 s, and the machine can be slow. */
 const DELIVERED_WITHIN_MS = 100_000;
 const POLL_MS = 20;
 
-/** Waits until a region has told everything that it had to tell; how often its health was asked for that. */
+/** Waits until a region has delivered all messages. Returns how many health requests that took. */
 export async function delivered(region: TestRegion): Promise<number> {
   const deadline = performance.now() + DELIVERED_WITHIN_MS;
   let asked = 1;
@@ -154,7 +157,10 @@ export async function delivered(region: TestRegion): Promise<number> {
   return asked;
 }
 
-/** What the US asked of the EU while `work` ran and until all that it left behind had arrived, by operation. */
+/**
+ * Returns the US's calls to the EU by operation, while `work` ran and until all its messages had
+ * arrived.
+ */
 export async function askedOfEu(
   { us, toEu }: FaultyRegions,
   work: () => Promise<unknown>,
@@ -162,7 +168,7 @@ export async function askedOfEu(
   await delivered(us);
   const before = { ...toEu.counts.operations };
   await work();
-  const byHealth = await delivered(us); // a region's health looks whether its peer answers
+  const byHealth = await delivered(us); // a region's health calls the other region
   const during = Object.entries(toEu.counts.operations).map(([operation, count]) => {
     const others = operation === "lookup" ? byHealth : 0;
     return [operation, count - (before[operation] ?? 0) - others] as const;

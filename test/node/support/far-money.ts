@@ -9,7 +9,7 @@ import type { TestRegion, TwoRegions } from "./two-regions.ts";
 
 const EMPTY_WITHIN_MS = 100_000;
 const POLL_MS = 50;
-/** Answers read at the same time. */
+/** Concurrent readers. */
 const READERS = 8;
 const DAY = { from: "2020-01-01", to: "2090-01-01" } as const;
 
@@ -22,12 +22,12 @@ type Outboxes = {
   }[];
 };
 
-/** An EU organization that is used in the US. */
+/** Creates an EU organization that is used in the US. */
 export function openFar(regions: TwoRegions, options: { credits?: number } = {}): Promise<Account> {
   return Account.open(() => regions.eu, { keyScope: "global", rpmLimit: 1000, ...options });
 }
 
-/** What the outboxes of a region still keep. */
+/** Returns the number of messages in a region's outboxes by state. */
 export async function outboxesOf(region: TestRegion) {
   const { outboxes } = await operatorReads<Outboxes>(region, "/health");
   const total = (count: "waiting" | "dead" | "parked"): number =>
@@ -35,7 +35,7 @@ export async function outboxesOf(region: TestRegion) {
   return { waiting: total("waiting"), dead: total("dead"), parked: total("parked") };
 }
 
-/** Waits until a region's outboxes have delivered everything by themselves. */
+/** Waits until a region's outboxes have delivered everything. */
 export async function delivered(region: TestRegion): Promise<void> {
   const deadline = performance.now() + EMPTY_WITHIN_MS;
   for (;;) {
@@ -48,8 +48,9 @@ export async function delivered(region: TestRegion): Promise<void> {
 }
 
 /**
- * An organization at rest: no hold open, the ledger's sum is the balance, wallet, rows and book agree,
- * no request is in the ledger twice. Its paid requests, by id, with what each was charged.
+ * Checks an organization without running requests: no hold is open, the ledger's sum is the
+ * balance, the wallet agrees with its rows and the database, and no request is in the ledger twice.
+ * Returns the charge of each paid request.
  */
 export async function expectAtRest(account: Account): Promise<ReadonlyMap<string, number>> {
   const standing = await account.standing();
@@ -65,7 +66,7 @@ export async function expectAtRest(account: Account): Promise<ReadonlyMap<string
   return charges;
 }
 
-/** End users and daily usage add up to the ledger. */
+/** Checks that end users and daily usage add up to the ledger. */
 async function expectSpend(account: Account, paid: readonly LedgerRow[]): Promise<void> {
   const spent = 0 - sumOf(paid);
   const usage = await (await account.wallet()).usage(DAY.from, DAY.to, "user");
@@ -78,7 +79,7 @@ async function expectSpend(account: Account, paid: readonly LedgerRow[]): Promis
   }
 }
 
-/** The ledger has what clients were told, each once, and nothing else. */
+/** Checks that the ledger has each charge that clients know of once, and no others. */
 export function expectTold(charges: ReadonlyMap<string, number>, told: readonly Told[]): void {
   const paying = told.filter((one) => one.fate === "paid" || one.fate === "charged");
   for (const { id, cost } of paying) {
@@ -92,7 +93,9 @@ export function expectTold(charges: ReadonlyMap<string, number>, told: readonly 
   for (const { id } of told.filter((one) => one.fate === "free")) expect(others).not.toContain(id);
 }
 
-/** Both regions answer the same for every paid request, which ran in the US. */
+/**
+ * Checks that both regions return the same generation for every paid request, which ran in the US.
+ */
 export async function expectGenerations(
   account: Account,
   us: TestRegion,

@@ -5,8 +5,8 @@ import { openRaw } from "./raw-request.ts";
 import type { TestRegion } from "./two-regions.ts";
 
 /**
- * What a client knows at the end of a request. `paid`: answered whole, with its cost if it was told.
- * `charged`: it left a stream that had begun. `free`: refused. `unknown`: the region died under it.
+ * A client's knowledge at the end of a request. `paid`: complete response, with its cost if
+ * reported. `charged`: disconnected mid-stream. `free`: rejected. `unknown`: the region crashed.
  */
 export type Told = {
   readonly id: string;
@@ -18,7 +18,7 @@ type Wish = { readonly input: string; readonly user: string | undefined };
 
 const USERS = ["ann", "bob", undefined, "cy"];
 
-/** JSON, streams that ask for usage and not, embeddings, clients that leave, an upstream that fails. */
+/** JSON, streams with and without usage, embeddings, disconnects and provider failures. */
 export const SHAPES: readonly Send[] = [
   (account, region, wish) => json(account, region, "/chat/completions", chatOf("echo", wish)),
   (account, region, wish) => streamed(account, region, withUsage(chatOf("echo", wish))),
@@ -31,7 +31,7 @@ export const SHAPES: readonly Send[] = [
   (account, region, wish) => streamed(account, region, withUsage(chatOf("split-utf8", wish))),
 ];
 
-/** The n-th of a mixed load of requests to `region`. */
+/** Sends the n-th request of a mixed load to a region. */
 export function send(n: number, account: Account, region: TestRegion): Promise<Told> {
   const shape = SHAPES[n % SHAPES.length];
   if (shape === undefined) throw new Error("no such shape");
@@ -39,7 +39,7 @@ export function send(n: number, account: Account, region: TestRegion): Promise<T
   return shape(account, region, { input, user: USERS[Math.floor(n / SHAPES.length) % 4] });
 }
 
-/** Sends `jobs` requests, so many at a time. */
+/** Sends `count` requests, `callers` at a time. */
 export async function sendAll(
   count: number,
   callers: number,
@@ -63,7 +63,7 @@ export function withUsage(body: object): object {
   return { ...body, stream: true, stream_options: { include_usage: true } };
 }
 
-/** A request to any region with an account's key. */
+/** Sends a request to any region with an account's key. */
 export function callAt(
   region: TestRegion,
   account: Account,
@@ -106,7 +106,7 @@ async function streamed(account: Account, region: TestRegion, body: object): Pro
   return { id, fate: "paid", cost: cost === undefined ? null : Number(cost) };
 }
 
-/** A client that resets its connection once the first words of a stream have come. */
+/** Resets the connection after the first text of a stream. */
 async function left(account: Account, region: TestRegion, body: object): Promise<Told> {
   const connection = await openRaw({
     url: `${region.baseUrl}/chat/completions`,

@@ -4,7 +4,9 @@ import { openFar } from "./far-keys.ts";
 import { startFaultyRegions } from "./two-regions.ts";
 import type { FaultyRegions } from "./two-regions.ts";
 
-/** Two regions for a file's tests, and for each of them a new organization of the EU with a global key. */
+/**
+ * Two regions for all tests of a file, with a new EU organization with a global key for each test.
+ */
 class FarWorld {
   #regions: FaultyRegions | undefined;
   #owner: Account | undefined;
@@ -27,7 +29,7 @@ class FarWorld {
     this.#owner = await openFar(this.regions);
   }
 
-  /** From here on neither region hears the other, until `heal`. */
+  /** Stops all messages between the regions until `heal`. */
   readonly cut = (): Promise<void> => this.#link("refuse");
   readonly heal = (): Promise<void> => this.#link("pass");
 
@@ -36,7 +38,9 @@ class FarWorld {
   }
 }
 
-/** A world that starts before a file's tests, is healed after each of them and stops after all. */
+/**
+ * Returns regions that start before a file's tests, recover after each test and stop at the end.
+ */
 export function farWorld(): FarWorld {
   const world = new FarWorld();
   beforeAll(() => world.start());

@@ -14,10 +14,10 @@ import type { FaultyRegions } from "./two-regions.ts";
 import { startStream } from "./upstream-world.ts";
 
 const SECRET = "upstream-key".padEnd(40, "u");
-/** So much of a request's end is kept back before HOLD. */
+/** Bytes at the end of a request that are kept back before HOLD. */
 const KEPT_BACK = 5;
 
-/** An upstream that the test holds up: each model stops at its step until its gate opens. */
+/** A provider that stops each model at its step until the test opens its gate. */
 export class GatedUpstream {
   readonly #mock: OpenAiMock;
   readonly #gates = new Map<string, PromiseWithResolvers<void>>();
@@ -31,7 +31,7 @@ export class GatedUpstream {
     return new GatedUpstream(await startOpenAiMock());
   }
 
-  /** For the region that calls it. */
+  /** Returns bindings for the region that calls it. */
   bindings(): Record<string, string> {
     const price = { input: 1_000_000, output: 2_000_000 };
     const models = Object.keys(PARTS).map((id) => ({
@@ -79,7 +79,7 @@ export class GatedUpstream {
 
 type Parts = readonly (string | object)[];
 const SEEN = chunkOf({ content: " seen" });
-/** What each model says before its gate, and after it. */
+/** The chunks of each model before and after its gate. */
 const PARTS: Readonly<Record<string, readonly [Parts, Parts]>> = {
   good: [[], [...HELLO, FINISH, usageChunk(), DONE]],
   "first-byte": [[], [...HELLO, FINISH, usageChunk(), DONE]],
@@ -100,16 +100,19 @@ const MODELS: Readonly<Record<RequestStep, string>> = {
   "SETTLE sent, ack lost": "ack-lost",
 };
 
-/** A request that was brought to a step, and is left there. */
+/** A request that was stopped at a step. */
 type Flight = {
   readonly account: Account;
   readonly connection: RawConnection;
-  /** What it still has to send. */
+  /** The bytes that it must still send. */
   readonly rest: Buffer;
 };
 export type Flights = Readonly<Record<RequestStep, Flight>>;
 
-/** One request of an organization of its own at every step, those first that would not stay there. */
+/**
+ * Starts a request at every step, each of its own organization. Starts those first that wouldn't
+ * stay at their step.
+ */
 export async function takeOff(regions: FaultyRegions, upstream: GatedUpstream): Promise<Flights> {
   for (const model of Object.keys(PARTS)) if (model !== "good") upstream.close(model);
   const payers = await Promise.all(REQUEST_STEPS.map(() => knownPayer(regions)));
@@ -153,7 +156,7 @@ export async function takeOff(regions: FaultyRegions, upstream: GatedUpstream): 
   };
 }
 
-/** Lets every request go on: the half one is sent, the upstream says the rest. */
+/** Continues every request: sends the rest of the partial one and opens the gates. */
 export async function goOn(flights: Flights, upstream: GatedUpstream): Promise<void> {
   const { connection, rest } = flights["before HOLD"];
   if (!connection.socket.destroyed) connection.socket.write(rest);
@@ -166,7 +169,7 @@ export async function goOn(flights: Flights, upstream: GatedUpstream): Promise<v
   );
 }
 
-/** What a client got, and the cost it was told. */
+/** Returns the client's response and its reported cost. */
 export function gotBy({ connection }: Flight): { answer: Outcome["answer"]; cost: number | null } {
   if (!isEnded(connection.received())) return { answer: "nothing", cost: null };
   const { status, body } = answerOf(connection);
@@ -180,7 +183,10 @@ function isEnded(received: Buffer): boolean {
   return received.includes("data: [DONE]\n\n") || received.includes('"error"');
 }
 
-/** An organization whose key the US knows, so that a request asks home for a hold alone. */
+/**
+ * Creates an organization whose key the US has cached, so that a request only calls its home region
+ * for a hold.
+ */
 async function knownPayer(regions: FaultyRegions): Promise<Account> {
   const account = await openFar(regions);
   const response = await callAt(regions.us, account, "/models");

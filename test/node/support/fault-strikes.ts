@@ -4,7 +4,7 @@ import { killRegion } from "../../../scripts/kill-region.ts";
 import type { FaultyRegions } from "./two-regions.ts";
 
 const HOUR_MS = 3_600_000;
-/** Longer than a peer's hold lives. */
+/** Longer than a hold from another region lasts. */
 const AFTER_HOLDS_END_MS = 36 * 60_000;
 const TABLES = [
   "balances",
@@ -18,7 +18,7 @@ const TABLES = [
   "organizations",
 ];
 
-/** A fault of whole regions: how it strikes, with both lines as it leaves them, and how it ends. */
+/** A fault of whole regions: its start, after which both proxies work, and its end. */
 type Strike = {
   readonly strike: (regions: FaultyRegions) => Promise<void>;
   readonly heal: (regions: FaultyRegions) => Promise<void>;
@@ -71,7 +71,7 @@ export const STRIKES: Readonly<Record<Fault, Strike>> = {
   },
 };
 
-/** Home's clock alone. What was asked on the lines meanwhile found nobody. */
+/** Changes the home region's clock. Calls during the restart fail. */
 function clockOff(offsetMs: number): Strike {
   return {
     strike: async (regions) => {
@@ -90,7 +90,7 @@ async function lines(
   await Promise.all([toEu.set(fault), toUs.set(fault)]);
 }
 
-/** Every object of the home region. */
+/** Evicts every object of the home region. */
 async function evictAll({ eu }: FaultyRegions): Promise<void> {
   for (const kind of ["Wallet", "KeyRegister", "RegionOutbox"]) {
     const ids = await eu.miniflare.listDurableObjectIds(kind, "turnpike-eu");

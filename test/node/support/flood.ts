@@ -6,11 +6,11 @@ import { openRaw } from "./raw-request.ts";
 import type { RawConnection } from "./raw-request.ts";
 import type { TestRegion } from "./two-regions.ts";
 
-/** Requests at once, and how many of them the budget pays for. */
+/** Concurrent requests, and the number that the budget covers. */
 export const ASKED = 200;
 export const AFFORDABLE = 20;
 const POLL_MS = 20;
-/** Least = most: fewer than 64 tokens are never cut. */
+/** The minimum equals the maximum, because caps below 64 tokens are never lowered. */
 const HELLO = { messages: [{ role: "user", content: "hold this" }], max_tokens: 48 };
 export const STALL = { ...HELLO, model: "sandbox/stall" };
 export const ECHO = { ...HELLO, model: "sandbox/echo" };
@@ -22,7 +22,7 @@ type Flood = {
   readonly refused: readonly Refused[];
 };
 
-/** A completion on a connection that the test can reset. */
+/** Sends a completion on a connection that the test can reset. */
 export function openChat(region: TestRegion, key: string, body: object): Promise<RawConnection> {
   return openRaw({
     url: `${region.baseUrl}/chat/completions`,
@@ -31,7 +31,7 @@ export function openChat(region: TestRegion, key: string, body: object): Promise
   });
 }
 
-/** So many requests at once. */
+/** Sends requests concurrently. */
 export function asked(
   ask: () => Promise<RawConnection>,
   count: number = ASKED,
@@ -45,10 +45,10 @@ export async function underWay(owner: Account): Promise<void> {
 }
 
 /**
- * So many requests at once that are never answered, or stall in their stream, unless they are refused for
- * good. A region that is too busy for one says 503: it is sent again, few at a time when the others are
- * answered, or a slow machine would use up the key's minute. Away from home a 503 may leave a hold until it
- * is made void, which others are refused for: their places are asked for again.
+ * Sends concurrent requests that stay open unless they are rejected permanently. Retries 503
+ * responses of a busy region, few at a time after the others, so that a slow machine doesn't use up
+ * the key's limit. In another region, a 503 can leave a hold until it is voided, so requests
+ * rejected because of it are sent again.
  */
 export async function flood(
   owner: Account,
@@ -57,7 +57,7 @@ export async function flood(
 ): Promise<Flood> {
   const open = new Set(await first());
   const refused: Refused[] = [];
-  let busy = 0; // to be sent again
+  let busy = 0; // requests to send again
   for (;;) {
     const answers = answered(open);
     refused.push(...answers.filter(({ status }) => status !== 503));
@@ -75,7 +75,7 @@ export async function flood(
   }
 }
 
-/** Takes out of `open` what was refused by now: the answers. */
+/** Removes rejected requests from `open`, and returns their responses. */
 function answered(open: Set<RawConnection>): Refused[] {
   const answers: Refused[] = [];
   for (const connection of open) {
@@ -87,7 +87,7 @@ function answered(open: Set<RawConnection>): Refused[] {
   return answers;
 }
 
-/** The error that a request was answered with; null while there is none. */
+/** Returns the error of a request, or null while there is none. */
 function refusalIn(connection: RawConnection): Refused | null {
   const { status, body } = answerOf(connection);
   if (Number.isNaN(status) || status === 200 || !body.includes("}}")) return null;

@@ -7,24 +7,24 @@ import { startKeptRegion } from "./two-regions.ts";
 import type { KeptRegion } from "./two-regions.ts";
 
 export const CREDITS = 1_000_000;
-/** A completion of the scripted upstream. */
+/** A completion of the scripted provider. */
 export const BODY = {
   model: "local/chat",
   messages: [{ role: "user" as const, content: "pay for this once" }],
 };
 
-/** What the upstream does with a request: fails it, or answers it when the promise has come. */
+/** The provider's behavior for a request: fail, or respond after the promise. */
 type Step = "fail" | Promise<void>;
 
 export type IdempotencyWorld = {
   readonly kept: KeptRegion;
   readonly mock: OpenAiMock;
-  /** What the upstream does with its next requests, in order; after that it answers. */
+  /** Sets the behavior for the next requests in order. Later requests succeed. */
   readonly next: (...steps: readonly Step[]) => void;
   readonly stop: () => Promise<void>;
 };
 
-/** A region in front of an upstream of one model, that fails and waits as it is told. */
+/** Starts a region with a provider of one model that fails and waits on request. */
 export async function startIdempotencyWorld(): Promise<IdempotencyWorld> {
   let steps: Step[] = [];
   const mock = await startOpenAiMock();
@@ -64,7 +64,7 @@ export async function startIdempotencyWorld(): Promise<IdempotencyWorld> {
 
 type Seen = { readonly status: number; readonly code: string; readonly made: string };
 
-/** One request, read to its end; `made` is the generation that it made, or that its refusal names. */
+/** Sends one request. `made` is its generation, or the generation that its rejection refers to. */
 export async function ask(
   account: Account,
   headers: Readonly<Record<string, string>>,
@@ -78,7 +78,7 @@ export async function ask(
   return { status: response.status, code: error.code, made: error.generation_id ?? "" };
 }
 
-/** Waits until nothing is held; the generations that were charged, each for more than nothing. */
+/** Waits until nothing is held. Returns the charged generations. */
 export async function charged(account: Account): Promise<(string | null)[]> {
   const standing = await account.resolved();
   const rows = await account.ledger();

@@ -4,7 +4,7 @@ import type { GenerationRecord, RequestRecord } from "../../../src/shared/contra
 import { ADMIN_TOKEN } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
 
-/** An outcome that found nobody is sent again after 30 s at the most, and the machine may be busy. */
+/** Unknown outcomes are retried after at most 30 s, and the machine can be slow. */
 const RESOLVED_WITHIN_MS = 100_000;
 const POLL_MS = 20;
 
@@ -27,7 +27,7 @@ export async function operatorReads<T>(region: TestRegion, path: string): Promis
   return (await response.json()) as T;
 }
 
-/** Waits until no hold of the organization is open, and says how it stands then. */
+/** Waits until the organization has no open hold, and returns its balance. */
 export async function resolved(region: TestRegion, orgId: string): Promise<Standing> {
   const deadline = performance.now() + RESOLVED_WITHIN_MS;
   for (;;) {
@@ -38,7 +38,7 @@ export async function resolved(region: TestRegion, orgId: string): Promise<Stand
   }
 }
 
-/** Every row of the organization's ledger. */
+/** Returns every row of the organization's ledger. */
 export async function ledger(region: TestRegion, orgId: string): Promise<LedgerRow[]> {
   const rows: LedgerRow[] = [];
   let after: number | null = 0;
@@ -53,7 +53,7 @@ export async function ledger(region: TestRegion, orgId: string): Promise<LedgerR
   return rows;
 }
 
-/** What the organization's wallet keeps of its paid requests, the oldest first. */
+/** Returns the wallet's generations of paid requests, oldest first. */
 export async function generations(region: TestRegion, orgId: string): Promise<GenerationRecord[]> {
   const rows = await ledger(region, orgId);
   const namespace = await region.miniflare.getDurableObjectNamespace(

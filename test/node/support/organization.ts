@@ -3,14 +3,14 @@ import { createKey, createOrganization, postCredits } from "../../../scripts/adm
 import type { OrganizationAccess, Scope } from "../../../scripts/admin-client.ts";
 
 export type OrganizationOptions = {
-  /** Credits in micros, 1 dollar unless said; 0 for none. */
+  /** Micro-credits, by default 1 dollar. 0 adds none. */
   readonly credits?: number;
   readonly keyScope?: Scope;
   /** The key's requests per minute, 1 to 1000. */
   readonly rpmLimit?: number;
 };
 
-/** A new organization with an owner, a key and credits, made as an operator makes one. */
+/** Creates an organization with an owner, a key and credits through the operator's API. */
 export async function makeOrganization(
   adminUrl: string,
   adminToken: string,

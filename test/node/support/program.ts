@@ -7,15 +7,15 @@ const ROOT = path.join(import.meta.dirname, "../../..");
 
 export type Program = {
   readonly child: ChildProcess;
-  /** stdout and stderr so far. */
+  /** Returns stdout and stderr so far. */
   readonly output: () => string;
-  /** Waits until the output holds a text; false when the program ended without it. */
+  /** Waits until the output contains a text. Returns false if the program exits first. */
   readonly says: (text: string) => Promise<boolean>;
-  /** The exit code, once it has ended and everything is written; null after a signal's kill. */
+  /** The exit code after all output was written, or null if a signal killed it. */
   readonly ended: Promise<number | null>;
 };
 
-/** Starts a Node program of the repository, as an npm script would, with these variables set. */
+/** Starts a Node program of the repository with these variables. */
 export function startProgram(
   programArguments: readonly string[],
   variables: Readonly<Record<string, string>> = {},
@@ -42,7 +42,7 @@ export function startProgram(
     says: async (text) => {
       const isRunning = () => child.exitCode === null && child.signalCode === null;
       while (!output.includes(text) && isRunning()) await once(child, "said");
-      if (!output.includes(text)) await ended; // its last words may still be on the way
+      if (!output.includes(text)) await ended; // the last output can still arrive
       return output.includes(text);
     },
     ended,

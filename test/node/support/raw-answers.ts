@@ -1,19 +1,19 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 
-/** What came back over one connection, until the server ended it. */
+/** The responses on one connection until the server closed it. */
 export type RawAnswers = { readonly statuses: readonly number[]; readonly text: string };
 
 /**
- * Writes these bytes to the server as they are, and reads until it ends the connection: the last
- * request among them must say `connection: close`, or be one after which a server has to hang up.
+ * Writes bytes unchanged and reads until the server closes the connection. The last request must
+ * send `connection: close`, or be one after which the server must close it.
  */
 export async function answersTo(url: string, bytes: string | Buffer): Promise<RawAnswers> {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
   const parts: Buffer[] = [];
   socket.on("data", (part: Buffer) => parts.push(part));
-  socket.on("error", () => undefined); // a server that rejects may reset the upload
+  socket.on("error", () => undefined); // a server that rejects a request can reset the upload
   const closed = once(socket, "close");
   socket.write(bytes);
   await closed;

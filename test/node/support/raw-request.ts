@@ -7,17 +7,20 @@ export type RawRequest = {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Writes only the first so many bytes of the request. */
+  /** Writes only this number of bytes of the request. */
   readonly sendBytes?: number;
 };
-/** A connection under the test's hand, after the request was written. */
+/** A connection for the test to control, after the request was written. */
 export type RawConnection = {
   readonly socket: Socket;
-  /** What arrived so far. */
+  /** Returns the received bytes. */
   readonly received: () => Buffer;
-  /** Waits until `enough` says so of what arrived, or the other side ended: false then. */
+  /**
+   * Waits until `enough` returns true for the received bytes. Returns false if the other side ends
+   * first.
+   */
   readonly readUntil: (enough: (received: Buffer) => boolean) => Promise<boolean>;
-  /** Leaves as a client that dies: a TCP reset, not a goodbye. */
+  /** Sends a TCP reset, as a crashed client does. */
   readonly reset: () => Promise<void>;
 };
 
@@ -50,7 +53,7 @@ export async function openRaw(request: RawRequest): Promise<RawConnection> {
     },
     reset: async () => {
       if (socket.closed) return;
-      // Node reports a reset that comes while the other side ends the connection as an error, without "close".
+      // Node reports a reset during the other side's close as an error, without "close".
       const gone = new Promise<void>((resolve) => {
         for (const event of ["close", "error"]) socket.once(event, () => resolve());
       });
@@ -60,7 +63,7 @@ export async function openRaw(request: RawRequest): Promise<RawConnection> {
   };
 }
 
-/** The bytes of a `POST` with JSON (or whatever the method and headers say), as they go out. */
+/** Returns the bytes of a request, by default a `POST` with JSON. */
 export function requestBytes({ url, method = "POST", headers = {}, body }: RawRequest): Buffer {
   const { host, pathname, search } = new URL(url);
   const content = body === undefined ? {} : { "content-type": "application/json" };
@@ -74,5 +77,5 @@ export function requestBytes({ url, method = "POST", headers = {}, body }: RawRe
 }
 
 function nobodyWaits(): void {
-  // A reader puts its own wake-up in this place while it waits.
+  // A waiting reader stores its wake-up function here.
 }

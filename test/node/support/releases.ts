@@ -25,19 +25,25 @@ import type { Seen } from "../../../scripts/release/world.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
 
 const NEXT = path.join(import.meta.dirname, "../../fixtures/next-release-worker.ts");
-/** What the book of the release after this one has more. */
+/** The next release's addition to the database. */
 const ADDED: Migration = {
   name: "9999_trial.sql",
   queries: ["ALTER TABLE keys ADD COLUMN trial TEXT", "CREATE TABLE trial (x INTEGER) STRICT"],
 };
 
-/** This checkout's code with one more step in every store; `isTooNew`: no release before may read them. */
+/**
+ * Returns this checkout's code with one more step in every store. `isTooNew`: earlier releases must
+ * not read them.
+ */
 export async function nextProgram(isTooNew = false): Promise<Program> {
   const code = await bundleWorker(false, NEXT, { TOO_NEW: String(isTooNew) });
   return { code, migrations: [...readMigrations(), ADDED] };
 }
 
-/** One release's Worker with the objects of another: while both share the traffic, each asks the other's. */
+/**
+ * Returns one release's Worker with another's objects, because each can call the other's during a
+ * deploy.
+ */
 export async function mixedProgram(worker: Program, objects: Program): Promise<Program> {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-mixed-"));
   const classes = new Set((await objectCalls(objects)).map(classOf));
@@ -55,18 +61,17 @@ export async function mixedProgram(worker: Program, objects: Program): Promise<P
   }
 }
 
-/** The class of an object's call, `Wallet` of `Wallet.hold`. */
+/** Returns the class of an object's method, such as `Wallet` for `Wallet.hold`. */
 function classOf(call: string): string {
   return call.slice(0, call.indexOf("."));
 }
 
-/** A release in turn: `isNewer` than the one before it, or the one before. */
+/** A release to run. `isNewer`: newer than the one before it. */
 type Turn = { readonly program: Program; readonly isNewer: boolean };
 
 /**
- * Runs releases one after the other on the state that the last one left, each on what the one before it left:
- * what is there must be said as it was, all of it works on, the webhook's receiver is told of all, and nothing
- * is logged that needs a person.
+ * Runs releases in sequence on one state. Checks that each returns the earlier data, that
+ * everything works, that the webhook gets all events, and that the log has no errors.
  */
 export async function runInTurn(turns: readonly Turn[]): Promise<void> {
   const { at, world, seen: recorded } = readRecorded();
@@ -93,7 +98,9 @@ export async function runInTurn(turns: readonly Turn[]): Promise<void> {
   }
 }
 
-/** What a release says after its turn, in which it found all that the one before it had said, and used it. */
+/**
+ * Checks that a release finds the previous responses, and uses the data. Returns its own responses.
+ */
 async function takeTurn(
   place: Place,
   before: Seen,
@@ -101,7 +108,7 @@ async function takeTurn(
 ): Promise<Seen> {
   const { world } = readRecorded();
   const now = await lookAt(place.url, world);
-  // The older of two releases reports fewer fields, and no others.
+  // The older of two releases can return fewer fields, but no others.
   const [older, newer] = isNewer ? [before, now] : [now, before];
   for (const what of Object.keys(before)) {
     expect({ [what]: newer[what] }).toMatchObject({ [what]: older[what] });
@@ -114,12 +121,12 @@ async function takeTurn(
   return after;
 }
 
-/** A webhook's receiver: the events that it was sent, signed with this secret. */
+/** Starts a webhook endpoint that records events signed with this secret. */
 async function startReceiver(secret: string) {
   const heard = new Set<string>();
   const hear = ({ headers }: IncomingMessage, body: string): void => {
     const id = String(headers["webhook-id"]);
-    // Signed at the time of the state, which a check of the time would refuse.
+    // Signed at the time of the state, which a check of the time would reject.
     const at = new Date(Number(headers["webhook-timestamp"]) * 1000);
     if (headers["webhook-signature"] === new Webhook(secret).sign(id, at, body)) heard.add(id);
   };
@@ -136,7 +143,7 @@ async function startReceiver(secret: string) {
   return { url: `http://${HOST}:${(server.address() as AddressInfo).port}/hook`, heard, stop };
 }
 
-/** The events that it says there are. */
+/** Returns the IDs of listed events. */
 function idsOf(seen: Seen): string[] {
   const body = seen["events"]?.body as { events: readonly { id: string }[] } | undefined;
   return body?.events.map(({ id }) => id) ?? [];

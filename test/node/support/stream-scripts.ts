@@ -6,12 +6,15 @@ import { isRead, scripted, startStream } from "./upstream-world.ts";
 /** The role and the text "Hello". */
 export const HELLO = [OPENING, chunkOf({ content: "Hello" })];
 
-/** Wire text of chunks; what is text already stays as it is. */
+/** Returns chunks as stream text. Texts stay unchanged. */
 export const stream = (...parts: readonly (string | object)[]): string =>
   parts.map((part) => (typeof part === "string" ? part : sse(part))).join("");
 export const ends = (...parts: readonly (string | object)[]): MockScript =>
   scripted((response) => void startStream(response).end(stream(...parts)));
-/** The first part and, once its client has read of that, the rest. The model's name is its route's, too. */
+/**
+ * Sends the first part and, after the client has read some of it, the rest. The model and its route
+ * have the same name.
+ */
 export const endsLater = (
   first: readonly (string | object)[],
   ...rest: (string | object)[]
@@ -22,7 +25,7 @@ export const endsLater = (
     await read;
     response.end(stream(...rest));
   });
-/** The steps of a stream, each in a network chunk of its own, a pause before each. */
+/** Sends each part in its own network chunk after a pause. */
 export const steps = (ms: number, ...parts: readonly (string | object)[]): MockScript =>
   scripted(async (response) => {
     startStream(response).flushHeaders();
@@ -32,7 +35,7 @@ export const steps = (ms: number, ...parts: readonly (string | object)[]): MockS
     }
     response.end();
   });
-/** Resets the connection after them. */
+/** Resets the connection after the parts. */
 export const cuts = (...parts: readonly (string | object)[]): MockScript =>
   scripted(async (response) => {
     startStream(response).write(stream(...parts));
@@ -41,7 +44,7 @@ export const cuts = (...parts: readonly (string | object)[]): MockScript =>
   });
 export const stays = (...parts: readonly (string | object)[]): MockScript =>
   scripted((response) => void startStream(response).write(stream(...parts)));
-/** Sends the bytes one by one, each in its own write. */
+/** Sends each byte in its own write. */
 export const byteByByte = (text: string): MockScript =>
   scripted(async (response) => {
     startStream(response);
@@ -51,7 +54,7 @@ export const byteByByte = (text: string): MockScript =>
     }
     response.end();
   });
-/** Says what the user said, twenty times, a few milliseconds apart. */
+/** Repeats the user's text twenty times, a few ms apart. */
 export function numbered(): MockScript {
   return scripted(async (response, request) => {
     const [message] = request.json["messages"] as { content: string }[];
@@ -66,7 +69,7 @@ export function numbered(): MockScript {
 
 const call = (more: object): object => chunkOf({ tool_calls: [{ index: 0, ...more }] });
 
-/** A tool call of some 300 tokens, in fragments of one token as OpenAI sends them, without usage. */
+/** Sends a tool call of about 300 tokens, one token at a time as OpenAI does, without usage. */
 export function toolCall(): MockScript {
   const first = call({
     id: "call_1",
@@ -77,7 +80,7 @@ export function toolCall(): MockScript {
   return ends(OPENING, first, ...words, chunkOf({}, "tool_calls"), DONE);
 }
 
-/** Some 300 tokens of text, a character at a time, without usage. */
+/** Sends about 300 tokens of text, one character at a time, without usage. */
 export function byCharacter(): MockScript {
   const letters = Array.from(" chapter".repeat(290), (content) => chunkOf({ content }));
   return ends(OPENING, ...letters, FINISH, DONE);

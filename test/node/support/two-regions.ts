@@ -15,57 +15,57 @@ export const LINK = "link-".padEnd(40, "l");
 
 export type TestRegion = Region & {
   readonly name: PairName;
-  /** Ends in /v1, as an SDK wants it. */
+  /** Ends in /v1, as SDKs require. */
   readonly baseUrl: string;
   /** Ends in /admin/v1. */
   readonly adminUrl: string;
-  /** Everything the Worker has logged so far. */
+  /** The Worker's log so far. */
   readonly log: readonly LogLine[];
-  /** Where its D1 and objects are kept. */
+  /** The folder with its D1 and objects. */
   readonly directory: string;
 };
 export type TwoRegions = {
   readonly eu: TestRegion;
   readonly us: TestRegion;
-  /** Stops one and starts it again on its port and state, with these vars over those it began with. */
+  /** Restarts a region on its port and state, with these variables over its first ones. */
   readonly restart: (region: PairName, bindings?: Vars) => Promise<void>;
   /** Stops both and removes their state. */
   readonly stop: () => Promise<void>;
 };
-/** Both regions, each of which hears the other through a proxy that a test can make fail. */
+/** Both regions with a proxy in each direction that tests can make fail. */
 export type FaultyRegions = TwoRegions & {
-  /** In front of the EU, for what the US sends. */
+  /** The proxy for calls from the US to the EU. */
   readonly toEu: FaultProxy;
-  /** In front of the US, for what the EU sends. */
+  /** The proxy for calls from the EU to the US. */
   readonly toUs: FaultProxy;
 };
 type Vars = Readonly<Record<string, string>>;
 type TwoRegionsOptions = {
-  /** Another entry than the gateway's own, around it. */
+  /** An entry that wraps the gateway's own. */
   readonly entry?: string;
-  /** Vars and secrets for both regions, over the tests' own. */
+  /** Variables and secrets for both regions, over those of the tests. */
   readonly bindings?: Vars;
-  /** The same for one region. */
+  /** Variables and secrets for one region. */
   readonly eu?: Vars;
   readonly us?: Vars;
-  /** Whether the static assets of wrangler.toml are served too. */
+  /** Also serves static assets. */
   readonly hasSite?: boolean;
   /** Whether `IsolateMemory` can measure the regions. */
   readonly hasInspector?: boolean;
 };
 
 export type KeptRegion = {
-  /** The region as it runs now: another one after `restart`. */
+  /** Returns the running region, which `restart` replaces. */
   readonly region: () => TestRegion;
-  /** Stops it and starts it again on the same state, with these vars over those it began with. */
+  /** Restarts the region on its state, with these variables over its first ones. */
   readonly restart: (bindings?: Vars) => Promise<void>;
   /** Stops it and removes its state. */
   readonly stop: () => Promise<void>;
 };
 
-/** The gateway under the platform's limits. */
+/** The gateway with the platform's limits. */
 const LIMITED = path.join(import.meta.dirname, "../../../scripts/workers/limited.ts");
-// One bundle for all the tests of a file: the code does not change under them.
+// Bundles by entry, built once for each file of tests.
 const bundles = new Map<string, Promise<string>>();
 
 function bundleOf(entry = LIMITED): Promise<string> {
@@ -74,19 +74,21 @@ function bundleOf(entry = LIMITED): Promise<string> {
   return bundle;
 }
 
-/** Both regions on free loopback ports, empty, with the sandbox on; their state is in TMPDIR. */
+/** Starts both regions on free loopback ports with an empty state in TMPDIR and the sandbox on. */
 export async function startTwoRegions(options: TwoRegionsOptions = {}): Promise<TwoRegions> {
   const ports = await freePorts();
   return startBoth(options, ports, { eu: urlOf(ports.eu), us: urlOf(ports.us) });
 }
 
-/** As `startTwoRegions`, with a proxy between them in each direction; clients go past both. */
+/**
+ * Starts two regions with a proxy between them in each direction. Clients don't use the proxies.
+ */
 export async function startFaultyRegions(options: TwoRegionsOptions = {}): Promise<FaultyRegions> {
   const ports = await freePorts();
   const toEu = await FaultProxy.start(urlOf(ports.eu));
   const toUs = await FaultProxy.start(urlOf(ports.us));
   const regions = await startBoth(options, ports, { eu: toEu.url, us: toUs.url });
-  const { stop } = regions; // the same object, in which a restart puts the region as it runs then
+  const { stop } = regions; // keeps the object, in which a restart replaces the region
   return Object.assign(regions, {
     toEu,
     toUs,
@@ -108,7 +110,7 @@ function urlOf(port: number): string {
   return `http://${HOST}:${port}`;
 }
 
-/** `urls`: where each region is for the other one. */
+/** `urls` has the URL at which the other region calls each one. */
 async function startBoth(
   options: TwoRegionsOptions,
   ports: ByRegion<number>,
@@ -142,8 +144,8 @@ async function startBoth(
 }
 
 /**
- * The EU region alone (its peer is down), for tests that stop and start it on the same state. `direct`
- * also opens a socket that leads straight into the Worker.
+ * Starts only the EU region, for tests that restart it on the same state. `direct` also opens a
+ * socket without miniflare's entry Worker.
  */
 export async function startKeptRegion(
   bindings: Vars = {},

@@ -12,22 +12,25 @@ import { ADMIN_TOKEN, startTwoRegions } from "./two-regions.ts";
 import type { TestRegion } from "./two-regions.ts";
 
 export const CREDITS = 1_000_000_000;
-/** The key that the gateway shows its upstream; it must never be seen anywhere else. */
+/** The gateway's key at the provider, which must never appear elsewhere. */
 export const UPSTREAM_SECRET = "sk-canary-5d41402abc4b2a76b9719d911017c592";
 
 export type WorldOptions = {
-  /** Models by id: the upstream names of their routes, in order. 1 micro per input token, 2 per output. */
+  /**
+   * The provider's names of each model's routes, in order. Input costs 1 micro-credit per token,
+   * output 2.
+   */
   readonly models: Readonly<Record<string, readonly string[]>>;
-  /** What the upstream does, by upstream name; the mock's own scenarios are there too. */
+  /** The provider's behavior by its model name, besides the standard scenarios. */
   readonly scripts?: Readonly<Record<string, MockScript>>;
   readonly bindings?: Readonly<Record<string, string>>;
-  /** A port where nobody listens, for routes named `refused`. */
+  /** An unused port, for routes named `refused`. */
   readonly deadPort?: number;
-  /** Prices, limits and abilities that MODELS cannot say; with it `later` works. */
+  /** Prices, limits and abilities that MODELS can't express. Required for `later`. */
   readonly changes?: RouteChanges;
-  /** The most output tokens of a model, 4,096 unless it is said. */
+  /** Maximum output tokens of a model, by default 4,096. */
   readonly maxOutput?: number;
-  /** Another entry than the gateway's own, around it; not with `changes`. */
+  /** An entry that wraps the gateway's own. Not allowed with `changes`. */
   readonly entry?: string;
 };
 export type Organization = { readonly orgId: string; readonly key: string };
@@ -39,24 +42,24 @@ export type Asked = {
 export type World = {
   readonly eu: TestRegion;
   readonly mock: OpenAiMock;
-  /** Requests that the upstream is still answering. */
+  /** Returns the number of requests that the provider is answering. */
   readonly inFlight: () => number;
   readonly organization: (credits?: number) => Promise<Organization>;
-  /** A chat completion, read to its end. */
+  /** Sends a chat completion and reads the whole response. */
   readonly ask: (key: string, model: string, more?: object) => Promise<Asked>;
-  /** The same over a raw connection, left to the test. */
+  /** Sends a chat completion on a raw connection. */
   readonly open: (key: string, model: string, more?: object) => Promise<RawConnection>;
-  /** Waits until nothing is held: what was spent, and for what. */
+  /** Waits until nothing is held. Returns the spend and its requests. */
   readonly spent: (orgId: string) => ReturnType<typeof spentOf>;
-  /** So many ms pass for the health of the EU's routes. */
+  /** Moves the clock of the EU's route health by ms. */
   readonly later: (ms: number) => Promise<void>;
   readonly stop: () => Promise<void>;
 };
 
-/** Clients that `ask`, by the model that they asked for: told of the first bytes of each answer. */
+/** Clients of `ask` by model, notified of the first bytes of each response. */
 const readers = new EventEmitter().setMaxListeners(0);
 
-/** Waits until the client that asked for the model of this name has read something of its answer. */
+/** Waits until the client of this model has read some of its response. */
 export async function isRead(request: MockRequest): Promise<void> {
   await once(readers, String(request.json["model"]));
 }
@@ -64,7 +67,7 @@ export async function isRead(request: MockRequest): Promise<void> {
 const ROUTES_WORKER = path.join(import.meta.dirname, "../../fixtures/routes-worker.ts");
 const REQUEST = { messages: [{ role: "user", content: "Say it" }], max_tokens: 100 };
 
-/** Both regions in front of a scripted upstream that speaks OpenAI's wire on loopback. */
+/** Starts both regions with a scripted provider that uses OpenAI's format on loopback. */
 export async function startUpstreamWorld(options: WorldOptions): Promise<World> {
   const mock = await startOpenAiMock();
   const inFlight = new Set<ServerResponse>();
@@ -130,7 +133,7 @@ export async function startUpstreamWorld(options: WorldOptions): Promise<World> 
   };
 }
 
-/** A script that never returns to the mock's own scenarios. */
+/** Returns a script that never falls back to the standard scenarios. */
 export function scripted(
   run: (response: ServerResponse, request: MockRequest) => Promise<void> | void,
 ): MockScript {
@@ -144,7 +147,7 @@ export function startStream(response: ServerResponse): ServerResponse {
   return response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
 }
 
-/** The data of each event of a stream's text, parsed; comments and [DONE] are kept as they are. */
+/** Parses the data of each event of a stream. Comments and [DONE] stay unchanged. */
 export function eventsOf(text: string): unknown[] {
   return text
     .split("\n\n")
@@ -157,7 +160,7 @@ export function eventsOf(text: string): unknown[] {
 
 type Chunk = { readonly choices?: readonly { readonly delta?: { readonly content?: string } }[] };
 
-/** The text that a stream's chunks make. */
+/** Returns the text of a stream's chunks. */
 export function contentOf(text: string): string {
   return eventsOf(text)
     .map((event) => (event as Chunk).choices?.[0]?.delta?.content ?? "")
