@@ -14,12 +14,12 @@ const KIB = 1024;
 /** Maximum gzipped size of the console's scripts (docs/internals/decisions/speed.md). */
 export const SCRIPT_BYTES_MAX = {
   /** The frame and the first page with its chart. */
-  first: 35 * KIB,
+  first: 35.5 * KIB,
   /** A page's own scripts. */
   page: 17.25 * KIB,
   /** Pages that only operators load. */
   operators: 24 * KIB,
-  all: 131 * KIB,
+  all: 135.5 * KIB,
 };
 /** Gzipped bytes of scripts. `pages` has the bytes that each page adds to the frame. */
 type ScriptSizes = {

@@ -121,7 +121,7 @@ const RECORDINGS = RECORDED.trim()
 
 it.each(RECORDINGS)(
   "the usage that a provider reports is converted to our token counts (%s): %s",
-  (reader = "", _case = "", ours = "", shown = "", raw = "") => {
+  (...[reader = "", , ours = "", shown = "", raw = ""]) => {
     const usage = readerOf(reader)(JSON.parse(raw) as JsonObject);
     const { input, cacheRead, cacheWrite, output, reasoning } = usage ?? {};
     const view = usage && openAiUsage(usage);

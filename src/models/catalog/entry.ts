@@ -256,12 +256,12 @@ const LIMITS: { readonly [Id in ProviderId]?: RouteLimits } = {
  */
 const ONE_TEXT: RouteLimits = { inputs: 128 };
 
-const IMAGE_APIS: { readonly [Id in ProviderId]?: RouteLimits } = {
-  google: { imageApi: "gemini" },
-  vertex: { imageApi: "gemini" },
-  xai: { imageApi: "xai" },
-  "xai-us": { imageApi: "xai" },
-};
+const IMAGE_APIS: ReadonlyMap<string, RouteLimits> = new Map<ProviderId, RouteLimits>([
+  ["google", { imageApi: "gemini" }],
+  ["vertex", { imageApi: "gemini" }],
+  ["xai", { imageApi: "xai" }],
+  ["xai-us", { imageApi: "xai" }],
+]);
 
 /** Returns a provider's limits. For an operator's provider, pass its profile. */
 export function limitsOfProvider(
@@ -269,7 +269,7 @@ export function limitsOfProvider(
   { kind, upstreamId }: { readonly kind: Kind; readonly upstreamId: string },
 ): RouteLimits {
   if (kind === "embeddings") return takesOneText(provider, upstreamId) ? ONE_TEXT : {};
-  if (kind === "image") return IMAGE_APIS[provider as ProviderId] ?? {};
+  if (kind === "image") return IMAGE_APIS.get(provider) ?? {};
   if (kind !== "chat") return {};
   if (!Object.hasOwn(LIMITS, provider) || NO_REASONING.test(upstreamId)) return {};
   return LIMITS[provider as ProviderId] ?? {};

@@ -9,7 +9,7 @@ import type { Result } from "../../../shared/failure.ts";
 import { logWarning } from "../../../shared/log.ts";
 import { endOf, periodOf, periodOfDay } from "../../../shared/period.ts";
 import { callOwnWallet } from "../routes/reads.route.ts";
-import { day, startOf } from "../routes/usage.route.ts";
+import { day as dayField, startOf } from "../routes/usage.route.ts";
 import { CSV_HEAD, creditRows, csvOf, paymentOf, usageRows } from "./focus.ts";
 import { callObject } from "../../../shared/reach-object.ts";
 import type { ChargesPage } from "../../../shared/contracts/exports.ts";
@@ -20,7 +20,7 @@ import type { FocusRow } from "./focus.ts";
 const month = once.check(
   z.refine((text) => startOf(`${text}-01`) !== null, "must be a month such as 2026-11"),
 );
-export const focusQuery = z.object({ month: z.optional(month), day: z.optional(day) });
+export const focusQuery = z.object({ month: z.optional(month), day: z.optional(dayField) });
 
 export async function exportsRoute(c: AppContext) {
   const query = { day: periodOf(now(c.env)).day, after: null, limit: 1 };
