@@ -134,7 +134,8 @@ describe("GET /v1/models", () => {
       return (await listed.json<{ input_modalities: string[] }>()).input_modalities;
     };
     expect(await inputsOf("openai/gpt-image-2.5-flare")).toEqual(["text", "image"]);
-    expect(await inputsOf("xai/grok-imagine-image-2.0")).toEqual(["text"]);
+    expect(await inputsOf("xai/grok-imagine-image-2.0")).toEqual(["text", "image"]);
+    expect(await inputsOf("mock/blind")).toEqual(["text"]);
   });
 
   it("finds a name without its author if it is unique, and returns 404 otherwise", async () => {
