@@ -1,6 +1,7 @@
 import type { Health as HealthAnswer, Providers as ProvidersAnswer } from "../api/types.ts";
 import { counted, grouped, percent } from "../lib/money.ts";
-import { duration, exactly } from "../lib/time.ts";
+import { duration, exactly, when } from "../lib/time.ts";
+import { useNow } from "../state/now.ts";
 import { readAside, useRead } from "../state/reads.ts";
 import type { Read } from "../state/reads.ts";
 import { hrefOf } from "../state/route.ts";
@@ -133,15 +134,14 @@ const PROVIDERS_PERIOD_MS = 59 * 60_000;
 
 /** Failed calls of providers for all customers. Failures that a request caused don't count. */
 function Providers({ read }: { read: Read<ProvidersAnswer> }) {
+  const now = useNow();
   return (
     <Panel
       title="Providers, last 60 minutes"
       aside={
         <>
           {read.at > 0 && (
-            <span class="small muted">
-              Read <Time at={read.at} />
-            </span>
+            <span class="small muted">Read {when(read.at, Math.max(now, read.at))}</span>
           )}{" "}
           <button type="button" class="quiet" onClick={read.again}>
             Refresh
