@@ -3,7 +3,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import { measureAgainst } from "./bench/against.ts";
 import { OTHERS } from "./bench/beside.ts";
-import type { Other } from "./bench/beside.ts";
+import type { OtherGateway } from "./bench/beside.ts";
 import { measureCosts } from "./bench/costs.ts";
 import { mark, progress, table } from "./bench/figure.ts";
 import type { Report } from "./bench/figure.ts";
@@ -43,7 +43,7 @@ type Options = {
   readonly requests: number;
   readonly places: readonly OpenPlace[];
   readonly rates: readonly Rate[];
-  readonly beside: readonly Other[];
+  readonly beside: readonly OtherGateway[];
   readonly hot?: true;
   readonly seconds: number;
   readonly json?: true;

@@ -46,13 +46,13 @@ function measure(region: string): void {
 
 async function measureConsole(): Promise<void> {
   const { first, all, operators, pages } = await buildConsole(directory);
-  weighed("first load", first, SCRIPT_BYTES_MAX.first);
-  for (const [page, bytes] of Object.entries(pages)) weighed(page, bytes, SCRIPT_BYTES_MAX.page);
-  weighed("all of operators' alone", operators, SCRIPT_BYTES_MAX.operators);
-  weighed("all", all, SCRIPT_BYTES_MAX.all);
+  sizeText("first load", first, SCRIPT_BYTES_MAX.first);
+  for (const [page, bytes] of Object.entries(pages)) sizeText(page, bytes, SCRIPT_BYTES_MAX.page);
+  sizeText("all of operators' alone", operators, SCRIPT_BYTES_MAX.operators);
+  sizeText("all", all, SCRIPT_BYTES_MAX.all);
 }
 
-function weighed(what: string, bytes: number, most: number): void {
+function sizeText(what: string, bytes: number, most: number): void {
   const [kib, mostKib] = [(bytes / 1024).toFixed(1), most / 1024];
   const verdict = bytes <= most ? "within" : "OVER";
   console.log(`console, ${what}: ${kib} KiB of script gzipped: ${verdict} the ${mostKib} KiB`);

@@ -8,7 +8,7 @@ import { seeded } from "./seeded.ts";
 import { costOf } from "../src/shared/cost.ts";
 
 /** One paid request. Times are in Unix ms. Without a settlement, the hold is voided. */
-export type Use = {
+export type DemoRequest = {
   readonly heldAt: number;
   readonly endedAt: number;
   readonly hold: HoldRequest;
@@ -44,7 +44,11 @@ export const USER_IDS: readonly string[] = Array.from(
  * Returns the requests of the day `daysAgo` days before `nowMs`, none later than `nowMs`. The first
  * keys get the most requests.
  */
-export function usesOf(daysAgo: number, nowMs: number, keyIds: readonly string[]): Use[] {
+export function demoRequestsOf(
+  daysAgo: number,
+  nowMs: number,
+  keyIds: readonly string[],
+): DemoRequest[] {
   const random = seeded(daysAgo + 1);
   const start = Math.floor(nowMs / DAY_MS) * DAY_MS - daysAgo * DAY_MS;
   const weekday = new Date(start).getUTCDay();
@@ -55,7 +59,7 @@ export function usesOf(daysAgo: number, nowMs: number, keyIds: readonly string[]
   return times
     .filter((at) => at < nowMs - HOUR_MS / 60)
     .toSorted((a, b) => a - b)
-    .map((at) => useAt(at, random, keyIds));
+    .map((at) => demoRequestAt(at, random, keyIds));
 }
 
 /** Returns a time of day in ms, mostly in office hours. */
@@ -63,7 +67,7 @@ function timeOfDay(random: () => number): number {
   return Math.floor(((random() + random() + random()) / 3) * 22 * HOUR_MS + HOUR_MS);
 }
 
-function useAt(at: number, random: () => number, keyIds: readonly string[]): Use {
+function demoRequestAt(at: number, random: () => number, keyIds: readonly string[]): DemoRequest {
   const [model, provider, price] = modelOf(random());
   const isChat = price.output > 0;
   const streamed = isChat && random() < 0.6;
@@ -78,8 +82,8 @@ function useAt(at: number, random: () => number, keyIds: readonly string[]): Use
     reasoning: 0,
   };
   const cost = costOf(price, usage);
-  const externalId = random() < 0.15 ? null : (USER_IDS[skewed(random(), USERS)] ?? null);
-  const keyId = keyIds[skewed(random(), keyIds.length)] ?? "";
+  const externalId = random() < 0.15 ? null : (USER_IDS[lowIndex(random(), USERS)] ?? null);
+  const keyId = keyIds[lowIndex(random(), keyIds.length)] ?? "";
   const firstByteMs = Math.round(180 + 900 * random() ** 3);
   const durationMs = firstByteMs + Math.round(output * (6 + 8 * random()));
   const id = mintId("req_", at);
@@ -117,7 +121,7 @@ function useAt(at: number, random: () => number, keyIds: readonly string[]): Use
 }
 
 /** Returns an index that is usually low. */
-function skewed(random: number, length: number): number {
+function lowIndex(random: number, length: number): number {
   return Math.floor(random ** 2.2 * length);
 }
 

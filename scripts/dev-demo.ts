@@ -52,11 +52,11 @@ async function ensureOrganization(
 ): Promise<DemoRegion> {
   const base_url = `${region.url}v1`;
   const admin_url = `${region.url}admin/v1`;
-  if (known !== undefined && (await keysAnswer(base_url, known))) {
+  if (known !== undefined && (await doKeysWork(base_url, known))) {
     return { ...known, base_url, admin_url };
   }
   const admin = { url: admin_url, token: adminToken };
-  if (known !== undefined) await mustKnow(admin, known.org_id, region.name);
+  if (known !== undefined) await requireOrganization(admin, known.org_id, region.name);
   const suffix = randomBytes(4).toString("hex"); // avoids the slug of an earlier demo
   const { orgId, memberId, key } = await createOrganization(admin, {
     name: `Demo ${region.name.toUpperCase()}`,
@@ -79,7 +79,11 @@ async function ensureOrganization(
  * Throws `StateRefused` if the region doesn't have the organization. Keys alone can stop working if
  * the owner revokes them.
  */
-async function mustKnow(admin: AdminClient, orgId: string, region: string): Promise<void> {
+async function requireOrganization(
+  admin: AdminClient,
+  orgId: string,
+  region: string,
+): Promise<void> {
   try {
     await getOrganization(admin, orgId);
   } catch (error) {
@@ -90,7 +94,7 @@ async function mustKnow(admin: AdminClient, orgId: string, region: string): Prom
   }
 }
 
-async function keysAnswer(baseUrl: string, known: DemoRegion): Promise<boolean> {
+async function doKeysWork(baseUrl: string, known: DemoRegion): Promise<boolean> {
   const answers = await Promise.all(
     [known.regional_key, known.global_key].map((key) =>
       fetch(`${baseUrl}/balance`, { headers: { authorization: `Bearer ${key}` } }),

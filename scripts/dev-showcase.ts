@@ -10,8 +10,8 @@ import {
 } from "./admin-client.ts";
 import type { AdminClient } from "./admin-client.ts";
 import { bundleWorker } from "./bundle.ts";
-import { DAYS, USER_IDS, usesOf } from "./demo-uses.ts";
-import type { Use } from "./demo-uses.ts";
+import { DAYS, USER_IDS, demoRequestsOf } from "./demo-uses.ts";
+import type { DemoRequest } from "./demo-uses.ts";
 import { startRegion } from "./region.ts";
 import type { RegionOptions } from "./region.ts";
 
@@ -55,7 +55,7 @@ export async function makeShowcase(
   const region = await startRegion({ ...options, code, hasSite: false });
   try {
     const admin = { url: `${region.url}admin/v1`, token: adminToken };
-    const filled = await fill(region.url, admin);
+    const filled = await fillShowcase(region.url, admin);
     await region.runCron("0 * * * *"); // publishes the wallet
     writeFileSync(fileIn(directory), `${JSON.stringify(filled, null, 2)}\n`, { mode: 0o600 });
     return filled;
@@ -68,16 +68,16 @@ function fileIn(directory: string): string {
   return path.join(directory, "showcase.json");
 }
 
-async function fill(url: string, admin: AdminClient): Promise<Showcase> {
+async function fillShowcase(url: string, admin: AdminClient): Promise<Showcase> {
   const nowMs = Date.now();
   const clock = (ms: number): Promise<unknown> => post(url, "__demo/clock", { ms });
   await clock(nowMs - DAYS * DAY_MS);
-  const made = await open(admin);
+  const made = await openShowcase(admin);
   const { orgId } = made;
   for (let daysAgo = DAYS - 1; daysAgo >= 0; daysAgo -= 10) {
-    const uses: Use[] = [];
+    const uses: DemoRequest[] = [];
     for (let day = daysAgo; day > daysAgo - 10 && day >= 0; day--) {
-      uses.push(...usesOf(day, nowMs, day < 30 ? made.keyIds.slice(0, -1) : made.keyIds));
+      uses.push(...demoRequestsOf(day, nowMs, day < 30 ? made.keyIds.slice(0, -1) : made.keyIds));
     }
     await clock((uses[0]?.heldAt ?? nowMs) - 1);
     if (daysAgo === 59 || daysAgo === 29) await topUp(admin, orgId, daysAgo);
@@ -85,11 +85,11 @@ async function fill(url: string, admin: AdminClient): Promise<Showcase> {
     if (answer.refused > 0) throw new Error(`${answer.refused} requests of the demo were refused`);
   }
   await clock(nowMs);
-  await finish(url, admin, made);
+  await finishShowcase(url, admin, made);
   return made.showcase;
 }
 
-type Opened = {
+type OpenedOrganization = {
   readonly orgId: string;
   readonly keyIds: readonly string[];
   readonly keys: readonly string[];
@@ -97,7 +97,7 @@ type Opened = {
 };
 
 /** Creates the organization, its members, their keys and the first credits. */
-async function open(admin: AdminClient): Promise<Opened> {
+async function openShowcase(admin: AdminClient): Promise<OpenedOrganization> {
   const { organization, member, key } = await postOrganization(admin, {
     name: "Northwind Labs",
     slug: `northwind-${Math.random().toString(36).slice(2, 10)}`,
@@ -135,7 +135,11 @@ async function topUp(admin: AdminClient, orgId: string, daysAgo: number): Promis
 }
 
 /** Sets today's limits, rotates a key and uses each active key once. */
-async function finish(url: string, admin: AdminClient, made: Opened): Promise<void> {
+async function finishShowcase(
+  url: string,
+  admin: AdminClient,
+  made: OpenedOrganization,
+): Promise<void> {
   const { orgId, keyIds, keys, showcase } = made;
   const call = (key: string, method: string, at: string, body?: object): Promise<Json> =>
     callWith(url, { key, method, at, ...(body !== undefined && { body }) });

@@ -10,7 +10,7 @@ type Purchase = { readonly id: string; readonly state: string; readonly url: str
  * Buys credits as the owner, saves the card and turns on automatic top-up. Does nothing if the
  * organization has a purchase.
  */
-export async function topUpByItself(
+export async function enableAutoTopUp(
   base: string,
   { org_id, owner_key }: { readonly org_id: string; readonly owner_key: string },
   { fake }: ServedStripe,

@@ -11,7 +11,7 @@ import { localSecrets, portOf, portVariable, stateDirectory } from "./dev-settin
 import { serveIssuer } from "./dev-issuer.ts";
 import { CRON_SCHEDULES } from "../src/operator/crons.ts";
 import { makeShowcase, readShowcase } from "./dev-showcase.ts";
-import { topUpByItself } from "./dev-top-up.ts";
+import { enableAutoTopUp } from "./dev-top-up.ts";
 import { HELP, welcome } from "./dev-words.ts";
 import { freePort, isPortInUse } from "./ports.ts";
 import { HOST, linkBindings, startRegion } from "./region.ts";
@@ -71,13 +71,13 @@ async function main(flags: readonly string[]): Promise<void> {
   const unknown = flags.find((flag) => !["--help", "--clean", "--demo"].includes(flag));
   if (unknown !== undefined) throw new CannotStart(`unknown option ${unknown}\n\n${HELP}`);
   if (flags.includes("--help")) return console.log(HELP);
-  const ports = await ofEach(usablePort);
+  const ports = await callEach(usablePort);
   if (new Set(Object.values(ports)).size < REGION_NAMES.length) {
     throw new CannotStart(`${REGION_NAMES.map(portVariable).join(" and ")} must differ.`);
   }
   const directory = stateDirectory();
   lockState(directory);
-  if (flags.includes("--clean")) forget(directory);
+  if (flags.includes("--clean")) removeState(directory);
   readDemo(directory); // reports an invalid file before anything starts
   const { KEY_SECRETS, ADMIN_TOKEN, LINK_SECRET: link } = localSecrets(directory);
   const login = await localIssuer(ports[FIRST_REGION] + ISSUER_PORT);
@@ -89,7 +89,7 @@ async function main(flags: readonly string[]): Promise<void> {
   if (flags.includes("--demo")) await fillDemo({ ports, directory, bindings, link });
   const regions = await startAll({ ports, directory, bindings, link });
   stopOnSignal(regions);
-  await Promise.all(Object.values(regions).map(mustBeConfigured));
+  await Promise.all(Object.values(regions).map(requireConfigured));
   const adminToken = bindings[FIRST_REGION]["ADMIN_TOKEN"] ?? ADMIN_TOKEN;
   progress("demo organizations");
   const demo = await ensureDemo(regions, adminToken, directory);
@@ -97,7 +97,7 @@ async function main(flags: readonly string[]): Promise<void> {
   const hasPayments = payments.isOf(bindings[FIRST_REGION]);
   if (showcase !== null && hasPayments) {
     progress("automatic top-up of the organization of 90 days");
-    await topUpByItself(regions[FIRST_REGION].url, showcase, payments.stripe);
+    await enableAutoTopUp(regions[FIRST_REGION].url, showcase, payments.stripe);
   }
   const account = hasLocalLogin(bindings[FIRST_REGION])
     ? await signUpLocally(regions[FIRST_REGION].url)
@@ -154,7 +154,7 @@ async function freePortAbove(port: number, offsets: readonly number[]): Promise<
   return freePort();
 }
 
-function forget(directory: string): void {
+function removeState(directory: string): void {
   // Removes only the files of these scripts, because DEV_DIR can contain other files.
   for (const name of [
     ...REGION_NAMES,
@@ -221,11 +221,13 @@ async function startAll(options: Start): Promise<Record<RegionName, Region>> {
     progress(`${region} answers on ${started.url}`);
     return started;
   };
-  return ofEach(start);
+  return callEach(start);
 }
 
 /** Runs a call for each region concurrently. */
-async function ofEach<T>(ask: (region: RegionName) => Promise<T>): Promise<Record<RegionName, T>> {
+async function callEach<T>(
+  ask: (region: RegionName) => Promise<T>,
+): Promise<Record<RegionName, T>> {
   const answers = await Promise.all(REGION_NAMES.map(async (name) => [name, await ask(name)]));
   return Object.fromEntries(answers) as Record<RegionName, T>;
 }
@@ -250,7 +252,7 @@ function stopOnSignal(regions: Readonly<Record<RegionName, Region>>): void {
  * Throws `CannotStart` if a setting is missing or weak. The Worker then returns 503, and its log
  * names the variable.
  */
-async function mustBeConfigured(region: Region): Promise<void> {
+async function requireConfigured(region: Region): Promise<void> {
   const response = await fetch(`${region.url}v1/balance`);
   const body = await response.text();
   if (response.status !== 503 || !body.includes("misconfigured")) return;

@@ -3,7 +3,7 @@ import type { Agent, IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** The time or the number of received bytes after which a client disconnects. */
-export type Leave = { readonly afterMs: number } | { readonly afterBytes: number };
+export type DisconnectPoint = { readonly afterMs: number } | { readonly afterBytes: number };
 
 export type Call = {
   readonly url: string;
@@ -15,7 +15,7 @@ export type Call = {
   readonly agent?: Agent;
   /** The client's timeout for the whole response. */
   readonly patienceMs: number;
-  readonly leave?: Leave | null;
+  readonly leave?: DisconnectPoint | null;
   /** Pauses repeatedly while reading the response. */
   readonly isSlow?: boolean;
 };
@@ -53,7 +53,7 @@ export function clockMs(): number {
  * Starts each item at its time, regardless of earlier ones, until all have started or `stop` is
  * aborted.
  */
-export async function whenDue<T extends { readonly atMs: number }>(
+export async function startOnTime<T extends { readonly atMs: number }>(
   plan: Iterable<T>,
   begin: (one: T) => unknown,
   { startedMs, stop }: { readonly startedMs: number; readonly stop?: AbortSignal },

@@ -5,7 +5,7 @@ import { constants } from "node:os";
 import path from "node:path";
 import { WrongUsage } from "./admin/arguments.ts";
 import { measure, ROOT } from "./figures/measure.ts";
-import type { Seen } from "./figures/measure.ts";
+import type { SourceResult } from "./figures/measure.ts";
 import { withMeasured } from "./figures/page.ts";
 import { ROWS } from "./figures/rows.ts";
 import { programOf, runProgram } from "./program.ts";
@@ -41,7 +41,7 @@ await runProgram(async (given) => {
   withMeasured(readFileSync(PAGE, "utf8"), new Map(), stamp());
   const scratch = temporaryDirectory("turnpike-figures-");
   process.once("exit", () => removeDirectory(scratch)); // also after Ctrl-C
-  const done = new Map<string, Promise<Seen>>();
+  const done = new Map<string, Promise<SourceResult>>();
   const words = new Map<number, string>();
   let hasFailed = false;
   for (const number of chosen) {

@@ -1,5 +1,5 @@
 /** The resources that one completion uses in total. */
-export type Use = {
+export type CompletionUse = {
   readonly cpuMs: number;
   /** Durable Object calls and alarms. */
   readonly objectRequests: number;
@@ -24,7 +24,7 @@ export const ROWS_DELETED = 1;
  * rows read 0.001, log events 0.60 (developers.cloudflare.com: Workers, Durable Objects and D1
  * pricing). wrangler.toml turns off the platform's own log line.
  */
-export function dollarsPerMillion(use: Use): number {
+export function dollarsPerMillion(use: CompletionUse): number {
   return (
     0.3 +
     0.02 * use.cpuMs +

@@ -1,7 +1,7 @@
 // npm run prices: lists the built-in models' prices and the day when each was checked. Exits with
 // 0, with 1 if --strict finds a stale price, or with 2 for wrong usage.
 import type { Command } from "commander";
-import { whole } from "./admin/arguments.ts";
+import { wholeNumber } from "./admin/arguments.ts";
 import { PRICE_DAYS } from "./price-age.ts";
 import { jsonOfPrices, pricedRoutes, tableOfPrices } from "./prices-table.ts";
 import { programOf, runProgram } from "./program.ts";
@@ -27,7 +27,7 @@ function program(): Command {
     .option(
       "--older-than <days>",
       "a price that was seen longer ago is stale",
-      whole(0, DAYS_MAX),
+      wholeNumber(0, DAYS_MAX),
       PRICE_DAYS,
     )
     .option("--json", "print an array, prices in micros per million tokens")

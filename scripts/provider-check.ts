@@ -26,10 +26,10 @@ type Options = {
 
 await runProgram((given) => {
   const program = providerCheck().parse(given, { from: "user" });
-  return checked(program.args[0] ?? "", program.opts<Options>());
+  return checkProvider(program.args[0] ?? "", program.opts<Options>());
 });
 
-async function checked(provider: string, options: Options): Promise<number> {
+async function checkProvider(provider: string, options: Options): Promise<number> {
   const subject = subjectOf(provider, options, process.env);
   if ("missing" in subject) {
     process.stderr.write(`${wordsOfMissing(provider, subject)}\n`);

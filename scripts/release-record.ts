@@ -12,7 +12,7 @@ import { readMigrations } from "./migrations.ts";
 import { startPlace } from "./release/place.ts";
 import { LAST_RELEASE } from "./release/recorded.ts";
 import type { Recorded } from "./release/recorded.ts";
-import { lookAfterEvents, createSampleData } from "./release/world.ts";
+import { readAfterEvents, createSampleData } from "./release/world.ts";
 import { HOST } from "./region.ts";
 import { removeDirectory, temporaryDirectory } from "./tmpfs.ts";
 
@@ -28,7 +28,7 @@ await new Promise<void>((listening) => hook.listen(0, HOST, listening));
 const hookUrl = `http://${HOST}:${(hook.address() as AddressInfo).port}/hook`;
 const place = await startPlace({ code, migrations }, directory);
 const world = await createSampleData(place.url, hookUrl);
-const seen = await lookAfterEvents(place.url, world);
+const seen = await readAfterEvents(place.url, world);
 const at = Date.now();
 await place.miniflare.dispose();
 hook.close();

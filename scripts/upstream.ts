@@ -67,9 +67,9 @@ process.on("disconnect", () => process.exit(0));
 // Ctrl-C in a terminal also reaches this process, but the parent decides when it ends.
 process.on("SIGINT", () => undefined);
 
-type Asked = { readonly path: string; readonly body: string; readonly turn: number };
+type UpstreamRequest = { readonly path: string; readonly body: string; readonly turn: number };
 
-function answer({ path, body, turn }: Asked, response: ServerResponse): void {
+function answer({ path, body, turn }: UpstreamRequest, response: ServerResponse): void {
   const how = behaviorIn(body);
   const [status, oneIn] = how.refuses ?? [0, 0];
   if (oneIn > 0 && turn % oneIn === 0) return json(response, status, REFUSAL);
@@ -160,7 +160,7 @@ const CHAT: WireAnswer = {
 };
 
 /** Returns an event in the format of Responses and Messages. */
-function typed(type: string, fields: object): string {
+function namedEvent(type: string, fields: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 }
 
@@ -194,17 +194,20 @@ function responseOf(text: string | null, words = 0): object {
 const RESPONSES: WireAnswer = {
   whole: (words) => responseOf(TEXT, words),
   first:
-    typed("response.created", { sequence_number: 0, response: responseOf(null) }) +
-    typed("response.output_item.added", { output_index: 0, item: itemOf("in_progress") }) +
-    typed("response.content_part.added", { ...AT, part: partOf("") }),
-  word: (delta) => typed("response.output_text.delta", { ...AT, delta, logprobs: [] }),
+    namedEvent("response.created", { sequence_number: 0, response: responseOf(null) }) +
+    namedEvent("response.output_item.added", { output_index: 0, item: itemOf("in_progress") }) +
+    namedEvent("response.content_part.added", { ...AT, part: partOf("") }),
+  word: (delta) => namedEvent("response.output_text.delta", { ...AT, delta, logprobs: [] }),
   last: (words) => {
     const text = words.join("");
     return (
-      typed("response.output_text.done", { ...AT, text, logprobs: [] }) +
-      typed("response.content_part.done", { ...AT, part: partOf(text) }) +
-      typed("response.output_item.done", { output_index: 0, item: itemOf("completed", text) }) +
-      typed("response.completed", { response: responseOf(text, words.length) })
+      namedEvent("response.output_text.done", { ...AT, text, logprobs: [] }) +
+      namedEvent("response.content_part.done", { ...AT, part: partOf(text) }) +
+      namedEvent("response.output_item.done", {
+        output_index: 0,
+        item: itemOf("completed", text),
+      }) +
+      namedEvent("response.completed", { response: responseOf(text, words.length) })
     );
   },
 };
@@ -235,16 +238,17 @@ function message(text: string | null, words: number): object {
 const MESSAGES: WireAnswer = {
   whole: (words) => message(TEXT, words),
   first:
-    typed("message_start", { message: message(null, 1) }) +
-    typed("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
-  word: (text) => typed("content_block_delta", { index: 0, delta: { type: "text_delta", text } }),
+    namedEvent("message_start", { message: message(null, 1) }) +
+    namedEvent("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
+  word: (text) =>
+    namedEvent("content_block_delta", { index: 0, delta: { type: "text_delta", text } }),
   last: ({ length }) =>
-    typed("content_block_stop", { index: 0 }) +
-    typed("message_delta", {
+    namedEvent("content_block_stop", { index: 0 }) +
+    namedEvent("message_delta", {
       delta: { stop_reason: "end_turn", stop_sequence: null },
       usage: messagesUsage(length),
     }) +
-    typed("message_stop", {}),
+    namedEvent("message_stop", {}),
 };
 
 const WIRES: Readonly<Record<string, WireAnswer>> = {

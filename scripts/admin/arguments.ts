@@ -34,7 +34,7 @@ function looksSecret(argument: string): boolean {
 }
 
 /** Returns a parser of whole numbers within bounds. */
-export function whole(least: number, most: number): (text: string) => number {
+export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const number = /^\d+$/.test(text) ? Number(text) : NaN;
     if (Number.isSafeInteger(number) && number >= least && number <= most) return number;
@@ -53,16 +53,16 @@ export function microsOfDollarText(text: string): number {
       "It must be dollars with at most 6 decimals, as 12.50 or 0.000001.",
     );
   }
-  return safe(`${sign}${dollars}${decimals.padEnd(6, "0")}`);
+  return safeInteger(`${sign}${dollars}${decimals.padEnd(6, "0")}`);
 }
 
 /** Parses a whole number of micro-credits, which can be negative. */
 export function microsOfText(text: string): number {
   if (!/^-?\d+$/.test(text)) throw new InvalidArgumentError("It must be a whole number of micros.");
-  return safe(text);
+  return safeInteger(text);
 }
 
-function safe(digits: string): number {
+function safeInteger(digits: string): number {
   const number = Number(digits);
   if (Number.isSafeInteger(number)) return number === 0 ? 0 : number; // avoids -0
   throw new InvalidArgumentError("It is more than a balance can be.");

@@ -4,15 +4,15 @@ import { DAY_MS } from "../../src/shared/clock.ts";
 import { compareCatalog } from "../catalog-check/compare.ts";
 import type { Finding } from "../catalog-check/compare.ts";
 import { PROVIDER_LISTS, readList } from "../catalog-check/lists.ts";
-import { whole, WrongUsage } from "./arguments.ts";
-import { examples, fail, note, say } from "./session.ts";
+import { wholeNumber, WrongUsage } from "./arguments.ts";
+import { examples, setFailed, printNote, printLine } from "./session.ts";
 import { table } from "./words.ts";
 
 const DAYS = 60;
 const DAYS_MAX = 3650;
 
 type Options = { readonly provider?: string; readonly days: number; readonly json?: true };
-type Unread = { readonly provider: string; readonly reason: string };
+type UnreadableList = { readonly provider: string; readonly reason: string };
 
 export function addCatalogCheck(program: Command): void {
   const catalog = program.commands.find((one) => one.name() === "catalog");
@@ -21,7 +21,12 @@ export function addCatalogCheck(program: Command): void {
     .command("check")
     .description("compare the built-in models with the providers' own lists; calls no region")
     .option("--provider <id>", "only this provider")
-    .option("--days <days>", "report ends within this number of days", whole(0, DAYS_MAX), DAYS)
+    .option(
+      "--days <days>",
+      "report ends within this number of days",
+      wholeNumber(0, DAYS_MAX),
+      DAYS,
+    )
     .addHelpText(
       "after",
       `
@@ -42,24 +47,24 @@ Ends with 0; 1 when there is a finding or a list can't be read; 2 when it was ca
       const known = PROVIDER_LISTS.map(({ provider }) => provider).join(", ");
       throw new WrongUsage(`--provider must be one of ${known}.`);
     }
-    const { checked, skipped, unread, findings } = await checkedLists(chosen, options.days);
+    const { checked, skipped, unread, findings } = await checkLists(chosen, options.days);
     if (checked.length + unread.length === 0) {
       throw new WrongUsage(`No key is set: ${chosen.map(({ secret }) => secret).join(", ")}.`);
     }
-    if (options.json === true) say(JSON.stringify({ checked, skipped, unread, findings }));
-    else say(wordsOf(checked, findings));
-    if (skipped.length > 0) note(`Not checked, without a key: ${skipped.join(", ")}.`);
-    for (const { provider, reason } of unread) note(`error: ${provider}: ${reason}`);
-    if (findings.length + unread.length > 0) fail();
+    if (options.json === true) printLine(JSON.stringify({ checked, skipped, unread, findings }));
+    else printLine(wordsOf(checked, findings));
+    if (skipped.length > 0) printNote(`Not checked, without a key: ${skipped.join(", ")}.`);
+    for (const { provider, reason } of unread) printNote(`error: ${provider}: ${reason}`);
+    if (findings.length + unread.length > 0) setFailed();
   });
 }
 
-async function checkedLists(lists: typeof PROVIDER_LISTS, days: number) {
+async function checkLists(lists: typeof PROVIDER_LISTS, days: number) {
   const today = new Date().toISOString().slice(0, 10);
   const until = new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
   const checked: string[] = [];
   const skipped: string[] = [];
-  const unread: Unread[] = [];
+  const unread: UnreadableList[] = [];
   const findings: Finding[] = [];
   for (const list of lists) {
     const { provider, secret } = list;

@@ -10,7 +10,7 @@ import { addCompletionCommand } from "./completion-command.ts";
 import { addCostCommands } from "./cost-commands.ts";
 import { addPriceCommands } from "./price-commands.ts";
 import { addRepairCommands } from "./repair-commands.ts";
-import { examples, NotFound, note } from "./session.ts";
+import { examples, NotFound, printNote } from "./session.ts";
 import { Refused, Unreachable } from "./transport.ts";
 import { printable } from "../table.ts";
 
@@ -24,10 +24,11 @@ export function run(given: readonly string[]): Promise<number | null> {
       await program().parseAsync(given, { from: "user" });
       return null;
     } catch (error) {
-      if (given.includes("--json") && isExpected(error)) note(JSON.stringify(errorJson(error)));
-      else if (error instanceof Refused) sayRefused(error);
-      else if (error instanceof Unreachable) saySilent(error);
-      else if (error instanceof NotFound) note(`error: ${error.message}`);
+      if (given.includes("--json") && isExpected(error))
+        printNote(JSON.stringify(errorJson(error)));
+      else if (error instanceof Refused) printRefused(error);
+      else if (error instanceof Unreachable) printUnreachable(error);
+      else if (error instanceof NotFound) printNote(`error: ${error.message}`);
       else throw error;
       return REFUSED;
     }
@@ -83,19 +84,19 @@ Ends with 0; 1 when the region or the network refused; 2 when it was called wron
 }
 
 /** Prints the error's message, then its other fields in parentheses. */
-function sayRefused({ message, status, details, requestId }: Refused): void {
+function printRefused({ message, status, details, requestId }: Refused): void {
   const facts = Object.entries({ status, ...details, request_id: requestId });
   const words = facts
     .filter(([, value]) => value !== null)
     .map(([name, value]) => `${name} ${value}`);
-  note(printable(`error: ${message}`));
-  note(printable(`(${words.join(", ")})`));
-  if (status === 401) note("TURNPIKE_ADMIN_TOKEN is not this region's ADMIN_TOKEN.");
+  printNote(printable(`error: ${message}`));
+  printNote(printable(`(${words.join(", ")})`));
+  if (status === 401) printNote("TURNPIKE_ADMIN_TOKEN is not this region's ADMIN_TOKEN.");
 }
 
-function saySilent({ message, maybeDone }: Unreachable): void {
-  note(`error: ${message}`);
+function printUnreachable({ message, maybeDone }: Unreachable): void {
+  printNote(`error: ${message}`);
   if (!maybeDone) return;
-  note("It may have been done all the same: look before you repeat it.");
-  note("Credits with the same --reference count once.");
+  printNote("It may have been done all the same: look before you repeat it.");
+  printNote("Credits with the same --reference count once.");
 }

@@ -1,9 +1,9 @@
 import { findAnywhere, wholeUsage } from "../admin-client.ts";
-import { closedOrganization, largeCredits, revokedKey } from "./confirmations.ts";
+import { confirmClosing, confirmLargeCredits, confirmRevocation } from "./confirmations.ts";
 import type { AdminClient, Call } from "./transport.ts";
 import { eventsWords, foundWords, purchasesWords, usageWords } from "./list-words.ts";
 import { table } from "./words.ts";
-import type { Answer } from "./words.ts";
+import type { JsonRecord } from "./words.ts";
 
 /** The fields of a command. */
 export type CommandFields = {
@@ -26,13 +26,13 @@ export type Row = CommandFields & {
   /** Text below the help. */
   readonly more?: string;
   /** Constant fields of the body. */
-  readonly sends?: Answer;
+  readonly sends?: JsonRecord;
   /** Returns a problem with the body, or null. */
-  readonly refuses?: (body: Answer) => string | null;
+  readonly refuses?: (body: JsonRecord) => string | null;
   /** Returns the effect that the user must confirm with `--yes`, or null. */
   readonly confirms?: (admin: AdminClient, call: Call) => Promise<string | null>;
   /** Makes the calls of a command that needs several. */
-  readonly asks?: (admin: AdminClient, call: Call) => Promise<Answer>;
+  readonly asks?: (admin: AdminClient, call: Call) => Promise<JsonRecord>;
   /** The part of each example after the path's arguments. */
   readonly examples?: readonly string[];
   /** The columns of a list (`table`) or the fields of a record (`fields`), by default all. */
@@ -40,7 +40,7 @@ export type Row = CommandFields & {
   /** Column widths of a list that is printed page by page. */
   readonly widths?: readonly number[];
   /** Text to print, with `{field}` for each field of the response. */
-  readonly words?: string | ((answer: Answer) => string);
+  readonly words?: string | ((answer: JsonRecord) => string);
   /** A note on stderr. `{org}` is the given organization, `{changes}` the sent fields. */
   readonly note?: string;
 };
@@ -98,7 +98,7 @@ key           {key.key}`,
     operation: "GET /orgs",
     examples: ["", "--balance", "--limit 100 --offset 100 --json"],
     words: ({ organizations }) => {
-      const listed = organizations as readonly Answer[];
+      const listed = organizations as readonly JsonRecord[];
       const hasBalances = listed.some((one) => "credits_micro" in one);
       const standing = hasBalances ? ">credits_micro dollars, >open_holds, " : "";
       return table(listed, `slug, name, status, ${standing}id`);
@@ -215,7 +215,7 @@ key           {key.key}`,
     command: "keys revoke",
     operation: `DELETE ${ONE_KEY}`,
     says: "end a key for good: the next request with it is a 401",
-    confirms: revokedKey,
+    confirms: confirmRevocation,
     columns: KEY,
     note: "{id} is revoked.",
   },
@@ -254,7 +254,7 @@ key           {key.key}`,
   {
     operation: `DELETE ${ORG}`,
     command: "orgs remove",
-    confirms: closedOrganization,
+    confirms: confirmClosing,
     examples: ["", "--give-up-balance"],
   },
   { operation: `POST ${ORG}/restore`, command: "orgs restore", columns: ORGANIZATION },
@@ -265,7 +265,7 @@ key           {key.key}`,
     more: "The same reference again adds nothing, so a repeat is safe.",
     refuses: ({ amount_micro }) =>
       Number(amount_micro) < 0 ? "Less than nothing is a correction: credits correct." : null,
-    confirms: largeCredits,
+    confirms: confirmLargeCredits,
     examples: ['--dollars 25 --reference "invoice 1"', '--micros 1 --reference "a test"'],
     words: BALANCE,
   },
@@ -281,7 +281,7 @@ key           {key.key}`,
     operation: `POST ${ORG}/credits`,
     says: "correct a balance by a signed amount, never below what open requests hold",
     more: "The same reference again changes nothing, so a repeat is safe.",
-    confirms: largeCredits,
+    confirms: confirmLargeCredits,
     examples: ['--dollars -2.50 --reference "refund of invoice 1"'],
     words: BALANCE,
   },
@@ -347,7 +347,7 @@ key           {key.key}`,
   },
   {
     operation: `GET ${ORG}/webhooks`,
-    words: ({ webhooks }) => table((webhooks as readonly Answer[]).map(webhookRow), WEBHOOKS),
+    words: ({ webhooks }) => table((webhooks as readonly JsonRecord[]).map(webhookRow), WEBHOOKS),
   },
   {
     operation: `GET ${WEBHOOK}/deliveries`,
@@ -363,7 +363,7 @@ key           {key.key}`,
   {
     operation: "GET /prices",
     examples: ["", "--list default --limit 20"],
-    words: ({ prices }) => table((prices as readonly Answer[]).map(pricedRow), PRICED),
+    words: ({ prices }) => table((prices as readonly JsonRecord[]).map(pricedRow), PRICED),
   },
   { operation: "DELETE /prices/{price_id}" },
   { operation: "GET /merchants", columns: "name, =created_at, =rotated_at, created_by" },
@@ -379,16 +379,16 @@ key           {key.key}`,
 
 const PRICED = "list, item, =from, >input, >cached, >cache_write, >output, >percent, id";
 
-function pricedRow({ price, ...row }: Answer): Answer {
-  return { ...row, ...(price as Answer | null) };
+function pricedRow({ price, ...row }: JsonRecord): JsonRecord {
+  return { ...row, ...(price as JsonRecord | null) };
 }
 
 const WEBHOOKS =
   "id, url, enabled, =disabled_reason, state health, failing_since_at failing since, >waiting, =last_error, types";
 
 /** Returns a webhook with its health fields, which are null if the region can't read them. */
-function webhookRow({ health, ...webhook }: Answer): Answer {
-  const { state, failing_since, waiting, last_error } = (health ?? {}) as Answer;
+function webhookRow({ health, ...webhook }: JsonRecord): JsonRecord {
+  const { state, failing_since, waiting, last_error } = (health ?? {}) as JsonRecord;
   const known = { state: state ?? "unknown", failing_since_at: failing_since, waiting, last_error };
   return { ...webhook, ...known };
 }

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import { isLargeDifference } from "../../src/operator/bill-difference.ts";
 import { day, microsOfDollarText, WrongUsage } from "./arguments.ts";
-import { csvLines, numberIn, readGiven } from "./csv.ts";
-import { does, examples, fail, note, show } from "./session.ts";
+import { csvLines, numberIn, readInput } from "./csv.ts";
+import { setAction, examples, setFailed, printNote, printResult } from "./session.ts";
 import type { Session } from "./session.ts";
 import { ask } from "./transport.ts";
 import { dollars as dollarText, table } from "./words.ts";
-import type { Answer } from "./words.ts";
+import type { JsonRecord } from "./words.ts";
 
 type Group = {
   readonly day: string;
@@ -22,7 +22,7 @@ type Margin = {
   readonly missing: readonly string[];
   readonly next_after?: string;
 };
-type WholeMargin = {
+type MarginSums = {
   readonly groups: readonly Group[];
   readonly missing: readonly string[];
   readonly isPaged: boolean;
@@ -51,9 +51,9 @@ function addMargin(program: Command): void {
     .requiredOption("--to <day>", "last day, inclusive", day)
     .option("--by <what>", "provider, model or organization", "provider");
   examples(margin, "margin --local eu --from 2026-11-01 --to 2026-11-30 --by model");
-  does(margin, async (session, _: [], options: Days) => {
-    const { groups, missing } = await wholeMargin(session, options);
-    show(session, { data: groups, missing }, () =>
+  setAction(margin, async (session, _: [], options: Days) => {
+    const { groups, missing } = await readMargin(session, options);
+    printResult(session, { data: groups, missing }, () =>
       table(groups.map(withMargin), `day, group ${options.by ?? "provider"}, ${FIGURES}`),
     );
     noteMissing(missing);
@@ -63,16 +63,16 @@ function addMargin(program: Command): void {
 /** Prints the organizations that the sums lack, and sets exit code 1. */
 function noteMissing(missing: readonly string[]): void {
   if (missing.length === 0) return;
-  note(`Incomplete: the wallets of these organizations can't be read: ${missing.join(", ")}`);
-  fail();
+  printNote(`Incomplete: the wallets of these organizations can't be read: ${missing.join(", ")}`);
+  setFailed();
 }
 
-function withMargin(group: Group): Answer {
+function withMargin(group: Group): JsonRecord {
   return { ...group, margin_micro: group.charged_micro - group.bought_micro };
 }
 
 /** Returns the sum of all pages of organizations, and whether there were several pages. */
-async function wholeMargin({ admin }: Session, { from, to, by }: Days): Promise<WholeMargin> {
+async function readMargin({ admin }: Session, { from, to, by }: Days): Promise<MarginSums> {
   const sums = new Map<string, Group>();
   const missing: string[] = [];
   let isPaged = false;
@@ -87,7 +87,7 @@ async function wholeMargin({ admin }: Session, { from, to, by }: Days): Promise<
     for (const one of page.data) {
       const name = `${one.day} ${one.group}`;
       const sum = sums.get(name);
-      sums.set(name, sum === undefined ? one : added(sum, one));
+      sums.set(name, sum === undefined ? one : addGroups(sum, one));
     }
     missing.push(...page.missing);
     after = page.next_after;
@@ -96,7 +96,7 @@ async function wholeMargin({ admin }: Session, { from, to, by }: Days): Promise<
   }
 }
 
-function added(one: Group, other: Group): Group {
+function addGroups(one: Group, other: Group): Group {
   return {
     ...one,
     requests: one.requests + other.requests,
@@ -115,8 +115,8 @@ function addImport(program: Command): void {
     .addHelpText("after", "\nColumns: provider, day, dollars; a line for each day.");
   examples(costs, "costs import --local eu --file bill.csv");
   examples(command, "costs import --local eu --file bill.csv");
-  does(command, async (session, _: [], { file }: { file?: string }) => {
-    const rows = csvLines(readGiven(file), ["provider", "day", "dollars"]).map((line): Bill => {
+  setAction(command, async (session, _: [], { file }: { file?: string }) => {
+    const rows = csvLines(readInput(file), ["provider", "day", "dollars"]).map((line): Bill => {
       const { provider, day: of } = line.of;
       const dollars = numberIn(line, "dollars");
       if (provider === undefined || of === undefined || dollars === undefined) {
@@ -127,8 +127,8 @@ function addImport(program: Command): void {
     await ask(session.admin, { method: "POST", path: "/costs", body: { rows } });
     const days = rows.map(({ day: of }) => of).toSorted();
     const span = { from: days[0] ?? "", to: days.at(-1) ?? "" };
-    const { groups, missing, isPaged } = await wholeMargin(session, span);
-    const compared = rows.map((bill) => comparedWith(bill, groups));
+    const { groups, missing, isPaged } = await readMargin(session, span);
+    const compared = rows.map((bill) => compareBills(bill, groups));
     // The region can't add up several pages, so send it the sums.
     const summed = rows.map((bill, at) =>
       Object.assign({ counted_micro: compared[at]?.bought_micro ?? 0 }, bill),
@@ -136,15 +136,15 @@ function addImport(program: Command): void {
     if (isPaged && missing.length === 0) {
       await ask(session.admin, { method: "POST", path: "/costs", body: { rows: summed } });
     }
-    show(session, { costs: compared }, () =>
+    printResult(session, { costs: compared }, () =>
       table(compared, "provider, day, >billed_micro dollars, >bought_micro dollars, >percent"),
     );
     noteMissing(missing);
-    if (compared.some((one) => isLargeDifference(one.billed_micro, one.bought_micro))) fail();
+    if (compared.some((one) => isLargeDifference(one.billed_micro, one.bought_micro))) setFailed();
   });
 }
 
-function comparedWith({ provider, day: of, dollars }: Bill, counted: readonly Group[]) {
+function compareBills({ provider, day: of, dollars }: Bill, counted: readonly Group[]) {
   const billed = Math.round(dollars * 1_000_000);
   const bought = counted.find((one) => one.group === provider && one.day === of)?.bought_micro ?? 0;
   const percent = Math.round(((billed - bought) * 10_000) / Math.max(billed, bought, 1)) / 100;
@@ -165,7 +165,7 @@ type RerateOptions = {
   readonly atMost?: number;
 };
 type Rerated = {
-  readonly organizations: readonly Answer[];
+  readonly organizations: readonly JsonRecord[];
   readonly total_micro: number;
   readonly next_after?: string;
 };
@@ -198,7 +198,7 @@ function addRerate(program: Command): void {
     rerate,
     "rerate --local eu --id slip-1 --model openai/gpt-5-nano --from 2026-11-20 --to 2026-11-21 --input 0.05 --output 0.4",
   );
-  does(rerate, async (session, _: [], options: RerateOptions) => {
+  setAction(rerate, async (session, _: [], options: RerateOptions) => {
     const { id, model, from, to, organization, input, output, cached, cacheWrite } = options;
     const given = Object.entries({ input, output, cached, cache_write: cacheWrite });
     const price = Object.fromEntries(
@@ -212,17 +212,17 @@ function addRerate(program: Command): void {
       price,
       ...(organization !== undefined && { organization }),
     };
-    const preview = await rerated(session, { ...asked, dry_run: true });
+    const preview = await readRerate(session, { ...asked, dry_run: true });
     await noteEarlier(session, asked, preview.organizations);
     const isCredited = options.yes === true;
-    if (isCredited) mustBeAtMost(preview.total_micro, options.atMost);
-    const answer = isCredited ? await rerated(session, { ...asked, dry_run: false }) : preview;
-    show(session, answer, () =>
+    if (isCredited) requireTotalAtMost(preview.total_micro, options.atMost);
+    const answer = isCredited ? await readRerate(session, { ...asked, dry_run: false }) : preview;
+    printResult(session, answer, () =>
       table(answer.organizations, "organization, >requests, >credit_micro dollars, result"),
     );
     if (isCredited) return;
     const total = dollarText(preview.total_micro);
-    note(`Nothing was credited: --yes --at-most ${total} does it.`);
+    printNote(`Nothing was credited: --yes --at-most ${total} does it.`);
   });
 }
 
@@ -238,7 +238,7 @@ const EARLIER_MAX = 100;
 async function noteEarlier(
   { admin }: Session,
   { id, from }: { readonly id: string; readonly from: string },
-  organizations: readonly Answer[],
+  organizations: readonly JsonRecord[],
 ): Promise<void> {
   for (const { organization } of organizations.slice(0, EARLIER_MAX)) {
     const query = { type: "balance.credited", from, limit: "100" };
@@ -249,22 +249,22 @@ async function noteEarlier(
       .filter((reference) => reference.startsWith("rerate:") && reference !== `rerate:${id}`);
     if (others.length === 0) continue;
     const named = [...new Set(others)].map((reference) => reference.slice("rerate:".length));
-    note(
+    printNote(
       `Warning: ${String(organization)} has corrections since then: ${named.join(", ")}. If they cover the same requests, this credits them twice.`,
     );
   }
 }
 
 /** Throws `WrongUsage` unless `atMost` covers the total. */
-function mustBeAtMost(total: number, atMost: number | undefined): void {
+function requireTotalAtMost(total: number, atMost: number | undefined): void {
   if (atMost !== undefined && total <= atMost) return;
   const words = `This credits ${dollarText(total)} dollars in total. Nothing was credited.`;
   throw new WrongUsage(`${words} Add --at-most ${dollarText(total)} to confirm the total.`);
 }
 
 /** Returns all pages of a correction as one. */
-async function rerated({ admin }: Session, asked: object): Promise<Omit<Rerated, "next_after">> {
-  const organizations: Answer[] = [];
+async function readRerate({ admin }: Session, asked: object): Promise<Omit<Rerated, "next_after">> {
+  const organizations: JsonRecord[] = [];
   let total = 0;
   for (let after: string | undefined; ;) {
     const body = { ...asked, ...(after !== undefined && { after }) };

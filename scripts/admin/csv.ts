@@ -6,7 +6,7 @@ import { WrongUsage } from "./arguments.ts";
 export type CsvLine = { readonly line: number; readonly of: Readonly<Record<string, string>> };
 
 /** Reads a file, or standard input if none is given. Throws `WrongUsage` if it can't be read. */
-export function readGiven(file: string | undefined): string {
+export function readInput(file: string | undefined): string {
   // npm changes the working directory and sets INIT_CWD to the caller's.
   const folder = process.env["INIT_CWD"] ?? process.cwd();
   try {
@@ -24,7 +24,7 @@ export function csvLines(text: string, known: readonly string[]): readonly CsvLi
   const lines = text
     .replace(/^\uFEFF/, "")
     .split(/\r?\n/)
-    .map((line, index) => ({ line: index + 1, cells: line.split(",").map(bare) }))
+    .map((line, index) => ({ line: index + 1, cells: line.split(",").map(unquoted) }))
     .filter(
       ({ cells: [first = "", ...more] }) => !first.startsWith("#") && first + more.join("") !== "",
     );
@@ -56,6 +56,6 @@ export function numberIn({ line, of }: CsvLine, name: string): number | undefine
   return Number(text);
 }
 
-function bare(cell: string): string {
+function unquoted(cell: string): string {
   return cell.trim().replace(/^"(.*)"$/, "$1");
 }

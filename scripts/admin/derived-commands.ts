@@ -3,14 +3,14 @@ import { WrongUsage } from "./arguments.ts";
 import { GROUPS, SAMPLES } from "./command-words.ts";
 import { BY_HAND, ROWS } from "./commands.ts";
 import type { Row } from "./commands.ts";
-import { addParameter, flagOf, isPlaced, parametersOf } from "./parameters.ts";
-import type { Described, Parameter } from "./parameters.ts";
-import { does, examples, group, memberId, note, show } from "./session.ts";
+import { addParameter, flagOf, isArgument, parametersOf } from "./parameters.ts";
+import type { DescribedOperation, Parameter } from "./parameters.ts";
+import { setAction, examples, group, memberId, printNote, printResult } from "./session.ts";
 import type { Session } from "./session.ts";
 import { ask, pathOf } from "./transport.ts";
 import type { Call } from "./transport.ts";
-import { fields, filled, table, textOf } from "./words.ts";
-import type { Answer } from "./words.ts";
+import { fields, fillIn, table, textOf } from "./words.ts";
+import type { JsonRecord } from "./words.ts";
 
 /**
  * Imported by a computed path and typed here, because Node programs aren't compiled with the
@@ -20,7 +20,7 @@ const DESCRIPTIONS: string = "../openapi/operator-operations.ts";
 const { OPERATOR_OPERATIONS } = (await import(DESCRIPTIONS)) as {
   readonly OPERATOR_OPERATIONS: Operations;
 };
-type Operations = Readonly<Record<string, Described>>;
+type Operations = Readonly<Record<string, DescribedOperation>>;
 
 /** A row with its defaults and the readers of its parameters. */
 type Derived = {
@@ -64,7 +64,7 @@ function addDerived(program: Command, row: Row, operations: Operations): [string
   const name = row.command ?? nameOf(method, path);
   const { summary, body, errors = [] } = described;
   const says = `${summary.charAt(0).toLowerCase()}${summary.slice(1)}`.replaceAll("`", "");
-  const command = place(program, name).description(row.says ?? says);
+  const command = addCommandAt(program, name).description(row.says ?? says);
   const asked = { ...row, isChange: method === "PATCH" };
   const parameters = parametersOf(path, described, row);
   const readers = parameters.map((one) => [one, addParameter(command, one, asked)] as const);
@@ -78,8 +78,8 @@ function addDerived(program: Command, row: Row, operations: Operations): [string
   if (row.confirms !== undefined) command.option("--yes", "confirm it");
   if (row.more !== undefined) command.addHelpText("after", `\n${row.more}`);
   const derived = { row, method, path, hasBody: body !== undefined, parameters: new Map(readers) };
-  does(command, (session, _: unknown, options: Options) => run(derived, session, options));
-  const ids = parameters.filter((one) => one.where === "path" && isPlaced(one, row));
+  setAction(command, (session, _: unknown, options: Options) => run(derived, session, options));
+  const ids = parameters.filter((one) => one.where === "path" && isArgument(one, row));
   const samples = ids.map((one) => SAMPLES[one.name] ?? `<${one.name}>`);
   const lines = (row.examples ?? [""]).map((one) => {
     return [name, "--local eu", ...samples, one].join(" ").trimEnd();
@@ -98,7 +98,7 @@ function nameOf(method: Call["method"], path: string): string {
 }
 
 /** Creates a command in its group. Creates the group if it is missing. */
-function place(program: Command, words: string): Command {
+function addCommandAt(program: Command, words: string): Command {
   const [first = "", second] = words.split(" ");
   if (second === undefined) return program.command(first);
   const known = program.commands.find((one) => one.name() === first);
@@ -109,24 +109,24 @@ async function run(derived: Derived, session: Session, options: Options): Promis
   const { row } = derived;
   const body = bodyOf(derived);
   const call = await callOf(derived, session, body, options);
-  if (options.all === true) return printWhole(derived, session, call);
+  if (options.all === true) return printAllPages(derived, session, call);
   const effect =
     options.yes === true ? null : ((await row.confirms?.(session.admin, call)) ?? null);
   if (effect !== null) throw new WrongUsage(`${effect} Nothing was changed. Add --yes to do it.`);
-  const answer = await (row.asks ?? ask<Answer>)(session.admin, call);
-  show(session, answer, () => wordsOf(derived, answer));
+  const answer = await (row.asks ?? ask<JsonRecord>)(session.admin, call);
+  printResult(session, answer, () => wordsOf(derived, answer));
   if (row.note !== undefined) {
     const changes = Object.entries(body).map(([name, to]) => `${name} is now ${textOf("", to)}`);
-    const { id: org } = told(derived, "path");
-    note(filled(row.note, { ...answer, org, changes: changes.join(", ") }));
+    const { id: org } = parametersIn(derived, "path");
+    printNote(fillIn(row.note, { ...answer, org, changes: changes.join(", ") }));
   }
-  sayMore(derived, answer, call.query?.["limit"]);
+  noteNextPage(derived, answer, call.query?.["limit"]);
 }
 
 /** Returns the request body. Throws `WrongUsage` for an empty change or an invalid body. */
-function bodyOf(derived: Derived): Answer {
+function bodyOf(derived: Derived): JsonRecord {
   const { row, method, parameters } = derived;
-  const body = { ...told(derived, "body"), ...row.sends };
+  const body = { ...parametersIn(derived, "body"), ...row.sends };
   if (method === "PATCH" && Object.keys(body).length === 0) {
     const flags = [...parameters.keys()].filter(({ where }) => where === "body");
     throw new WrongUsage(
@@ -141,7 +141,7 @@ function bodyOf(derived: Derived): Answer {
 }
 
 /** Returns the given parameters for one part of the call. */
-function told({ parameters }: Derived, part: Parameter["where"]): Answer {
+function parametersIn({ parameters }: Derived, part: Parameter["where"]): JsonRecord {
   const asked = [...parameters].filter(([{ where }]) => where === part);
   const values = asked.map(([{ name }, read]) => [name, read()] as const);
   return Object.fromEntries(values.filter(([, value]) => value !== undefined));
@@ -150,21 +150,21 @@ function told({ parameters }: Derived, part: Parameter["where"]): Answer {
 async function callOf(
   derived: Derived,
   session: Session,
-  body: Answer,
+  body: JsonRecord,
   { idempotencyKey }: Options,
 ): Promise<Call> {
   const { method, path, hasBody } = derived;
   return {
     method,
-    path: await filledPath(session, path, told(derived, "path")),
-    query: told(derived, "query") as Call["query"] & object,
+    path: await filledPath(session, path, parametersIn(derived, "path")),
+    query: parametersIn(derived, "query") as Call["query"] & object,
     ...(hasBody && { body }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
 }
 
 /** Fills in the path and replaces a member's email address with the ID. Throws `NotFound`. */
-async function filledPath(session: Session, path: string, named: Answer): Promise<string> {
+async function filledPath(session: Session, path: string, named: JsonRecord): Promise<string> {
   const { id: org, member_id: member } = named;
   const ids = { ...named };
   if (typeof org === "string" && typeof member === "string") {
@@ -174,10 +174,10 @@ async function filledPath(session: Session, path: string, named: Answer): Promis
   return pathOf(...parts.map((one) => String(one.startsWith("{") ? ids[one.slice(1, -1)] : one)));
 }
 
-function wordsOf(derived: Derived, answer: Answer, head = true): string {
+function wordsOf(derived: Derived, answer: JsonRecord, head = true): string {
   const { words, columns, widths = [] } = derived.row;
   if (typeof words === "function") return words(answer);
-  if (words !== undefined) return filled(words, answer);
+  if (words !== undefined) return fillIn(words, answer);
   const list = listOf(derived, answer);
   return list === null
     ? fields(answer, columns)
@@ -185,24 +185,25 @@ function wordsOf(derived: Derived, answer: Answer, head = true): string {
 }
 
 /** Returns a list's items, or null for a record. */
-function listOf({ method, path }: Derived, answer: Answer): readonly Answer[] | null {
+function listOf({ method, path }: Derived, answer: JsonRecord): readonly JsonRecord[] | null {
   if (method !== "GET" || path.endsWith("}")) return null;
   return (Object.values(answer).find((value) => Array.isArray(value)) ?? null) as
-    | readonly Answer[]
+    | readonly JsonRecord[]
     | null;
 }
 
 /** Prints all pages of a list, each as large as the region allows. */
-async function printWhole(derived: Derived, session: Session, call: Call): Promise<void> {
+async function printAllPages(derived: Derived, session: Session, call: Call): Promise<void> {
   const parameters = [...derived.parameters.keys()];
   const limit = parameters.find(({ name }) => name === "limit")?.schema.maximum ?? 1;
   const query: Record<string, string | number | undefined> = { ...call.query, limit };
   for (let printed = 0; ;) {
-    const page = await ask<Answer>(session.admin, { ...call, query });
+    const page = await ask<JsonRecord>(session.admin, { ...call, query });
     const rows = listOf(derived, page)?.length ?? 0;
-    if (printed === 0 || rows > 0) show(session, page, () => wordsOf(derived, page, printed === 0));
+    if (printed === 0 || rows > 0)
+      printResult(session, page, () => wordsOf(derived, page, printed === 0));
     printed += rows;
-    note(`${printed} rows`);
+    printNote(`${printed} rows`);
     const next = nextOf(derived, page, limit);
     if (next === null) return;
     query[next.name] = next.value;
@@ -212,7 +213,7 @@ async function printWhole(derived: Derived, session: Session, call: Call): Promi
 /** Returns the parameter for the next page with its value, or null on the last page. */
 function nextOf(
   derived: Derived,
-  answer: Answer,
+  answer: JsonRecord,
   limit: unknown,
 ): { readonly name: string; readonly value: string | number } | null {
   const shown = listOf(derived, answer)?.length;
@@ -226,14 +227,14 @@ function nextOf(
 }
 
 /** Prints how to get the next page, and that a key is shown only once. */
-function sayMore(derived: Derived, answer: Answer, limit: unknown): void {
+function noteNextPage(derived: Derived, answer: JsonRecord, limit: unknown): void {
   const { total, offset, key } = answer;
   const shown = listOf(derived, answer)?.length ?? 0;
   if (typeof total === "number" && typeof offset === "number" && offset + shown < total) {
-    note(`${shown} of ${total}; go on with --offset ${offset + shown}`);
+    printNote(`${shown} of ${total}; go on with --offset ${offset + shown}`);
   }
   const next = nextOf(derived, answer, limit);
-  if (next !== null) note(`Go on with ${flagOf(next.name)} ${next.value}`);
+  if (next !== null) printNote(`Go on with ${flagOf(next.name)} ${next.value}`);
   const secret = typeof key === "object" && key !== null && "key" in key ? key.key : key;
-  if (typeof secret === "string") note("The key is shown this once: keep it now.");
+  if (typeof secret === "string") printNote("The key is shown this once: keep it now.");
 }

@@ -3,7 +3,7 @@ import { getHealth } from "../admin-client.ts";
 import { probe } from "./probe.ts";
 import type { Probe } from "./probe.ts";
 import type { Health } from "./records.ts";
-import { does, examples, fail, show } from "./session.ts";
+import { setAction, examples, setFailed, printResult } from "./session.ts";
 import { probeKeyOf } from "./target.ts";
 import type { Place } from "./target.ts";
 import { fields, table } from "./words.ts";
@@ -19,7 +19,7 @@ export function addHealthCommand(program: Command): void {
       "\nRoutes that are left out for a while are listed as one isolate sees them; that mends itself.\nA probe is paid by TURNPIKE_PROBE_KEY, a global key of this region: here it is at home, elsewhere away.",
     );
   examples(health, "health --local eu", "health --local eu --probe");
-  does(health, async (session, _: [], options: Place & { probe?: true; model: string }) => {
+  setAction(health, async (session, _: [], options: Place & { probe?: true; model: string }) => {
     const key = options.probe === true ? probeKeyOf(options, process.env) : null;
     const answer = await getHealth(session.admin);
     const places = [
@@ -28,8 +28,8 @@ export function addHealthCommand(program: Command): void {
     ];
     const probes = key === null ? [] : await probe(places, { key, model: options.model });
     const all = key === null ? answer : { ...answer, probes };
-    show(session, all, () => healthWords(answer, probes));
-    if (answer.problems.length > 0 || probes.some(({ status }) => status !== 200)) fail();
+    printResult(session, all, () => healthWords(answer, probes));
+    if (answer.problems.length > 0 || probes.some(({ status }) => status !== 200)) setFailed();
   });
 }
 

@@ -10,14 +10,14 @@ import {
   microsOfDollarText,
   microsOfText,
   organizationName,
-  whole,
+  wholeNumber,
   WrongUsage,
 } from "./arguments.ts";
 import { HELP, VALUES } from "./command-words.ts";
 import type { CommandFields } from "./commands.ts";
 
 /** The parts of an operation's description that commands use. */
-export type Described = {
+export type DescribedOperation = {
   readonly summary: string;
   readonly query?: readonly { readonly name: string; readonly schema: Schema }[];
   readonly body?: z.ZodType;
@@ -49,7 +49,7 @@ const UNSAID = 1e9;
 /** Returns a command's parameters in the order of its help. */
 export function parametersOf(
   path: string,
-  { query = [], body }: Pick<Described, "query" | "body">,
+  { query = [], body }: Pick<DescribedOperation, "query" | "body">,
   { takes }: CommandFields,
 ): Parameter[] {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]): Parameter => {
@@ -76,7 +76,7 @@ function fieldsOf(body: z.ZodType | undefined): Parameter[] {
 }
 
 /** Reports whether a parameter is an argument rather than a flag. */
-export function isPlaced(
+export function isArgument(
   { name, where }: Parameter,
   { takes = [], flags = [] }: CommandFields,
 ): boolean {
@@ -102,7 +102,7 @@ export function addParameter(
   const kind = kindOf(parameter, asked.isChange);
   const says = helpOf(asked.help?.[name] ?? HELP[name], parameter, kind);
   const parse = parserOf(parameter, kind);
-  if (isPlaced(parameter, asked)) {
+  if (isArgument(parameter, asked)) {
     const at = command.registeredArguments.length;
     const word = name === "id" ? "org" : name.replace(/_(?:id|limit)$/, "");
     const argument = new Argument(`<${word}>`, says);
@@ -187,7 +187,7 @@ function parserOfKind(kind: Kind): (text: string) => unknown {
       throw new InvalidArgumentError(`Allowed choices are ${choices.join(", ")}.`);
     };
   }
-  if (type === "integer") return whole(minimum, maximum);
+  if (type === "integer") return wholeNumber(minimum, maximum);
   if (type === "array") return (text) => text.split(",");
   if (type === "number") return decimal;
   if (format === "date") return day;

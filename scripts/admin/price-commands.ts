@@ -4,9 +4,9 @@ import { CATALOG } from "../../src/models/catalog/models.ts";
 import { priceInDollars } from "../../src/shared/price-in-dollars.ts";
 import { UNITS } from "../../src/shared/usage.ts";
 import { WrongUsage } from "./arguments.ts";
-import { csvLines, numberIn, readGiven } from "./csv.ts";
+import { csvLines, numberIn, readInput } from "./csv.ts";
 import type { CsvLine } from "./csv.ts";
-import { does, examples, fail, note, show } from "./session.ts";
+import { setAction, examples, setFailed, printNote, printResult } from "./session.ts";
 import type { Session } from "./session.ts";
 import { ask } from "./transport.ts";
 import { table } from "./words.ts";
@@ -19,12 +19,13 @@ type Row = {
   readonly price?: Fields | null;
   readonly percent?: number | null;
 };
-type Said = Pick<Row, "price" | "percent">;
+type PriceOrPercent = Pick<Row, "price" | "percent">;
 type Rows = { readonly prices: readonly Row[]; readonly next_after?: string };
 type Options = { readonly file?: string; readonly from?: string; readonly yes?: true };
 /** The factor by which a price rose, for the field that rose most. */
-type Times = { readonly times: number; readonly field: string };
-type Compared = Row & Times & { readonly what: string; readonly was: string; readonly is: string };
+type PriceRise = { readonly times: number; readonly field: string };
+type ComparedRow = Row &
+  PriceRise & { readonly what: string; readonly was: string; readonly is: string };
 
 const PRICES = ["input", "cached", "cache_write", "output", ...UNITS];
 const COLUMNS = ["list", "item", "from", ...PRICES, "percent"];
@@ -41,18 +42,18 @@ export function addPriceCommands(program: Command): void {
     "show what a file of prices would change; ends with 1 where one is more than twice what it was",
   );
   examples(propose, "prices propose --local eu --from 2027-01-01 < prices.csv");
-  does(propose, async (session, _: [], options: Options) => {
-    const compared = await comparedWith(session, rowsOf(options));
-    sayCompared(session, compared);
-    if (tooDear(compared).length > 0) fail();
+  setAction(propose, async (session, _: [], options: Options) => {
+    const compared = await compareRows(session, rowsOf(options));
+    printCompared(session, compared);
+    if (riseProblem(compared).length > 0) setFailed();
   });
   const post = withFile(prices.command("post"))
     .description("post a file of prices; each begins later")
     .option("--yes", "also where a price is more than twice what it was");
   examples(post, "prices post --local eu --from 2027-01-01 --file prices.csv");
-  does(post, async (session, _: [], options: Options) => {
+  setAction(post, async (session, _: [], options: Options) => {
     const rows = rowsOf(options);
-    const dear = tooDear(await comparedWith(session, rows));
+    const dear = riseProblem(await compareRows(session, rows));
     if (dear.length > 0 && options.yes !== true) {
       const items = dear.map(({ item }) => item).join(", ");
       throw new WrongUsage(`More than twice what it was: ${items}. With --yes they are posted.`);
@@ -63,8 +64,8 @@ export function addPriceCommands(program: Command): void {
       const answer = await ask<Rows>(session.admin, { method: "POST", path: "/prices", body });
       posted.push(...answer.prices);
     }
-    show(session, { prices: posted }, () => table(posted, "list, item, =from, percent"));
-    note(`${posted.length} rows are posted.`);
+    printResult(session, { prices: posted }, () => table(posted, "list, item, =from, percent"));
+    printNote(`${posted.length} rows are posted.`);
   });
 }
 
@@ -76,7 +77,7 @@ function withFile(command: Command): Command {
 }
 
 function rowsOf({ file, from }: Options): readonly Row[] {
-  return csvLines(readGiven(file), COLUMNS).map((line) => {
+  return csvLines(readInput(file), COLUMNS).map((line) => {
     const { list = "default", item, from: own = from } = line.of;
     if (item === undefined) throw new WrongUsage(`Line ${line.line} has no item.`);
     if (own === undefined) throw new WrongUsage(`Line ${line.line} has no from: give --from.`);
@@ -98,23 +99,26 @@ function priceIn(line: CsvLine): Fields | null {
 /**
  * Returns the rows with their previous price: the item's own, or else the provider's list price.
  */
-async function comparedWith(session: Session, rows: readonly Row[]): Promise<readonly Compared[]> {
+async function compareRows(
+  session: Session,
+  rows: readonly Row[],
+): Promise<readonly ComparedRow[]> {
   const known = await allRows(session);
   return rows.map((row) => {
     const fromMs = Date.parse(row.from);
     const before = known.findLast(
       ({ list, item, from }) => list === row.list && item === row.item && Date.parse(from) < fromMs,
     );
-    const times = timesOf(row, before);
-    const was = before === undefined ? "" : said(before);
-    const beside = { what: whatOf(before, times), was, is: said(row) };
+    const times = priceRise(row, before);
+    const was = before === undefined ? "" : priceText(before);
+    const beside = { what: describeRow(before, times), was, is: priceText(row) };
     return Object.assign({}, row, beside, times ?? SAME);
   });
 }
 
-const SAME: Times = { times: 1, field: "percent" };
+const SAME: PriceRise = { times: 1, field: "percent" };
 
-function whatOf(before: Row | undefined, compared: Times | null): string {
+function describeRow(before: Row | undefined, compared: PriceRise | null): string {
   if (before === undefined) return "new";
   if (compared === null) return "other";
   if (compared.times === 1) return "same";
@@ -122,7 +126,7 @@ function whatOf(before: Row | undefined, compared: Times | null): string {
 }
 
 /** Returns null if one side is a percentage and the price is unknown. */
-function timesOf(row: Row, before: Row | undefined): Times | null {
+function priceRise(row: Row, before: Row | undefined): PriceRise | null {
   const listed = listedRow(row.item);
   const was = before ?? listed;
   if (was === null) return null;
@@ -130,11 +134,14 @@ function timesOf(row: Row, before: Row | undefined): Times | null {
     return { ...SAME, times: (100 + (row.percent ?? 0)) / (100 + (was.percent ?? 0)) };
   }
   const [now, then] = [pricedBy(row, listed), pricedBy(was, listed)];
-  return now === null || then === null ? null : timesDearer(now, then);
+  return now === null || then === null ? null : highestRise(now, then);
 }
 
 /** Returns the price of a row. Percentages apply to the provider's list price. */
-function pricedBy({ price, percent }: Said, listed: Said | null): Fields | null {
+function pricedBy(
+  { price, percent }: PriceOrPercent,
+  listed: PriceOrPercent | null,
+): Fields | null {
   if (price) return price;
   if (!listed?.price) return null;
   const raised = 1 + (percent ?? 0) / 100;
@@ -143,9 +150,9 @@ function pricedBy({ price, percent }: Said, listed: Said | null): Fields | null 
 }
 
 /** Compares the fields that both prices have. */
-function timesDearer(now: Fields, then: Fields): Times {
-  const [is, was] = [whole(now), whole(then)];
-  const ratios = Object.entries(is).flatMap(([field, each]): Times[] => {
+function highestRise(now: Fields, then: Fields): PriceRise {
+  const [is, was] = [withDefaults(now), withDefaults(then)];
+  const ratios = Object.entries(is).flatMap(([field, each]): PriceRise[] => {
     const before = was[field];
     return before === undefined || each === 0 ? [] : [{ field, times: each / before }];
   });
@@ -153,20 +160,20 @@ function timesDearer(now: Fields, then: Fields): Times {
 }
 
 /** Fills in missing cached and cache-write prices with the input price. */
-function whole(price: Fields): Fields {
+function withDefaults(price: Fields): Fields {
   const { input } = price;
   return input === undefined ? price : { input, cached: input, cache_write: input, ...price };
 }
 
 /** Returns a built-in model's current list price at its first provider. */
-function listedRow(item: string): Said | null {
+function listedRow(item: string): PriceOrPercent | null {
   const route = CATALOG.find(({ id }) => id === item)?.routes[0];
   if (route === undefined) return item.endsWith("*") ? { percent: 0 } : null;
   const { price } = priceOn(route, dayOf(Date.now()));
   return { price: priceInDollars(price), percent: 0 };
 }
 
-function said({ price, percent }: Row): string {
+function priceText({ price, percent }: Row): string {
   if (!price) return `+${percent ?? 0} %`;
   const { input, output, ...units } = price;
   const perUnit = UNITS.filter((unit) => units[unit] !== undefined);
@@ -186,13 +193,15 @@ async function allRows({ admin }: Session): Promise<readonly Row[]> {
   }
 }
 
-function tooDear(compared: readonly Compared[]): readonly Compared[] {
+function riseProblem(compared: readonly ComparedRow[]): readonly ComparedRow[] {
   return compared.filter(({ times }) => times > TIMES_MAX);
 }
 
-function sayCompared(session: Session, compared: readonly Compared[]): void {
-  show(session, { prices: compared }, () => table(compared, "list, item, =from, what, >was, >is"));
-  for (const { item, field, times } of tooDear(compared)) {
-    note(`${item}: ${field} is ${times.toFixed(1)} times what it was`);
+function printCompared(session: Session, compared: readonly ComparedRow[]): void {
+  printResult(session, { prices: compared }, () =>
+    table(compared, "list, item, =from, what, >was, >is"),
+  );
+  for (const { item, field, times } of riseProblem(compared)) {
+    printNote(`${item}: ${field} is ${times.toFixed(1)} times what it was`);
   }
 }

@@ -5,7 +5,14 @@ import { getLostOrganizations, postReconcile, postSettle } from "../admin-client
 import { printable } from "../table.ts";
 import { organizationName, WrongUsage } from "./arguments.ts";
 import type { Reconciliation, Settlement } from "./records.ts";
-import { does, examples, fail, note, organizations, show } from "./session.ts";
+import {
+  setAction,
+  examples,
+  setFailed,
+  printNote,
+  organizations,
+  printResult,
+} from "./session.ts";
 import type { Session } from "./session.ts";
 import { Refused } from "./transport.ts";
 import { unsavedSettlements } from "./unsaved-settlements.ts";
@@ -24,19 +31,19 @@ function addReconcile(program: Command): void {
     .argument("[org]", "id or slug", organizationName)
     .option("--all", "every organization of the region; shows those that differ");
   examples(reconcile, "reconcile --local eu example", "reconcile --local eu --all");
-  does(reconcile, async (session, [org]: [string | undefined], { all }: { all?: true }) => {
+  setAction(reconcile, async (session, [org]: [string | undefined], { all }: { all?: true }) => {
     if ((org === undefined) === (all === undefined)) {
       throw new WrongUsage("Name an organization, or give --all.");
     }
     if (org === undefined) return reconcileAll(session);
-    const answer = await reconciled(session, org, org);
-    show(session, answer, () => {
+    const answer = await reconcileOne(session, org, org);
+    printResult(session, answer, () => {
       const standing = fields(answer, STANDING);
       return isEqual(answer)
         ? `${standing}\n\nNo differences.`
         : `${standing}\n\n${differenceTable([{ slug: org, ...answer }])}`;
     });
-    if (!isEqual(answer)) fail();
+    if (!isEqual(answer)) setFailed();
   });
 }
 
@@ -45,8 +52,8 @@ const STANDING = "credits_micro, held_micro, open_holds";
 type Compared = Reconciliation & { readonly slug: string };
 
 /** Compares one organization and prints the progress. */
-function reconciled({ admin }: Session, id: string, org: string): Promise<Reconciliation> {
-  return postReconcile(admin, id, (rows) => note(`${org}: ${rows} rows read`));
+function reconcileOne({ admin }: Session, id: string, org: string): Promise<Reconciliation> {
+  return postReconcile(admin, id, (rows) => printNote(`${org}: ${rows} rows read`));
 }
 
 /** Compares all organizations. One that fails doesn't stop the others. */
@@ -55,26 +62,28 @@ async function reconcileAll(session: Session): Promise<void> {
   let refused = 0;
   for await (const { id, slug } of organizations(session)) {
     try {
-      compared.push({ id, slug, ...(await reconciled(session, id, slug)) });
+      compared.push({ id, slug, ...(await reconcileOne(session, id, slug)) });
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       refused += 1;
-      note(`${slug}: ${printable(error.message)} (status ${error.status}, ${error.requestId})`);
+      printNote(
+        `${slug}: ${printable(error.message)} (status ${error.status}, ${error.requestId})`,
+      );
     }
     const done = compared.length + refused;
-    if (done % 50 === 0) note(`${done} organizations`);
+    if (done % 50 === 0) printNote(`${done} organizations`);
   }
   const different = compared.filter((one) => !isEqual(one));
   const { organizations: lost } = await getLostOrganizations(session.admin);
   const summary = `${compared.length} organizations compared, ${different.length} with differences, ${refused} not answered.`;
-  show(session, { organizations: compared, lost_organizations: lost }, () =>
+  printResult(session, { organizations: compared, lost_organizations: lost }, () =>
     [
       ...(different.length === 0 ? [] : [differenceTable(different)]),
       ...(lost.length === 0 ? [] : [table(lost, LOST), LOST_WORDS]),
       summary,
     ].join("\n\n"),
   );
-  if (different.length > 0 || refused > 0 || lost.length > 0) fail();
+  if (different.length > 0 || refused > 0 || lost.length > 0) setFailed();
 }
 
 const LOST = "id lost organization, >balance_micro dollars, updated_at updated";
@@ -99,7 +108,7 @@ function addSettle(program: Command): void {
     )
     .option("--file <path>", "the log, instead of stdin; other lines in it are ignored");
   examples(settle, "settle --local eu --file unsaved.log", "settle --local eu < unsaved.log");
-  does(settle, async (session, _: [], { file }: { file?: string }) => {
+  setAction(settle, async (session, _: [], { file }: { file?: string }) => {
     const unsaved = unsavedSettlements(readLog(file));
     const posted: ({ readonly request_id: string } & Settlement)[] = [];
     for (const { orgId, settlement } of unsaved) {
@@ -108,11 +117,11 @@ function addSettle(program: Command): void {
         posted.push({ request_id, ...(await postSettle(session.admin, orgId, settlement)) });
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
-        note(`${printable(`${request_id}: ${error.message}`)} (status ${error.status})`);
-        fail();
+        printNote(`${printable(`${request_id}: ${error.message}`)} (status ${error.status})`);
+        setFailed();
       }
     }
-    show(session, { settlements: posted }, () =>
+    printResult(session, { settlements: posted }, () =>
       table(posted, "request_id request, result, >charged_micro, >shortfall_micro"),
     );
   });

@@ -21,7 +21,7 @@ export class NotFound extends Error {}
  * Sets a command's action. `handle` receives the session, the arguments in order and the options.
  * The command's declaration determines their types.
  */
-export function does(
+export function setAction(
   command: Command,
   handle: (session: Session, given: never, options: never) => Promise<void>,
 ): Command {
@@ -44,22 +44,22 @@ export function examples(command: Command, ...lines: readonly string[]): Command
 }
 
 /** Prints a response, or its JSON with `--json`. */
-export function show(session: Session, answer: object, words: () => string): void {
-  say(session.json ? JSON.stringify(answer) : words());
+export function printResult(session: Session, answer: object, words: () => string): void {
+  printLine(session.json ? JSON.stringify(answer) : words());
 }
 
 /** Prints a line to standard output. */
-export function say(text: string): void {
+export function printLine(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
 /** Prints a line to standard error. */
-export function note(text: string): void {
+export function printNote(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
 /** Sets exit code 1 without stopping the program. */
-export function fail(): void {
+export function setFailed(): void {
   process.exitCode = 1;
 }
 

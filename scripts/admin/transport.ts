@@ -65,7 +65,7 @@ export function pathOf(...segments: readonly string[]): string {
 /** Makes one call and returns its JSON. Throws `Refused` or `Unreachable`. */
 export async function ask<T>(admin: AdminClient, call: Call): Promise<T> {
   const { response, text } = await exchange(admin, call);
-  const answer = parsed(text);
+  const answer = parseJson(text);
   if (response.ok && answer !== null) return answer as T;
   const { message, ...details } = errorIn(answer);
   const words =
@@ -101,7 +101,7 @@ async function exchange(
   }
 }
 
-function parsed(text: string): object | null {
+function parseJson(text: string): object | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" ? value : null;

@@ -14,7 +14,7 @@ type LoggedSettlement = { readonly orgId: string; readonly settlement: Settlemen
  * are none or one is invalid, so that nothing is posted.
  */
 export function unsavedSettlements(log: string): LoggedSettlement[] {
-  const whole = found(parsed(log));
+  const whole = settlementsIn(parseJson(log));
   const all =
     whole.length > 0
       ? whole
@@ -26,8 +26,9 @@ export function unsavedSettlements(log: string): LoggedSettlement[] {
 }
 
 function read(line: string, number: number): LoggedSettlement[] {
-  const inside = found(parsed(line.replace(/,$/, "")));
-  const unsaved = inside.length > 0 ? inside : found(parsed(line.slice(line.indexOf("{"))));
+  const inside = settlementsIn(parseJson(line.replace(/,$/, "")));
+  const unsaved =
+    inside.length > 0 ? inside : settlementsIn(parseJson(line.slice(line.indexOf("{"))));
   if (unsaved.length > 0) return unsaved;
   throw new WrongUsage(
     `Line ${number} names ${EVENT}, but is not such a log line: ${printable(line.slice(0, 60))}`,
@@ -35,14 +36,15 @@ function read(line: string, number: number): LoggedSettlement[] {
 }
 
 /** Returns every such line in a value, at any depth. Texts can contain JSON. */
-function found(value: unknown): LoggedSettlement[] {
-  if (typeof value === "string") return value.includes(EVENT) ? found(parsed(value)) : [];
+function settlementsIn(value: unknown): LoggedSettlement[] {
+  if (typeof value === "string")
+    return value.includes(EVENT) ? settlementsIn(parseJson(value)) : [];
   if (typeof value !== "object" || value === null) return [];
-  const own = unsavedOf(value as Readonly<Record<string, unknown>>);
-  return own === null ? Object.values(value).flatMap(found) : [own];
+  const own = settlementOf(value as Readonly<Record<string, unknown>>);
+  return own === null ? Object.values(value).flatMap(settlementsIn) : [own];
 }
 
-function unsavedOf(value: Readonly<Record<string, unknown>>): LoggedSettlement | null {
+function settlementOf(value: Readonly<Record<string, unknown>>): LoggedSettlement | null {
   const { event, org_id, request_id, cost_micro, generation } = value;
   const isWhole =
     event === EVENT &&
@@ -55,7 +57,7 @@ function unsavedOf(value: Readonly<Record<string, unknown>>): LoggedSettlement |
   return isWhole ? { orgId: org_id, settlement: { request_id, cost_micro, generation } } : null;
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

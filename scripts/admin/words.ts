@@ -4,7 +4,7 @@ const MICROS_PER_DOLLAR = 1_000_000n;
 const UNKNOWN = "unknown";
 
 /** A JSON object from the region. */
-export type Answer = Readonly<Record<string, unknown>>;
+export type JsonRecord = Readonly<Record<string, unknown>>;
 
 /** Texts for null by field. Other fields show `none`, or nothing in a table. */
 const ABSENT: Readonly<Record<string, string>> = {
@@ -39,7 +39,7 @@ export function dollars(micros: number): string {
  * Returns a record's fields as lines. `columns` are separated by commas; `*` means all others.
  * Missing fields are skipped.
  */
-export function fields(answer: Answer, columns = "*"): string {
+export function fields(answer: JsonRecord, columns = "*"): string {
   const named = columns.split(", ");
   const others = Object.keys(answer).filter((name) => !named.includes(name));
   const names = named.flatMap((name) => (name === "*" ? others : [name]));
@@ -60,7 +60,7 @@ type Layout = { readonly widths?: readonly number[]; readonly head?: boolean };
  * right, and `=` prints the value unchanged.
  */
 export function table(
-  list: readonly Answer[],
+  list: readonly JsonRecord[],
   columns: string,
   { widths = [], head = true }: Layout = {},
 ): string {
@@ -88,10 +88,13 @@ export function table(
 }
 
 /** Replaces every `{field}` or `{record.field}` in a text with its value. */
-export function filled(text: string, answer: Answer): string {
+export function fillIn(text: string, answer: JsonRecord): string {
   return text.replaceAll(/\{([\w.]+)\}/g, (_, at: string) => {
     const names = at.split(".");
-    const value = names.reduce<unknown>((part, name) => (part as Answer | null)?.[name], answer);
+    const value = names.reduce<unknown>(
+      (part, name) => (part as JsonRecord | null)?.[name],
+      answer,
+    );
     return printable(textOf(names.at(-1) ?? "", value));
   });
 }

@@ -7,7 +7,7 @@ import { cpuOf, estimate, progress, ratioOf, watchOthers } from "./figure.ts";
 import type { CpuRound, Figure, Report } from "./figure.ts";
 import { openStage, startBareWorker, startGateway } from "./gateway.ts";
 import type { Stage } from "./gateway.ts";
-import { turned } from "./load.ts";
+import { reverseOddTurns } from "./load.ts";
 import type { Kind, Target } from "./load.ts";
 import { cpuInTurn, JSON_PASSES, keysFor, KINDS, time, warm } from "./rounds.ts";
 
@@ -92,7 +92,7 @@ async function startBoth(
     homeBefore: { ...before.home, name: "home before" },
     peerBefore: { ...before.peer, name: "peer before" },
   };
-  await warm(turned(Object.values(targets), turn));
+  await warm(reverseOddTurns(Object.values(targets), turn));
   return targets;
 }
 
@@ -104,15 +104,15 @@ async function measurePairs(
 ): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     progress(`round ${round + 1} of ${rounds}`);
-    const atHome = turned([homeBefore, home], round);
-    const all = [floor, ...atHome, ...turned([peerBefore, peer], round)];
+    const atHome = reverseOddTurns([homeBefore, home], round);
+    const all = [floor, ...atHome, ...reverseOddTurns([peerBefore, peer], round)];
     for (let pass = 0; pass < JSON_PASSES; pass++) {
-      cpu.json.push(await cpuInTurn(turned(all, pass), "json"));
-      cpu.stream.push(await cpuInTurn(turned(atHome, pass), "stream"));
+      cpu.json.push(await cpuInTurn(reverseOddTurns(all, pass), "json"));
+      cpu.stream.push(await cpuInTurn(reverseOddTurns(atHome, pass), "stream"));
     }
     for (const kind of KINDS) {
       for (let pass = 0; pass < 2; pass++) {
-        firstByte[kind].push(await firstBytes(turned([floor, ...atHome], pass), kind));
+        firstByte[kind].push(await firstBytes(reverseOddTurns([floor, ...atHome], pass), kind));
       }
     }
   }
@@ -131,11 +131,11 @@ async function firstBytes(targets: readonly Target[], kind: Kind): Promise<CpuRo
 export function againstFigures({ pairs, counted, others }: Against, commit: string): Figure[] {
   const { cpu, firstByte } = pairs;
   return [
-    ...compared("CPU per JSON", commit, cpu.json, "home"),
-    ...compared("CPU per stream", commit, cpu.stream, "home"),
-    ...compared("CPU per JSON at a peer, both regions", commit, cpu.json, "peer"),
-    ...added("first byte added, JSON", commit, firstByte.json),
-    ...added("first byte added, stream", commit, firstByte.stream),
+    ...compareCpu("CPU per JSON", commit, cpu.json, "home"),
+    ...compareCpu("CPU per stream", commit, cpu.stream, "home"),
+    ...compareCpu("CPU per JSON at a peer, both regions", commit, cpu.json, "peer"),
+    ...timesOverFloor("first byte added, JSON", commit, firstByte.json),
+    ...timesOverFloor("first byte added, stream", commit, firstByte.stream),
     ...countFigures(commit, counted.before),
     ...countFigures("now", counted.now),
     others,
@@ -144,7 +144,12 @@ export function againstFigures({ pairs, counted, others }: Against, commit: stri
 
 type Side = "home" | "peer";
 
-function compared(what: string, commit: string, rounds: readonly CpuRound[], side: Side): Figure[] {
+function compareCpu(
+  what: string,
+  commit: string,
+  rounds: readonly CpuRound[],
+  side: Side,
+): Figure[] {
   const before = `${side} before`;
   const bound = side === "home" ? { budget: RATIO_MAX } : {};
   return [
@@ -155,7 +160,7 @@ function compared(what: string, commit: string, rounds: readonly CpuRound[], sid
 }
 
 /** Returns the time in ms above the floor's in the same round, from each slice's median. */
-function added(what: string, commit: string, rounds: readonly CpuRound[]): Figure[] {
+function timesOverFloor(what: string, commit: string, rounds: readonly CpuRound[]): Figure[] {
   const over = (place: string): number[] =>
     rounds.map((round) => (round[place] ?? NaN) - (round["floor"] ?? NaN));
   const [before, now] = [over("home before"), over("home")];

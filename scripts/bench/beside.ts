@@ -18,7 +18,7 @@ import { attempt, prepare } from "./load.ts";
 import type { Kind, Target } from "./load.ts";
 
 export const OTHERS = ["portkey", "litellm"] as const;
-export type Other = (typeof OTHERS)[number];
+export type OtherGateway = (typeof OTHERS)[number];
 
 type Command = readonly [program: string, ...words: string[]];
 /** A gateway's folder, free loopback port and provider URL without a trailing slash. */
@@ -70,7 +70,7 @@ const LITELLM_WORKERS = 2;
 /** LiteLLM doesn't start without a key. */
 const LITELLM_KEY = `sk-${randomBytes(32).toString("hex")}`;
 
-const RECIPES: Readonly<Record<Other, Recipe>> = {
+const RECIPES: Readonly<Record<OtherGateway, Recipe>> = {
   // Sends no telemetry. "production" turns off the console that shows requests.
   portkey: {
     version: "1.15.2",
@@ -140,9 +140,9 @@ function litellmConfig(api_base: string): string {
  * Starts a gateway in front of the provider and installs it first if necessary. Prints the reason
  * and returns null if it fails.
  */
-export async function startOther(stage: Stage, other: Other): Promise<Target | null> {
+export async function startOther(stage: Stage, other: OtherGateway): Promise<Target | null> {
   try {
-    return await started(stage, other);
+    return await startInstalled(stage, other);
   } catch (error) {
     progress("");
     const why = error instanceof Error ? error.message.trim().split("\n").at(-1) : String(error);
@@ -151,9 +151,9 @@ export async function startOther(stage: Stage, other: Other): Promise<Target | n
   }
 }
 
-async function started({ upstream, keep }: Stage, other: Other): Promise<Target> {
+async function startInstalled({ upstream, keep }: Stage, other: OtherGateway): Promise<Target> {
   const { config, start, env, headers, key } = RECIPES[other];
-  const folder = await installed(other);
+  const folder = await installIfMissing(other);
   const place: Place = { folder, port: await freePort(), upstream };
   if (config !== undefined) writeFileSync(path.join(folder, CONFIG), config(place));
   progress(`starting ${other}`);
@@ -166,7 +166,7 @@ async function started({ upstream, keep }: Stage, other: Other): Promise<Target>
     env: { PATH, HOME: folder, ...env },
     stdio: "ignore",
   });
-  keep(stopping(child));
+  keep(stopOnExit(child));
   const target: Target = {
     name: other,
     url: completionsOf(`http://${HOST}:${place.port}/`),
@@ -174,12 +174,12 @@ async function started({ upstream, keep }: Stage, other: Other): Promise<Target>
     pids: [],
     headers: headers?.(place) ?? {},
   };
-  await answering(target, child);
+  await waitUntilReady(target, child);
   return { ...target, pids: pidsOf(child) };
 }
 
 /** Returns the gateway's folder in the user's cache. Installs the gateway if it is missing. */
-async function installed(other: Other): Promise<string> {
+async function installIfMissing(other: OtherGateway): Promise<string> {
   const { version, megabytes, manifest, install } = RECIPES[other];
   const cache = process.env["XDG_CACHE_HOME"] ?? path.join(homedir(), ".cache");
   const folder = path.join(cache, "turnpike-bench", `${other}-${version}`);
@@ -207,13 +207,13 @@ function pidsOf(child: ChildProcess): number[] {
 }
 
 /** Returns a way to stop the process, and kills it if this process ends first. */
-function stopping(child: ChildProcess): Stoppable {
+function stopOnExit(child: ChildProcess): Stoppable {
   const kill = (): void => {
     for (const pid of pidsOf(child).toReversed()) process.kill(pid, "SIGKILL");
   };
   process.on("exit", kill);
   child.on("error", () => {
-    // A failed start doesn't respond, which `answering` reports.
+    // A failed start doesn't respond, which `waitUntilReady` reports.
   });
   return {
     stop: async () => {
@@ -231,7 +231,7 @@ function stopping(child: ChildProcess): Stoppable {
  * Waits until the gateway returns complete JSON and a complete stream. Throws if it doesn't in
  * time.
  */
-async function answering(target: Target, child: ChildProcess): Promise<void> {
+async function waitUntilReady(target: Target, child: ChildProcess): Promise<void> {
   const deadline = performance.now() + START_MS_MAX;
   for (const kind of ["json", "stream"] satisfies Kind[]) {
     const asked = prepare(target, { kind, words: 8, pace: "steady" });

@@ -68,9 +68,11 @@ export function table(figures: readonly Figure[]): string {
   const columns = figureColumns("figure", "measured", "quartiles", "least", "budget", "aim");
   const rows = figures.map((figure) => {
     const { name, value, unit, quartiles, least, budget, aim } = figure;
-    const measured = `${written(value)} ${unit}`.trim();
-    const between = quartiles?.map(written).join(" - ") ?? "";
-    const bounds = [least === undefined ? "" : written(least), budget ?? "", aim ?? ""].map(String);
+    const measured = `${formatNumber(value)} ${unit}`.trim();
+    const between = quartiles?.map(formatNumber).join(" - ") ?? "";
+    const bounds = [least === undefined ? "" : formatNumber(least), budget ?? "", aim ?? ""].map(
+      String,
+    );
     return [name, measured, between, ...bounds, mark(figure)];
   });
   const isUsed = (_: unknown, i: number): boolean => rows.some((row) => row[i] !== "");
@@ -81,7 +83,7 @@ export function table(figures: readonly Figure[]): string {
 }
 
 /** Formats a number, without decimals from 100 on. */
-export function written(value: number): string {
+export function formatNumber(value: number): string {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : 2);
 }
 

@@ -214,13 +214,13 @@ function upstreamBindings(upstream: string): Record<string, string> {
       { id: "own", base_url, regions, profile: "openai" },
     ]),
     MODELS: JSON.stringify([
-      ...["model", "typical", "steady", "slow"].map((name) => sold(name, "bench")),
-      sold("responses", "own"),
-      sold("messages", "anthropic"),
+      ...["model", "typical", "steady", "slow"].map((name) => modelForSale(name, "bench")),
+      modelForSale("responses", "own"),
+      modelForSale("messages", "anthropic"),
     ]),
   };
 }
 
-function sold(name: string, provider: string): object {
+function modelForSale(name: string, provider: string): object {
   return modelOf(`bench/${name}`, PRICE, [[provider, `bench-${name}`]]);
 }

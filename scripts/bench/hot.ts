@@ -6,9 +6,9 @@ import { estimate, mark, OTHER_PROGRAMS, progress, watchOthers } from "./figure.
 import type { Figure, Report } from "./figure.ts";
 import { openOrganization, startHome, targetOf } from "./gateway.ts";
 import type { Stage } from "./gateway.ts";
-import { answersTo, turned } from "./load.ts";
-import type { Answered, Ask, Target } from "./load.ts";
-import { measurePressed, pressedFigures } from "./pressed.ts";
+import { sendAtRate, reverseOddTurns } from "./load.ts";
+import type { TimedResponse, Ask, Target } from "./load.ts";
+import { measureLoaded, pressedFigures } from "./pressed.ts";
 
 /** Maximum rise of other organizations' p99 next to a busy one, in percent. */
 const RISE_PERCENT_MAX = 20;
@@ -32,8 +32,8 @@ type HotOptions = {
  * core.
  */
 type HotRun = {
-  readonly others: readonly Answered[];
-  readonly hot: readonly Answered[];
+  readonly others: readonly TimedResponse[];
+  readonly hot: readonly TimedResponse[];
   readonly cpuPercent: number;
 };
 type HotPair = { readonly alone: HotRun; readonly beside: HotRun };
@@ -52,7 +52,7 @@ const HOT_RATE = 64;
 export async function measureHot(stage: Stage, options: HotOptions): Promise<Report> {
   const { rounds, seconds, against } = options;
   const all = against === undefined ? [NOW] : [NOW, checkOut(against, stage.directory)];
-  const pressed = await measurePressed(stage, all, {
+  const pressed = await measureLoaded(stage, all, {
     rounds,
     seconds: Math.min(seconds, PRESSED_SECONDS_MAX),
   });
@@ -61,7 +61,8 @@ export async function measureHot(stage: Stage, options: HotOptions): Promise<Rep
   const watched = watchOthers();
   for (let round = 1; round <= rounds; round++) {
     progress(`pair ${round} of ${rounds}`);
-    for (const side of turned(sides, round)) side.pairs.push(await takePair(side, round, seconds));
+    for (const side of reverseOddTurns(sides, round))
+      side.pairs.push(await measurePair(side, round, seconds));
   }
   const others = watched();
   const [now, before] = sides;
@@ -71,7 +72,7 @@ export async function measureHot(stage: Stage, options: HotOptions): Promise<Rep
     figures: [
       ...pressedFigures(pressed),
       ...ofOthers,
-      ...(before === undefined ? [] : unbounded(hotFigures(before.pairs, others), before.name)),
+      ...(before === undefined ? [] : withoutBounds(hotFigures(before.pairs, others), before.name)),
     ],
     more: { rounds, pressed },
     isMissed: !isKept,
@@ -107,7 +108,7 @@ async function startSide(stage: Stage, { name, root }: Checkout): Promise<Side> 
 }
 
 /** Swaps the order of the two runs in every second round, so that slow drifts cancel out. */
-async function takePair(side: Side, round: number, seconds: number): Promise<HotPair> {
+async function measurePair(side: Side, round: number, seconds: number): Promise<HotPair> {
   const { pid, others, hot } = side;
   const before = round % 2 === 0 ? await runOnce(pid, others, hot, seconds) : null;
   const alone = await runOnce(pid, others, [], seconds);
@@ -115,7 +116,7 @@ async function takePair(side: Side, round: number, seconds: number): Promise<Hot
 }
 
 /** Returns an older commit's figures without bounds. */
-function unbounded(figures: readonly Figure[], who: string): Figure[] {
+function withoutBounds(figures: readonly Figure[], who: string): Figure[] {
   return figures
     .filter(({ name }) => name !== OTHER_PROGRAMS)
     .map(({ name, value, unit }) => ({ name: `${name}, ${who}`, value, unit }));
@@ -164,9 +165,9 @@ async function runOnce(
   seconds: number,
 ): Promise<HotRun> {
   const [cpuBefore, begunAt] = [cpuMicroseconds(pid), performance.now()];
-  const counted = async (group: Group): Promise<readonly Answered[]> => {
+  const counted = async (group: Group): Promise<readonly TimedResponse[]> => {
     const offered = { ...group, seconds: RAMP_SECONDS + seconds, patienceMs: 0 };
-    const answers = await answersTo(offered);
+    const answers = await sendAtRate(offered);
     return answers.filter(({ atMs, ms }) => atMs - ms >= RAMP_SECONDS * 1000);
   };
   const [ofOthers, ...ofHot] = await Promise.all([counted(others), ...hot.map(counted)]);

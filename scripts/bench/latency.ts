@@ -1,6 +1,6 @@
 import { quantile } from "../quantile.ts";
 import { figureColumns, textTable } from "../table.ts";
-import { written } from "./figure.ts";
+import { formatNumber } from "./figure.ts";
 import type { Figure } from "./figure.ts";
 import type { Kind, Sample } from "./load.ts";
 import type { Samples } from "./rounds.ts";
@@ -40,9 +40,9 @@ export function latencyFigures(samples: Samples): Figure[] {
 /** Returns the times as a table with a row for each target, kind and moment. */
 export function latencyTable(samples: Samples): string {
   const lines = rowsOf(samples).map(({ place, what, count, p50, p99 }) => {
-    const over = [p50.overDirect, p99.overDirect, p50.overFloor, p99.overFloor].map(written);
+    const over = [p50.overDirect, p99.overDirect, p50.overFloor, p99.overFloor].map(formatNumber);
     const added = GATEWAY.has(place) ? over : ["", "", "", ""];
-    const times = [`${place}: ${what}`, written(p50.ms), written(p99.ms)];
+    const times = [`${place}: ${what}`, formatNumber(p50.ms), formatNumber(p99.ms)];
     return times.concat(added, String(count));
   });
   return textTable(COLUMNS, lines);

@@ -1,5 +1,5 @@
 import { Agent } from "node:http";
-import { clockMs, exchange, whenDue } from "../exchange.ts";
+import { clockMs, exchange, startOnTime } from "../exchange.ts";
 import { quantile } from "../quantile.ts";
 
 export type Kind = "json" | "stream";
@@ -87,7 +87,7 @@ export async function run(load: Load): Promise<Sample[]> {
 }
 
 /** Reverses the list in every second turn. */
-export function turned<T>(list: readonly T[], turn: number): readonly T[] {
+export function reverseOddTurns<T>(list: readonly T[], turn: number): readonly T[] {
   return turn % 2 === 0 ? list : list.toReversed();
 }
 
@@ -124,7 +124,7 @@ export function closeConnections(): void {
   agent.destroy();
 }
 
-type Offer = {
+type RateLoad = {
   readonly target: Target;
   readonly ask: Ask;
   /** Evenly spaced requests per second, regardless of earlier responses. */
@@ -137,7 +137,7 @@ type Offer = {
  * A response. Its times start when the request was due. `atMs` is the end since the start of the
  * load. The status is 0 if nothing responded. `isOk` means a complete 200.
  */
-export type Answered = {
+export type TimedResponse = {
   readonly firstByteMs: number;
   readonly ms: number;
   readonly atMs: number;
@@ -159,9 +159,9 @@ export type Step = {
  * Sends requests at a constant rate and waits for all responses. Times start when a request is due,
  * so they include queues in this process. Only complete 200 responses count as achieved.
  */
-export async function offerRate(offered: Offer): Promise<Step> {
+export async function offerRate(offered: RateLoad): Promise<Step> {
   const { rate, seconds, patienceMs } = offered;
-  const answers = await answersTo(offered);
+  const answers = await sendAtRate(offered);
   const good = answers.filter(({ isOk }) => isOk);
   const inTime = good.filter(({ atMs }) => atMs <= seconds * 1000 + patienceMs);
   const times = good.map(({ ms }) => ms);
@@ -174,10 +174,15 @@ export async function offerRate(offered: Offer): Promise<Step> {
 }
 
 /** Returns all responses in the order in which the requests were due. */
-export async function answersTo({ target, ask, rate, seconds }: Offer): Promise<Answered[]> {
+export async function sendAtRate({
+  target,
+  ask,
+  rate,
+  seconds,
+}: RateLoad): Promise<TimedResponse[]> {
   const asked = prepare(target, ask);
   const startedMs = clockMs();
-  const answered = async (dueMs: number): Promise<Answered> => {
+  const answered = async (dueMs: number): Promise<TimedResponse> => {
     const lateMs = clockMs() - startedMs - dueMs;
     const { status, isWhole, firstByteMs } = await attempt(target, asked);
     const atMs = clockMs() - startedMs;
@@ -186,7 +191,7 @@ export async function answersTo({ target, ask, rate, seconds }: Offer): Promise<
   };
   const all = Math.max(1, Math.round(rate * seconds));
   const plan = Array.from({ length: all }, (_, i) => ({ atMs: (i * 1000) / rate }));
-  const sent: Promise<Answered>[] = [];
-  await whenDue(plan, ({ atMs }) => sent.push(answered(atMs)), { startedMs });
+  const sent: Promise<TimedResponse>[] = [];
+  await startOnTime(plan, ({ atMs }) => sent.push(answered(atMs)), { startedMs });
   return Promise.all(sent);
 }

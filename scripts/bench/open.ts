@@ -3,13 +3,13 @@ import { quantile } from "../quantile.ts";
 import { figureColumns, textTable } from "../table.ts";
 import { cpuMicroseconds } from "../workerd.ts";
 import { OTHERS, startOther } from "./beside.ts";
-import type { Other } from "./beside.ts";
+import type { OtherGateway } from "./beside.ts";
 import { checkOut } from "./checkout.ts";
-import { cpuOf, estimate, progress, ratioOf, table, watchOthers, written } from "./figure.ts";
+import { cpuOf, estimate, progress, ratioOf, table, watchOthers, formatNumber } from "./figure.ts";
 import type { CpuRound, Estimate, Figure, Report } from "./figure.ts";
 import { openOrganization, startBareWorker, startGateway } from "./gateway.ts";
 import type { Stage } from "./gateway.ts";
-import { answersTo, attempt, prepare, turned } from "./load.ts";
+import { sendAtRate, attempt, prepare, reverseOddTurns } from "./load.ts";
 import type { Ask, Target } from "./load.ts";
 
 /** A constant rate of JSON requests, or of streams with 60 words, one every 5 ms. */
@@ -21,7 +21,7 @@ export type OpenPlace = (typeof OPEN_PLACES)[number];
  * The results of a rate. `times` has a list in ms for each target and round: to the last byte for
  * JSON, to the first byte for streams.
  */
-type Open = {
+type RateResult = {
   readonly rate: Rate;
   readonly times: Readonly<Record<string, readonly (readonly number[])[]>>;
   /** CPU per request of each target's processes. The provider has none. */
@@ -38,7 +38,7 @@ type OpenOptions = {
   readonly places: readonly OpenPlace[];
   readonly rounds: number;
   /** Other gateways with the same provider. */
-  readonly beside: readonly Other[];
+  readonly beside: readonly OtherGateway[];
   /** A commit whose home region, with one organization, runs in the same rounds. */
   readonly against?: string;
 };
@@ -59,9 +59,9 @@ export async function measureOpen(stage: Stage, options: OpenOptions): Promise<R
   const { requests, rounds } = options;
   progress("starting, and making organizations");
   const places = await startPlaces(stage, options);
-  for (const target of places) await wake(target, ASKS.json, WARMING);
+  for (const target of places) await warmTarget(target, ASKS.json, WARMING);
   const others = watchOthers();
-  const open: Open[] = [];
+  const open: RateResult[] = [];
   for (const rate of options.rates) open.push(await measureRate(rate, places, options));
   const figures = openFigures(open, others());
   return {
@@ -108,7 +108,7 @@ async function startPlaces(
 }
 
 /** Warms up a target, so that its Worker compiles and reads keys. Failures don't count. */
-async function wake(target: Target, ask: Ask, requests: number): Promise<void> {
+async function warmTarget(target: Target, ask: Ask, requests: number): Promise<void> {
   const asked = prepare(target, ask);
   let left = requests;
   const worker = async (): Promise<void> => {
@@ -127,25 +127,25 @@ async function measureRate(
   rate: Rate,
   places: readonly Target[],
   options: OpenOptions,
-): Promise<Open> {
+): Promise<RateResult> {
   const { kind, perSecond } = rate;
   const ask = ASKS[kind];
   const seconds = options.requests / options.rounds / perSecond;
   const times: Record<string, number[][]> = {};
   const cpu: CpuRound[] = [];
   const failed: Record<string, number> = {};
-  for (const target of places) await wake(target, ask, Math.max(target.keys.length, 20));
+  for (const target of places) await warmTarget(target, ask, Math.max(target.keys.length, 20));
   for (let round = 0; round < options.rounds; round++) {
     progress(`${nameOf(rate)}: round ${round + 1} of ${options.rounds}`);
     const cpuUs: Record<string, number> = {};
-    for (const target of turned(places, round)) {
+    for (const target of reverseOddTurns(places, round)) {
       const { name } = target;
       const offered = { target, ask, rate: perSecond, patienceMs: 0 };
       // warms up without counting
-      await answersTo({ ...offered, seconds: Math.min(WARM_SECONDS, seconds / 4) });
+      await sendAtRate({ ...offered, seconds: Math.min(WARM_SECONDS, seconds / 4) });
       const share = name === "direct" ? DIRECT_SHARE : 1;
       const usedUs = cpuOfTarget(target);
-      const answers = await answersTo({ ...offered, seconds: seconds * share });
+      const answers = await sendAtRate({ ...offered, seconds: seconds * share });
       cpuUs[name] = (cpuOfTarget(target) - usedUs) / answers.length;
       failed[name] = (failed[name] ?? 0) + answers.filter(({ isOk }) => !isOk).length;
       const taken = answers.map(({ ms, firstByteMs }) => (kind === "json" ? ms : firstByteMs));
@@ -199,35 +199,35 @@ const COLUMNS = figureColumns(
 );
 
 /** Returns the median of each target's added time over direct and over the floor. */
-export function openFigures(open: readonly Open[], others: Figure): Figure[] {
+export function openFigures(open: readonly RateResult[], others: Figure): Figure[] {
   return [...open.flatMap(figuresOf), others];
 }
 
 /** Returns the added times over direct as a table with a row for each rate and target. */
-function openTable(open: readonly Open[]): string {
+function openTable(open: readonly RateResult[]): string {
   const rows = open.flatMap((one) => placesIn(one.times).map((place) => rowOf(one, place)));
   return textTable(COLUMNS, rows);
 }
 
-function rowOf({ rate, times, cpu, failed }: Open, place: string): string[] {
-  const added = textsOf((at) => addedIn(times, place, "direct", at));
-  const shares = place === "floor" ? ["", "", ""] : textsOf((at) => ofFloor(times, place, at));
-  const used = written(cpuOf(cpu, place).value);
-  const usedShare = place === "floor" ? "" : written(ratioOf(cpu, place, "floor").value);
+function rowOf({ rate, times, cpu, failed }: RateResult, place: string): string[] {
+  const added = textsOf((at) => addedTimes(times, place, "direct", at));
+  const shares = place === "floor" ? ["", "", ""] : textsOf((at) => ratioToFloor(times, place, at));
+  const used = formatNumber(cpuOf(cpu, place).value);
+  const usedShare = place === "floor" ? "" : formatNumber(ratioOf(cpu, place, "floor").value);
   const requests = String((times[place] ?? []).flat().length);
   const row = [`${nameOf(rate)}, ${place}`, ...added, ...shares, used, usedShare, requests];
   return [...row, String(failed[place] ?? 0)];
 }
 
 function textsOf(roundsAt: (at: number) => readonly number[]): string[] {
-  return Object.values(SHARES).map((at) => written(estimate(roundsAt(at)).value));
+  return Object.values(SHARES).map((at) => formatNumber(estimate(roundsAt(at)).value));
 }
 
-function placesIn(times: Open["times"]): string[] {
+function placesIn(times: RateResult["times"]): string[] {
   return Object.keys(times).filter((place) => place !== "direct");
 }
 
-function figuresOf({ rate, times, cpu, failed }: Open): Figure[] {
+function figuresOf({ rate, times, cpu, failed }: RateResult): Figure[] {
   const name = nameOf(rate);
   const rows = placesIn(times).flatMap((place) =>
     placeFigures(name, times, place).concat(
@@ -248,7 +248,7 @@ function figuresOf({ rate, times, cpu, failed }: Open): Figure[] {
 }
 
 /** Returns the ratio between home and the older commit in the same round. */
-function pairedFigures(rate: string, times: Open["times"]): Figure[] {
+function pairedFigures(rate: string, times: RateResult["times"]): Figure[] {
   const at = (place: string, share: number): number[] =>
     (times[place] ?? []).map((round) => quantile(round, share));
   return Object.entries(SHARES).map(([name, share]) => {
@@ -265,18 +265,18 @@ function cpuFigures(name: string, cpu: readonly CpuRound[], place: string): Figu
   return [used, { name: `${name}, of the floor's`, unit: "x", ...ratioOf(cpu, place, "floor") }];
 }
 
-function placeFigures(rate: string, times: Open["times"], place: string): Figure[] {
+function placeFigures(rate: string, times: RateResult["times"], place: string): Figure[] {
   const figures: Figure[] = [];
   for (const [share, at] of Object.entries(SHARES)) {
     for (const base of BASES.filter((one) => one !== place)) {
       const name = `${rate}, ${place}: ${share} over ${base}`;
-      figures.push({ name, unit: "ms", ...medianOf(addedIn(times, place, base, at)) });
+      figures.push({ name, unit: "ms", ...medianOf(addedTimes(times, place, base, at)) });
     }
     if (place === "floor") continue;
     figures.push({
       name: `${rate}, ${place}: ${share} added, of the floor's`,
       unit: "x",
-      ...medianOf(ofFloor(times, place, at)),
+      ...medianOf(ratioToFloor(times, place, at)),
       ...(share === "p99" && place.startsWith("home") && { budget: TAIL_MAX }),
     });
   }
@@ -292,13 +292,13 @@ function medianOf(rounds: readonly number[]): Pick<Estimate, "value" | "quartile
  * Returns each round's ratio between the added times of a target and of the floor, both over
  * direct.
  */
-function ofFloor(times: Open["times"], place: string, at: number): number[] {
-  const floor = addedIn(times, "floor", "direct", at);
-  return addedIn(times, place, "direct", at).map((ms, round) => ms / (floor[round] ?? NaN));
+function ratioToFloor(times: RateResult["times"], place: string, at: number): number[] {
+  const floor = addedTimes(times, "floor", "direct", at);
+  return addedTimes(times, place, "direct", at).map((ms, round) => ms / (floor[round] ?? NaN));
 }
 
 /** Returns each round's difference of a quantile between two targets. */
-function addedIn(times: Open["times"], place: string, base: string, at: number): number[] {
+function addedTimes(times: RateResult["times"], place: string, base: string, at: number): number[] {
   const of = (name: string): number[] => (times[name] ?? []).map((round) => quantile(round, at));
   const bases = of(base);
   return of(place).map((ms, round) => ms - (bases[round] ?? NaN));

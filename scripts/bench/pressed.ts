@@ -11,7 +11,7 @@ import { estimate, progress } from "./figure.ts";
 import type { Figure } from "./figure.ts";
 import { openOrganization, startHome, targetOf } from "./gateway.ts";
 import type { RunningRegion, Stage } from "./gateway.ts";
-import { attempt, prepare, run, turned } from "./load.ts";
+import { attempt, prepare, run, reverseOddTurns } from "./load.ts";
 import type { Outcome, Target } from "./load.ts";
 
 /** Concurrent JSON completions of one organization: few, its limit, and more than its limit. */
@@ -59,7 +59,7 @@ type Side = {
  * Loads one organization, then one wallet without the gateway, of each checkout in turn, forward
  * and back.
  */
-export async function measurePressed(
+export async function measureLoaded(
   stage: Stage,
   checkouts: readonly Checkout[],
   { rounds, seconds }: { readonly rounds: number; readonly seconds: number },
@@ -68,15 +68,15 @@ export async function measurePressed(
   for (const checkout of checkouts) sides.push(await startSide(stage, checkout));
   for (let round = 0; round < rounds; round++) {
     progress(`pressing one wallet, round ${round + 1} of ${rounds}`);
-    for (const { hot, calls, slices } of turned(sides, round)) {
+    for (const { hot, calls, slices } of reverseOddTurns(sides, round)) {
       for (const atOnce of LEVELS) {
         const slice = { ": object calls a request": calls[atOnce] ?? NaN };
-        const pressed = Object.assign(slice, await press(hot, atOnce, seconds));
+        const pressed = Object.assign(slice, await loadOrganization(hot, atOnce, seconds));
         (slices[`one organization, ${atOnce} JSON at once`] ??= []).push(pressed);
       }
     }
-    for (const { driver, slices } of turned(sides, round)) {
-      (slices[ALONE] ??= []).push(await pressAlone(driver));
+    for (const { driver, slices } of reverseOddTurns(sides, round)) {
+      (slices[ALONE] ??= []).push(await loadWallet(driver));
     }
   }
   return sides.map(({ checkout, slices }) => ({ checkout: checkout.name, slices }));
@@ -89,8 +89,8 @@ async function startSide(stage: Stage, checkout: Checkout): Promise<Side> {
   const home = stage.keep(await startHome(stage, { place: `pressed-${name}`, root }));
   const hot = targetOf("home", [home], await openOrganization(home.admin, "regional", KEYS));
   const driver = await startAlone(stage, checkout);
-  await press(hot, 64, 2);
-  await pressAlone(driver);
+  await loadOrganization(hot, 64, 2);
+  await loadWallet(driver);
   return { checkout, hot, driver, calls, slices: {} };
 }
 
@@ -99,7 +99,7 @@ function countCalls(stage: Stage, { name, root }: Checkout): Promise<Record<numb
   const options = { place: `calls-${name}`, root, keys: KEYS };
   return whileCounting(stage, options, async (target, read) => {
     const calls: Record<number, number> = {};
-    await press(target, 64, 1); // uses every key once
+    await loadOrganization(target, 64, 1); // uses every key once
     for (const concurrency of LEVELS.filter((level) => level <= COUNTED_MOST)) {
       await sleep(200);
       await read();
@@ -111,7 +111,7 @@ function countCalls(stage: Stage, { name, root }: Checkout): Promise<Record<numb
 }
 
 /** Sends concurrent completions for a number of seconds. */
-async function press(target: Target, atOnce: number, seconds: number): Promise<Slice> {
+async function loadOrganization(target: Target, atOnce: number, seconds: number): Promise<Slice> {
   const asked = prepare(target, JSON_ASK);
   const begunAt = performance.now();
   const answers: Outcome[] = [];
@@ -152,7 +152,7 @@ async function startAlone(stage: Stage, { name, root }: Checkout): Promise<Side[
 }
 
 /** Runs eight concurrent callers that only hold and settle. */
-async function pressAlone({ url, pid, orgId }: Side["driver"]): Promise<Slice> {
+async function loadWallet({ url, pid, orgId }: Side["driver"]): Promise<Slice> {
   const [cpuBefore, begunAt] = [cpuMicroseconds(pid), performance.now()];
   const one = async (): Promise<number> => {
     const response = await fetch(`${url}__press?org=${orgId}&pairs=${PAIRS}`);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { cpuMicroseconds } from "../workerd.ts";
 import { progress } from "./figure.ts";
 import type { CpuRound } from "./figure.ts";
-import { run, turned } from "./load.ts";
+import { run, reverseOddTurns } from "./load.ts";
 import type { Ask, Kind, Sample, Target } from "./load.ts";
 
 /**
@@ -94,11 +94,11 @@ export async function measureRounds(
   for (let round = 0; round < rounds; round++) {
     progress(`round ${round + 1} of ${rounds}`);
     for (let pass = 0; pass < JSON_PASSES; pass++) {
-      cpu.json.push(await cpuInTurn(turned([floor, home, peer], pass), "json"));
+      cpu.json.push(await cpuInTurn(reverseOddTurns([floor, home, peer], pass), "json"));
     }
-    cpu.stream.push(await cpuInTurn(turned([floor, pump, home], round), "stream"));
-    cpu.crowd.push(await cpuInTurn(turned([floor, home], round), "stream", CROWD));
-    for (const target of turned(timed, round)) {
+    cpu.stream.push(await cpuInTurn(reverseOddTurns([floor, pump, home], round), "stream"));
+    cpu.crowd.push(await cpuInTurn(reverseOddTurns([floor, home], round), "stream", CROWD));
+    for (const target of reverseOddTurns(timed, round)) {
       const lists = samples.get(target.name);
       for (const kind of KINDS) lists?.[kind].push(...(await time(target, kind)));
     }

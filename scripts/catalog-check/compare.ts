@@ -15,7 +15,7 @@ const MICROS_PER_DOLLAR = 1_000_000;
 const TOLERANCE = 0.001;
 
 /** A provider, its list, today's UTC day and the last day on which an end is reported. */
-type Compared = {
+type ProviderComparison = {
   readonly provider: string;
   readonly listed: readonly ListedModel[];
   readonly today: string;
@@ -25,7 +25,7 @@ type Compared = {
 /** Returns the differences of a provider's routes in the catalog's order. */
 export function compareCatalog(
   catalog: readonly CatalogEntry[],
-  { provider, listed, today, until }: Compared,
+  { provider, listed, today, until }: ProviderComparison,
 ): readonly Finding[] {
   const byName = new Map(listed.flatMap((one) => one.names.map((name) => [name, one])));
   return catalog.flatMap(({ id: model, routes }) =>
@@ -42,7 +42,7 @@ export function compareCatalog(
 function differenceOf(
   route: RouteEntry,
   listed: ListedModel | undefined,
-  { today, until }: Pick<Compared, "today" | "until">,
+  { today, until }: Pick<ProviderComparison, "today" | "until">,
 ): Pick<Finding, "finding" | "detail"> | null {
   if (listed === undefined) return { finding: "missing", detail: "not in the provider's list" };
   const { isRetired, ends, price } = listed;

@@ -1,5 +1,5 @@
 import { OWN_FILE } from "./files.ts";
-import { error, those, warning } from "./finding.ts";
+import { error, findingsThatHold, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { addressesOf, peersOf } from "./settings.ts";
 import type { Settings } from "./settings.ts";
@@ -17,7 +17,7 @@ function ownFindings({ env, config }: Settings): Finding[] {
     return [error(where, "name no address, so nobody reaches the region", remedy)];
   }
   return addresses.flatMap(({ host, isCustomDomain }) =>
-    those(
+    findingsThatHold(
       [
         isExample(host),
         error(where, `name ${host}, an example`, `Put your own host name into ${OWN_FILE}.`),

@@ -11,7 +11,7 @@ import type { Report } from "./report.ts";
 import { askCloudflare, secretFindings } from "./secrets.ts";
 import type { SecretNames } from "./secrets.ts";
 import { databaseOf, readSettings } from "./settings.ts";
-import { outlookOf } from "./worker-findings.ts";
+import { parseOutlook } from "./worker-findings.ts";
 import type { Outlook } from "./worker-findings.ts";
 import { zoneFindings } from "./zone-findings.ts";
 import type { CloudflareReader } from "./zone-findings.ts";
@@ -45,7 +45,7 @@ export async function check(options: CheckOptions): Promise<Report> {
   }
   const { region } = settings;
   const known = options.names ?? (await askCloudflare(env, file));
-  const outlook = outlookOf(settings, known, today);
+  const outlook = parseOutlook(settings, known, today);
   // If secrets are given by hand, there is no access to Cloudflare.
   const applied = options.names === undefined ? await readAppliedMigrations(env, file) : undefined;
   const findings = [

@@ -20,7 +20,7 @@ function finding(level: Finding["level"], [where, problem, remedy]: Words): Find
 }
 
 /** Returns the findings whose condition holds. */
-export function those(
+export function findingsThatHold(
   ...checks: readonly (readonly [holds: boolean, found: Finding])[]
 ): Finding[] {
   return checks.filter(([holds]) => holds).map(([, found]) => found);

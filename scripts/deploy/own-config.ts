@@ -47,7 +47,7 @@ export function staleFindings(file: string): Finding[] {
 function mergeEnvironments(shared: Table, own: Table): Table {
   const bases = tableAt(shared, "env");
   const environments = Object.entries({ ...bases, ...tableAt(own, "env") }).map(([name, one]) => {
-    const base = bases[name] ?? basedOn(bases, name, one);
+    const base = bases[name] ?? baseOf(bases, name, one);
     const merged = mergeTables(isTable(base) ? base : {}, tableAt(tableAt(own, "env"), name));
     return [name, { ...merged, secrets: secretsOf(merged) }] as const;
   });
@@ -55,7 +55,7 @@ function mergeEnvironments(shared: Table, own: Table): Table {
 }
 
 /** Returns the region's environment with its own names of the Worker and the database. */
-function basedOn(bases: Table, name: string, own: unknown): Table {
+function baseOf(bases: Table, name: string, own: unknown): Table {
   const region = tableAt(own, "vars")["REGION"];
   const base = bases[String(region)];
   if (!isTable(base)) return {};

@@ -1,4 +1,4 @@
-import { error, note, those, warning } from "./finding.ts";
+import { error, note, findingsThatHold, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import type { Settings } from "./settings.ts";
 
@@ -15,7 +15,7 @@ export function paymentFindings({ env, config }: Settings, set: readonly string[
   const isSandbox = config.vars["SANDBOX"] === "on" || set.includes("SANDBOX");
   const mode = isSandbox ? "test" : "live";
   const put = (name: string): string => `npx wrangler secret put ${name} --env ${env}`;
-  return those(
+  return findingsThatHold(
     [
       hasKey && !hasSecrets,
       error(

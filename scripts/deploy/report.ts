@@ -52,7 +52,7 @@ export function wordsOf(report: Report): string {
     assumed.length === 0
       ? []
       : [`(as if these were set, which nobody could say: ${assumed.join(", ")})`];
-  const counts = `${counted(errors, "error")}, ${counted(warnings, "warning")}`;
+  const counts = `${countText(errors, "error")}, ${countText(warnings, "warning")}`;
   const verdict = isReady(report)
     ? `${counts}. Next: npx wrangler deploy --env ${env}`
     : `${counts}. Do not deploy ${env} yet.`;
@@ -61,6 +61,6 @@ export function wordsOf(report: Report): string {
     .join("\n\n");
 }
 
-function counted(findings: readonly Finding[], word: string): string {
+function countText(findings: readonly Finding[], word: string): string {
   return `${findings.length} ${word}${findings.length === 1 ? "" : "s"}`;
 }

@@ -11,7 +11,7 @@ import { dayOf, priceOn } from "../../src/models/catalog/dated-prices.ts";
 import { rowOf } from "../../src/shared/regions.ts";
 import { BUILT_IN } from "../../src/models/providers/registry.ts";
 import { isStale, PRICE_DAYS } from "../price-age.ts";
-import { error, those, warning } from "./finding.ts";
+import { error, findingsThatHold, warning } from "./finding.ts";
 import { paymentFindings } from "./payment-findings.ts";
 import type { Finding } from "./finding.ts";
 import type { SecretNames } from "./secrets.ts";
@@ -42,13 +42,13 @@ export type Outlook = {
  * Parses the variables as the Worker does, with placeholders for the secrets in `known` (all if
  * unknown), and lists the models for sale. `today` is Unix ms.
  */
-export function outlookOf(settings: Settings, known: SecretNames, today: number): Outlook {
+export function parseOutlook(settings: Settings, known: SecretNames, today: number): Outlook {
   const { env, config } = settings;
   const providers = providerSecrets(config);
   const set = known === null ? providers : [...known];
   const assumed = known === null ? providers : [];
   const read = new Set<string>();
-  const bindings = standIns(settings, set, read);
+  const bindings = placeholderBindings(settings, set, read);
   const plain = [
     ...regionFindings(settings, set),
     ...varFindings(config, providers),
@@ -69,9 +69,9 @@ export function outlookOf(settings: Settings, known: SecretNames, today: number)
     ...plain,
     ...unknownVars(config, read),
     ...unsound,
-    ...readableFindings(parsed.config),
+    ...plainHttpFindings(parsed.config),
     ...saleFindings(settings, parsed.config, catalog),
-    ...(known === null ? [] : unsoldFindings(parsed.config)),
+    ...(known === null ? [] : residencyFindings(parsed.config)),
     ...priceFindings(parsed.config, catalog, today),
   ];
   return {
@@ -97,13 +97,17 @@ function isName(secret: unknown): secret is string {
 }
 
 /** Returns the Worker's bindings. Adds the names that are read to `read`. */
-function standIns({ region, config }: Settings, set: readonly string[], read: Set<string>): object {
+function placeholderBindings(
+  { region, config }: Settings,
+  set: readonly string[],
+  read: Set<string>,
+): object {
   const isSandbox = config.vars[SANDBOX] === "on" || set.includes(SANDBOX);
   // A missing half of this pair is reported elsewhere.
   const pair = set.includes("STRIPE_SECRET_KEY") ? ["STRIPE_WEBHOOK_SECRETS"] : [];
   const secrets = [...requiredSecrets(config), ...set, ...pair].map((name): [string, string] => [
     name,
-    standIn(name, isSandbox),
+    placeholderSecret(name, isSandbox),
   ]);
   // Uses the right REGION, so that a wrong one isn't reported again as an error in PEERS.
   const vars = { ...config.vars, REGION: region };
@@ -119,7 +123,7 @@ function standIns({ region, config }: Settings, set: readonly string[], read: Se
 }
 
 /** Returns a placeholder in the format that the Worker requires. It is never sent. */
-function standIn(name: string, isSandbox: boolean): string {
+function placeholderSecret(name: string, isSandbox: boolean): string {
   const plain = `stand-in-for-${name}`.padEnd(64, "-");
   if (name === SANDBOX) return "on";
   if (name === "STRIPE_SECRET_KEY") return `rk_${isSandbox ? "test" : "live"}_0123456789`;
@@ -134,7 +138,7 @@ function regionFindings({ env, region, config }: Settings, set: readonly string[
   const kept = rowOf(region).jurisdiction ?? "";
   const remedy = (name: string, value: string): string =>
     `Set ${name} = "${value}" in [env.${env}] vars.`;
-  return those(
+  return findingsThatHold(
     [REGION !== region, error("REGION", `is not ${region}`, remedy("REGION", region))],
     [
       (JURISDICTION ?? "") !== kept,
@@ -186,7 +190,7 @@ function unknownVars(config: Unstable_Config, read: ReadonlySet<string>): Findin
  * Reports providers with plain http, because others on the network can read the key and the
  * prompts.
  */
-function readableFindings({ providers }: Config): Finding[] {
+function plainHttpFindings({ providers }: Config): Finding[] {
   const remedy = "Give it an https address, through a tunnel where its server speaks none.";
   return providers
     .filter(({ base_url }) => new URL(base_url).protocol === "http:")
@@ -239,7 +243,7 @@ function saleFindings({ env }: Settings, config: Config, catalog: Catalog): Find
 }
 
 /** Reports providers with a key whose data residency isn't sufficient for RESIDENCY. */
-function unsoldFindings(config: Config): Finding[] {
+function residencyFindings(config: Config): Finding[] {
   const allowed = allowedTags(config);
   return BUILT_IN.filter((one) => one.isSet(config)).flatMap((builtIn) => {
     const tags = builtIn.tags(config);

@@ -2,7 +2,7 @@ import { CRON_SCHEDULES } from "../../src/operator/crons.ts";
 import type { Unstable_Config } from "wrangler";
 import { rowOf } from "../../src/shared/regions.ts";
 import { OWN_FILE } from "./files.ts";
-import { error, those, warning } from "./finding.ts";
+import { error, findingsThatHold, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 import { databaseOf } from "./settings.ts";
 import type { Settings } from "./settings.ts";
@@ -129,7 +129,7 @@ function objectFindings(config: Unstable_Config): Finding[] {
     const isBound = config.durable_objects.bindings.some(
       (one) => one.name === binding && one.class_name === name,
     );
-    return those(
+    return findingsThatHold(
       [
         !isBound,
         error(
@@ -158,7 +158,7 @@ function platformFindings(config: Unstable_Config): Finding[] {
   );
   return [
     ...missing.map((flag) => error("compatibility_flags", `lack ${flag}`, `Add "${flag}".`)),
-    ...those(
+    ...findingsThatHold(
       [
         crons.length > 0,
         error(

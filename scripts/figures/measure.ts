@@ -13,7 +13,7 @@ const BUSY_FROM = 0.2;
  * A source's results. `figures` has one entry for each test. `isMissed`: a test failed or a budget
  * was exceeded.
  */
-export type Seen = {
+export type SourceResult = {
   readonly figures: readonly (readonly [name: string, value: number])[];
   readonly tests: number;
   readonly isMissed: boolean;
@@ -27,11 +27,11 @@ type Finding = { readonly words: string; readonly isBad: boolean };
  */
 export async function measure(
   row: Row,
-  done: Map<string, Promise<Seen>>,
+  done: Map<string, Promise<SourceResult>>,
   scratch: string,
 ): Promise<Finding> {
   const others = watchOthers();
-  const seen: Seen[] = [];
+  const seen: SourceResult[] = [];
   try {
     for (const source of row.sources) {
       const key = JSON.stringify(source);
@@ -50,7 +50,11 @@ export async function measure(
  * Returns a row's text with figures from its sources. Throws if a figure is missing. `cores` is the
  * number of cores that other programs used.
  */
-export function findingOf({ words, sources }: Row, seen: readonly Seen[], cores: number): Finding {
+export function findingOf(
+  { words, sources }: Row,
+  seen: readonly SourceResult[],
+  cores: number,
+): Finding {
   const tests = seen.reduce((all, one) => all + one.tests, 0);
   const figures = [...seen.flatMap((one) => one.figures), ["tests", tests] as const];
   const filled = words.replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
@@ -71,27 +75,27 @@ function written(value: number): string {
 }
 
 /** Runs a source that writes its report to `file`. Throws without a report. */
-async function runSource(source: Source, file: string): Promise<Seen> {
+async function runSource(source: Source, file: string): Promise<SourceResult> {
   if ("bench" in source) {
-    return benchSeen(
-      await child("npm", ["run", "-s", "bench", "--", ...source.bench, "--json"], {}),
+    return parseBench(
+      await runProgramText("npm", ["run", "-s", "bench", "--", ...source.bench, "--json"], {}),
     );
   }
   const { tests, named, inFull } = source;
   const words = ["run", tests, "--reporter=json", `--outputFile=${file}`];
   if (named !== undefined) words.push("--testNamePattern", named);
   const TURNPIKE_LONG = inFull === true ? "1" : "";
-  await child("vitest", words, { TURNPIKE_LONG, TMPDIR: path.dirname(file) });
-  return reportSeen(readFileSync(file, "utf8"));
+  await runProgramText("vitest", words, { TURNPIKE_LONG, TMPDIR: path.dirname(file) });
+  return parseReport(readFileSync(file, "utf8"));
 }
 
-const printed = z.object({
+const benchOutput = z.object({
   figures: z.array(z.object({ name: z.string(), value: z.nullable(z.number()), mark: z.string() })),
 });
 
 /** Parses the bench's `--json` output. Throws if it is invalid. */
-export function benchSeen(text: string): Seen {
-  const { figures } = printed.parse(JSON.parse(text));
+export function parseBench(text: string): SourceResult {
+  const { figures } = benchOutput.parse(JSON.parse(text));
   return {
     figures: figures.map(({ name, value }) => [name, value ?? NaN] as const),
     tests: 0,
@@ -114,7 +118,7 @@ const report = z.object({
 });
 
 /** Parses vitest's JSON report. Throws if no test ran. */
-export function reportSeen(text: string): Seen {
+export function parseReport(text: string): SourceResult {
   const { success, testResults } = report.parse(JSON.parse(text));
   const all = testResults.flatMap(({ assertionResults }) => assertionResults);
   const ran = all.filter(({ status }) => status === "passed" || status === "failed");
@@ -127,7 +131,7 @@ export function reportSeen(text: string): Seen {
  * Returns a program's output. Its PATH starts with the tools in `node_modules`. The program ends
  * with this process.
  */
-function child(
+function runProgramText(
   command: string,
   words: readonly string[],
   variables: Readonly<Record<string, string>>,

@@ -30,10 +30,10 @@ export function withMeasured(
     return [String(number), figure, cell, target, on, from];
   });
   const rule = TITLES.map(() => "---");
-  return `${before}${BEGIN}\n\n${[TITLES, rule, ...lines].map(drawn).join("\n")}\n\n${END}${after}`;
+  return `${before}${BEGIN}\n\n${[TITLES, rule, ...lines].map(tableText).join("\n")}\n\n${END}${after}`;
 }
 
-const drawn = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+const tableText = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
 
 /** Replaces bars, line breaks and non-ASCII characters, which don't fit into a table cell. */
 function cellOf(text: string): string {

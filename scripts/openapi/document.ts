@@ -1,5 +1,5 @@
 import type * as core from "zod/v4/core";
-import { headerComponents, Refusals, responsesOf } from "./responses.ts";
+import { headerComponents, SharedErrors, responsesOf } from "./responses.ts";
 import { operationIdOf } from "./links.ts";
 import { OPERATIONS } from "./operations.ts";
 import type { Operation } from "./operation.ts";
@@ -13,7 +13,7 @@ type Examples = Readonly<Record<string, { readonly request?: unknown; readonly a
 /** Returns the OpenAPI 3.1 document of `/v1` and `/admin/v1`. */
 export function openApiDocument(examples: Examples): Json {
   const schemas: Json = {};
-  const refusals = new Refusals();
+  const refusals = new SharedErrors();
   const paths: Record<string, Json> = {};
   for (const operation of OPERATIONS) {
     const at = (paths[operation.path] ??= {});
@@ -68,7 +68,7 @@ const SECURITY: Readonly<Record<string, readonly Json[]>> = {
 
 function operationObject(
   operation: Operation,
-  { schemas, refusals }: { readonly schemas: Json; readonly refusals: Refusals },
+  { schemas, refusals }: { readonly schemas: Json; readonly refusals: SharedErrors },
   example: Examples[string] | undefined,
 ): Json {
   const { tag, summary, description, roles, body, events } = operation;
@@ -156,19 +156,19 @@ function schemaOf(schema: core.$ZodType | undefined, io: "input" | "output", sch
   }
   const { id } = whole;
   for (const [name, definition] of Object.entries(schemas)) {
-    schemas[name] = named(referring(definition));
+    schemas[name] = withoutId(toReferences(definition));
   }
-  if (typeof id !== "string") return named(referring(whole));
-  schemas[id] = named(referring(whole));
+  if (typeof id !== "string") return withoutId(toReferences(whole));
+  schemas[id] = withoutId(toReferences(whole));
   return { $ref: `#/components/schemas/${id}` };
 }
 
 /** Returns its JSON with references to components. */
-function referring(schema: unknown): string {
+function toReferences(schema: unknown): string {
   return JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/');
 }
 
-function named(text: string): Json {
+function withoutId(text: string): Json {
   const { id: _name, ...schema } = JSON.parse(text) as Json;
   return schema;
 }

@@ -190,11 +190,11 @@ export function documentedFailures(
     const all: readonly Failure[] = isPaid
       ? [...samples, ...samples.map((sample) => ({ ...sample, charged: CHARGED }))]
       : samples;
-    return all.flatMap((sample) => dialects.map((dialect) => toldIn(dialect, anchor, sample)));
+    return all.flatMap((sample) => dialects.map((dialect) => failuresIn(dialect, anchor, sample)));
   });
 }
 
-function toldIn(dialect: Dialect | null, anchor: string, failure: Failure): DocumentedFailure {
+function failuresIn(dialect: Dialect | null, anchor: string, failure: Failure): DocumentedFailure {
   const own = dialect?.error(failure, "req_1") ?? null;
   if (own === null) {
     const { status, headers = {} } = errorResponseOf(failure);

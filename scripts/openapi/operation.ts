@@ -67,22 +67,22 @@ export type DescriptionsOf<Row> = {
   ]: Description & Allows<T extends { readonly body: infer Body } ? Fielded<Body> : never>;
 } & Readonly<Record<string, Description>>;
 
-type Queried = core.$ZodType & { readonly shape: object };
-type Said = Omit<Description, "summary" | "answers" | "query"> & {
+type QuerySchema = core.$ZodType & { readonly shape: object };
+type DescriptionFields = Omit<Description, "summary" | "answers" | "query"> & {
   readonly 200?: core.$ZodType;
   readonly 201?: core.$ZodType;
   readonly 202?: core.$ZodType;
-  readonly query?: Queried | readonly QueryParameter[];
+  readonly query?: QuerySchema | readonly QueryParameter[];
 };
 
 type Outputs<S> = S extends { readonly _zod: { readonly output: infer Output } } ? Output : never;
 
 /** Returns an operation with its summary, its success by status, and more. */
-export function described<S extends Said>(
+export function described<S extends DescriptionFields>(
   summary: string,
   said: S,
 ): Description & Allows<Outputs<S[keyof S & (200 | 201 | 202)]>> {
-  const { 200: ok, 201: created, 202: accepted, query, ...more }: Said = said;
+  const { 200: ok, 201: created, 202: accepted, query, ...more }: DescriptionFields = said;
   const answers = {
     ...(ok !== undefined && { 200: ok }),
     ...(created !== undefined && { 201: created }),
@@ -93,7 +93,7 @@ export function described<S extends Said>(
 }
 
 /** Prefixes the paths of operations and adds common headers. */
-export function within(
+export function withPrefix(
   under: string,
   operations: Readonly<Record<string, Description>>,
   all: Pick<Description, "headers"> = {},

@@ -28,7 +28,7 @@ import { ended, madeInvitation, organizationDomains } from "./people-records.ts"
 import { idempotencyKey } from "./headers.ts";
 import { OPERATOR_PAUSES } from "./limit-operations.ts";
 import type { OPERATOR_ROUTES } from "../../src/operator/endpoints.ts";
-import { described, within } from "./operation.ts";
+import { described, withPrefix } from "./operation.ts";
 import type { DescriptionsOf } from "./operation.ts";
 import * as keyed from "./key-records.ts";
 import * as operated from "./operator-records.ts";
@@ -41,7 +41,7 @@ import * as spent from "./usage-records.ts";
 const PREFIX = "/admin/v1";
 const ROTATION =
   "Needs an `Idempotency-Key`: a repeat within a day by the same operator is the same secret. With an overlap of 0 every other secret is dead from this answer on, and with `end_sessions` all sessions that the key had, used or not.";
-export const OPERATOR_OPERATIONS = within(PREFIX, {
+export const OPERATOR_OPERATIONS = withPrefix(PREFIX, {
   "POST /orgs": described("Make an organization, its owner and a first key", {
     201: record.createdOrganization,
     description:

@@ -11,7 +11,7 @@ import { actAsBody, identityBody, newOrganizationBody } from "../../src/accounts
 import type { PEOPLE_ROUTES } from "../../src/accounts/people/endpoints.ts";
 import { roleChangeBody } from "../../src/accounts/people/team.ts";
 import { SHOWN_ORGANIZATION } from "./headers.ts";
-import { described, within } from "./operation.ts";
+import { described, withPrefix } from "./operation.ts";
 import type { DescriptionsOf } from "./operation.ts";
 import * as record from "./people-records.ts";
 import { deleted } from "./records.ts";
@@ -27,7 +27,7 @@ export const PREVIEW: PeopleRoute = {
 };
 
 /** A person's operations in the console, with their own session. */
-export const PEOPLE_OPERATIONS = within(
+export const PEOPLE_OPERATIONS = withPrefix(
   UNDER,
   {
     "GET /me": described("Who is logged in, where they are a member, their sessions", {

@@ -5,7 +5,7 @@ import type { Operation } from "./operation.ts";
 import type { Json } from "./schemas.ts";
 
 /** One possible response of an operation. */
-type Told = {
+type PossibleResponse = {
   readonly status: number;
   readonly says: string;
   readonly type: string;
@@ -23,11 +23,11 @@ type Parts = {
   readonly events: Json | null;
   readonly error: Json;
   readonly messagesError: Json;
-  readonly refusals: Refusals;
+  readonly refusals: SharedErrors;
 };
 
 /** Error responses that operations share, as `components.responses`. */
-export class Refusals {
+export class SharedErrors {
   readonly components: Json = {};
   readonly #names = new Map<string, string>();
 
@@ -70,7 +70,7 @@ export function responsesOf(operation: Operation, parts: Parts, answer: unknown)
  * Returns the headers of responses below `/v1` that every key gets, and of those that only some
  * get.
  */
-function ofKey({ path, isForMerchants }: Operation): {
+function keyHeaders({ path, isForMerchants }: Operation): {
   readonly always: string[];
   readonly some: string[];
 } {
@@ -80,9 +80,9 @@ function ofKey({ path, isForMerchants }: Operation): {
   return { always: [...OF_KEY.always, ...own.always], some: [...OF_KEY.some, ...own.some] };
 }
 
-function successes(operation: Operation, parts: Parts): Told[] {
+function successes(operation: Operation, parts: Parts): PossibleResponse[] {
   const { isPaid, summary } = operation;
-  const key = ofKey(operation);
+  const key = keyHeaders(operation);
   const always = [
     "x-request-id",
     ...key.always,
@@ -94,7 +94,7 @@ function successes(operation: Operation, parts: Parts): Told[] {
   const { files = ["application/json"] } = operation;
   const whole = Object.keys(operation.answers).flatMap((text) => {
     const status = Number(text);
-    return files.map((type): Told => ({
+    return files.map((type): PossibleResponse => ({
       status,
       says: `${summary}.`,
       type,
@@ -117,9 +117,9 @@ function successes(operation: Operation, parts: Parts): Told[] {
   ];
 }
 
-function failures(operation: Operation, parts: Parts): Told[] {
+function failures(operation: Operation, parts: Parts): PossibleResponse[] {
   const { path, errors, isPaid } = operation;
-  const key = ofKey(operation);
+  const key = keyHeaders(operation);
   const bodies = {
     openai: parts.error,
     messages: parts.messagesError,
@@ -138,7 +138,7 @@ function failures(operation: Operation, parts: Parts): Told[] {
   });
 }
 
-function headersOf(all: readonly Told[]): Json {
+function headersOf(all: readonly PossibleResponse[]): Json {
   const names = new Set(all.flatMap(({ always, some }) => [...always, ...some]));
   const entries = [...names].map((name) => {
     if (RESPONSE_HEADERS[name] === undefined) throw new Error(`scripts/openapi knows no ${name}`);
@@ -166,7 +166,7 @@ export function headerComponents(paths: string): Json {
   return Object.fromEntries(entries) as Json;
 }
 
-function contentOf(all: readonly Told[], example: unknown): Json {
+function contentOf(all: readonly PossibleResponse[], example: unknown): Json {
   const content: Json = {};
   for (const type of new Set(all.map((one) => one.type))) {
     const told = all.filter((one) => one.type === type).map(({ schema }) => JSON.stringify(schema));

@@ -57,7 +57,7 @@ export type QueryParameter = { readonly name: string; readonly schema: Json };
 export function queryOf(schema: core.$ZodType & { readonly shape: object }): QueryParameter[] {
   return Object.entries(schema.shape as Record<string, core.$ZodType>).map(([name, field]) => {
     const [said, meant] = [jsonSchema(field, "input"), jsonSchema(field, "output")];
-    const told = present(meant["type"] === "integer" ? meant : said);
+    const told = withoutNull(meant["type"] === "integer" ? meant : said);
     return { name, schema: isFlag(told) ? { type: "boolean", default: false } : told };
   });
 }
@@ -68,7 +68,7 @@ function isFlag({ enum: values, default: preset }: Json): boolean {
 }
 
 /** Removes null, which a query can't contain. */
-function present({ anyOf, type, default: preset, ...schema }: Json): Json {
+function withoutNull({ anyOf, type, default: preset, ...schema }: Json): Json {
   const some = (anyOf as Json[] | undefined)?.find((one) => one["type"] !== "null");
   const one = [type].flat().find((word) => word !== "null");
   const told = preset === null || preset === "" || preset === undefined ? {} : { default: preset };

@@ -48,7 +48,7 @@ export function json(answer: ProviderResult): Extract<ProviderResult, { kind: "j
 }
 
 /** Returns a failure, or throws `Difference`. */
-export function failed(answer: ProviderResult): ProviderFailure {
+export function failureOf(answer: ProviderResult): ProviderFailure {
   if (answer.kind === "failure") return answer.failure;
   throw new Difference(`expected a failure, not ${summary(answer)}`);
 }

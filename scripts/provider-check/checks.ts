@@ -8,7 +8,7 @@ import {
   Difference,
   eventsOf,
   expect,
-  failed,
+  failureOf,
   json,
   parsed,
   user,
@@ -170,7 +170,7 @@ async function disabledCheck(
   kind: "chat" | "embeddings",
   target: Pick<Target, "upstreamId">,
 ): Promise<string> {
-  return disabledNote(failed(await ask(provider, target, bodyFor(kind), { kind })));
+  return disabledNote(failureOf(await ask(provider, target, bodyFor(kind), { kind })));
 }
 
 function disabledNote(failure: ProviderFailure): string {

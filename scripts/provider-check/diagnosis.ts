@@ -18,7 +18,7 @@ export async function diagnose(
 ): Promise<Diagnosis | null> {
   const [called, ...others] = places;
   if (called === undefined) return null;
-  const here = await asked(called.url, key);
+  const here = await checkKey(called.url, key);
   if (here.kind === "taken") return null;
   const host = hostOf(called.url);
   if (here.kind === "silent") {
@@ -48,7 +48,7 @@ async function rightPlace(
     return known ?? { tag: "global", url: `https://${named}` };
   }
   for (const place of others) {
-    const there = await asked(place.url, key);
+    const there = await checkKey(place.url, key);
     if (there.kind === "taken") return place;
   }
   return null;
@@ -60,13 +60,13 @@ function remedyFor(wrong: "host" | "region", right: HostPlace): string {
   return `See "what to set" in docs/providers.md: ${usual ? "the usual host is called where no host of a region was asked for" : "a host of a region is called where its setting is on"}.`;
 }
 
-type Asked =
+type KeyCheck =
   | { readonly kind: "taken" }
   | { readonly kind: "silent"; readonly why: string }
   /** `belongs` is the host that the response names as the right one. */
   | { readonly kind: "refused"; readonly status: number; readonly belongs: string | null };
 
-async function asked(url: string, key: string): Promise<Asked> {
+async function checkKey(url: string, key: string): Promise<KeyCheck> {
   try {
     const response = await fetch(`${url.replace(/\/+$/, "")}/models`, {
       headers: { authorization: `Bearer ${key}` },

@@ -38,7 +38,7 @@ export function recordFetch(secrets: readonly string[]): Recorder {
     async take() {
       const taken = lines;
       lines = [];
-      const settled = await Promise.all(taken.map((line) => Promise.race([line, patience()])));
+      const settled = await Promise.all(taken.map((line) => Promise.race([line, bodyTimeout()])));
       return settled.map(clean);
     },
     clean,
@@ -49,7 +49,7 @@ export function recordFetch(secrets: readonly string[]): Recorder {
 }
 
 /** Limits the wait for a body that stays open after the check. */
-async function patience(): Promise<string> {
+async function bodyTimeout(): Promise<string> {
   await new Promise((resolve) => {
     setTimeout(resolve, 2000).unref();
   });

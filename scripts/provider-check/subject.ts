@@ -38,7 +38,7 @@ export type Target = {
 export type Missing = { readonly missing: readonly string[]; readonly known: readonly string[] };
 
 type Environment = Readonly<Record<string, string | undefined>>;
-type Wishes = {
+type SubjectOptions = {
   readonly region?: RegionName;
   readonly model?: string;
   readonly embeddings?: string;
@@ -47,11 +47,11 @@ type Wishes = {
 const CLOUDFLARE = ["CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_API_TOKEN"] as const;
 
 /** Returns the provider as configured by this environment. Throws for wishes that it can't meet. */
-export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject | Missing {
+export function subjectOf(id: string, wishes: SubjectOptions, env: Environment): Subject | Missing {
   const known = BUILT_IN.map((builtIn) => builtIn.id);
   const builtIn = BUILT_IN.find((one) => one.id === id);
   const variables = id === "workers-ai" ? CLOUDFLARE : (builtIn?.variables ?? []);
-  const called = REGION_NAMES.filter((region) => unsoldIn(region, builtIn, env) === null);
+  const called = REGION_NAMES.filter((region) => notSoldReason(region, builtIn, env) === null);
   const regions =
     wishes.region === undefined ? [...new Set([...called, ...REGION_NAMES])] : [wishes.region];
   for (const region of regions) {
@@ -63,11 +63,11 @@ export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject
     const provider = providers.get(id);
     if (provider === undefined) continue;
     const secrets = secretsOf(env, variables);
-    const strange = deploymentOf(configFor(region, strangeEnvironment(env, variables)));
+    const strange = deploymentOf(configFor(region, invalidKeyEnvironment(env, variables)));
     return {
       region,
       provider,
-      unsold: unsoldIn(region, builtIn, env),
+      unsold: notSoldReason(region, builtIn, env),
       places: placesOf(id, config),
       stranger: secrets.length === 0 ? null : (strange.providers.get(id) ?? null),
       chat: targetOf(id, "chat", [...catalog.models.values()], wishes.model),
@@ -85,7 +85,7 @@ export function subjectOf(id: string, wishes: Wishes, env: Environment): Subject
  * Returns the reason why a region with these variables doesn't sell a provider's models, or null if
  * it does or the provider is unknown.
  */
-function unsoldIn(
+function notSoldReason(
   region: RegionName,
   builtIn: BuiltInProvider | undefined,
   env: Environment,
@@ -136,7 +136,7 @@ function textsInside(value: string): string[] {
 }
 
 /** Replaces every key with an invalid one. JSON credentials become empty. */
-function strangeEnvironment(env: Environment, variables: readonly string[]): Environment {
+function invalidKeyEnvironment(env: Environment, variables: readonly string[]): Environment {
   const strange = variables.map((name) => {
     const value = env[name] ?? "";
     return [name, value.startsWith("{") ? "" : `${value.slice(0, 3)}${"x".repeat(24)}`] as const;

@@ -4,7 +4,7 @@ import path from "node:path";
 import { gunzipSync } from "node:zlib";
 import type { Migration } from "../migrations.ts";
 import type { Program } from "./place.ts";
-import type { Seen, SampleData } from "./world.ts";
+import type { RecordedResponses, SampleData } from "./world.ts";
 
 /**
  * The recorded last release: its bundle, wrangler.toml and a state that it left. `npm run
@@ -19,7 +19,7 @@ export type Recorded = {
   /** Time of the recording, Unix ms. */
   readonly at: number;
   readonly world: SampleData;
-  readonly seen: Seen;
+  readonly seen: RecordedResponses;
 };
 
 export function readRecorded(): Recorded {

@@ -16,7 +16,9 @@ export type SampleData = {
 };
 
 /** A region's responses about the data, by call. */
-export type Seen = Readonly<Record<string, { readonly status: number; readonly body: unknown }>>;
+export type RecordedResponses = Readonly<
+  Record<string, { readonly status: number; readonly body: unknown }>
+>;
 
 type Call = {
   readonly key?: string;
@@ -43,7 +45,7 @@ async function ask(url: string, path: string, call: Call = {}): Promise<Response
 }
 
 /** Returns the body of a successful response. Throws for any other. */
-async function fine(url: string, path: string, call: Call): Promise<Body> {
+async function callOk(url: string, path: string, call: Call): Promise<Body> {
   const response = await ask(url, path, call);
   const text = await response.text();
   assert.ok(response.ok, `${call.method ?? ""} ${path}: ${response.status} ${text}`);
@@ -51,7 +53,7 @@ async function fine(url: string, path: string, call: Call): Promise<Body> {
 }
 
 /** Pays for a chat completion of the end user `ann`. Returns the request ID. */
-async function pays(url: string, key: string, more: Call = {}): Promise<string> {
+async function payForChat(url: string, key: string, more: Call = {}): Promise<string> {
   const message = { role: "user", content: "one two three" };
   const body = { model: "sandbox/echo", user: "ann", messages: [message], ...more.body };
   const response = await ask(url, "v1/chat/completions", { ...more, key, body });
@@ -61,7 +63,7 @@ async function pays(url: string, key: string, more: Call = {}): Promise<string> 
 }
 
 /** Opens a hold that is still open when the region stops: two words of a stream, then silence. */
-async function holds(url: string, key: string): Promise<void> {
+async function openHold(url: string, key: string): Promise<void> {
   const message = { role: "user", content: "one two three" };
   const body = { model: "sandbox/stall", stream: true, messages: [message] };
   const response = await ask(url, "v1/chat/completions", { key, body });
@@ -82,25 +84,25 @@ export async function createSampleData(url: string, hook: string): Promise<Sampl
   const owner = await createKey(admin, { ...member, name: "owner", scope: "regional" });
   const mine = { key: owner };
   await postCredits(admin, orgId, { amount_micro: 50_000_000, reference: "first" });
-  const webhook = await fine(url, "v1/webhooks", { ...mine, body: { url: hook } });
-  await fine(url, `v1/orgs/${orgId}/settings`, {
+  const webhook = await callOk(url, "v1/webhooks", { ...mine, body: { url: hook } });
+  await callOk(url, `v1/orgs/${orgId}/settings`, {
     ...mine,
     method: "PATCH",
     body: { low_balance_threshold_dollars: 60, default_user_monthly_quota_dollars: 40 },
   });
-  await fine(url, "v1/users", { ...mine, body: { external_id: "ann", daily_quota_dollars: 30 } });
+  await callOk(url, "v1/users", { ...mine, body: { external_id: "ann", daily_quota_dollars: 30 } });
   const limited = await makeKey(url, owner, { scope: "global", budget_dollars: 20 });
   const rotated = await makeKey(url, owner, {});
   const revoked = await makeKey(url, owner, { scope: "global" });
-  for (const key of [limited.key, rotated.key, revoked.key]) await pays(url, key);
+  for (const key of [limited.key, rotated.key, revoked.key]) await payForChat(url, key);
   const rotation = {
     ...mine,
     body: { overlap_seconds: 3600 },
     headers: { "Idempotency-Key": crypto.randomUUID() },
   };
-  const second = await fine(url, `v1/keys/${rotated.id}/rotate`, rotation);
-  await fine(url, `v1/keys/${revoked.id}`, { ...mine, method: "DELETE" });
-  const session = await fine(url, "v1/sessions", { ...mine, body: { expires_in: 86_400 } });
+  const second = await callOk(url, `v1/keys/${rotated.id}/rotate`, rotation);
+  await callOk(url, `v1/keys/${revoked.id}`, { ...mine, method: "DELETE" });
+  const session = await callOk(url, "v1/sessions", { ...mine, body: { expires_in: 86_400 } });
   const world = {
     orgId,
     memberId,
@@ -109,7 +111,7 @@ export async function createSampleData(url: string, hook: string): Promise<Sampl
     webhook: { id: String(webhook["id"]), secret: String(webhook["secret"]) },
     named: crypto.randomUUID(),
   };
-  await pays(url, owner, { headers: { "Idempotency-Key": world.named } });
+  await payForChat(url, owner, { headers: { "Idempotency-Key": world.named } });
   await useSampleData(url, world);
   return world;
 }
@@ -120,7 +122,7 @@ async function makeKey(
   terms: object,
 ): Promise<{ readonly id: string; readonly key: string }> {
   const body = { name: "another", rpm_limit: 1000, ...terms };
-  const made = await fine(url, "v1/keys", { key: owner, body });
+  const made = await callOk(url, "v1/keys", { key: owner, body });
   return { id: String(made["id"]), key: String(made["key"]) };
 }
 
@@ -138,19 +140,19 @@ async function loggedIn(url: string, key: string): Promise<string> {
 export async function useSampleData(url: string, { orgId, memberId, keys, session }: SampleData) {
   const admin = { url: `${url}admin/v1`, token: ADMIN_TOKEN };
   const mine = { key: keys.owner };
-  for (const key of [keys.owner, keys.limited, keys.rotated, session]) await pays(url, key);
-  await pays(url, keys.owner, { body: { stream: true } });
-  await holds(url, keys.owner);
-  await holds(url, session);
+  for (const key of [keys.owner, keys.limited, keys.rotated, session]) await payForChat(url, key);
+  await payForChat(url, keys.owner, { body: { stream: true } });
+  await openHold(url, keys.owner);
+  await openHold(url, session);
   const name = crypto.randomUUID();
   await postCredits(admin, orgId, { amount_micro: 1000, reference: name });
   const added = await createKey(admin, { orgId, memberId, name, scope: "global" });
-  await pays(url, added);
-  const { id } = await fine(url, "v1/key", { key: added });
-  await fine(url, `v1/keys/${String(id)}`, { ...mine, method: "DELETE" });
-  await fine(url, "v1/users", { ...mine, body: { external_id: name } });
-  await fine(url, `v1/users/${name}`, { ...mine, method: "DELETE" });
-  await fine(url, `v1/orgs/${orgId}/settings`, {
+  await payForChat(url, added);
+  const { id } = await callOk(url, "v1/key", { key: added });
+  await callOk(url, `v1/keys/${String(id)}`, { ...mine, method: "DELETE" });
+  await callOk(url, "v1/users", { ...mine, body: { external_id: name } });
+  await callOk(url, `v1/users/${name}`, { ...mine, method: "DELETE" });
+  await callOk(url, `v1/orgs/${orgId}/settings`, {
     ...mine,
     method: "PATCH",
     body: { default_alert_threshold: 0.5 },
@@ -158,7 +160,7 @@ export async function useSampleData(url: string, { orgId, memberId, keys, sessio
 }
 
 /** Reads everything that must stay the same. */
-export async function lookAt(url: string, world: SampleData): Promise<Seen> {
+export async function readSampleData(url: string, world: SampleData): Promise<RecordedResponses> {
   const { orgId, keys, session, webhook, named } = world;
   const mine = { key: keys.owner };
   const operator = { key: ADMIN_TOKEN };
@@ -202,15 +204,18 @@ export async function lookAt(url: string, world: SampleData): Promise<Seen> {
   for (const [what, [path, call]] of Object.entries(all)) {
     const response = await ask(url, path, call);
     const body = JSON.parse(await response.text()) as unknown;
-    seen[what] = { status: response.status, body: steady(body, what) };
+    seen[what] = { status: response.status, body: withoutPassing(body, what) };
   }
   const settled = "v1/generations?status=settled&limit=100";
-  const { generations } = (await fine(url, settled, mine)) as {
+  const { generations } = (await callOk(url, settled, mine)) as {
     generations: readonly { id: string }[];
   };
   const first = `v1/generations/${generations.at(-1)?.id ?? ""}`;
-  seen["generation"] = { status: 200, body: steady(await fine(url, first, mine), "generation") };
-  const { outboxes } = (await fine(url, "admin/v1/health", operator)) as { outboxes: Outbox[] };
+  seen["generation"] = {
+    status: 200,
+    body: withoutPassing(await callOk(url, first, mine), "generation"),
+  };
+  const { outboxes } = (await callOk(url, "admin/v1/health", operator)) as { outboxes: Outbox[] };
   const body = outboxes.map(({ name, ...left }) => [name, left.waiting + left.parked]);
   return { ...seen, outboxes: { status: 200, body } };
 }
@@ -226,8 +231,8 @@ function isHeldFor(one: { readonly status?: unknown } | null): boolean {
   return one?.status !== "refused";
 }
 
-function steady(value: unknown, what: string): unknown {
-  if (Array.isArray(value)) return value.filter(isHeldFor).map((one) => steady(one, what));
+function withoutPassing(value: unknown, what: string): unknown {
+  if (Array.isArray(value)) return value.filter(isHeldFor).map((one) => withoutPassing(one, what));
   if (typeof value !== "object" || value === null) return value;
   // A list of keys has the last published spend, and only a single key's response reads the wallet.
   // A checkpoint adds rows of sums.
@@ -237,13 +242,13 @@ function steady(value: unknown, what: string): unknown {
     (what === "reconcile" && name === "rows_read") ||
     (what.endsWith("keys") && name === "spent_dollars");
   const kept = Object.entries(value).filter(([name]) => !isPassing(name));
-  return Object.fromEntries(kept.map(([name, one]) => [name, steady(one, what)]));
+  return Object.fromEntries(kept.map(([name, one]) => [name, withoutPassing(one, what)]));
 }
 
-/** Returns recorded responses without the fields that `lookAt` omits. */
-export function steadied(seen: Seen): Seen {
+/** Returns recorded responses without the fields that `readSampleData` omits. */
+export function withoutPassingFields(seen: RecordedResponses): RecordedResponses {
   const kept = Object.entries(seen).map(
-    ([what, { status, body }]) => [what, { status, body: steady(body, what) }] as const,
+    ([what, { status, body }]) => [what, { status, body: withoutPassing(body, what) }] as const,
   );
   return Object.fromEntries(kept);
 }
@@ -253,30 +258,31 @@ type Deliveries = {
   readonly deliveries: readonly { readonly event_id: string; readonly state: string }[];
 };
 
-/** Calls `lookAt` after the webhook's endpoint has received every event. */
-export async function lookAfterEvents(url: string, world: SampleData): Promise<Seen> {
+/** Calls `readSampleData` after the webhook's endpoint has received every event. */
+export async function readAfterEvents(url: string, world: SampleData): Promise<RecordedResponses> {
   const mine = { key: world.keys.owner };
   const deadline = performance.now() + WAIT_MS;
   for (;;) {
-    const { events } = (await fine(url, "v1/events?limit=100", mine)) as Events;
+    const { events } = (await callOk(url, "v1/events?limit=100", mine)) as Events;
     const path = `v1/webhooks/${world.webhook.id}/deliveries?limit=100`;
-    const { deliveries } = (await fine(url, path, mine)) as Deliveries;
+    const { deliveries } = (await callOk(url, path, mine)) as Deliveries;
     const made = events.findIndex(({ type }) => type === "webhook.created");
     const told = new Set(
       deliveries.flatMap(({ event_id: id, state }) => (state === "delivered" ? [id] : [])),
     );
-    if (events.slice(0, made + 1).every(({ id }) => told.has(id))) return lookAt(url, world);
+    if (events.slice(0, made + 1).every(({ id }) => told.has(id)))
+      return readSampleData(url, world);
     assert.ok(performance.now() < deadline, "the webhook's receiver was not told of every event");
     await sleep(POLL_MS);
   }
 }
 
 /** Changes the webhook's URL. */
-export async function moveHook(
+export async function changeWebhookUrl(
   url: string,
   { webhook, keys }: SampleData,
   hook: string,
 ): Promise<void> {
   const change = { key: keys.owner, method: "PATCH", body: { url: hook } };
-  await fine(url, `v1/webhooks/${webhook.id}`, change);
+  await callOk(url, `v1/webhooks/${webhook.id}`, change);
 }

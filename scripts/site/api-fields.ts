@@ -18,7 +18,7 @@ export function fieldsOf(schema: Json, schemas: Readonly<Record<string, Json>>):
   const walk = (given: Json, path: string, seen: readonly string[]): void => {
     const named = typeof given["$ref"] === "string" ? given["$ref"] : "";
     if (seen.includes(named) || seen.length > DEEP) return;
-    const one = resolved(given, schemas);
+    const one = resolveReference(given, schemas);
     const within = named === "" ? seen : [...seen, named];
     for (const branch of branchesOf(one)) walk(branch, path, within);
     const items = one["items"];
@@ -26,7 +26,7 @@ export function fieldsOf(schema: Json, schemas: Readonly<Record<string, Json>>):
     const required = new Set(one["required"] as readonly string[] | undefined);
     for (const [name, field] of Object.entries(propertiesOf(one))) {
       const at = path === "" ? name : `${path}.${name}`;
-      const is = resolved(field, schemas);
+      const is = resolveReference(field, schemas);
       if (!rows.has(at)) {
         rows.set(at, {
           path: at,
@@ -46,7 +46,7 @@ function isJson(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function resolved(schema: Json, schemas: Readonly<Record<string, Json>>): Json {
+function resolveReference(schema: Json, schemas: Readonly<Record<string, Json>>): Json {
   const { $ref, ...own } = schema;
   if (typeof $ref !== "string") return schema;
   return { ...schemas[$ref.split("/").at(-1) ?? ""], ...own };
@@ -61,7 +61,7 @@ function branchesOf(schema: Json): readonly Json[] {
 }
 
 function typeOf(given: Json, schemas: Readonly<Record<string, Json>>): string {
-  const schema = resolved(given, schemas);
+  const schema = resolveReference(given, schemas);
   const own = [schema["type"] ?? []].flat() as string[];
   const types = [
     ...own.map((type) => (type === "array" ? `list${ofItems(schema, schemas)}` : type)),
@@ -78,7 +78,7 @@ function ofItems(schema: Json, schemas: Readonly<Record<string, Json>>): string 
 
 /** Returns its values, bounds, default and description. */
 function wordsOf(given: Json, schemas: Readonly<Record<string, Json>>): string {
-  const schema = resolved(given, schemas);
+  const schema = resolveReference(given, schemas);
   const { minimum, maximum, minLength, maxLength, maxItems, description } = schema;
   const values = (schema["enum"] ?? []) as readonly unknown[];
   const own = [

@@ -106,7 +106,7 @@ function operationPart({ name, operation }: Named, document: Document): string {
   const success = responses.find(([status]) => status.startsWith("2"));
   const errors = responses
     .filter(([status]) => !status.startsWith("2"))
-    .map(([status, { description: names }]) => `${status} ${linked(names)}`);
+    .map(([status, { description: names }]) => `${status} ${linkErrors(names)}`);
   const rows = parameters.map(({ name: field, in: place, required, description: says, schema }) => {
     const words = fieldsOf({ properties: { [field]: schema } }, schemas)[0];
     const is = `${words?.type ?? ""}${required === true ? ", required" : ""}`;
@@ -134,7 +134,7 @@ function callOf(name: string, { parameters = [], requestBody, security }: Operat
   return callInLanguages({ method, path, body, isOnce });
 }
 
-function linked(names: string): string {
+function linkErrors(names: string): string {
   return names.replaceAll(/`(\w+)`/g, "[`$1`](../errors.md#$1)");
 }
 

@@ -46,13 +46,13 @@ const HEADERS = `/*
 
 
 /** The number of pages, and the gzipped bytes of the console's scripts. */
-type Built = { readonly pages: number; readonly consoleBytes: number };
+type BuiltSite = { readonly pages: number; readonly consoleBytes: number };
 
 /**
  * Writes the pages, their search index, llms.txt, the OpenAPI document and the console into
  * `folder`.
  */
-export async function buildSite(folder = SITE): Promise<Built> {
+export async function buildSite(folder = SITE): Promise<BuiltSite> {
   mkdirSync(folder, { recursive: true });
   const fresh = mkdtempSync(path.join(tmpdir(), "turnpike-site-"));
   try {
@@ -64,7 +64,7 @@ export async function buildSite(folder = SITE): Promise<Built> {
   }
 }
 
-async function writeSite(folder: string): Promise<Built> {
+async function writeSite(folder: string): Promise<BuiltSite> {
   const openApi = await openApiText();
   const pages = [...readPages(), ...apiPages(openApi)];
   const out = path.join(folder, "docs");

@@ -1,6 +1,6 @@
 import { ORIGIN, YOUR_KEY } from "../../src/console/browser/lib/clients.ts";
 import type { ClientBlocks } from "../../src/console/browser/lib/clients.ts";
-import { neededBy, placed } from "./placed.ts";
+import { installCommandOf, fillPlaceholders } from "./placed.ts";
 
 /** The file name and the runtime of a block's program. */
 const PROGRAMS: Readonly<Record<string, readonly [file: string, run: string]>> = {
@@ -35,14 +35,14 @@ function partsOf(text: string): ClientBlocks["parts"] {
     const isAnswer = isPrinted(info, all[index - 1]) && before === "sh";
     before = language;
     if (isAnswer) return [];
-    const code = placed(lines.join("\n").trimEnd(), { origin: ORIGIN, key: YOUR_KEY });
+    const code = fillPlaceholders(lines.join("\n").trimEnd(), { origin: ORIGIN, key: YOUR_KEY });
     const [, file = ""] = / file: (\S+)/.exec(info) ?? [];
     written.add(PROGRAMS[language]?.[0] ?? file);
     if (file !== "") {
-      writing = fileWritten(file, code);
+      writing = fileCommand(file, code);
       return [];
     }
-    const commands = commandsOf({ language, needed: neededBy(info), writing, code });
+    const commands = commandsOf({ language, needed: installCommandOf(info), writing, code });
     writing = "";
     return [{ kind: "code", text: commands }];
   });
@@ -63,13 +63,13 @@ function commandsOf(block: Readonly<Record<"language" | "needed" | "writing" | "
     ...(language === "sh" ? [`export KEY=${YOUR_KEY}`] : []),
     needed,
     writing,
-    ...(program === undefined ? [code] : [fileWritten(program, code), `${run} ${program}`]),
+    ...(program === undefined ? [code] : [fileCommand(program, code), `${run} ${program}`]),
   ]
     .filter((line) => line !== "")
     .join("\n");
 }
 
-function fileWritten(file: string, text: string): string {
+function fileCommand(file: string, text: string): string {
   const folder = file.includes("/") ? `mkdir -p ${file.slice(0, file.lastIndexOf("/"))}\n` : "";
   return `${folder}cat > ${file} <<'END'\n${text}\nEND`;
 }

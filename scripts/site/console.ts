@@ -96,11 +96,11 @@ export async function buildConsole(folder: string): Promise<ScriptSizes> {
 }
 
 /** Returns a script with all its static imports. */
-function loadedWith(outputs: Metafile["outputs"], at: string, known = new Set<string>()) {
+function staticImportsOf(outputs: Metafile["outputs"], at: string, known = new Set<string>()) {
   if (known.has(at)) return known;
   known.add(at);
   for (const { kind, path: next } of outputs[at]?.imports ?? []) {
-    if (kind === "import-statement") loadedWith(outputs, next, known);
+    if (kind === "import-statement") staticImportsOf(outputs, next, known);
   }
   return known;
 }
@@ -109,7 +109,7 @@ function loadedWith(outputs: Metafile["outputs"], at: string, known = new Set<st
 const OPERATORS_PAGES = ["organizations", "business", "catalog", "health"];
 
 /** Returns all scripts that a script can load, except those behind `without`. */
-function reachedFrom(outputs: Metafile["outputs"], at: string, without: ReadonlySet<string>) {
+function allImportsOf(outputs: Metafile["outputs"], at: string, without: ReadonlySet<string>) {
   const reached = new Set([at]);
   for (const one of reached) {
     for (const { path: next } of outputs[one]?.imports ?? []) {
@@ -125,16 +125,16 @@ function sizesOf({ outputs }: Metafile, weights: ReadonlyMap<string, number>): S
     [...some].reduce((sum, at) => sum + (weights.get(path.basename(at)) ?? 0), 0);
   const entry = (name: string): string =>
     scripts.find((at) => outputs[at]?.entryPoint?.endsWith(name) === true) ?? name;
-  const frame = loadedWith(outputs, entry("browser/main.tsx"));
+  const frame = staticImportsOf(outputs, entry("browser/main.tsx"));
   const own = (name: string): string[] =>
-    [...loadedWith(outputs, entry(name))].filter((at) => !frame.has(at));
+    [...staticImportsOf(outputs, entry(name))].filter((at) => !frame.has(at));
   const pages = scripts.flatMap((at) => {
     const page = /browser\/pages\/(\S+)\.tsx$/.exec(outputs[at]?.entryPoint ?? "")?.[1];
     return page === undefined ? [] : [[page, weigh(own(`browser/pages/${page}.tsx`))] as const];
   });
   const first = new Set([...frame, ...own("browser/pages/overview.tsx")]);
   const theirs = new Set(OPERATORS_PAGES.map((page) => entry(`browser/pages/${page}.tsx`)));
-  const customers = reachedFrom(outputs, entry("browser/main.tsx"), theirs);
+  const customers = allImportsOf(outputs, entry("browser/main.tsx"), theirs);
   return {
     first: weigh(first),
     all: weigh(scripts),

@@ -1,4 +1,4 @@
-import { neededBy, placed } from "./placed.ts";
+import { installCommandOf, fillPlaceholders } from "./placed.ts";
 
 /** Placeholder of the region's URL in customers' pages. */
 export const ORIGIN = "https://YOUR-REGION";
@@ -35,9 +35,9 @@ function ownBlock(block: string): string {
   if (info.startsWith("```sh") && /npm (?:run|ci|start)/.test(block)) return "";
   const text = PLACED.reduce(
     (known, [written, own]) => known.replaceAll(written, own),
-    placed(block, { origin: ORIGIN, key: KEY }),
+    fillPlaceholders(block, { origin: ORIGIN, key: KEY }),
   );
-  const needed = neededBy(info);
+  const needed = installCommandOf(info);
   if (needed === "") return text;
   const first = { sh: needed, js: `// ${needed}` }[info.slice(3, 5)] ?? `# ${needed}`;
   return text.replace("\n", `\n${first}\n`);

@@ -1,5 +1,5 @@
 /** Replacements of the examples' shell variables. */
-type Own = {
+type Replacements = {
   /** The region's URL without a trailing slash. */
   readonly origin: string;
   /** The key as an expression or text of the block's language. */
@@ -10,7 +10,7 @@ type Own = {
  * Returns a block that works in an empty shell. Sets the URL and the key, so that no SDK falls back
  * to its vendor's URL. Longer texts are replaced first.
  */
-export function placed(block: string, { origin, key }: Own): string {
+export function fillPlaceholders(block: string, { origin, key }: Replacements): string {
   const written: readonly (readonly [written: string, own: string])[] = [
     ["http://127.0.0.1:8787", origin],
     ["http://127.0.0.1:8788", "https://ANOTHER-REGION"],
@@ -32,6 +32,6 @@ export function placed(block: string, { origin, key }: Own): string {
 }
 
 /** Returns the install command in a block's info string, or "". */
-export function neededBy(info: string): string {
+export function installCommandOf(info: string): string {
   return /\b(?:npm|pip) install [^;]+/.exec(info)?.[0].trim() ?? "";
 }

@@ -52,7 +52,7 @@ function withParts(word: string): string[] {
 }
 
 /** Returns the stems of a query. Skips stop words unless there are no other words. */
-function asked(query: string): string[] {
+function queryStems(query: string): string[] {
   const words = wordsOf(query);
   const telling = words.filter((word) => !STOP_WORDS.has(word));
   return (telling.length > 0 ? telling : words).map(stemOf);
@@ -83,7 +83,7 @@ export function search(
   query: string,
   { audience = "", most = 12 }: { readonly audience?: string; readonly most?: number } = {},
 ): Entry[] {
-  const words = asked(query);
+  const words = queryStems(query);
   const exact = query.trim().toLowerCase();
   const scored = entries.map((entry) => {
     const isApi = entry.url.includes("/api");
@@ -109,7 +109,7 @@ function scoreOf(entry: Entry, words: readonly string[]): number {
     for (const field of ["heading", "keywords", "title", "text"] as const) {
       const all = stemsOf(entry)[field];
       if (all.has(word)) best += WEIGHTS[field];
-      else if (word.length > 3 && field !== "text" && begins(all, word)) best += WEIGHTS[field] / 2;
+      else if (word.length > 3 && field !== "text" && hasPrefix(all, word)) best += WEIGHTS[field] / 2;
     }
     sum += best;
     if (best > 0) found += 1;
@@ -117,7 +117,7 @@ function scoreOf(entry: Entry, words: readonly string[]): number {
   return found === 0 ? 0 : sum * (found / words.length) ** 2;
 }
 
-function begins(words: ReadonlySet<string>, word: string): boolean {
+function hasPrefix(words: ReadonlySet<string>, word: string): boolean {
   for (const one of words) if (one.startsWith(word)) return true;
   return false;
 }

@@ -4,7 +4,7 @@ type ObjectClass = new (ctx: DurableObjectState, env: Env) => object;
  * Returns a Durable Object class whose instances get the env that `enter` returns. `enter` can read
  * the object's state.
  */
-export function around<C extends ObjectClass>(
+export function wrapObject<C extends ObjectClass>(
   base: C,
   enter: (ctx: DurableObjectState, env: Env) => Env,
 ): C {
@@ -17,7 +17,7 @@ export function around<C extends ObjectClass>(
 }
 
 /** Returns a function that makes another env once for each env. */
-export function envs(make: (env: Env) => Env): (env: Env) => Env {
+export function cachedEnv(make: (env: Env) => Env): (env: Env) => Env {
   const made = new WeakMap<Env, Env>();
   return (env) => {
     const known = made.get(env) ?? make(env);

@@ -1,5 +1,5 @@
 import type { Counts } from "./counts.ts";
-import { patch, replaced } from "./replaced.ts";
+import { patch, proxyOf } from "./replaced.ts";
 import { replacedDatabase } from "./replaced-book.ts";
 import type { Method } from "./replaced.ts";
 
@@ -7,7 +7,7 @@ export function countedNamespace<T extends Rpc.DurableObjectBranded | undefined>
   namespace: DurableObjectNamespace<T>,
   counts: Counts,
 ): DurableObjectNamespace<T> {
-  return replaced(namespace, (property, real) => {
+  return proxyOf(namespace, (property, real) => {
     if (property === "get" || property === "getByName") {
       return (...parameters: unknown[]) =>
         countedStub((real as Method).apply(namespace, parameters) as object, counts);
@@ -22,7 +22,7 @@ export function countedNamespace<T extends Rpc.DurableObjectBranded | undefined>
 }
 
 function countedStub(stub: object, counts: Counts): object {
-  return replaced(stub, (_property, real) => {
+  return proxyOf(stub, (_property, real) => {
     if (typeof real !== "function") return undefined;
     return (...parameters: unknown[]) => {
       counts.objectCalls++;

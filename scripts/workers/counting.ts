@@ -4,7 +4,7 @@
  * came before the provider call.
  */
 import worker, * as gateway from "../../src/index.ts";
-import { around, envs } from "./around.ts";
+import { wrapObject, cachedEnv } from "./around.ts";
 import { countedD1, countedNamespace, countLog, countStorage } from "./counters.ts";
 import { noCounts } from "./counts.ts";
 
@@ -20,7 +20,7 @@ globalThis.fetch = (...parameters: Parameters<typeof fetch>) => {
   return upstream(...parameters);
 };
 
-const countedEnv = envs((env) => ({
+const countedEnv = cachedEnv((env) => ({
   ...env,
   DB: countedD1(env.DB, counts),
   KEY_REGISTER: countedNamespace(env.KEY_REGISTER, counts),
@@ -36,10 +36,10 @@ function counting({ storage }: DurableObjectState, env: Env): Env {
 
 // oxlint-disable-next-line no-barrel-file -- its other objects are this Worker's
 export * from "../../src/index.ts";
-export const KeyRegister = around(gateway.KeyRegister, counting);
-export const Wallet = around(gateway.Wallet, counting);
-export const RegionOutbox = around(gateway.RegionOutbox, counting);
-export const RegionMetrics = around(gateway.RegionMetrics, counting);
+export const KeyRegister = wrapObject(gateway.KeyRegister, counting);
+export const Wallet = wrapObject(gateway.Wallet, counting);
+export const RegionOutbox = wrapObject(gateway.RegionOutbox, counting);
+export const RegionMetrics = wrapObject(gateway.RegionMetrics, counting);
 for (const object of [KeyRegister, Wallet, RegionOutbox]) countAlarms(object.prototype);
 
 export default {

@@ -10,11 +10,11 @@ const HANG_MS = 8000;
 
 /** Returns the database with D1's failures during an outage. */
 export function failingDatabase(db: D1Database, outage: Outage): D1Database {
-  const failing = (run: () => Promise<unknown>): Promise<unknown> => through(outage, run);
+  const failing = (run: () => Promise<unknown>): Promise<unknown> => runDuringOutage(outage, run);
   return replacedDatabase(db, { statement: failing, batch: failing });
 }
 
-async function through(outage: Outage, run: () => Promise<unknown>): Promise<unknown> {
+async function runDuringOutage(outage: Outage, run: () => Promise<unknown>): Promise<unknown> {
   const { mode } = outage;
   if (mode === "none") return run();
   outage.failed++;

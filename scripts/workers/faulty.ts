@@ -4,14 +4,14 @@
  */
 import worker, * as gateway from "./limited.ts";
 import { runScheduled } from "../../src/operator/scheduled.ts";
-import { around, envs } from "./around.ts";
+import { wrapObject, cachedEnv } from "./around.ts";
 import { failingDatabase } from "./failing-book.ts";
 import type { Outage } from "./failing-book.ts";
 
 const KINDS = ["KEY_REGISTER", "WALLET", "REGION_OUTBOX", "REGION_METRICS"] as const;
 type Kind = (typeof KINDS)[number];
 /** Additional calls of the objects. Only key objects and wallets can be read. */
-type Soaked = { soakAbort(): Promise<void>; soakLook(detailed: boolean): Promise<unknown> };
+type SoakMethods = { soakAbort(): Promise<void>; soakLook(detailed: boolean): Promise<unknown> };
 
 const outage: Outage = { mode: "none", failed: 0 };
 /** Names of objects that this isolate started. They might have ended since. */
@@ -21,10 +21,12 @@ const started: Readonly<Record<Kind, Set<string>>> = {
   REGION_OUTBOX: new Set(),
   REGION_METRICS: new Set(),
 };
-const faultyEnv = envs((env) => Object.assign({ ...env }, { DB: failingDatabase(env.DB, outage) }));
+const faultyEnv = cachedEnv((env) =>
+  Object.assign({ ...env }, { DB: failingDatabase(env.DB, outage) }),
+);
 
 /** Records that an object was started. */
-const noting =
+const recordStart =
   (kind: Kind) =>
   ({ id }: DurableObjectState, env: Env): Env => {
     if (id.name !== undefined) started[kind].add(id.name);
@@ -33,7 +35,7 @@ const noting =
 
 // oxlint-disable-next-line no-barrel-file -- its other objects are this Worker's
 export * from "./limited.ts";
-export class KeyRegister extends around(gateway.KeyRegister, noting("KEY_REGISTER")) {
+export class KeyRegister extends wrapObject(gateway.KeyRegister, recordStart("KEY_REGISTER")) {
   async soakAbort(): Promise<void> {
     this.ctx.abort("soak");
   }
@@ -47,7 +49,7 @@ export class KeyRegister extends around(gateway.KeyRegister, noting("KEY_REGISTE
     return { admissions: rows.map(({ at }) => at) };
   }
 }
-export class Wallet extends around(gateway.Wallet, noting("WALLET")) {
+export class Wallet extends wrapObject(gateway.Wallet, recordStart("WALLET")) {
   async soakAbort(): Promise<void> {
     this.ctx.abort("soak");
   }
@@ -68,12 +70,15 @@ export class Wallet extends around(gateway.Wallet, noting("WALLET")) {
     return { open, granted, admissions: admissionsIn(sql) };
   }
 }
-export class RegionOutbox extends around(gateway.RegionOutbox, noting("REGION_OUTBOX")) {
+export class RegionOutbox extends wrapObject(gateway.RegionOutbox, recordStart("REGION_OUTBOX")) {
   async soakAbort(): Promise<void> {
     this.ctx.abort("soak");
   }
 }
-export class RegionMetrics extends around(gateway.RegionMetrics, noting("REGION_METRICS")) {
+export class RegionMetrics extends wrapObject(
+  gateway.RegionMetrics,
+  recordStart("REGION_METRICS"),
+) {
   async soakAbort(): Promise<void> {
     this.ctx.abort("soak");
   }
@@ -112,7 +117,7 @@ export default {
         outage.mode = (body as Pick<Outage, "mode">).mode;
         return Response.json({ failed: outage.failed });
       case "/__soak/look":
-        return Response.json(await look(env, body as Names));
+        return Response.json(await readObjects(env, body as Names));
       case "/__soak/cron":
         await runScheduled(faultyEnv(env));
         return Response.json({});
@@ -151,10 +156,10 @@ async function rowsOf(db: D1Database, { sql, values }: Query): Promise<unknown[]
   return (await statement.all()).results;
 }
 
-async function look(env: Env, { kind, names, detailed }: Names): Promise<unknown[]> {
+async function readObjects(env: Env, { kind, names, detailed }: Names): Promise<unknown[]> {
   return Promise.all(names.map((name) => stubOf(env, kind, name).soakLook(detailed)));
 }
 
-function stubOf(env: Env, kind: Kind, name: string): Soaked {
-  return env[kind].getByName(name) as unknown as Soaked;
+function stubOf(env: Env, kind: Kind, name: string): SoakMethods {
+  return env[kind].getByName(name) as unknown as SoakMethods;
 }

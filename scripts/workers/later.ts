@@ -3,10 +3,10 @@
  * of routes and console sessions, but not of other objects.
  */
 import worker, { ConsoleSession as Sessions } from "../../src/index.ts";
-import { around, envs } from "./around.ts";
+import { wrapObject, cachedEnv } from "./around.ts";
 
 const clock = { offsetMs: 0 };
-const laterEnv = envs((env) =>
+const laterEnv = cachedEnv((env) =>
   Object.defineProperty({ ...env }, "CLOCK_OFFSET_MS", {
     get: () => String(clock.offsetMs),
     enumerable: true,
@@ -16,7 +16,7 @@ const laterEnv = envs((env) =>
 // oxlint-disable-next-line no-barrel-file -- its objects are the gateway's
 export * from "../../src/index.ts";
 
-export const ConsoleSession = around(Sessions, (_ctx, env) => laterEnv(env));
+export const ConsoleSession = wrapObject(Sessions, (_ctx, env) => laterEnv(env));
 
 export default {
   ...worker,

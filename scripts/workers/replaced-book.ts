@@ -1,17 +1,17 @@
-import { replaced } from "./replaced.ts";
+import { proxyOf } from "./replaced.ts";
 import type { Method } from "./replaced.ts";
 
 /** Runs a statement or batch, changes its result, or doesn't run it. */
-export type Through = (run: () => Promise<unknown>) => Promise<unknown>;
+export type Run = (run: () => Promise<unknown>) => Promise<unknown>;
 
 const statements = new WeakMap<object, D1PreparedStatement>();
 const RUNS = new Set<string | symbol>(["run", "all", "first", "raw"]);
 
 export function replacedDatabase(
   db: D1Database,
-  { statement, batch }: { readonly statement: Through; readonly batch: Through },
+  { statement, batch }: { readonly statement: Run; readonly batch: Run },
 ): D1Database {
-  return replaced(db, (property) => {
+  return proxyOf(db, (property) => {
     if (property === "prepare") {
       return (sql: string) => replacedStatement(db.prepare(sql), statement);
     }
@@ -21,8 +21,8 @@ export function replacedDatabase(
   });
 }
 
-function replacedStatement(statement: D1PreparedStatement, through: Through): D1PreparedStatement {
-  const made = replaced(statement, (property, real) => {
+function replacedStatement(statement: D1PreparedStatement, through: Run): D1PreparedStatement {
+  const made = proxyOf(statement, (property, real) => {
     if (property === "bind") {
       return (...values: unknown[]) => replacedStatement(statement.bind(...values), through);
     }

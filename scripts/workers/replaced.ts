@@ -3,7 +3,7 @@ export type Method = (...parameters: unknown[]) => unknown;
 export type Replace = (property: string | symbol, real: unknown) => unknown;
 
 /** Returns a proxy with some properties replaced. Native methods keep their own `this`. */
-export function replaced<T extends object>(target: T, replace: Replace): T {
+export function proxyOf<T extends object>(target: T, replace: Replace): T {
   return new Proxy(target, {
     get(_target, property) {
       const real: unknown = Reflect.get(target, property, target);

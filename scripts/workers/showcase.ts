@@ -3,17 +3,17 @@
  * POST /__demo/use makes a wallet hold and settle requests, each at its own time.
  */
 import worker, * as gateway from "../../src/index.ts";
-import type { Use } from "../demo-uses.ts";
-import { around, envs } from "./around.ts";
+import type { DemoRequest } from "../demo-uses.ts";
+import { wrapObject, cachedEnv } from "./around.ts";
 
 const clock = { offsetMs: 0 };
-const shiftedEnv = envs((env) =>
+const shiftedEnv = cachedEnv((env) =>
   Object.defineProperty({ ...env }, "CLOCK_OFFSET_MS", {
     get: () => String(clock.offsetMs),
     enumerable: true,
   }),
 );
-const shifting = (_: DurableObjectState, env: Env): Env => shiftedEnv(env);
+const withShiftedClock = (_: DurableObjectState, env: Env): Env => shiftedEnv(env);
 
 function setClock(ms: number): void {
   clock.offsetMs = ms - Date.now();
@@ -21,11 +21,11 @@ function setClock(ms: number): void {
 
 // oxlint-disable-next-line no-barrel-file -- its other objects are this Worker's
 export * from "../../src/index.ts";
-export const KeyRegister = around(gateway.KeyRegister, shifting);
-export const RegionOutbox = around(gateway.RegionOutbox, shifting);
-export class Wallet extends around(gateway.Wallet, shifting) {
+export const KeyRegister = wrapObject(gateway.KeyRegister, withShiftedClock);
+export const RegionOutbox = wrapObject(gateway.RegionOutbox, withShiftedClock);
+export class Wallet extends wrapObject(gateway.Wallet, withShiftedClock) {
   /** Runs the wallet's own calls in sequence. Returns the number of rejected ones. */
-  async use(uses: readonly Use[]): Promise<number> {
+  async use(uses: readonly DemoRequest[]): Promise<number> {
     let refused = 0;
     for (const { heldAt, endedAt, hold, settlement } of uses) {
       setClock(heldAt);
@@ -39,7 +39,7 @@ export class Wallet extends around(gateway.Wallet, shifting) {
 }
 type Bodies = {
   readonly "/__demo/clock": { readonly ms: number };
-  readonly "/__demo/use": { readonly org_id: string; readonly uses: readonly Use[] };
+  readonly "/__demo/use": { readonly org_id: string; readonly uses: readonly DemoRequest[] };
 };
 
 export default {

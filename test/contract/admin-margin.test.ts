@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { micros } from "../../src/shared/money.ts";
 import { differingBills } from "../../src/operator/margin.ts";
-import { replaced } from "../../scripts/workers/replaced.ts";
+import { proxyOf } from "../../scripts/workers/replaced.ts";
 import {
   ADMIN_TOKEN,
   HELLO,
@@ -42,7 +42,7 @@ type Receipt = {
 function onlyOf(orgId: string): D1Database {
   const prepare = (sql: string): D1PreparedStatement =>
     env.DB.prepare(sql.replace("WHERE id > ?", `WHERE id = '${orgId}' AND ? = ''`));
-  return replaced(env.DB, (name) => (name === "prepare" ? prepare : undefined));
+  return proxyOf(env.DB, (name) => (name === "prepare" ? prepare : undefined));
 }
 
 async function marginBy(by: string, orgId: string): Promise<readonly Group[]> {
@@ -189,7 +189,7 @@ describe("GET /admin/v1/margin", () => {
     )
       .bind(lost.id, lost.slug)
       .run();
-    const both = replaced(env.DB, (name) => {
+    const both = proxyOf(env.DB, (name) => {
       if (name !== "prepare") return undefined;
       const ids = `'${account.orgId}', '${lost.id}'`;
       return (sql: string) =>

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { benchSeen, findingOf, reportSeen } from "../../scripts/figures/measure.ts";
+import { parseBench, findingOf, parseReport } from "../../scripts/figures/measure.ts";
 import { withMeasured } from "../../scripts/figures/page.ts";
 import { ROWS } from "../../scripts/figures/rows.ts";
 
@@ -23,13 +23,13 @@ it("docs/figures.md contains every row with its target, and is written one row a
 });
 
 it("a row of figures contains the sum of its measurements, needs a measurement, and misses its target after a failed test", () => {
-  const seen = reportSeen(report(true, { operations: 0, forged: 1500 }));
+  const seen = parseReport(report(true, { operations: 0, forged: 1500 }));
   const row = ROWS[8];
   if (row === undefined) throw new Error("there is no row 9");
   expect(findingOf(row, [seen, seen], 2)).toEqual({ words: "0 for 3,000 keys", isBad: false });
-  const failed = reportSeen(report(false, { operations: 1, forged: 1500 }));
+  const failed = parseReport(report(false, { operations: 1, forged: 1500 }));
   expect(findingOf(row, [failed], 0)).toEqual({ words: "MISSED: 1 for 1,500 keys", isBad: true });
-  expect(() => findingOf(row, [reportSeen(report(true, { forged: 1 }))], 0)).toThrow("operations");
+  expect(() => findingOf(row, [parseReport(report(true, { forged: 1 }))], 0)).toThrow("operations");
   const over = { name: "a", value: null, mark: "OVER" };
-  expect(benchSeen(JSON.stringify({ figures: [over] }))).toMatchObject({ isMissed: true });
+  expect(parseBench(JSON.stringify({ figures: [over] }))).toMatchObject({ isMissed: true });
 });

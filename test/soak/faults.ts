@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { deleteKey, postMemberKey } from "../../scripts/admin-client.ts";
-import { clockMs, whenDue } from "../../scripts/exchange.ts";
+import { clockMs, startOnTime } from "../../scripts/exchange.ts";
 import { killRegion } from "../../scripts/kill-region.ts";
 import type { PairName } from "../../scripts/region-names.ts";
 import { workerdPid } from "../../scripts/workerd.ts";
@@ -49,7 +49,7 @@ export class Faults {
       const missed = (): void => void this.done.missed++;
       this.#underWay.push(this.#strike(fault, stop).catch(missed));
     };
-    return whenDue(plan, begin, { startedMs, stop });
+    return startOnTime(plan, begin, { startedMs, stop });
   }
 
   /** Ends every fault and waits for running ones. */

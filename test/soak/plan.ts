@@ -1,4 +1,4 @@
-import type { Leave } from "../../scripts/exchange.ts";
+import type { DisconnectPoint } from "../../scripts/exchange.ts";
 import type { PairName } from "../../scripts/region-names.ts";
 import { seeded } from "../../scripts/seeded.ts";
 import type { Forced, Kind } from "./trace.ts";
@@ -114,7 +114,7 @@ export type Arrival = {
   readonly key: number;
   readonly words: number;
   readonly user: number;
-  readonly leave: Leave | null;
+  readonly leave: DisconnectPoint | null;
   readonly isSlow: boolean;
 };
 
@@ -182,7 +182,7 @@ function arrival(
 }
 
 /** Returns a disconnect: immediately, before or at the first byte, mid-stream, or at any time. */
-function leaveOf(random: () => number): Leave {
+function leaveOf(random: () => number): DisconnectPoint {
   const [kind, how] = [random(), random()];
   if (kind < 0.15) return { afterMs: 0 };
   if (kind < 0.45) return { afterMs: how * 40 };

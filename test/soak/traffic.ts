@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { randomBase62 } from "../../src/shared/id.ts";
-import { whenDue } from "../../scripts/exchange.ts";
+import { startOnTime } from "../../scripts/exchange.ts";
 import type { PairName } from "../../scripts/region-names.ts";
 import { send } from "./client.ts";
 import { wordsOf } from "./plan.ts";
@@ -44,7 +44,7 @@ export class Traffic {
       if (this.inFlight >= UNDER_WAY_MAX) this.leftOut++;
       else void this.request(arrival, this.#errandOf(arrival));
     };
-    return whenDue(plan, begin, { startedMs, stop });
+    return startOnTime(plan, begin, { startedMs, stop });
   }
 
   /** Waits until every request has ended. */

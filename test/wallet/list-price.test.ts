@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, expect, it } from "vitest";
 import { ROWS_DELETED, dollarsPerMillion } from "../../scripts/list-price.ts";
-import type { Use } from "../../scripts/list-price.ts";
+import type { CompletionUse } from "../../scripts/list-price.ts";
 import { countedD1 } from "../../scripts/workers/counters.ts";
 import { noCounts } from "../../scripts/workers/counts.ts";
 import type { Counts } from "../../scripts/workers/counts.ts";
@@ -177,7 +177,7 @@ it("the rows and price in docs/figures.md match the benchmark, plus the deleted 
 });
 
 /** With the CPU and calls of a completion as the bench measured them. */
-function priceOf(rows: Pick<Use, "rowsWritten" | "rowsRead">): number {
+function priceOf(rows: Pick<CompletionUse, "rowsWritten" | "rowsRead">): number {
   return dollarsPerMillion({
     cpuMs: benched("CPU per JSON, Turnpike") / 1000,
     objectRequests: benched("object requests per completion, alarms included"),

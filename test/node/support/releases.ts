@@ -15,13 +15,13 @@ import { startPlace } from "../../../scripts/release/place.ts";
 import type { Place, Program } from "../../../scripts/release/place.ts";
 import { objectCalls, readRecorded, unpackState } from "../../../scripts/release/recorded.ts";
 import {
-  lookAt,
-  lookAfterEvents,
-  moveHook,
-  steadied,
+  readSampleData,
+  readAfterEvents,
+  changeWebhookUrl,
+  withoutPassingFields,
   useSampleData,
 } from "../../../scripts/release/world.ts";
-import type { Seen } from "../../../scripts/release/world.ts";
+import type { RecordedResponses } from "../../../scripts/release/world.ts";
 import { removeDirectory } from "../../../scripts/tmpfs.ts";
 
 const NEXT = path.join(import.meta.dirname, "../../fixtures/next-release-worker.ts");
@@ -78,7 +78,7 @@ export async function runInTurn(turns: readonly Turn[]): Promise<void> {
   const directory = mkdtempSync(path.join(tmpdir(), "turnpike-releases-"));
   const clockOffsetMs = at - Date.now();
   const receiver = await startReceiver(world.webhook.secret);
-  let before = steadied(recorded);
+  let before = withoutPassingFields(recorded);
   try {
     unpackState(directory);
     for (const turn of turns) {
@@ -103,20 +103,20 @@ export async function runInTurn(turns: readonly Turn[]): Promise<void> {
  */
 async function takeTurn(
   place: Place,
-  before: Seen,
+  before: RecordedResponses,
   { isNewer, hook }: { readonly isNewer: boolean; readonly hook: string },
-): Promise<Seen> {
+): Promise<RecordedResponses> {
   const { world } = readRecorded();
-  const now = await lookAt(place.url, world);
+  const now = await readSampleData(place.url, world);
   // The older of two releases can return fewer fields, but no others.
   const [older, newer] = isNewer ? [before, now] : [now, before];
   for (const what of Object.keys(before)) {
     expect({ [what]: newer[what] }).toMatchObject({ [what]: older[what] });
   }
   expect(now["reconcile"]?.body).toMatchObject({ differences: [] });
-  await moveHook(place.url, world, hook);
+  await changeWebhookUrl(place.url, world, hook);
   await useSampleData(place.url, world);
-  const after = await lookAfterEvents(place.url, world);
+  const after = await readAfterEvents(place.url, world);
   expect(place.log.filter(({ level }) => level === "error")).toEqual([]);
   return after;
 }
@@ -144,7 +144,7 @@ async function startReceiver(secret: string) {
 }
 
 /** Returns the IDs of listed events. */
-function idsOf(seen: Seen): string[] {
+function idsOf(seen: RecordedResponses): string[] {
   const body = seen["events"]?.body as { events: readonly { id: string }[] } | undefined;
   return body?.events.map(({ id }) => id) ?? [];
 }
