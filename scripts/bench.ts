@@ -15,24 +15,26 @@ import type { OpenPlace, Rate } from "./bench/open.ts";
 import { programOf, runProgram } from "./program.ts";
 import { removeDirectory, temporaryDirectory } from "./tmpfs.ts";
 
-const WHAT = `Measures a completion through the gateway, at home and in the other region with a global key, against a
-bare pass-through Worker (the floor) and the upstream mock alone: CPU per request of the workerd processes,
-times, rows, calls, list price. Everything is on: register, wallet, outbox, metrics. Direct workerd sockets,
-storage in memory where there is a tmpfs. About two minutes.`;
+const WHAT = `Measures a completion through the gateway, in its home region and, with a global key, in the other region. Compares
+it with a plain pass-through Worker (the floor) and with the provider process itself: CPU per request of the
+workerd processes, times, rows, calls and list price. The gateway runs with key objects, wallet, outbox and
+metrics. Connects directly to workerd. Storage is in memory if there is a tmpfs. Takes about two minutes.`;
 const HOW = `
-How CPU is taken: every round visits floor, pump, home and peer in short slices (100 JSON requests, 300 of
-the floor, or 8 streams, 8 at a time), in the opposite order each time, so that a machine that is slow for
-a second is slow for all of them. Some requests before a slice wake its processes and do not count; it ends
-when they are quiet, so what an answer leaves to be done is in it. A ratio is the median of the rounds' own;
-"least" is the least CPU of any slice, in a ratio's row the ratio of the two. Streams at 20 ms a word run
-through floor, pump and gateway at the same time. Times: slices of 25 in the same rounds, JSON one at a time,
-streams of 10 words two at a time; "over direct" and "over floor" are differences of quantiles.
---against: commit C is built with the packages that are installed here; every round takes each slice from both
-gateways, the other way round next time. Calls and rows are counted by either commit's own counters.
---open and --hot are open loops, times from when a request was due, load and upstream on the same machine. --open: direct, floor, home and peer in turn, every figure
-the median of the rounds' own; JSON to its last byte, streams of 60 words, one every 5 ms, to their first. --hot:
-pairs of runs, ends with 1 when the others' p99 rises by more than 20 %, one of them is not served, or nothing of
-the hot one's is shed.`;
+CPU: every round measures floor, pump, home and peer in short slices of 8 concurrent requests: 100 JSON
+requests (300 for the floor) or 8 streams. Every second round reverses the order, so that a slow second of the
+machine affects all of them. Uncounted requests before a slice wake its processes. A slice ends when the
+processes are quiet, so it includes work after the response. A ratio is the median of the rounds' ratios.
+"least" is the minimum CPU of any slice, and for ratios the ratio of both minimums. Streams with a word every
+20 ms run through floor, pump and gateway at the same time.
+Times: slices of 25 requests in the same rounds, JSON one at a time and streams of 10 words two at a time.
+"over direct" and "over floor" are differences of quantiles.
+--against builds a commit with the packages that are installed here. Every round measures each slice of both
+gateways, in reverse order the next time. Each commit counts calls and rows with its own counters.
+--open and --hot are open loops. Times start when a request is due. Load and provider run on this machine.
+--open measures direct, floor, home and peer in turn. Every figure is the median of the rounds. JSON is timed
+to the last byte, and streams of 60 words, one every 5 ms, to the first.
+--hot measures pairs of runs. It exits with 1 if the other organizations' p99 rises by more than 20%, if one of
+their requests fails, or if no request of the busy organization is shed.`;
 
 const RATES = "10,50,200,s20";
 
@@ -52,30 +54,34 @@ type Options = {
 await runProgram(async (given) => {
   const program = programOf("bench", WHAT)
     .addHelpText("after", HOW)
-    .option("--rounds <n>", "rounds of slices, 20; of --open and --hot 5", whole)
-    .option("--against <commit>", "this gateway and that of a commit in the same rounds")
-    .option("--open", "what is added at steady rates, most of all in the tail")
+    .option("--rounds <n>", "rounds of slices; by default 20, or 5 with --open or --hot", whole)
+    .option("--against <commit>", "compare with the gateway of a commit in the same rounds")
+    .option("--open", "measure the added time at constant rates")
     .option(
       "--requests <n>",
-      "with --open: of each rate at each place; p99.9 needs the default",
+      "with --open: requests of each rate and target; p99.9 needs the default",
       whole,
       10_000,
     )
     .addOption(listOf("--places <p,...>", "with --open", OPEN_PLACES).default(OPEN_PLACES))
     .addOption(
-      new Option("--rates <r,...>", "with --open: a second, of streams after an s")
+      new Option("--rates <r,...>", "with --open: requests per second; s marks streams")
         .argParser(ratesOf)
         .default(ratesOf(RATES), RATES),
     )
     .addOption(
-      listOf("--beside <g,...>", "with --open: installed in the user's cache", OTHERS).default([]),
+      listOf(
+        "--beside <g,...>",
+        "with --open: other gateways, installed in the user's cache",
+        OTHERS,
+      ).default([]),
     )
     .option(
       "--hot",
-      "one wallet pressed, and what 24 organizations wait for beside one at overload",
+      "measure one wallet under load, and 24 organizations next to an overloaded one",
     )
-    .option("--seconds <n>", "with --hot: measured time of each run", whole, 12)
-    .option("--json", "the figures as JSON: { figures, rounds }")
+    .option("--seconds <n>", "with --hot: measured seconds of each run", whole, 12)
+    .option("--json", "print the figures as JSON: { figures, rounds }")
     .parse(given, { from: "user" });
   const options = program.opts<Options>();
   const directory = temporaryDirectory("turnpike-bench-");

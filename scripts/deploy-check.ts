@@ -57,11 +57,11 @@ function program(): Command {
     .option("--config <file>", "the configuration", path.join(ROOT, FILE ?? SHARED_FILE))
     .option(
       "--set <names>",
-      "the secrets that are set, names with commas between; else Cloudflare is asked",
+      "comma-separated names of the secrets that are set; by default read from Cloudflare",
       secretNames,
     )
-    .option("--live <url>", "compare aliases with the region that runs at this address")
-    .option("--accept-alias-change", "an embedding alias may come to mean another model")
+    .option("--live <url>", "compare aliases with the running region at this URL")
+    .option("--accept-alias-change", "allow an embeddings alias to change its model")
     .option("--json", "print the report as JSON")
     .addHelpText(
       "after",

@@ -13,8 +13,8 @@ await runProgram((given) => {
     "deploy:config",
     `Writes ${MERGED_FILE}: ${SHARED_FILE} with the values of ${OWN_FILE} laid over it. Wrangler takes it by itself.`,
   )
-    .option("--fresh", `change nothing, end with 1 where ${MERGED_FILE} is not what it would be`)
-    .option("--folder <path>", "where the files are", path.join(import.meta.dirname, ".."))
+    .option("--fresh", `change nothing; exit with 1 if ${MERGED_FILE} is outdated`)
+    .option("--folder <path>", "the folder with the files", path.join(import.meta.dirname, ".."))
     .parse(given, { from: "user" })
     .opts<{ fresh?: true; folder: string }>();
   const folder = path.resolve(options.folder);

@@ -13,8 +13,8 @@ import { removeDirectory, temporaryDirectory } from "./tmpfs.ts";
 
 const PAGE = path.join(ROOT, "docs/figures.md");
 const HELP = `Measures every figure of the table in docs/figures.md, on this machine, and writes them there with date and commit.
-All of them take about a quarter of an hour on two cores; nothing else should run meanwhile. It ends with 1 when a
-target is missed, or a row could not be measured.
+All of them take about 15 minutes on two cores. Run nothing else meanwhile. Exits with 1 if a target is
+missed or a row can't be measured.
 
 ${ROWS.map(({ figure }, i) => `  ${String(i + 1).padStart(2)}  ${figure}`).join("\n")}`;
 const MEASURED_PATHS = ["src", "scripts", "test", "migrations", "wrangler.toml", "package.json"];
@@ -26,8 +26,8 @@ for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) {
 
 await runProgram(async (given) => {
   const program = programOf("figures", HELP)
-    .option("--only <numbers>", "these rows alone, as 2,5; the others keep what they say")
-    .option("--dry", "measures and prints, writes nothing", false)
+    .option("--only <numbers>", "measure only these rows, such as 2,5; the others stay unchanged")
+    .option("--dry", "measure and print without writing", false)
     .parse(given, { from: "user" });
   const { only, dry } = program.opts<{ readonly only?: string; readonly dry: boolean }>();
   const numbers = ROWS.map((_, i) => i + 1);

@@ -26,12 +26,12 @@ function program(): Command {
   )
     .option(
       "--older-than <days>",
-      "a price that was seen longer ago is stale",
+      "days after which a price is stale",
       wholeNumber(0, DAYS_MAX),
       PRICE_DAYS,
     )
-    .option("--json", "print an array, prices in micros per million tokens")
-    .option("--strict", "end with 1 when a price is stale")
+    .option("--json", "print a JSON array, with prices in micro-credits per million tokens")
+    .option("--strict", "exit with 1 if a price is stale")
     .addHelpText(
       "after",
       `

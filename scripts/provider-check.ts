@@ -102,9 +102,12 @@ function providerCheck(): Command {
     .addOption(
       new Option("--region <region>", "the region whose host is called").choices(REGION_NAMES),
     )
-    .option("--model <id>", "the catalog's chat model; else the provider's cheapest")
-    .option("--embeddings <id>", "the catalog's embedding model; else its cheapest")
-    .option("--raw", "print what went over the wire also for checks that pass")
+    .option("--model <id>", "a chat model of the catalog; by default the provider's cheapest")
+    .option(
+      "--embeddings <id>",
+      "an embedding model of the catalog; by default the provider's cheapest",
+    )
+    .option("--raw", "print the traffic of all checks, not only of failed ones")
     .option("--json", "print the findings as JSON")
     .addHelpText(
       "after",

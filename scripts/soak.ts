@@ -2,18 +2,23 @@
 import { InvalidArgumentError } from "commander";
 import { programOf, runProgram } from "./program.ts";
 
-const HELP = `Loads both regions at once (open loop: what is due is sent, whatever became of what was sent before) with JSON,
-streams, embeddings, clients that leave, slow readers, forged keys, storms of 402 and 429, while objects
-are aborted, books go down, links are cut, keys are revoked and each region is killed in turn. Then
-everything heals, and every invariant is checked: money to the micro, limits, revocations, answers,
-memory. Ends with 1 when one is broken, with 3 when the machine is too slow to judge all of it. Storage
-in memory where there is a tmpfs; loopback only.`;
+const HELP = `Puts load on both regions, then checks every promise. The load is an open loop: each request is sent on time,
+regardless of earlier ones. It has JSON, streams, embeddings, disconnects, slow readers, forged keys and
+storms of 402 and 429. Meanwhile, objects are aborted, databases and links fail, keys are revoked and each
+region is killed in turn. After both regions recover, the soak checks money to the micro-credit, limits,
+revocations, responses and memory. Exits with 1 if a promise is broken, or 3 if the machine is too slow to
+check all of them. Storage is in memory if there is a tmpfs. All traffic is on loopback.`;
 
 await runProgram(async (given) => {
   const program = programOf("soak", HELP)
-    .option("--minutes <n>", "of load; healing takes up to 4 more", numberIn(0.01, 1440), 2)
-    .option("--rate <n>", "requests a second without storms", numberIn(5, 500), 60)
-    .option("--seed <n>", "what is planned; a random one is said", numberIn(0, 1e15))
+    .option(
+      "--minutes <n>",
+      "minutes of load; the recovery takes up to 4 more",
+      numberIn(0.01, 1440),
+      2,
+    )
+    .option("--rate <n>", "requests per second without storms", numberIn(5, 500), 60)
+    .option("--seed <n>", "seed of the plan; by default random, and printed", numberIn(0, 1e15))
     .parse(given, { from: "user" });
   type Wishes = { readonly minutes: number; readonly rate: number; readonly seed?: number };
   const { minutes, rate, seed = Math.floor(Math.random() * 1e9) } = program.opts<Wishes>();
@@ -33,7 +38,7 @@ await runProgram(async (given) => {
   const wish = { minutes, rate, seed: Math.floor(seed), progress, started };
   const report = await soak(wish, stop.signal);
   if (report === null) {
-    progress("stopped before the end: nothing was judged");
+    progress("stopped early: nothing was checked");
     process.exit(130); // timers would keep the process running
   }
   console.log(textOf(report));

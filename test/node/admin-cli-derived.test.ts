@@ -94,7 +94,10 @@ it.each([
 
 it.each([
   ["keys change", /--rpm-limit <number> +requests per minute, 1 to 1000\n/],
-  ["keys change", /--budget-period <period> [^-]+, or none\s+\(choices: "day", "week", "month"\)/],
+  [
+    "keys change",
+    /--budget-period <period> [^-]+, or none\s+\(choices: "day",\s+"week",\s+"month"\)/,
+  ],
   ["keys create", /--member <member> +whose it is: id or email address\n/],
   ["ledger", /--after <seq> +only rows after this one \(default: 0\)\n/],
   ["credits add", /\nThe same reference again adds nothing, so a repeat is safe\.\n/],
