@@ -35,11 +35,11 @@ afterAll(async () => {
 const dayIn = (days: number): string =>
   new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
 const timeIn = (ms: number): string => new Date(Date.now() + ms).toISOString();
-/** The days around this one, whatever midnight comes. */
+/** From yesterday to tomorrow, so that a midnight during the test doesn't matter. */
 const DAYS = `--from ${dayIn(-1)} --to ${dayIn(1)}`;
 
 let files = 0;
-/** A command that is given these lines as its file. */
+/** Runs a command with a file of these lines. */
 function runsWith(command: string, ...lines: readonly string[]): Promise<Ran> {
   const file = path.join(directory, `${files++}.csv`);
   writeFileSync(file, `${lines.join("\n")}\n`);
@@ -170,7 +170,7 @@ describe("turnpike margin and costs", () => {
     const same = await importOf(bought);
     expect(same, same.err).toMatchObject({ code: 0, err: "" });
     expect(same.out).toMatch(new RegExp(`^${group} +${day} .* 0$`, "m"));
-    // The most that is 2 % off, and a micro more.
+    // The largest difference of 2%, and one micro-credit more.
     const most = Math.floor((bought * 100) / 98);
     expect([(await importOf(most)).code, (await importOf(most + 1)).code]).toEqual([0, 1]);
     const unknown = await runsWith("costs import", "provider,day,dollars", `nobody,${day},1`);
@@ -179,7 +179,7 @@ describe("turnpike margin and costs", () => {
   });
 });
 
-// The last: the region's clock goes on.
+// Runs last, because it moves the region's clock.
 it("turnpike rerate prints the credits that it would add, and adds them once with --yes and a confirmed total", async () => {
   const { orgId } = account;
   const span = `--from ${timeIn(-DAY_MS)} --to ${timeIn(1_800_000)}`;

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => operator.stop());
 
-/** Changes the book behind the wallet's back. */
+/** Changes the database without the wallet. */
 async function inBook(change: string, orgId: string): Promise<void> {
   const db = await operator.region().miniflare.getD1Database("DB", "turnpike-eu");
   await db.prepare(`UPDATE balances SET ${change} WHERE org_id = ?`).bind(orgId).run();
@@ -23,7 +23,7 @@ async function firstKeyOf(account: Account): Promise<string> {
   return keys[0]?.id ?? "";
 }
 
-/** A hold of 100 micros whose outcome nobody brings; its request's id. */
+/** Opens a hold of 100 micro-credits that nobody settles. Returns its request ID. */
 async function openHold(account: Account, keyId: string): Promise<string> {
   const { miniflare } = operator.region();
   const wallets = await miniflare.getDurableObjectNamespace("WALLET", "turnpike-eu");

@@ -203,7 +203,7 @@ it("the admin CLI puts a slug into the path without listing organizations", asyn
   ]);
 });
 
-/** A region that is well. */
+/** A healthy region. */
 const WELL = {
   region: "eu",
   version: "v",
@@ -218,7 +218,7 @@ const WELL = {
   breakers: [],
 };
 
-/** What `health` prints of this answer, and ends with. */
+/** Runs `health` against this response. */
 async function healthOf(health: object, given: readonly string[] = [], variables = {}) {
   const paid: { url: string; headers: object; body: string }[] = [];
   const { server, url } = await listening((request, response) => {
@@ -324,7 +324,7 @@ describe("--local of the admin CLI", () => {
     server.close();
     expect(seen).toEqual(["/admin/v1/health Bearer of-the-demo"]);
     expect(ran.out).toMatch(/database +does not answer\n/);
-    expect(ran.code).toBe(1); // health is a check: an unwell region is no success
+    expect(ran.code).toBe(1); // an unhealthy region fails the check
   });
 
   it("suggests npm start if there is no demo.json", async () => {

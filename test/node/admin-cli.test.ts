@@ -189,7 +189,7 @@ describe("an organization's balance in the CLI", () => {
   });
 });
 
-/** Without the age of what waits in an outbox, which grows between two answers. */
+/** Removes the age of waiting messages, which grows between two responses. */
 const ageless = (text: string): string => text.replaceAll(/"oldest_ms":\d+/g, '"oldest_ms":0');
 
 it("the admin CLI prints the region's own response with --json", async () => {
@@ -210,7 +210,8 @@ it("the admin CLI prints the region's own response with --json", async () => {
     const printed = await operator.prints(`${command} --json`);
     expect(ageless(printed), path).toBe(`${ageless(await operator.asked(path))}\n`);
   }
-  const health = await operator.runs("health --json"); // ends with 1: this region has no peer
+  // exits with 1 because this region has no peer
+  const health = await operator.runs("health --json");
   expect(ageless(health.out)).toBe(`${ageless(await operator.asked("/health"))}\n`);
 });
 

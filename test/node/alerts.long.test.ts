@@ -22,7 +22,10 @@ import type { FaultyRegions } from "./support/two-regions.ts";
 
 const RULES = path.join(import.meta.dirname, "../../docs/operate/prometheus-rules.yml");
 const HAS_PROMETHEUS = isInstalled("prometheus");
-/** Maximum wait for an alert or its end: a route whose key was rejected is asked again after up to four minutes. */
+/**
+ * Maximum wait for an alert or its end. A route with a rejected key is retried after up to four
+ * minutes.
+ */
 const PATIENT = { timeout: 400_000, interval: 200 };
 const TRAFFIC_MS = 100;
 
@@ -45,7 +48,7 @@ function hurried(rules: string): string {
     .replaceAll('le="10"', 'le="2.5"');
 }
 
-/** What the provider does with each request. */
+/** The provider's current behavior. */
 let provider: MockScript;
 const healthy: MockScript = (_request, response) => {
   const text = [OPENING, chunkOf({ content: "Hello" }), FINISH, usageChunk()].map((one) =>
@@ -94,7 +97,7 @@ class Prometheus {
     const directory = mkdtempSync(path.join(tmpdir(), "turnpike-prometheus-"));
     const file = (name: string): string => path.join(directory, name);
     writeFileSync(file("rules.yml"), hurried(readFileSync(RULES, "utf8")));
-    // JSON is YAML.
+    // JSON is valid YAML.
     const config = {
       global: { scrape_interval: "1s", evaluation_interval: "1s" },
       rule_files: [file("rules.yml")],

@@ -25,7 +25,7 @@ const counted = {
   },
   forged: 0,
 };
-// Ratios 3, 2 and 10: their median is 3, the ratio of medians would be 6, of the least 2.5.
+// Ratios of 3, 2 and 10. Their median is 3. The ratio of medians is 6, and of minimums 2.5.
 const json = [
   { floor: 100, home: 300, "home before": 300, peer: 600, "peer before": 600 },
   { floor: 50, home: 100, "home before": 50, peer: 250, "peer before": 250 },
@@ -45,7 +45,7 @@ const hotRun = (ms: number, hot: readonly number[] = [], status = 200) => {
   return { others: [answer(ms, status)], hot: hot.map((is) => answer(ms, is)), cpuPercent: 50 };
 };
 
-/** What each mode prints of such measurements. */
+/** The output of each mode for these measurements. */
 const FIGURES: readonly Figure[] = [
   ...costFigures({
     cpu: { json, stream, typical: stream, crowd: stream },
@@ -168,12 +168,12 @@ it("the benchmark measures times from when a request was due, including its dela
   let answered = 0;
   const step = await offerTo((_request, response) => {
     const until = performance.now() + (answered === 0 ? BLOCKED_MS : 0);
-    // Neither the server nor the sender, which is in this process, gets on meanwhile.
+    // Blocks the server and the sender, which run in this process.
     while (performance.now() < until);
     answered++;
     response.end("{}");
   }, 100);
   expect(answered).toBe(40);
-  // Those due within the first 300 of 400 ms were sent after them: half of all took more than 100 ms.
+  // Requests due in the first 300 of 400 ms were sent later, so half of all took more than 100 ms.
   expect(step.p50Ms).toBeGreaterThan(90);
 });

@@ -15,7 +15,7 @@ afterAll(() => regions.stop());
 
 const open = (): Promise<Account> => Account.open(() => regions.eu, { credits: CREDITS });
 
-/** Chats and embeddings of three users and of none, all answered; what they cost. */
+/** Sends chats and embeddings with and without three end users. Returns their cost. */
 async function traffic(account: Account, count: number): Promise<number> {
   const costs = await Promise.all(
     Array.from({ length: count }, async (_, i) => {
@@ -41,7 +41,10 @@ async function onBook(statements: readonly string[]): Promise<void> {
   await db.batch(statements.map((statement) => db.prepare(statement)));
 }
 
-/** After a publish: balance, end users and daily usage are the wallet's, and add up to what was paid. */
+/**
+ * Checks that the published balance, end users and daily usage equal the wallet's and add up to the
+ * spend.
+ */
 async function expectEqual(account: Account, spent: number): Promise<void> {
   const book = await account.published();
   const wallet = await account.wallet();

@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([regions.stop(), upstream.close()]));
 
-/** Answers with one word, and bills all tokens that the request allows, most of them as reasoning. */
+/** Returns one word, and bills all tokens that the request allows, mostly as reasoning. */
 const reasoning: MockScript = async ({ json }, response) => {
   const output = Number(json["max_completion_tokens"] ?? json["max_tokens"]);
   billed += PROMPT_TOKENS * PRICE.input + output * PRICE.output;
@@ -65,7 +65,7 @@ const reasoning: MockScript = async ({ json }, response) => {
   return true;
 };
 
-/** The n-th request: a JSON response or a stream, with or without a limit of its output. */
+/** Returns the n-th request: JSON or a stream, with or without an output cap. */
 function bodyOf(n: number): object {
   const messages = [{ role: "user", content: "Is it?" }];
   const cap = n % 3 === 0 ? {} : { max_completion_tokens: 200 + 100 * (n % 11) };

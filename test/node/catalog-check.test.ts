@@ -16,7 +16,10 @@ const IDS = (provider: string): string[] => [
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A provider's response with these models, in the format of its documentation. `more`: fields of the first. */
+/**
+ * Returns a provider's list of these models in its documented format. `more` has fields of the
+ * first model.
+ */
 const FORMATS: Readonly<Record<string, (ids: readonly string[], more?: Fields) => unknown>> = {
   openai: data,
   anthropic: data,
@@ -138,7 +141,9 @@ describe("the catalog check", () => {
   });
 });
 
-/** A row of each provider's list with every documented field, and the day that it ends. */
+/**
+ * A row of each provider's list with every documented field, and the day on which the model ends.
+ */
 const ROWS: Readonly<Record<string, readonly [row: Fields, ends: string | null]>> = {
   openai: [
     { id: "m", object: "model", created: 1, owned_by: "openai", shutdown_date: "2027-01-20" },
@@ -197,7 +202,7 @@ const ROWS: Readonly<Record<string, readonly [row: Fields, ends: string | null]>
   elevenlabs: [{ model_id: "m", can_do_text_to_speech: true, token_cost_factor: 1 }, null],
 };
 
-/** The providers whose response is only the list. */
+/** Providers whose response is only the list. */
 const LISTS = new Set(["together", "elevenlabs"]);
 
 describe("a provider's model list", () => {

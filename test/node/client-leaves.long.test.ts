@@ -6,9 +6,9 @@ import { ends, HELLO, stays, steps, stream } from "./support/stream-scripts.ts";
 import { scripted, startUpstreamWorld } from "./support/upstream-world.ts";
 import type { World } from "./support/upstream-world.ts";
 
-/** The mock's 12 prompt tokens and 3 of output, at 1 and 2 micros. */
+/** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
 const EXACT = 18;
-/** What the prompt of every request is estimated at, in tokens and micros. */
+/** The estimate of every prompt, in tokens and micro-credits. */
 const PROMPT = 26;
 
 const CHOICE = {
@@ -29,7 +29,7 @@ const later = (ms: number, status: number, type: string, body: string): MockScri
     await sleep(ms);
     response.writeHead(status, { "content-type": type }).end(body);
   });
-/** The same once the client has left, which the gateway hears of meanwhile. */
+/** Responds after the client disconnected, which the gateway notices in the meantime. */
 const onceLeft = (status: number, type: string, body: string): MockScript =>
   scripted(async (response) => {
     await left.promise;
@@ -37,7 +37,7 @@ const onceLeft = (status: number, type: string, body: string): MockScript =>
     response.writeHead(status, { "content-type": type }).end(body);
   });
 const HEARD_MS = 100;
-/** When the client of the test that runs has left. */
+/** Resolves when the test's client has disconnected. */
 let left = Promise.withResolvers<void>();
 
 let world: World;
@@ -70,12 +70,12 @@ afterAll(() => world.stop());
 type Leaving = {
   readonly model: string;
   readonly stream: boolean;
-  /** Leaves when so much has arrived and the upstream was asked so often. */
+  /** Disconnects after this text and this number of provider requests. */
   readonly seen?: string;
   readonly asked: number;
   readonly micro: number;
   readonly estimated?: true;
-  /** Whether output is charged by time, because nobody sees what a JSON answer holds. */
+  /** Charges output by time, because the progress of a JSON response is invisible. */
   readonly byTime?: true;
 };
 const silent = { micro: PROMPT, estimated: true } as const;

@@ -9,11 +9,11 @@ import { HELLO, steps, stream } from "./support/stream-scripts.ts";
 import { scripted, startStream, startUpstreamWorld } from "./support/upstream-world.ts";
 import type { World } from "./support/upstream-world.ts";
 
-/** The mock's 12 prompt tokens and 3 of output, at 1 and 2 micros. */
+/** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
 const EXACT = 18;
 const rest = [FINISH, usageChunk(), DONE];
 
-/** As fast as it is taken; a run of line breaks is a token for sixteen. */
+/** Sent as fast as possible. Sixteen line breaks are one token. */
 const FLOOD = 40; // 80 MB: more than sockets buffer
 const flood: MockScript = scripted(async (response) => {
   startStream(response);
@@ -26,7 +26,10 @@ const flood: MockScript = scripted(async (response) => {
 const writeMuch = (response: ServerResponse): boolean =>
   response.write(stream(chunkOf({ content: "\n".repeat(1_000_000) })));
 
-/** Fills the sockets of a client that doesn't read, and ends once they are read again: a busy machine has no more to drain. */
+/**
+ * Fills the sockets of a client that doesn't read, and ends once the client reads again, so that
+ * even a slow machine has nothing left to drain.
+ */
 const stalling: MockScript = scripted(async (response) => {
   startStream(response);
   for (let isStalled = false; !isStalled && !response.closed;) {
@@ -38,7 +41,7 @@ const stalling: MockScript = scripted(async (response) => {
   response.end(stream(...rest));
 });
 const STALLED_MS = 200;
-/** As many as that may be. */
+/** Maximum tokens of the flood. */
 const FLOOD_TOKENS = 4_000_000;
 const FLOOD_CREDITS = 10_000_000;
 let flooded = 0;
@@ -50,7 +53,7 @@ async function takenOrGone(response: ServerResponse): Promise<void> {
 }
 
 let world: World;
-/** Where a client that reads nothing is given up soon. */
+/** Regions that soon give up on a client that reads nothing. */
 let hurried: World;
 beforeAll(async () => {
   const names = ["steps", "flood", "stalling", "late-usage"];
@@ -61,7 +64,7 @@ beforeAll(async () => {
     stalling,
     "late-usage": steps(100, stream(...HELLO), FINISH, stream(usageChunk(), DONE)),
   };
-  // Long enough to drain whatever comes, however busy the machine is.
+  // Long enough to drain any response on a slow machine.
   const bindings = { DRAIN_S: "20" };
   [world, hurried] = await Promise.all([
     startUpstreamWorld({ models, scripts, bindings, maxOutput: FLOOD_TOKENS }),
@@ -76,7 +79,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all([world.stop(), hurried.stop()]));
 
 it("a client that disconnects at any byte of small pieces pays the same as one that reads everything", async () => {
-  // With one token, the end is near as soon as any output arrived, however slow the machine is.
+  // With one token, the stream is almost over when any output arrives.
   const body = { messages: [{ role: "user", content: "Say it" }], max_tokens: 1, stream: true };
   const cuts = { atOnce: 24, every: 1 };
   const points = await leaveAtEveryByte(world.eu, { model: "steps", ...body }, cuts);

@@ -23,7 +23,10 @@ const callers = async ({ key }: Account): Promise<Record<number, number>> => {
   return counts;
 };
 
-/** One came to something, the others to 429. On a busy machine home may answer the one too late: 503. */
+/**
+ * Expects one accepted request and 429 for the others. On a slow machine, the accepted one can be a
+ * 503.
+ */
 function expectOneAdmitted({ 429: refused, ...others }: Record<number, number>): void {
   expect(refused).toBe(CALLERS - 1);
   expect([{ 200: 1 }, { 503: 1 }]).toContainEqual(others);
@@ -35,7 +38,8 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     let counts: Record<number, number> = {};
     const seen = await askedOfEu(regions, async () => (counts = await callers(account)));
     expect(Object.keys(seen).toSorted()).toEqual(["authorize", "lookup"]);
-    // On a busy machine, home may respond late: then the call is retried with the same ID.
+    // On a slow machine, the home region can respond late, and the call is retried with the same
+    // ID.
     for (const times of Object.values(seen)) expect([1, 2]).toContain(times);
     expectOneAdmitted(counts);
   });
@@ -49,7 +53,8 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
         expect(await callers(account)).toEqual({ 503: CALLERS });
       });
       expect(Object.keys(seen)).toEqual(["lookup"]);
-      expect(seen["lookup"]).toBeLessThan(CALLERS / 4); // most of them share a question and its retry
+      // most requests share a lookup and its retry
+      expect(seen["lookup"]).toBeLessThan(CALLERS / 4);
       await regions.toEu.set("pass");
       expectOneAdmitted(await callers(account));
     },
@@ -62,7 +67,8 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
     let counts: Record<number, number> = {};
     const seen = await askedOfEu(regions, async () => (counts = await callers(account)));
     expect([1, 2]).toContain(seen["lookup"]);
-    // On a busy machine, home may respond late: then the call is retried with the same ID.
+    // On a slow machine, the home region can respond late, and the call is retried with the same
+    // ID.
     expect([1, 2]).toContain(seen["authorize"]);
     expectOneAdmitted(counts);
   });
@@ -77,7 +83,8 @@ describe("concurrent first uses of a key with a limit of 1 in another region", (
 });
 
 it("a key stays revoked if it is revoked while the home region's response is on its way", async () => {
-  // On a busy machine home's answer may come before the revocation: then another key is tried.
+  // On a slow machine, the home region can respond before the revocation. The test then tries
+  // another key.
   let isOverlapped = false;
   for (let tries = 0; !isOverlapped; tries++) {
     expect(tries).toBeLessThan(40);
@@ -85,7 +92,10 @@ it("a key stays revoked if it is revoked while the home region's response is on 
   }
 });
 
-/** Revokes a key while home's answer is on its way for `delayMs`; false if the answer came first, or too late. */
+/**
+ * Revokes a key while the home region's response is delayed by `delayMs`. Returns false if the
+ * response came first or too late.
+ */
 async function revokedWhileAsked(delayMs: number): Promise<boolean> {
   await regions.toEu.set("pass");
   const { key: owner } = await openFar(regions);

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => regions.stop());
 
-/** A call of a region's console, as its page makes it. */
+/** Calls a region's console API as its page does. */
 function page(region: TestRegion, path: string, body?: object, cookie = ""): Promise<Response> {
   const { origin } = new URL(region.baseUrl);
   return fetch(`${origin}/console/api${path}`, {

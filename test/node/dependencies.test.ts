@@ -3,7 +3,7 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { ROOT } from "../../scripts/dev-settings.ts";
 
-/** A package as package-lock.json has it. */
+/** A package in package-lock.json. */
 type Locked = {
   readonly version?: string;
   readonly integrity?: string;

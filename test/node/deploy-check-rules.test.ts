@@ -121,7 +121,7 @@ describe("a deploy:check warning", () => {
   });
 
   it("appears for prices of sold models that are more than 60 days old", async () => {
-    expect(await prices({ days: -108 })).toEqual([]); // 2026-08-05: the day of the first ones
+    expect(await prices({ days: -108 })).toEqual([]); // 2026-08-05, the day of the oldest prices
     expect(await prices({ days: 400 })).toEqual([
       expect.stringContaining("openai/gpt-5.4 (openai)"),
     ]);

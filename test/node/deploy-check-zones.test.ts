@@ -13,7 +13,10 @@ const CALM = {
   "/zones/z1/bot_management": { fight_mode: false },
 };
 
-/** What is said of the zone of eu.gateway.test where Cloudflare answers so; null for what may not be read. */
+/**
+ * Returns the findings for the zone of eu.gateway.test, given Cloudflare's responses. Null means no
+ * permission.
+ */
 async function zone(answers: Readonly<Record<string, unknown>> | null) {
   const zones = answers === null ? null : (path: string) => Promise.resolve(answers[path] ?? null);
   const { findings } = await checked(files.write(), { names: NAMES, zones });

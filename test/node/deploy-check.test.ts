@@ -9,14 +9,14 @@ import type { Said } from "./support/deploy-run.ts";
 
 const REQUIRED = EU_SECRETS.slice(0, 4);
 const NAMES = EU_SECRETS.join(",");
-/** Every secret that could make a built-in provider live; Workers AI has a binding instead. */
+/** Secrets that could enable a built-in provider. Workers AI has a binding instead. */
 const PROVIDER_SECRETS = [
   ...new Set(BUILT_IN.flatMap(({ variables }) => variables).filter((name) => name !== "AI")),
 ];
 const files = new DeployFiles();
 afterAll(() => files.remove());
 
-/** What it says of a region that is ready, when `wrangler` is this shell script. */
+/** Checks a ready region with this shell script as `wrangler`. */
 async function asked(script: string): Promise<Said> {
   const bin = mkdtempSync(path.join(files.directory, "bin-"));
   const file = path.join(bin, "wrangler");
@@ -29,12 +29,12 @@ async function asked(script: string): Promise<Said> {
   }
 }
 
-/** Secrets as wrangler lists them. */
+/** Returns secrets as wrangler lists them. */
 function listed(names: readonly string[]): string {
   return JSON.stringify(names.map((name) => ({ name, type: "secret_text" })));
 }
 
-/** What is said of the book's migrations when wrangler answers the question for them by this. */
+/** Returns the findings about migrations for this output of wrangler. */
 async function saidOfMigrations(answer: string) {
   const { findings, ready } = await asked(
     `case "$1" in d1) echo "$@" > ${path.join(files.directory, "d1")}; ${answer};; *) echo '${listed(EU_SECRETS)}';; esac`,
@@ -42,7 +42,7 @@ async function saidOfMigrations(answer: string) {
   return { ready, found: findings.filter(({ where }) => where === "migrations") };
 }
 
-/** Answers that the book has these. */
+/** Returns a script that prints these applied migrations. */
 function applied(names: readonly string[]): string {
   return `echo '${JSON.stringify([{ results: names.map((name) => ({ name })), success: true }])}'`;
 }

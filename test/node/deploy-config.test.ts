@@ -31,7 +31,7 @@ const stale = async (): Promise<string[]> => {
   return findings.filter(({ level }) => level === "error").map(({ where }) => where);
 };
 
-/** The block of the guide, filled in as a reader would. */
+/** Returns the guide's example with its placeholders filled in. */
 function ownText(): string {
   const block = blocksOf(readPage("docs/deploy.md")).find(({ info }) => info === "toml");
   const ids = ["0a1b2c3d4e5f60718293a4b5c6d7e8f9", EU_ID, US_ID];
@@ -77,7 +77,7 @@ function linkSecrets(peer: string): string[] {
   return [`PEER_OUT_${peer.toUpperCase()}`, `PEER_IN_${peer.toUpperCase()}`];
 }
 
-/** The page's values for a deployment of one region and its staging environment. */
+/** Returns the page's example for a deployment of one region with a staging environment. */
 function oneRegionText(): string {
   const blocks = blocksOf(readPage("docs/one-region.md")).filter(({ info }) => info === "toml");
   const ids = ["0a1b2c3d4e5f60718293a4b5c6d7e8f9", EU_ID, US_ID];
@@ -102,7 +102,7 @@ it("deploy:check accepts a single region and its staging environment without lin
     expect(config.name).toBe(`turnpike-${env}`);
     expect(config.durable_objects.bindings).toHaveLength(8);
   }
-  // The same database in both is refused.
+  // Both environments with the same database are rejected.
   writeFileSync(path.join(place, OWN_FILE), oneRegionText().replace(US_ID, EU_ID));
   writeFileSync(merged, mergedText(place) ?? "");
   const { findings } = await checked(merged, { env: "eu-staging", names });
@@ -178,7 +178,7 @@ type Node = {
   readonly subtree: ReadonlyMap<string, Node>;
 };
 
-/** What is wrong with a line that calls wrangler: a command or an option that it does not have. */
+/** Returns unknown commands and options in a line that calls wrangler. */
 function wrongIn(line: string): string[] {
   const { registry, globalFlags } = experimental_getWranglerCommands();
   const words = line.split(/\s+/);

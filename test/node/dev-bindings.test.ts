@@ -7,7 +7,7 @@ import { BUILT_IN } from "../../src/models/providers/registry.ts";
 
 afterEach(() => vi.unstubAllEnvs());
 
-/** The variables that the built-in providers ask for, where `value` says what each is set to. */
+/** Returns the variables that built-in providers read. `value` sets each of them. */
 function variablesRead(region: RegionName, value: (name: string) => string | undefined): string[] {
   const parsed = parseConfig({
     REGION: region,
@@ -35,7 +35,7 @@ it.each(REGION_NAMES)(
     const read = new Set([
       ...variablesRead(region, () => undefined),
       ...variablesRead(region, () => "x"),
-      // Only without an API key does Bedrock look at the access key, and at its session.
+      // Bedrock only reads the access key and its session without an API key.
       ...variablesRead(region, (name) => (name === "AWS_BEARER_TOKEN_BEDROCK" ? undefined : "x")),
     ]);
     for (const name of [

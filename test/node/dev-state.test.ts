@@ -17,7 +17,7 @@ afterEach(() => {
 });
 const folder = (name: string): string => path.join(root, name);
 
-/** How `npm start` ends on this state. */
+/** Runs `npm start` with this state. Returns how it ended. */
 async function started(directory: string) {
   const variables = { ...(await devPorts()).variables, DEV_DIR: directory };
   const program = startProgram(["scripts/dev.ts"], variables);
@@ -64,7 +64,8 @@ it("npm start rejects a state folder whose owner process ended while its workerd
   writeState(directory, "lock.json", { pid: group, started: "1" });
   expect(() => lockState(directory)).toThrow(`kill -9 -- -${group}`);
   process.kill(-group, "SIGKILL");
-  await vi.waitFor(() => lockState(directory), { timeout: 60_000 }); // once init has reaped it
+  // after init has reaped the process
+  await vi.waitFor(() => lockState(directory), { timeout: 60_000 });
 });
 
 it("npm start uses a separate state folder for each pair of ports, unless DEV_DIR is set", () => {

@@ -23,7 +23,7 @@ async function serve(directory?: string): Promise<{ served: ServedStripe; client
   return { served, client: new Stripe("sk_test_local", options) };
 }
 
-/** Takes webhooks, and verifies each as Stripe's package does; the first of them is not answered well. */
+/** Receives webhooks and verifies each with Stripe's package. Rejects the first one. */
 async function receive() {
   const heard: { readonly type: string; readonly secret: string }[] = [];
   let calls = 0;

@@ -48,7 +48,7 @@ beforeAll(async () => {
   variables = {
     ...(await devPorts()).variables,
     DEV_DIR: directory,
-    // A developer's own .dev.vars and provider keys must not make this test call, or pay, anybody.
+    // Without this, a developer's .dev.vars could make the test pay a provider.
     SANDBOX: "on",
     ALIASES: JSON.stringify({ smart: "sandbox/echo" }),
   };
@@ -90,7 +90,7 @@ it.each(["npm start's own process", "the process that runs the regions"])(
   async (killed) => {
     const [leader] = childPids(dev.child.pid);
     const running = childPids(leader);
-    expect(running.length).toBeGreaterThanOrEqual(2); // a workerd of each region
+    expect(running.length).toBeGreaterThanOrEqual(2); // one workerd for each region
     process.kill((killed.startsWith("npm") ? dev.child.pid : leader) ?? 0, "SIGKILL");
     await expect.poll(() => [leader, ...running].filter(isRunning)).toEqual([]);
     const demo = await start();

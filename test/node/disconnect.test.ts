@@ -8,7 +8,7 @@ import { startTwoRegions } from "./support/two-regions.ts";
 import { measured } from "../measured.ts";
 import { effort } from "../effort.ts";
 
-/** In a long run at every byte. */
+/** A long run tests every byte. */
 const EVERY = effort(19, 1);
 
 let upstream: OpenAiMock;
@@ -16,12 +16,12 @@ let regions: Awaited<ReturnType<typeof startTwoRegions>>;
 beforeAll(async () => {
   upstream = await startOpenAiMock();
   upstream.script(answerNatively);
-  // Long enough for every answer to come to its end, however busy the machine is.
+  // Long enough for every response to end on a slow machine.
   regions = await startTwoRegions({ bindings: { ...doorBindings(upstream.url), DRAIN_S: "20" } });
 });
 afterAll(() => Promise.all([regions.stop(), upstream.close()]));
 
-/** About 2 KB on the wire, as a stream and as JSON. */
+/** Each response has about 2 KB as a stream and as JSON. */
 const SHAPES = [
   { shape: "a stream", stream: true, text: "one two three" },
   { shape: "a JSON answer", stream: false, text: "word ".repeat(300) },

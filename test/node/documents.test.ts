@@ -16,7 +16,7 @@ import { devPorts } from "./support/dev-ports.ts";
 import { startProgram } from "./support/program.ts";
 import type { Program } from "./support/program.ts";
 
-const PAGE_TIMEOUT_MS = 180_000; // a page may call npm a dozen times, and the machine may be busy
+const PAGE_TIMEOUT_MS = 180_000; // a page can call npm a dozen times, and the machine can be slow
 const pages = pagePaths().filter((page) => examplesOf(readPage(page)).length > 0);
 const directory = mkdtempSync(path.join(tmpdir(), "turnpike-documents-"));
 let places: Parameters<typeof ensureDemo>[0];
@@ -31,7 +31,7 @@ beforeAll(async () => {
   dev = startProgram(["scripts/dev.ts"], {
     ...variables,
     DEV_DIR: directory,
-    // A developer's own .dev.vars and provider keys must not make this test call, or pay, anybody.
+    // Without this, a developer's .dev.vars could make the test pay a provider.
     SANDBOX: "on",
     ALIASES: JSON.stringify({ smart: "sandbox/echo", "embeddings/cheapest": "sandbox/embed" }),
   });
@@ -52,7 +52,10 @@ afterAll(async () => {
   }
 });
 
-/** An example printed what its page shows; one without an answer printed nothing and ended with 0. */
+/**
+ * Reports whether an example printed the page's output. An example without output must print
+ * nothing and exit with 0.
+ */
 function isAsTold({ example, printed, code }: Ran): boolean {
   if (example.answer === null) return code === 0 && printed === "";
   return hasShape(printed, example.answer);
@@ -62,7 +65,7 @@ function demoOf(folder: string): Demo {
   return JSON.parse(readFileSync(path.join(folder, "demo.json"), "utf8")) as Demo;
 }
 
-/** What the EU region answers at a path, as a browser without a key gets it. */
+/** Returns the EU region's response to a browser without a key. */
 async function get(
   at: string,
 ): Promise<{ status: number; type: string; text: string; csp: string }> {

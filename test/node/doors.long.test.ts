@@ -23,12 +23,12 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([regions.stop(), upstream.close()]));
 
-/** Where a request comes in: at its key's home, or away from it. */
+/** The region of the request: the key's home region or another one. */
 const PLACES = ["home", "away"] as const;
 type Place = (typeof PLACES)[number];
 const at = (place: Place): TestRegion => (place === "home" ? regions.eu : regions.us);
 
-/** An organization of the EU with a global key, which either region answers. */
+/** Creates an EU organization with a global key. */
 const open = (options: { credits?: number; rpmLimit?: number } = {}): Promise<Account> =>
   Account.open(() => regions.eu, { keyScope: "global", credits: CREDITS, ...options });
 
@@ -47,7 +47,7 @@ async function ask(
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-/** What was charged, once nothing is held or under way any more; all the account's figures agree. */
+/** Returns all charges after no hold or message is pending, and checks the account's figures. */
 async function charged(account: Account): Promise<number[]> {
   await delivered(regions.us);
   expect((await account.resolved()).held_micro).toBe(0);
@@ -57,7 +57,7 @@ async function charged(account: Account): Promise<number[]> {
   return usage.map(({ amount_micro }) => -amount_micro);
 }
 
-/** A whole stream that tells what it cost, under the request's own id. */
+/** Checks a complete stream with its cost and request ID. */
 function expectStream(row: DoorRow, { headers, text }: Told, cost: number): void {
   expect(headers.get("content-type")).toMatch(/^text\/event-stream/);
   expect(text).toMatch(row.last);
@@ -66,7 +66,7 @@ function expectStream(row: DoorRow, { headers, text }: Told, cost: number): void
 }
 
 function expectWhole(row: DoorRow, { headers, text }: Told, cost: number): void {
-  // a response in pieces has its cost at the end
+  // a streamed response has its cost at the end
   const told = headers.get("x-cost-micro") ?? /"cost_micro":(\d+)/.exec(text)?.[1];
   expect(told).toBe(String(cost));
   expect(row.said(JSON.parse(text) as Record<string, unknown>)).not.toBe("nothing");

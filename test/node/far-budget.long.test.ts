@@ -7,9 +7,9 @@ import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 
 const REQUESTS = 10;
-/** Home asks a key's register once in so long: it is told of uses by a peer. */
+/** Interval at which a home region reads uses of a key in another region. */
 const HEARD_MS = 15_000;
-/** The gateway with counters around its objects and its book. */
+/** The gateway with counters around its objects and its database. */
 const ENTRY = path.join(import.meta.dirname, "../../scripts/workers/counting.ts");
 
 let regions: FaultyRegions;
@@ -18,12 +18,15 @@ beforeAll(async () => {
 });
 afterAll(() => regions.stop());
 
-/** What a region counted since it was last asked. */
+/** Returns a region's counts since the last call. */
 async function countsOf(region: TestRegion): Promise<Counts> {
   return (await fetch(`${region.url}__counts`)).json() as Promise<Counts>;
 }
 
-/** What so many completions in the US cost in both regions, from the second use of a key on. */
+/**
+ * Returns the counts of these completions in the US for both regions, from the second use of a key
+ * on.
+ */
 async function costOf(
   key: string,
   stream: boolean,
@@ -40,14 +43,17 @@ async function costOf(
   await delivered(regions.us);
   await Promise.all([countsOf(regions.us), countsOf(regions.eu)]);
   for (let i = 0; i < REQUESTS; i++) await chat();
-  const us = await countsOf(regions.us); // now: asking whether all is delivered is counted too
+  const us = await countsOf(regions.us); // read now, because checking for delivery counts too
   const asked = await delivered(regions.us);
   const eu = await countsOf(regions.eu);
   const tookMs = performance.now() - startMs;
   return { us, eu: less(eu, asked, await costOfHealth()), tookMs };
 }
 
-/** What home counts when the other region's health is asked for once: that looks whether its peer answers. */
+/**
+ * Returns the home region's counts for one health request to the other region, which calls its
+ * peer.
+ */
 async function costOfHealth(): Promise<Counts> {
   expect(await delivered(regions.us)).toBe(1);
   return countsOf(regions.eu);
@@ -83,7 +89,7 @@ it.each([false, true])(
   },
 );
 
-/** What so many completions at home with a key count, from its second use on. */
+/** Returns the counts of these completions in the home region, from the key's second use on. */
 async function countsAtHome(key: string): Promise<Counts> {
   const chat = async (): Promise<void> => {
     expect(await statusOf(regions.us, key, "/chat/completions", CHAT)).toBe(200);

@@ -24,7 +24,10 @@ afterAll(async () => {
   await upstream.stop();
 });
 
-/** An organization whose owner ends two keys and whose operator pays twice: before and under the fault. */
+/**
+ * An organization whose owner revokes two keys and whose operator adds credits twice: before and
+ * under the fault.
+ */
 type Calls = {
   readonly account: Account;
   readonly victims: readonly { readonly id: string; readonly key: string }[];
@@ -36,7 +39,7 @@ async function makeVictims(account: Account): Promise<Calls> {
     const made = await account.call("/keys", { name, scope: "global" });
     assert.equal(made.status, 201);
     const victim = (await made.json()) as { id: string; key: string };
-    assert.equal(await statusOf(regions.us, victim.key), 200); // the US knows it
+    assert.equal(await statusOf(regions.us, victim.key), 200); // the US caches it
     victims.push(victim);
   }
   return { account, victims };
@@ -69,7 +72,7 @@ describe.each(FAULTS)("%s", (fault) => {
 
   beforeAll(async () => {
     calls = await makeVictims(await openFar(regions));
-    await regions.toUs.set("refuse"); // the peer is not notified of the first key yet
+    await regions.toUs.set("refuse"); // the other region doesn't know of the first revocation yet
     assert.equal(await endKey(calls, 0), 200);
     assert.equal(await topUp(calls, "before"), 200);
     flights = await takeOff(regions, upstream);
@@ -94,7 +97,7 @@ describe.each(FAULTS)("%s", (fault) => {
       expect(got.answer).toBe(answer);
       await flight.account.resolved();
       const costs = [...(await expectAtRest(flight.account)).values()];
-      expect(costs).toHaveLength(paid === "once" ? 1 : 0); // as often as the cost was reported
+      expect(costs).toHaveLength(paid === "once" ? 1 : 0); // once for each reported cost
       expect(costs).toEqual(got.cost === null ? [] : [got.cost]);
     },
   );
@@ -122,7 +125,8 @@ describe.each(FAULTS)("%s", (fault) => {
     expect([await topUp(calls, "before"), await topUp(calls, "under")]).toEqual([200, 200]);
     expect((await expectAtRest(calls.account)).size).toBe(0);
     expect(await calls.account.balance()).toBe(CREDITS + 2 * TOP_UP);
-    const url = `${regions.us.adminUrl}/orgs/${calls.account.orgId}/credits`; // money is home's alone
+    // only the home region has the balance
+    const url = `${regions.us.adminUrl}/orgs/${calls.account.orgId}/credits`;
     const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" };
     const body = JSON.stringify({ amount_micro: 1, reference: "away" });
     expect((await fetch(url, { method: "POST", headers, body })).status).toBe(404);

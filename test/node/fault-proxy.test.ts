@@ -9,10 +9,10 @@ type Heard = {
   readonly host: string | undefined;
   readonly tag: string;
   readonly body: string;
-  /** When it came, as performance.now() has it. */
+  /** Arrival time, from performance.now(). */
   readonly atMs: number;
 };
-/** A timer may fire a moment before its time, never more. */
+/** A timer can fire this much early. */
 const EARLY_MS = 5;
 const SILENT_MS = 150;
 const REPLY = "the whole reply, and nothing but the reply";
@@ -50,7 +50,10 @@ function post(tag: string, signal?: AbortSignal): Promise<Response> {
   });
 }
 
-/** `answered`, `refused` or `reset`; `silence` when it still waits a while after the proxy has done all that it does. */
+/**
+ * Returns `answered`, `refused`, `reset`, or `silence` if the request still waits after the proxy
+ * has finished.
+ */
 async function fateOf(tag: string): Promise<string> {
   const patience = new AbortController();
   const { received } = proxy.counts;

@@ -7,7 +7,8 @@ import { creditRows, csvOf, CSV_HEAD, usageRows } from "../../src/money/wallet/e
 import { micros } from "../../src/shared/money.ts";
 
 /**
- * The Python with `focus-validator` (PyPI, 2.2.1), in FOCUS_PYTHON. It needs Python 3.12 and `pyarrow` below 21.
+ * A Python with `focus-validator` (PyPI, 2.2.1), in FOCUS_PYTHON. Requires Python 3.12 and
+ * `pyarrow` below 21.
  */
 const PYTHON = process.env["FOCUS_PYTHON"];
 const CRITERIA =
@@ -57,7 +58,8 @@ it.skipIf(PYTHON === undefined)(
       writeFileSync(data, file());
       const code =
         "import focus_validator, os; print(os.path.dirname(os.path.dirname(focus_validator.__file__)))";
-      const cwd = execFileSync(String(PYTHON), ["-c", code], { encoding: "utf8" }).trim(); // it reads files beside itself
+      // it reads files next to itself
+      const cwd = execFileSync(String(PYTHON), ["-c", code], { encoding: "utf8" }).trim();
       const validator = path.join(path.dirname(String(PYTHON)), "focus-validator");
       const version = ["--validate-version", "1.2", "--block-download"];
       const output = ["--output-type", "unittest", "--output-destination", report];

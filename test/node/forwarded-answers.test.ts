@@ -24,7 +24,7 @@ type Row = readonly [status: number, line: string, of?: Wire];
 const MIB = 1024 * 1024;
 const JSON_TYPE = { "content-type": "application/json" };
 const json = (body: string): Wire => ({ body, headers: JSON_TYPE });
-/** What two answers to the same request may differ in. */
+/** Headers that can differ between two responses to the same request. */
 const ITS_OWN = new Set([
   "date",
   "x-request-id",
@@ -32,10 +32,12 @@ const ITS_OWN = new Set([
   "x-ratelimit-reset-requests",
 ]);
 
-/** A model says which region it is sold in: the one that is asked. */
+/** A model lists the regions that sell it, here the called one. */
 const REGIONS_OF_IT = /"regions":\["(eu|us)"\]/g;
 
-/** One request, its path as written here and a body with any method, which `fetch` would not send. */
+/**
+ * Sends a request with its path unchanged and a body for any method, which `fetch` doesn't allow.
+ */
 async function sent(region: TestRegion, line: string, { body = "", headers = {} }: Wire) {
   const [method = "", written = ""] = line.split(" ");
   const { hostname, port } = new URL(region.url);
@@ -63,7 +65,7 @@ async function sent(region: TestRegion, line: string, { body = "", headers = {} 
   };
 }
 
-/** The JSON of an end user, filled up with spaces to so many bytes. */
+/** Returns an end user's JSON, padded with spaces to this length. */
 function padded(bytes: number): string {
   return `${'{"external_id":"a/b"'.padEnd(bytes - 1)}}`;
 }

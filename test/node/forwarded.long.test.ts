@@ -30,7 +30,7 @@ async function keysOf({ key }: Account): Promise<readonly Listed[]> {
   return ((await response.json()) as { keys: Listed[] }).keys;
 }
 
-/** What a region's request lines say under an id: route, status and failure. */
+/** Returns the route, status and failure of a region's log lines for a request ID. */
 function told(region: TestRegion, id: string): readonly unknown[] {
   return region.log
     .filter(({ message }) => message.includes(`"request_id":"${id}"`))
@@ -118,7 +118,8 @@ describe("a read with a global key in another region", () => {
     expect([answer.status, cost > 0]).toEqual([200, true]);
     const balance = async (): Promise<unknown> =>
       (await call(regions.us, account.key, "/balance")).json();
-    expect(await balance()).toMatchObject({ credits_micro: 1_000_000 }); // home does not know yet
+    // the home region doesn't know yet
+    expect(await balance()).toMatchObject({ credits_micro: 1_000_000 });
     await regions.toEu.set("pass");
     expect(await balance()).toMatchObject({ credits_micro: 1_000_000 - cost });
     expect(await account.balance()).toBe(1_000_000 - cost);

@@ -9,7 +9,10 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { bundleWorker } from "../../scripts/bundle.ts";
 import { BUFFERED_AHEAD_BYTES } from "../../src/models/core/gathering-body.ts";
 
-/** By path, what an upstream sends after "a", once the Worker has read that; each piece is a chunk of its own on the wire. */
+/**
+ * Data that a provider sends after "a" by path, once the Worker has read "a". Each piece is a
+ * separate chunk.
+ */
 const SENT: Readonly<Record<string, (response: ServerResponse) => Promise<void>>> = {
   "/words": async (response) => {
     for (const word of ["b", "c", "d"]) {
@@ -28,9 +31,9 @@ const SENT: Readonly<Record<string, (response: ServerResponse) => Promise<void>>
   },
   "/much": async (response) => void response.end("b".repeat(4 * BUFFERED_AHEAD_BYTES)),
 };
-/** Of what is sent at /words. */
+/** Resolve when /words has sent everything, and when its connection is closed. */
 const [sent, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-/** Those that wait until the Worker has read what came first, by path. */
+/** Callbacks by path, called once the Worker has read the first bytes. */
 const gatherers = new Map<string, () => void>();
 const upstream = createServer((request, response) => {
   const { url = "" } = request;

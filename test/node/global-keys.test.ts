@@ -15,11 +15,11 @@ beforeAll(async () => {
 });
 afterAll(async () => regions.stop());
 
-/** An organization of the EU with a global key. */
+/** Creates an EU organization with a global key. */
 const open = (rpmLimit = 1000): Promise<Account> =>
   Account.open(() => regions.eu, { keyScope: "global", rpmLimit });
 
-/** A request to the US with an account's key. */
+/** Sends a request to the US with an account's key. */
 function inUs(account: Account, path: string, init: { method?: string; body?: object } = {}) {
   const { method = init.body === undefined ? "GET" : "POST", body } = init;
   return fetch(`${regions.us.baseUrl}${path}`, {
@@ -32,7 +32,7 @@ function inUs(account: Account, path: string, init: { method?: string; body?: ob
   });
 }
 
-/** The files below a directory that hold a text. */
+/** Returns the files below a folder that contain a text. */
 function filesWith(directory: string, text: string): readonly string[] {
   return readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -40,10 +40,10 @@ function filesWith(directory: string, text: string): readonly string[] {
     .filter((file) => readFileSync(file).includes(text));
 }
 
-/** Without what a use just now moves between two answers. */
+/** Removes last uses, which can change between two responses. */
 const still = (text = ""): string => text.replaceAll(/"last_used_at":("[^"]*"|null)/g, "");
 
-/** What both regions answer to the same request, without what belongs to the answering region. */
+/** Returns both regions' responses to the same request, without the parts that name the region. */
 async function both(account: Account, path: string) {
   const answers = await Promise.all([account.call(path), inUs(account, path)]);
   return Promise.all(
@@ -74,7 +74,7 @@ describe("a global key in the other region", () => {
       .asResponse();
     const cost =
       jsonCost + (usage?.cost_micro ?? NaN) + Number(embedded.headers.get("x-cost-micro"));
-    const answered = await inUs(account, "/balance"); // pending US messages are delivered first
+    const answered = await inUs(account, "/balance"); // delivers pending US messages first
     expect(await answered.json()).toMatchObject({ credits_micro: 1_000_000 - cost });
     expect(await account.balance()).toBe(1_000_000 - cost);
     const rows = await account.ledger();
@@ -184,7 +184,7 @@ describe("a global key in the other region", () => {
 
 describe("a global key whose home is unavailable", () => {
   it("gets 503 home_region_unreachable for every call, never 401, unlike a regional key", async () => {
-    const alone = await startKeptRegion(); // the EU; nothing listens where it looks for the US
+    const alone = await startKeptRegion(); // the EU, with no US region at the configured URL
     const { key } = await Account.open(() => regions.us, { keyScope: "global" });
     const { baseUrl: baseURL } = alone.region();
     const client = new OpenAI({ apiKey: key, baseURL, maxRetries: 0 });

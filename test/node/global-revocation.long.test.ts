@@ -32,7 +32,7 @@ const chats = (region: TestRegion, keys: readonly FarKey[]): Promise<number[]> =
 const all = (count: number, status: number): number[] =>
   Array.from({ length: count }, () => status);
 
-/** Waits until every tombstone is in the US, which nobody asks anything. */
+/** Waits until the US has every revocation without any requests for the keys. */
 async function buried(keys: readonly FarKey[]): Promise<void> {
   await delivered(world.regions.eu);
   for (const key of keys) expect(await isBuriedAt(world.regions.us, key)).toBe(true);
@@ -71,7 +71,7 @@ describe("a key revoked while the link is cut", () => {
     expect(await isRevoked(key)).toBe(200);
     for (let round = 0; round < 5; round++) expect(await chat(world.regions.us, key)).toBe(401);
     await world.regions.toEu.set("refuse");
-    expect(await chat(world.regions.us, key)).toBe(401); // home had reported it as permanent
+    expect(await chat(world.regions.us, key)).toBe(401); // the home region reported it as permanent
     await world.regions.toUs.set("pass");
     await buried([key]);
     expect(await chat(world.regions.us, key)).toBe(401);
@@ -125,7 +125,7 @@ async function onBook(statement: string): Promise<void> {
   await db.prepare(statement).run();
 }
 
-/** Whether the book says that a key has ended. */
+/** Reports whether the database has the key as revoked. */
 async function isInBook({ hash }: FarKey): Promise<boolean> {
   const db = await world.regions.eu.miniflare.getD1Database("DB", "turnpike-eu");
   const gone = db.prepare("SELECT 1 FROM keys WHERE hash = ? AND revoked_at IS NOT NULL");
@@ -173,7 +173,7 @@ describe("a DELETE of a key that fails halfway", () => {
       const answer = await deleting;
       answered.push(answer);
       if (i % 4 > 1) await killRegion(world.regions.us);
-      // A DELETE that was answered has nothing left to do.
+      // A completed DELETE leaves no work.
       if (answer === null) assert.equal(await isRevoked(key), 200);
       expect([await chat(world.regions.eu, key), await chat(world.regions.us, key)]).toEqual([
         401, 401,

@@ -34,7 +34,7 @@ let provider: ChildProcess;
 let regions: TwoRegions;
 let memory: IsolateMemory;
 let hot: Account;
-/** Several, because a key has at most 1,000 requests a minute. */
+/** Several, because a key is limited to 1,000 requests per minute. */
 let others: readonly Account[];
 let asked = 0;
 beforeAll(async () => {
@@ -76,7 +76,7 @@ async function chat(): Promise<number> {
   return performance.now() - startMs;
 }
 
-/** Asks one request after the other, and returns their times in ms. */
+/** Sends sequential requests and returns their times in ms. */
 async function chatsWhile(isOn: (count: number) => boolean): Promise<number[]> {
   const times: number[] = [];
   while (isOn(times.length)) times.push(await chat());

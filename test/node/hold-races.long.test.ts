@@ -10,7 +10,7 @@ const CAPTURERS = 20;
 const ROUNDS = 10;
 const HELD_MICRO = 10_000;
 const MICROS = 1_000_000;
-/** Every second capturer repeats the amount of the one before, and the last two ask for too much. */
+/** Every second capture repeats the previous amount, and the last two exceed the hold. */
 const AMOUNTS = Array.from({ length: CAPTURERS }, (_, n) => 1200 * (Math.floor(n / 2) + 1));
 
 let regions: Awaited<ReturnType<typeof startTwoRegions>>;
@@ -30,7 +30,7 @@ async function send(url: string, bearer: string, body?: object): Promise<Reply> 
   return { status: response.status, body: (await response.json()) as Json };
 }
 
-/** Sends until a response other than a 5xx arrives, as an SDK retries. */
+/** Retries until a response isn't a 5xx, as SDKs do. */
 async function sent(url: string, bearer: string, body?: object): Promise<Reply> {
   for (let tries = 0; tries < 200; tries++) {
     const reply = await send(url, bearer, body).catch(() => null);
@@ -40,7 +40,7 @@ async function sent(url: string, bearer: string, body?: object): Promise<Reply> 
   throw new Error(`${url} has no response`);
 }
 
-/** An organization with a dollar, and a key that may place holds. */
+/** Creates an organization with a dollar and a key that can place holds. */
 async function payer(
   fields: object = {},
 ): Promise<{ readonly owner: string; readonly key: string }> {

@@ -20,7 +20,7 @@ import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 
 const CREDITS = 1_000_000;
-/** The contract says 2.5 s; twice that on a loaded machine. */
+/** The contract's limit is 2.5 s. A slow machine gets twice that. */
 const PATIENCE_MS = 5000;
 const LATE_MS = 3000;
 const RELAXED = { timeout: 100_000, interval: 50 };
@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => regions.stop());
 afterEach(() => regions.toEu.set("pass"));
 
-/** A key whose requests all meet the same fault on their way home. */
+/** A key whose requests all meet the same fault on the way to the home region. */
 type Victim = {
   readonly fault: RequestFault;
   readonly isKnown: boolean;
@@ -41,14 +41,14 @@ type Victim = {
   readonly hash: string;
 };
 
-/** `isKnown`: the US has met the key before, so that home is asked for the hold alone. */
+/** `isKnown`: the US has cached the key, so only holds call the home region. */
 async function victimOf(fault: RequestFault, isKnown: boolean): Promise<Victim> {
   const account = await openFar(regions);
   if (isKnown) assert.equal(await statusOf(regions.us, account.key), 200);
   return { fault, isKnown, account, hash: await hashOfAccount(regions, account) };
 }
 
-/** What they ask meets their fault; the outcomes that they leave behind do not get through at all. */
+/** Applies the key's fault to requests, and drops all outcomes. */
 function faultFor(victims: readonly Victim[]): Choice {
   return (operation, body) => {
     if (operation === "outcomes") return "reset-before";
@@ -58,7 +58,7 @@ function faultFor(victims: readonly Victim[]): Choice {
 
 type Refused = { readonly what: string; readonly body: unknown; readonly tookMs: number };
 
-/** Every kind of call at once, with one key, at the peer. */
+/** Sends every kind of call concurrently with one key in the other region. */
 function everyCall({ fault, isKnown, account }: Victim): Promise<Refused[]> {
   const calls = Object.entries(EVERY_CALL).map(async ([name, [path, of]]) => {
     const startedMs = performance.now();
@@ -71,13 +71,13 @@ function everyCall({ fault, isKnown, account }: Victim): Promise<Refused[]> {
   return Promise.all(calls);
 }
 
-/** Nothing is on its way home any more, neither in an outbox nor in the proxy. */
+/** Waits until neither an outbox nor the proxy has anything for the home region. */
 async function nothingUnderWay(): Promise<void> {
   await expect.poll(() => waitingAt(regions.us), RELAXED).toBe(0);
   await expect.poll(() => regions.toEu.underWay, RELAXED).toBe(0);
 }
 
-/** No hold is open, nothing was charged, and all of the account's figures agree. */
+/** Checks that no hold is open, nothing was charged and all figures agree. */
 async function expectUntouched(account: Account): Promise<void> {
   expect(await account.standing()).toMatchObject({ credits_micro: CREDITS, open_holds: 0 });
   expect(sumOf(await account.ledger())).toBe(CREDITS);
@@ -86,7 +86,7 @@ async function expectUntouched(account: Account): Promise<void> {
 
 const SILENT: readonly RequestFault[] = ["drop", "delay", "lose-reply", "half-open"];
 const LOUD: readonly RequestFault[] = ["reset-before", "reset-after", "garbage", "5xx", "redirect"];
-/** Home has done what was asked, and its answer was lost. */
+/** Faults after which the home region has done the work, although its response was lost. */
 const DONE_AT_HOME: ReadonlySet<RequestFault> = new Set(["lose-reply", "half-open", "reset-after"]);
 
 it("a request with a global key returns 503 home_region_unreachable in time for each failure of the home region, without charge or hold", async () => {
@@ -110,7 +110,7 @@ it("a request with a global key returns 503 home_region_unreachable in time for 
   for (const { account, fault, isKnown } of victims) {
     if (!isKnown || !DONE_AT_HOME.has(fault)) continue;
     const { open_holds } = await account.standing();
-    expect([fault, open_holds]).toEqual([fault, PAID.length]); // holds to be released
+    expect([fault, open_holds]).toEqual([fault, PAID.length]); // holds to release
   }
   await regions.toEu.set("pass");
   await nothingUnderWay();
@@ -129,7 +129,7 @@ it("a request returns 401 and releases its hold if the key is revoked between a 
   await nothingUnderWay();
   const { credits_micro: credits } = await account.standing();
   let asked = 0;
-  await regions.toUs.set("refuse"); // the US is not notified of the revocation
+  await regions.toUs.set("refuse"); // the US doesn't learn of the revocation
   await regions.toEu.set((operation) =>
     operation === "authorize" && asked++ === 0 ? "lose-reply" : "pass",
   );
@@ -150,12 +150,13 @@ it("a hold is released if the home region creates it after the other region gave
   await regions.toEu.set((operation, body) => {
     if (operation !== "outcomes") return choose(operation, body);
     voids.push(body);
-    return "pass"; // the void is not slowed down
+    return "pass"; // the void isn't delayed
   });
   const { authorize: before = 0 } = regions.toEu.counts.operations;
   const answers = await Promise.all([early, late].map(({ account }) => farChat(account)));
   expect(answers).toEqual([503, 503]);
-  expect(regions.toEu.counts.operations["authorize"]).toBe(before + 4); // each once more, same id
+  // each is retried once with the same ID
+  expect(regions.toEu.counts.operations["authorize"]).toBe(before + 4);
   await nothingUnderWay();
   expect(voids.filter((body) => body.includes(early.account.orgId))).toHaveLength(1);
   expect(voids.filter((body) => body.includes(late.account.orgId))).toHaveLength(1);

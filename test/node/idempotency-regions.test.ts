@@ -19,7 +19,7 @@ type Answer = {
   readonly body: { readonly id?: string; readonly error?: object };
 };
 
-/** One request with the account's global key under an Idempotency-Key. */
+/** Sends a request with the account's global key and an Idempotency-Key. */
 async function send(region: TestRegion, name: string, [path, body]: Asked): Promise<Answer> {
   const response = await fetch(`${region.baseUrl}${path}`, {
     method: "POST",
@@ -51,7 +51,8 @@ describe("an Idempotency-Key of a global key", () => {
     const before = await charged(account);
     const first = await send(regions[one], how, CHAT);
     expect(first.status).toBe(200);
-    await account.resolved(); // from away the charge is on its way home: until then it is in progress
+    // in another region, the request is in progress until its charge arrives in the home region
+    await account.resolved();
     for (const region of [regions[other], regions[one]]) {
       const { status, shouldRetry, body } = await send(region, how, CHAT);
       expect([status, shouldRetry]).toEqual([409, "false"]);

@@ -27,7 +27,7 @@ const send = (body: object = BODY) => ask(account, headers, body);
 const createKey = () => account.call("/keys", { name: "ci" }, headers);
 const paid = () => charged(account);
 
-/** A request on a connection that the test can reset. */
+/** Sends a request on a connection that the test can reset. */
 function open(body: object): Promise<RawConnection> {
   return openRaw({
     url: `${world.kept.region().baseUrl}/chat/completions`,
@@ -59,7 +59,7 @@ describe("one Idempotency-Key", () => {
   );
 
   it("can be used again after a 502, and then only once", async () => {
-    world.next("fail", "fail"); // the gateway itself retries once
+    world.next("fail", "fail"); // the gateway retries once
     expect((await send()).status).toBe(502);
     const second = await send();
     expect(second.status).toBe(200);

@@ -19,7 +19,7 @@ let images: Server;
 let gemini: Server;
 let regions: TwoRegions;
 let key: string;
-/** The bytes of each request that Gemini got whole; answered when the test lets them. */
+/** The size of each complete request at Gemini. The test allows the responses. */
 let received: number[] = [];
 let letAnswer: Promise<void> = Promise.resolve();
 

@@ -60,14 +60,14 @@ async function say(region: TestRegion, fields: object, model = "mock/chat"): Pro
   return answer;
 }
 
-/** What the provider was sent last. */
+/** Returns the messages of the last provider request. */
 const sent = (): unknown => mock.requests.at(-1)?.json["messages"];
 
 const user = (content: string): Item => ({ role: "user", content });
 const named = ({ output }: Answer): readonly object[] =>
   output.map(({ id }) => ({ type: "item_reference", id }));
 
-/** The objects of kept answers that a region has. */
+/** Returns the files of a region's stored responses. */
 const kept = (region: TestRegion): readonly string[] =>
   readdirSync(region.directory, { recursive: true, encoding: "utf8" }).filter((name) =>
     /KeptResponses\/(?!metadata).*\.sqlite$/.test(name),

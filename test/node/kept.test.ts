@@ -21,7 +21,7 @@ afterAll(async () => {
   await world.stop();
 });
 
-/** What goes on after an answer, its counts and its log, is kept for moments more: it is asked for again. */
+/** Polls, because counting and logging continue briefly after a response. */
 async function kept(): Promise<Kept> {
   const answer = await fetch(`${world.eu.url}__kept`);
   const text = await answer.text();

@@ -19,7 +19,7 @@ import type { RawConnection } from "./support/raw-request.ts";
 import { startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion } from "./support/two-regions.ts";
 
-/** The gateway with an entry of the tests' own that aborts objects in the midst of their calls. */
+/** The gateway with a test entry that aborts objects during their calls. */
 const FAULTY = path.join(import.meta.dirname, "../../scripts/workers/faulty.ts");
 const BUSY_MS = 50;
 
@@ -38,7 +38,7 @@ async function limited(owner: Account, budget_dollars: number): Promise<Limited>
   return (await response.json()) as Limited;
 }
 
-/** What one worst case costs, as a refusal names it. */
+/** Returns the maximum cost of a request from its rejection. */
 async function worstCase(owner: Account, body: object): Promise<number> {
   const { key } = await limited(owner, 0);
   const response = await call(regions.eu, key, "/chat/completions", { body });
@@ -46,7 +46,7 @@ async function worstCase(owner: Account, body: object): Promise<number> {
   return error.required_micro;
 }
 
-/** The key with a new secret, while the old one lives on; a region that is too busy is asked again. */
+/** Rotates a key whose old secret stays valid. Retries while the region is busy. */
 async function rotated(region: TestRegion, owner: Account, { id }: Limited): Promise<Limited> {
   const headers = { "idempotency-key": crypto.randomUUID() };
   const body = { overlap_seconds: 600 };
@@ -59,14 +59,14 @@ async function rotated(region: TestRegion, owner: Account, { id }: Limited): Pro
   }
 }
 
-/** Every object of a region loses its memory and the calls that it is in the midst of. */
+/** Aborts every object of a region with its running calls. */
 async function abortAll({ url }: TestRegion): Promise<number> {
   const body = JSON.stringify({ from: 0, each: 1 });
   const response = await fetch(`${url}__soak/abort`, { method: "POST", body });
   return ((await response.json()) as { aborted: number }).aborted;
 }
 
-/** Spends what is left by answers that are charged, with these secrets by turns, until each is refused. */
+/** Spends the rest with charged responses, alternating between secrets, until each is rejected. */
 async function spendRest(region: TestRegion, keys: readonly string[], body: object): Promise<void> {
   for (const key of keys) {
     for (;;) {
@@ -88,7 +88,7 @@ const PLACES = [
 describe.each(PLACES)(
   "200 concurrent requests of a key whose budget covers 20 at their maximum cost, at %s: %s %s",
   (_name, where, _kind, stream) => {
-    /** A new organization's key with that budget, which the region has met. */
+    /** Creates an organization with a key that has this budget, and uses the key in the region. */
     async function world() {
       const owner = await openFar(regions);
       const body = { ...STALL, stream };
@@ -101,7 +101,7 @@ describe.each(PLACES)(
       return { owner, one, each, micros, open };
     }
 
-    /** What they were given: exactly the budget, and not a micro more when it is spent to its end. */
+    /** Checks that the grants equal the budget, and that spending ends exactly there. */
     async function isExact(
       { owner, each, micros }: Awaited<ReturnType<typeof world>>,
       { granted, refused }: Awaited<ReturnType<typeof flood>>,
@@ -151,7 +151,7 @@ describe.each(PLACES)(
       const { owner, one, open } = made;
       const first = async (): Promise<RawConnection[]> => {
         const all = asked(() => open(one.key));
-        expect(await abortAll(regions.eu)).toBeGreaterThan(1); // the register and the wallet
+        expect(await abortAll(regions.eu)).toBeGreaterThan(1); // the key object and the wallet
         await underWay(owner);
         await Promise.all([abortAll(regions.eu), abortAll(regions.us)]);
         return all;

@@ -7,10 +7,10 @@ import type { TestRegion } from "./support/two-regions.ts";
 const world = farWorld();
 const { cut, heal } = world;
 
-/** Time enough for both regions to meet a key on a busy machine. */
+/** Long enough for both regions to cache a key on a slow machine. */
 const LIVES_MS = 8000;
 
-/** What a key or a session is told in a region: each kind of call once, by its name. */
+/** Returns the status of each kind of call with a key or session in a region. */
 async function told(region: TestRegion, secret: string): Promise<Record<string, number>> {
   const rows = Object.entries(EVERY_CALL).map(
     async ([name, [path, of]]) => [name, await statusOf(region, secret, path, of)] as const,
@@ -24,7 +24,7 @@ const everywhere = (status: number): Record<string, number> =>
 const pays = (region: TestRegion, secret: string): Promise<number> =>
   statusOf(region, secret, "/chat/completions", CHAT);
 
-/** A global key, or a session of one, that expires at this time. */
+/** Creates a global key or a session of one that expires at this time. */
 async function expiring(kind: "key" | "session", lives: number) {
   const [path, body] =
     kind === "session"
@@ -54,7 +54,7 @@ it.each(["key", "session"] as const)(
     expect([await pays(us, secret), await pays(eu, secret)]).toEqual([503, 200]);
     await sleep(Math.max(0, expires - Date.now()));
     expect(await told(eu, secret)).toEqual(everywhere(401));
-    expect(await told(us, secret)).toEqual(everywhere(503)); // only home's clock decides
+    expect(await told(us, secret)).toEqual(everywhere(503)); // only the home region's clock decides
     await heal();
     expect(await told(us, secret)).toEqual(everywhere(401));
     expect(await told(eu, secret)).toEqual(everywhere(401));

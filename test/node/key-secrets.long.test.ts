@@ -5,7 +5,7 @@ import { makeOrganization } from "./support/organization.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";
 import type { TwoRegions } from "./support/two-regions.ts";
 
-const A = `a:${"k".repeat(32)}`; // the initial secret of the tests' regions
+const A = `a:${"k".repeat(32)}`; // the first secret of the tests' regions
 const B = `b:${"n".repeat(40)}`;
 
 let regions: TwoRegions;

@@ -29,7 +29,7 @@ const EVERYWHERE = [
 
 type Limited = { readonly id: string; readonly key: string };
 
-/** A global key of a new organization of the EU, with terms. */
+/** Creates an EU organization with a global key that has these limits. */
 async function limited(terms: object): Promise<{ readonly owner: Account; readonly one: Limited }> {
   const owner = await openFar(regions);
   const body = { name: "limited", scope: "global", rpm_limit: 1000, ...terms };
@@ -48,20 +48,20 @@ async function refusalOf(where: Where, one: Limited, body: object): Promise<Refu
   return { status: response.status, error };
 }
 
-/** What the key may still do, as it says itself. */
+/** Returns the key's remaining limits, as it reads them itself. */
 async function standing(where: Where, { key }: Limited) {
   const response = await call(regions[where], key, "/key");
   expect(response.status).toBe(200);
   return (await response.json()) as { spent_dollars: number; budget_dollars: number };
 }
 
-/** What one worst case costs, as a refusal names it. */
+/** Returns the maximum cost of a request from its rejection. */
 async function worstCase(body: object): Promise<number> {
   const { one } = await limited({ budget_dollars: 0 });
   return Number((await refusalOf("eu", one, body)).error["required_micro"]);
 }
 
-/** A session of a new organization's own key, with this budget. */
+/** Creates a session with this budget for a new organization's key. */
 async function session(terms: object): Promise<{ readonly owner: Account; readonly one: Limited }> {
   const owner = await openFar(regions);
   const response = await call(regions.eu, owner.key, "/sessions", { body: terms });
@@ -88,7 +88,8 @@ describe.each([
       const each = await worstCase(body);
       const micros = AFFORDABLE * each;
       const { owner, one } = await make({ budget_dollars: micros / 1e6 });
-      expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400); // the region has met the key
+      // the region has cached the key
+      expect((await pays(where, one, { ...ECHO, max_tokens: 0 })).status).toBe(400);
       const { granted, refused } = await flood(owner, () =>
         openChat(regions[where], one.key, body),
       );
@@ -107,7 +108,7 @@ describe.each([
       await Promise.all(granted.map((connection) => connection.reset()));
       await owner.resolved();
 
-      // The rest is spent completely by charged responses.
+      // Charged responses spend the rest completely.
       const answered = await untilRefused(where, one, { ...ECHO, stream });
       expect(answered).toBeGreaterThan(0);
       await owner.resolved();
@@ -121,7 +122,7 @@ describe.each([
   },
 );
 
-/** Completions one after the other until the budget has no more: how many there were. */
+/** Sends sequential completions until the budget is used up. Returns their number. */
 async function untilRefused(where: Where, one: Limited, body: object): Promise<number> {
   for (let answered = 0; ; answered += 1) {
     const response = await pays(where, one, body);
@@ -172,7 +173,7 @@ describe.each(EVERYWHERE)("a key's limits at %s", (_name, where) => {
     expect(first.status).toBe(200);
     expect(first.headers.get("x-ratelimit-limit-tokens")).toBe("300");
     await first.text();
-    await owner.resolved(); // its charge has replaced its reservation
+    await owner.resolved(); // its charge replaces its reservation
     const held = await openChat(regions[where], one.key, {
       ...STALL,
       max_tokens: 200,

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => regions.stop());
 
-/** A request whose answer is read until `marker`, by a client that then sees the region die. */
+/** Reads a response until `marker`, then kills the region. */
 async function killedAfter(key: string, request: object, marker: string): Promise<string> {
   const connection = await openRaw({
     url: `${regions.eu.baseUrl}/chat/completions`,

@@ -6,9 +6,9 @@ import type { TwoRegions } from "./support/two-regions.ts";
 
 const RACES = 60;
 const RUNNERS = 16;
-/** What the sandbox's model costs, in micros per token. */
+/** The sandbox model's price in micro-credits per token. */
 const PRICE = { input: 1, output: 2 } as const;
-/** Its answer is as long as its cap, so that what is charged is near to what is held. */
+/** The response is as long as its cap, so that the charge is close to the hold. */
 const BODY = {
   model: "sandbox/echo",
   messages: [{ role: "user", content: "the last of it ".repeat(16) }],
@@ -22,13 +22,13 @@ beforeAll(async () => {
 });
 afterAll(() => regions.stop());
 
-/** What such a request needs, as its refusal names it. */
+/** Returns the required credits of the request from its rejection. */
 async function leastCredits(): Promise<number> {
   const refused = await (await Account.open(() => regions.eu, { credits: 0 })).chat(BODY);
   return ((await refused.json()) as { error: { required_micro: number } }).error.required_micro;
 }
 
-/** What an answer used, by its own usage; 0 where it was refused for want of credits. */
+/** Returns a response's usage, or 0 for a rejection due to insufficient credits. */
 async function used(response: Response): Promise<number> {
   const text = await response.text();
   if (response.status === 402) return 0;

@@ -12,7 +12,7 @@ import type { TwoRegions } from "./support/two-regions.ts";
 const CLIENTS = 160;
 const CALLERS = 16;
 const PACE_MS = 8;
-/** Words and marks that are one token each to the tokenizers of today's models. */
+/** Words and marks that current models' tokenizers count as one token each. */
 const TOKENS = [
   " the rain went over a small town and then it was very quiet again",
   " she asked an important question but nobody there had the answer",
@@ -20,7 +20,7 @@ const TOKENS = [
 ]
   .flatMap((line) => line.split(/(?= )/))
   .concat([",", "."]);
-/** Bytes of one token's event, roughly. */
+/** Approximate bytes of an event with one token. */
 const EVENT_BYTES = sse(chunkOf({ content: " river" })).length;
 
 const DRAIN_MS = 1000;
@@ -50,7 +50,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([regions.stop(), upstream.close()]));
 
-/** A token in each event until the request's cap, and usage if it comes so far; counts what it has sent. */
+/** Sends a token in each event until the request's cap, then usage. Counts the sent tokens. */
 const writeCounted: MockScript = async ({ json }, response) => {
   const { messages, max_tokens: cap } = json as unknown as {
     messages: { content: string }[];
@@ -71,7 +71,10 @@ const writeCounted: MockScript = async ({ json }, response) => {
   return true;
 };
 
-/** A client that resets its connection after so many bytes; its request's id, its text, and what it was passed on. */
+/**
+ * Resets the connection after this number of bytes. Returns the request ID, its text and the
+ * received output.
+ */
 async function leave(account: Account, n: number): Promise<Left> {
   const text = `Tell me story number ${n} of the town by the river.`;
   const connection = await account.open({
@@ -85,10 +88,11 @@ async function leave(account: Account, n: number): Promise<Left> {
   const { headers, body } = answerOf(connection);
   const id = headers.get("x-request-id") ?? "";
   await connection.reset();
-  return { id, text, passedOn: body.split('"content":"').length - 2 }; // the opening has an empty one
+  // the first chunk has empty content
+  return { id, text, passedOn: body.split('"content":"').length - 2 };
 }
 
-/** Returns the value of a range that is nearest to a number. */
+/** Returns the value within a range that is nearest to a number. */
 function nearest(value: number, least: number, most: number): number {
   return Math.min(Math.max(value, least), most);
 }

@@ -8,7 +8,7 @@ import type { TwoRegions } from "./support/two-regions.ts";
 
 const LIMIT = 60;
 const EVICTIONS = 4;
-/** Longer than a minute: what a burst has used comes free, and is used by the flood at once. */
+/** Longer than a minute, so that slots of the first burst become free and are used again. */
 const PRESSED_MS = 66_000;
 const EVERY_MS = 100;
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => regions.stop());
 
-/** Whether one request is admitted by the key's limit. */
+/** Reports whether the key's limit admits a request. */
 async function admitted(account: Account): Promise<boolean> {
   const response = await account.call("/models");
   await response.body?.cancel();
@@ -26,7 +26,7 @@ async function admitted(account: Account): Promise<boolean> {
   return response.status === 200;
 }
 
-/** Every wallet of the region, those of other tests too: one that is at rest already is as evicted as it can be. */
+/** Evicts every wallet of the region, including those of other tests. */
 async function evictWallets({ eu }: TwoRegions): Promise<void> {
   for (const id of await eu.miniflare.listDurableObjectIds("Wallet", "turnpike-eu")) {
     await eu.miniflare

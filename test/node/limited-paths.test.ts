@@ -8,7 +8,7 @@ type Path = {
   readonly reach: string;
   readonly sessions?: false;
 };
-/** The Worker's table, whose types are not a script's. */
+/** The route table, imported by a computed path because its types are the Worker's. */
 const TABLE: string = "../../src/routes.ts";
 const { KEY_ROUTES } = (await import(TABLE)) as { KEY_ROUTES: readonly Path[] };
 const TERMS = { budget_dollars: 0.5, rpm_limit: 900, end_user: "ann" };
@@ -21,7 +21,7 @@ afterAll(() => regions.stop());
 
 const nameOf = ({ method, path }: Path): string => `${method} ${path}`;
 
-/** Asks a path of the table away from home, and what would lift a limit as its body. */
+/** Calls a path in another region, with a body that would remove a limit. */
 async function refusal({ method, path }: Path, key: string, id: string) {
   const at = path.replace(/^\/v1/, "").replace(/:\w+(\{.+\})?/, id);
   const body = { budget_dollars: null, rpm_limit: 1000, daily_quota_dollars: null, name: "mine" };
@@ -47,7 +47,10 @@ it("a limited key or session gets 403 key_is_limited for management in another r
   const hook = { url: "https://hooks.turnpike.dev/", types: ["balance.credited"] };
   const { id: hookId } = await made<{ id: string }>("/webhooks", hook);
 
-  /** All that the owner can read at home of what these paths could change; reads move `last_used_at` alone. */
+  /**
+   * Everything that the owner can read in the home region and these paths could change. Reads only
+   * change `last_used_at`.
+   */
   const kept = (): Promise<string[]> =>
     Promise.all(
       [

@@ -53,7 +53,7 @@ async function codeOf(region: TestRegion, { key }: Account, path: string, of: ob
   return [response.status, error?.code ?? error?.message];
 }
 
-/** A completion. On a busy machine, a region may first return 503. */
+/** Sends a completion. On a slow machine, a region can first return 503. */
 async function chat(region: TestRegion, account: Account) {
   const deadlineMs = performance.now() + 30_000;
   for (;;) {

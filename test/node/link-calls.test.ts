@@ -90,7 +90,7 @@ describe("the link between regions", () => {
       }
     });
     expect(seen).toEqual({});
-    expect(await statusOf(regions.eu, key)).toBe(200); // its minute at home is another one
+    expect(await statusOf(regions.eu, key)).toBe(200); // its limit in the home region is separate
   });
 
   it("carries no call for a key whose revocation has arrived, even if the key was never used in this region", async () => {

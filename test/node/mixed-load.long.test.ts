@@ -12,7 +12,7 @@ import type { TwoRegions } from "./support/two-regions.ts";
 const REQUESTS = 900;
 const CALLERS = 16;
 const ORGANIZATIONS = 12;
-/** Some of them run dry. */
+/** Some of them run out of credits. */
 const CREDITS = [1_000_000, 1_000_000, 2000];
 
 let regions: TwoRegions;
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => regions.stop());
 
-/** How an organization stands, read from each place where that is kept; money in micros. */
+/** Reads an organization's money in micro-credits from every place that stores it. */
 async function standingOf(account: Account) {
   const standing = await account.resolved();
   const rows = await account.ledger();

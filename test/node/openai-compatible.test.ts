@@ -117,7 +117,7 @@ it("a failed first route stays hidden if the second works: reset, stall, error o
   }
 });
 
-/** The first route has little time; the one after it as much as it needs. */
+/** Gives the first route little time and later ones enough. */
 function hurriedAtFirst(): Partial<FailoverOptions> {
   let asked = 0;
   return {

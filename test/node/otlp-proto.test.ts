@@ -4,10 +4,13 @@ import { meteredRowsOf, usageFormat } from "../../src/events/webhooks/usage-form
 import { micros } from "../../src/shared/money.ts";
 import { GENERATION_RECORD } from "../fixtures/generation-record.ts";
 
-/** The Python with `opentelemetry-proto` (PyPI, 1.45.2), in OTLP_PYTHON. */
+/** A Python with `opentelemetry-proto` (PyPI, 1.45.2), in OTLP_PYTHON. */
 const PYTHON = process.env["OTLP_PYTHON"];
 
-/** Parses a body strictly as protobuf's JSON, which has base64 where OTLP has hex IDs. Prints the spans' values. */
+/**
+ * Parses a body strictly as protobuf's JSON, which uses base64 for OTLP's hex IDs. Prints the
+ * spans' values.
+ */
 const PARSE = `
 import base64, json, sys
 from google.protobuf import json_format

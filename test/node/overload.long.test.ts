@@ -20,7 +20,9 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** Takes every place of the organization with streams that go on until they are reset. */
+/**
+ * Uses all concurrency slots of the organization with streams that stay open until they are reset.
+ */
 async function fill(organization: Organization): Promise<RawConnection[]> {
   const open: RawConnection[] = [];
   for (let place = 0; place < PLACES; place++) {
@@ -32,7 +34,7 @@ async function fill(organization: Organization): Promise<RawConnection[]> {
   return open;
 }
 
-/** Asks until a request is served: after a request that ended, its place is free within moments. */
+/** Retries until a request is served, because slots become free with a short delay. */
 async function untilServed(organization: Organization): Promise<void> {
   const deadline = performance.now() + SERVED_WITHIN_MS;
   for (;;) {

@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([regions.stop(), upstream.close()]));
 
-/** A word in each event for a minute. */
+/** Sends a word in each event for a minute. */
 const minute: MockScript = async (_, response) => {
   response.writeHead(200, { "content-type": "text/event-stream" }).write(sse(OPENING));
   for (let sentMs = 0; sentMs < STREAM_MS; sentMs += PACE_MS) {
@@ -48,7 +48,7 @@ const minute: MockScript = async (_, response) => {
 const messages = [{ role: "user", content: "Count words." }];
 const body = { model: "slow/model", messages, max_tokens: 4000, stream: true };
 
-/** A stream's text, its end, and the receipt of its request. */
+/** Returns a stream's text, its end, and the receipt of its request. */
 async function streamed(region: TestRegion, key: string, account: Account) {
   const response = await call(region, key, "/chat/completions", { body });
   expect(response.status).toBe(200);

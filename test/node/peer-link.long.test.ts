@@ -28,7 +28,7 @@ afterAll(() => regions.stop());
 
 const other = (name: Name): Name => (name === "eu" ? "us" : "eu");
 
-/** Region `from` looks a key up at the other one. */
+/** Makes region `from` look a key up in the other region. */
 async function lookUp(from: Name, call: LinkCall): Promise<LinkAnswer> {
   const response = await fetch(`${regions[from].url}__call`, {
     method: "POST",
@@ -37,7 +37,10 @@ async function lookUp(from: Name, call: LinkCall): Promise<LinkAnswer> {
   return (await response.json()) as LinkAnswer;
 }
 
-/** Both regions look up a key whose home is the other one, several times at once; how many were told whose it is. */
+/**
+ * Looks keys up in both directions, several times at once. Returns the number of successful
+ * lookups.
+ */
 async function found(): Promise<number> {
   const calls = (["eu", "us"] as const).flatMap((from) =>
     Array.from({ length: CALLS }, () => lookUp(from, { key: keys[other(from)] })),
@@ -46,7 +49,7 @@ async function found(): Promise<number> {
   return answers.filter(({ body }) => (body as { ok?: boolean } | null)?.ok === true).length;
 }
 
-/** A message that `sender` signed, as it comes to the other region. */
+/** Returns a message from `sender` to the other region. */
 async function messageFrom(sender: Name, secret: string): Promise<SignedMessage> {
   const to = other(sender);
   const { hash } = await lookUp(sender, { key: keys[to] });
@@ -55,7 +58,7 @@ async function messageFrom(sender: Name, secret: string): Promise<SignedMessage>
   return signMessage({ url, sender, secret, signedAt: Date.now(), body });
 }
 
-/** Delivers a message to a region, under any name for its host. */
+/** Delivers a message to a region, with any host name. */
 async function deliver(message: SignedMessage, to: Name, host?: string): Promise<number> {
   const { pathname } = new URL(message.url);
   const { method, headers, body } = message;
@@ -110,7 +113,8 @@ describe("a signed message between regions", () => {
       expect(await deliver(message, other(sender))).toBe(200);
       expect(await deliver(message, sender)).toBe(404);
       expect(await deliver(message, sender, host)).toBe(404);
-      expect(await deliver(message, other(sender), "gateway.test")).toBe(400); // plain http from another host
+      // plain http from another host
+      expect(await deliver(message, other(sender), "gateway.test")).toBe(400);
       expect(await deliver(await messageFrom(sender, "x".repeat(32)), other(sender))).toBe(404);
     }
   });
@@ -125,7 +129,7 @@ describe("an unavailable other region", () => {
     await regions.restart("eu");
   });
 
-  /** A server on loopback that does to each connection what a broken region may; how often it was reached. */
+  /** Starts a loopback server that treats each connection with `behave`. Counts the connections. */
   async function broken(
     behave: (socket: Socket) => void,
   ): Promise<{ url: string; reached: () => number }> {
@@ -159,7 +163,7 @@ describe("an unavailable other region", () => {
     expect(reached()).toBe(2);
     const lines = () =>
       regions.eu.log.filter(({ message }) => message.includes("peer_unreachable"));
-    await expect.poll(lines).toHaveLength(1); // a line may come after the answer
+    await expect.poll(lines).toHaveLength(1); // a line can follow the response
   });
 
   it("sends an empty response", async () => {
@@ -187,7 +191,7 @@ describe("the secrets of the link between regions", () => {
     }
     expect(await deliver(await messageFrom("eu", fresh), "us")).toBe(200);
     expect(await deliver(await messageFrom("eu", old), "us")).toBe(404);
-    // A secret unknown to the other region breaks one direction only: calls can fail here.
+    // A secret that the other region doesn't know breaks only one direction.
     await regions.restart("eu", { PEER_OUT_US: "y".repeat(40) });
     expect(await found()).toBe(CALLS);
   });

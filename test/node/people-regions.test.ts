@@ -24,7 +24,7 @@ const BEN = account("benedict");
 const CLEO = account("cleopatra");
 
 const STRIPE_SECRET = "whsec_of_this_machine";
-/** One account of Stripe tells both regions of everything. */
+/** One Stripe account sends its webhooks to both regions. */
 const endpointOf = ({ baseUrl }: TestRegion) => ({
   url: `${new URL(baseUrl).origin}/payments/stripe`,
   secrets: [STRIPE_SECRET],
@@ -33,7 +33,7 @@ const endpointOf = ({ baseUrl }: TestRegion) => ({
 let issuer: ServedIssuer;
 let stripe: ServedStripe;
 let regions: TwoRegions;
-/** What a customer's webhook was sent. */
+/** Events that the customer's webhook received. */
 const received: string[] = [];
 const receiver = createServer((request, response) => {
   let body = "";
@@ -65,7 +65,7 @@ afterAll(async () => {
   receiver.close();
 });
 
-/** A browser at one region's console. */
+/** A browser with one region's console. */
 class Page {
   readonly #cookies = new Map<string, string>();
   readonly #origin: string;
@@ -90,7 +90,7 @@ class Page {
     return response;
   }
 
-  /** What a success says. */
+  /** Returns the body of a successful response. */
   async tell<T>(method: string, at: string, body?: object): Promise<T> {
     const response = await this.ask(method, at, body);
     const text = await response.text();
@@ -98,7 +98,7 @@ class Page {
     return (text === "" ? null : JSON.parse(text)) as T;
   }
 
-  /** The whole dance of a log-in. */
+  /** Goes through all steps of a login. */
   async logIn({ id }: Account, fields: object): Promise<void> {
     const asked = { issuer: "local", ...fields };
     const { location } = await this.tell<{ location: string }>("POST", "/login/start", asked);
@@ -111,7 +111,9 @@ class Page {
     if (end !== "/console/#/") throw new Error(`the log-in ended at ${String(end)}`);
   }
 
-  /** The navigation back: where it leads. `fetch` would say that it is no navigation. */
+  /**
+   * Returns the redirect of a navigation. Doesn't use `fetch`, which sends its own Sec-Fetch-Mode.
+   */
   #land(url: URL): Promise<string | undefined> {
     return new Promise((resolve, reject) => {
       const asked = get(url, { headers: { cookie: this.#sent() } }, (response) => {
@@ -147,7 +149,7 @@ function chat(region: TestRegion, key: string, stream = false): Promise<Response
   });
 }
 
-/** Whether any file of a region's stores has this text, in whatever place of it. */
+/** Reports whether any stored file of a region contains the text. */
 function stores({ directory }: TestRegion, text: string): boolean {
   const files = readdirSync(directory, { recursive: true, encoding: "utf8" })
     .map((name) => path.join(directory, name))
@@ -159,7 +161,7 @@ type Made = { readonly key: string; readonly id: string };
 const globalKey = (page: Page): Promise<Made> =>
   page.tell("POST", "/v1/keys", { name: "one", scope: "global" });
 
-/** Buys credits by card, and waits until they are there. */
+/** Buys credits by card and waits until they are added. */
 async function buy(page: Page): Promise<void> {
   const body = { amount_dollars: 10, method: "checkout" };
   const { id } = await page.tell<{ id: string }>("POST", "/v1/credits/purchases", body);
@@ -172,13 +174,13 @@ async function buy(page: Page): Promise<void> {
   await expect.poll(stateOf, { timeout: 30_000 }).toBe("credited");
 }
 
-/** The region has heard it, at the latest now. */
+/** Delivers an event's webhook to the region. */
 async function hear(region: TestRegion, event: StripeEvent): Promise<void> {
   const request = await signedWebhook(event, endpointOf(region), Math.floor(Date.now() / 1000));
   expect((await fetch(request)).status).toBe(200);
 }
 
-/** Prices of this organization's own, posted and given to it by an operator. */
+/** Posts a price list and assigns it to the organization as an operator. */
 async function sellAt(region: TestRegion, organization: string): Promise<void> {
   const ask = async (method: string, at: string, body: object): Promise<void> => {
     const answer = await fetch(`${new URL(region.baseUrl).origin}/admin/v1${at}`, {

@@ -5,7 +5,7 @@ import { startProgram } from "./support/program.ts";
 
 const COUNT = 500;
 const PROCESSES = 3;
-/** Takes so many ports, says which, and lives on. */
+/** A program that takes this number of ports, prints them and keeps running. */
 const TAKES = `
 import { freePort } from "./scripts/ports.ts";
 const ports = [];

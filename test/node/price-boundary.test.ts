@@ -7,15 +7,18 @@ import { Account } from "./support/account.ts";
 import { ADMIN_TOKEN, startTwoRegions } from "./support/two-regions.ts";
 import type { TestRegion, TwoRegions } from "./support/two-regions.ts";
 
-/** Requests, how many go at once, and how long before the boundary they begin. */
+/** Number of requests, concurrent requests, and ms before the boundary at which they start. */
 const REQUESTS = effort(500, 10_000);
 const AT_ONCE = 16;
 const BEFORE_MS = effort(2500, 20_000);
-/** The US is so far ahead. */
+/** The US clock is ahead by this. */
 const US_AHEAD_MS = 1000;
 const CREDITS = 1_000_000_000;
 
-/** Micros a token before and after the boundary, of the region's list and of an organization's own. */
+/**
+ * Micro-credits per token before and after the boundary, for the region's list and an
+ * organization's own.
+ */
 const PRICES = {
   default: { before: 3, after: 7 },
   partners: { before: 2, after: 11 },
@@ -36,7 +39,7 @@ type Sent = {
   readonly id: string;
   readonly cost: number;
   readonly account: Account;
-  /** When it was sent and answered, by the clock of the region that was asked. */
+  /** When it was sent and answered, by the called region's clock. */
   readonly from: number;
   readonly to: number;
 };
@@ -52,7 +55,7 @@ function priced(micros: number): string {
   return JSON.stringify({ input: each, cached: each, cache_write: each, output: 2 * each });
 }
 
-/** Rows that were posted long before they begin, in a region that has read none yet. */
+/** Posts price rows far ahead, to a region that hasn't read any yet. */
 async function post({ miniflare, name }: TestRegion, boundary: number): Promise<void> {
   const db = await miniflare.getD1Database("DB", `turnpike-${name}`);
   const insert = db.prepare(
@@ -68,7 +71,7 @@ async function post({ miniflare, name }: TestRegion, boundary: number): Promise<
   );
 }
 
-/** Accounts of both regions; those of the EU may call the US. */
+/** Creates accounts in both regions. Those of the EU can call the US. */
 async function accounts(): Promise<readonly Account[]> {
   const count = effort(4, 24);
   return Promise.all(
@@ -109,7 +112,7 @@ async function send(account: Account, where: TestRegion): Promise<Sent> {
   });
   const text = await answer.text();
   if (answer.status === 503) {
-    await sleep(500); // a busy machine: nothing was charged
+    await sleep(500); // nothing was charged on a slow machine
     return send(account, where);
   }
   assert.equal(answer.status, 200, text);
@@ -146,7 +149,7 @@ it("each request is held and charged at the price in force at its admission", as
       const home = homeOf(account);
       const where = isGlobal && turn % 3 === 0 ? regions.us : home;
       sent.push(await send(account, where));
-      if (sent.length > REQUESTS) await sleep(20); // wait slowly for the rest of the boundary
+      if (sent.length > REQUESTS) await sleep(20); // slows down for the rest of the boundary
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, (_, lane) => worker(lane)));
@@ -176,7 +179,8 @@ it("each request is held and charged at the price in force at its admission", as
     }
     expect(CREDITS - left).toBe(total);
   }
-  // The same body is held for by the same tokens, whichever price it was: a hold by the other price would stand out.
+  // The same body holds the same number of tokens at any price, so a hold at the other price would
+  // differ.
   expect([...sides].toSorted()).toHaveLength(4);
   const tokens = [...held.values()].flatMap((one) => Array.from(one));
   expect(new Set(tokens).size).toBe(1);

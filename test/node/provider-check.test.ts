@@ -28,7 +28,7 @@ async function check(given: readonly string[], variables: Record<string, string>
 
 type Body = { readonly messages?: readonly { role: string }[]; readonly response_format?: object };
 
-/** A provider that does all of it well; `over` is what one test changes of it. */
+/** A provider that passes all checks. `over` changes one response. */
 function behaves(over: (request: MockRequest, response: ServerResponse) => boolean = () => false) {
   mock.script((request, response) => {
     if (over(request, response)) return true;

@@ -4,7 +4,7 @@ import { answersTo } from "./support/raw-answers.ts";
 import type { RawAnswers } from "./support/raw-answers.ts";
 import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
 
-/** Bytes that no client library sends. Between a client and a deployment stands the edge's own parser. */
+/** Bytes that client libraries don't send. In a deployment, the edge's parser is in front. */
 let region: Awaited<ReturnType<typeof startKeptRegion>>;
 let account: Account;
 let auth: string;
@@ -15,11 +15,11 @@ beforeAll(async () => {
 });
 afterAll(() => region.stop());
 
-const HOST = "Host: localhost\r\n"; // plain http works only on localhost
+const HOST = "Host: localhost\r\n"; // plain http only works on localhost
 const TYPE = "Content-Type: application/json\r\n";
 const CHAT = JSON.stringify({ model: "sandbox/echo", messages: [{ role: "user", content: "hi" }] });
 const LENGTH = `Content-Length: ${CHAT.length}\r\n`;
-/** Ends a connection: the only request after which nothing may follow. */
+/** Ends a connection. Nothing can follow this request. */
 const LAST = `GET /healthz HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`;
 const CHUNKED = `${CHAT.length.toString(16)}\r\n${CHAT}\r\n0\r\n\r\n`;
 
@@ -30,7 +30,7 @@ const get = (path: string, headers: string, method = "GET"): string =>
 const post = (headers: string, body: string): string =>
   `POST /v1/chat/completions HTTP/1.1\r\n${HOST}${TYPE}${headers}\r\n${body}`;
 
-/** What was charged by it. */
+/** Returns the micro-credits that `work` cost. */
 async function charged(work: () => Promise<unknown>): Promise<number> {
   const before = await account.standing();
   await work();
@@ -114,13 +114,14 @@ describe("requests on one connection", () => {
 
 describe("a request body that does not arrive", () => {
   it("returns 408 with a key, and closes the connection", async () => {
-    await region.restart({ BODY_TIMEOUT_MS: "200" }); // long enough for a busy machine to read the complete bodies
+    // long enough to read complete bodies on a slow machine
+    await region.restart({ BODY_TIMEOUT_MS: "200" });
     const { statuses } = await sent(post(`${auth}Content-Length: 1000\r\n`, '{"model":'));
     expect(statuses).toEqual([408]);
   });
 
   it("returns 401 immediately without a key", async () => {
-    await region.restart({ BODY_TIMEOUT_MS: "60000" }); // longer than this test may take
+    await region.restart({ BODY_TIMEOUT_MS: "60000" }); // longer than this test can take
     const { statuses } = await sent(
       post("Authorization: Bearer nobody\r\nContent-Length: 20000000\r\n", "{"),
     );

@@ -26,7 +26,7 @@ afterAll(() => regions.stop());
 afterEach(() => regions.toEu.set("pass"));
 
 type Depth = { readonly waiting: number; readonly dead: number; readonly parked: number };
-/** The calls of the object that are made here: its own class needs the Worker's types. */
+/** The object's methods that this test calls, because the class needs the Worker's types. */
 type Outbox = {
   enqueue(items: readonly OutcomeItem[]): Promise<void>;
   enqueueRevocations(items: readonly RevocationItem[]): Promise<void>;
@@ -40,14 +40,14 @@ async function outboxOfUs(name: string): Promise<Outbox> {
   return outboxes.getByName(name) as unknown as Outbox;
 }
 
-/** One of the outboxes of the US for an organization of the EU. */
+/** Returns an outbox of the US for an EU organization. */
 function shardOf({ orgId }: Account): string {
   const [name] = peerOutboxNamesOf("eu", orgId);
   assert.ok(name !== undefined);
   return name;
 }
 
-/** The outcome of a request that the US served and for which this organization's wallet has a hold. */
+/** Returns the outcome of a US request for which this organization's wallet has a hold. */
 async function outcome(account: Account, cost: number | null): Promise<OutcomeItem> {
   const { miniflare } = regions.eu;
   const wallets = await miniflare.getDurableObjectNamespace("WALLET", "turnpike-eu");
@@ -77,7 +77,7 @@ const revocation = (revokedAt: number): RevocationItem => ({
   revokedAt,
 });
 
-/** When the EU's register took the key for dead. */
+/** Returns when the EU's key object recorded the revocation. */
 async function deadSince({ keyHash }: RevocationItem): Promise<number> {
   const { miniflare } = regions.eu;
   const registers = await miniflare.getDurableObjectNamespace("KEY_REGISTER", "turnpike-eu");
@@ -87,7 +87,7 @@ async function deadSince({ keyHash }: RevocationItem): Promise<number> {
   return register.revoke(Number.MAX_SAFE_INTEGER);
 }
 
-/** How many messages wait, are dead or are parked in all outboxes of the US. */
+/** Returns the number of waiting, failed and dead-lettered messages in all US outboxes. */
 async function depthOfUs(): Promise<Depth> {
   const outboxes = await Promise.all(outboxNames(["eu"]).map(outboxOfUs));
   const depths = await Promise.all(outboxes.map((outbox) => outbox.depth()));

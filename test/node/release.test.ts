@@ -32,11 +32,11 @@ it("objects accept the last release's calls", async () => {
 it("the last release's migrations are unchanged, and never applied again", () => {
   const { migrations } = readRecorded();
   expect(migrations.length).toBeGreaterThan(0);
-  // Before the first deploy all belongs to the first one: npm run release:record.
+  // Before the first deploy, all migrations belong to it: npm run release:record.
   expect(readMigrations().slice(0, migrations.length)).toEqual(migrations);
 });
 
-/** The parts of a release number, the most significant first. */
+/** Returns the parts of a release number, the most significant first. */
 const numbers = (version: string): number[] => version.split(".").map(Number);
 function isAbove(version: string, other: string): boolean {
   const [mine, theirs] = [numbers(version), numbers(other)];
@@ -44,7 +44,7 @@ function isAbove(version: string, other: string): boolean {
   return at !== -1 && (mine[at] ?? 0) > (theirs[at] ?? 0);
 }
 
-/** The tags of the Durable Object migrations of a configuration. */
+/** Returns the tags of a configuration's Durable Object migrations. */
 function tags(file: string): string[] {
   const text = readFileSync(path.join(ROOT, file), "utf8");
   return [...text.matchAll(/^tag = "(.+)"$/gm)].map(([, tag = ""]) => tag);

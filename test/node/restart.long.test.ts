@@ -18,10 +18,10 @@ beforeAll(async () => {
 });
 afterAll(() => kept.stop());
 
-/** A paid answer that was read to its end, with what it says that it cost. */
+/** A complete paid response with its reported cost. */
 type Answered = { readonly id: string; readonly cost: number };
 
-/** Sends one request and reads its answer to the end; null when it was none, or cost nothing. */
+/** Sends one request and reads the whole response. Returns null if it failed or cost nothing. */
 type Shape = (account: Account, input: string, user: string) => Promise<Answered | null>;
 
 const ENDING: readonly Shape[] = [
@@ -64,8 +64,8 @@ function idOf(response: Response): string {
 }
 
 /**
- * A mixed load: requests that hang, and beside them callers that send one after another, so that
- * nobody lags behind the answers. Kills the region the moment so many of them were answered.
+ * Runs requests that hang and sequential callers, and kills the region after this number of
+ * responses.
  */
 async function killedInMidLoad(account: Account, answers: number): Promise<Answered[]> {
   const answered: Answered[] = [];
@@ -74,7 +74,7 @@ async function killedInMidLoad(account: Account, answers: number): Promise<Answe
   const send = async (shapes: readonly Shape[], i: number): Promise<void> => {
     const input = randomBytes(1 + (i % 40)).toString("hex");
     const sent = shapes[i % shapes.length]?.(account, input, `user-${i % 5}`);
-    const answer = (await sent?.catch(() => null)) ?? null; // null: the region died first
+    const answer = (await sent?.catch(() => null)) ?? null; // null if the region was killed first
     if (answer !== null) answered.push(answer);
     if (answered.length >= answers) enough.resolve();
   };

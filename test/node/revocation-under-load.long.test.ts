@@ -17,7 +17,7 @@ import type { FaultyRegions, TestRegion } from "./support/two-regions.ts";
 import { measured } from "../measured.ts";
 
 const KEYS = process.env["CI"] === undefined ? 1000 : 250;
-/** An owner makes and revokes its own, within what its key may ask in a minute. */
+/** Keys that an owner creates and revokes within its key's limit per minute. */
 const KEYS_OF_ONE = 100;
 const CALLERS = 4;
 const RELAXED = { timeout: 100_000, interval: 1 };
@@ -30,17 +30,17 @@ afterAll(() => regions.stop());
 
 type Seen = { readonly status: number; readonly isAfter: boolean; readonly where: string };
 
-/** What is not admitted: dead, or on a machine that is too busy unknown. */
+/** Statuses of requests that weren't admitted: revoked, or unknown on a slow machine. */
 const REFUSED: ReadonlySet<number> = new Set([401, 503]);
 
-/** Uses the keys in turn, also those that are dead, until it is told to stop. */
+/** Uses all keys in turn, including revoked ones, until it is stopped. */
 function load(keys: readonly FarKey[], dead: ReadonlySet<FarKey>) {
   const seen: Seen[] = [];
   const control = { isOver: false };
   let next = 0;
   const caller = async (region: TestRegion, isChat: boolean): Promise<void> => {
     while (!control.isOver) {
-      // every other call is made with the key that goes next or went last
+      // every other call uses the key that is revoked next or was revoked last
       const at = next++ % 2 === 0 ? Math.max(0, dead.size - (next % 4)) : next;
       const key = keys[at % keys.length];
       assert.ok(key !== undefined);
@@ -61,7 +61,7 @@ function load(keys: readonly FarKey[], dead: ReadonlySet<FarKey>) {
   return { stop };
 }
 
-/** How long after DELETE's answer the US's own register has the tombstone. */
+/** Returns the time from DELETE's response until the US's key object has the revocation. */
 async function arrival(key: FarKey): Promise<number> {
   const answeredMs = performance.now();
   await expect.poll(() => isBuriedAt(regions.us, key), RELAXED).toBe(true);

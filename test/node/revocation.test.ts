@@ -9,7 +9,7 @@ import type { Organization, World } from "./support/upstream-world.ts";
 
 const KILLS = effort(2, 5);
 
-/** Opens the upstream that holds its answers back. */
+/** Lets the provider respond. */
 let release: () => void = () => undefined;
 let released = Promise.resolve();
 
@@ -23,7 +23,7 @@ beforeAll(async () => {
         if (isStream) startStream(response).write(stream(...HELLO));
         await released;
         if (isStream) response.end(stream(FINISH, usageChunk(), DONE));
-        return isStream; // else the mock answers as it always does
+        return isStream; // else the mock's default response
       },
     },
   });

@@ -41,7 +41,7 @@ afterAll(() => {
 
 type Call = (path: string, body?: object, method?: string) => Promise<Record<string, unknown>>;
 
-/** Runs a release on the data that the last one left. */
+/** Runs a release on the data of the last one. */
 async function during(program: Program, work: (call: Call, url: string) => Promise<void>) {
   const place = await startPlace(program, directory, clockOffsetMs);
   const call: Call = async (name, body, method = body === undefined ? "GET" : "POST") => {

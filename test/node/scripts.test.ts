@@ -21,7 +21,7 @@ it("npm start names a taken port and its variable, and starts nothing", async ()
   const { port } = server.address() as AddressInfo;
   const state = path.join(tmpdir(), `never-made-${port}`);
   const dev = startProgram(["scripts/dev.ts"], {
-    ...(await devPorts()).variables, // the default ports may be in use
+    ...(await devPorts()).variables, // the default ports can be in use
     US_PORT: String(port),
     DEV_DIR: state,
   });

@@ -21,7 +21,7 @@ afterAll(() => world.stop());
 const send = () => ask(account, headers);
 const paid = () => charged(account);
 
-/** The SDK as it comes; `fetched` sees each of its answers before it does. */
+/** An unmodified SDK. `fetched` gets each response first. */
 function sdk(fetched: (response: Response) => Promise<Response> | Response = (one) => one) {
   const statuses: number[] = [];
   const client = new OpenAI({

@@ -35,7 +35,7 @@ const hello = { model: "sandbox/echo", messages: [{ role: "user" as const, conte
 
 type Tried = { readonly status: number; readonly retryAfterMs: number };
 
-/** The SDK as it comes, and every request that it makes. `refused` runs before it sees a 429. */
+/** An unmodified SDK and its requests. `refused` runs before it sees a 429. */
 function sdk(key: string, refused: (waitMs: number) => Promise<void> | void = () => {}) {
   const tried: Tried[] = [];
   const client = new OpenAI({
@@ -54,7 +54,9 @@ function sdk(key: string, refused: (waitMs: number) => Promise<void> | void = ()
   return { client, tried, statuses: () => tried.map((one) => one.status) };
 }
 
-/** Lets the next wait of exactly this long be over at once; answers with how many there were. */
+/**
+ * Ends the next waits of exactly this length immediately. The returned function gives their number.
+ */
 function skipWaits(waitMs: number): () => number {
   const real = globalThis.setTimeout;
   let skipped = 0;
@@ -71,9 +73,10 @@ it("openai-node waits exactly as long as a 429 requires, and its second request 
   expect((await account.call("/models")).status).toBe(200);
   const skipped: (() => number)[] = [];
   const { client, tried, statuses } = sdk(account.key, async (waitMs) => {
-    await kept.restart({ CLOCK_OFFSET_MS: String(waitMs) }); // the same time passes in the region
+    // the region's clock moves by the same time
+    await kept.restart({ CLOCK_OFFSET_MS: String(waitMs) });
     client.baseURL = kept.region().baseUrl;
-    // Meets the connections that the restart has closed, so that the SDK's request does not.
+    // Uses the connections that the restart closed, so that the SDK's request doesn't.
     await fetch(`${kept.region().url}healthz`).catch(() => undefined);
     skipped.push(skipWaits(waitMs));
   });
@@ -100,7 +103,7 @@ it("openai-node sends only one request for a used-up quota or an insufficient ba
 
 it("openai-node pays once, for the response, after a 502 and a retry", async () => {
   const account = await Account.open(kept.region, { credits: 10_000 });
-  const failing = mock.requests.length + 2; // the gateway itself retries once
+  const failing = mock.requests.length + 2; // the gateway retries once
   mock.script((_, response) => {
     if (mock.requests.length > failing) return false;
     response.writeHead(500).end();

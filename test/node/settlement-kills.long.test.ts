@@ -20,11 +20,11 @@ import type { TwoRegions } from "./support/two-regions.ts";
 const REQUESTS = 200;
 const ROUNDS = 20;
 const CALLERS = 4;
-/** A region dies after one to four paid answers of a round. */
+/** Maximum paid responses of a round before a region is killed. */
 const PAID_BEFORE_MAX = 4;
-/** Requests that hang when a round's region dies. */
+/** Open requests when a round's region is killed. */
 const HANGING = 2;
-/** Holds of a peer live this long here; a clock ahead by more finds them expired. */
+/** Life of a hold from another region. A clock ahead by more than that expires it. */
 const PEER_HOLD_TTL_S = "1000";
 const AFTER_HOLDS_END_MS = String(1001 * 1000);
 
@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => regions.stop());
 
-/** A stream in the US whose first words have come, and no more will. */
+/** Opens a stream in the US that stops after its first words. */
 async function hang(account: Account): Promise<string> {
   const connection = await openRaw({
     url: `${regions.us.baseUrl}/chat/completions`,
@@ -65,7 +65,8 @@ describe("regions killed at random moments and restarted", () => {
       const load = sendAll(perRound, CALLERS, async (n) => {
         const one = await send(round + n, account, regions.us);
         if (one.fate === "paid" && paid++ === after) reached.resolve();
-        // A disconnected client got no response: its region may have been killed before it settled.
+        // A disconnected client got no response, because its region might have been killed before
+        // it settled.
         return one.fate === "charged" ? { ...one, fate: "unknown" as const } : one;
       });
       await Promise.race([reached.promise, load]);

@@ -11,7 +11,7 @@ import { startFaultyRegions } from "./support/two-regions.ts";
 import type { FaultyRegions } from "./support/two-regions.ts";
 
 const ECHO = chatOf("echo", { input: "once", user: "ann" });
-/** A word every 150 ms: time to cut the line while it is told. */
+/** A word every 150 ms, which leaves time to cut the link during the stream. */
 const SLOW = withUsage(chatOf("slow-stream", { input: "one two three four", user: "ann" }));
 const AFTER_HOLDS_END_MS = String(36 * 60_000);
 
@@ -25,7 +25,8 @@ let account: Account;
 beforeEach(async () => {
   await Promise.all([regions.toEu.set("pass"), regions.toUs.set("pass")]);
   account = await openFar(regions);
-  assert.equal((await callAt(regions.us, account, "/models")).status, 200); // the US knows the key
+  // the US has cached the key
+  assert.equal((await callAt(regions.us, account, "/models")).status, 200);
 });
 
 const inUs = (body: object): Promise<Response> =>
@@ -34,7 +35,7 @@ const openHolds = async (): Promise<number> => (await account.standing()).open_h
 const paidIds = async (): Promise<(string | null)[]> =>
   (await account.ledger()).filter(({ kind }) => kind === "usage").map((row) => row.generation_id);
 
-/** A stream of the US, begun; `rest` reads it to its end. */
+/** Starts a stream in the US. `rest` reads it to its end. */
 async function begun() {
   const response = await inUs(SLOW);
   assert.equal(response.status, 200);
@@ -103,7 +104,7 @@ describe("a link between regions that loses every reply", () => {
       await delivered(regions.us);
       expect((await expectAtRest(account)).size).toBe(0);
       expect((await inUs(ECHO)).status).toBe(200);
-      await delivered(regions.us); // nothing of it waits when the next line is cut
+      await delivered(regions.us); // nothing is waiting when the link is cut again
     },
   );
 });
@@ -169,7 +170,7 @@ describe("an outbox that loses its storage", () => {
   });
 });
 
-/** The disk under the organization's outbox is lost, and the machine with it. */
+/** Deletes the storage of the organization's outbox and restarts the region. */
 async function loseOutbox(): Promise<void> {
   const { miniflare, directory } = regions.us;
   const outboxes = await miniflare.getDurableObjectNamespace("REGION_OUTBOX", "turnpike-us");

@@ -16,9 +16,9 @@ import { measured } from "../measured.ts";
 const REQUESTS = 2000;
 const ORGANIZATIONS = 10;
 const CALLERS = 12;
-/** Draws every fault within its first 30 flights, so that no run is without one. */
+/** Draws every fault within the first 30 requests, so that every run has all of them. */
 const SEED = 20_261_127;
-/** 15 % lost on the way there or back, 15 % twice, 15 % passed by a later one. */
+/** 15% are lost in either direction, 15% duplicated, and 15% overtaken by a later one. */
 const ODDS = {
   drop: 0.02,
   "reset-before": 0.06,
@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => regions.stop());
 
-/** How many ledger rows charge a request that another row has charged. */
+/** Returns the number of ledger rows that charge a request again. */
 async function repeatedIn(accounts: readonly Account[]): Promise<number> {
   const ledgers = await Promise.all(accounts.map((account) => account.ledger()));
   const paid = ledgers.flat().filter((row) => row.kind === "usage");

@@ -34,7 +34,7 @@ beforeAll(async () => {
   variables = {
     ...chosen,
     DEV_DIR: directory,
-    SANDBOX: "on", // a developer's own .dev.vars must not make this test call, or pay, anybody
+    SANDBOX: "on", // without this, a developer's .dev.vars could make the test pay a provider
     ALIASES: JSON.stringify({ smart: "sandbox/echo" }),
   };
   await start();
@@ -58,9 +58,9 @@ it("npm start -- --demo creates 90 days, 40 end users and 6 models whose sums ma
   type Usage = { data: { group: string | null; day: string; cost_micro: number }[] };
   const byModel = await read<Usage>(`/v1/usage?from=${from}&group_by=day,model`);
   const days = new Set(byModel.data.map(({ day }) => day));
-  expect(days.size).toBeGreaterThanOrEqual(89); // early in the day there may be no requests of today
+  expect(days.size).toBeGreaterThanOrEqual(89); // early in the day, today can have no requests
   const models = new Set(byModel.data.map(({ group }) => group));
-  expect(models.delete("sandbox/echo")).toBe(true); // each key was used once for real
+  expect(models.delete("sandbox/echo")).toBe(true); // each key was really used once
   expect(models.size).toBe(6);
   expect((await read<{ total: number }>("/v1/users")).total).toBe(40);
   const alerts = await read<{ total: number }>("/v1/alerts");

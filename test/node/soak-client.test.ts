@@ -15,7 +15,7 @@ const stream = (...texts: readonly string[]): string => HEAD + texts.map(chunk).
 const json = (body: string, length = body.length): string =>
   `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${body}`;
 
-/** What a server sends, how it goes then, and what its client must call that. */
+/** Bytes that a server sends, its end, and the client's name for it. */
 const ENDS: Readonly<Record<string, readonly [bytes: string, by: "end" | "reset", fate: string]>> =
   {
     "a stream with [DONE]": [stream(WORD, DONE) + END, "end", "whole"],

@@ -11,8 +11,9 @@ import { GENERATION_RECORD } from "../fixtures/generation-record.ts";
 import { SELLING } from "../payments/selling.ts";
 
 /**
- * Stripe's own stand-in, which knows every path and field of its OpenAPI document and nothing of state. Not in CI:
- * `go install github.com/stripe/stripe-mock@v0.203.0`, then STRIPE_MOCK=<the program> npx vitest run test/node/stripe-mock
+ * Stripe's own mock, which knows every path and field of its OpenAPI document but has no state. Not
+ * in CI: `go install github.com/stripe/stripe-mock@v0.203.0`, then STRIPE_MOCK=<the program> npx
+ * vitest run test/node/stripe-mock
  */
 const { STRIPE_MOCK } = process.env;
 
@@ -21,7 +22,7 @@ const { allowed_payment_method_types: _, ...session } = calls.sessionParams(SELL
 const CALLS: readonly StripeCall[] = [
   post("/v1/customers", calls.customerParams({ orgId: "o", orgName: "ü €", region: "eu" })),
   post("/v1/customers/cus_1", calls.defaultCardParams("pm_1")),
-  // Its document is of 2026-08-26, which knows the name that is gone and not the one that took its place.
+  // Its document is from 2026-08-26, and has the removed name instead of the new one.
   post("/v1/checkout/sessions", session),
   post("/v1/checkout/sessions/cs_1/expire", {}),
   post("/v1/invoices", calls.invoiceParams(SELLING, "pm_1")),
@@ -81,7 +82,7 @@ it.runIf(STRIPE_MOCK !== undefined)(
   },
 );
 
-/** Sends one request as a meter event, with more text at its end. Returns the status. */
+/** Sends one request as a meter event with text appended. Returns the status. */
 async function meterEvent(url: string, more: string): Promise<number> {
   const row = {
     id: "req_1",

@@ -11,7 +11,9 @@ import { removeDirectory } from "../../scripts/tmpfs.ts";
 import { makeOrganization } from "./support/organization.ts";
 import { ADMIN_TOKEN } from "./support/two-regions.ts";
 
-/** The third is made up: a row in the table of regions, an `[env.apac]`, and its secrets. */
+/**
+ * The third region is fictional: a row in the table of regions, an `[env.apac]`, and its secrets.
+ */
 const NAMES = ["eu", "us", "apac"] as const;
 type Name = (typeof NAMES)[number];
 const ROOT = path.join(import.meta.dirname, "../..");
@@ -89,7 +91,8 @@ describe.each(NAMES)("a key whose home is %s, among three regions", (home) => {
       const answer = await chat(name, key);
       expect([name, answer.status]).toEqual([name, 200]);
       expect(answer.headers.get("openai-organization")).toBe(orgId);
-      expect(await balance(name, key)).toBeLessThan(before); // also called there: home responds
+      // also called there, and the home region responds
+      expect(await balance(name, key)).toBeLessThan(before);
       costs.push(before - (await balance(home, key)));
     }
     expect(new Set(costs).size).toBe(1);

@@ -7,7 +7,7 @@ import type { World } from "./support/upstream-world.ts";
 
 const FIRST_OPEN_MS = 15_000;
 
-/** What the upstream does now, by scenario; anything else answers well. */
+/** The provider's current behavior by scenario. Others succeed. */
 const behavior = new Map<string, { status: number } | "waits">();
 const acting = scripted((response, { json }) => {
   const now = behavior.get(String(json["model"]));
@@ -45,11 +45,11 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** How often a route was asked until now. */
+/** Returns the number of requests to a route so far. */
 const asked = (name: string): number =>
   world.mock.requests.filter(({ json }) => json["model"] === id(name)).length;
 
-/** Asks a model so many times, one after the other; the routes that served, as words. */
+/** Sends sequential requests to a model. Returns the routes that served them. */
 async function served(model: string, times: number, stream = false): Promise<string[]> {
   const { key } = await world.organization();
   const routes: string[] = [];
@@ -71,7 +71,7 @@ describe("a route whose provider fails", () => {
     await world.later(FIRST_OPEN_MS);
     expect(await served("opens", 3)).toEqual(["up:good 2", "up:good 1", "up:good 1"]);
     expect(asked("opens")).toBe(6);
-    await world.later(FIRST_OPEN_MS); // it is open for twice as long now
+    await world.later(FIRST_OPEN_MS); // now open for twice as long
     expect(await served("opens", 1)).toEqual(["up:good 1"]);
     await world.later(FIRST_OPEN_MS);
     behavior.delete(id("opens"));
@@ -101,7 +101,8 @@ describe("a route whose provider fails", () => {
     await expect.poll(() => asked("probe")).toBe(4);
     expect(await served("probe", 8)).toEqual(Array.from({ length: 8 }, () => "up:good 1"));
     expect(asked("probe")).toBe(4);
-    // The probe's client disconnects, which doesn't count against the route; the next request probes.
+    // The probe's client disconnects, which doesn't count against the route. The next request
+    // probes again.
     await probing.reset();
     await expect.poll(world.inFlight).toBe(0);
     behavior.delete(id("probe"));

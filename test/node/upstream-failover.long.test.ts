@@ -3,10 +3,13 @@ import { freePort } from "../../scripts/ports.ts";
 import { scripted, startUpstreamWorld, UPSTREAM_SECRET } from "./support/upstream-world.ts";
 import type { World, WorldOptions } from "./support/upstream-world.ts";
 
-/** The mock's 12 prompt tokens and 3 of output, at 1 and 2 micros. */
+/** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
 const EXACT = 18;
 
-/** What fails before the first byte: how the client is answered when no other route is there, after how many requests. */
+/**
+ * Failures before the first byte, with the response without another route, and the number of
+ * provider requests.
+ */
 const FAULTS: Readonly<Record<string, { status: number; requests: number; wait?: string }>> = {
   "mock-500": { status: 502, requests: 2 },
   "html-500": { status: 502, requests: 2 },
@@ -26,7 +29,7 @@ const FAULTS: Readonly<Record<string, { status: number; requests: number; wait?:
   "mock-503": { status: 503, requests: 1, wait: "5" },
   "mock-529": { status: 503, requests: 1, wait: "5" },
 };
-/** The same for streams alone. */
+/** Failures of streams only. */
 const STREAM_FAULTS: typeof FAULTS = {
   "mock-error-first": { status: 502, requests: 2 },
   "mock-empty-stream": { status: 502, requests: 1 },
@@ -37,7 +40,9 @@ const CASES = [false, true].flatMap((stream) =>
 );
 const FAULT_OF = new Map(Object.entries({ ...FAULTS, ...STREAM_FAULTS }));
 
-/** What a receipt says; that our key is bad there is our own affair. */
+/**
+ * Failures in receipts. A rejected provider key is our own problem, so it isn't reported as such.
+ */
 const TOLD = {
   "mock-silent": "timeout",
   "mock-bad-json": "bad_json",
@@ -49,9 +54,9 @@ const status = (code: number, headers: Record<string, string> = {}) =>
   scripted((response) => void response.writeHead(code, headers).end("{}"));
 
 let world: World;
-/** Where an upstream that says nothing is given up soon. */
+/** Regions with short timeouts for a silent provider. */
 let hurried: World;
-/** The others take as long as the machine does. */
+/** The other tests take as long as the machine needs. */
 const worldOf = (name: string): World => (/silent|stall/.test(name) ? hurried : world);
 beforeAll(async () => {
   const models: Record<string, string[]> = {
@@ -87,7 +92,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([world.stop(), hurried.stop()]));
 
-/** Few tokens, so that a JSON answer may not take longer than its headers. */
+/** Few tokens, so that a JSON response can't take longer than its headers. */
 const FEW = { max_tokens: 4 };
 
 async function counted<T>(
@@ -144,7 +149,7 @@ describe("a provider that fails before the first byte", () => {
   });
 });
 
-/** What the receipt of an answer says of the attempts before it. */
+/** Returns the failed attempts in a response's receipt. */
 async function failedAttempts(
   key: string,
   headers: Headers,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { scripted, startUpstreamWorld } from "./support/upstream-world.ts";
 import type { Asked, World } from "./support/upstream-world.ts";
 
-/** A price in micros per token of input and output; a cached token costs as any other. */
+/** Returns a price in micro-credits per input and output token. Cached tokens cost the same. */
 const price = (input: number, output: number) => ({
   input: input * 1_000_000,
   cached: input * 1_000_000,
@@ -11,9 +11,11 @@ const price = (input: number, output: number) => ({
 });
 const CHEAP = { price: price(1, 2) };
 const DEAR = { price: price(10, 20) };
-/** The prompt of every request is held at 30 tokens, its output at 100, at least 64; the mock uses 12 and 3. */
+/**
+ * Every request holds 30 prompt tokens and 100 output tokens, at least 64. The mock uses 12 and 3.
+ */
 const [PROMPT, LEAST, WHOLE] = [30, 64, 100];
-/** What it is charged at when nobody reported it. */
+/** The estimated charge without reported usage. */
 const LIKELY = 26;
 const EXACT = { cheap: 12 + 3 * 2, dear: 120 + 3 * 20 };
 
@@ -47,7 +49,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** The upstream names and output caps of the requests that this work causes, in order. */
+/** Returns the model names and output caps of the provider requests that `work` causes. */
 async function sent(work: () => Promise<Asked>) {
   const before = world.mock.requests.length;
   const answer = await work();
@@ -113,7 +115,8 @@ describe("two routes of different prices", () => {
     await client.reset();
     const { micro, held, records } = await world.spent(orgId);
     expect(records).toMatchObject([{ price: DEAR.price, estimated: true }]);
-    const output = records[0]?.usage.output ?? 0; // by time: a JSON response's progress is invisible
+    // estimated by time, because a JSON response's progress is invisible
+    const output = records[0]?.usage.output ?? 0;
     expect(output).toBeGreaterThan(0);
     expect({ micro, held }).toEqual({ micro: LIKELY * 10 + output * 20, held: 0 });
     await expect.poll(world.inFlight).toBe(0);

@@ -32,16 +32,16 @@ import {
 } from "./support/upstream-world.ts";
 import type { World } from "./support/upstream-world.ts";
 
-/** The mock's 12 prompt tokens and 3 of output, at 1 and 2 micros. */
+/** Micro-credits for 12 prompt tokens at 1 and 3 output tokens at 2. */
 const EXACT = 18;
-/** What the prompt of every request is estimated at, and the text "Hello" in one or two pieces. */
+/** The estimates of every prompt and of the text "Hello" in one or two pieces. */
 const PROMPT = 26;
 const GUESS = 1;
 const TRICKY = 'He said "data: [DONE]\n\ndata: [DONE]" — 世界 🌍 \u2028 ok';
 
 const huge = (tokens: number) => usageChunk({ ...USAGE, completion_tokens: tokens });
 
-/** Streams that end well: their text, and what they cost. */
+/** Streams that end well, with their text and cost. */
 const WELL: Readonly<Record<string, { script: MockScript; text?: string; estimated?: true }>> = {
   "usage on the finish chunk": {
     script: ends(
@@ -92,7 +92,7 @@ const WELL: Readonly<Record<string, { script: MockScript; text?: string; estimat
   },
 };
 
-/** Streams that fail after their first text: what they cost. */
+/** Streams that fail after their first text, with their cost. */
 type Badly = { script: MockScript; micro: number; estimated?: true; type?: string };
 
 const BADLY: Readonly<Record<string, Badly>> = {
@@ -114,7 +114,7 @@ const BADLY: Readonly<Record<string, Badly>> = {
     script: endsLater(HELLO, `data: "${"x".repeat(10 << 20)}"\n\n`),
     micro: PROMPT + 2,
     estimated: true,
-    type: "invalid_request_error", // earlier output was delivered, and is charged
+    type: "invalid_request_error", // earlier output was delivered and is charged
   },
   silence: {
     script: stays(...HELLO),
@@ -148,7 +148,7 @@ const BADLY: Readonly<Record<string, Badly>> = {
 };
 
 let world: World;
-/** Where an upstream may be silent for a moment only: nobody is who has more to say on a busy machine. */
+/** Regions with a very short timeout for a silent provider, which a slow machine also reaches. */
 let impatient: World;
 beforeAll(async () => {
   const all = Object.entries({ ...WELL, ...BADLY }).map(([name, { script }]) => [name, script]);

@@ -6,11 +6,14 @@ import { HELLO, stays, stream } from "./support/stream-scripts.ts";
 import { eventsOf, scripted, startStream, startUpstreamWorld } from "./support/upstream-world.ts";
 import type { World } from "./support/upstream-world.ts";
 
-/** Time enough for a first word, however busy the machine is. */
+/** Long enough for a first word on a slow machine. */
 const DEADLINE_MS = 2000;
 const COMMENT = ": keep-alive";
 
-/** "Hello" and something every few milliseconds, to whoever still listens; a good end once that is said. */
+/**
+ * Sends "Hello", then text every few ms while the client reads. Ends well once the test has seen
+ * enough.
+ */
 const paced = (text: string): MockScript =>
   scripted(async (response) => {
     startStream(response).write(stream(...HELLO));
@@ -20,11 +23,11 @@ const paced = (text: string): MockScript =>
     }
     response.end(stream(FINISH, usageChunk(), DONE));
   });
-/** To the upstream of the test that runs. */
+/** Tells the test's provider to end. */
 const said = { isEnough: false };
 
 let world: World;
-/** Where a request may not take long. */
+/** Regions with a short limit for requests. */
 let brief: World;
 beforeAll(async () => {
   const models = {

@@ -38,7 +38,10 @@ beforeEach(() => {
 const CREDITS = 1_000_000;
 const open = (credits = CREDITS): Promise<Account> => Account.open(() => regions.eu, { credits });
 
-/** Least = most: a short prompt is held at its bound, and fewer than 64 tokens are never cut. */
+/**
+ * The minimum equals the maximum: the prompt is held at its upper bound, and caps below 64 tokens
+ * are never lowered.
+ */
 const REQUEST = {
   model: "sandbox/echo",
   messages: [{ role: "user", content: "what does it cost?" }],
@@ -51,7 +54,7 @@ type EndUser = {
   readonly daily_spend_dollars: number;
 };
 
-/** A management request; the status and the answer's JSON. */
+/** Sends a management request. Returns the status and JSON. */
 async function manage(
   account: Account,
   [method, path]: readonly [method: string, path: string],
@@ -65,19 +68,19 @@ async function manage(
   return { status: response.status, json: (await response.json()) as EndUser };
 }
 
-/** A daily quota in micros, as a body names it. */
+/** Returns the field of a daily quota in micro-credits. */
 const limit = (amount: number): object => ({ daily_quota_dollars: amount / 1e6 });
 
 const patchUser = (account: Account, body: object) => manage(account, ["PATCH", "/users/u"], body);
 
-/** What an end user spent this month, in micros. */
+/** Returns an end user's spend of this month in micro-credits. */
 async function spendOf(account: Account, externalId = "u"): Promise<number> {
   const { json } = await manage(account, ["GET", `/users/${externalId}`]);
   expect(json.daily_spend_dollars).toBe(json.monthly_spend_dollars);
   return Math.round(json.monthly_spend_dollars * 1e6);
 }
 
-/** What one such request reserves, as a refusal names it. */
+/** Returns the reserved amount of a request from its rejection. */
 async function leastOf(body: object): Promise<number> {
   const { error } = (await (await (await open(0)).chat(body)).json()) as {
     error: { required_micro: number };
@@ -97,8 +100,8 @@ const PAID = 200;
 const AT_ONCE = 16;
 
 /**
- * 200 paid requests of users by turns, each with a management request beside it: what was paid, after
- * checking that ledger, balance and book agree and that nothing was charged but these.
+ * Sends 200 paid requests of alternating users, each with a concurrent management request. Checks
+ * that the ledger, balance and database agree and that nothing else was charged. Returns the spend.
  */
 async function race(
   account: Account,

@@ -5,7 +5,7 @@ import { postCredits } from "../../scripts/admin-client.ts";
 import { makeOrganization } from "./support/organization.ts";
 import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
 
-/** The receiver sends every call on to `/elsewhere`, which answers 200: who came there. */
+/** Calls that followed the endpoint's redirect to `/elsewhere`, which returns 200. */
 const followed: string[] = [];
 const server = createServer((request, response) => {
   request.resume();

@@ -8,7 +8,9 @@ import { makeOrganization } from "./support/organization.ts";
 import { ADMIN_TOKEN, startKeptRegion } from "./support/two-regions.ts";
 
 const EVENTS = 200;
-/** A third of the time that one hanging message takes: a line that others wait in would be far over it. */
+/**
+ * A third of the time that one hanging message takes, far less than a queue behind it would need.
+ */
 const DELAY_MAX_MS = 5000;
 
 let kept: Awaited<ReturnType<typeof startKeptRegion>>;
@@ -24,7 +26,7 @@ afterAll(async () => {
   await kept.stop();
 });
 
-/** A receiver on loopback: for each event, how long after it happened it arrived, in ms. */
+/** Starts an endpoint on loopback. Returns each event's delay until arrival, in ms. */
 async function receiver(answer: (response: ServerResponse) => void) {
   const delays = new Map<string, number>();
   let calls = 0;
@@ -61,7 +63,10 @@ async function organization(urls: readonly string[]): Promise<string> {
   return orgId;
 }
 
-/** One event after the other in each of these, then until every good receiver has all. */
+/**
+ * Creates events in these organizations in sequence, then waits until every working endpoint has
+ * them.
+ */
 async function happen(
   orgIds: readonly string[],
   good: readonly { readonly delays: ReadonlyMap<string, number> }[],
@@ -81,7 +86,10 @@ function quantile(delays: ReadonlyMap<string, number>, share: number): number {
   return sorted[Math.ceil(sorted.length * share) - 1] ?? Number.NaN;
 }
 
-/** The first three of an organization's receivers answer so; the delays of its fourth and of another organization's. */
+/**
+ * Runs three endpoints of an organization with this behavior. Returns the delays of its fourth one
+ * and of another organization's.
+ */
 async function run(others: readonly ((response: ServerResponse) => void)[]) {
   const three = await Promise.all(others.map(receiver));
   const beside = await receiver(status(204));

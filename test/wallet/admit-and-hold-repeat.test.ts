@@ -122,7 +122,7 @@ describe("a first request that arrives after its retry", () => {
     valueOf(valueOf(await repeat.admitAndHold(key.hash, request)).held);
     await first.admitAndHold(key.hash, request); // over the limit by now
     valueOf(await key.stub.revokeKey(key.hash, 1));
-    await first.admitAndHold(key.hash, request); // dead by now
+    await first.admitAndHold(key.hash, request); // revoked by now
     expect(valueOf(await settle(key.stub, request.id, 60))).toMatchObject({ charged: 60 });
     expect(await differences(key.stub)).toEqual([]);
   });
@@ -134,7 +134,7 @@ describe("a first request that arrives after its retry", () => {
     expect(failureOf(await key.stub.admitAndHold(key.hash, request))).toMatchObject({
       kind: "rate_limited",
     });
-    valueOf(await key.stub.void(request.id)); // unanswered requests are voided
+    valueOf(await key.stub.void(request.id)); // requests without a response are voided
     await evict(key);
     shiftClock(MINUTE_MS + 1000);
     const late = valueOf(await key.stub.admitAndHold(key.hash, request));

@@ -16,14 +16,17 @@ const SUITES = {
 };
 type Run = (require: (name: string) => unknown) => void;
 
-/** The source with the guard gone; throws unless its text stands there exactly once. */
+/** Returns the source without the guard. Throws unless its text occurs exactly once. */
 function without({ file, text, other, guard }: BrokenGuard): string {
   const parts = readFileSync(path.join(ROOT, file), "utf8").split(text);
   if (parts.length === 2) return parts.join(other);
   throw new Error(`"${guard}": its text stands ${parts.length - 1} times in ${file}, not once`);
 }
 
-/** A test file with all that it imports of ours, with one guard gone, as a function of what is not ours. */
+/**
+ * Bundles a test file and our modules with one guard removed, as a function of the external
+ * modules.
+ */
 async function bundled(suite: string, broken: BrokenGuard | null): Promise<Run> {
   const { outputFiles } = await build({
     entryPoints: [path.join(ROOT, suite)],
@@ -48,7 +51,7 @@ async function bundled(suite: string, broken: BrokenGuard | null): Promise<Run> 
   return new Function("require", outputFiles[0]?.text ?? "") as Run;
 }
 
-/** Runs a suite's tests one after the other; what the first that fails says, "" when all pass. */
+/** Runs a suite's tests in sequence. Returns the first failure, or "". */
 async function failureOf(suite: string, broken: BrokenGuard | null): Promise<string> {
   const run = await bundled(suite, broken);
   const tests: (() => void)[] = [];
@@ -71,7 +74,7 @@ async function failureOf(suite: string, broken: BrokenGuard | null): Promise<str
   return "";
 }
 
-// The first failure is enough, without shrinking.
+// Stops at the first failure without shrinking.
 beforeAll(() => fc.configureGlobal({ endOnFailure: true }));
 afterAll(() => fc.resetConfigureGlobal());
 
@@ -86,7 +89,8 @@ describe.each(Object.entries(SUITES))("the property test of %s", (suite, guards)
       const failure = await failureOf(suite, broken);
       expect(failure).toMatch(broken.breaks);
       measured({ guards: 1 });
-      expect(failure).not.toMatch(/(?:Type|Reference)Error/); // a broken program proves nothing
+      // a program that crashes proves nothing
+      expect(failure).not.toMatch(/(?:Type|Reference)Error/);
     },
   );
 });

@@ -1,13 +1,13 @@
-/** One guard taken away: a text of a file that stands there once, and what replaces it. */
+/** A guard to remove: a text that occurs once in a file, and its replacement. */
 export type BrokenGuard = {
   readonly guard: string;
   /** From the root. */
   readonly file: string;
   readonly text: string;
   readonly other: string;
-  /** What the failure must speak of. */
+  /** Matches the expected failure. */
   readonly breaks: RegExp;
-  /** Whether only as many runs as `npm run test:long` makes find it. */
+  /** Only the number of runs in `npm run test:long` finds it. */
   readonly isRare?: true;
 };
 
@@ -45,7 +45,7 @@ const NAME_FREED = 'if (holder.state === "voided" || holder.state === "refused")
 const NAME_EXPIRED = "success(holder.body === body ? holder.id : null)";
 const RATE_OLDEST = "forget(log, nowMs);\n  const oldest = log[log.length - limit];";
 
-/** What `ledger-model` must find. */
+/** Guards whose removal `ledger-model` must find. */
 export const MONEY: readonly BrokenGuard[] = [
   ledger(
     "a repeated hold gets its first answer",
@@ -311,7 +311,7 @@ export const MONEY: readonly BrokenGuard[] = [
   ),
 ];
 
-/** What the tests of the requests a minute must find. */
+/** Guards whose removal the tests of requests per minute must find. */
 export const RATE: readonly BrokenGuard[] = [
   rate(
     "not one more than the limit",

@@ -96,7 +96,7 @@ type Charge = {
 };
 type Open = Omit<Charge, "at" | "cost"> & { readonly id: string };
 
-/** A run: the wallet, and an independent record of its charges. */
+/** The wallet, and an independent record of its charges. */
 type Run = {
   readonly stub: Stub;
   readonly user: BudgetOwner;
@@ -181,7 +181,7 @@ async function end({ stub, open, charges, clock }: Run, one: End): Promise<void>
   if (answer.kind === "settled") charges.push({ ...ended, at: clock, cost: answer.charged });
 }
 
-/** Adds up every window that ends at a charge, and every calendar period. */
+/** Checks every window that ends at a charge, and every calendar period. */
 function mustFit({ unit, amount, models, window }: Budget, all: readonly Charge[]): void {
   if (unit !== "dollars") return;
   const charges = all.filter((one) => {

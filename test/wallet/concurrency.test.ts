@@ -21,7 +21,7 @@ import {
 } from "./wallet-desk.ts";
 
 const START = Date.UTC(2031, 4, 14, 12);
-/** Holds expire after 20 minutes, in another region after 35. Ticks are multiples of 3 minutes. */
+/** Holds expire after 20 minutes, or 35 from another region. Ticks are multiples of 3 minutes. */
 const TTL_MS = { home: 20 * 60_000, peer: 35 * 60_000 };
 
 afterEach(() => setClock(null));
@@ -63,7 +63,7 @@ const command = fc.oneof(
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 
 type Open = { readonly id: string; readonly key: GatedKey; readonly endsMs: number };
-/** A run, with its own record of the running requests. */
+/** A wallet, and an independent record of its running requests. */
 type Run = {
   readonly limited: GatedKey;
   readonly other: GatedKey;

@@ -4,8 +4,8 @@ import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { abort } from "./fault-world.ts";
 
 /**
- * What goes wrong during one step; `place`: at which call, and at every one after it. `taking`: the wallet's own
- * calls on the book, by which it takes events over.
+ * A fault during one step. It starts at the call number `place` and stays. `taking` affects the
+ * wallet's own database calls that store events.
  */
 export type Trouble = {
   readonly kind: "none" | "book" | "wallet" | "taking" | "killed" | "evicted";
@@ -16,7 +16,7 @@ export type Trouble = {
 
 type Work<T> = () => Promise<T>;
 
-/** Fails every call from the one at `place` on, before it is done or after. */
+/** Fails every call from number `place` on, before or after it is done. */
 class Line {
   #calls = 0;
   readonly #trouble: Trouble;
@@ -37,7 +37,7 @@ class Line {
   }
 }
 
-/** The tests' bindings as a request of a troubled step has them. */
+/** Returns the tests' bindings with the fault. */
 export function troubled(trouble: Trouble): Env {
   return { ...env, DB: bookBehind(new Line(trouble, "book")), WALLET: walletsBehind(trouble) };
 }
@@ -75,14 +75,14 @@ function walletsBehind(trouble: Trouble): Env["WALLET"] {
   return { getByName } as unknown as Env["WALLET"];
 }
 
-/** One step, and what befalls the wallet meanwhile: it is killed, put away, and asked to take events over. */
+/** Runs a step while the wallet is killed, evicted and asked to store events. */
 export async function amid(orgId: string, trouble: Trouble, step: Work<unknown>): Promise<void> {
   const { kind, takers } = trouble;
   if (kind === "taking") await breakTaking(orgId, trouble);
   const done = step().catch(() => undefined);
   const takes = takeAtOnce(orgId, takers);
   if (kind === "killed") await abort(walletOf(orgId)).catch(() => undefined);
-  await takes; // also those that a killed object did not answer
+  await takes; // also those that a killed object didn't answer
   await done;
   if (kind === "taking") await takeAtOnce(orgId, takers + 1);
   if (kind === "taking" || kind === "evicted") {
@@ -97,7 +97,7 @@ function takeAtOnce(orgId: string, takers: number): Promise<unknown> {
   return Promise.allSettled(Array.from({ length: takers }, () => wallet.takeEvents()));
 }
 
-/** Puts a bad line between the wallet and the book until the object is evicted. */
+/** Breaks the wallet's database calls until the object is evicted. */
 function breakTaking(orgId: string, trouble: Trouble): Promise<void> {
   return runInDurableObject(walletOf(orgId), (wallet: Wallet) => {
     const { env: own } = wallet as unknown as { env: Env };

@@ -97,10 +97,10 @@ type Asked = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 type Row = Readonly<Record<string, string | number | null>>;
-/** What a thing looks like to the owner: a word for each change it has had. */
+/** Objects as the owner sees them, with a word for each change. */
 type Things = ReadonlyMap<string, Row>;
 
-/** What is left of some words when others are taken away, each as often as it is there. */
+/** Removes other words from a list, each as often as it occurs. */
 function without(words: readonly string[], others: readonly string[]): readonly string[] {
   const left = [...others];
   return words.filter((word) => {
@@ -112,7 +112,7 @@ function without(words: readonly string[], others: readonly string[]): readonly 
 
 const wordsOf = ({ type, subject, actor }: Event): string => `${type} ${subject} ${actor.id}`;
 
-/** An organization, and what its log must say in the end. */
+/** An organization and the expected content of its log. */
 class World {
   readonly expected: string[] = [];
   readonly #account: Account;
@@ -126,7 +126,7 @@ class World {
     this.#account = account;
   }
 
-  /** A user and a key that can pay for nothing, and two sessions. */
+  /** Creates a user and a key that can't pay for anything, and two sessions. */
   async begin(): Promise<void> {
     const { orgId, keyId, memberId } = this.#account;
     this.expected.push(
@@ -157,7 +157,7 @@ class World {
     await this.#compare();
   }
 
-  /** Whoever did not get an answer asks again; then the sweep comes. */
+  /** Retries everything without a response, then runs the sweep. */
   async heal(): Promise<void> {
     for (const asked of new Set(this.#asked)) {
       const response = await this.#send(asked);
@@ -176,7 +176,7 @@ class World {
     assert(waiting.length === 0, "the sweep has left nothing in the book");
   }
 
-  /** The whole log, newest first, in pages of these sizes. */
+  /** Reads the whole log, newest first, in pages of these sizes. */
   async log(sizes: fc.Stream<number>, type?: string): Promise<readonly Event[]> {
     const events: Event[] = [];
     for (let after: string | null = ""; after !== null;) {
@@ -283,7 +283,7 @@ class World {
     }
   }
 
-  /** Everything that changes, as the book and the wallet have it. */
+  /** Returns everything that can change, from the database and the wallet. */
   async #things(): Promise<Things> {
     const { orgId } = this.#account;
     const found = [
@@ -304,7 +304,7 @@ class World {
     return new Map([...found, settings].map((row) => [String(row["id"]), row]));
   }
 
-  /** What has come, changed and gone since the last look must be told. */
+  /** Checks that the log has everything that was added, changed or removed since the last call. */
   async #compare(): Promise<void> {
     const { orgId, keyId } = this.#account;
     const after = await this.#things();
@@ -319,7 +319,7 @@ class World {
     this.#before = after;
   }
 
-  /** What no table shows: everything asked for has happened by now, and once. */
+  /** Checks changes that no table shows: each requested one has happened once. */
   #expectOnce(): void {
     const { orgId, keyId } = this.#account;
     const once = new Set(this.#asked);
@@ -335,12 +335,12 @@ class World {
   }
 }
 
-/** A change of a field is the last word: asked again later it would be another change. */
+/** Repeating a change of a field would be another change. */
 function isRepeatable({ method }: Asked): boolean {
   return method !== "PATCH";
 }
 
-/** What must be told of a thing that was so, or was not there, and is so now. */
+/** Returns the events for an object's change from one state to another. */
 function whatHappened(was: Row | undefined, is: Row): readonly string[] {
   const before = was ?? { ...is, ended: null, rotations: null };
   const rotations = Number(is["rotations"] ?? 0) - Number(before["rotations"] ?? 0);

@@ -22,7 +22,7 @@ import type { Stub } from "./wallet-desk.ts";
 const START = Date.UTC(2031, 0, 1, 12);
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Longer than requests are kept. */
+/** Hours, longer than requests are stored. */
 const LONG = 800;
 const TAX = 190_000;
 
@@ -104,13 +104,13 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
 );
 
-/** A wallet with a clock and the payments it has received. */
+/** A wallet with a clock and its received payments. */
 class Month {
   readonly stub: Stub;
   clock = START;
   readonly #paid: { readonly id: string; readonly amount: number }[] = [];
   #reading = 1;
-  /** A receiver of the usage stream, and its position. */
+  /** A receiver of the usage stream and its position. */
   readonly received = new ReceivedLedger();
   #position: StreamStart = { afterSeq: 0 };
 
@@ -128,7 +128,7 @@ class Month {
     if (one.kind === "charge") return this.#charge(one);
     if (one.kind === "tick") {
       this.tick(one.hours);
-      if (one.hours === LONG) valueOf(await stub.poke()); // deletes requests of before
+      if (one.hours === LONG) valueOf(await stub.poke()); // deletes earlier requests
       return;
     }
     if (one.kind === "credit") await credit(stub, one.amount);
@@ -194,7 +194,7 @@ class Month {
     return text;
   }
 
-  /** Every day from the start to now. */
+  /** Returns every day from the start to now. */
   days(): string[] {
     const days: string[] = [];
     for (let ms = START; ms < this.clock + DAY_MS; ms += DAY_MS) days.push(periodOf(ms).day);
@@ -202,7 +202,7 @@ class Month {
   }
 }
 
-/** Adds everything after a position to a receiver's ledger and returns the new position. */
+/** Adds everything after a position to a receiver's ledger. Returns the new position. */
 async function streamTo(
   received: ReceivedLedger,
   stub: Stub,

@@ -63,7 +63,9 @@ async function held(key: GatedKey, request: HoldRequest) {
 const counts = ({ models }: BudgetOf, model: string): boolean =>
   models === null || models.some((one) => one === model || one === `${model.slice(0, 1)}/*`);
 
-/** Returns the grant for some candidates, or null if they don't fit: without the wallet's code. */
+/**
+ * Returns the grant for some candidates, or null if they don't fit. Doesn't use the wallet's code.
+ */
 function grantFor(
   candidates: readonly RouteCandidate[],
   { balance, budgets }: { readonly balance: number; readonly budgets: readonly BudgetOf[] },
@@ -82,7 +84,10 @@ function grantFor(
   );
 }
 
-/** Returns the models to keep: the first, then each that fits in addition. Empty if the first doesn't fit. */
+/**
+ * Returns the models to keep: the first, and each one that also fits. Empty if the first doesn't
+ * fit.
+ */
 function keptOf(candidates: readonly RouteCandidate[], at: Parameters<typeof grantFor>[1]) {
   const of = (models: readonly string[]) => candidates.filter((one) => models.includes(one.model));
   const all = [...new Set(candidates.map(({ model }) => model))];
@@ -119,7 +124,7 @@ const world = fc.record({
 
 describe("a hold for several models", () => {
   it("covers the first model and every fallback that fits, and returns the same for a retry", async () => {
-    /** Numbers of kept models, by those of dropped ones. */
+    /** How often each number of models was kept. */
     const seen = new Map<number, number>();
     const property = fc.asyncProperty(world, async ({ balance, budgets, offers }) => {
       const key = await gatedKey({ rpmLimit: 1000, balance });

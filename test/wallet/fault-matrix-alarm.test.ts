@@ -12,10 +12,10 @@ import type { Stub } from "./wallet-desk.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-/** Longer than a hold lives at home. */
+/** Longer than a hold in the home region lasts. */
 const AFTER_HOLDS_END = 21 * MINUTE;
 
-/** A wallet with an open hold of 40. */
+/** Creates a wallet with an open hold of 40. */
 async function holding() {
   const made = await world();
   valueOf(await made.stub.hold(holdOf(40)));
@@ -25,7 +25,7 @@ async function holding() {
 const alarmOf = (stub: Stub): Promise<number | null> =>
   runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.getAlarm());
 
-/** Rows of holds that ended because their time was up. */
+/** Returns the number of expired holds in the ledger. */
 async function expirations(stub: Stub): Promise<number> {
   const page = valueOf(await stub.ledger(0, 100));
   return page.rows.filter(({ kind }) => kind === "expire").length;
@@ -74,7 +74,7 @@ const CELLS: Cells = {
     let offset = 0;
     while (peer.requests.length < 4) {
       await withAlarms(outbox, (offset += MINUTE), () => undefined);
-      await expect.poll(() => armed(outbox)).not.toBeNull(); // no alarm while it runs
+      await expect.poll(() => armed(outbox)).not.toBeNull(); // there is no alarm while it runs
     }
     await depthIs(outbox, { ...EMPTY, waiting: 1 });
     peer.fault = () => "none";
@@ -126,7 +126,7 @@ const CELLS: Cells = {
     await ran;
     const next = stubOf(orgId);
     valueOf(await next.balance());
-    // An overdue alarm may be running, and none is set meanwhile.
+    // An overdue alarm can be running, in which case none is set.
     const ranAgain = (await alarmOf(next)) !== null || (await expirations(next)) === 1;
     expect(ranAgain).toBe(true);
     await runInDurableObject(next, (wallet: Wallet) => wallet.alarm());

@@ -8,7 +8,7 @@ import { pay, setClock, stubOf, valueOf } from "./wallet-desk.ts";
 const HOUR = 3_600_000;
 
 async function publishesAt(offset: number): Promise<readonly unknown[]> {
-  const noon = new Date().setUTCHours(12, 0, 0, 0); // an hour from it is the same day, whenever this runs
+  const noon = new Date().setUTCHours(12, 0, 0, 0); // an hour later is still the same day
   setClock(noon);
   const { stub, database } = await world();
   setClock(noon + offset);

@@ -6,10 +6,12 @@ import { FaultyDatabase } from "./faulty-database.ts";
 import { differences, newWallet, pay } from "./wallet-desk.ts";
 import type { Stub } from "./wallet-desk.ts";
 
-/** A row of the fault matrix: each cell's story, which ends with what does not add up, if anything. */
+/** A row of the fault matrix. Each cell returns the differences in the end. */
 export type Cells = Readonly<Record<Fault, () => Promise<readonly unknown[]>>>;
 
-/** A wallet of 1000 micros of which 10 were paid, behind a book that a test can break. */
+/**
+ * Creates a wallet of 1000 micro-credits, 10 of them spent, with a database that tests can break.
+ */
 export async function world() {
   const { stub, orgId } = await newWallet(1000);
   await pay(stub, 10, "u");
@@ -18,7 +20,7 @@ export async function world() {
   return { stub, orgId, database };
 }
 
-/** The book has this balance. What does not add up in the wallet, if anything. */
+/** Checks the balance in the database. Returns the wallet's differences. */
 export async function booked(
   { database, stub }: { readonly database: FaultyDatabase; readonly stub: Stub },
   balance: number,
@@ -29,7 +31,7 @@ export async function booked(
   return differences(stub);
 }
 
-/** The object dies in the middle of things, what it has written kept. */
+/** Aborts the object, which keeps its stored data. */
 export async function abort(stub: Stub): Promise<void> {
   const died = runInDurableObject(stub, async (_wallet: Wallet, state) => {
     await state.storage.sync();

@@ -7,12 +7,12 @@ const TABLES = ["balances", "end_users", "settings", "daily_usage", "alerts", "c
 
 export type Fault = "none" | "throw" | "throw-after" | "delay" | "duplicate" | "hang";
 
-/** The book behind a bad line: what happens to each batch is told before it is sent. */
+/** A faulty database. Tests choose the fate of each batch in advance. */
 export class FaultyDatabase {
   fault: Fault = "none";
-  /** So many more batches get through. */
+  /** Number of batches that still succeed. */
   failsAfter = Infinity;
-  /** Batches that are still on their way, or will come a second time. */
+  /** Batches that are delayed or will be sent a second time. */
   readonly late: D1PreparedStatement[][] = [];
   #copy: Record<string, Record<string, unknown>[]> = {};
   readonly #orgId: string;
@@ -21,7 +21,7 @@ export class FaultyDatabase {
     this.#orgId = orgId;
   }
 
-  /** What the wallet gets in place of `env.DB`. */
+  /** Returns the replacement for `env.DB`. */
   binding(): D1Database {
     const real = env.DB;
     const batch = async <T>(statements: D1PreparedStatement[]): Promise<D1Result<T>[]> => {
@@ -38,7 +38,7 @@ export class FaultyDatabase {
     return { prepare: (sql: string) => real.prepare(sql), batch } as unknown as D1Database;
   }
 
-  /** Puts itself in place of the wallet's book until the object is evicted. */
+  /** Replaces the wallet's database until the object is evicted. */
   install(stub: Stub): Promise<void> {
     return runInDurableObject(stub, (wallet: Wallet) => {
       const own = (wallet as unknown as { env: Env }).env;
@@ -47,7 +47,7 @@ export class FaultyDatabase {
     });
   }
 
-  /** Delivers one of the late batches, the one `die` points at. */
+  /** Delivers one of the delayed batches, chosen by `die`. */
   async deliver(die: number): Promise<void> {
     const [batch] = this.late.splice(die % Math.max(1, this.late.length), 1);
     if (batch !== undefined) await env.DB.batch(batch);
@@ -57,7 +57,7 @@ export class FaultyDatabase {
     this.#copy = await this.rows();
   }
 
-  /** D1 goes back to what was remembered. */
+  /** Restores the remembered rows in D1. */
   async restore(): Promise<void> {
     const statements = TABLES.map((table) =>
       env.DB.prepare(`DELETE FROM ${table} WHERE org_id = ?`).bind(this.#orgId),
@@ -72,7 +72,7 @@ export class FaultyDatabase {
     await env.DB.batch(statements);
   }
 
-  /** Every row of the organization. */
+  /** Returns every row of the organization. */
   async rows(): Promise<Record<string, Record<string, unknown>[]>> {
     const results = await env.DB.batch<Record<string, unknown>>(
       TABLES.map((table) =>

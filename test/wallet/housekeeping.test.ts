@@ -24,7 +24,7 @@ const MINUTE_MS = 60_000;
 
 afterEach(() => setClock(null));
 
-/** An organization whose keys and end users were all met, and published. */
+/** Creates an organization whose keys and end users were all used and published. */
 async function inUse({ keys, budgets, endUsers }: Active): Promise<GatedKey[]> {
   setClock(START);
   const first = await gatedKey({ rpmLimit: 1000, balance: 1_000_000 });
@@ -50,14 +50,14 @@ async function pay({ hash, stub, booked }: GatedKey, externalId: string | null):
   valueOf(await stub.settle({ id: asked.id, cost: micros(10), generation }));
 }
 
-/** What the book is asked in so many minutes in which every key and every end user is used all the time. */
+/** Counts the database's work in this number of minutes while every key and end user is in use. */
 async function countMinutes(minutes: number, active: Active, isAsleep: boolean): Promise<Counts> {
   const [first, ...others] = await inUse(active);
   if (first === undefined) throw new Error("an organization in use has a key");
   const counts = noCounts();
   const step = publishMinutes(active);
   for (let minute = step; minute <= minutes; minute += step) {
-    // a little slower than publishes may come: the alarm finds it due
+    // slightly slower than publishes can occur, so that the alarm finds one due
     setClock(START + minute * MINUTE_MS + minute * 1000);
     if (isAsleep) await evict(first);
     if (isAsleep || minute === step) await inside(first, (wallet) => countBook(wallet, counts));
@@ -67,12 +67,12 @@ async function countMinutes(minutes: number, active: Active, isAsleep: boolean):
     for (let user = 0; user < active.endUsers; user++) await pay(first, `user ${user}`);
     await runAlarm(first.stub);
     setClock(START + minute * MINUTE_MS + minute * 1000 + 6000);
-    await runAlarm(first.stub); // 5 s after a change at the earliest
+    await runAlarm(first.stub); // at least 5 s after a change
   }
   return counts;
 }
 
-/** The wallet's book is counted until it is evicted. */
+/** Counts the wallet's database calls until the object is evicted. */
 function countBook(wallet: Wallet, counts: Counts): void {
   const lent = wallet as unknown as { env: Env };
   const value = Object.create(lent.env, { DB: { value: countedD1(lent.env.DB, counts) } });
@@ -97,7 +97,7 @@ it("a wallet publishes the data of a busy organization at most every 90 seconds,
   const busy = { ...QUIET, requestsPerMinute: 70 };
   const { d1Queries, d1RowsWritten } = await countMinutes(6, busy, false);
   const { statements, rowsWritten } = publishWork(QUIET);
-  const publishes = d1Queries / statements; // fewer where the minutes' requests took long
+  const publishes = d1Queries / statements; // fewer if the requests were slow
   expect([1, 2, 3, 4]).toContain(publishes);
   expect(d1RowsWritten).toBe(publishes * rowsWritten);
   expect([publishMinutes(busy), publishMinutes(QUIET)]).toEqual([1.5, 3]);

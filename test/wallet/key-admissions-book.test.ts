@@ -35,7 +35,7 @@ afterEach(() => {
   shiftClock(null);
 });
 
-/** A key that was minted and is in no book. */
+/** Returns a valid key that isn't in the database. */
 async function neverIssued(): Promise<GatedKey> {
   const member = await makeMember();
   const { booked } = await draftKey(member);
@@ -102,7 +102,7 @@ it("a wallet applies a limit that changed only in the database after its next pu
   expect(await burst(key, 10)).toBe(2);
 });
 
-/** How often a use of the key was noted in the book. */
+/** Returns how often the database recorded a use of the key. */
 function uses({ hash }: GatedKey): number {
   return book.about(hash).filter((sql) => sql.includes("max(coalesce(last_used_at")).length;
 }
@@ -134,12 +134,12 @@ it("a wallet writes a key's last_used_at when it publishes, even after evictions
   expect(await lastUsed()).toBe(ahead);
 });
 
-/** The key's last use as the book has it, Unix ms. */
+/** Returns the key's last use in the database, Unix ms. */
 async function bookedUse({ hash }: GatedKey): Promise<number> {
   return (await findKeyByHash(env.DB, hash))?.lastUsedAt ?? 0;
 }
 
-/** A key that was used twice, and its second use, which the book does not have yet. */
+/** Returns a key that was used twice. The database lacks the second use. */
 async function twiceUsed(): Promise<{ key: GatedKey; usedAt: number }> {
   const key = await gatedKey();
   await asked(key);
@@ -151,7 +151,7 @@ async function twiceUsed(): Promise<{ key: GatedKey; usedAt: number }> {
   return { key, usedAt };
 }
 
-/** What is due in a quiet wallet after a while, when nobody asks. */
+/** Runs the overdue work of a quiet wallet without requests. */
 async function aWhilePasses(key: GatedKey): Promise<void> {
   shiftClock(QUIET_MS + 1000);
   await runAlarm(key.stub);
@@ -218,7 +218,7 @@ it("a wallet treats a key that disappeared from the database as unknown after it
   valueOf(await key.stub.poke());
   await eventually(async () => expect(await asked(key)).toBe("invalid_api_key"));
   await insertKey(env.DB, key.booked, null);
-  expect(await burst(key, 9)).toBeLessThanOrEqual(3); // its minute is kept
+  expect(await burst(key, 9)).toBeLessThanOrEqual(3); // its limit per minute is kept
   expect(worstMinute(await storedTimes(key))).toBe(4);
 });
 

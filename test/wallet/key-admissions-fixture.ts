@@ -17,10 +17,10 @@ import { objectsOf } from "../../src/shared/contracts/objects.ts";
 
 export { eventually, MINUTE_MS, worstMinute } from "../keys/register-fixture.ts";
 
-/** A live key in the book, and the wallet of its organization. */
+/** An active key in the database, and its organization's wallet. */
 export type GatedKey = { readonly booked: StoredKey; readonly hash: string; readonly stub: Stub };
 
-/** A key of a new organization, whose wallet has not met it. */
+/** Creates a key of a new organization whose wallet hasn't cached it. */
 export async function gatedKey(wish: { rpmLimit?: number; balance?: number } = {}) {
   const { booked } = await makeKey(wish);
   const stub = stubOf(booked.orgId);
@@ -28,14 +28,16 @@ export async function gatedKey(wish: { rpmLimit?: number; balance?: number } = {
   return { booked, hash: booked.keyHash, stub } satisfies GatedKey;
 }
 
-/** Another key of the same organization. */
+/** Creates another key of the same organization. */
 export async function besides({ booked, stub }: GatedKey, rpmLimit = 60): Promise<GatedKey> {
   const made = await draftKey({ id: booked.memberId, orgId: booked.orgId }, { rpmLimit });
   await insertKey(env.DB, made.booked, null);
   return { booked: made.booked, hash: made.booked.keyHash, stub };
 }
 
-/** How many of `count` requests at once are admitted; the others must be over the limit. */
+/**
+ * Returns how many of `count` concurrent requests are admitted. The others must be over the limit.
+ */
 export async function burst({ hash, stub }: GatedKey, count: number): Promise<number> {
   const answers = await Promise.all(Array.from({ length: count }, () => stub.admit(hash)));
   const kinds = new Set(answers.map(kindOf));
@@ -45,17 +47,17 @@ export async function burst({ hash, stub }: GatedKey, count: number): Promise<nu
   return answers.filter((answer) => answer.ok).length;
 }
 
-/** `admitted`, or the kind of failure. */
+/** Returns `admitted` or the kind of failure. */
 export function kindOf(answer: Result<unknown>): string {
   return answer.ok ? "admitted" : answer.failure.kind;
 }
 
-/** What one more request with the key is told. */
+/** Returns the result of one more request with the key. */
 export async function asked({ hash, stub }: GatedKey): Promise<string> {
   return kindOf(await stub.admit(hash));
 }
 
-/** What the wallet noted as the key's admissions, oldest first. */
+/** Returns the key's stored admissions, oldest first. */
 export async function storedTimes({ hash, stub }: GatedKey): Promise<number[]> {
   const rows = await rowsOf(
     stub,
@@ -64,13 +66,13 @@ export async function storedTimes({ hash, stub }: GatedKey): Promise<number[]> {
   return rows.map(({ at }) => Number(at));
 }
 
-/** What the wallet's tables say of a key; null when they have never heard of it. */
+/** Returns the wallet's row of a key, or null. */
 export async function storedKey({ hash, stub }: GatedKey) {
   const [row] = await rowsOf(stub, `SELECT * FROM keys WHERE hash = '${hash}'`);
   return row ?? null;
 }
 
-/** The places taken in the key's minute, and what its organization's wallet holds. */
+/** Returns the used slots of the key's minute, and the wallet's holds. */
 export async function standingOf(key: GatedKey) {
   const { openHolds, heldMicro } = valueOf(await key.stub.balance());
   return { admitted: (await storedTimes(key)).length, openHolds, held: heldMicro };
@@ -80,7 +82,7 @@ export async function evict({ stub }: GatedKey): Promise<void> {
   await evictDurableObject(stub);
 }
 
-/** Something done inside the wallet's object. */
+/** Runs something inside the wallet's object. */
 export function inside<T>(
   { stub }: GatedKey,
   work: (wallet: Wallet, sql: SqlStorage, state: DurableObjectState) => T | Promise<T>,
@@ -90,7 +92,7 @@ export function inside<T>(
   );
 }
 
-/** The limit in the book alone, as an operator at the book's console sets it. */
+/** Changes the limit only in the database, as an operator can with D1's console. */
 export function limitInBook({ booked }: GatedKey, limit: number): Promise<unknown> {
   return realBook
     .prepare("UPDATE keys SET rpm_limit = ? WHERE id = ?")
@@ -98,7 +100,7 @@ export function limitInBook({ booked }: GatedKey, limit: number): Promise<unknow
     .run();
 }
 
-/** What an operator's change does: the book, the register, then the wallet. */
+/** Changes the limit as an operator does: in the database, the key object and the wallet. */
 export async function setLimit(key: GatedKey, limit: number): Promise<void> {
   await limitInBook(key, limit);
   await registerOf(key).setLimit(limit);
@@ -108,7 +110,7 @@ export async function setLimit(key: GatedKey, limit: number): Promise<void> {
 const realBook = env.DB;
 const realRegisters = env.KEY_REGISTER;
 
-/** The key's register itself, whatever a test does to what wallets ask it. */
+/** Returns the real key object. */
 export function registerOf({ hash }: GatedKey): DurableObjectStub<KeyRegister> {
   return realRegisters.getByName(hash);
 }
@@ -116,15 +118,15 @@ export function registerOf({ hash }: GatedKey): DurableObjectStub<KeyRegister> {
 type Call = (...args: readonly unknown[]) => Promise<unknown>;
 
 /**
- * The registers as wallets reach them: counts what they are asked of keys drafted from now on, and lets a
- * test hold their answers back or break them. Earlier tests' wallets note last uses by alarms: they reach
- * the real ones. Put the real ones back afterwards.
+ * Wraps key objects for wallets. Counts calls for keys drafted from now on, and can delay or fail
+ * responses. Earlier tests' wallets reach the real objects in alarms. Restore the real ones
+ * afterwards.
  */
 export class WatchedRegisters {
   readonly calls: string[] = [];
-  /** Those that they have answered, whether or not the wallet has heard it. */
+  /** Calls that key objects have answered, even if the wallet hasn't received the response. */
   readonly given: string[] = [];
-  /** What every call throws, if anything. */
+  /** Thrown by every call if set. */
   fault: object | null = null;
   #open: Promise<void> = Promise.resolve();
   #release: () => void = () => undefined;
@@ -145,7 +147,7 @@ export class WatchedRegisters {
     });
   }
 
-  /** Answers wait from now on, after they were given, until `open` is called. */
+  /** Delays responses until `open` is called. */
   hold(): void {
     this.#open = new Promise((resolve) => {
       this.#release = resolve;
@@ -157,7 +159,7 @@ export class WatchedRegisters {
     this.#open = Promise.resolve();
   }
 
-  /** How often they were asked this. */
+  /** Returns the number of calls of a method. */
   count(method: string): number {
     return this.calls.filter((call) => call === method).length;
   }
@@ -186,7 +188,9 @@ export class WatchedRegisters {
   }
 }
 
-/** What ends a key everywhere, with the real objects; `revoke` is the register's part of it. */
+/**
+ * Services that revoke a key everywhere with the real objects. `revoke` is the key object's part.
+ */
 export function revocationServices(
   revoke: (hash: string, at: number) => Promise<number>,
 ): KeyServices {

@@ -52,7 +52,7 @@ it("a restored wallet looks up its keys again after a rebuild, and keeps rate li
   const buried = await besides(key);
   expect([await burst(key, 2), await burst(dead, 1), await burst(buried, 1)]).toEqual([2, 1, 1]);
   valueOf(await buried.stub.revokeKey(buried.hash, 1)); // its key object was never notified
-  await registerOf(dead).revoke(1); // of this the tables from before know nothing
+  await registerOf(dead).revoke(1); // earlier tables lack this
   valueOf(await stub.poke());
   await env.DB.prepare("UPDATE balances SET epoch = 'other' WHERE org_id = ?")
     .bind(booked.orgId)

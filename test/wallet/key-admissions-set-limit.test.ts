@@ -78,7 +78,7 @@ it("an operator's change of a limit applies from its response on, whatever is in
     },
   };
   const register = () => faked as RegisterCalls;
-  await registerOf(key).whose(); // it knows the key with the old limit
+  await registerOf(key).whose(); // it has cached the key with the old limit
   const wallet = () => stub as never;
   const changing = patchKey({
     ...context(),

@@ -25,7 +25,7 @@ type Command =
 
 const SLOTS = 6;
 const HOLD = 10;
-/** No run takes so long that a hold expires. */
+/** No run takes long enough for a hold to expire. */
 const HOLDS_LIVE_MS = 18 * MINUTE_MS;
 const slot = fc.nat(SLOTS - 1);
 export const limit = fc.integer({ min: 1, max: 6 });
@@ -56,7 +56,7 @@ function mustBe(actual: unknown, expected: unknown): void {
   expect(actual).toEqual(expected);
 }
 
-/** What must be true of a key and its organization's holds, as far as whoever calls can know it. */
+/** The expected state of a key and its organization's holds, as far as callers can know it. */
 export class World {
   readonly #key: GatedKey;
   #limit: number;
@@ -94,7 +94,7 @@ export class World {
     if (this.#offset + ms < HOLDS_LIVE_MS) shiftClock((this.#offset += ms));
   }
 
-  /** A slot named again is a repeat; one that is too old to come again is a new request. */
+  /** A number that was used before is a retry, or a new request if it is too old for a retry. */
   #requestOf(number: number): HoldRequest {
     const known = this.#sent.get(number);
     if (known !== undefined && now(env) < known.until) return known.request;
@@ -113,7 +113,7 @@ export class World {
     if (answer.ok && answer.value.held.ok && !this.#closed.has(id)) this.#open.add(id);
   }
 
-  /** Whether what was said of one request is what its key's minute came to; a repeat takes no place of it. */
+  /** Checks the result of one request against the key's minute. A retry uses no slot. */
   async #admitted(
     kind: string,
     { before, startMs, isRepeat }: { before: number; startMs: number; isRepeat: boolean },
@@ -129,7 +129,7 @@ export class World {
     mustBe(inTheWay.length >= this.#limit, true);
   }
 
-  /** Counted by brute force at the newest admission, under the limit that it was admitted by. */
+  /** Counts the window of the newest admission by brute force, under its limit. */
   #withinLimit(): void {
     const last = this.#times.at(-1) ?? 0;
     const minute = this.#times.filter((at) => at > last - MINUTE_MS);
@@ -165,7 +165,7 @@ export class World {
     if (kind !== "unknown") this.#closed.add(id);
   }
 
-  /** No hold but of requests that were answered with one, each once, and still open. */
+  /** Checks that each open hold belongs to a request that was answered with one. */
   async #check(): Promise<void> {
     const { openHolds, held, admitted } = await standingOf(this.#key);
     mustBe([openHolds, held], [this.#open.size, this.#open.size * HOLD]);

@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 afterEach(() => setClock(null));
 
-/** A key with these terms, in the book as in its wallet, which has met it. */
+/** Creates a key with these limits in the database and the wallet. */
 async function limited(terms: Partial<KeyTerms>, balance = 10_000): Promise<GatedKey> {
   const key = await gatedKey({ rpmLimit: 1000, balance });
   valueOf(await key.stub.admit(key.hash));
@@ -40,7 +40,7 @@ async function limited(terms: Partial<KeyTerms>, balance = 10_000): Promise<Gate
   return key;
 }
 
-/** One of the key's own requests, as at home. */
+/** Returns a request of the key in its home region. */
 function requestOf({ booked }: GatedKey, amount: number, more: Partial<HoldRequest> = {}) {
   return holdOf(amount, { keyId: booked.keyId, ...more });
 }
@@ -56,7 +56,7 @@ async function spend(key: GatedKey, amount: number): Promise<void> {
   valueOf(await settle(key.stub, request.id, amount));
 }
 
-/** What a refused request is told. */
+/** Returns the failure of a rejected request. */
 const refusal = async (key: GatedKey, amount: number, more: Partial<HoldRequest> = {}) =>
   failureOf((await ask(key, amount, more)).held);
 
@@ -217,9 +217,9 @@ describe("a key's token limit", () => {
     await evict(key);
     const full = (await refusal(key, 1, tokens(1))) as { remaining: number; retryAfterMs: number };
     expect(full.remaining).toBe(0);
-    expect(full.retryAfterMs).toBeLessThan(60_000); // when the nine of the first leave
+    expect(full.retryAfterMs).toBeLessThan(60_000); // when the nine of the first request leave
     setClock(NOON + 75_000);
-    valueOf((await ask(key, 1, tokens(9))).held); // the first nine have left, the others not
+    valueOf((await ask(key, 1, tokens(9))).held); // the first nine have left, the others haven't
     expect(await refusal(key, 1, tokens(1))).toMatchObject({ remaining: 0 });
   });
 
@@ -249,7 +249,8 @@ describe("a key's token limit", () => {
     valueOf((await ask(key, 1, tokens(70))).held);
     expect(await refusal(key, 1, tokens(20, 80))).toMatchObject({ kind: "tokens_limited" });
     const cut = await ask(key, 1, { ...tokens(20, 80), hasCap: false });
-    expect(valueOf(cut.held).tokens?.granted).toBe(25); // half of the rest after its minimum, which leaves some
+    // half of the rest after its minimum, which leaves some
+    expect(valueOf(cut.held).tokens?.granted).toBe(25);
     await evict(key);
     const again = valueOf(await key.stub.admitAndHold(key.hash, cut.request)).held;
     expect(valueOf(again).tokens).toMatchObject({ granted: 25, remaining: 5 });
@@ -306,7 +307,7 @@ describe("a key's other limits", () => {
     const counts = [];
     for (const terms of [{}, { ...all, allowedModels: ["smart"] }]) {
       const key = await limited(terms);
-      await spend(key, 1); // sets the alarm, and stores its shared names
+      await spend(key, 1); // sets the alarm and stores its shared names
       const written = await inside(key, (wallet, _sql, { storage }) =>
         countWrites(storage, async () => {
           const request = requestOf(key, 1);

@@ -11,11 +11,11 @@ import type { Wallet } from "../../src/money/wallet/wallet.do.ts";
 import { gatedKey, inside } from "./key-admissions-fixture.ts";
 import { GENERATION, holdOf, setClock, valueOf } from "./wallet-desk.ts";
 
-/** So many for each publish, as the document says. */
+/** Requests for each publish, as in the document. */
 const REQUESTS = 100;
 const RETAINED_MS = 40 * 86_400_000;
 const START = Date.UTC(2031, 6, 8, 12);
-/** An alarm more or less. */
+/** Tolerance for one alarm more or less. */
 const ROWS_OFF = 0.05;
 
 const FIGURES =
@@ -34,7 +34,7 @@ type Life = {
   readonly read: number;
 };
 
-/** The rows of one of `REQUESTS` requests until its own is gone; those that went are among its objects'. */
+/** Counts the rows of one of `REQUESTS` requests until its own row is deleted. */
 async function lifeOf({ more, budgets = [] }: Case): Promise<Life> {
   setClock(START);
   const key = await gatedKey({ rpmLimit: 1000, balance: 1_000_000 });
@@ -43,7 +43,7 @@ async function lifeOf({ more, budgets = [] }: Case): Promise<Life> {
     const counts = noCounts();
     countBook(wallet, counts);
     const stop = countStored(storage, counts);
-    await complete(wallet, key.hash, {}); // the key is read once, and the alarm set
+    await complete(wallet, key.hash, {}); // reads the key once and sets the alarm
     valueOf(await wallet.poke());
     const first = { ...counts };
     for (let i = 0; i < REQUESTS; i++) await complete(wallet, key.hash, more(i));
@@ -82,14 +82,17 @@ function countBook(wallet: Wallet, counts: Counts): void {
   });
 }
 
-/** Counts this object's rows and alarms, each alarm that is set as a row, until it is told to stop. */
+/**
+ * Counts this object's rows and alarms until the returned function is called. Setting an alarm
+ * counts as a row.
+ */
 function countStored(storage: DurableObjectStorage, counts: Counts): () => void {
   const { sql } = storage;
   const exec = sql.exec.bind(sql);
   const setAlarm = storage.setAlarm.bind(storage);
   const counting: typeof sql.exec = (query, ...bindings) => {
     const cursor = exec(query, ...bindings);
-    // By then the caller has read its rows: it does that without waiting.
+    // The caller has read its rows by then, because it reads them synchronously.
     queueMicrotask(() => {
       counts.objectRowsWritten += cursor.rowsWritten;
       counts.objectRowsRead += cursor.rowsRead;
@@ -108,7 +111,7 @@ function countStored(storage: DurableObjectStorage, counts: Counts): () => void 
   };
 }
 
-/** What the bench measured, as the document has it. */
+/** Returns a measured figure from the document. */
 function benched(name: string): number {
   const [, value = "NaN"] = new RegExp(`^${name} +([\\d.]+)`, "m").exec(FIGURES) ?? [];
   return Number(value);
@@ -118,7 +121,7 @@ type Case = {
   readonly more: (i: number) => Partial<HoldRequest>;
   readonly budgets?: Parameters<typeof readBudgets>[0];
 };
-/** A brake in any 60 minutes, a budget per month, and a budget of one model's requests. */
+/** A budget of any 60 minutes, one per month, and one for a model's requests. */
 const THREE_BUDGETS = [
   { limit_dollars: 100, window: "60m" },
   { limit_dollars: 1000, window: "month" },
@@ -176,7 +179,7 @@ it("the rows and price in docs/figures.md match the benchmark, plus the deleted 
   ]);
 });
 
-/** With the CPU and calls of a completion as the bench measured them. */
+/** Uses the measured CPU and calls of a completion. */
 function priceOf(rows: Pick<CompletionUse, "rowsWritten" | "rowsRead">): number {
   return dollarsPerMillion({
     cpuMs: benched("CPU per JSON, Turnpike") / 1000,

@@ -26,7 +26,7 @@ afterEach(() => setClock(null));
 
 const openKey = (): Promise<GatedKey> => gatedKey({ rpmLimit: 1000, balance: 10_000 });
 
-/** A request of the key's session for an end user, which all pauses stop. */
+/** Returns a request of the key's session for an end user, which all pauses stop. */
 async function ask(key: GatedKey, withSession = true) {
   const request = holdOf(5, { keyId: key.booked.keyId, externalId: "ann" });
   const shown = withSession ? { session: await sessionOf(key) } : undefined;

@@ -10,17 +10,17 @@ import { setClock, valueOf } from "./wallet-desk.ts";
 
 afterEach(() => setClock(null));
 
-/** What the mocked upstream's answer costs, in micros. */
+/** The cost of the mock's response in micro-credits. */
 const COST = 20;
 
-/** The clock stands at this instant, for the test and for every object, until it is stopped again. */
+/** Stops the clock of the test and of every object at this time. */
 function stopClockAt(ms: number): void {
   const standing = Date.now();
   vi.spyOn(Date, "now").mockReturnValue(standing);
   setClock(ms);
 }
 
-/** Another midnight that ends a day; `sameMonth`: its month goes on. */
+/** The end of another day. `sameMonth`: the month continues. */
 const MIDNIGHTS = [
   ["14 May", Date.UTC(2031, 4, 15), true],
   ["31 May", Date.UTC(2031, 5, 1), false],
@@ -30,7 +30,7 @@ const MIDNIGHTS = [
   ["29 February", Date.UTC(2032, 2, 1), false],
 ] as const;
 
-/** A completion for the end user `u`; the application's clock is that of this moment. */
+/** Sends a completion for the end user `u`. */
 function ask({ key }: Account, fields: Record<string, unknown> = {}): Promise<Response> {
   const bindings = upstreamBindings();
   return chat(key, { model: "mock/chat", user: "u", ...fields }, { bindings });
@@ -38,7 +38,7 @@ function ask({ key }: Account, fields: Record<string, unknown> = {}): Promise<Re
 
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-/** What an end user spent in its day and month, in micros, as the API shows it. */
+/** Returns an end user's spend of the day and month in micro-credits. */
 async function spendOf({ key }: Account, externalId = "u"): Promise<[day: number, month: number]> {
   const user = await readUser(key, externalId);
   const { users } = await (await send("/v1/users", { key })).json<{ users: EndUser[] }>();

@@ -8,10 +8,13 @@ const DAY_MS = 86_400_000;
 
 type Granted = Pick<IdempotencyHolder, "id" | "body" | "admittedAt"> & { readonly name: string };
 
-/** Idempotency-Keys in memory: the real rule, and every request that was ever granted under one. */
+/** Idempotency keys in memory: the real rule, and all requests granted with a key. */
 export class PlainIdempotency {
   readonly #granted: Granted[] = [];
-  /** Expired requests whose key another body took: requests of their own, charged when they come. */
+  /**
+   * Expired requests whose key another body took. They are separate requests, which are charged
+   * when they come.
+   */
   readonly #left = new Set<string>();
   readonly #rows: ReadonlyMap<string, KnownHold>;
 
@@ -19,7 +22,10 @@ export class PlainIdempotency {
     this.#rows = rows;
   }
 
-  /** What the rule says of a new request, after checking that it refuses only for one that counts. */
+  /**
+   * Returns the rule's result for a new request. Checks that it only rejects for a request that
+   * counts.
+   */
   ask(named: Named | null, nowMs: number): ReturnType<typeof decideIdempotency> {
     if (named === null) return success(null);
     const earlier = this.#granted.filter((one) => one.name === named.name);
@@ -48,7 +54,7 @@ export class PlainIdempotency {
     this.#granted.push({ ...named, id, admittedAt });
   }
 
-  /** Throws when two requests of one key were charged that were admitted within a day, but for those left. */
+  /** Throws if two requests with one key within a day were charged, except those in `#left`. */
   check(): void {
     const paid = this.#granted.filter(
       ({ id }) => this.#rows.get(id)?.state === "settled" && !this.#left.has(id),

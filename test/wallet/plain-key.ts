@@ -17,19 +17,19 @@ import type { Period } from "../../src/shared/period.ts";
 import type { Content, KeyLimits } from "./wallet-commands.ts";
 
 const WINDOW_MS = 60_000;
-/** The key whose limits a script names; every other request is of a key without. */
+/** The key whose limits a script sets. All other requests are of a key without limits. */
 export const LIMITED_KEY = "key_limited";
 
-/** The limited key in memory: the real rules, and apart from them all that it was charged and given. */
+/** The limited key in memory: the real rules, and independent records of charges and grants. */
 export class PlainKey {
-  /** The spend in each period, of which one has the budget. Empty without a budget. */
+  /** The spend of each period, one of which has the budget. Empty without a budget. */
   meters: readonly Meter[];
   readonly #limits: KeyLimits;
   readonly #rows: ReadonlyMap<string, KnownHold>;
   readonly #window = new TokenWindow();
-  /** Charges by day, week and month of admission, and in all. */
+  /** Charges by day, week and month of admission, and in total. */
   readonly #spent = new Map<string, number>();
-  /** Tokens of each grant: reserved, then what it came to. */
+  /** Tokens of each grant: reserved first, then used. */
   readonly #tokens = new Map<string, { readonly at: number; count: number }>();
 
   constructor(limits: KeyLimits, rows: ReadonlyMap<string, KnownHold>, now: number) {
@@ -38,7 +38,7 @@ export class PlainKey {
     this.meters = limits.budget === null ? [] : metersOf(limits, now);
   }
 
-  /** The tokens that a request gets of the minute, null without a limit; or how it is refused. */
+  /** Returns the granted tokens of the minute, null without a limit, or the kind of rejection. */
   ask({ tokens: { least, extra }, hasCap }: Content, now: number): number | null | string {
     const { tpm } = this.#limits;
     if (tpm === null) return null;
@@ -78,7 +78,7 @@ export class PlainKey {
     this.#counts(id, 0);
   }
 
-  /** What no charge and no open hold has of the budget in a period, by what was charged and granted. */
+  /** Returns the budget minus charges and open holds in a period. */
   free(period: Period): number {
     const { budget, period: name } = this.#limits;
     if (budget === null) return Infinity;
@@ -89,7 +89,7 @@ export class PlainKey {
     return budget - (this.#spent.get(slotOf(name, period)) ?? 0) - held;
   }
 
-  /** What the object can be asked for, to compare. */
+  /** Returns the state that the object also reports. */
   state(now: number): Record<string, unknown> {
     const { tpm } = this.#limits;
     return {
@@ -98,7 +98,7 @@ export class PlainKey {
     };
   }
 
-  /** Throws when an invariant does not hold. */
+  /** Throws if an invariant doesn't hold. */
   check(now: number): void {
     const { budget, period: name } = this.#limits;
     for (const [slot, spent] of this.#spent) {

@@ -14,10 +14,10 @@ import { periodOf } from "../../src/shared/period.ts";
 import type { SessionLimits } from "./wallet-commands.ts";
 
 const WINDOW_MS = 60_000;
-/** When the wallet was made that the sessions were minted for. */
+/** Creation time of the sessions' wallet. */
 const MADE_AT = 1;
 
-/** What the rules are told of a session, and apart from them all that it was granted and charged. */
+/** A session's state for the rules, and independent records of its grants and charges. */
 type PlainSession = {
   readonly limits: SessionLimits;
   readonly expiresAt: number;
@@ -25,12 +25,12 @@ type PlainSession = {
   /** As the rules keep them. */
   readonly log: number[];
   meter: Meter;
-  /** As it was. */
+  /** As they happened. */
   readonly grants: number[];
   spent: number;
 };
 
-/** The sessions of the limited key, in memory, by their places in a script. */
+/** The limited key's sessions in memory, by their position in a script. */
 export class PlainSessions {
   readonly #all: readonly PlainSession[];
   readonly #rows: ReadonlyMap<string, KnownHold>;
@@ -43,7 +43,7 @@ export class PlainSessions {
     });
   }
 
-  /** How a session is refused that has come to its end; null for one that lives, and without one. */
+  /** Returns the rejection of an ended session, else null. */
   refuse(place: number | null, now: number): string | null {
     const one = this.#at(place);
     if (one === null) return null;
@@ -55,7 +55,7 @@ export class PlainSessions {
     return `refused ${refused.failure.kind}`;
   }
 
-  /** How one more request is refused that does not fit the session's minute. */
+  /** Returns the rejection of a request above the session's limit per minute, else null. */
   wait(place: number | null, now: number): string | null {
     const one = this.#at(place);
     if (one === null || one.limits.rpm === null) return null;
@@ -69,7 +69,7 @@ export class PlainSessions {
     return one === null ? [] : [one.meter];
   }
 
-  /** What neither a charge nor an open hold has of its budget. */
+  /** Returns the session's budget minus charges and open holds. */
   free(place: number | null): number {
     const one = this.#at(place);
     if (one === null || one.limits.budget === null) return Infinity;
@@ -104,7 +104,7 @@ export class PlainSessions {
     if (one !== null) one.endedAt ??= now;
   }
 
-  /** Those that were used and live, as the object lists them. */
+  /** Returns used and active sessions, as the object lists them. */
   state(now: number): readonly string[] {
     return this.#all.flatMap((one, place) => {
       if (one.grants.length === 0 || isOver(one, now)) return [];
@@ -112,7 +112,7 @@ export class PlainSessions {
     });
   }
 
-  /** Throws when an invariant does not hold. */
+  /** Throws if an invariant doesn't hold. */
   check(): void {
     for (const { limits, spent } of this.#all) must(spent <= (limits.budget ?? Infinity), "S1");
   }
@@ -139,12 +139,12 @@ function meterOf(place: number, { budget }: SessionLimits): Meter {
   return newMeter(fieldLimit(owner, "total", { amount, tally: [] }));
 }
 
-/** What the ledger calls the session at a place; null without one. */
+/** Returns the session's ID in the ledger, or null. */
 export function sessionName(place: number | null): string | null {
   return place === null ? null : `ses_${place}`;
 }
 
-/** The place of the session that a request is of. */
+/** Returns the position of a request's session. */
 export function placeOf({ session = null }: Pick<KnownHold, "session">): number | null {
   return session === null ? null : Number(session.slice("ses_".length));
 }

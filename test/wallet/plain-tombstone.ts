@@ -2,7 +2,7 @@ import { micros } from "../../src/shared/money.ts";
 import type { KnownHold } from "../../src/money/wallet/rules/ledger.ts";
 import { periodOf } from "../../src/shared/period.ts";
 
-/** What a void leaves of an id that was never held. */
+/** Returns the record that a void leaves for an ID without a hold. */
 export function tombstone(id: string, now: number): KnownHold {
   const nothing = micros(0);
   return {

@@ -6,7 +6,7 @@ import { bucketOf } from "../../src/shared/budget-meter.ts";
 import type { Moment } from "../../src/shared/budget-meter.ts";
 import type { Quotas } from "./wallet-commands.ts";
 
-/** An end user, with the spend of a month and of a day. */
+/** An end user with a month's and a day's spend. */
 export type PlainUser = {
   readonly id: string;
   readonly externalId: string;

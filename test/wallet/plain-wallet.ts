@@ -38,7 +38,7 @@ import type { Content, KeyLimits, Quotas, SessionLimits } from "./wallet-command
 const HOLD_TTL_MS = 1_200_000;
 const MODEL = "acme/one";
 
-/** What a wallet is told of its end users, its one limited key and that one's sessions. */
+/** The limits of a wallet's end users, of its limited key and of that key's sessions. */
 type PlainLimits = {
   readonly quotas: Quotas;
   readonly key: KeyLimits;
@@ -51,14 +51,14 @@ function shownKind(failure: Failure, session: number | null): string {
   return session !== null && isOfKey ? "balance_too_low" : failure.kind;
 }
 
-/** The wallet in memory: the real rules over Maps, and a record of all that happened. */
+/** The wallet in memory: the real rules over Maps, and a record of all events. */
 export class PlainWallet {
   readonly totals = emptyTotals();
   readonly rows = new Map<string, KnownHold>();
   readonly users = new Map<string, PlainUser>();
   readonly credits = new Map<string, { amount: number; balance: number }>();
   readonly ledger: number[] = [];
-  /** Independent of the rules: charges by user and period, postings and grants by id. */
+  /** Independent of the rules: charges by user and period, postings and grants by ID. */
   readonly spent = new Map<string, number>();
   readonly allowance = new Map<string, number>();
   readonly postings = new Map<string, number>();
@@ -110,7 +110,7 @@ export class PlainWallet {
     const asked = { least, sure, most, hasCap, limits };
     const free = this.#free(content, period);
     const granted = decideHold(this.totals, asked);
-    // A budget is granted nothing on an estimate.
+    // A budget gets no grants by estimate.
     const hasBudget = this.#meters(isLimited, session, null).some(
       (one) => one.budget.amount !== Infinity,
     );
@@ -121,7 +121,10 @@ export class PlainWallet {
     return `granted ${granted.value}`;
   }
 
-  /** The tokens that a request gets of its key's minute; or how it is refused, also by its session's. */
+  /**
+   * Returns the granted tokens of the key's minute, or the kind of rejection, also by its session's
+   * limit.
+   */
   #minutes(content: Content): number | null | string {
     const late = this.sessions.wait(content.session, this.now);
     return late ?? (content.isLimited ? this.key.ask(content, this.now) : null);
@@ -198,7 +201,7 @@ export class PlainWallet {
     this.#expire();
   }
 
-  /** What the object can be asked for, to compare. */
+  /** Returns the state that the object also reports. */
   state(): Record<string, unknown> {
     const period = periodOf(this.now);
     const users = [...this.users.values()].map((user) => {
@@ -210,7 +213,7 @@ export class PlainWallet {
     return { balance, held, openHolds: holds.size, seq, users, key, sessions };
   }
 
-  /** Throws when an invariant does not hold. */
+  /** Throws if an invariant doesn't hold. */
   check(): void {
     const { balance, held, holds, seq } = this.totals;
     must(this.ledger.reduce((sum, amount) => sum + amount, 0) === balance, "I1 sum");
@@ -236,7 +239,7 @@ export class PlainWallet {
     this.sessions.check();
   }
 
-  /** After everyone had the time to come back, nothing is held. */
+  /** Lets all holds expire, so that nothing is held. */
   quiesce(): void {
     this.tick(HOLD_TTL_MS + 1);
     must(this.totals.holds.size === 0 && this.totals.held === 0, "L1");
@@ -279,7 +282,7 @@ export class PlainWallet {
     if (this.voidedUnseen.has(id)) this.wronglyGranted.add(id);
   }
 
-  /** What another request takes the Idempotency-Key of is over. */
+  /** Voids a request whose Idempotency-Key another request takes. */
   #lapse(id: string | null): void {
     if (id !== null) this.void(id);
   }
@@ -344,7 +347,10 @@ export class PlainWallet {
     };
   }
 
-  /** What a request could have of everything that it counts against, by what was charged and granted. */
+  /**
+   * Returns the amount that a request could get under all its limits, by the recorded charges and
+   * grants.
+   */
   #free({ user, isLimited, session }: Content, period: Period): number {
     const ofKey = isLimited ? this.key.free(period) : Infinity;
     const ofSession = this.sessions.free(session);
@@ -370,12 +376,15 @@ export class PlainWallet {
   }
 }
 
-/** The least by the prompt's hard bound. */
+/** The minimum by the upper bound of the prompt. */
 export function sureOf({ least, extra, sure }: Content): Micros {
   return micros(least + Math.min(extra, sure));
 }
 
-/** Between least and most, and without a cap half of what was free is left, if that is enough. */
+/**
+ * Checks a grant: between the minimum and maximum, and without a cap at most half of the available
+ * amount, if that is enough.
+ */
 function mustBeSound(
   granted: number | null,
   { most, hasCap }: HoldRequestFacts,

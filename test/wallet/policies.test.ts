@@ -19,7 +19,7 @@ const candidate = (provider: string, most: number, region = "eu"): RouteCandidat
 });
 const CANDIDATES = [candidate("cheap", 100), candidate("dear", 400), candidate("far", 900, "us")];
 
-/** A request of the key with three routes. */
+/** Returns a request of the key with three routes. */
 function requestOf({ booked }: GatedKey, more: Partial<HoldRequest> = {}): HoldRequest {
   return holdOf(900, {
     keyId: booked.keyId,

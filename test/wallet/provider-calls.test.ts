@@ -8,7 +8,7 @@ import type { Stub } from "./wallet-desk.ts";
 const HOUR_MS = 3_600_000;
 const FAILED = [{ route: "acme:one", why: "500", status: 500 }];
 
-/** Settles a request that failed over, and inserts so many earlier copies, a millisecond apart. */
+/** Settles a request with a failover, and inserts earlier copies of it, one each ms. */
 async function fill(stub: Stub, copies: number): Promise<number> {
   const request = holdOf(1);
   valueOf(await stub.hold(request));

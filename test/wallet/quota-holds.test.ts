@@ -22,7 +22,10 @@ const placed = {
   expiresInS: 60,
 } as const;
 
-/** A wallet whose organization has a budget of 100 micro-credits, and a key that may place holds. */
+/**
+ * Creates a wallet whose organization has a budget of 100 micro-credits, and a key that can place
+ * holds.
+ */
 async function limitedKey() {
   const key = await gatedKey({ balance: 100_000 });
   const { hash, stub } = key;
@@ -35,7 +38,7 @@ async function limitedKey() {
     "INSERT INTO key_terms (key_id, org_id, changed_at, more) VALUES (?, ?, ?, ?)",
   )
     .bind(...row)
-    .run(); // a publish compares the terms with the database's
+    .run(); // a publish compares the limits with the database
   const budgets = readBudgets([{ limit_dollars: LIMIT / 1_000_000, window: "60m" }]);
   valueOf(await stub.setBudgets({ owner: ORGANIZATION, budgets }));
   const hold = (amount: number) =>
@@ -73,7 +76,7 @@ function sumOf(holds: readonly Held[]): number {
   return holds.reduce((sum, { amount }) => sum + amount, 0);
 }
 
-/** Ends a hold, at a part of its amount or without a charge. Returns the cost. */
+/** Ends a hold with a part of its amount or without a charge. Returns the cost. */
 async function end(
   stub: Stub,
   { id, amount }: Held,

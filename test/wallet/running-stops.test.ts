@@ -11,7 +11,7 @@ import { countWrites, holdOf, settle, valueOf } from "./wallet-desk.ts";
 const SESSION_ID = `ses_${"0".repeat(40)}`;
 const ENDED = { kind: "invalid_api_key", isForGood: true };
 
-/** A key with a running request of its session for an end user. */
+/** Creates a key with a running request of its session for an end user. */
 async function running() {
   const key = await gatedKey({ rpmLimit: 1000, balance: 10_000 });
   valueOf(await key.stub.admit(key.hash));
@@ -52,7 +52,7 @@ describe("a running request", () => {
       const { pause: made } = await pauseOwner(key, scope, true);
       const paused = { kind: "paused", pauseId: made.id };
       expect(await stops()).toEqual([{ id, failure: expect.objectContaining(paused) }]);
-      await pauseOwner(key, scope, false); // a change can't take it back
+      await pauseOwner(key, scope, false); // a change can't end it
       expect(await stops()).toHaveLength(1);
       valueOf(await settle(key.stub, id, 3));
       expect(await stops()).toEqual([]);

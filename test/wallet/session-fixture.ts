@@ -4,7 +4,7 @@ import { valueOf } from "./wallet-desk.ts";
 
 export const SESSION_ID = `ses_${"0".repeat(40)}`;
 
-/** A session of the key for the next hour, without limits unless told otherwise. */
+/** Creates a session of the key for the next hour, by default without limits. */
 export async function sessionOf(
   { stub, hash }: GatedKey,
   more: Partial<Session> = {},

@@ -99,7 +99,7 @@ async function run(stub: Stub, commands: readonly Command[]): Promise<Charged[]>
 
 const DAYS = ["2031-01-31", "2031-02-28"] as const;
 
-/** The charges by day and value, as `day,tag:key` returns them. */
+/** Returns the charges by day and value, in the format of `day,tag:key`. */
 function expectedOf(charged: readonly Charged[], key: string): (string | number | null)[][] {
   const sums = new Map<string, (string | number | null)[]>();
   for (const { day, cost, tags: those } of charged) {
@@ -195,7 +195,7 @@ describe("daily usage by tag", () => {
     await charge(stub, 1);
     valueOf(await stub.poke());
     await runInDurableObject(stub, async (wallet: Wallet, { storage }) => {
-      /** The rows of ten charges, and of the publish after them. */
+      /** Returns the written rows of ten charges and of the publish after them. */
       const rowsOf = async (tagsOf: (n: number) => Tags | undefined): Promise<number[]> => {
         const charged = await countWrites(storage, async () => {
           for (let n = 0; n < 10; n++) await charge(wallet, 1, tagsOf(n));

@@ -7,7 +7,7 @@ import type { Memory } from "../../src/money/wallet/object/memory.do.ts";
 const NOW = Date.UTC(2026, 10, 20);
 const setting = { belowMicro: micros(10), amountMicro: micros(20), mostPerMonthMicro: micros(99) };
 
-/** When a wallet of these looks again. */
+/** Returns when the wallet checks again. */
 function dueAt(of: {
   readonly pausedUntil: number | null;
   readonly balance?: number;

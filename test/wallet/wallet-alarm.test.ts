@@ -70,7 +70,7 @@ describe("a wallet's alarm", () => {
     let clock = Date.now() + 61_000;
     setClock(clock);
     await runInDurableObject(stub, async (wallet: Wallet, state) => {
-      await wallet.alarm(); // nothing to publish: whatever was set before has gone off
+      await wallet.alarm(); // clears earlier alarms, with nothing to publish
       for (let cycle = 0; cycle < 3; cycle++) {
         const whenChanged = await alarmsSet(state.storage, async () => {
           for (let i = 0; i < 5; i++) valueOf(await wallet.putEndUser(`u${i}`, {}));
@@ -82,7 +82,7 @@ describe("a wallet's alarm", () => {
         expect(
           state.storage.sql.exec("SELECT revision - acknowledged AS n FROM wallet").one(),
         ).toEqual({ n: 0 });
-        expect(whenPublished).toEqual([]); // nothing is due: no hold, no row to retain
+        expect(whenPublished).toEqual([]); // nothing is due: no hold and no row to retain
       }
       valueOf(await wallet.hold(holdOf(1)));
       clock += 61_000;
@@ -155,7 +155,7 @@ describe("a wallet's alarm", () => {
   });
 });
 
-/** The times that alarms are set for while `work` runs, Unix ms. */
+/** Returns the times of alarms set while `work` runs, Unix ms. */
 async function alarmsSet(
   storage: DurableObjectStorage,
   work: () => Promise<void>,

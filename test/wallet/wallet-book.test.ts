@@ -24,7 +24,7 @@ import type { Stub } from "./wallet-desk.ts";
 
 afterEach(() => setClock(null));
 
-/** More than one bound value may name. */
+/** More rows than one bound value can contain. */
 const MANY = effort(60_000, 100_000);
 
 const FAULTS: readonly Fault[] = [
@@ -121,7 +121,7 @@ describe("the wallet's rows in the database", () => {
     await evictDurableObject(stub);
     const book = new FaultyDatabase(orgId);
     await book.install(stub);
-    book.failsAfter = 12; // batches: those already sent are repeated
+    book.failsAfter = 12; // sent batches are repeated
     valueOf(await stub.poke());
     expect(book.failsAfter).toBeLessThan(0);
     const count = env.DB.prepare("SELECT count(*) AS n FROM end_users WHERE org_id = ?");
@@ -243,7 +243,7 @@ async function take(one: Step, stub: Stub, database: FaultyDatabase): Promise<vo
   }
 }
 
-/** Every row of the book against the wallet's own tables and answers. */
+/** Compares every database row with the wallet's own tables and responses. */
 async function compare(stub: Stub, database: FaultyDatabase): Promise<void> {
   const book = await database.rows();
   const balance = valueOf(await stub.balance()).creditsMicro;

@@ -18,9 +18,9 @@ import type { Stub } from "./wallet-desk.ts";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
-/** Real time passes under a shifted clock too. */
+/** Real time also passes with a shifted clock. */
 const SLACK = 2_000;
-/** Noon, the last of a month: a day ahead is another month. */
+/** Noon on the last day of a month, so that a day later is another month. */
 const NOON = Date.UTC(2031, 6, 31, 12);
 
 let alerts: { alert?: string; org_id?: string; lag_ms?: number }[] = [];
@@ -40,7 +40,7 @@ function runAlarm(wallet: Wallet): Promise<void> {
   return wallet.alarm();
 }
 
-/** What a wallet goes through between two calls. */
+/** Events of a wallet between two calls. */
 const BETWEEN: readonly (readonly [string, (stub: Stub) => Promise<unknown>])[] = [
   ["in memory", async () => {}],
   ["over an eviction", (stub) => evictDurableObject(stub)],
@@ -95,7 +95,7 @@ describe.each(BETWEEN)(
       await pay(stub, 1);
       const refused = failureOf(await stub.hold(holdOf(1)));
       expect(refused).toMatchObject({ kind: "rate_limited", retryAfterMs: expect.any(Number) });
-      const took = performance.now() - began; // real time passes under a shifted clock too
+      const took = performance.now() - began; // real time also passes with a shifted clock
       const { retryAfterMs } = refused as { retryAfterMs: number };
       expect(Math.abs(retryAfterMs - 29_000)).toBeLessThanOrEqual(took);
       await pause(stub);

@@ -2,11 +2,12 @@ import * as fc from "fast-check";
 import { BUDGET_PERIODS } from "../../src/shared/key-terms.ts";
 import type { BudgetPeriod } from "../../src/shared/key-terms.ts";
 
-/** An Idempotency-Key and what stands for the request's body. */
+/** An Idempotency-Key, and a text that stands for the request's body. */
 export type Named = { readonly name: string; readonly body: string };
 /**
- * What a slot's request asks for: the same whenever it is sent. `sure`: how far the prompt's hard bound lies
- * above the least, at most `extra`. `isLimited`: of the key that has limits, as every session is; `session`: its place.
+ * The content of a slot's request, the same for each retry. `sure` is the difference between the
+ * upper bound of the prompt and the minimum, at most `extra`. `isLimited`: of the key with limits,
+ * which has all sessions. `session` is the session's position.
  */
 export type Content = {
   readonly least: number;
@@ -27,14 +28,17 @@ export type Command =
   | { kind: "tick"; ms: number };
 
 export type Quotas = { daily: number | null; monthly: number | null };
-/** The limits of one key: its budget in micros, of a period or for good, and its tokens a minute. */
+/**
+ * The limits of one key: a budget in micro-credits, of a period or permanent, and tokens per
+ * minute.
+ */
 export type KeyLimits = {
   readonly budget: number | null;
   readonly period: BudgetPeriod | null;
   readonly tpm: number | null;
 };
 
-/** A session of that key: its own budget, requests a minute, and how long it lives. */
+/** A session of that key, with its own budget, requests per minute and lifetime. */
 export type SessionLimits = {
   readonly budget: number | null;
   readonly rpm: number | null;
@@ -45,7 +49,7 @@ const SESSIONS = 2;
 const SLOTS = 10;
 /** 103 s before the end of a year, so that ticks cross a day, a month and a year. */
 export const START = Date.UTC(2031, 11, 31, 23, 58, 17);
-/** No sum of a few of these comes near an id's two minutes, a hold's 20 or a midnight. */
+/** No sum of a few ticks is close to an ID's two minutes, a hold's 20 minutes or midnight. */
 const TICKS = [1_000, 47_000, 313_000, 40_000_000];
 
 const slot = fc.nat(SLOTS - 1);
@@ -61,7 +65,7 @@ const asked: fc.Arbitrary<Content> = fc.record({
   named: fc.option(
     fc.record(
       { name: fc.constantFrom("x", "y"), body: fc.constantFrom("1", "1", "2") },
-      { noNullPrototype: true }, // it is sent to the object
+      { noNullPrototype: true }, // sent to the object
     ),
     { nil: null, freq: 3 },
   ),
@@ -109,7 +113,7 @@ const keyLimits: fc.Arbitrary<KeyLimits> = fc.record({
   tpm: fc.option(fc.integer({ min: 1, max: 60 }), { nil: null, freq: 2 }),
 });
 
-/** Between two sums of ticks: no session ends in the very moment of a request. */
+/** Between two sums of ticks, so that no session ends exactly at a request. */
 const LIVES_MS = [150_500, 86_400_500, 86_400_500_500];
 
 const sessionLimits: fc.Arbitrary<SessionLimits> = fc.record({
@@ -128,8 +132,9 @@ export type Script = {
 };
 
 /**
- * A run: what each slot's request asks for, the quotas, one key's limits, a first credit, and the commands. A slot
- * named again is a duplicate, a void or settle before its hold a reordering, one after a long tick late.
+ * A run: each slot's request, the quotas, one key's limits, a first credit, and the commands. A
+ * repeated slot is a duplicate. A void or settlement before its hold is out of order, and one after
+ * a long tick is late.
  */
 export function script(commandsMax: number): fc.Arbitrary<Script> {
   return fc.record({

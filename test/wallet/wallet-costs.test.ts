@@ -17,13 +17,13 @@ import type { Stub } from "./wallet-desk.ts";
 const HOUR_MS = 3_600_000;
 const count = fc.nat(1_000_000);
 const perMillion = fc.nat(1_000_000_000);
-/** Plain objects: what calls an object is cloned. */
+/** Plain objects, because calls to objects clone them. */
 const PLAIN = { noNullPrototype: true };
 const prices: fc.Arbitrary<Price> = fc.record(
   { input: perMillion, cached: perMillion, cacheWrite: perMillion, output: perMillion },
   PLAIN,
 );
-/** An hour's writes are a part of the writes. */
+/** An hour's writes are included in the writes. */
 const usages: fc.Arbitrary<Usage> = fc
   .record({ input: count, cacheRead: count, hour: count, rest: count, output: count }, PLAIN)
   .map(({ input, cacheRead, hour, rest, output }) => {
@@ -31,7 +31,10 @@ const usages: fc.Arbitrary<Usage> = fc
     return hour === 0 ? usage : Object.assign(usage, { cacheWriteHour: hour });
   });
 
-/** What a provider bills, in integers without a limit: a token that is kept for an hour is two of input. */
+/**
+ * Returns the provider's bill as an exact integer. A token stored for an hour costs twice the input
+ * price.
+ */
 function billed(price: Price, usage: Usage): number {
   const { input, cacheRead, cacheWrite, cacheWriteHour: hour = 0, output } = usage;
   const sum =
@@ -86,7 +89,7 @@ it("a wallet adds up the provider's cost of cache reads, writes and one-hour wri
   );
 });
 
-/** As releases wrote it that knew neither since when a price was in force, nor lists, nor what was bought. */
+/** Rows of releases that didn't record the start of a price, lists or costs. */
 const OLD = {
   sold: '{"model":"acme/one","provider":"acme","region":"eu","price":{"input":3000000,"cached":300000,"cacheWrite":3750000,"output":15000000}}',
   detail: '[1,4096,100,128,612,9480,0,"stop",40]',

@@ -34,7 +34,7 @@ async function spendOf(stub: Stub, externalId = "u"): Promise<[daily: number, mo
   return [user.dailySpendMicro, user.monthlySpendMicro];
 }
 
-/** A wallet whose end users may spend 100 a day unless told otherwise. */
+/** Creates a wallet whose end users have a daily quota of 100 by default. */
 async function newQuotaWallet() {
   const wallet = await newWallet(1000);
   valueOf(await wallet.stub.patchSettings({ defaultUserDailyQuotaMicro: micros(100) }));

@@ -9,14 +9,14 @@ import type { HoldRequest, WalletCalls } from "../../src/shared/contracts/wallet
 
 export type Stub = DurableObjectStub<Wallet>;
 
-/** Shifts the clock of the test and of every object; `null` restores it. */
+/** Shifts the clock of the test and of every object. Null restores it. */
 export function setClock(ms: number | null): void {
   const bindings = env as { CLOCK_OFFSET_MS?: string };
   if (ms === null) delete bindings.CLOCK_OFFSET_MS;
   else bindings.CLOCK_OFFSET_MS = String(ms - Date.now());
 }
 
-/** A new organization's wallet with a balance. */
+/** Creates the wallet of a new organization with a balance. */
 export async function newWallet(balance = 0): Promise<{ stub: Stub; orgId: string }> {
   const orgId = crypto.randomUUID();
   const stub = stubOf(orgId);
@@ -37,7 +37,7 @@ export function newId(): string {
   return mintId("req_", now(env));
 }
 
-/** A hold of exactly `amount` unless told otherwise. */
+/** Returns a hold of exactly `amount` by default. */
 export function holdOf(amount: number, more: Partial<HoldRequest> = {}): HoldRequest {
   return {
     id: newId(),
@@ -61,50 +61,50 @@ export function settle(stub: Pick<WalletCalls, "settle">, id: string, cost: numb
   return stub.settle({ id, cost: micros(cost), generation: GENERATION });
 }
 
-/** An answer's value; a refusal fails the test with what it was. */
+/** Returns a result's value. Fails the test for a rejection. */
 export function valueOf<T>(result: { ok: true; value: T } | { ok: false; failure: unknown }): T {
   if (!result.ok) throw new Error(`refused: ${JSON.stringify(result.failure)}`);
   return result.value;
 }
 
-/** A refusal's failure, or null for an answer. */
+/** Returns a result's failure, or null for a success. */
 export function failureOf(
   result: { ok: true; value: unknown } | { ok: false; failure: unknown },
 ): unknown {
   return result.ok ? null : result.failure;
 }
 
-/** Holds and settles one request at once. */
+/** Holds and settles one request. */
 export async function pay(stub: Stub, cost: number, externalId: string | null = null) {
   const request = holdOf(cost, { externalId });
   valueOf(await stub.hold(request));
   return valueOf(await settle(stub, request.id, cost));
 }
 
-/** Every figure computed again from the rows; the differences. */
+/** Recomputes all figures from the rows. Returns the differences. */
 export async function differences(stub: Stub) {
   return valueOf(await stub.reconcile()).differences;
 }
 
-/** All rows of a query against the wallet's own tables. */
+/** Returns all rows of a query on the wallet's own tables. */
 export function rowsOf(stub: Stub, query: string): Promise<Record<string, unknown>[]> {
   return runInDurableObject(stub, (_wallet: Wallet, state) =>
     state.storage.sql.exec(query).toArray(),
   );
 }
 
-/** What is due: expiry, publishing, retention. */
+/** Runs overdue work: expiry, publishing and retention. */
 export function runAlarm(stub: Stub): Promise<void> {
   return runInDurableObject(stub, (wallet: Wallet) => wallet.alarm());
 }
 
-/** Everything that a wallet has stored is gone, and it begins anew. */
+/** Deletes everything that a wallet has stored, and restarts it. */
 export async function lose(stub: Stub): Promise<void> {
   await runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.deleteAll());
   await evictDurableObject(stub);
 }
 
-/** Rows written by every statement while `work` runs. */
+/** Returns the rows written by all statements while `work` runs. */
 export async function countWrites(
   storage: DurableObjectStorage,
   work: () => Promise<void>,

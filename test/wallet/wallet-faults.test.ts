@@ -11,7 +11,7 @@ import {
   valueOf,
 } from "./wallet-desk.ts";
 
-/** Every statement fails while `work` runs. */
+/** Fails every statement while `work` runs. */
 async function withBrokenStorage<T>(
   storage: DurableObjectStorage,
   work: () => Promise<T>,
@@ -45,7 +45,8 @@ it("a wallet returns 503 after a failed transaction until it restarts with the s
       }
       await expect(wallet.discard()).rejects.toThrow("disk I/O error");
       await expect(wallet.create("other")).rejects.toThrow("disk I/O error");
-      await wallet.alarm(); // reschedules itself, as the platform drops an alarm after several exceptions
+      // sets its own next alarm, because the platform drops an alarm after several exceptions
+      await wallet.alarm();
       expect(await state.storage.getAlarm()).toBeGreaterThan(Date.now());
     });
     expect(valueOf(await wallet.balance())).toEqual({

@@ -23,13 +23,13 @@ afterEach(() => setClock(null));
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** An hour before midnight, the last of a year. */
+/** An hour before the end of a year. */
 const LATE = Date.UTC(2031, 11, 31, 23);
 const IN_PROGRESS = { kind: "idempotency_in_progress" };
 const MISMATCH = { kind: "idempotency_mismatch" };
 const replayOf = (id: string) => ({ kind: "idempotency_replay", made: "generation", id });
 
-/** A hold of 10 micros under the Idempotency-Key "x", of the body "1" unless told otherwise. */
+/** Returns a hold of 10 micro-credits with the Idempotency-Key "x" and by default the body "1". */
 function named(body = "1", more: Partial<HoldRequest> = {}): HoldRequest {
   const idempotency: Idempotency = { name: "x", body };
   return holdOf(10, { idempotency, ...more });

@@ -30,7 +30,7 @@ it("a wallet matches the pure ledger rules in results and counts, with evictions
   expect(result.failed ? why : "").toBe("");
 });
 
-/** Both sides of a run, and its sessions as the object is shown them. */
+/** Both sides of a run, and the sessions for calls to the object. */
 type Both = { key: GatedKey; plain: PlainWallet; sessions: readonly Session[] };
 
 async function sessionsOf({ stub, hash }: GatedKey, one: Script): Promise<readonly Session[]> {
@@ -65,10 +65,10 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   const key = await gatedKey({ rpmLimit: 1000 });
   const { stub } = key;
   const { budget, period, tpm } = one.key;
-  valueOf(await stub.admit(key.hash)); // it has met the key
+  valueOf(await stub.admit(key.hash)); // caches the key
   const budgetMicro = budget === null ? null : micros(budget);
   const terms = { ...NO_TERMS, budgetMicro, budgetPeriod: period, tpmLimit: tpm };
-  // In the database too, as an alarm may read it again.
+  // Also in the database, because an alarm can read it again.
   await changeKey(env.DB, key.booked, { ...key.booked, terms }, { nowMs: START, actor: SYSTEM });
   await registerOf(key).setTerms(terms);
   valueOf(await stub.setKeyTerms(key.hash, terms));
@@ -94,7 +94,7 @@ async function runBoth(one: Script, dice: fc.Stream<number>): Promise<void> {
   expect(await differences(stub)).toEqual([]);
 }
 
-/** Now and then the object is evicted or publishes: neither may be seen. */
+/** Sometimes evicts the object or publishes, which must have no visible effect. */
 async function disturb(stub: Stub, die: number, clock: number): Promise<void> {
   setClock(clock);
   if (die < 4) await evictDurableObject(stub);
@@ -102,7 +102,7 @@ async function disturb(stub: Stub, die: number, clock: number): Promise<void> {
   if (die === 5) await evictDurableObject(stub);
 }
 
-/** The commands in their order; up to five of the paid path that follow each other go together. */
+/** Yields the commands in order. Groups up to five consecutive ones of the paid path. */
 function* grouped(commands: readonly Command[], dice: fc.Stream<number>): Generator<Command[]> {
   let group: Command[] = [];
   for (const command of commands) {
@@ -124,7 +124,7 @@ function isPaid(command: Command): command is Paid {
 
 type Sent = { readonly contents: readonly Content[]; readonly ids: Map<number, string> };
 
-/** What the rules and what the object answered to each command of a group. */
+/** Returns the results of the rules and of the object for each command of a group. */
 async function step(
   both: Both,
   commands: readonly Command[],
@@ -150,7 +150,7 @@ async function step(
   return askAll(key.stub, asked);
 }
 
-/** A part of the paid path; what the rules say of it when its turn comes. */
+/** A part of the paid path. `plain` runs the rules when it is this part's turn. */
 type Asked = { readonly part: WalletPart; readonly plain: () => string };
 
 function askedBy({ key, plain, sessions }: Both, command: Paid, { contents, ids }: Sent): Asked {
@@ -173,7 +173,10 @@ function askedBy({ key, plain, sessions }: Both, command: Paid, { contents, ids 
   return { part: holdPart({ key, sessions }, id, content), plain: () => plain.hold(id, content) };
 }
 
-/** One alone, more together; those whose key is to be looked up first are asked alone, after the others. */
+/**
+ * Sends one part alone and several together. Parts whose key must be looked up first are sent
+ * alone, after the others.
+ */
 async function askAll(stub: Stub, asked: readonly Asked[]): Promise<[string, string][]> {
   const [first] = asked;
   if (first === undefined) return [];
@@ -204,7 +207,7 @@ async function alone(stub: Stub, part: WalletPart): Promise<PartResult> {
   return stub.admitAndHold(...part.args);
 }
 
-/** Any answer of the wallet as the rules' model says it. */
+/** Returns the text of a result, as in the model of the rules. */
 function textOf(answer: PartResult | Result<BalanceAnswer>): string {
   if (!answer.ok) return `refused ${answer.failure.kind}`;
   const { value } = answer;

@@ -11,7 +11,7 @@ import { credit, differences, failureOf, lose, newWallet, pay, valueOf } from ".
 import type { Stub } from "./wallet-desk.ts";
 
 const BASE = 1000;
-/** Amounts by reference; these are all that may be: SQL and JSON have ideas of their own about some. */
+/** The only possible amounts by reference, with texts that SQL and JSON could interpret. */
 const AMOUNTS = new Map([
   ["invoice 1", 100],
   ["invoice\u00001", 20],
@@ -99,7 +99,9 @@ const MANY = 3200;
 const countOf = (orgId: string): Promise<number | null> =>
   env.DB.prepare("SELECT count(*) AS n FROM credits WHERE org_id = ?").bind(orgId).first("n");
 
-/** A wallet of `MANY` credits of 1 that its book knows nothing of, as the release before left it. */
+/**
+ * Creates a wallet with `MANY` credits of 1, from a release that didn't store them in the database.
+ */
 async function withMany(): Promise<{ readonly stub: Stub; readonly orgId: string }> {
   const { stub, orgId } = await newWallet();
   await runInDurableObject(stub, (_wallet: Wallet, { storage }) => {
@@ -148,7 +150,7 @@ type Batch = (statements: D1PreparedStatement[]) => Promise<unknown>;
 const batch: Batch = (statements) => env.DB.batch(statements);
 const prepare = (sql: string): D1PreparedStatement => env.DB.prepare(sql);
 
-/** Gives the wallet this in place of its book, until it is evicted. */
+/** Replaces the wallet's database until it is evicted. */
 function throughBook(
   stub: Stub,
   bookOf: (wallet: Wallet) => { prepare: typeof prepare; batch: Batch },

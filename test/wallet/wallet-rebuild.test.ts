@@ -21,7 +21,7 @@ afterEach(() => setClock(null));
 
 type Made = { readonly stub: Stub; readonly orgId: string };
 
-/** A wallet beside the book's first row of it, as an organization is made: nothing published yet. */
+/** Creates a wallet and its first database row, as for a new organization. */
 async function newInBook(): Promise<Made> {
   const made = await newWallet();
   const { epoch } = await made.stub.create(made.orgId);
@@ -115,7 +115,7 @@ it("a wallet restored to an earlier time never publishes over its newer database
   await credit(stub, 1);
   for (let i = 0; i < 8; i++) valueOf(await stub.poke());
   await runInDurableObject(stub, (_wallet: Wallet, state) => {
-    // retention's checkpoints count too, without a publish
+    // retention's checkpoints also count, without a publish
     state.storage.sql.exec("UPDATE wallet SET revision = revision + 9");
   });
   await evictDurableObject(stub);
@@ -171,7 +171,9 @@ it("a wallet that conflicts with the database publishes nothing and rolls up no 
 describe("a rebuild of a lost wallet with many end users", () => {
   const USERS = 12_000;
 
-  /** A book of an organization whose wallet is lost, with what an end user's row and an alert's take. */
+  /**
+   * Creates database rows of an organization whose wallet is lost, with an end user and an alert.
+   */
   async function lostWithMany(): Promise<Made> {
     const { stub, orgId } = await newInBook();
     await credit(stub, 500);

@@ -10,10 +10,10 @@ import type { Stub } from "./wallet-desk.ts";
 const ROWS = 6_000_000;
 const DAYS = 28;
 const USERS = 5_000;
-/** Rows that one statement writes, and of them those that were minted in one ms. */
+/** Rows of one statement, and the number of them with the same ms in their ID. */
 const BATCH = 100_000;
 const SAME_MS = 100;
-/** No turn is longer. */
+/** Maximum length of a transaction. */
 const TURN_MAX_MS = 50;
 const ATTEMPTS_MAX = 300;
 
@@ -22,7 +22,10 @@ const ROW = `SELECT 'req_' || at.value || printf('%016d', n.value), 'settled', 0
     '[0,0,0,0,120,900,0,"stop"]'
   FROM json_each(?1) AS at CROSS JOIN json_each(?2) AS n`;
 
-/** A wallet as if it had settled `ROWS` requests of a micro each, evenly in `DAYS`, and had published all of them. */
+/**
+ * Makes a wallet with `ROWS` settled and published requests of a micro-credit each, spread evenly
+ * over `DAYS`.
+ */
 async function makeBusy(stub: Stub): Promise<void> {
   const startMs = Date.now() - DAYS * 86_400_000;
   const stepMs = (DAYS * 86_400_000 * SAME_MS) / ROWS;
@@ -102,7 +105,7 @@ it("a reconciliation of millions of rows never blocks the wallet for long, and r
   expect(Math.max(...turns)).toBeLessThan(TURN_MAX_MS);
 });
 
-/** Reads all, and sells between slices; the ms that each turn took. */
+/** Reads everything in slices, with sales between them. Returns each transaction's ms. */
 async function inSlices(stub: Stub): Promise<Reconciliation & { turns: readonly number[] }> {
   const turns: number[] = [];
   let from: ReconcileState = { tries: 0, run: null };
@@ -116,8 +119,8 @@ async function inSlices(stub: Stub): Promise<Reconciliation & { turns: readonly 
 }
 
 /**
- * Returns one slice and the least time that it took, in ms. A slice only reads, so one that took long is measured again:
- * on a busy machine some attempt runs undisturbed, and a slice that is too long is so in every attempt.
+ * Returns one slice and its minimum time in ms. Repeats long measurements, because slices only
+ * read. Only a slice that is really too long takes that long in every attempt on a slow machine.
  */
 async function sliceOf(
   stub: Stub,

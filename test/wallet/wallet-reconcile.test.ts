@@ -27,7 +27,7 @@ beforeEach(() => {
 });
 afterEach(() => setClock(null));
 
-/** An organization of the book whose wallet has paid, holds, has an end user and was published. */
+/** Creates a published organization with a charge, a hold and an end user. */
 async function organization(): Promise<{ stub: Stub; orgId: string }> {
   const { stub, orgId } = await newWallet(1000);
   await env.DB.prepare(
@@ -42,7 +42,7 @@ async function organization(): Promise<{ stub: Stub; orgId: string }> {
   return { stub, orgId };
 }
 
-/** What reconciling finds, each with an alert of its own, and no alert beside these. */
+/** Returns the differences, after checking that each has its own alert and there are no others. */
 async function found(stub: Stub, orgId: string): Promise<readonly object[]> {
   const all = await differences(stub);
   const alerts = logged
@@ -59,7 +59,7 @@ async function found(stub: Stub, orgId: string): Promise<readonly object[]> {
   return all;
 }
 
-/** What reconciling finds after this statement. */
+/** Returns the differences after this statement. */
 async function foundAfter(statement: string): Promise<readonly object[]> {
   const { stub, orgId } = await organization();
   await rowsOf(stub, statement);
@@ -172,7 +172,9 @@ it("a reconciliation finds a wrong charge even after a later credit", async () =
   });
 });
 
-/** What may be wrong in the tables: the micros above, and rows that are gone, doubled or in another state. */
+/**
+ * Possible errors in the tables: the wrong amounts above, and missing, duplicated or changed rows.
+ */
 const PLANTED: readonly string[] = [
   ...INJECTED.map(([, statement]) => statement),
   "DELETE FROM requests WHERE charged = 50",
@@ -186,7 +188,7 @@ const PLANTED: readonly string[] = [
 const DAY_MS = 86_400_000;
 const START = Date.UTC(2031, 5, 10, 12);
 
-/** A wallet in use; `at`: its clock, which what is done with it moves on. */
+/** A wallet in use. `at` is its clock, which each action moves. */
 class Trade {
   at = START;
   readonly open: string[] = [];
@@ -196,7 +198,7 @@ class Trade {
     this.stub = stub;
   }
 
-  /** Moves the clock on. */
+  /** Moves the clock. */
   passes(ms: number): void {
     setClock((this.at += ms));
   }
@@ -207,7 +209,7 @@ class Trade {
   }
 }
 
-/** What others do between two slices. */
+/** Actions of others between two slices. */
 const MEANWHILE: Readonly<Record<string, (trade: Trade) => Promise<unknown>>> = {
   nothing: () => Promise.resolve(),
   pay: (trade) => pay(trade.stub, 3, trade.at % 2000 === 0 ? "bob" : "cy"),
@@ -224,7 +226,7 @@ const MEANWHILE: Readonly<Record<string, (trade: Trade) => Promise<unknown>>> = 
     return trade.settles();
   },
 };
-/** What makes a reconciliation begin anew, where it meets it. */
+/** Actions that restart a reconciliation. */
 const RESTARTS: typeof MEANWHILE = {
   publish: async ({ stub }) => valueOf(await stub.poke()),
   evict: ({ stub }) => evictDurableObject(stub),
@@ -240,7 +242,7 @@ async function does(trade: Trade, what: string): Promise<void> {
   await (MEANWHILE[what] ?? RESTARTS[what])?.(trade);
 }
 
-/** A wallet with a rollup, a checkpoint and rows after it. */
+/** Creates a wallet with a rollup, a checkpoint and later rows. */
 async function inTrade(): Promise<{ stub: Stub; trade: Trade }> {
   setClock(START - 40 * DAY_MS);
   const { stub } = await organization();
@@ -255,7 +257,10 @@ async function inTrade(): Promise<{ stub: Stub; trade: Trade }> {
   return { stub, trade };
 }
 
-/** What slices of `rowsMax` rows find in the end, what one whole reading found where they began, and how many they were. */
+/**
+ * Returns the differences found in slices of `rowsMax` rows, those of one complete reading at the
+ * start, and the number of slices.
+ */
 async function inSlices(stub: Stub, rowsMax: number, meanwhile: (turn: number) => Promise<void>) {
   let from: ReconcileState = { tries: 0, run: null };
   let whole = valueOf(await stub.reconcile());
@@ -263,7 +268,8 @@ async function inSlices(stub: Stub, rowsMax: number, meanwhile: (turn: number) =
     const { next, ...sliced } = valueOf(await stub.reconcile({ from, withinMs: 0, rowsMax }));
     const before = whole;
     if (from.run === null) whole = valueOf(await stub.reconcile());
-    if (from.run === null && JSON.stringify(before) !== JSON.stringify(whole)) continue; // its alarm ran in between
+    // its alarm ran in between
+    if (from.run === null && JSON.stringify(before) !== JSON.stringify(whole)) continue;
     if (next === undefined) return { sliced, whole, turns: turn };
     from = next;
     await meanwhile(turn);
@@ -296,12 +302,13 @@ it("a reconciliation in slices, with changes in between, finds the same as one i
     {
       numRuns: effort(12, 150),
       examples: [
-        [["pay", "publish"], [], 1], // while usage is read
-        [[...Array.from({ length: 16 }, () => "pay"), "retain"], [], 1], // while the ledger is
+        [["pay", "publish"], [], 1], // while it reads usage
+        // while it reads the ledger
+        [[...Array.from({ length: 16 }, () => "pay"), "retain"], [], 1],
       ],
     },
   );
-  expect(most).toBeGreaterThan(5); // it was in slices indeed
+  expect(most).toBeGreaterThan(5); // confirms that it used slices
 });
 
 it("a reconciliation returns 409 after eight restarts because its rows keep disappearing, and not earlier", async () => {

@@ -72,7 +72,7 @@ it("a rollup of 2,100 rows runs in batches, without a change in usage, balance a
   expect(charge).toMatchObject({ kind: "settled", charged: 10_000, shortfall: 10_000 });
   await credit(stub, 5000);
   const ids = await payMany(stub, 2100);
-  await runAlarm(stub); // as when it publishes: it learns when its first row will be old
+  await runAlarm(stub); // as for a publish: determines when its first row is old
   const answers = async (): Promise<string> =>
     JSON.stringify([
       await Promise.all(
@@ -111,7 +111,9 @@ it("a rollup of 2,100 rows runs in batches, without a change in usage, balance a
   expect(await differences(stub)).toEqual([]);
 });
 
-/** Requests of one micro, every other one without an end user; their ids. */
+/**
+ * Pays for requests of one micro-credit, every second one without an end user. Returns their IDs.
+ */
 async function payMany(stub: Stub, count: number): Promise<string[]> {
   const requests = Array.from({ length: count }, (_, i) =>
     holdOf(1, { externalId: i % 2 === 0 ? "u" : null }),
@@ -145,7 +147,7 @@ it("a rollup keeps today's and yesterday's Idempotency-Keys, and deletes others 
   };
   expect(await keptAfterAlarm(start + DAY)).toBe(4501);
   expect(await keptAfterAlarm(start + 26 * HOUR)).toBe(2501);
-  // More is due, so the next alarms come by themselves.
+  // More is due, so the next alarms run automatically.
   const kept = () => rowsOf(stub, "SELECT count(*) AS n FROM idempotency_keys");
   await expect.poll(kept).toEqual([{ n: 0 }]);
 });

@@ -23,7 +23,7 @@ import type { Stub } from "./wallet-desk.ts";
 const PAGE_BYTES = 4096;
 
 const EXTERNAL_ID = "customer-48151623";
-/** What a request of a usual length leaves behind. */
+/** The record of a typical request. */
 const USUAL: Generation = {
   ...GENERATION,
   model: "anthropic/claude-sonnet-5",
@@ -36,7 +36,7 @@ const USUAL: Generation = {
   durationMs: 9480,
 };
 
-/** Pays one usual request after the other; the bytes of storage that each came to. */
+/** Pays for typical requests in sequence. Returns the stored bytes of each. */
 async function bytesPerRequest(stub: Stub, count: number): Promise<number> {
   return runInDurableObject(stub, async (wallet: Wallet, state) => {
     const { sql } = state.storage;
@@ -106,7 +106,7 @@ describe("a wallet with a small storage limit", () => {
     setClock(null);
   });
 
-  /** The limit that leaves room for so many bytes more. */
+  /** Returns the limit that leaves room for this number of bytes. */
   async function leaveRoom(stub: Stub, bytes: number): Promise<number> {
     const limit = (await sizeOf(stub)) + bytes;
     bindings.WALLET_BYTES_MAX = String(limit);
@@ -199,7 +199,7 @@ function sizeOf(stub: Stub): Promise<number> {
   return runInDurableObject(stub, (_wallet: Wallet, state) => state.storage.sql.databaseSize);
 }
 
-/** As the platform does at an object's limit: what is written fails, what is deleted does not. */
+/** Fails writes above a size but not deletions, as the platform does at an object's limit. */
 function refuseAbove(sql: SqlStorage, limit: number): () => void {
   const exec = sql.exec.bind(sql);
   const limited: typeof sql.exec = (query, ...bindings) => {

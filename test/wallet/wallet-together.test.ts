@@ -54,7 +54,7 @@ it("a grouped call to a wallet separates the part of an unknown key, so that the
 
 it("100 concurrent holds and outcomes are grouped into fewer wallet calls, each with its own result", async () => {
   const { stub, orgId } = await newWallet(1_000);
-  vi.spyOn(Date, "now").mockReturnValue(Date.now()); // no part waits too long on a busy machine
+  vi.spyOn(Date, "now").mockReturnValue(Date.now()); // no part waits too long on a slow machine
   const groups = new WalletGroups();
   const calls = vi.fn<(parts: number) => void>();
   const counted = {
@@ -93,10 +93,13 @@ it("100 concurrent holds and outcomes are grouped into fewer wallet calls, each 
   expect(await differences(stub)).toEqual([]);
 });
 
-/** Where a group's object dies: before the part of this place, or after all of them, stored or not. */
+/**
+ * When the object is killed: before the part at this position, or after all of them, with or
+ * without storing them.
+ */
 type Death = number | "decided" | "stored";
 
-/** Sends a group to an object that dies in the middle of it. */
+/** Sends a group to an object that is killed during it. */
 async function dying(stub: Stub, parts: readonly WalletPart[], death: Death): Promise<void> {
   const killed = runInDurableObject(stub, async (wallet: Wallet, state) => {
     const deadly = parts.map((part, place): WalletPart => {

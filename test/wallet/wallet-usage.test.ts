@@ -7,7 +7,7 @@ import type { Stub } from "./wallet-desk.ts";
 
 const [FROM, TO] = ["2030-01-01", "2031-01-01"]; // 366 days
 
-/** Gives a wallet a request a day of each of so many end users, of as many days before 2031-01-02. */
+/** Adds one request per day for each end user, on this number of days before 2031-01-02. */
 async function fill(stub: Stub, users: number, days: number): Promise<void> {
   await runInDurableObject(stub, (_wallet: Wallet, state) => {
     state.storage.sql.exec(
@@ -49,7 +49,7 @@ it("usage by end user reads only the rows of its page, however many users and da
 it("usage over many days is returned in smaller pages, with every group once", async () => {
   const { stub } = await newWallet(100);
   await fill(stub, 1000, 366);
-  await pay(stub, 7, "u000900"); // of today, in no checkpoint: on no page of these days
+  await pay(stub, 7, "u000900"); // of today, so it is in no checkpoint and on no page of these days
   const groups: string[] = [];
   let cost = 0;
   let pages = 0;

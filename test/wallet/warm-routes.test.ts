@@ -23,7 +23,7 @@ const warm = (affinity: string, seconds = 300): WarmRoute => {
 
 type Asked = { readonly affinity?: string; readonly moved?: WarmRoute };
 
-/** Holds and settles a request, and returns the route that the hold names. */
+/** Holds and settles a request. Returns the route in the hold. */
 async function pay(wallet: Pick<WalletCalls, "hold" | "settle">, { affinity, moved }: Asked) {
   const request = holdOf(10, affinity === undefined ? {} : { affinity });
   const { warmRoute } = valueOf(await wallet.hold(request));
