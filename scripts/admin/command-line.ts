@@ -24,9 +24,9 @@ export function run(given: readonly string[]): Promise<number | null> {
       await program().parseAsync(given, { from: "user" });
       return null;
     } catch (error) {
-      if (given.includes("--json") && isExpected(error))
+      if (given.includes("--json") && isExpected(error)) {
         printNote(JSON.stringify(errorJson(error)));
-      else if (error instanceof Refused) printRefused(error);
+      } else if (error instanceof Refused) printRefused(error);
       else if (error instanceof Unreachable) printUnreachable(error);
       else if (error instanceof NotFound) printNote(`error: ${error.message}`);
       else throw error;

@@ -200,8 +200,9 @@ async function printAllPages(derived: Derived, session: Session, call: Call): Pr
   for (let printed = 0; ;) {
     const page = await ask<JsonRecord>(session.admin, { ...call, query });
     const rows = listOf(derived, page)?.length ?? 0;
-    if (printed === 0 || rows > 0)
+    if (printed === 0 || rows > 0) {
       printResult(session, page, () => wordsOf(derived, page, printed === 0));
+    }
     printed += rows;
     printNote(`${printed} rows`);
     const next = nextOf(derived, page, limit);

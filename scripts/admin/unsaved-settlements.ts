@@ -37,8 +37,9 @@ function read(line: string, number: number): LoggedSettlement[] {
 
 /** Returns every such line in a value, at any depth. Texts can contain JSON. */
 function settlementsIn(value: unknown): LoggedSettlement[] {
-  if (typeof value === "string")
+  if (typeof value === "string") {
     return value.includes(EVENT) ? settlementsIn(parseJson(value)) : [];
+  }
   if (typeof value !== "object" || value === null) return [];
   const own = settlementOf(value as Readonly<Record<string, unknown>>);
   return own === null ? Object.values(value).flatMap(settlementsIn) : [own];

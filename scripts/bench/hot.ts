@@ -61,8 +61,9 @@ export async function measureHot(stage: Stage, options: HotOptions): Promise<Rep
   const watched = watchOthers();
   for (let round = 1; round <= rounds; round++) {
     progress(`pair ${round} of ${rounds}`);
-    for (const side of reverseOddTurns(sides, round))
+    for (const side of reverseOddTurns(sides, round)) {
       side.pairs.push(await measurePair(side, round, seconds));
+    }
   }
   const others = watched();
   const [now, before] = sides;

@@ -270,8 +270,9 @@ export async function readAfterEvents(url: string, world: SampleData): Promise<R
     const told = new Set(
       deliveries.flatMap(({ event_id: id, state }) => (state === "delivered" ? [id] : [])),
     );
-    if (events.slice(0, made + 1).every(({ id }) => told.has(id)))
+    if (events.slice(0, made + 1).every(({ id }) => told.has(id))) {
       return readSampleData(url, world);
+    }
     assert.ok(performance.now() < deadline, "the webhook's receiver was not told of every event");
     await sleep(POLL_MS);
   }
