@@ -187,7 +187,7 @@ function isSlugTaken(error: unknown): boolean {
   );
 }
 
-export const NEWEST_MIGRATION = "0038_closed_by.sql";
+export const NEWEST_MIGRATION = "0039_event_details.sql";
 
 export type DatabaseState = "ready" | "behind" | "away";
 
