@@ -41,7 +41,7 @@ import {
   readOrganizationRoute,
 } from "./accounts/organizations/organizations.route.ts";
 import { PEOPLE_ROUTES } from "./accounts/people/endpoints.ts";
-import type { ForPeople } from "./accounts/people/endpoints.ts";
+import type { PeopleEndpoint } from "./accounts/people/endpoints.ts";
 import { OPERATOR_ROUTES } from "./operator/endpoints.ts";
 import type { ForOperators } from "./operator/operator-context.ts";
 import {
@@ -101,7 +101,7 @@ import {
 type ForKeys = KeyRoute & {
   readonly handle: (c: AppContext) => Response | Promise<Response>;
 };
-type RouteRow = ForKeys | ForOperators | ForPeople;
+type RouteRow = ForKeys | ForOperators | PeopleEndpoint;
 type AllowedCallers = Pick<KeyRoute, "roles" | "member" | "others" | "sessions">;
 
 const SENIORS: readonly Role[] = ["owner", "admin", "billing"];

@@ -5,7 +5,7 @@ import type { FreshLogin, Route } from "../shared/http/route.ts";
 import { giveId } from "../shared/http/given-id.ts";
 import { notFound } from "../shared/http/not-found.ts";
 import { routingPath } from "../shared/http/routing-path.ts";
-import { vouchFor, vouchForKey, admittedAs } from "../accounts/keys/vouched.ts";
+import { setInternalCaller, setInternalKey, admittedKey } from "../accounts/keys/vouched.ts";
 import { EVERYONE, requestCredential } from "../shared/caller.ts";
 import { now } from "../shared/clock.ts";
 import type { Failure } from "../shared/failure.ts";
@@ -111,20 +111,20 @@ function vouched(c: Context<AppEnv>, request: Request, called: Called): boolean 
     }
     // Operators can't read prompts and outputs, which belong to the customer.
     if (as === null || /^\/v1\/responses(?:\/|$)/.test(called.path)) return false;
-    vouchFor(request, viewerOf(as, rate, c.var.config.region));
+    setInternalCaller(request, viewerOf(as, rate, c.var.config.region));
     return true;
   }
   if (isAdmin) return false;
   const key = keyOf(identity);
   if (key === null) return false;
   const { verified, known } = key;
-  if (called.isPaid) vouchForKey(request, verified);
+  if (called.isPaid) setInternalKey(request, verified);
   else {
     const by = requestCredential(verified.hash, verified.shown);
-    const admitted = admittedAs(known, by, c.var.config.region);
+    const admitted = admittedKey(known, by, c.var.config.region);
     const isPerson = identity.kind === "person";
     const caller = { ...admitted.caller, ...(isPerson && { isPerson }) };
-    vouchFor(request, { ...admitted, caller, rate });
+    setInternalCaller(request, { ...admitted, caller, rate });
   }
   return true;
 }

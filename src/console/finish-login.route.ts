@@ -16,7 +16,7 @@ import {
   findOwnJoinableDomain,
   joinOrganization,
 } from "../accounts/people/company.ts";
-import { provenBy } from "../accounts/people/company-issuer.ts";
+import { confirmedAddresses } from "../accounts/people/company-issuer.ts";
 import { markIssuerTried, findPersonOfRealm } from "../accounts/people/company-issuer.store.ts";
 import type { CompanyIssuer } from "../accounts/people/company-issuer.store.ts";
 import { memberActor } from "../accounts/people/people-call.ts";
@@ -208,7 +208,7 @@ async function whoIsOfCompany(
   if (ticket.purpose !== "join" || domain === null) {
     return refuse({ kind: "login_refused", why: "unknown" });
   }
-  const proven = await provenBy(db, connection.orgId, claims);
+  const proven = await confirmedAddresses(db, connection.orgId, claims);
   const email = proven[0] ?? null;
   const reported = { ...answered, claims: { ...claims, proven, email } };
   return letIn(services, reported, known, async (person) => {

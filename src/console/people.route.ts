@@ -28,7 +28,7 @@ import type { SessionLocation } from "./session-cookie.ts";
 import { callSessions, enterSession, failSession } from "./own-session.route.ts";
 import type { ActivePerson, ActiveSession } from "./own-session.route.ts";
 import { PEOPLE_ROUTES } from "../accounts/people/endpoints.ts";
-import type { ForPeople } from "../accounts/people/endpoints.ts";
+import type { PeopleEndpoint } from "../accounts/people/endpoints.ts";
 import type { ListedSession } from "../shared/contracts/console-session.ts";
 import { LOGIN_LIMITS, limitFailedLogins } from "./session.route.ts";
 import { companyIssuerContext, issuerCache } from "./issuer-context.route.ts";
@@ -59,7 +59,7 @@ async function previewRoute(c: AppContext): Promise<Response> {
   return respond(c, shown);
 }
 
-async function answer(c: AppContext, row: ForPeople): Promise<Response> {
+async function answer(c: AppContext, row: PeopleEndpoint): Promise<Response> {
   const entered = await enterSession(c, true);
   if (!entered.ok) return failSession(c, entered.failure);
   const called = await callOf(c, entered.value, row);
@@ -78,7 +78,7 @@ async function answer(c: AppContext, row: ForPeople): Promise<Response> {
 async function callOf(
   c: AppContext,
   session: ActiveSession,
-  row: ForPeople,
+  row: PeopleEndpoint,
 ): Promise<Result<PeopleCall>> {
   const { identity } = session;
   if (identity.kind !== "person" || !mayAsk(identity, row)) {
@@ -109,12 +109,12 @@ async function callOf(
  * Reports whether a session can make the call. A session of a company's issuer can't access the
  * person's own data.
  */
-function mayAsk({ session }: ActivePerson, { roles, method, path }: ForPeople): boolean {
+function mayAsk({ session }: ActivePerson, { roles, method, path }: PeopleEndpoint): boolean {
   const isOwn = roles === null && !(method === "GET" && path === "/console/api/people/me");
   return session.realm === undefined || !isOwn;
 }
 
-function hasBody(c: AppContext, { method }: ForPeople): boolean {
+function hasBody(c: AppContext, { method }: PeopleEndpoint): boolean {
   return method !== "GET" && c.req.raw.body !== null && c.req.header("content-length") !== "0";
 }
 

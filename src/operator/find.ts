@@ -8,7 +8,7 @@ import { mintedAt } from "../shared/id.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { readHoldName } from "../shared/placed-hold.ts";
 import { callObject } from "../shared/reach-object.ts";
-import { homeOfPrefix, prefixIn } from "../accounts/keys/api-key.ts";
+import { homeOfPrefix, listedPrefixOrText } from "../accounts/keys/api-key.ts";
 import { findStored, ownersSince } from "./find.store.ts";
 import type { Found, Owner, OwnersPage } from "./find.store.ts";
 import type { OperatorCall } from "./operator-context.ts";
@@ -39,7 +39,7 @@ type ObjectLookup = {
 export async function getFind(call: OperatorCall) {
   const fields = parseQuery(findQuery, call.url);
   if (!fields.ok) return fields;
-  const text = prefixIn(fields.value.q.trim());
+  const text = listedPrefixOrText(fields.value.q.trim());
   const { after = "" } = fields.value;
   const payment = REFUND.test(text) ? await call.paymentOf(text) : text;
   const isFirst = after === "" && payment !== null;

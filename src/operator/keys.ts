@@ -39,7 +39,7 @@ export async function patchKey(call: OperatorCall) {
   const changed = await changeKeyEverywhere(call, {
     find: () => findKey(call.db, id, { orgId, memberId: null }),
     fields: fields.value,
-    refuseWider: async () => null,
+    refuseRaisedLimits: async () => null,
   });
   return changed.ok ? success(recordOf(call, changed.value)) : changed;
 }

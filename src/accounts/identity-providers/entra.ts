@@ -42,27 +42,29 @@ export class EntraLogin {
 
   async claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
     const known = await this.#metadata(at);
-    const reported: Unverified[] = [];
+    const unverifiedTokens: UnverifiedToken[] = [];
     const issuerOf = async (response: Response): Promise<oauth.AuthorizationServer> => {
-      const read = unverified(await response.clone().text());
-      reported.push(read);
-      return { ...known.as, issuer: known.as.issuer.replace("{tenantid}", read.tid) };
+      const unverifiedToken = readUnverifiedToken(await response.clone().text());
+      unverifiedTokens.push(unverifiedToken);
+      return { ...known.as, issuer: known.as.issuer.replace("{tenantid}", unverifiedToken.tid) };
     };
     const token = await exchangeCode({ known, as: known.as, at, ticket, url, issuerOf });
-    mustSignFor(known, reported[0]?.kid, token.iss);
-    if (!mayCome(at.entry.issuer, reported[0]?.tid)) throw new LoginRejectedError("refused");
+    requireKeyOfIssuer(known, unverifiedTokens[0]?.kid, token.iss);
+    if (!isTenantAllowed(at.entry.issuer, unverifiedTokens[0]?.tid)) {
+      throw new LoginRejectedError("refused");
+    }
     const parsed = z.safeParse(claims, token);
     if (!parsed.success) throw new LoginRejectedError("refused");
-    const { tid, oid, name, email, xms_edov: proof } = parsed.data;
+    const { tid, oid, name, email, xms_edov: emailVerifiedClaim } = parsed.data;
     return {
       issuer: token.iss,
       subject: parseSubject(oid),
       account: `${tid}/${oid}`,
       madeAt: null,
-      company: { domain: null, tenant: tid === PRIVATE ? null : tid },
+      company: { domain: null, tenant: tid === PERSONAL_ACCOUNTS_TENANT ? null : tid },
       name: displayNameOf(name),
       email: email ?? null,
-      proven: email !== undefined && isYes(proof) ? [email] : [],
+      proven: email !== undefined && isTrueClaim(emailVerifiedClaim) ? [email] : [],
       authenticatedAt: typeof token.auth_time === "number" ? token.auth_time * 1000 : null,
     };
   }
@@ -73,8 +75,8 @@ export class EntraLogin {
     if (before !== undefined && at.nowMs - before.readAt < METADATA_MS) return before;
     const url = `${HOST}/${tenant}/v2.0/.well-known/openid-configuration`;
     const parsed = z.safeParse(metadata, await (await fetchFromIssuer(url, {})).json());
-    const isTheirs = parsed.success && parsed.data.issuer.startsWith(`${HOST}/`);
-    if (!isTheirs) throw new IssuerUnavailableError();
+    const isMicrosoftIssuer = parsed.success && parsed.data.issuer.startsWith(`${HOST}/`);
+    if (!isMicrosoftIssuer) throw new IssuerUnavailableError();
     const as = parsed.data as oauth.AuthorizationServer;
     const known = { as, readAt: at.nowMs, keys: before?.keys ?? {}, keysAgainAt: 0 };
     this.#known.set(tenant, known);
@@ -82,37 +84,47 @@ export class EntraLogin {
   }
 }
 
-function isYes(proof: unknown): boolean {
-  return proof === true || proof === 1 || proof === "1" || proof === "true";
+function isTrueClaim(emailVerifiedClaim: unknown): boolean {
+  return (
+    emailVerifiedClaim === true ||
+    emailVerifiedClaim === 1 ||
+    emailVerifiedClaim === "1" ||
+    emailVerifiedClaim === "true"
+  );
 }
 
-const PRIVATE = "9188040d-6c67-4c5b-b112-36a304b66dad";
+const PERSONAL_ACCOUNTS_TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad";
 
-function mayCome(tenant = "organizations", tid = ""): boolean {
-  return tid !== PRIVATE || tenant === "common" || tenant === "consumers" || tenant === PRIVATE;
+function isTenantAllowed(tenant = "organizations", tid = ""): boolean {
+  return (
+    tid !== PERSONAL_ACCOUNTS_TENANT ||
+    tenant === "common" ||
+    tenant === "consumers" ||
+    tenant === PERSONAL_ACCOUNTS_TENANT
+  );
 }
 
-type Unverified = { readonly tid: string; readonly kid: string | undefined };
-const part = z.object({ id_token: z.string() });
+type UnverifiedToken = { readonly tid: string; readonly kid: string | undefined };
+const tokenResponse = z.object({ id_token: z.string() });
 const payload = z.object({ tid: z.string().check(z.regex(GUID)) });
 const header = z.object({ kid: z.optional(z.string()) });
 
-function unverified(answer: string): Unverified {
+function readUnverifiedToken(answer: string): UnverifiedToken {
   try {
-    const [head = "", body = ""] = part.parse(JSON.parse(answer)).id_token.split(".");
-    const { tid } = payload.parse(decoded(body));
-    return { tid, kid: header.parse(decoded(head)).kid };
+    const [head = "", body = ""] = tokenResponse.parse(JSON.parse(answer)).id_token.split(".");
+    const { tid } = payload.parse(decodeTokenPart(body));
+    return { tid, kid: header.parse(decodeTokenPart(head)).kid };
   } catch {
     throw new LoginRejectedError("refused");
   }
 }
 
-function decoded(text: string): unknown {
+function decodeTokenPart(text: string): unknown {
   const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
-function mustSignFor({ keys }: CachedIssuer, kid: string | undefined, issuer: string): void {
+function requireKeyOfIssuer({ keys }: CachedIssuer, kid: string | undefined, issuer: string): void {
   if (kid === undefined) throw new LoginRejectedError("refused");
   const { jwks } = keys as {
     readonly jwks?: {
@@ -120,9 +132,9 @@ function mustSignFor({ keys }: CachedIssuer, kid: string | undefined, issuer: st
     };
   };
   const key = jwks?.keys.find((one) => one.kid === kid);
-  const named = key?.issuer;
-  const isTemplate = typeof named === "string" && named.includes("{tenantid}");
-  if (typeof named === "string" && !isTemplate && named !== issuer) {
+  const keyIssuer = key?.issuer;
+  const isTemplate = typeof keyIssuer === "string" && keyIssuer.includes("{tenantid}");
+  if (typeof keyIssuer === "string" && !isTemplate && keyIssuer !== issuer) {
     throw new LoginRejectedError("refused");
   }
 }

@@ -49,11 +49,11 @@ export async function readGithubClaims(
 ): Promise<Claims> {
   const client = oauthClient(at);
   const params = oauth.validateAuthResponse(AS, client, url, ticket.state);
-  const proof = oauth.ClientSecretPost(at.secret);
+  const clientAuthentication = oauth.ClientSecretPost(at.secret);
   const response = await oauth.authorizationCodeGrantRequest(
     AS,
     client,
-    proof,
+    clientAuthentication,
     params,
     at.redirectUri,
     ticket.verifier,

@@ -14,21 +14,21 @@ export class IssuerCache {
   readonly #entra = new EntraLogin();
 
   location(at: LoginContext, ticket: Ticket): Promise<Result<string>> {
-    return settled(() => {
+    return toLoginResult(() => {
       if (at.entry.kind === "github") return githubLoginUrl(at, ticket);
       return (at.entry.kind === "entra" ? this.#entra : this.#oidc).location(at, ticket);
     });
   }
 
   reach(at: LoginContext): Promise<Result<null>> {
-    return settled(async () => {
+    return toLoginResult(async () => {
       await this.#oidc.known(at);
       return null;
     });
   }
 
   claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Result<Claims>> {
-    return settled(() => {
+    return toLoginResult(() => {
       if (at.entry.kind === "github") return readGithubClaims(at, ticket, url);
       return (at.entry.kind === "entra" ? this.#entra : this.#oidc).claims(at, ticket, url);
     });
@@ -43,9 +43,9 @@ export function randomTicket(): Pick<Ticket, "state" | "nonce" | "verifier"> {
   };
 }
 
-async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
+async function toLoginResult<T>(call: () => Promise<T>): Promise<Result<T>> {
   try {
-    return success(await talk());
+    return success(await call());
   } catch (error) {
     if (error instanceof LoginRejectedError) {
       return refuse({ kind: "login_refused", why: error.why });
@@ -58,7 +58,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
     if (error instanceof oauth.ResponseBodyError) {
       return refuse({ kind: "login_refused", why: "expired" });
     }
-    if (error instanceof IssuerUnavailableError || isAway(error)) {
+    if (error instanceof IssuerUnavailableError || isConnectionError(error)) {
       return refuse({ kind: "issuer_unreachable" });
     }
     if (
@@ -72,7 +72,7 @@ async function settled<T>(talk: () => Promise<T>): Promise<Result<T>> {
   }
 }
 
-function isAway(error: unknown): boolean {
+function isConnectionError(error: unknown): boolean {
   const codes: readonly string[] = [oauth.PARSE_ERROR, oauth.RESPONSE_IS_NOT_JSON];
   return error instanceof oauth.OperationProcessingError && codes.includes(error.code ?? "");
 }

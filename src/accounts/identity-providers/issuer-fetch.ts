@@ -5,21 +5,27 @@ const TIMEOUT_MS = 5000;
 const BYTES_MAX = 256 * 1024;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
-type Sending = Pick<RequestInit, "method" | "headers" | "body">;
+type RequestOptions = Pick<RequestInit, "method" | "headers" | "body">;
 
 export async function fetchFromIssuer(
   url: string,
-  init: Sending,
+  request: RequestOptions,
   isKeySet = false,
 ): Promise<Response> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const { method = "GET", headers = {}, body = null } = init;
-    const named = new Headers(headers);
-    named.set("user-agent", "turnpike"); // GitHub returns 403 without a user agent
-    const response = await fetch(url, { method, headers: named, body, redirect: "manual", signal });
+    const { method = "GET", headers = {}, body = null } = request;
+    const requestHeaders = new Headers(headers);
+    requestHeaders.set("user-agent", "turnpike"); // GitHub returns 403 without a user agent
+    const response = await fetch(url, {
+      method,
+      headers: requestHeaders,
+      body,
+      redirect: "manual",
+      signal,
+    });
     const text = await readBoundedText(response, isKeySet ? BYTES_MAX : ANSWER_BYTES_MAX);
-    if (text === null || !isAnswer(response.status)) throw new IssuerUnavailableError();
+    if (text === null || !isUsableStatus(response.status)) throw new IssuerUnavailableError();
     const type = response.headers.get("content-type") ?? "";
     return new Response(text, { status: response.status, headers: { "content-type": type } });
   } catch {
@@ -27,6 +33,6 @@ export async function fetchFromIssuer(
   }
 }
 
-function isAnswer(status: number): boolean {
+function isUsableStatus(status: number): boolean {
   return status === 200 || status === 201 || (status >= 400 && status < 500);
 }

@@ -50,15 +50,15 @@ export class OidcLogin {
   async claims(at: LoginContext, ticket: Ticket, url: URL): Promise<Claims> {
     const known = await this.known(at);
     const token = await exchangeCode({ known, as: known.as, at, ticket, url });
-    return claimsOf(token, at.entry.kind === "google");
+    return readClaims(token, at.entry.kind === "google");
   }
 
   async known(at: LoginContext): Promise<CachedIssuer> {
     const known = await this.#read(at);
     const { authorization_endpoint: page, token_endpoint: token, jwks_uri: keys } = known.as;
     const { problemOf = () => null } = at;
-    const isCallable = [page, token, keys].every((one) => problemOf(one ?? "") === null);
-    if (!isCallable) throw new IssuerUnavailableError();
+    const areEndpointsAllowed = [page, token, keys].every((one) => problemOf(one ?? "") === null);
+    if (!areEndpointsAllowed) throw new IssuerUnavailableError();
     return known;
   }
 
@@ -81,14 +81,14 @@ export class OidcLogin {
   }
 }
 
-type Sent = {
+type OauthRequest = {
   readonly method: string;
   readonly headers: Record<string, string>;
   readonly body?: URLSearchParams | undefined;
 };
 
 export function issuerHttpOptions({ isInsecure }: LoginContext): {
-  [oauth.customFetch]: (url: string, sent: Sent) => Promise<Response>;
+  [oauth.customFetch]: (url: string, request: OauthRequest) => Promise<Response>;
   [oauth.allowInsecureRequests]: boolean;
 } {
   return {
@@ -115,7 +115,7 @@ export async function authorizationUrl(
   const url = new URL(as.authorization_endpoint);
   const known = as.scopes_supported;
   const scopes = ["openid", "email", "profile"].filter((one) => known?.includes(one) ?? true);
-  const isFresh = purpose === "step_up" && entry.reauth;
+  const requiresRecentLogin = purpose === "step_up" && entry.reauth;
   const parameters: Record<string, string> = {
     response_type: "code",
     response_mode: "query",
@@ -127,15 +127,15 @@ export async function authorizationUrl(
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
     code_challenge_method: "S256",
     ...(entry.kind !== "oidc" && { prompt: "select_account" }),
-    ...(isFresh && { max_age: String(RECENT_S) }),
-    ...(isFresh && entry.kind === "entra" && { prompt: "login" }),
+    ...(requiresRecentLogin && { max_age: String(RECENT_S) }),
+    ...(requiresRecentLogin && entry.kind === "entra" && { prompt: "login" }),
     ...(entry.kind === "google" && { claims: GOOGLE_CLAIMS }),
   };
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   return url.href;
 }
 
-type Exchange = {
+type CodeExchange = {
   readonly known: CachedIssuer;
   readonly as: oauth.AuthorizationServer;
   readonly at: LoginContext;
@@ -152,7 +152,7 @@ export async function exchangeCode({
   ticket,
   url,
   issuerOf,
-}: Exchange): Promise<oauth.IDToken> {
+}: CodeExchange): Promise<oauth.IDToken> {
   const { entry, secret, redirectUri } = at;
   const client = oauthClient(at);
   // Entra's `iss` contains the tenant, which isn't known yet. It is checked later.
@@ -163,28 +163,30 @@ export async function exchangeCode({
     ticket.state,
   );
   const methods = as.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
-  const isPosted = methods.includes("client_secret_post") || entry.kind !== "oidc";
-  const proof = isPosted ? oauth.ClientSecretPost(secret) : oauth.ClientSecretBasic(secret);
+  const sendsSecretInBody = methods.includes("client_secret_post") || entry.kind !== "oidc";
+  const clientAuthentication = sendsSecretInBody
+    ? oauth.ClientSecretPost(secret)
+    : oauth.ClientSecretBasic(secret);
   const response = await oauth.authorizationCodeGrantRequest(
     as,
     client,
-    proof,
+    clientAuthentication,
     params,
     redirectUri,
     ticket.verifier,
     issuerHttpOptions(at),
   );
-  const signedBy = issuerOf === undefined ? as : await issuerOf(response);
-  const isFresh = ticket.purpose === "step_up" && entry.reauth;
-  const result = await oauth.processAuthorizationCodeResponse(signedBy, client, response, {
+  const tokenIssuer = issuerOf === undefined ? as : await issuerOf(response);
+  const requiresRecentLogin = ticket.purpose === "step_up" && entry.reauth;
+  const result = await oauth.processAuthorizationCodeResponse(tokenIssuer, client, response, {
     expectedNonce: ticket.nonce,
     requireIdToken: true,
-    ...(isFresh && { maxAge: RECENT_S }),
+    ...(requiresRecentLogin && { maxAge: RECENT_S }),
   });
-  await verifySignature(known, signedBy, response, at);
+  await verifySignature(known, tokenIssuer, response, at);
   const claims = oauth.getValidatedIdTokenClaims(result);
   if (claims === undefined) throw new LoginRejectedError("refused");
-  mustBeOurs(claims, at, ticket);
+  requireOwnToken(claims, at, ticket);
   return claims;
 }
 
@@ -221,11 +223,15 @@ async function verifySignature(
  * Checks what the library doesn't check (OpenID Connect Core 3.1.3.7): `azp` if `aud` is a single
  * value, and `iat`.
  */
-function mustBeOurs(claims: oauth.IDToken, { entry, nowMs }: LoginContext, ticket: Ticket): void {
-  const isAnothers = claims.azp !== undefined && claims.azp !== entry.client_id;
+function requireOwnToken(
+  claims: oauth.IDToken,
+  { entry, nowMs }: LoginContext,
+  ticket: Ticket,
+): void {
+  const isForOtherClient = claims.azp !== undefined && claims.azp !== entry.client_id;
   const isOld = claims.iat < ticket.at / 1000 - ISSUED_SKEW_S;
-  const isAhead = claims.iat > nowMs / 1000 + ISSUED_SKEW_S;
-  if (isAnothers || isOld || isAhead) throw new LoginRejectedError("refused");
+  const isFromFuture = claims.iat > nowMs / 1000 + ISSUED_SKEW_S;
+  if (isForOtherClient || isOld || isFromFuture) throw new LoginRejectedError("refused");
 }
 
 const EMAIL_MAX = 254;
@@ -244,9 +250,9 @@ function optionalClaims({ email, email_verified: verified, hd, auth_time: at }: 
  * Returns the claims. Google has verified an address only if it is Google's own mail or of a domain
  * that Google hosts (`hd`).
  */
-function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
+function readClaims(token: oauth.IDToken, isGoogle: boolean): Claims {
   const { email, isVerified, hd, at } = optionalClaims(token);
-  const speaks = !isGoogle || hd !== undefined || /@gmail\.com$/i.test(email ?? "");
+  const isAuthoritative = !isGoogle || hd !== undefined || /@gmail\.com$/i.test(email ?? "");
   const subject = parseSubject(token.sub);
   return {
     issuer: token.iss,
@@ -256,7 +262,7 @@ function claimsOf(token: oauth.IDToken, isGoogle: boolean): Claims {
     company: { domain: isGoogle ? (hd ?? null) : null, tenant: null },
     name: displayNameOf(token["name"]),
     email: email ?? null,
-    proven: email !== undefined && isVerified && speaks ? [email] : [],
+    proven: email !== undefined && isVerified && isAuthoritative ? [email] : [],
     authenticatedAt: at === undefined ? null : at * 1000,
   };
 }

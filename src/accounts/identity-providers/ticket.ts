@@ -32,14 +32,14 @@ const nameOf = (region: Region): string => `__Host-turnpike-${region}-login`;
  * site.
  */
 export async function ticketCookie(
-  given: Ticket,
+  ticketData: Ticket,
   { region, issuer, secrets }: { region: Region; issuer: string; secrets: readonly KeySecret[] },
 ): Promise<string> {
   const [secret] = secrets;
   assert(secret !== undefined, "a ticket needs a secret");
-  const what = { purpose: PURPOSE, owner: `${region} ${issuer}` };
-  const sealed = await encryptText(JSON.stringify(given), what, secret);
-  return `${nameOf(region)}=${sealed}; ${ATTRIBUTES}; Max-Age=${TICKET_S}`;
+  const context = { purpose: PURPOSE, owner: `${region} ${issuer}` };
+  const encrypted = await encryptText(JSON.stringify(ticketData), context, secret);
+  return `${nameOf(region)}=${encrypted}; ${ATTRIBUTES}; Max-Age=${TICKET_S}`;
 }
 
 export function expiredTicketCookie(region: Region): string {
@@ -54,20 +54,20 @@ export async function readTicket(
   cookies: string,
   at: { region: Region; issuer: string; secrets: readonly KeySecret[]; nowMs: number },
 ): Promise<Ticket | null> {
-  const ours = cookies
+  const ticketCookies = cookies
     .split(";")
     .map((one) => one.trim())
     .filter((one) => one.startsWith(`${nameOf(at.region)}=`));
-  if (ours.length !== 1) return null;
-  const sealed = (ours[0] ?? "").slice(nameOf(at.region).length + 1);
-  const what = { purpose: PURPOSE, owner: `${at.region} ${at.issuer}` };
-  const text = await decryptText(sealed, what, at.secrets);
+  if (ticketCookies.length !== 1) return null;
+  const encrypted = (ticketCookies[0] ?? "").slice(nameOf(at.region).length + 1);
+  const context = { purpose: PURPOSE, owner: `${at.region} ${at.issuer}` };
+  const text = await decryptText(encrypted, context, at.secrets);
   if (text === null) return null;
   const parsed = z.safeParse(ticket, JSON.parse(text));
   if (!parsed.success) return null; // created by another release
-  const opened = parsed.data;
-  const ageMs = at.nowMs - opened.at;
-  return ageMs >= 0 - SKEW_MS && ageMs <= TICKET_S * 1000 ? opened : null;
+  const readTicketData = parsed.data;
+  const ageMs = at.nowMs - readTicketData.at;
+  return ageMs >= 0 - SKEW_MS && ageMs <= TICKET_S * 1000 ? readTicketData : null;
 }
 
 const SKEW_MS = 5000;

@@ -23,14 +23,15 @@ import { internalCallerOf } from "./vouched.ts";
 export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.set("timers", new Timers(requestMemoryOf(c.get("config")).recordDelay));
-    const vouched = internalCallerOf(c.req.raw);
-    if (vouched !== undefined && "admitted" in vouched) {
-      c.set("admitted", vouched.admitted);
+    const internalCaller = internalCallerOf(c.req.raw);
+    if (internalCaller !== undefined && "admitted" in internalCaller) {
+      c.set("admitted", internalCaller.admitted);
       c.set("admissionMs", 0);
-      c.set("admission", Promise.resolve(success(vouched.admitted)));
+      c.set("admission", Promise.resolve(success(internalCaller.admitted)));
       return next();
     }
-    const key = vouched === undefined ? await verified(c) : success(vouched.key);
+    const key =
+      internalCaller === undefined ? await verifyKeyOfRequest(c) : success(internalCaller.key);
     if (!key.ok) {
       c.set("admission", Promise.resolve(key));
       return next();
@@ -44,13 +45,13 @@ export function startAdmission(paidPaths: ReadonlySet<string>): MiddlewareHandle
       startPaid(c, key.value, slot);
       return next();
     }
-    const paid = afterWaiting(c, key.value, slot, next);
-    c.executionCtx.waitUntil(paid); // released even if the client disconnects
-    return paid;
+    const paidRequest = startPaidAfterSlot(c, key.value, slot, next);
+    c.executionCtx.waitUntil(paidRequest); // released even if the client disconnects
+    return paidRequest;
   };
 }
 
-async function afterWaiting(
+async function startPaidAfterSlot(
   c: Context<AppEnv>,
   key: VerifiedKey,
   slot: Promise<Slot | OverloadReason>,
@@ -65,12 +66,12 @@ function takeSlot(
   { hash }: VerifiedKey,
 ): ReturnType<RequestMemory["takeOrWait"]> {
   const bytes = initialBodyBytes(bodyLength(c));
-  const room = requestMemoryOf(c.get("config"));
-  return room.takeOrWait(hash, bytes, c.get("startedMs"), c.get("timers").after);
+  const requestMemory = requestMemoryOf(c.get("config"));
+  return requestMemory.takeOrWait(hash, bytes, c.get("startedMs"), c.get("timers").after);
 }
 
 function startPaid(c: Context<AppEnv>, key: VerifiedKey, slot: Slot | OverloadReason): void {
-  noteMet(c, key);
+  recordKnownCaller(c, key);
   c.set("slot", slot);
   if (typeof slot === "string") return;
   const caller = bodyLength(c) > SMALL_BODY_BYTES ? undefined : presumedCaller(c, key);
@@ -86,12 +87,12 @@ function startPaid(c: Context<AppEnv>, key: VerifiedKey, slot: Slot | OverloadRe
   c.set("presumed", presumed);
 }
 
-function noteMet(c: Context<AppEnv>, key: VerifiedKey): void {
+function recordKnownCaller(c: Context<AppEnv>, key: VerifiedKey): void {
   const met = keyOwnerCacheOf(c.get("config")).met(key);
   if (met !== undefined) c.set("met", met);
 }
 
-async function verified(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
+async function verifyKeyOfRequest(c: Context<AppEnv>): Promise<Result<VerifiedKey>> {
   const { keySecrets, region } = c.get("config");
   const authorization = c.req.header("authorization") ?? null;
   const apiKey = c.req.header("x-api-key") ?? null;

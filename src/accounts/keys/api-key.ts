@@ -43,7 +43,7 @@ export async function mintKey(options: {
   return { key, hash: await hashOf(hmac, key), prefix: listedPrefix(key) };
 }
 
-type Rotated = {
+type RotatedSecretSource = {
   readonly home: Region;
   readonly scope: Scope;
   readonly root: string;
@@ -55,7 +55,7 @@ type Rotated = {
 /**
  * Creates a key's next secret. It is derived from the key, so that a retry returns the same secret.
  */
-export async function mintRotated(of: Rotated): Promise<MintedKey> {
+export async function mintRotated(of: RotatedSecretSource): Promise<MintedKey> {
   const hmac = await hmacOf(of.signedBy);
   const source = `${of.root}\0${of.number}\0${of.name}`;
   const [first, second] = [
@@ -91,10 +91,10 @@ export async function verifyKey(
   text: string,
   secrets: readonly KeySecret[],
 ): Promise<VerifiedKey | null> {
-  const known = provenUnder(secrets);
+  const known = verifiedKeysOf(secrets);
   const before = known.get(text);
   if (before !== undefined) return before;
-  const verified = await prove(text, secrets);
+  const verified = await verifyUncached(text, secrets);
   if (verified === null) return null;
   evictOldest(known, PROVEN_MAX);
   known.set(text, verified);
@@ -102,15 +102,18 @@ export async function verifyKey(
 }
 
 const PROVEN_MAX = 2000;
-const proven = new WeakMap<readonly KeySecret[], Map<string, VerifiedKey>>();
+const verifiedKeys = new WeakMap<readonly KeySecret[], Map<string, VerifiedKey>>();
 
-function provenUnder(secrets: readonly KeySecret[]): Map<string, VerifiedKey> {
-  const known = proven.get(secrets) ?? new Map<string, VerifiedKey>();
-  proven.set(secrets, known);
+function verifiedKeysOf(secrets: readonly KeySecret[]): Map<string, VerifiedKey> {
+  const known = verifiedKeys.get(secrets) ?? new Map<string, VerifiedKey>();
+  verifiedKeys.set(secrets, known);
   return known;
 }
 
-async function prove(text: string, secrets: readonly KeySecret[]): Promise<VerifiedKey | null> {
+async function verifyUncached(
+  text: string,
+  secrets: readonly KeySecret[],
+): Promise<VerifiedKey | null> {
   const match = KEY.exec(text);
   if (match === null) return null;
   const [, global, name, secretId, root] = match;
@@ -133,7 +136,7 @@ const PREFIX = new RegExp(
 );
 
 /** Returns the listed prefix of a key, or the text itself if it isn't one. */
-export function prefixIn(text: string): string {
+export function listedPrefixOrText(text: string): string {
   return PREFIX.exec(text)?.[0] ?? text;
 }
 
@@ -183,12 +186,12 @@ export function isSameSecret(one: string, other: string): boolean {
 /**
  * Imported keys. Promises aren't cached, because a request can't wait for another request's I/O.
  */
-const imported = new WeakMap<KeySecret, CryptoKey>();
+const importedSecrets = new WeakMap<KeySecret, CryptoKey>();
 
 export async function hmacOf(secret: KeySecret): Promise<CryptoKey> {
-  const known = imported.get(secret);
+  const known = importedSecrets.get(secret);
   if (known !== undefined) return known;
-  const fresh = await hmacKey(secret.secret);
-  imported.set(secret, fresh);
-  return fresh;
+  const importedKey = await hmacKey(secret.secret);
+  importedSecrets.set(secret, importedKey);
+  return importedKey;
 }

@@ -43,10 +43,10 @@ export type KeyAdmitter = CallsOf<"register", "whose" | "admit"> &
 
 export async function verifyRequestKey(request: KeyVerification): Promise<Result<VerifiedKey>> {
   const { token, twoHeaders } = readCredential(request.authorization, request.apiKey ?? null);
-  const key = token === null ? null : await verified(token, request.keySecrets);
+  const key = token === null ? null : await verifyToken(token, request.keySecrets);
   if (key === null) return refuse({ kind: "invalid_api_key", ...(twoHeaders && { twoHeaders }) });
-  const ofSession = refuseSession(key, request);
-  if (ofSession !== null) return ofSession;
+  const sessionRefusal = refuseSession(key, request);
+  if (sessionRefusal !== null) return sessionRefusal;
   if (key.home !== request.region && key.scope === "regional") {
     return refuse({ kind: "region_mismatch", home: key.home });
   }
@@ -62,11 +62,11 @@ function refuseSession(
   if (expiresAt + SESSION_SPARE_MS <= now) {
     return refuse({ kind: "invalid_api_key", expiredAt: expiresAt });
   }
-  const isFromElsewhere = origins !== null && !origins.includes(origin?.() ?? "");
-  return isFromElsewhere ? refuse({ kind: "origin_not_allowed" }) : null;
+  const isOriginRejected = origins !== null && !origins.includes(origin?.() ?? "");
+  return isOriginRejected ? refuse({ kind: "origin_not_allowed" }) : null;
 }
 
-function verified(token: string, secrets: readonly KeySecret[]): Promise<VerifiedKey | null> {
+function verifyToken(token: string, secrets: readonly KeySecret[]): Promise<VerifiedKey | null> {
   return token.startsWith(SESSION_TOKEN_PREFIX)
     ? verifySession(token, secrets)
     : verifyKey(token, secrets);
@@ -76,15 +76,12 @@ function verified(token: string, secrets: readonly KeySecret[]): Promise<Verifie
  * Admits a key: in its home region through its wallet, elsewhere through its key object in this
  * region. If they don't respond, fails with 503, never with 401.
  */
-export async function admitKey(
-  key: VerifiedKey,
-  admitting: KeyAdmitter,
-): Promise<Result<Admitted>> {
-  const { callers, region, after } = admitting;
+export async function admitKey(key: VerifiedKey, admitter: KeyAdmitter): Promise<Result<Admitted>> {
+  const { callers, region, after } = admitter;
   if (callers.isDead(key)) return refuse({ kind: "invalid_api_key" });
-  const requested = key.home === region ? admitAtHome : admitAtPeer;
+  const admit = key.home === region ? admitAtHome : admitAtPeer;
   try {
-    const admission = await within(requested(key, admitting), REGISTER_TIMEOUT_MS, after);
+    const admission = await within(admit(key, admitter), REGISTER_TIMEOUT_MS, after);
     if (!admission.ok) callers.refused(key, admission.failure);
     return admission;
   } catch (error) {
@@ -100,28 +97,28 @@ async function admitAtHome(
   let caller = callers.get(key);
   if (caller === undefined) {
     const secret = secretOf(key.hash, key.shown);
-    const identified = await onceMore(() => register(key.hash).whose(secret));
+    const identified = await retryOnce(() => register(key.hash).whose(secret));
     if (!identified.ok) return identified;
     caller = callers.learn(key, identified.value);
   }
   const { orgId, shown } = caller;
-  const admission = await onceMore(() => wallet(orgId).admit(key.hash, shown));
-  return admission.ok ? success(admittedFor(caller, admission.value)) : admission;
+  const admission = await retryOnce(() => wallet(orgId).admit(key.hash, shown));
+  return admission.ok ? success(toAdmitted(caller, admission.value)) : admission;
 }
 
 async function admitAtPeer(key: VerifiedKey, { register }: KeyAdmitter): Promise<Result<Admitted>> {
   const { hash: keyHash, home, shown } = key;
   const secret = secretOf(keyHash, shown);
-  const paced = shown?.session && { id: shown.session.id, rpmLimit: shown.session.rpmLimit };
-  const admission = await onceMore(() => register(keyHash).admit(home, secret, paced));
+  const pacedSession = shown?.session && { id: shown.session.id, rpmLimit: shown.session.rpmLimit };
+  const admission = await retryOnce(() => register(keyHash).admit(home, secret, pacedSession));
   if (!admission.ok) return refuse(admission.failure);
   const { keyId, orgId, memberId, scope } = admission;
   const caller = { keyId, keyHash, orgId, memberId, scope, home, ...(shown && { shown }) };
-  return success(admittedFor(caller, admission));
+  return success(toAdmitted(caller, admission));
 }
 
 /** Retries a call once. If only the response was lost, the request counts twice, which is safe. */
-async function onceMore<T>(call: () => Promise<T>): Promise<T> {
+async function retryOnce<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (error) {
@@ -130,7 +127,7 @@ async function onceMore<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-function admittedFor(
+function toAdmitted(
   caller: Caller,
   {
     limit,
@@ -208,7 +205,7 @@ const KEYS_MAX = 10_000;
 const HEARD_MS = 15_000;
 
 type KeyName = { readonly hash: string; readonly shown?: PresentedSecret | undefined };
-type Learned = KeyName & Pick<VerifiedKey, "home">;
+type KeyIdentity = KeyName & Pick<VerifiedKey, "home">;
 
 /** The isolate's cache of the owners of keys, which never change, and of permanent revocations. */
 export class KnownCallers {
@@ -234,7 +231,7 @@ export class KnownCallers {
     return sinceMs >= 0 && sinceMs < HEARD_MS ? this.get(key) : undefined;
   }
 
-  hear(key: Learned, record: Key, nowMs: number): Caller {
+  hear(key: KeyIdentity, record: Key, nowMs: number): Caller {
     const caller = this.learn(key, record);
     const name = nameOf(key);
     this.#heard.delete(name);
@@ -263,7 +260,7 @@ export class KnownCallers {
     return this.#dead.has(shown?.session?.id ?? nameOf({ hash, shown }));
   }
 
-  learn({ hash, home, shown }: Learned, record: Key): Caller {
+  learn({ hash, home, shown }: KeyIdentity, record: Key): Caller {
     const { keyId, orgId, memberId, scope } = record;
     // During a rollout, an older object can return another format, which must not be cached.
     assert(typeof orgId === "string", "a register says whose its key is");

@@ -12,10 +12,10 @@ import type { TermsContext } from "./terms.ts";
 
 const ROUNDS_MAX = 5;
 
-type KeyChanging = {
+type KeyChangeRequest = {
   readonly find: () => Promise<StoredKey | null>;
   readonly fields: z.infer<typeof keyChangeSchema>;
-  readonly refuseWider: (key: StoredKey) => Promise<Refusal | null>;
+  readonly refuseRaisedLimits: (key: StoredKey) => Promise<Refusal | null>;
 };
 
 /**
@@ -24,7 +24,7 @@ type KeyChanging = {
  */
 export async function changeKeyEverywhere(
   services: KeyServices & TermsContext,
-  { find, fields, refuseWider }: KeyChanging,
+  { find, fields, refuseRaisedLimits: refuseWider }: KeyChangeRequest,
 ): Promise<Result<StoredKey>> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const before = await find();
@@ -32,21 +32,21 @@ export async function changeKeyEverywhere(
     const terms = changedTerms(before.terms, fields, services);
     if (!terms.ok) return terms;
     const { name = before.name, rpm_limit: rpmLimit = before.rpmLimit } = fields;
-    const isWider =
+    const raisesLimits =
       rpmLimit > before.rpmLimit || !isTighter(before.terms, terms.value, services.names);
-    const wider = isWider ? await refuseWider(before) : null;
-    if (wider !== null) return wider;
+    const refusal = raisesLimits ? await refuseWider(before) : null;
+    if (refusal !== null) return refusal;
     const change = { name, rpmLimit, terms: terms.value };
     const changed = await changeKey(services.db, before, change, {
       nowMs: services.now,
       actor: services.actor,
     });
-    if (changed !== null) return tellOf(services, changed, find);
+    if (changed !== null) return notifyObjects(services, changed, find);
   }
   return refuse({ kind: "overloaded" });
 }
 
-function tellOf(
+function notifyObjects(
   { register, wallet }: KeyServices,
   changed: StoredKey,
   reread: () => Promise<StoredKey | null>,
@@ -57,8 +57,8 @@ function tellOf(
     tell: async ({ keyHash, orgId, rpmLimit, terms }) => {
       await register(keyHash).setLimit(rpmLimit);
       await register(keyHash).setTerms(terms);
-      const limited = await wallet(orgId).setKeyLimit(keyHash, rpmLimit);
-      return limited.ok ? wallet(orgId).setKeyTerms(keyHash, terms) : limited;
+      const limitChange = await wallet(orgId).setKeyLimit(keyHash, rpmLimit);
+      return limitChange.ok ? wallet(orgId).setKeyTerms(keyHash, terms) : limitChange;
     },
     reread,
     isSame: (one, other) =>

@@ -12,17 +12,17 @@ export type ConsoleKey = {
 };
 
 /** Creates a key for the console and discards its secret, so that only the console can use it. */
-export async function mintConsoleKey(mint: {
+export async function mintConsoleKey(services: {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
   readonly now: number;
 }): Promise<ConsoleKey> {
-  const { region: home, keySecrets: secrets, now } = mint;
+  const { region: home, keySecrets: secrets, now } = services;
   const { hash, prefix } = await mintKey({ home, scope: "regional", secrets });
   return { keyId: mintId("key_", now), keyHash: hash, prefix };
 }
 
-type Whose = string | { readonly invitation: string; readonly acceptedBy: string };
+type ConsoleKeyMember = string | { readonly invitation: string; readonly acceptedBy: string };
 
 /**
  * Returns a statement that inserts a member's console key if it is missing. Insert the member
@@ -31,10 +31,10 @@ type Whose = string | { readonly invitation: string; readonly acceptedBy: string
 export function insertConsoleKey(
   db: D1Database,
   key: ConsoleKey,
-  whose: Whose,
+  keyMember: ConsoleKeyMember,
   nowMs: number,
 ): D1PreparedStatement {
-  const [own, accepted] = typeof whose === "string" ? [whose, null] : [null, whose];
+  const [own, accepted] = typeof keyMember === "string" ? [keyMember, null] : [null, keyMember];
   return db
     .prepare(
       `INSERT INTO keys (id, hash, org_id, member_id, name, prefix, scope, rpm_limit, created_at, is_console)

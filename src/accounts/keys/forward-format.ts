@@ -64,8 +64,8 @@ export function forwardedRequestToJson(request: ForwardedRequest): object {
 export function parseForwardedRequest(body: unknown): ForwardedRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
-  const { caller_key_hash: hash, secret, session, headers: sent, ...rest } = parsed.data;
-  const taken = pickedFrom(sent, REQUEST_HEADERS);
+  const { caller_key_hash: hash, secret, session, headers: sentHeaders, ...rest } = parsed.data;
+  const taken = pickedFrom(sentHeaders, REQUEST_HEADERS);
   return taken === null
     ? null
     : { ...rest, called: credentialFromJson(hash, { secret, session }), headers: taken };

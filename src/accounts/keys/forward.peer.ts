@@ -12,7 +12,7 @@ import type { Key } from "../../shared/key.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
 import { forwardedResponseHeaders, parseForwardedRequest } from "./forward-format.ts";
 import type { ForwardedRequest } from "./forward-format.ts";
-import { vouchFor, admittedAs, identifyGlobalKey } from "./vouched.ts";
+import { setInternalCaller, admittedKey, identifyGlobalKey } from "./vouched.ts";
 
 type Dispatch = (
   request: Request,
@@ -43,14 +43,14 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
     called,
     isRead ? null : requestId,
   );
-  const key = identified.ok ? await withStatus(c, identified.value, called) : identified;
+  const key = identified.ok ? await requireActiveKey(c, identified.value, called) : identified;
   if (!key.ok && key.failure.kind === "conflict") return fail(c, key.failure);
   const response = key.ok
-    ? await dispatched(c, request, {
-        admitted: admittedAs(key.value, called, config.region),
+    ? await dispatchAs(c, request, {
+        admitted: admittedKey(key.value, called, config.region),
         dispatch: surface.dispatch,
       })
-    : refused(c, key.failure);
+    : refusalResponse(c, key.failure);
   return c.json({
     ok: true,
     status: response.status,
@@ -63,21 +63,21 @@ export async function forwardPeer(c: Context<AppEnv>, surface: Surface): Promise
  * Returns the key if its wallet admits it. Only the wallet knows about closed organizations and
  * ended sessions. Counts a session's request, because the home region counts those of all regions.
  */
-async function withStatus(
+async function requireActiveKey(
   c: Context<AppEnv>,
   key: Key,
   { keyHash, shown }: RequestCredential,
 ): Promise<Result<Key>> {
   const isSession = shown?.session !== undefined;
-  const reached = await callObjectWithRetries(
+  const walletCall = await callObjectWithRetries(
     () => objectsOf(c.env).wallet(key.orgId).keyStanding(keyHash, shown, false, isSession),
     { attemptsMax: 2, after: c.var.timers.after },
   );
-  if (reached.unanswered) return refuse(reached.failure);
-  return reached.result.ok ? success(key) : reached.result;
+  if (walletCall.unanswered) return refuse(walletCall.failure);
+  return walletCall.result.ok ? success(key) : walletCall.result;
 }
 
-function refused(c: Context<AppEnv>, failure: Failure): Response {
+function refusalResponse(c: Context<AppEnv>, failure: Failure): Response {
   return failureResponse(failure, c.var.requestId);
 }
 
@@ -93,12 +93,12 @@ function requestOf(
   const { path, query } = forwarded;
   const url = new URL(new URL(c.req.url).origin + path + query);
   if (url.pathname !== path) return null;
-  const request = made(url, forwarded);
-  const routed = request === null ? "" : routingPath(request);
-  return isAnsweredAtHome(routed) ? request : null;
+  const request = buildRequest(url, forwarded);
+  const routedPath = request === null ? "" : routingPath(request);
+  return isAnsweredAtHome(routedPath) ? request : null;
 }
 
-function made(url: URL, { method, headers, body }: ForwardedRequest): Request | null {
+function buildRequest(url: URL, { method, headers, body }: ForwardedRequest): Request | null {
   try {
     const bytes = body === null ? null : { body: Uint8Array.fromBase64(body) };
     return new Request(url, { method, headers, ...bytes });
@@ -107,12 +107,12 @@ function made(url: URL, { method, headers, body }: ForwardedRequest): Request | 
   }
 }
 
-function dispatched(
+function dispatchAs(
   c: Context<AppEnv>,
   request: Request,
   { admitted, dispatch }: { admitted: Admitted; dispatch: Dispatch },
 ): Promise<Response> | Response {
-  vouchFor(request, admitted);
+  setInternalCaller(request, admitted);
   giveId(request, c.var.requestId);
   return dispatch(request, c.env, c.executionCtx as ExecutionContext);
 }

@@ -32,10 +32,10 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
     return undefined;
   }
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
-  const body = isRead ? success(null) : await bodyOf(c);
+  const body = isRead ? success(null) : await readForwardedBody(c);
   if (!body.ok) return fail(c, body.failure);
   const startedMs = elapsedMs();
-  await flush(c, caller);
+  await flushOutboxes(c, caller);
   const home = c.var.config.peers.find((peer) => peer.region === caller.home);
   const url = new URL(c.req.url);
   const answer =
@@ -59,14 +59,17 @@ export async function forwardToHome(c: Context<AppEnv>, next: Next): Promise<Res
             attempts: isRead ? 2 : 1,
           },
         );
-  const answered = answer === null ? null : parseForwardedResponse(answer.body);
-  if (answered === null) return fail(c, { kind: "home_region_unreachable" });
-  const { status, headers } = answered;
+  const forwardedResponse = answer === null ? null : parseForwardedResponse(answer.body);
+  if (forwardedResponse === null) return fail(c, { kind: "home_region_unreachable" });
+  const { status, headers } = forwardedResponse;
   if (status >= 400) c.set("failure", `home_${status}`);
-  return new Response(answered.body === "" ? null : answered.body, { status, headers });
+  return new Response(forwardedResponse.body === "" ? null : forwardedResponse.body, {
+    status,
+    headers,
+  });
 }
 
-async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
+async function readForwardedBody(c: Context<AppEnv>): Promise<Result<string | null>> {
   if (c.req.raw.body === null) return success(null);
   const timeoutMs = c.var.config.numbers.BODY_TIMEOUT_MS;
   const limits = { bytesMax: MANAGEMENT_BYTES_MAX, timeoutMs };
@@ -75,7 +78,7 @@ async function bodyOf(c: Context<AppEnv>): Promise<Result<string | null>> {
   return bytes.ok ? success(bytes.value.toBase64()) : bytes;
 }
 
-async function flush(c: Context<AppEnv>, caller: Caller): Promise<void> {
+async function flushOutboxes(c: Context<AppEnv>, caller: Caller): Promise<void> {
   const { outbox } = objectsOf(c.env);
   const flushed = peerOutboxNamesOf(caller.home, caller.orgId).map((name) =>
     outbox(name).flush(FLUSH_MS, caller.orgId),

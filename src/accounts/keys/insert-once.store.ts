@@ -25,19 +25,21 @@ export async function insertKeyOnce(
   caller: NamedCaller,
 ): Promise<Result<StoredKey>> {
   try {
-    if (await insertBoth(db, key, caller)) return success(key);
+    if (await insertKeyAndIdempotencyKey(db, key, caller)) return success(key);
   } catch (error) {
-    const earlier = await findEarlier(db, key, caller);
+    const earlier = await findEarlierRequest(db, key, caller);
     if (earlier === null) throw error;
-    return repeated(db, key, { earlier, body: caller.idempotency.body });
+    return resolveRepeatedRequest(db, key, { earlier, body: caller.idempotency.body });
   }
   const reason = await insertFailure(db, key, caller);
   if (reason.failure.kind !== "conflict") return reason;
-  const earlier = await findEarlier(db, key, caller);
-  return earlier === null ? reason : repeated(db, key, { earlier, body: caller.idempotency.body });
+  const earlier = await findEarlierRequest(db, key, caller);
+  return earlier === null
+    ? reason
+    : resolveRepeatedRequest(db, key, { earlier, body: caller.idempotency.body });
 }
 
-async function insertBoth(
+async function insertKeyAndIdempotencyKey(
   db: D1Database,
   key: StoredKey,
   { keyId, secret, idempotency, actor }: NamedCaller,
@@ -59,30 +61,30 @@ async function insertBoth(
   return (made?.results.length ?? 0) > 0;
 }
 
-type Earlier = { readonly body: string; readonly made_key_id: string };
+type EarlierRequest = { readonly body: string; readonly made_key_id: string };
 
-function findEarlier(
+function findEarlierRequest(
   db: D1Database,
   key: StoredKey,
   { keyId, idempotency }: NamedCaller,
-): Promise<Earlier | null> {
+): Promise<EarlierRequest | null> {
   return db
     .prepare(
       `SELECT body, made_key_id FROM idempotency_keys
        WHERE key_id = ? AND name = ? AND created_at > ?`,
     )
     .bind(keyId, idempotency.name, key.createdAt - IDEMPOTENCY_MS)
-    .first<Earlier>();
+    .first<EarlierRequest>();
 }
 
 /**
  * Rejects a repeated Idempotency-Key, unless this call inserted the key and only the response was
  * lost.
  */
-async function repeated(
+async function resolveRepeatedRequest(
   db: D1Database,
   key: StoredKey,
-  { earlier, body }: { readonly earlier: Earlier; readonly body: string },
+  { earlier, body }: { readonly earlier: EarlierRequest; readonly body: string },
 ): Promise<Result<StoredKey>> {
   if (earlier.body !== body) return refuse({ kind: "idempotency_mismatch" });
   const own = earlier.made_key_id === key.keyId ? await findKeyByHash(db, key.keyHash) : null;

@@ -76,8 +76,8 @@ function homeSource(home: PeerConfig | undefined, clock: () => number): KeyLooku
     const found = parsed.data;
     if (!found.ok) return null;
     const { key_id: keyId, org_id: orgId, member_id: memberId, scope, rpm_limit: rpmLimit } = found;
-    const untold = { terms: NO_TERMS, secrets: null, revokedAt: null };
-    return { keyId, orgId, memberId, scope, rpmLimit, ...untold };
+    const unknownFields = { terms: NO_TERMS, secrets: null, revokedAt: null };
+    return { keyId, orgId, memberId, scope, rpmLimit, ...unknownFields };
   };
   return { isOurs: false, find, touch: find };
 }

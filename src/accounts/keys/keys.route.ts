@@ -44,7 +44,7 @@ export async function listKeysRoute(c: AppContext) {
   const query = parseKeyListQuery(c.req.url);
   if (!query.ok) return query;
   const read = (): Promise<KeysPage> => readKeyPage(c.env.DB, ownerOf(c), query.value);
-  const page = await queryDatabase(read, "keys_unreadable", fieldsOf(c));
+  const page = await queryDatabase(read, "keys_unreadable", logFieldsOf(c));
   if (!page.ok) return page;
   return success(keyPageView(page.value, (key) => keyRecord(key, c.var.config.region, now(c.env))));
 }
@@ -106,20 +106,26 @@ export async function createKeyRoute(c: AppContext, names: ModelNames) {
   if (!fields.ok) return fields;
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const secret = secretOf(keyHash, shown) ?? keyHash;
-  const mint = { region: config.region, keySecrets: config.keySecrets, now: now(c.env), names };
-  const fresh = await mintMemberKey(mint, { memberId: member.id, orgId }, fields.value);
-  if (!fresh.ok) return fresh;
-  const { booked, key } = fresh.value;
-  const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
+  const mintOptions = {
+    region: config.region,
+    keySecrets: config.keySecrets,
+    now: now(c.env),
+    names,
+  };
+  const newKey = await mintMemberKey(mintOptions, { memberId: member.id, orgId }, fields.value);
+  if (!newKey.ok) return newKey;
+  const { booked, key } = newKey.value;
+  const idempotentRequest = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
   const actor = actorOf(admitted.caller);
-  const idempotency = name.value === null ? null : await idempotencyOf(name.value, named);
+  const idempotency =
+    name.value === null ? null : await idempotencyOf(name.value, idempotentRequest);
   const insert = (): Promise<Result<StoredKey>> =>
     idempotency === null
       ? insertKey(c.env.DB, booked, keyId, { callerSecret: secret, actor })
       : insertKeyOnce(c.env.DB, booked, { keyId, secret, idempotency, actor });
-  const inserted = flattenResult(await queryDatabase(insert, "key_not_inserted", fieldsOf(c)));
+  const inserted = flattenResult(await queryDatabase(insert, "key_not_inserted", logFieldsOf(c)));
   if (!inserted.ok) return inserted;
-  return created({ ...keyRecord(inserted.value, config.region, mint.now), key });
+  return created({ ...keyRecord(inserted.value, config.region, mintOptions.now), key });
 }
 
 /**
@@ -142,9 +148,9 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames) {
   if (!fields.ok) return fields;
   const { member, admitted } = c.var;
   const id = c.req.param("id") ?? "";
-  const mayAny = WIDENED_BY.member.includes(member.role);
-  const owner = { orgId: admitted.caller.orgId, memberId: mayAny ? null : member.id };
-  const refuseWider = async ({ memberId }: StoredKey): Promise<Refusal | null> => {
+  const canChangeAnyKey = WIDENED_BY.member.includes(member.role);
+  const owner = { orgId: admitted.caller.orgId, memberId: canChangeAnyKey ? null : member.id };
+  const refuseRaisedLimits = async ({ memberId }: StoredKey): Promise<Refusal | null> => {
     const roles = WIDENED_BY[(await findRole(c.env.DB, memberId)) ?? "owner"];
     return roles.includes(member.role) ? null : refuse({ kind: "role_required", roles });
   };
@@ -153,9 +159,9 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames) {
     changeKeyEverywhere(services, {
       find: () => findKey(c.env.DB, id, owner),
       fields: fields.value,
-      refuseWider,
+      refuseRaisedLimits,
     });
-  const changed = flattenResult(await queryDatabase(change, "key_not_changed", fieldsOf(c)));
+  const changed = flattenResult(await queryDatabase(change, "key_not_changed", logFieldsOf(c)));
   if (!changed.ok) return changed;
   return success(keyRecord(changed.value, c.var.config.region, services.now));
 }
@@ -163,21 +169,21 @@ export async function patchKeyRoute(c: AppContext, names: ModelNames) {
 export async function ownKeyRoute(c: AppContext) {
   const { keyHash, orgId, shown } = c.var.admitted.caller;
   const read = (): Promise<StoredKey | null> => findKeyByHash(c.env.DB, keyHash);
-  const found = await queryDatabase(read, "key_unreadable", fieldsOf(c));
+  const found = await queryDatabase(read, "key_unreadable", logFieldsOf(c));
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "invalid_api_key" });
   const { wallet, now: nowMs } = keyServices(c);
   const session = shown?.session ?? null;
-  const withSpend = session === null;
-  const status = await callObject(() => wallet(orgId).keyStanding(keyHash, shown, withSpend));
+  const includesSpend = session === null;
+  const status = await callObject(() => wallet(orgId).keyStanding(keyHash, shown, includesSpend));
   if (!status.ok) return status;
   const { name, memberId, rpmLimit } = found.value;
   const { region } = c.var.config;
-  const calling =
+  const callerData =
     session === null
       ? { label: name, rpmLimit, memberId }
       : { label: session.id, rpmLimit: session.rpmLimit ?? rpmLimit, memberId: null };
-  const data = ownKeyData(status.value, { ...calling, orgId, region, session });
+  const data = ownKeyData(status.value, { ...callerData, orgId, region, session });
   if (session !== null) {
     return success({ ...ownSessionView(c, session, status.value), data });
   }
@@ -194,7 +200,7 @@ export async function rotateKeyRoute(c: AppContext) {
   const { orgId, keyId, keyHash, shown } = admitted.caller;
   const id = c.req.param("id") ?? "";
   if (admitted.isLimited === true && id !== keyId) return refuse({ kind: "key_is_limited" });
-  const request = await rotationOf(c);
+  const request = await readRotation(c);
   if (!request.ok) return request;
   const owner = { orgId, memberId: member.id };
   const services = { ...keyServices(c), region: config.region, keySecrets: config.keySecrets };
@@ -204,19 +210,19 @@ export async function rotateKeyRoute(c: AppContext) {
       caller: { keyId, secret: secretOf(keyHash, shown) ?? keyHash },
       ...request.value,
     });
-  const rotated = flattenResult(await queryDatabase(rotate, "key_not_rotated", fieldsOf(c)));
+  const rotated = flattenResult(await queryDatabase(rotate, "key_not_rotated", logFieldsOf(c)));
   if (!rotated.ok) return rotated;
   const record = keyRecord(rotated.value.booked, config.region, services.now);
   return created(rotatedKeyView(rotated.value, record));
 }
 
-async function rotationOf(c: AppContext): Promise<Result<KeyRotationRequest>> {
+async function readRotation(c: AppContext): Promise<Result<KeyRotationRequest>> {
   const { orgId, keyId } = c.var.admitted.caller;
   const body = await readBody(c);
   if (!body.ok) return body;
   const header = c.req.header("idempotency-key") ?? null;
-  const named = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
-  return parseKeyRotation({ header, body: body.value.json, named });
+  const idempotentRequest = { keyId, orgId, path: c.req.path, bytes: body.value.bytes };
+  return parseKeyRotation({ header, body: body.value.json, named: idempotentRequest });
 }
 
 /**
@@ -226,11 +232,15 @@ async function rotationOf(c: AppContext): Promise<Result<KeyRotationRequest>> {
 export async function revokeKeyRoute(c: AppContext) {
   const { config } = c.var;
   const id = c.req.param("id") ?? "";
-  const unread = optionalVariables(c, "memberUnread");
+  const memberFailure = optionalVariables(c, "memberUnread");
   const found =
-    unread === undefined
-      ? await queryDatabase(() => findKey(c.env.DB, id, ownerOf(c)), "key_unreadable", fieldsOf(c))
-      : refuse(unread);
+    memberFailure === undefined
+      ? await queryDatabase(
+          () => findKey(c.env.DB, id, ownerOf(c)),
+          "key_unreadable",
+          logFieldsOf(c),
+        )
+      : refuse(memberFailure);
   if (!found.ok) return revokeWithoutDatabase(c, id, found.failure);
   if (found.value === null) return refuse({ kind: "not_found", message: "No such key." });
   const revoked = await revokeKeyEverywhere(keyServices(c), found.value);
@@ -267,6 +277,6 @@ function ownerOf(c: AppContext): KeyOwner {
   return { orgId: admitted.caller.orgId, memberId: member.role === "member" ? member.id : null };
 }
 
-function fieldsOf(c: AppContext): { readonly request_id: string; readonly org_id: string } {
+function logFieldsOf(c: AppContext): { readonly request_id: string; readonly org_id: string } {
   return { request_id: c.var.requestId, org_id: c.var.admitted.caller.orgId };
 }

@@ -108,9 +108,9 @@ export function keyCreatedStatement(
   });
 }
 
-type Asking = { readonly callerSecret?: string | null; readonly actor?: Actor };
+type KeyCaller = { readonly callerSecret?: string | null; readonly actor?: Actor };
 
-function askerOf(callerKeyId: string | null): Actor {
+function callerActor(callerKeyId: string | null): Actor {
   return callerKeyId === null ? SYSTEM : { kind: "key", id: callerKeyId };
 }
 
@@ -122,7 +122,7 @@ export async function insertKey(
   db: D1Database,
   key: StoredKey,
   callerKeyId: string | null,
-  { callerSecret = null, actor = askerOf(callerKeyId) }: Asking = {},
+  { callerSecret = null, actor = callerActor(callerKeyId) }: KeyCaller = {},
 ): Promise<Result<StoredKey>> {
   const [inserted] = await db.batch([
     insertKeyStatement(db, key, callerKeyId, callerSecret),
@@ -168,10 +168,10 @@ const TALLIES = `(SELECT json_group_object(budgets.id, json(tally)) FROM budgets
     AND budgets.name < 'key' || char(10) || keys.id || char(11)) AS tallies`;
 
 export async function listKeys(db: D1Database, owner: KeyOwner): Promise<readonly StoredKey[]> {
-  const live = `SELECT * FROM keys INDEXED BY live_keys_by_organization
+  const activeKeysSql = `SELECT * FROM keys INDEXED BY live_keys_by_organization
     WHERE org_id = ?1 AND revoked_at IS NULL AND is_console IS NULL AND (?2 IS NULL OR member_id = ?2)`;
   const { results } = await db
-    .prepare(`SELECT ${WHOLE}, ${TALLIES} FROM (SELECT * FROM (${live}) UNION ALL
+    .prepare(`SELECT ${WHOLE}, ${TALLIES} FROM (SELECT * FROM (${activeKeysSql}) UNION ALL
       SELECT * FROM (${revokedOf(owner)})) AS keys ${JOINED} ORDER BY created_at DESC, id DESC`)
     .bind(owner.orgId, owner.memberId, LISTED_REVOKED, null, null)
     .all<KeyRow>();
@@ -279,8 +279,8 @@ function changeEvents(
 ): readonly D1PreparedStatement[] {
   const data = changesOf(columnsOf(before), columnsOf(change));
   if (data === null) return [];
-  const reported = { actor, subject: before.keyId, data, orgId: before.orgId, createdAt: nowMs };
-  return [eventIfChanged(db, { type: "key.changed", ...reported })];
+  const event = { actor, subject: before.keyId, data, orgId: before.orgId, createdAt: nowMs };
+  return [eventIfChanged(db, { type: "key.changed", ...event })];
 }
 
 function columnsOf({ name, rpmLimit, terms }: KeyChange) {

@@ -35,7 +35,7 @@ export const keyChangeSchema = z.object({
   ...keyTermFields,
 });
 
-type Mint = {
+type KeyMinter = {
   readonly region: Region;
   readonly keySecrets: readonly KeySecret[];
   readonly now: number;
@@ -45,20 +45,20 @@ type Mint = {
 type FreshKey = { readonly booked: StoredKey; readonly key: string };
 
 export async function mintMemberKey(
-  mint: Mint,
+  minter: KeyMinter,
   member: Pick<Key, "memberId" | "orgId">,
   fields: z.infer<typeof newKeySchema>,
 ): Promise<Result<FreshKey>> {
-  const terms = newTerms(fields, mint);
+  const terms = newTerms(fields, minter);
   if (!terms.ok) return terms;
   const scope = fields.scope ?? "regional";
   const { key, hash, prefix } = await mintKey({
-    home: mint.region,
+    home: minter.region,
     scope,
-    secrets: mint.keySecrets,
+    secrets: minter.keySecrets,
   });
   const booked: StoredKey = {
-    keyId: mintId("key_", mint.now),
+    keyId: mintId("key_", minter.now),
     keyHash: hash,
     orgId: member.orgId,
     memberId: member.memberId,
@@ -66,11 +66,11 @@ export async function mintMemberKey(
     prefix,
     scope,
     rpmLimit: fields.rpm_limit ?? RPM_LIMIT_DEFAULT,
-    createdAt: mint.now,
+    createdAt: minter.now,
     lastUsedAt: null,
     revokedAt: null,
     terms: terms.value,
-    changedAt: hasTerms(terms.value) ? mint.now : null,
+    changedAt: hasTerms(terms.value) ? minter.now : null,
     secrets: null,
     spend: NO_SPEND,
   };

@@ -8,7 +8,7 @@ import type { Session } from "../../shared/session.ts";
 const RESETS = { day: "daily", week: "weekly", month: "monthly" } as const;
 const RESETS_BY_WINDOW: Readonly<Record<string, string>> = RESETS;
 
-type Calling = {
+type CallingKey = {
   readonly label: string;
   readonly rpmLimit: number;
   readonly memberId: string | null;
@@ -23,23 +23,23 @@ const OPENROUTER_REGIONS: Readonly<Record<string, string>> = { eu: "europe" };
  * Returns `data` of GET /v1/key in OpenRouter's format, in dollars. OpenRouter's clients hide their
  * usage panel if a field is missing.
  */
-export function ownKeyData(status: KeyStatus, calling: Calling) {
-  const { label, rpmLimit, memberId, orgId, region, session } = calling;
+export function ownKeyData(status: KeyStatus, callingKey: CallingKey) {
+  const { label, rpmLimit, memberId, orgId, region, session } = callingKey;
   const { limitMicro, leftMicro, period } = budgetOf(status, session);
   const spend = spendOf(status, session);
   const expiresAt = session?.expiresAt ?? status.terms.expiresAt;
   return {
     label,
-    limit: orNull(limitMicro, dollarsOf),
-    limit_remaining: orNull(leftMicro, dollarsOf),
-    limit_reset: orNull(period, (one) => RESETS[one]),
+    limit: mapNullable(limitMicro, dollarsOf),
+    limit_remaining: mapNullable(leftMicro, dollarsOf),
+    limit_reset: mapNullable(period, (one) => RESETS[one]),
     ...budgetsOf(status, { limitMicro, leftMicro, period }),
     usage: dollarsOf(spend.total),
     usage_daily: dollarsOf(spend.day),
     usage_weekly: dollarsOf(spend.week),
     usage_monthly: dollarsOf(spend.month),
     ...FIXED,
-    expires_at: orNull(expiresAt, timestamp),
+    expires_at: mapNullable(expiresAt, timestamp),
     rate_limit: { requests: rpmLimit, interval: "60s", note: "Requests per minute." },
     creator_user_id: memberId,
     organization_id: orgId,
@@ -133,10 +133,10 @@ function keyBudget(
     spend_usd: dollarsOf(micros(at.spend)),
     remaining_usd: dollarsOf(micros(at.limit - at.spend)),
     reset_interval: at.window === "total" ? null : (RESETS_BY_WINDOW[at.window] ?? at.window),
-    resets_at: orNull(at.resetsAt, timestamp),
+    resets_at: mapNullable(at.resetsAt, timestamp),
   };
 }
 
-function orNull<T, R>(value: T | null, read: (value: T) => R): R | null {
+function mapNullable<T, R>(value: T | null, read: (value: T) => R): R | null {
   return value === null ? null : read(value);
 }

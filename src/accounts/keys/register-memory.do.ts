@@ -60,7 +60,7 @@ export function readKeyObjectMemory(storage: DurableObjectStorage): KeyObjectMem
     window: new RateWindow(admissions),
     key: selectKey(sql),
     revokedAt: tombstone?.revoked_at ?? null,
-    owedUse: owedUse(sql),
+    owedUse: readPendingUse(sql),
     retired: selectRetired(sql),
   };
 }
@@ -172,7 +172,7 @@ function changingColumns(key: KeyObjectRecord): Pick<RecordRow, (typeof CHANGING
 /** A use of the key that isn't in D1 yet. Has the key's hash, because alarms can't read object names. */
 type OwedUse = { readonly hash: string; readonly used_at: number };
 
-function owedUse(sql: SqlStorage): OwedUse | null {
+function readPendingUse(sql: SqlStorage): OwedUse | null {
   return sql.exec<OwedUse>("SELECT hash, used_at FROM owed_use").toArray()[0] ?? null;
 }
 

@@ -34,52 +34,54 @@ export async function revokeKeyEverywhere<Key extends EndingKey>(
   key: Key,
 ): Promise<Result<Key>> {
   const revokedAt = key.revokedAt ?? services.now;
-  const buried = await bury(services, key, revokedAt);
-  if (!buried.ok) return buried;
+  const revocation = await revokeInObjects(services, key, revokedAt);
+  if (!revocation.ok) return revocation;
   // 2. Durable notices to other regions. Until then, these call the home region for each request.
-  const item = { keyHash: key.keyHash, revokedAt: buried.value };
-  const notified = await notifyPeersOfRevocations(services, key.scope, [item]);
-  if (!notified.ok) return notified;
+  const item = { keyHash: key.keyHash, revokedAt: revocation.value };
+  const notices = await notifyPeersOfRevocations(services, key.scope, [item]);
+  if (!notices.ok) return notices;
   // 3. D1, for lists and for key objects without stored data.
-  const gone = { ...key, revokedAt: buried.value };
+  const revokedKey = { ...key, revokedAt: revocation.value };
   const fields = { key_id: key.keyId, org_id: key.orgId };
   const revoked = await queryDatabase(
-    () => revokeKey(services.db, gone),
+    () => revokeKey(services.db, revokedKey),
     "revocation_not_in_book",
     fields,
   );
   if (revoked.ok) {
-    return revoked.value ? success(gone) : refuse({ kind: "not_found", message: "No such key." });
+    return revoked.value
+      ? success(revokedKey)
+      : refuse({ kind: "not_found", message: "No such key." });
   }
   // 4. If D1 is unavailable, the key object retries until it has the revocation.
-  const owed = await callObjectWithRetries(async () => {
+  const databaseCall = await callObjectWithRetries(async () => {
     await services.register(key.keyHash).tellBook();
-    return success(gone);
+    return success(revokedKey);
   });
-  return owed.unanswered ? refuse(owed.failure) : owed.result;
+  return databaseCall.unanswered ? refuse(databaseCall.failure) : databaseCall.result;
 }
 
 /**
  * Revokes a key in its object, then in its wallet. A lookup at the same time either finds the key
  * revoked, or the wallet ignores its result.
  */
-async function bury(
+async function revokeInObjects(
   { register, wallet, actor }: KeyServices,
   { keyId, keyHash, orgId }: EndingKey,
   revokedAt: number,
 ): Promise<Result<number>> {
-  const often = { attemptsMax: ATTEMPTS };
-  const inRegister = await callObjectWithRetries(
+  const retryOptions = { attemptsMax: ATTEMPTS };
+  const keyObjectCall = await callObjectWithRetries(
     async () => success(await register(keyHash).revoke(revokedAt)),
-    often,
+    retryOptions,
   );
-  const inWallet = await callObjectWithRetries(
+  const walletCall = await callObjectWithRetries(
     () => wallet(orgId).revokeKey(keyHash, revokedAt, { keyId, actor }),
-    often,
+    retryOptions,
   );
-  if (inWallet.unanswered) return refuse(inWallet.failure);
-  if (!inWallet.result.ok) return inWallet.result;
-  return inRegister.unanswered ? refuse(inRegister.failure) : inRegister.result;
+  if (walletCall.unanswered) return refuse(walletCall.failure);
+  if (!walletCall.result.ok) return walletCall.result;
+  return keyObjectCall.unanswered ? refuse(keyObjectCall.failure) : keyObjectCall.result;
 }
 
 export async function notifyPeersOfRevocations(
@@ -87,7 +89,7 @@ export async function notifyPeersOfRevocations(
   scope: Scope,
   items: readonly RevocationItem[],
 ): Promise<Result<null>> {
-  const tellings = (scope === "global" && items.length > 0 ? peers : []).map((peer) =>
+  const calls = (scope === "global" && items.length > 0 ? peers : []).map((peer) =>
     callObjectWithRetries(
       async () => {
         await outbox(revocationsOutboxName(peer)).enqueueRevocations(items);
@@ -96,9 +98,9 @@ export async function notifyPeersOfRevocations(
       { attemptsMax: ATTEMPTS },
     ),
   );
-  for (const notified of await Promise.all(tellings)) {
-    if (notified.unanswered) return refuse(notified.failure);
-    if (!notified.result.ok) return notified.result; // overloaded: the outbox rejected the notice
+  for (const notices of await Promise.all(calls)) {
+    if (notices.unanswered) return refuse(notices.failure);
+    if (!notices.result.ok) return notices.result; // overloaded: the outbox rejected the notice
   }
   return success(null);
 }

@@ -27,7 +27,10 @@ export const rotationSchema = z.object({
   end_sessions: z.optional(z.boolean()),
 });
 
-export type KeyRotationRequest = Pick<Rotating, "overlapMs" | "endsSessions" | "idempotency">;
+export type KeyRotationRequest = Pick<
+  RequestedRotation,
+  "overlapMs" | "endsSessions" | "idempotency"
+>;
 
 /**
  * Parses a rotation. Requires an Idempotency-Key, because otherwise a lost response would lose the
@@ -55,7 +58,7 @@ export async function parseKeyRotation({
 }
 
 /** A requested rotation. The calling key must be active. Null is an operator. */
-type Rotating = {
+type RequestedRotation = {
   readonly find: () => Promise<StoredKey | null>;
   readonly caller: NewKeySecret["caller"];
   readonly overlapMs: number;
@@ -83,35 +86,38 @@ export function rotatedKeyView<Shown extends object>(
  */
 export async function rotateKeyEverywhere(
   services: KeyServices,
-  rotating: Rotating,
+  rotation: RequestedRotation,
 ): Promise<Result<RotatedKey>> {
-  const made = await secretInDatabase(services, rotating);
-  if (!made.ok) return made;
-  const booked = await rotating.find();
-  if (booked === null) return noSuchKey();
+  const newSecret = await insertSecret(services, rotation);
+  if (!newSecret.ok) return newSecret;
+  const storedKey = await rotation.find();
+  if (storedKey === null) return noSuchKey();
   // 2. The key object, then the wallet: ended secrets are rejected from here on.
-  const { secret, key } = made.value;
-  const notified = await tellHome(services, booked, { ...rotating, number: secret.number });
-  if (!notified.ok) return notified;
-  const closed = await endConsoles(services, booked, rotating);
+  const { secret, key } = newSecret.value;
+  const homeKey = await notifyHomeObjects(services, storedKey, {
+    ...rotation,
+    number: secret.number,
+  });
+  if (!homeKey.ok) return homeKey;
+  const closed = await endConsoles(services, storedKey, rotation);
   if (!closed.ok) return closed;
   // 3. Durable notices to other regions. Until then, these call the home region for each request.
-  const ended = (notified.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
-    retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: booked.keyHash }],
+  const ended = (homeKey.value.secrets ?? []).flatMap(({ hash, retiresAt }) =>
+    retiresAt === null ? [] : [{ keyHash: hash, revokedAt: retiresAt, root: storedKey.keyHash }],
   );
-  const noticed = await notifyPeersOfRevocations(services, booked.scope, ended);
-  if (!noticed.ok) return noticed;
+  const peerNotices = await notifyPeersOfRevocations(services, storedKey.scope, ended);
+  if (!peerNotices.ok) return peerNotices;
   return success({
-    booked: notified.value,
+    booked: homeKey.value,
     key,
-    retiresAt: secret.created_at + rotating.overlapMs,
+    retiresAt: secret.created_at + rotation.overlapMs,
   });
 }
 
 function endConsoles(
   { consoles }: KeyServices,
   { keyHash }: StoredKey,
-  { endsSessions }: Rotating,
+  { endsSessions }: RequestedRotation,
 ): Promise<Result<null>> {
   if (!endsSessions) return Promise.resolve(success(null));
   return callObject(() => consoles(consoleAccountName(keyHash)).close(null));
@@ -124,39 +130,51 @@ function noSuchKey(): Result<never> {
   });
 }
 
-type MadeSecret = {
+type NewSecret = {
   readonly secret: Pick<SecretRow, "number" | "created_at">;
   readonly key: string;
 };
 
-async function secretInDatabase(
+async function insertSecret(
   services: KeyServices,
-  { find, caller, overlapMs, endsSessions, idempotency }: Rotating,
-): Promise<Result<MadeSecret>> {
+  { find, caller, overlapMs, endsSessions, idempotency }: RequestedRotation,
+): Promise<Result<NewSecret>> {
   const { db, keySecrets, now } = services;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    const booked = await find();
-    if (booked === null || booked.revokedAt !== null) return noSuchKey();
-    const secrets = await listKeySecrets(db, booked.keyId);
-    const earlier = earlierOf(secrets, idempotency, now);
-    if (earlier !== null) return again(services, booked, { earlier, idempotency });
-    const why = whyNot(secrets, { now, retiresAt: now + overlapMs });
+    const storedKey = await find();
+    if (storedKey === null || storedKey.revokedAt !== null) return noSuchKey();
+    const secrets = await listKeySecrets(db, storedKey.keyId);
+    const earlier = findEarlierSecret(secrets, idempotency, now);
+    if (earlier !== null) return repeatRotation(services, storedKey, { earlier, idempotency });
+    const why = refuseTooManySecrets(secrets, { now, retiresAt: now + overlapMs });
     if (why !== null) return why;
     const [signedBy] = keySecrets;
     if (signedBy === undefined) return refuse({ kind: "misconfigured" });
     const number = (secrets[0]?.number ?? 0) + 1;
-    const { key, hash, prefix } = await minted(services, booked, { number, idempotency, signedBy });
-    const secret = { of: booked, number, hash, prefix, signedBy: signedBy.id, idempotency, caller };
+    const { key, hash, prefix } = await mintSecret(services, storedKey, {
+      number,
+      idempotency,
+      signedBy,
+    });
+    const secret = {
+      of: storedKey,
+      number,
+      hash,
+      prefix,
+      signedBy: signedBy.id,
+      idempotency,
+      caller,
+    };
     const times = { now, retiresAt: now + overlapMs };
     const by = { actor: services.actor, endsSessions };
-    const isMade = await insertKeySecret(db, { ...secret, ...times, ...by });
-    if (isMade) return success({ secret: { number, created_at: now }, key });
+    const isInserted = await insertKeySecret(db, { ...secret, ...times, ...by });
+    if (isInserted) return success({ secret: { number, created_at: now }, key });
     if (!(await isActiveCaller(db, caller, now))) return refuse({ kind: "invalid_api_key" });
   }
   return refuse({ kind: "overloaded" });
 }
 
-function earlierOf(
+function findEarlierSecret(
   secrets: readonly SecretRow[],
   { name }: Idempotency,
   now: number,
@@ -166,21 +184,25 @@ function earlierOf(
   return secrets.find(isKnown) ?? null;
 }
 
-async function again(
+async function repeatRotation(
   services: KeyServices,
-  booked: StoredKey,
+  storedKey: StoredKey,
   { earlier, idempotency }: { readonly earlier: SecretRow; readonly idempotency: Idempotency },
-): Promise<Result<MadeSecret>> {
+): Promise<Result<NewSecret>> {
   if (earlier.body !== idempotency.body) return refuse({ kind: "idempotency_mismatch" });
   const signedBy = services.keySecrets.find(({ id }) => id === earlier.signed_by);
   if (signedBy === undefined) {
-    return refuse({ kind: "idempotency_replay", made: "key", id: booked.keyId });
+    return refuse({ kind: "idempotency_replay", made: "key", id: storedKey.keyId });
   }
-  const { key } = await minted(services, booked, { number: earlier.number, idempotency, signedBy });
+  const { key } = await mintSecret(services, storedKey, {
+    number: earlier.number,
+    idempotency,
+    signedBy,
+  });
   return success({ secret: earlier, key });
 }
 
-function minted(
+function mintSecret(
   { region: home }: KeyServices,
   { keyHash: root, scope }: StoredKey,
   of: {
@@ -193,13 +215,17 @@ function minted(
   return mintRotated({ home, scope, root, number, name: idempotency.name, signedBy });
 }
 
-function whyNot(
+function refuseTooManySecrets(
   secrets: readonly SecretRow[],
   { now, retiresAt }: { readonly now: number; readonly retiresAt: number },
 ): Result<never> | null {
-  const live = secrets.filter((one) => Math.min(one.retires_at ?? Infinity, retiresAt) > now);
-  const young = secrets.filter((one) => now - one.created_at < IDEMPOTENCY_MS);
-  if (live.length < ACTIVE_SECRETS_MAX && young.length <= ROTATIONS_MAX) return null;
+  const validSecrets = secrets.filter(
+    (one) => Math.min(one.retires_at ?? Infinity, retiresAt) > now,
+  );
+  const recentSecrets = secrets.filter((one) => now - one.created_at < IDEMPOTENCY_MS);
+  if (validSecrets.length < ACTIVE_SECRETS_MAX && recentSecrets.length <= ROTATIONS_MAX) {
+    return null;
+  }
   return refuse({
     kind: "conflict",
     message: `A key can't have more than ${ACTIVE_SECRETS_MAX} valid secrets at a time, or more than ${ROTATIONS_MAX} new ones a day.`,
@@ -208,13 +234,13 @@ function whyNot(
   });
 }
 
-function tellHome(
+function notifyHomeObjects(
   { register, wallet, actor }: KeyServices,
-  booked: StoredKey,
-  { find, endsSessions, number }: Rotating & Pick<SecretRow, "number">,
+  storedKey: StoredKey,
+  { find, endsSessions, number }: RequestedRotation & Pick<SecretRow, "number">,
 ): Promise<Result<StoredKey>> {
   const sessionsCut = endsSessions ? number : null;
-  return syncWithDatabase(booked, {
+  return syncWithDatabase(storedKey, {
     tell: async ({ keyId, keyHash, orgId, secrets }) => {
       await register(keyHash).setSecrets(secrets);
       return wallet(orgId).setKeySecrets(keyHash, secrets, { keyId, actor, sessionsCut });

@@ -50,9 +50,9 @@ export type NewKeySecret = {
  * Inserts a key's newest secret. Returns false if its number is taken, the key or the caller is
  * revoked, or the key has too many secrets.
  */
-export async function insertKeySecret(db: D1Database, made: NewKeySecret): Promise<boolean> {
-  const { of, number, hash, now, retiresAt, idempotency, caller } = made;
-  const isMade =
+export async function insertKeySecret(db: D1Database, newSecret: NewKeySecret): Promise<boolean> {
+  const { of, number, hash, now, retiresAt, idempotency, caller } = newSecret;
+  const wasInserted =
     "EXISTS (SELECT 1 FROM key_secrets WHERE key_id = ?1 AND number = ?2 AND hash = ?3)";
   const first = db
     .prepare(
@@ -80,7 +80,7 @@ export async function insertKeySecret(db: D1Database, made: NewKeySecret): Promi
       hash,
       idempotency.name,
       idempotency.body,
-      made.signedBy,
+      newSecret.signedBy,
       now,
       caller?.keyId ?? null,
       caller?.secret ?? null,
@@ -89,22 +89,22 @@ export async function insertKeySecret(db: D1Database, made: NewKeySecret): Promi
   const [, inserted] = await db.batch<{ number: number }>([
     first,
     next,
-    secretMade(db, made),
+    secretMade(db, newSecret),
     db
       .prepare(
         `UPDATE key_secrets SET retires_at = min(coalesce(retires_at, ?4), ?4)
-         WHERE key_id = ?1 AND number < ?2 AND ${isMade}`,
+         WHERE key_id = ?1 AND number < ?2 AND ${wasInserted}`,
       )
       .bind(of.keyId, number, hash, retiresAt),
     db
       .prepare(
         `DELETE FROM key_secrets WHERE key_id = ?1 AND retires_at <= ?4 AND created_at <= ?4
-         AND ${isMade}`,
+         AND ${wasInserted}`,
       )
       .bind(of.keyId, number, hash, now - IDEMPOTENCY_MS),
     db
-      .prepare(`UPDATE keys SET prefix = ?4 WHERE id = ?1 AND ${isMade}`)
-      .bind(of.keyId, number, hash, made.prefix),
+      .prepare(`UPDATE keys SET prefix = ?4 WHERE id = ?1 AND ${wasInserted}`)
+      .bind(of.keyId, number, hash, newSecret.prefix),
   ]);
   return (inserted?.results.length ?? 0) > 0;
 }
@@ -113,8 +113,8 @@ export async function insertKeySecret(db: D1Database, made: NewKeySecret): Promi
  * Returns the statement that inserts the event. The wallet also reports the rotation, with the same
  * event ID.
  */
-function secretMade(db: D1Database, made: NewKeySecret) {
-  const { of, hash, now, retiresAt, endsSessions, actor } = made;
+function secretMade(db: D1Database, newSecret: NewKeySecret) {
+  const { of, hash, now, retiresAt, endsSessions, actor } = newSecret;
   return eventIfChanged(db, {
     id: derivedEventId("key.rotated", hash),
     orgId: of.orgId,

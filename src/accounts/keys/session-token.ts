@@ -45,7 +45,7 @@ const wire = z.object({
 const payload = z.object({ ...wire.shape, key: keyHashSchema });
 const sessionWire = wire;
 
-function sessionToWire(session: Session): z.infer<typeof wire> {
+function sessionToPayload(session: Session): z.infer<typeof wire> {
   const { id, madeAt, cut, createdAt, expiresAt, endUser, budgetMicro, rpmLimit } = session;
   return {
     id,
@@ -65,24 +65,24 @@ function sessionToWire(session: Session): z.infer<typeof wire> {
   };
 }
 
-function sessionFromWire(reported: z.infer<typeof wire>): Session {
+function sessionFromPayload(payloadFields: z.infer<typeof wire>): Session {
   return {
-    id: reported.id,
-    madeAt: reported.made,
-    cut: reported.cut,
-    createdAt: reported.from,
-    expiresAt: reported.to,
-    endUser: reported.user,
-    budgetMicro: reported.budget === null ? null : micros(reported.budget),
-    allowedModels: reported.models,
-    ...(reported.policy !== undefined && { policy: reported.policy }),
-    rpmLimit: reported.rpm,
-    ...(reported.budgets !== undefined && {
-      budgets: storedJson<readonly Budget[]>(reported.budgets),
+    id: payloadFields.id,
+    madeAt: payloadFields.made,
+    cut: payloadFields.cut,
+    createdAt: payloadFields.from,
+    expiresAt: payloadFields.to,
+    endUser: payloadFields.user,
+    budgetMicro: payloadFields.budget === null ? null : micros(payloadFields.budget),
+    allowedModels: payloadFields.models,
+    ...(payloadFields.policy !== undefined && { policy: payloadFields.policy }),
+    rpmLimit: payloadFields.rpm,
+    ...(payloadFields.budgets !== undefined && {
+      budgets: storedJson<readonly Budget[]>(payloadFields.budgets),
     }),
-    origins: reported.origins,
-    ...(reported.hold === true && { mayHold: true }),
-    ...(reported.tags !== undefined && { tags: reported.tags }),
+    origins: payloadFields.origins,
+    ...(payloadFields.hold === true && { mayHold: true }),
+    ...(payloadFields.tags !== undefined && { tags: payloadFields.tags }),
   };
 }
 
@@ -105,10 +105,11 @@ export async function mintSession(
 ): Promise<MintedSession> {
   const [secret] = secrets;
   if (secret === undefined) throw new Error("minting a session needs a secret");
-  const stem = mintId(SESSION_ID, terms.createdAt);
-  const id = stem + (await ownerOf(secret, stem, keyHash)) + (await ownerOf(secret, stem, orgId));
+  const idStem = mintId(SESSION_ID, terms.createdAt);
+  const id =
+    idStem + (await ownerTag(secret, idStem, keyHash)) + (await ownerTag(secret, idStem, orgId));
   const session = { ...terms, id };
-  const bytes = encoder.encode(JSON.stringify({ ...sessionToWire(session), key: keyHash }));
+  const bytes = encoder.encode(JSON.stringify({ ...sessionToPayload(session), key: keyHash }));
   const text = bytes.toBase64({ alphabet: "base64url", omitPadding: true });
   const global = scope === "global" ? "gbl_" : "";
   const untagged = `${SESSION_TOKEN_PREFIX}${global}${home}_${secret.id}${text}`;
@@ -129,14 +130,14 @@ export async function verifySession(
   if (home === undefined || secret === undefined) return null;
   if (!isSameSecret(mac, await macOf(secret, token.slice(0, -MAC_CHARACTERS)))) return null;
   const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
-  const reported = payload.safeParse(JSON.parse(decoder.decode(bytes)));
-  if (!reported.success) return null;
+  const payloadFields = payload.safeParse(JSON.parse(decoder.decode(bytes)));
+  if (!payloadFields.success) return null;
   const scope = global === undefined ? "regional" : "global";
   return {
-    hash: reported.data.key,
+    hash: payloadFields.data.key,
     home,
     scope,
-    shown: { session: sessionFromWire(reported.data) },
+    shown: { session: sessionFromPayload(payloadFields.data) },
   };
 }
 
@@ -153,15 +154,15 @@ export async function isSessionOf(
 ): Promise<boolean> {
   const [stem, ofKey, ofOrg] = [id.slice(0, -16), id.slice(-16, -8), id.slice(-8)];
   const [name, owner] = "orgId" in of ? [of.orgId, ofOrg] : [of.keyHash, ofKey];
-  const owners = await Promise.all(secrets.map((secret) => ownerOf(secret, stem, name)));
+  const owners = await Promise.all(secrets.map((secret) => ownerTag(secret, stem, name)));
   return owners.includes(owner);
 }
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-async function ownerOf(secret: KeySecret, stem: string, owner: string): Promise<string> {
-  const bytes = await sign(await hmacOf(secret), "session id", `${stem}\0${owner}`);
+async function ownerTag(secret: KeySecret, idStem: string, owner: string): Promise<string> {
+  const bytes = await sign(await hmacOf(secret), "session id", `${idStem}\0${owner}`);
   return toBase62(bytes, OWNER_CHARACTERS);
 }
 
@@ -175,20 +176,22 @@ export const presentedFields = {
   secret: z.optional(keyHashSchema),
   session: z.optional(sessionWire),
 };
-type ShownWire = {
+type PresentedJson = {
   readonly secret?: string | undefined;
   readonly session?: z.infer<typeof sessionWire> | undefined;
 };
 
-export function presentedToJson({ shown }: RequestCredential): ShownWire {
-  if (shown?.session !== undefined) return { session: sessionToWire(shown.session) };
+export function presentedToJson({ shown }: RequestCredential): PresentedJson {
+  if (shown?.session !== undefined) return { session: sessionToPayload(shown.session) };
   return shown === undefined ? {} : { secret: shown.secret };
 }
 
 export function credentialFromJson(
   hash: string,
-  { secret, session }: ShownWire,
+  { secret, session }: PresentedJson,
 ): RequestCredential {
-  if (session !== undefined) return requestCredential(hash, { session: sessionFromWire(session) });
+  if (session !== undefined) {
+    return requestCredential(hash, { session: sessionFromPayload(session) });
+  }
   return requestCredential(hash, secret === undefined ? undefined : { secret });
 }

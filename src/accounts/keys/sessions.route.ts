@@ -29,7 +29,7 @@ import {
   sessionCreationTime,
 } from "./session-token.ts";
 import type { MintedSession, SessionSigner } from "./session-token.ts";
-import { allowedModels, isWithin, keyStatusView } from "./terms.ts";
+import { allowedModels, isModelAllowed, keyStatusView } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 import type {
   SessionQuery,
@@ -84,38 +84,38 @@ export async function createSessionRoute(c: AppContext, names: ModelNames) {
   if (!status.ok) return status;
   const models = allowedModels(fields.value.allowed_models ?? null, names);
   if (!models.ok) return models;
-  const named = { ...fields.value, allowed_models: models.value };
-  const terms = termsOf(named, status.value, now(c.env));
-  const wider = wideness(terms, { status: status.value, names });
-  if (wider !== null) return wider;
+  const resolvedFields = { ...fields.value, allowed_models: models.value };
+  const terms = sessionTerms(resolvedFields, status.value, now(c.env));
+  const refusal = refuseWiderLimits(terms, { status: status.value, names });
+  if (refusal !== null) return refusal;
   const { keyHash, orgId, scope, home } = caller;
-  const mint = { home, scope, keyHash, orgId, secrets: c.var.config.keySecrets };
-  const { session, token } = await mintFor(mint, terms, status.value.terms);
+  const signer = { home, scope, keyHash, orgId, secrets: c.var.config.keySecrets };
+  const { session, token } = await mintWithinLength(signer, terms, status.value.terms);
   if (token.length > SESSION_TOKEN_LENGTH_MAX) {
     const param = fields.value.origins ? "origins" : "allowed_models";
-    const long = `The token would be longer than ${SESSION_TOKEN_LENGTH_MAX} characters. Send fewer models or origins.`;
-    return invalid(long, param);
+    const message = `The token would be longer than ${SESSION_TOKEN_LENGTH_MAX} characters. Send fewer models or origins.`;
+    return invalid(message, param);
   }
-  const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
-  return created({ ...sessionView({ ...nothing, session, keyId: caller.keyId }), token });
+  const noSpend = { spentMicro: micros(0), heldMicro: micros(0) };
+  return created({ ...sessionView({ ...noSpend, session, keyId: caller.keyId }), token });
 }
 
 /**
  * Gives the session the key's list of allowed models by default, so that the session can show it.
  * If the token would become too long, it has no list. The key's list applies anyway.
  */
-async function mintFor(
-  mint: SessionSigner,
+async function mintWithinLength(
+  signer: SessionSigner,
   terms: Omit<Session, "id">,
   key: KeyTerms,
 ): Promise<MintedSession> {
   const models = terms.allowedModels ?? key.allowedModels;
-  const minted = await mintSession(mint, { ...terms, allowedModels: models });
-  const isLong = minted.token.length > SESSION_TOKEN_LENGTH_MAX && terms.allowedModels === null;
-  return isLong ? mintSession(mint, terms) : minted;
+  const session = await mintSession(signer, { ...terms, allowedModels: models });
+  const isLong = session.token.length > SESSION_TOKEN_LENGTH_MAX && terms.allowedModels === null;
+  return isLong ? mintSession(signer, terms) : session;
 }
 
-function termsOf(
+function sessionTerms(
   fields: SessionFields,
   { madeAt, sessionsCut }: KeyStatus,
   nowMs: number,
@@ -144,7 +144,7 @@ function optionalTerms({ policy, budgets, may_hold: mayHold, tags }: SessionFiel
   };
 }
 
-function wideness(
+function refuseWiderLimits(
   terms: Omit<Session, "id">,
   of: { readonly status: KeyStatus; readonly names: ModelNames },
 ): Refusal | null {
@@ -185,7 +185,7 @@ function widerModels(
   names: ModelNames,
 ): Refusal | null {
   if (models === null || known === null) return null;
-  const other = models.findIndex((entry) => !isWithin(known, entry, names));
+  const other = models.findIndex((entry) => !isModelAllowed(known, entry, names));
   const param = `allowed_models[${other}]`;
   return other < 0 ? null : invalid(`${param} must be one of the key's allowed models.`, param);
 }
@@ -223,8 +223,8 @@ export async function endSessionRoute(c: AppContext) {
   const { caller } = c.var.admitted;
   const id = c.req.param("id") ?? "";
   const owner = ownerOf(c);
-  const isAny = owner.keyId === null && owner.memberId === null;
-  const of = isAny ? { orgId: caller.orgId } : { keyHash: caller.keyHash };
+  const canEndAnySession = owner.keyId === null && owner.memberId === null;
+  const of = canEndAnySession ? { orgId: caller.orgId } : { keyHash: caller.keyHash };
   const actor = actorOf(caller);
   const { keySecrets } = c.var.config;
   const ending = await parseSessionEnding(id, { of, owner, actor, keySecrets, now: now(c.env) });
@@ -288,8 +288,8 @@ function sessionView({ keyId, session, spentMicro, heldMicro }: UsedSession) {
 }
 
 export function ownSessionView(c: AppContext, session: Session, status: KeyStatus) {
-  const nothing = { spentMicro: micros(0), heldMicro: micros(0) };
-  const spend = status.session ?? nothing;
+  const noSpend = { spentMicro: micros(0), heldMicro: micros(0) };
+  const spend = status.session ?? noSpend;
   const { budgetMicro } = session;
   const leftMicro = micros(Math.max(0, (budgetMicro ?? 0) - spend.spentMicro - spend.heldMicro));
   const budget = budgetMicro === null ? null : { ...spend, leftMicro, resetsAt: null };

@@ -65,23 +65,23 @@ export function keyFromRow(row: KeyRow): StoredKey {
     terms: termsOfRow(row),
     secrets: parseSecrets(row.secrets),
     spend: {
-      day: slot(row.day, row.daily_spend_micro),
-      week: slot(row.week, row.weekly_spend_micro),
-      month: slot(row.month, row.monthly_spend_micro),
+      day: periodSpend(row.day, row.daily_spend_micro),
+      week: periodSpend(row.week, row.weekly_spend_micro),
+      month: periodSpend(row.month, row.monthly_spend_micro),
       total: micros(row.total_spend_micro ?? 0),
     },
     ...(row.tallies !== undefined && { tallies: storedJson(row.tallies ?? "{}") }),
   };
 }
 
-function slot(since: string | null, spent: number | null): KeySpend["day"] {
+function periodSpend(since: string | null, spent: number | null): KeySpend["day"] {
   return { since: since ?? "", spent: micros(spent ?? 0) };
 }
 
 export const NO_SPEND: KeySpend = {
-  day: slot(null, null),
-  week: slot(null, null),
-  month: slot(null, null),
+  day: periodSpend(null, null),
+  week: periodSpend(null, null),
+  month: periodSpend(null, null),
   total: micros(0),
 };
 
@@ -136,11 +136,11 @@ export function keyRecord(key: StoredKey, home: Region, nowMs: number): KeyRecor
     ...(hasTerms(terms) && termsView(terms, spent)),
     ...(terms.budgets !== null &&
       key.tallies !== undefined &&
-      usedOf(terms.budgets, key.tallies, nowMs)),
+      budgetsUsedView(terms.budgets, key.tallies, nowMs)),
   };
 }
 
-function usedOf(
+function budgetsUsedView(
   budgets: readonly Budget[],
   tallies: NonNullable<StoredKey["tallies"]>,
   nowMs: number,

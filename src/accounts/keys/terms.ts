@@ -34,8 +34,8 @@ export function changedTerms(
 ): Result<KeyTerms> {
   const models = allowedModels(fields.allowed_models, names);
   if (!models.ok) return models;
-  const read = changeTerms(before, { ...fields, allowed_models: models.value });
-  const terms = read.budgetMicro === null ? { ...read, budgetPeriod: null } : read;
+  const map = changeTerms(before, { ...fields, allowed_models: models.value });
+  const terms = map.budgetMicro === null ? { ...map, budgetPeriod: null } : map;
   const { expiresAt } = terms;
   if (terms.budgetMicro === null && typeof fields.budget_period === "string") {
     return invalid("budget_period requires budget_dollars.", "budget_period");
@@ -75,29 +75,29 @@ export function newTerms(fields: TermFields, context: TermsContext): Result<KeyT
   return changedTerms(NO_TERMS, fields, context);
 }
 
-function orNull<T, R>(value: T | null, read: (value: T) => R | null): R | null {
-  return value === null ? null : read(value);
+function mapNullable<T, R>(value: T | null, map: (value: T) => R | null): R | null {
+  return value === null ? null : map(value);
 }
 
 export function isTighter(before: KeyTerms, after: KeyTerms, names: ModelNames): boolean {
   return TERM_NAMES.every((name) => IS_NO_WIDER[name](before, after, names));
 }
 
-const atMost = (known: number | null, given: number | null): boolean =>
+const isAtMost = (known: number | null, given: number | null): boolean =>
   (given ?? Infinity) <= (known ?? Infinity);
 
 const IS_NO_WIDER: {
   readonly [K in TermName]: (before: KeyTerms, after: KeyTerms, names: ModelNames) => boolean;
 } = {
-  budgetMicro: (before, after) => atMost(before.budgetMicro, after.budgetMicro),
+  budgetMicro: (before, after) => isAtMost(before.budgetMicro, after.budgetMicro),
   budgetPeriod: (before, after) =>
     before.budgetMicro === null || after.budgetPeriod === before.budgetPeriod,
-  tpmLimit: (before, after) => atMost(before.tpmLimit, after.tpmLimit),
-  maxConcurrent: (before, after) => atMost(before.maxConcurrent, after.maxConcurrent),
+  tpmLimit: (before, after) => isAtMost(before.tpmLimit, after.tpmLimit),
+  maxConcurrent: (before, after) => isAtMost(before.maxConcurrent, after.maxConcurrent),
   allowedModels: (before, after, names) =>
     hasFewerModels(before.allowedModels, after.allowedModels, names),
   endUser: (before, after) => before.endUser === null || after.endUser === before.endUser,
-  expiresAt: (before, after) => atMost(before.expiresAt, after.expiresAt),
+  expiresAt: (before, after) => isAtMost(before.expiresAt, after.expiresAt),
   budgets: (before, after) => areTighter(before.budgets ?? [], after.budgets ?? []),
   policy: (before, after) => isNarrower(before.policy, after.policy),
   mayHold: (before, after) => before.mayHold === true || after.mayHold === null,
@@ -109,10 +109,10 @@ function hasFewerModels(
   names: ModelNames,
 ): boolean {
   if (known === null) return true;
-  return given !== null && given.every((entry) => isWithin(known, entry, names));
+  return given !== null && given.every((entry) => isModelAllowed(known, entry, names));
 }
 
-export function isWithin(
+export function isModelAllowed(
   known: readonly string[],
   entry: string,
   { isAlias }: Pick<ModelNames, "isAlias">,
@@ -130,14 +130,14 @@ export function keyStatusView(
     ...(budget !== null && { spent_dollars: dollarsOf(budget.spentMicro) }),
     limits: {
       requests: minuteView(requests),
-      tokens: orNull(tokens, minuteView),
+      tokens: mapNullable(tokens, minuteView),
       ...(scope === "key" && { concurrent: [...concurrency] }),
-      budget: orNull(budget, ({ spentMicro, heldMicro, leftMicro, resetsAt }) => ({
+      budget: mapNullable(budget, ({ spentMicro, heldMicro, leftMicro, resetsAt }) => ({
         period: terms.budgetPeriod,
         spent_dollars: dollarsOf(spentMicro),
         held_dollars: dollarsOf(heldMicro),
         left_dollars: dollarsOf(leftMicro),
-        resets_at: orNull(resetsAt, timestamp),
+        resets_at: mapNullable(resetsAt, timestamp),
       })),
     },
   };
@@ -152,12 +152,12 @@ function budgetsOfStatus(
   }: Pick<KeyStatus, "budget" | "budgets"> & { readonly scope: "key" | "session" },
 ) {
   const views = budgets.map(budgetStatusView);
-  const own = orNull(budget, ({ spentMicro, leftMicro, resetsAt }) => ({
+  const own = mapNullable(budget, ({ spentMicro, leftMicro, resetsAt }) => ({
     scope,
     limit_dollars: dollarsOf(budgetMicro ?? micros(0)),
     window: budgetPeriod ?? "total",
     limit_remaining: dollarsOf(leftMicro),
-    resets_at: orNull(resetsAt, timestamp),
+    resets_at: mapNullable(resetsAt, timestamp),
     usage: dollarsOf(spentMicro),
   }));
   const all = [

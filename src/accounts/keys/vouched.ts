@@ -10,20 +10,20 @@ import type { After } from "../../shared/timers.ts";
 import type { CallsOf } from "../../shared/contracts/objects.ts";
 import type { Region } from "../../shared/regions.ts";
 
-type Vouched = { readonly admitted: Admitted } | { readonly key: VerifiedKey };
+type InternalCaller = { readonly admitted: Admitted } | { readonly key: VerifiedKey };
 
 /** Callers of internal requests, by the request object. No client's request can be in this map. */
-const callers = new WeakMap<Request, Vouched>();
+const callers = new WeakMap<Request, InternalCaller>();
 
-export function vouchFor(request: Request, admitted: Admitted): void {
+export function setInternalCaller(request: Request, admitted: Admitted): void {
   callers.set(request, { admitted });
 }
 
-export function vouchForKey(request: Request, key: VerifiedKey): void {
+export function setInternalKey(request: Request, key: VerifiedKey): void {
   callers.set(request, { key });
 }
 
-export function internalCallerOf(request: Request): Vouched | undefined {
+export function internalCallerOf(request: Request): InternalCaller | undefined {
   return callers.get(request);
 }
 
@@ -33,29 +33,32 @@ export function internalCallerOf(request: Request): Vouched | undefined {
  */
 export async function identifyGlobalKey(
   register: CallsOf<"register", "identify">["register"],
-  called: RequestCredential | string,
+  credential: RequestCredential | string,
   writeId: string | null = null,
   after: After = afterTimeout,
 ): Promise<Result<Key>> {
   const [keyHash, secret] =
-    typeof called === "string"
-      ? [called]
-      : [called.keyHash, secretOf(called.keyHash, called.shown)];
-  const reached = await callObjectWithRetries(() => register(keyHash).identify(writeId, secret), {
-    attemptsMax: writeId === null ? 2 : 1,
-    after,
-  });
-  if (reached.unanswered) return refuse(reached.failure);
-  const { result } = reached;
+    typeof credential === "string"
+      ? [credential]
+      : [credential.keyHash, secretOf(credential.keyHash, credential.shown)];
+  const keyObjectCall = await callObjectWithRetries(
+    () => register(keyHash).identify(writeId, secret),
+    {
+      attemptsMax: writeId === null ? 2 : 1,
+      after,
+    },
+  );
+  if (keyObjectCall.unanswered) return refuse(keyObjectCall.failure);
+  const { result } = keyObjectCall;
   const isRegional = result.ok && result.value.scope !== "global";
   return isRegional ? refuse({ kind: "invalid_api_key" }) : result;
 }
 
-export function admittedAs(key: Key, called: RequestCredential, home: Region): Admitted {
+export function admittedKey(key: Key, credential: RequestCredential, home: Region): Admitted {
   const { keyId, orgId, memberId, scope, rpmLimit: limit } = key;
   return {
-    caller: { keyId, ...called, orgId, memberId, scope, home },
+    caller: { keyId, ...credential, orgId, memberId, scope, home },
     rate: { limit, remaining: limit, resetMs: 0 },
-    ...((called.shown?.session !== undefined || isLimited(key.terms)) && { isLimited: true }),
+    ...((credential.shown?.session !== undefined || isLimited(key.terms)) && { isLimited: true }),
   };
 }

@@ -25,35 +25,41 @@ type MerchantAction = "read" | "capture" | "release";
 export function merchantRoute(kind: MerchantAction) {
   return async (c: Context<AppEnv>, next: Next): Promise<Response | undefined> => {
     const secret = /^bearer (.+)$/is.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
-    if (secret.startsWith(MERCHANT_SECRET_PREFIX)) return answerTo(c, kind, secret);
+    if (secret.startsWith(MERCHANT_SECRET_PREFIX)) return respondToMerchant(c, kind, secret);
     await next();
     return undefined;
   };
 }
 
-async function answerTo(c: AppContext, kind: MerchantAction, secret: string): Promise<Response> {
+async function respondToMerchant(
+  c: AppContext,
+  kind: MerchantAction,
+  secret: string,
+): Promise<Response> {
   const fields = { request_id: c.var.requestId, org_id: "" };
   const find = (): Promise<string | null> => findMerchantName(c.env.DB, secret);
   const name = await queryDatabase(find, "merchant_unreadable", fields);
   if (!name.ok) return fail(c, name.failure);
   if (name.value === null) return fail(c, { kind: "invalid_api_key" });
-  return respond(c, await act(c, kind, name.value));
+  return respond(c, await runAction(c, kind, name.value));
 }
 
-async function act(c: AppContext, kind: MerchantAction, merchant: string) {
+async function runAction(c: AppContext, kind: MerchantAction, merchant: string) {
   const hold = readHoldName(c.req.param("id") ?? "");
   if (hold === null) return missing();
-  const action = await actionOf(c, kind);
+  const action = await readAction(c, kind);
   if (!action.ok) return action;
   const { id, orgId, home } = hold;
   const request = { merchant, orgId, id, action: action.value };
   const { region } = c.var.config;
   const placed =
-    home === region ? await applyMerchantAction(c, request) : await actAway(c, home, request);
+    home === region
+      ? await applyMerchantAction(c, request)
+      : await runActionAtHome(c, home, request);
   return placed.ok ? success(placedHoldView(placed.value, hold)) : placed;
 }
 
-async function actionOf(
+async function readAction(
   c: AppContext,
   kind: MerchantAction,
 ): Promise<Result<MerchantRequest["action"]>> {
@@ -64,7 +70,7 @@ async function actionOf(
 /**
  * Forwards an action to the hold's home region. Retries are safe, because a hold ends only once.
  */
-async function actAway(
+async function runActionAtHome(
   c: AppContext,
   home: Region,
   request: MerchantRequest,

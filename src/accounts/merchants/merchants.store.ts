@@ -28,7 +28,7 @@ export function mintMerchantSecret(): string {
 
 export async function insertMerchant(
   db: D1Database,
-  made: {
+  newMerchant: {
     readonly name: string;
     readonly secret: string;
     readonly by: string;
@@ -40,7 +40,7 @@ export async function insertMerchant(
       `INSERT INTO merchants (name, secret_hash, created_at, created_by) VALUES (?, ?, ?, ?)
        ON CONFLICT (name) DO NOTHING RETURNING ${COLUMNS}`,
     )
-    .bind(made.name, await sha256Hex(made.secret), made.at, made.by)
+    .bind(newMerchant.name, await sha256Hex(newMerchant.secret), newMerchant.at, newMerchant.by)
     .first<MerchantRow>();
   return row === null ? null : merchantOf(row);
 }

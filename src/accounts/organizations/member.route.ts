@@ -12,22 +12,22 @@ import { findMember } from "./members.store.ts";
  * suspended organization.
  */
 export function requireMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
-  return withMember(c, next, (failure) => Promise.resolve(fail(c, failure)));
+  return loadMember(c, next, (failure) => Promise.resolve(fail(c, failure)));
 }
 
 /** Like `requireMember`, but sets `memberUnread` if the member can't be read. */
 export function readMember(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
-  return withMember(c, next, async (failure) => {
+  return loadMember(c, next, async (failure) => {
     c.set("memberUnread", failure);
     await next();
     return undefined;
   });
 }
 
-async function withMember(
+async function loadMember(
   c: Context<AppEnv>,
   next: Next,
-  unread: (failure: Failure) => Promise<Response | undefined>,
+  onFailure: (failure: Failure) => Promise<Response | undefined>,
 ): Promise<Response | undefined> {
   const { keyId, orgId, viewer } = c.var.admitted.caller;
   if (viewer !== undefined) {
@@ -37,10 +37,10 @@ async function withMember(
   }
   const fields = { key_id: keyId, org_id: orgId };
   const found = await queryDatabase(() => findMember(c.env.DB, keyId), "member_unreadable", fields);
-  if (!found.ok) return unread(found.failure);
+  if (!found.ok) return onFailure(found.failure);
   const member = found.value;
   if (member === null) return fail(c, { kind: "invalid_api_key" });
-  if (member.suspended && !isRead(c.req.method)) {
+  if (member.suspended && !isReadMethod(c.req.method)) {
     return fail(c, { kind: "organization_suspended" });
   }
   c.set("member", member);
@@ -71,11 +71,11 @@ export async function requireOwnOrganization(
 
 export async function notifyWallet(c: Context<AppEnv>, next: Next): Promise<void> {
   await next();
-  if (isRead(c.req.method) || !c.res.ok) return;
-  const telling = objectsOf(c.env).wallet(c.var.admitted.caller.orgId).takeEvents();
-  c.executionCtx.waitUntil(telling.catch(() => undefined));
+  if (isReadMethod(c.req.method) || !c.res.ok) return;
+  const eventsCall = objectsOf(c.env).wallet(c.var.admitted.caller.orgId).takeEvents();
+  c.executionCtx.waitUntil(eventsCall.catch(() => undefined));
 }
 
-function isRead(method: string): boolean {
+function isReadMethod(method: string): boolean {
   return method === "GET" || method === "HEAD";
 }

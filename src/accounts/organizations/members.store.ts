@@ -31,7 +31,7 @@ const OWNER_REMAINS = `(role <> 'owner' OR EXISTS (${OTHERS} AND other.role = 'o
  * Returns an SQL condition: the acting member `by` is active and can change the member's role. Null
  * means an operator.
  */
-const mayAct = (
+const canActSql = (
   by: string,
   role: string,
 ): string => `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS asking
@@ -43,7 +43,7 @@ const mayAct = (
  * keeps a value.
  */
 const MAY_CHANGE = `id = ?1 AND org_id = ?2 AND removed_at IS NULL
-  AND ${mayAct("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")}
+  AND ${canActSql("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")}
   AND (?4 IS NULL OR ?4 = 'owner' OR ${OWNER_REMAINS})
   AND (?3 IS NULL OR NOT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)))`;
 
@@ -162,22 +162,22 @@ export async function updateMember(
          WHERE ${MAY_CHANGE} RETURNING ${COLUMNS}`,
       )
       .bind(member.id, member.orgId, email, role, by),
-    ...(role === null ? [] : invitationsEnded(db, member, nowMs)),
+    ...(role === null ? [] : endInvitationsStatements(db, member, nowMs)),
     db
       .prepare(
         `SELECT EXISTS (${OTHERS} AND lower(other.email) = lower(?3)) AS isEmailTaken,
-           ${mayAct("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")} AS may FROM members
+           ${canActSql("?5", "members.role <> 'owner' AND coalesce(?4, '') <> 'owner'")} AS may FROM members
          WHERE id = ?1 AND org_id = ?2 AND removed_at IS NULL`,
       )
       .bind(member.id, member.orgId, email, role, by),
   ]);
   const [row] = results[1]?.results ?? [];
-  return row === undefined ? whyNotUpdated(results.at(-1)?.results[0], email) : success(row);
+  return row === undefined ? updateRefusal(results.at(-1)?.results[0], email) : success(row);
 }
 
-function whyNotUpdated(check: UpdateCheck | undefined, email: string | null): Refusal {
+function updateRefusal(check: UpdateCheck | undefined, email: string | null): Refusal {
   if (check === undefined) return noSuchMember();
-  if (check.may !== 1) return mayNot();
+  if (check.may !== 1) return roleRefusal();
   return check.isEmailTaken === 1 && email !== null ? emailTaken(email) : lastOwner("role");
 }
 
@@ -205,7 +205,7 @@ export async function removeMember(
   member: MemberIds,
   { actor, nowMs: now, memberId: by = null }: MemberChangeActor,
 ): Promise<Result<RemovedMember>> {
-  const may = `(?3 = ?1 OR ${mayAct("?3", "members.role <> 'owner'")})`;
+  const may = `(?3 = ?1 OR ${canActSql("?3", "members.role <> 'owner'")})`;
   const [, , , , , ended, found] = await db.batch<RemovedRow>([
     db
       .prepare(
@@ -222,7 +222,7 @@ export async function removeMember(
       data: {},
       createdAt: now,
     }),
-    ...invitationsEnded(db, member, now),
+    ...endInvitationsStatements(db, member, now),
     db
       .prepare(
         `UPDATE keys SET revoked_at = ?3 WHERE org_id = ?2 AND member_id = ?1 AND revoked_at IS NULL
@@ -247,16 +247,16 @@ export async function removeMember(
   ]);
   const [row] = found?.results ?? [];
   if (row === undefined) return noSuchMember();
-  if (row.removedAt === null) return row.may === 1 ? lastOwner(null) : mayNot();
+  if (row.removedAt === null) return row.may === 1 ? lastOwner(null) : roleRefusal();
   return success({ keys: ended?.results ?? [], personId: row.personId, email: row.email });
 }
 
-function invitationsEnded(
+function endInvitationsStatements(
   db: D1Database,
   member: MemberIds,
   nowMs: number,
 ): readonly D1PreparedStatement[] {
-  const ends = `invited_by = ?1 AND accepted_at IS NULL AND ended_at IS NULL
+  const endedInvitations = `invited_by = ?1 AND accepted_at IS NULL AND ended_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ?1 AND inviter.removed_at IS NULL
       AND (inviter.role = 'owner' OR (inviter.role = 'admin' AND invitations.role <> 'owner')))`;
   return [
@@ -264,14 +264,16 @@ function invitationsEnded(
       .prepare(
         `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
          SELECT 'evt_' || substr(id, 5), org_id, 'invitation.ended', 'system', NULL, id, '{}', ?2
-         FROM invitations WHERE ${ends} ON CONFLICT (id) DO NOTHING`,
+         FROM invitations WHERE ${endedInvitations} ON CONFLICT (id) DO NOTHING`,
       )
       .bind(member.id, nowMs),
-    db.prepare(`UPDATE invitations SET ended_at = ?2 WHERE ${ends}`).bind(member.id, nowMs),
+    db
+      .prepare(`UPDATE invitations SET ended_at = ?2 WHERE ${endedInvitations}`)
+      .bind(member.id, nowMs),
   ];
 }
 
-function mayNot(): Refusal {
+function roleRefusal(): Refusal {
   return refuse({ kind: "role_required", roles: ["owner", "admin"] });
 }
 

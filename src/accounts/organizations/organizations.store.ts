@@ -55,11 +55,11 @@ export async function updateOrganization(
   db: D1Database,
   id: string,
   change: OrganizationChange,
-  by: ChangedBy,
+  by: ChangeContext,
 ): Promise<Result<StoredOrganization>> {
   const slug = change.slug ?? null;
   try {
-    const row = await updated(db, id, change, by);
+    const row = await runUpdate(db, id, change, by);
     if (row !== null) return success(row);
     return by.keyId === null
       ? refuse({ kind: "not_found", message: "No such organization." })
@@ -71,17 +71,17 @@ export async function updateOrganization(
 }
 
 /** The actor of a change. The key `keyId` must be active. Null is an operator. */
-type ChangedBy = {
+type ChangeContext = {
   readonly keyId: string | null;
   readonly actor: Actor;
   readonly nowMs: number;
 };
 
-async function updated(
+async function runUpdate(
   db: D1Database,
   id: string,
   change: OrganizationChange,
-  by: ChangedBy,
+  by: ChangeContext,
 ): Promise<StoredOrganization | null> {
   const { name = null, slug = null, status = null, rpmLimit, priceList } = change;
   const limitGiven = rpmLimit === undefined ? 0 : 1; // null is a value: no limit
@@ -96,7 +96,7 @@ async function updated(
       { ...event, createdAt: nowMs },
       {
         table: "organizations",
-        where: mayChange(9),
+        where: canChangeSql(9),
         values,
         columns: {
           name: "coalesce(?10, name)",
@@ -115,14 +115,14 @@ async function updated(
         `UPDATE organizations SET name = coalesce(?2, name), slug = coalesce(?3, slug),
            status = coalesce(?4, status), rpm_limit = iif(?5, ?6, rpm_limit),
            price_list = iif(?8, ?9, price_list)
-         WHERE ${mayChange(1)} RETURNING ${ORGANIZATION_COLUMNS}`,
+         WHERE ${canChangeSql(1)} RETURNING ${ORGANIZATION_COLUMNS}`,
       )
       .bind(...values),
   ]);
   return rows?.results[0] ?? null;
 }
 
-function mayChange(first: number): string {
+function canChangeSql(first: number): string {
   return `id = ?${first} AND (?${first + 6} IS NULL OR EXISTS
     (SELECT 1 FROM keys JOIN members ON members.id = keys.member_id
      WHERE keys.id = ?${first + 6} AND keys.revoked_at IS NULL AND members.removed_at IS NULL))`;

@@ -28,9 +28,9 @@ export async function validateNewPause(
   const until = typeof fields.until === "string" ? Date.parse(fields.until) : null;
   const stopRunning = fields.stop_running === true;
   const pause = { scope, id, source, reason, until, stopRunning, actor };
-  if (memberId !== null && scope !== "key" && scope !== "session") return seniorsOnly();
+  if (memberId !== null && scope !== "key" && scope !== "session") return refuseMembers();
   if (scope === "organization") {
-    return id === "" || id === orgId ? success({ ...pause, id: "" }) : missing(scope);
+    return id === "" || id === orgId ? success({ ...pause, id: "" }) : noSuchOwner(scope);
   }
   if (id === "") return invalid(`id must be the ID of the ${scope.replace("_", " ")}.`, "id");
   return ownerPause(party, pause);
@@ -46,10 +46,10 @@ async function ownerPause(party: PausingParty, pause: NewPause): Promise<Result<
   }
   if (scope === "key") {
     const key = await findKey(db, id, party);
-    return key === null || key.revokedAt !== null ? missing(scope) : success(pause);
+    return key === null || key.revokedAt !== null ? noSuchOwner(scope) : success(pause);
   }
   const member = await findMemberById(db, { id, orgId });
-  return member === null ? missing(scope) : success(pause);
+  return member === null ? noSuchOwner(scope) : success(pause);
 }
 
 async function sessionPause(party: PausingParty, pause: NewPause): Promise<Result<NewPause>> {
@@ -61,10 +61,10 @@ async function sessionPause(party: PausingParty, pause: NewPause): Promise<Resul
   return success({ ...pause, session: { owner, isOwn: isOwn && memberId === null, expiresAt } });
 }
 
-function seniorsOnly(): Refusal {
+function refuseMembers(): Refusal {
   return refuse({ kind: "role_required", roles: ["owner", "admin", "billing"] });
 }
 
-function missing(noun: string): Refusal {
+function noSuchOwner(noun: string): Refusal {
   return refuse({ kind: "not_found", message: `No such ${noun}.` });
 }

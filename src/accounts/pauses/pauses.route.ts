@@ -23,7 +23,7 @@ export async function createPauseRoute(c: AppContext) {
   const party = {
     db: c.env.DB,
     orgId,
-    memberId: ownMember(c),
+    memberId: memberFilter(c),
     source: "member",
     actor: actorOf(caller),
     keySecrets: c.var.config.keySecrets,
@@ -43,7 +43,7 @@ export async function createPauseRoute(c: AppContext) {
 
 export async function listPausesRoute(c: AppContext) {
   const { orgId } = c.var.admitted.caller;
-  const memberId = ownMember(c);
+  const memberId = memberFilter(c);
   const keys =
     memberId === null
       ? success([])
@@ -65,7 +65,7 @@ export async function endPauseRoute(c: AppContext) {
 }
 
 /** Returns the caller's member if its role can see only the member's own objects, else null. */
-function ownMember(c: AppContext): string | null {
+function memberFilter(c: AppContext): string | null {
   const { member } = c.var;
   return member.role === "member" ? member.id : null;
 }

@@ -45,9 +45,9 @@ type ClosingServices = KeyServices & Pick<PeopleServices, "takeEvents" | "delive
 export async function requireBalanceGivenUp(
   { wallet }: Pick<ClosingServices, "wallet">,
   orgId: string,
-  givesUp = false,
+  givesUpBalance = false,
 ): Promise<Result<null>> {
-  if (givesUp) return success(null);
+  if (givesUpBalance) return success(null);
   const balance = await wallet(orgId).balance();
   if (!balance.ok) return balance;
   if (balance.value.creditsMicro <= 0) return success(null);
@@ -73,8 +73,8 @@ export async function closeOrganizationEverywhere(
   },
 ): Promise<Result<null>> {
   const { db, now: nowMs } = services;
-  const left = await requireBalanceGivenUp(services, orgId, by.givesUp);
-  if (!left.ok) return left;
+  const balanceRefusal = await requireBalanceGivenUp(services, orgId, by.givesUp);
+  if (!balanceRefusal.ok) return balanceRefusal;
   const persons = await closeOrganization(db, orgId, { ...by, nowMs });
   if (persons === null) {
     const message = "Another person has joined this organization. Please try again.";
@@ -118,8 +118,8 @@ export async function reopenOrganization(
   const { isRestored, keys } = await restoreOrganization(db, orgId, { actor, nowMs });
   const ended = await endRevokedKeys(services, keys); // before the wallet admits keys again
   if (!ended.ok) return ended;
-  const followed = await notifyWalletOfClosing(services, orgId);
-  if (!followed.ok) return followed;
+  const walletNotice = await notifyWalletOfClosing(services, orgId);
+  if (!walletNotice.ok) return walletNotice;
   if (isRestored || !(await isClosed(db, orgId))) return success(null);
   const message = "This organization was removed permanently, so it can't be restored.";
   return refuse({ kind: "conflict", message, param: null, code: "organization_closed" });
@@ -143,8 +143,8 @@ export async function postOwnRestore(call: PeopleCall) {
   if (!restored.ok) return (await find()) === null ? notRestorable() : restored;
   call.takeEvents(own.orgId);
   await ensureConsoleKey(call, own.memberId);
-  const acting = await sessions.act(own);
-  return acting.ok ? success({ id: own.orgId, restored: true }) : acting;
+  const sessionChange = await sessions.act(own);
+  return sessionChange.ok ? success({ id: own.orgId, restored: true }) : sessionChange;
 }
 
 function notRestorable(): Refusal {
@@ -168,14 +168,14 @@ export async function removeOrganization(
   if (keys === null) return success(null);
   const ended = await endRevokedKeys(services, keys);
   if (!ended.ok) return ended;
-  const undelivered = await callObjectWithRetries(() => deliveries(orgId).refresh(orgId));
-  if (undelivered.unanswered) return refuse(undelivered.failure);
-  if (!undelivered.result.ok) return undelivered.result;
+  const webhookRemoval = await callObjectWithRetries(() => deliveries(orgId).refresh(orgId));
+  if (webhookRemoval.unanswered) return refuse(webhookRemoval.failure);
+  if (!webhookRemoval.result.ok) return webhookRemoval.result;
   for (let call = 0; call < ERASING_CALLS_MAX; call++) {
-    const erased = await callObjectWithRetries(() => wallet(orgId).eraseEndUsers());
-    if (erased.unanswered) return refuse(erased.failure);
-    if (!erased.result.ok) return erased.result;
-    if (erased.result.value.more) continue;
+    const erasure = await callObjectWithRetries(() => wallet(orgId).eraseEndUsers());
+    if (erasure.unanswered) return refuse(erasure.failure);
+    if (!erasure.result.ok) return erasure.result;
+    if (erasure.result.value.more) continue;
     await recordRemoval(db, orgId, nowMs);
     return success(null);
   }

@@ -20,9 +20,9 @@ const NO_ADDRESS = "lower(id) || '@deleted.invalid'";
 function closingEvent(
   db: D1Database,
   orgId: string,
-  about: { readonly actor: Actor; readonly nowMs: number; readonly data: EventData },
+  change: { readonly actor: Actor; readonly nowMs: number; readonly data: EventData },
 ): D1PreparedStatement {
-  const { actor, nowMs, data } = about;
+  const { actor, nowMs, data } = change;
   return eventIfChanged(db, {
     id: derivedEventId("organization.closed", orgId, JSON.stringify(data), nowMs),
     orgId,
@@ -100,7 +100,7 @@ export async function closeOrganization(
   return found?.results[0]?.closed === 1 ? (persons?.results ?? []) : null;
 }
 
-type Restored = {
+type Restoration = {
   /** Whether the organization was restored. False if the actor can't restore it, or it isn't closed. */
   readonly isRestored: boolean;
   readonly keys: readonly RevokedKey[];
@@ -115,42 +115,42 @@ export async function restoreOrganization(
   db: D1Database,
   orgId: string,
   { actor, nowMs }: { readonly actor: Actor; readonly nowMs: number },
-): Promise<Restored> {
-  const byOwner = actor.kind === "member" ? "AND closed_by IS NOT NULL" : "";
-  const restorable = `restorable_until > ?2 ${byOwner}`;
+): Promise<Restoration> {
+  const closedByOwner = actor.kind === "member" ? "AND closed_by IS NOT NULL" : "";
+  const restorable = `restorable_until > ?2 ${closedByOwner}`;
   const open = `EXISTS (${CLOSED} AND ${restorable})`;
-  const bound = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
+  const prepareStatement = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
   const results = await db.batch<RevokedKey>([
-    bound(
+    prepareStatement(
       `UPDATE organizations SET status = (SELECT status FROM closed_organizations WHERE org_id = ?1)
        WHERE id = ?1 AND ${open}`,
     ),
-    bound(
+    prepareStatement(
       `UPDATE members SET removed_at = NULL WHERE org_id = ?1 AND removed_at = (${CLOSED}) AND ${open}
          AND id NOT IN (${ERASED_MEMBERS})`,
     ),
-    bound(
+    prepareStatement(
       `UPDATE keys SET revoked_at = ?2 WHERE org_id = ?1 AND revoked_at IS NULL AND ${open}
          AND member_id IN (${ERASED_MEMBERS})`,
     ),
-    bound(
+    prepareStatement(
       `UPDATE invitations SET ended_at = NULL WHERE org_id = ?1 AND ended_at = (${CLOSED}) AND ${open}`,
     ),
     // A person can have one personal organization. If they have created another one, this one
     // becomes a team.
-    bound(
+    prepareStatement(
       `INSERT OR IGNORE INTO personal_organizations (person_id, org_id)
        SELECT person_id, member_people.org_id FROM member_people
        JOIN members ON members.id = member_id AND removed_at IS NULL
        JOIN organizations ON organizations.id = member_people.org_id AND is_personal = 1
        WHERE member_people.org_id = ?1 AND ${open} LIMIT 1`,
     ),
-    bound(
+    prepareStatement(
       `UPDATE organizations SET is_personal = 0 WHERE id = ?1 AND is_personal = 1 AND ${open}
          AND EXISTS (SELECT 1 FROM member_people WHERE org_id = ?1)
          AND NOT EXISTS (SELECT 1 FROM personal_organizations WHERE org_id = ?1)`,
     ),
-    bound(`DELETE FROM closed_organizations WHERE org_id = ?1 AND ${restorable}`),
+    prepareStatement(`DELETE FROM closed_organizations WHERE org_id = ?1 AND ${restorable}`),
     closingEvent(db, orgId, { actor, nowMs, data: { closed: false } }),
     db
       .prepare(
@@ -166,7 +166,7 @@ export async function restoreOrganization(
 }
 
 /** An organization's status for its wallet, and its closing. Times are Unix ms. */
-type Closing = {
+type OrganizationClosing = {
   readonly status: "active" | "suspended";
   readonly closedAt: number | null;
   /**
@@ -176,14 +176,17 @@ type Closing = {
   readonly restorableUntil: number | null;
 };
 
-export function findOrganizationClosing(db: D1Database, orgId: string): Promise<Closing | null> {
+export function findOrganizationClosing(
+  db: D1Database,
+  orgId: string,
+): Promise<OrganizationClosing | null> {
   return db
     .prepare(
       `SELECT organizations.status, closed_at AS closedAt, restorable_until AS restorableUntil
        FROM organizations LEFT JOIN closed_organizations ON org_id = id WHERE id = ?`,
     )
     .bind(orgId)
-    .first<Closing>();
+    .first<OrganizationClosing>();
 }
 
 export async function isClosed(db: D1Database, orgId: string): Promise<boolean> {
@@ -272,9 +275,9 @@ export async function eraseOrganization(
   nowMs: number,
 ): Promise<readonly RevokedKey[] | null> {
   const isDue = `EXISTS (${CLOSED} AND coalesce(restorable_until, 0) <= ?2)`;
-  const bound = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
+  const prepareStatement = (sql: string): D1PreparedStatement => db.prepare(sql).bind(orgId, nowMs);
   const results = await db.batch<RevokedKey & { isDue: 0 | 1 }>([
-    bound(`SELECT ${isDue} AS isDue`),
+    prepareStatement(`SELECT ${isDue} AS isDue`),
     db
       .prepare(
         `UPDATE organizations SET status = 'suspended', name = 'Closed',
@@ -282,21 +285,21 @@ export async function eraseOrganization(
          WHERE id = ?1 AND ${isDue}`,
       )
       .bind(orgId, nowMs, CLOSED_SLUG_PREFIX),
-    bound(
+    prepareStatement(
       `UPDATE keys SET revoked_at = ?2, name = 'Closed' WHERE org_id = ?1 AND revoked_at IS NULL AND ${isDue}`,
     ),
-    bound(
+    prepareStatement(
       `UPDATE members SET removed_at = coalesce(removed_at, ?2), email = ${NO_ADDRESS}
        WHERE org_id = ?1 AND ${isDue}`,
     ),
-    bound(
+    prepareStatement(
       `UPDATE invitations SET email = NULL, ended_at = coalesce(ended_at, ?2) WHERE org_id = ?1 AND ${isDue}`,
     ),
     ...["company_domains", "company_issuers", "webhooks", "personal_organizations"].map((table) =>
-      bound(`DELETE FROM ${table} WHERE org_id = ?1 AND ${isDue}`),
+      prepareStatement(`DELETE FROM ${table} WHERE org_id = ?1 AND ${isDue}`),
     ),
-    bound(`DELETE FROM identities WHERE realm = ?1 AND ${isDue}`),
-    bound(
+    prepareStatement(`DELETE FROM identities WHERE realm = ?1 AND ${isDue}`),
+    prepareStatement(
       `SELECT id AS keyId, hash AS keyHash, org_id AS orgId, scope, revoked_at AS revokedAt FROM keys
        WHERE org_id = ?1 AND revoked_at >= (${CLOSED}) AND ${isDue}`,
     ),

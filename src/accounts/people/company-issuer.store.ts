@@ -34,8 +34,8 @@ export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer
  */
 export function findIssuerByDomain(
   db: D1Database,
-  typed: string,
-  wantsYes: boolean,
+  typedDomain: string,
+  needsApproval: boolean,
 ): Promise<CompanyIssuer | null> {
   return db
     .prepare(
@@ -44,16 +44,16 @@ export function findIssuerByDomain(
        WHERE tried_at IS NOT NULL AND proven_at IS NOT NULL AND (?2 = 0 OR approved_at IS NOT NULL)
          AND domain = ?1`,
     )
-    .bind(typed, wantsYes ? 1 : 0)
+    .bind(typedDomain, needsApproval ? 1 : 0)
     .first<CompanyIssuer>();
 }
 
-type Told = { readonly actor: Actor; readonly nowMs: number };
+type ChangeContext = { readonly actor: Actor; readonly nowMs: number };
 
 function issuerEvent(
   db: D1Database,
   orgId: string,
-  { actor, nowMs }: Told,
+  { actor, nowMs }: ChangeContext,
   data: { readonly company_issuer: string | null; readonly required?: boolean },
 ): D1PreparedStatement {
   return eventIfChanged(db, {
@@ -90,7 +90,7 @@ export async function storeIssuerDraft(
 export async function markIssuerTried(
   db: D1Database,
   { orgId, id, issuer }: Pick<CompanyIssuer, "orgId" | "id" | "issuer">,
-  by: Told & { readonly memberId: string },
+  by: ChangeContext & { readonly memberId: string },
 ): Promise<void> {
   await db.batch([
     db
@@ -107,7 +107,7 @@ export async function setIssuerRequired(
   db: D1Database,
   orgId: string,
   isRequired: boolean,
-  change: Told,
+  change: ChangeContext,
 ): Promise<boolean> {
   const own = await findIssuer(db, orgId);
   if (own === null) return false;
@@ -123,7 +123,11 @@ export async function setIssuerRequired(
   return (changed?.results.length ?? 0) > 0;
 }
 
-export async function removeIssuer(db: D1Database, orgId: string, change: Told): Promise<boolean> {
+export async function removeIssuer(
+  db: D1Database,
+  orgId: string,
+  change: ChangeContext,
+): Promise<boolean> {
   const [removed] = await db.batch<{ id: string }>([
     db.prepare("DELETE FROM company_issuers WHERE org_id = ? RETURNING id").bind(orgId),
     issuerEvent(db, orgId, change, { company_issuer: null }),
@@ -169,10 +173,10 @@ export async function listIssuersWithOutdatedSecrets(
 export async function storeReencryptedSecret(
   db: D1Database,
   { id, clientSecret }: Pick<CompanyIssuer, "id" | "clientSecret">,
-  anew: string,
+  reencrypted: string,
 ): Promise<void> {
   await db
     .prepare("UPDATE company_issuers SET client_secret = ?3 WHERE id = ?1 AND client_secret = ?2")
-    .bind(id, clientSecret, anew)
+    .bind(id, clientSecret, reencrypted)
     .run();
 }

@@ -91,18 +91,18 @@ export async function postIssuer(call: MemberCall) {
   }
   const [first] = keySecrets;
   const hasDomain = (await listDomains(db, as.orgId)).some(({ provenAt }) => provenAt !== null);
-  if (companyDomains === "off" || !hasDomain || first === undefined) return noDomain();
+  if (companyDomains === "off" || !hasDomain || first === undefined) return refuseWithoutDomain();
   const at = { orgId: as.orgId, id: mintId("iss_", nowMs) };
   const clientSecret = await encryptText(secret, { purpose: PURPOSE, owner: ownerOf(at) }, first);
   const row = { ...at, issuer, clientId, clientSecret, createdAt: nowMs };
-  const reached = await call.reachIssuer(issuerEntryOf(row));
-  if (!reached.ok) return reached;
-  if (!(await storeIssuerDraft(db, row, memberActor(as.memberId)))) return noDomain();
+  const issuerCheck = await call.reachIssuer(issuerEntryOf(row));
+  if (!issuerCheck.ok) return issuerCheck;
+  if (!(await storeIssuerDraft(db, row, memberActor(as.memberId)))) return refuseWithoutDomain();
   await notifyOwners(call);
   return created(issuerView(call, { ...row, triedAt: null, requiredAt: null }));
 }
 
-function noDomain() {
+function refuseWithoutDomain() {
   const message = "Prove a domain of your company first.";
   return refuse({ kind: "conflict", message, param: null, code: "no_proven_domain" });
 }
@@ -120,19 +120,21 @@ export async function postIssuerRequired(call: MemberCall) {
     return refuse({ kind: "conflict", message, param: null, code: "not_by_company" });
   }
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
-  if (!(await setIssuerRequired(call.db, call.as.orgId, required, by))) return noIssuer();
+  if (!(await setIssuerRequired(call.db, call.as.orgId, required, by))) {
+    return refuseWithoutIssuer();
+  }
   await notifyOwners(call);
   return getIssuer(call);
 }
 
 export async function deleteIssuer(call: MemberCall) {
   const by = { actor: memberActor(call.as.memberId), nowMs: call.now };
-  if (!(await removeIssuer(call.db, call.as.orgId, by))) return noIssuer();
+  if (!(await removeIssuer(call.db, call.as.orgId, by))) return refuseWithoutIssuer();
   await notifyOwners(call);
   return success({ id: call.as.orgId, deleted: true });
 }
 
-function noIssuer() {
+function refuseWithoutIssuer() {
   return refuse({
     kind: "not_found",
     message: "This organization has no working company login.",
@@ -175,20 +177,22 @@ export async function reencryptIssuerSecrets(
   keySecrets: readonly KeySecret[],
 ): Promise<void> {
   for (const row of await listIssuersWithOutdatedSecrets(db, keySecrets[0]?.id ?? "")) {
-    const what = { purpose: PURPOSE, owner: ownerOf(row) };
-    const anew = await reencryptText(row.clientSecret, what, keySecrets);
-    if (anew !== null) await storeReencryptedSecret(db, row, anew);
+    const context = { purpose: PURPOSE, owner: ownerOf(row) };
+    const reencrypted = await reencryptText(row.clientSecret, context, keySecrets);
+    if (reencrypted !== null) await storeReencryptedSecret(db, row, reencrypted);
     else logAlert("company_secret_unreadable", { org_id: row.orgId });
   }
 }
 
 /** Returns the addresses at verified domains, because the issuer can confirm only these. */
-export async function provenBy(
+export async function confirmedAddresses(
   db: D1Database,
   orgId: string,
   claims: Pick<Claims, "proven">,
 ): Promise<readonly string[]> {
   const domains = (await listDomains(db, orgId)).filter(({ provenAt }) => provenAt !== null);
-  const ends = new Set(domains.map(({ domain }) => domain));
-  return claims.proven.filter((one) => ends.has(one.slice(one.indexOf("@") + 1).toLowerCase()));
+  const verifiedDomains = new Set(domains.map(({ domain }) => domain));
+  return claims.proven.filter((one) =>
+    verifiedDomains.has(one.slice(one.indexOf("@") + 1).toLowerCase()),
+  );
 }

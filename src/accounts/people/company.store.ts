@@ -70,21 +70,21 @@ export async function listDomains(
   return results;
 }
 
-type Told = { readonly actor: Actor; readonly nowMs: number };
+type ChangeContext = { readonly actor: Actor; readonly nowMs: number };
 
 function domainEvent(
   db: D1Database,
   { domain, orgId }: Pick<CompanyDomain, "domain" | "orgId">,
-  { actor, nowMs }: Told,
-  what: "proven" | "approved" | "removed" | "lost",
+  { actor, nowMs }: ChangeContext,
+  change: "proven" | "approved" | "removed" | "lost",
 ): D1PreparedStatement {
   return eventIfChanged(db, {
-    id: derivedEventId(`company_domain.${what}`, orgId, domain, nowMs),
+    id: derivedEventId(`company_domain.${change}`, orgId, domain, nowMs),
     orgId,
     type: "organization.changed",
     actor,
     subject: orgId,
-    data: { company_domain: domain, [what]: true },
+    data: { company_domain: domain, [change]: true },
     createdAt: nowMs,
   });
 }
@@ -95,7 +95,7 @@ function domainEvent(
 export async function proveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
-  change: Told,
+  change: ChangeContext,
 ): Promise<"proven" | "taken"> {
   const { domain, orgId } = at;
   const [, proven] = await db.batch<{ domain: string }>([
@@ -120,7 +120,7 @@ export async function proveDomain(
 export async function approveDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
-  change: Told,
+  change: ChangeContext,
 ): Promise<boolean> {
   const [approved] = await db.batch<{ domain: string }>([
     db
@@ -137,7 +137,7 @@ export async function approveDomain(
 export async function removeDomain(
   db: D1Database,
   at: Pick<CompanyDomain, "domain" | "orgId">,
-  change: Told,
+  change: ChangeContext,
 ): Promise<boolean> {
   const [removed] = await db.batch<{ domain: string }>([
     db
@@ -173,7 +173,7 @@ export function findJoinableDomain(
 export async function joinCompany(
   db: D1Database,
   { domain, orgId }: Pick<CompanyDomain, "domain" | "orgId">,
-  joining: {
+  newMember: {
     readonly person: Person;
     readonly memberId: string;
     readonly key: ConsoleKey;
@@ -181,7 +181,7 @@ export async function joinCompany(
     readonly wantsYes: boolean;
   },
 ): Promise<boolean> {
-  const { person, memberId, key, nowMs, wantsYes } = joining;
+  const { person, memberId, key, nowMs, wantsYes } = newMember;
   const [joined] = await db.batch<{ id: string }>([
     db
       .prepare(

@@ -38,22 +38,23 @@ export async function getDomains(call: MemberCall) {
 export async function postDomain(call: MemberCall) {
   const fields = parseFields(domainBody, [], call.body);
   if (!fields.ok) return fields;
-  const checked = parseCompanyDomain(fields.value.domain);
-  if ("problem" in checked) return invalid(`domain ${checked.problem}`, "domain");
-  const off = mayName(call);
-  if (off !== null) return off;
-  const { domain } = checked;
+  const parsedDomain = parseCompanyDomain(fields.value.domain);
+  if ("problem" in parsedDomain) return invalid(`domain ${parsedDomain.problem}`, "domain");
+  const refusal = domainRefusal(call);
+  if (refusal !== null) return refusal;
+  const { domain } = parsedDomain;
   const { db, as, person, now: createdAt } = call;
-  const isTheirs = person.isEmailProven === 1 && person.email?.toLowerCase().endsWith(`@${domain}`);
-  const tenant = isTheirs === true ? call.tenant : null;
+  const hasAddressAtDomain =
+    person.isEmailProven === 1 && person.email?.toLowerCase().endsWith(`@${domain}`);
+  const tenant = hasAddressAtDomain === true ? call.tenant : null;
   const row = { domain, orgId: as.orgId, nonce: randomBase62(43), tenant, createdAt };
-  const named = await insertDomain(db, row);
-  if (named !== null) return created(domainRecord(named, call.companyDomains));
+  const insertedDomain = await insertDomain(db, row);
+  if (insertedDomain !== null) return created(domainRecord(insertedDomain, call.companyDomains));
   const message = "An organization can't have more than ten domains.";
   return refuse({ kind: "conflict", message, param: null, code: "too_many_domains" });
 }
 
-function mayName({ as, companyDomains }: MemberCall): Refusal | null {
+function domainRefusal({ as, companyDomains }: MemberCall): Refusal | null {
   if (as.status === "suspended") return refuse({ kind: "organization_suspended" });
   const message =
     companyDomains === "off"
@@ -66,10 +67,10 @@ function mayName({ as, companyDomains }: MemberCall): Refusal | null {
 
 export async function postProof(call: MemberCall) {
   const { db, as, now: nowMs } = call;
-  const own = await ownDomain(call);
+  const own = await findOwnDomain(call);
   if (!own.ok) return own;
-  const off = mayName(call);
-  if (off !== null) return off;
+  const refusal = domainRefusal(call);
+  if (refusal !== null) return refusal;
   const { domain, nonce } = own.value;
   const seen = await hasDomainProof(domain, nonce);
   if (seen !== "there") {
@@ -88,7 +89,7 @@ export async function postProof(call: MemberCall) {
 }
 
 export async function deleteDomain(call: MemberCall) {
-  const own = await ownDomain(call);
+  const own = await findOwnDomain(call);
   if (!own.ok) return own;
   const { domain } = own.value;
   const change = { actor: memberActor(call.as.memberId), nowMs: call.now };
@@ -101,15 +102,15 @@ export async function deleteDomain(call: MemberCall) {
 export async function notifyOwners(
   { db, mail }: Pick<PeopleServices, "db" | "mail">,
   { orgId, domain }: Pick<CompanyDomain, "orgId" | "domain">,
-  what: Parameters<typeof missingDomainRecordMail>[1]["what"],
+  change: Parameters<typeof missingDomainRecordMail>[1]["what"],
 ): Promise<void> {
   if (mail === null) return;
   for (const { email, organization } of await ownersOf(db, orgId)) {
-    mail(missingDomainRecordMail(email, { organization, domain, what }));
+    mail(missingDomainRecordMail(email, { organization, domain, what: change }));
   }
 }
 
-async function ownDomain({ db, as, params }: MemberCall): Promise<Result<CompanyDomain>> {
+async function findOwnDomain({ db, as, params }: MemberCall): Promise<Result<CompanyDomain>> {
   const domains = await listDomains(db, as.orgId);
   const found = domains.find(({ domain }) => domain === params["domain"]);
   return found === undefined
@@ -131,21 +132,21 @@ export function domainRecord(row: CompanyDomain, mode: PeopleServices["companyDo
   };
 }
 
-type Company = { readonly domain: string | null; readonly tenant: string | null };
+type ReportedCompany = { readonly domain: string | null; readonly tenant: string | null };
 
 export async function findCompanyToJoin(
   services: PeopleServices,
-  typed: string,
-  reported: Company,
+  typedDomain: string,
+  reported: ReportedCompany,
 ): Promise<CompanyDomain | null> {
   const { db, now: nowMs, companyDomains: mode } = services;
   if (mode === "off") return null;
-  const domain = typed.trim().toLowerCase().replace(/\.$/, "");
+  const domain = typedDomain.trim().toLowerCase().replace(/\.$/, "");
   const found = await findJoinableDomain(db, domain, { nowMs, wantsYes: mode === "approve" });
   if (found === null) return null;
-  const isGoogles = reported.domain?.toLowerCase() === found.domain;
-  const isEntras = found.tenant !== null && reported.tenant === found.tenant;
-  return isGoogles || isEntras ? found : null;
+  const isGoogleDomain = reported.domain?.toLowerCase() === found.domain;
+  const isEntraTenant = found.tenant !== null && reported.tenant === found.tenant;
+  return isGoogleDomain || isEntraTenant ? found : null;
 }
 
 export async function findOwnJoinableDomain(

@@ -29,20 +29,20 @@ export function domainProofRecord(domain: string, nonce: string) {
   return { name: `_turnpike-challenge.${domain}`, value: `turnpike-domain-verification=${nonce}` };
 }
 
-type Seen = "there" | "missing" | "away";
+type ProofResult = "there" | "missing" | "away";
 
 /** Reports whether both resolvers return the TXT record. Never throws. */
-export async function hasDomainProof(domain: string, nonce: string): Promise<Seen> {
+export async function hasDomainProof(domain: string, nonce: string): Promise<ProofResult> {
   const { name, value } = domainProofRecord(domain, nonce);
-  const seen = await Promise.all(
-    RESOLVERS.map(async (resolver): Promise<Seen> => {
-      const texts = await textsOf(resolver, name).catch(() => null);
+  const proofs = await Promise.all(
+    RESOLVERS.map(async (resolver): Promise<ProofResult> => {
+      const texts = await queryTextRecords(resolver, name).catch(() => null);
       if (texts === null) return "away";
       return texts.includes(value) ? "there" : "missing";
     }),
   );
-  if (seen.includes("away")) return "away";
-  return seen.every((one) => one === "there") ? "there" : "missing";
+  if (proofs.includes("away")) return "away";
+  return proofs.every((one) => one === "there") ? "there" : "missing";
 }
 
 const answer = z.object({
@@ -52,7 +52,7 @@ const answer = z.object({
 });
 const NO_SUCH_NAME = 3;
 
-async function textsOf(resolver: string, name: string): Promise<readonly string[] | null> {
+async function queryTextRecords(resolver: string, name: string): Promise<readonly string[] | null> {
   const response = await fetch(`${resolver}?name=${encodeURIComponent(name)}&type=TXT`, {
     headers: { accept: "application/dns-json" },
     redirect: "manual",
@@ -64,13 +64,13 @@ async function textsOf(resolver: string, name: string): Promise<readonly string[
   const { Status: status, Answer: records = [] } = parsed.data;
   if (status === NO_SUCH_NAME) return [];
   if (status !== 0) return null;
-  const isAsked = (of: string): boolean => of.toLowerCase().replace(/\.$/, "") === name;
+  const isQueriedName = (of: string): boolean => of.toLowerCase().replace(/\.$/, "") === name;
   return records
-    .filter((one) => one.type === TXT && isAsked(one.name))
-    .map(({ data }) => unquoted(data));
+    .filter((one) => one.type === TXT && isQueriedName(one.name))
+    .map(({ data }) => unquoteText(data));
 }
 
-function unquoted(data: string): string {
+function unquoteText(data: string): string {
   if (!data.startsWith('"')) return data;
   const strings = data.matchAll(/"((?:[^"\\]|\\.)*)"/g);
   return [...strings]

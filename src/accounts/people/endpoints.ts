@@ -26,7 +26,7 @@ import type { MemberCall, PeopleCall, PeopleHandler } from "./people-call.ts";
 import { getNotifications, patchNotifications } from "./notifications.ts";
 import { deleteTeamMember, getTeam, patchTeamMember } from "./team.ts";
 
-export type ForPeople = PeopleRoute &
+export type PeopleEndpoint = PeopleRoute &
   (
     | { readonly roles: null; readonly handle: PeopleHandler<PeopleCall> }
     | { readonly roles: readonly Role[]; readonly handle: PeopleHandler<MemberCall> }
@@ -37,55 +37,55 @@ const OWNERS: readonly Role[] = ["owner"];
 
 /** All endpoints for people. API keys can't call them, so a leaked key can't add members. */
 export const PEOPLE_ROUTES = [
-  own("GET /me", getMe),
-  own("DELETE /me", deleteMe, "always"),
-  own("GET /me/export", getMyExport, "always"),
-  own("POST /me/act", postAct),
-  own("POST /me/log-out", postLogOut),
-  own("POST /me/unlink", postUnlink, "always"),
-  own("DELETE /me/sessions/:id", deleteMySession),
-  own("POST /organizations", postOrganization),
-  own("POST /organizations/:id/restore", postOwnRestore, "always"),
-  own("POST /invitation/accept", acceptRoute),
-  of(MANAGERS, "GET /invitations", getInvitations),
-  of(MANAGERS, "POST /invitations", postInvitation, "always"),
-  of(MANAGERS, "DELETE /invitations/:id", deleteInvitation),
-  of(EVERYONE, "GET /members", getTeam),
-  of(MANAGERS, "PATCH /members/:id", patchTeamMember, "always"),
-  of(EVERYONE, "DELETE /members/:id", deleteTeamMember, "always"),
-  of(EVERYONE, "GET /notifications", getNotifications),
-  of(EVERYONE, "PATCH /notifications", patchNotifications),
-  of(MANAGERS, "GET /company/domains", getDomains),
-  of(OWNERS, "POST /company/domains", postDomain, "always"),
-  of(OWNERS, "POST /company/domains/:domain/prove", postProof, "always"),
-  of(OWNERS, "DELETE /company/domains/:domain", deleteDomain, "always"),
-  of(MANAGERS, "GET /company/issuer", getIssuer),
-  of(OWNERS, "POST /company/issuer", postIssuer, "always"),
-  of(OWNERS, "POST /company/issuer/require", postIssuerRequired, "always"),
-  of(OWNERS, "DELETE /company/issuer", deleteIssuer, "always"),
-  of(OWNERS, "POST /organization/team", postTeam),
-  of(OWNERS, "GET /organization/export", getOrganizationExport, "always"),
-  of(OWNERS, "DELETE /organization", deleteOrganization, "always"),
-] as const satisfies readonly ForPeople[];
+  personRoute("GET /me", getMe),
+  personRoute("DELETE /me", deleteMe, "always"),
+  personRoute("GET /me/export", getMyExport, "always"),
+  personRoute("POST /me/act", postAct),
+  personRoute("POST /me/log-out", postLogOut),
+  personRoute("POST /me/unlink", postUnlink, "always"),
+  personRoute("DELETE /me/sessions/:id", deleteMySession),
+  personRoute("POST /organizations", postOrganization),
+  personRoute("POST /organizations/:id/restore", postOwnRestore, "always"),
+  personRoute("POST /invitation/accept", acceptRoute),
+  memberRoute(MANAGERS, "GET /invitations", getInvitations),
+  memberRoute(MANAGERS, "POST /invitations", postInvitation, "always"),
+  memberRoute(MANAGERS, "DELETE /invitations/:id", deleteInvitation),
+  memberRoute(EVERYONE, "GET /members", getTeam),
+  memberRoute(MANAGERS, "PATCH /members/:id", patchTeamMember, "always"),
+  memberRoute(EVERYONE, "DELETE /members/:id", deleteTeamMember, "always"),
+  memberRoute(EVERYONE, "GET /notifications", getNotifications),
+  memberRoute(EVERYONE, "PATCH /notifications", patchNotifications),
+  memberRoute(MANAGERS, "GET /company/domains", getDomains),
+  memberRoute(OWNERS, "POST /company/domains", postDomain, "always"),
+  memberRoute(OWNERS, "POST /company/domains/:domain/prove", postProof, "always"),
+  memberRoute(OWNERS, "DELETE /company/domains/:domain", deleteDomain, "always"),
+  memberRoute(MANAGERS, "GET /company/issuer", getIssuer),
+  memberRoute(OWNERS, "POST /company/issuer", postIssuer, "always"),
+  memberRoute(OWNERS, "POST /company/issuer/require", postIssuerRequired, "always"),
+  memberRoute(OWNERS, "DELETE /company/issuer", deleteIssuer, "always"),
+  memberRoute(OWNERS, "POST /organization/team", postTeam),
+  memberRoute(OWNERS, "GET /organization/export", getOrganizationExport, "always"),
+  memberRoute(OWNERS, "DELETE /organization", deleteOrganization, "always"),
+] as const satisfies readonly PeopleEndpoint[];
 
-function own<const Name extends string, A extends Answer>(
+function personRoute<const Name extends string, A extends Answer>(
   name: Name,
   handle: (call: PeopleCall) => Promise<A>,
   freshLogin: FreshLogin = "never",
-): ForPeople & Typed<Name, A> {
-  return { ...callOf(name), reach: "people", roles: null, freshLogin, handle };
+): PeopleEndpoint & Typed<Name, A> {
+  return { ...parseRouteName(name), reach: "people", roles: null, freshLogin, handle };
 }
 
-function of<const Name extends string, A extends Answer>(
+function memberRoute<const Name extends string, A extends Answer>(
   roles: readonly Role[],
   name: Name,
   handle: (call: MemberCall) => Promise<A>,
   freshLogin: FreshLogin = "never",
-): ForPeople & Typed<Name, A> {
-  return { ...callOf(name), reach: "people", roles, freshLogin, handle };
+): PeopleEndpoint & Typed<Name, A> {
+  return { ...parseRouteName(name), reach: "people", roles, freshLogin, handle };
 }
 
-function callOf(name: string): Pick<PeopleRoute, "method" | "path"> {
+function parseRouteName(name: string): Pick<PeopleRoute, "method" | "path"> {
   const [method, path] = name.split(" ") as [PeopleRoute["method"], string];
   return { method, path: `/console/api/people${path}` };
 }

@@ -35,7 +35,10 @@ export const newInvitationBody = z.object({
 });
 export const invitationTokenBody = z.object({ token: z.string().check(z.maxLength(200)) });
 
-type Inviting = Pick<PeopleServices, "db" | "region" | "keySecrets" | "now" | "origin"> & {
+type InvitationServices = Pick<
+  PeopleServices,
+  "db" | "region" | "keySecrets" | "now" | "origin"
+> & {
   readonly actor: Actor;
 };
 
@@ -48,10 +51,13 @@ export async function postInvitation(call: MemberCall) {
   if (call.as.isPersonal === 1) return personalOrganizationRefusal();
   const { as, person } = call;
   const services = { ...call, actor: memberActor(as.memberId) };
-  const made = await createInvitation(services, as.orgId, { by: as.memberId, body: call.body });
-  if (!made.ok) return made;
+  const invitation = await createInvitation(services, as.orgId, {
+    by: as.memberId,
+    body: call.body,
+  });
+  if (!invitation.ok) return invitation;
   const by = { organization: as.name, inviter: person.name };
-  return created({ ...made.value, mailed: sendInvitation(call, made.value, by) });
+  return created({ ...invitation.value, mailed: sendInvitation(call, invitation.value, by) });
 }
 
 export function personalOrganizationRefusal(): Refusal {
@@ -61,7 +67,7 @@ export function personalOrganizationRefusal(): Refusal {
 
 export function sendInvitation(
   { mail, region }: Pick<PeopleServices, "mail" | "region">,
-  { email, role, expires_at: until, link }: MadeInvitation,
+  { email, role, expires_at: until, link }: CreatedInvitation,
   by: { readonly organization: string; readonly inviter: string | null },
 ): boolean {
   if (mail === null || email === null) return false;
@@ -69,21 +75,21 @@ export function sendInvitation(
   return true;
 }
 
-type MadeInvitation = ReturnType<typeof invitationRecord> & { readonly link: string };
+type CreatedInvitation = ReturnType<typeof invitationRecord> & { readonly link: string };
 
 export async function createInvitation(
-  services: Inviting,
+  services: InvitationServices,
   orgId: string,
   { by, body }: { readonly by: string | null; readonly body: unknown },
-): Promise<Result<MadeInvitation>> {
+): Promise<Result<CreatedInvitation>> {
   const fields = parseFields(newInvitationBody, [], body);
   if (!fields.ok) return fields;
   const { role = "member", email = null, member_id: memberId = null } = fields.value;
-  const refused = refuseAddress({ role, email, memberId });
-  if (refused !== null) return refused;
+  const refusal = refuseAddress({ role, email, memberId });
+  if (refusal !== null) return refusal;
   const { db, now: nowMs, region, keySecrets, actor, origin } = services;
   const days = email === null && memberId === null ? OPEN_DAYS : ADDRESSED_DAYS;
-  const made = await insertInvitation(
+  const invitation = await insertInvitation(
     db,
     {
       id: mintId("inv_", nowMs),
@@ -97,10 +103,10 @@ export async function createInvitation(
     },
     actor,
   );
-  if (!made.ok) return made;
-  const token = await invitationToken(made.value.id, region, keySecrets);
+  if (!invitation.ok) return invitation;
+  const token = await invitationToken(invitation.value.id, region, keySecrets);
   const link = `${origin}/console/#/invitation/${token}`;
-  return success({ ...invitationRecord(made.value), link });
+  return success({ ...invitationRecord(invitation.value), link });
 }
 
 function refuseAddress({
@@ -136,11 +142,11 @@ export async function deleteInvitation(call: MemberCall) {
 const NONE = "No such invitation.";
 
 export async function previewInvitation(services: PeopleServices, body: unknown) {
-  const found = await heldBy(services, body);
+  const found = await findInvitationByToken(services, body);
   if (!found.ok) return found;
   const { organization, role, inviter, email, expiresAt } = found.value;
-  const isOver = whyOver(found.value, services.now);
-  if (isOver !== null) return isOver;
+  const refusal = endedRefusal(found.value, services.now);
+  if (refusal !== null) return refusal;
   return success({
     organization,
     role,
@@ -159,8 +165,10 @@ export async function acceptRoute(call: PeopleCall) {
   const accepted = await joinByInvitation(call, { token: fields.value.token, person, proven });
   if (!accepted.ok) return accepted;
   const { memberId, orgId } = accepted.value;
-  const acting = await sessions.act({ memberId, orgId });
-  return acting.ok ? success({ organization_id: orgId, member_id: memberId }) : acting;
+  const sessionChange = await sessions.act({ memberId, orgId });
+  return sessionChange.ok
+    ? success({ organization_id: orgId, member_id: memberId })
+    : sessionChange;
 }
 
 /** Adds the person as the invited member. If they are already a member, their role stays. */
@@ -174,31 +182,34 @@ export async function joinByInvitation(
 ): Promise<Result<Pick<Membership, "memberId" | "orgId">>> {
   const { db, now: nowMs } = services;
   const { person, proven } = requested;
-  const found = await heldBy(services, { token: requested.token });
+  const found = await findInvitationByToken(services, { token: requested.token });
   if (!found.ok) return found;
   const { id, orgId, email } = found.value;
   const key = await mintConsoleKey(services);
-  const given = { person, proven, memberId: crypto.randomUUID(), key, nowMs };
-  const memberId = await acceptInvitation(db, id, given);
+  const acceptance = { person, proven, memberId: crypto.randomUUID(), key, nowMs };
+  const memberId = await acceptInvitation(db, id, acceptance);
   services.takeEvents(orgId);
   if (memberId !== null) return success({ memberId, orgId });
   const own = (await membershipsOf(db, person.id)).find((one) => one.orgId === orgId);
   if (own !== undefined) return success(own);
-  const isOver = whyOver((await findInvitation(db, id)) ?? found.value, nowMs);
-  if (isOver !== null) return isOver;
+  const refusal = endedRefusal((await findInvitation(db, id)) ?? found.value, nowMs);
+  if (refusal !== null) return refusal;
   if (await wasRemovedSince(db, id, person.id)) {
-    return over("You were removed after this invitation. Please ask for a new one.");
+    return refuseEnded("You were removed after this invitation. Please ask for a new one.");
   }
-  const isTheirs =
+  const hasInvitedAddress =
     email === null || proven.some((one) => one.toLowerCase() === email.toLowerCase());
-  const message = isTheirs
+  const message = hasInvitedAddress
     ? "A member of this organization already has your address but no login. Please ask for an invitation for that member."
     : `This invitation is for ${maskAddress(email)}. Please log in with that address.`;
   return refuse({ kind: "conflict", message, param: null, code: "other_address" });
 }
 
 /** Returns the invitation of a valid token. It can have ended. */
-async function heldBy(services: PeopleServices, body: unknown): Promise<Result<InvitationDetails>> {
+async function findInvitationByToken(
+  services: PeopleServices,
+  body: unknown,
+): Promise<Result<InvitationDetails>> {
   const fields = parseFields(invitationTokenBody, [], body);
   if (!fields.ok) return fields;
   const { db, region, keySecrets } = services;
@@ -207,15 +218,15 @@ async function heldBy(services: PeopleServices, body: unknown): Promise<Result<I
   return found === null ? refuse({ kind: "not_found", message: NONE }) : success(found);
 }
 
-function whyOver(invitation: InvitationDetails, nowMs: number): Refusal | null {
+function endedRefusal(invitation: InvitationDetails, nowMs: number): Refusal | null {
   const { acceptedAt, endedAt, expiresAt, isSuspended, isGiven } = invitation;
-  if (acceptedAt !== null) return over("This invitation was already used.");
-  if (endedAt !== null || isGiven !== 1) return over("This invitation was withdrawn.");
-  if (expiresAt <= nowMs) return over("This invitation has expired.");
+  if (acceptedAt !== null) return refuseEnded("This invitation was already used.");
+  if (endedAt !== null || isGiven !== 1) return refuseEnded("This invitation was withdrawn.");
+  if (expiresAt <= nowMs) return refuseEnded("This invitation has expired.");
   return isSuspended === 1 ? refuse({ kind: "organization_suspended" }) : null;
 }
 
-function over(message: string): Refusal {
+function refuseEnded(message: string): Refusal {
   return refuse({ kind: "conflict", message, param: null, code: "invitation_over" });
 }
 

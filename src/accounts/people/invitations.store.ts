@@ -18,16 +18,16 @@ const COLUMNS = `id, org_id AS orgId, role, email, member_id AS memberId, invite
 const OPEN = "accepted_at IS NULL AND ended_at IS NULL";
 
 /** SQL condition: the member `?n` is active and can grant `role`. Null means an operator. */
-function mayInvite(by: string, role: string): string {
+function canInviteSql(by: string, role: string): string {
   return `(${by} IS NULL OR EXISTS (SELECT 1 FROM members AS inviter WHERE inviter.id = ${by}
     AND inviter.removed_at IS NULL AND ${canGrantRoleSql("inviter.role", role)}))`;
 }
 
-function roleFor(member: string, role: string): string {
+function invitedRoleSql(member: string, role: string): string {
   return `coalesce((SELECT role FROM members WHERE id = ${member}), ${role})`;
 }
 
-function addressFor(member: string, email: string): string {
+function invitedAddressSql(member: string, email: string): string {
   return `coalesce(${email}, (SELECT email FROM members WHERE id = ${member}))`;
 }
 
@@ -38,24 +38,24 @@ function addressFor(member: string, email: string): string {
  */
 export async function insertInvitation(
   db: D1Database,
-  given: Invitation,
+  invitation: Invitation,
   actor: Actor,
 ): Promise<Result<Invitation>> {
-  const { id, orgId, role, email, memberId, invitedBy, createdAt, expiresAt } = given;
-  const [extended, inserted, , found] = await db.batch<Invitation & Standing>([
+  const { id, orgId, role, email, memberId, invitedBy, createdAt, expiresAt } = invitation;
+  const [extended, inserted, , found] = await db.batch<Invitation & InvitationCheck>([
     db
       .prepare(
         `UPDATE invitations SET expires_at = max(expires_at, ?5), created_at = ?6, invited_by = ?7
          WHERE org_id = ?1 AND ${OPEN} AND expires_at > ?6 AND member_id IS ?4
-           AND role = ${roleFor("?4", "?2")} AND lower(email) = lower(${addressFor("?4", "?3")})
-           AND ${mayInvite("?7", "invitations.role")} RETURNING ${COLUMNS}`,
+           AND role = ${invitedRoleSql("?4", "?2")} AND lower(email) = lower(${invitedAddressSql("?4", "?3")})
+           AND ${canInviteSql("?7", "invitations.role")} RETURNING ${COLUMNS}`,
       )
       .bind(orgId, role, email, memberId, expiresAt, createdAt, invitedBy),
     db
       .prepare(
         `INSERT INTO invitations (id, org_id, role, email, member_id, invited_by, created_at, expires_at)
-         SELECT ?1, ?2, ${roleFor("?5", "?3")}, ${addressFor("?5", "?4")}, ?5, ?6, ?7, ?8
-         WHERE changes() = 0 AND ${mayInvite("?6", roleFor("?5", "?3"))}
+         SELECT ?1, ?2, ${invitedRoleSql("?5", "?3")}, ${invitedAddressSql("?5", "?4")}, ?5, ?6, ?7, ?8
+         WHERE changes() = 0 AND ${canInviteSql("?6", invitedRoleSql("?5", "?3"))}
            AND (?5 IS NULL OR EXISTS (SELECT 1 FROM members WHERE id = ?5 AND org_id = ?2
              AND removed_at IS NULL AND id NOT IN (SELECT member_id FROM member_people)))
            AND (SELECT count(*) FROM invitations WHERE org_id = ?2 AND ${OPEN} AND expires_at > ?7) < ${OPEN_MAX}
@@ -75,7 +75,7 @@ export async function insertInvitation(
     }),
     db
       .prepare(
-        `SELECT ${mayInvite("?2", roleFor("?3", "?4"))} AS may,
+        `SELECT ${canInviteSql("?2", invitedRoleSql("?3", "?4"))} AS may,
            EXISTS (SELECT 1 FROM members WHERE id = ?3 AND org_id = ?1 AND removed_at IS NULL) AS isMember,
            EXISTS (SELECT 1 FROM member_people WHERE member_id = ?3) AS isPerson`,
       )
@@ -83,12 +83,12 @@ export async function insertInvitation(
   ]);
   const row = extended?.results[0] ?? inserted?.results[0];
   if (row !== undefined) return success(row);
-  return whyNotInvited(found?.results[0], memberId);
+  return invitationRefusal(found?.results[0], memberId);
 }
 
-type Standing = { readonly may: 0 | 1; readonly isMember: 0 | 1; readonly isPerson: 0 | 1 };
+type InvitationCheck = { readonly may: 0 | 1; readonly isMember: 0 | 1; readonly isPerson: 0 | 1 };
 
-function whyNotInvited(status: Standing | undefined, memberId: string | null): Refusal {
+function invitationRefusal(status: InvitationCheck | undefined, memberId: string | null): Refusal {
   if (status?.may !== 1) return refuse({ kind: "role_required", roles: ["owner", "admin"] });
   if (memberId !== null && status.isMember !== 1) {
     return refuse({ kind: "not_found", message: "No such member." });
@@ -115,7 +115,7 @@ const SHOWN = `SELECT invitations.id, invitations.org_id AS orgId, invitations.r
     invitations.member_id AS memberId, invited_by AS invitedBy, invitations.created_at AS createdAt,
     expires_at AS expiresAt, accepted_at AS acceptedAt, ended_at AS endedAt, organizations.name AS organization,
     organizations.status = 'suspended' AS isSuspended, people.name AS inviter,
-    ${mayInvite("invited_by", "invitations.role")} AS isGiven
+    ${canInviteSql("invited_by", "invitations.role")} AS isGiven
   FROM invitations JOIN organizations ON organizations.id = invitations.org_id
   LEFT JOIN member_people ON member_people.member_id = invited_by
   LEFT JOIN people ON people.id = member_people.person_id`;
@@ -163,7 +163,7 @@ export async function endInvitation(
   return (ended?.results.length ?? 0) > 0;
 }
 
-type Accepting = {
+type Acceptance = {
   readonly person: Person;
   readonly proven: readonly string[];
   readonly memberId: string;
@@ -185,17 +185,17 @@ const NOT_REMOVED_SINCE = `NOT EXISTS (SELECT 1 FROM member_people JOIN members 
 export async function acceptInvitation(
   db: D1Database,
   id: string,
-  { person, proven, memberId, key, nowMs }: Accepting,
+  { person, proven, memberId, key, nowMs }: Acceptance,
 ): Promise<string | null> {
   const email = emailAddressOf(person);
-  const whose = `(SELECT coalesce(member_id, ?2) FROM invitations WHERE id = ?1 AND accepted_by = ?2)`;
+  const memberSql = `(SELECT coalesce(member_id, ?2) FROM invitations WHERE id = ?1 AND accepted_by = ?2)`;
   const [accepted] = await db.batch<{ memberId: string }>([
     db
       .prepare(
         `UPDATE invitations SET accepted_at = ?4, accepted_by = ?2
          WHERE id = ?1 AND ${OPEN} AND expires_at > ?4 AND ${NO_MEMBERSHIP} AND ${NOT_REMOVED_SINCE}
            AND EXISTS (SELECT 1 FROM organizations WHERE id = invitations.org_id AND status = 'active')
-           AND ${mayInvite("invited_by", "invitations.role")}
+           AND ${canInviteSql("invited_by", "invitations.role")}
            AND (email IS NULL OR lower(email) IN (SELECT lower(value) FROM json_each(?5)))
            AND iif(member_id IS NULL,
              NOT EXISTS (SELECT 1 FROM members AS other WHERE other.org_id = invitations.org_id
@@ -216,15 +216,15 @@ export async function acceptInvitation(
     db
       .prepare(
         `INSERT INTO events (id, org_id, type, actor_kind, actor_id, subject, data, created_at)
-         SELECT ?4, org_id, iif(member_id IS NULL, 'member.created', 'member.changed'), 'member', ${whose},
-           ${whose}, json_object('role', role, 'invitation_id', id), ?3
+         SELECT ?4, org_id, iif(member_id IS NULL, 'member.created', 'member.changed'), 'member', ${memberSql},
+           ${memberSql}, json_object('role', role, 'invitation_id', id), ?3
          FROM invitations WHERE id = ?1 AND accepted_by = ?2`,
       )
       .bind(id, memberId, nowMs, derivedEventId("member.created", memberId)),
     db
       .prepare(
         `INSERT INTO member_people (member_id, org_id, person_id, came_by, seen_at, created_at)
-         SELECT id, org_id, ?3, 'invitation', ?4, ?4 FROM members WHERE id = ${whose}`,
+         SELECT id, org_id, ?3, 'invitation', ?4, ?4 FROM members WHERE id = ${memberSql}`,
       )
       .bind(id, memberId, person.id, nowMs),
     insertConsoleKey(db, key, { invitation: id, acceptedBy: memberId }, nowMs),

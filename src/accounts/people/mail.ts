@@ -33,7 +33,7 @@ export function mailSender(
   };
 }
 
-type Invited = {
+type InvitationMailFields = {
   readonly email: string;
   readonly organization: string;
   readonly inviter: string | null;
@@ -43,8 +43,8 @@ type Invited = {
   readonly until: string;
 };
 
-export function invitationMail(invited: Invited): Mail {
-  const { email, organization, inviter, role, region, link, until } = invited;
+export function invitationMail(fields: InvitationMailFields): Mail {
+  const { email, organization, inviter, role, region, link, until } = fields;
   const name = plainFileName(organization);
   const by = inviter === null ? "An operator" : plainFileName(inviter);
   return {
@@ -95,12 +95,12 @@ export function newBrowserMail(
   };
 }
 
-export function loginMethodsMail(to: string, what: "added" | "taken away", origin: string): Mail {
+export function loginMethodsMail(to: string, change: "added" | "taken away", origin: string): Mail {
   return {
     to,
     subject: "Your logins have changed",
     lines: [
-      `A login was ${what}. If this wasn't you, log out everywhere and remove unknown logins:`,
+      `A login was ${change}. If this wasn't you, log out everywhere and remove unknown logins:`,
       "",
       `${origin}/console/#/profile`,
     ],

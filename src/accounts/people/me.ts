@@ -159,9 +159,9 @@ export async function postUnlink(call: PeopleCall) {
 export function notifyLoginMethods(
   { mail, origin }: Pick<PeopleServices, "mail" | "origin">,
   { email, isEmailProven }: Person,
-  what: "added" | "taken away",
+  change: "added" | "taken away",
 ): void {
-  if (email !== null && isEmailProven === 1) mail?.(loginMethodsMail(email, what, origin));
+  if (email !== null && isEmailProven === 1) mail?.(loginMethodsMail(email, change, origin));
 }
 
 export const actAsBody = z.object({ organization_id: z.string().check(z.maxLength(100)) });
@@ -178,8 +178,8 @@ export async function postAct(call: PeopleCall) {
     return refuse({ kind: "conflict", message, param: null, code: "company_log_in_required" });
   }
   await ensureConsoleKey(call, chosen.memberId);
-  const acting = await sessions.act(chosen);
-  if (!acting.ok) return acting;
+  const sessionChange = await sessions.act(chosen);
+  if (!sessionChange.ok) return sessionChange;
   await recordActing(db, chosen.memberId, nowMs);
   return success(membershipRecord(chosen));
 }
@@ -196,14 +196,16 @@ export async function postOrganization(call: PeopleCall) {
   if (!paced.ok) return paced;
   const { name } = fields.value;
   const hasOne = await hasPersonalOrganization(db, person.id);
-  const made = await makeOwn(call, name, !hasOne);
+  const made = await createOwnOrganization(call, name, !hasOne);
   if (!made.ok) return made;
   const { orgId, memberId, isPersonal } = made.value;
-  const acting = await sessions.act({ orgId, memberId });
-  return acting.ok ? created({ id: orgId, member_id: memberId, is_personal: isPersonal }) : acting;
+  const sessionChange = await sessions.act({ orgId, memberId });
+  return sessionChange.ok
+    ? created({ id: orgId, member_id: memberId, is_personal: isPersonal })
+    : sessionChange;
 }
 
-async function makeOwn(
+async function createOwnOrganization(
   call: PeopleCall,
   name: string,
   isPersonal: boolean,
@@ -216,7 +218,7 @@ async function makeOwn(
     return made.ok ? success({ ...made.value, isPersonal }) : made;
   } catch (error) {
     if (!isPersonal || !isIdentityInUse(error)) throw error;
-    return makeOwn(call, name, false);
+    return createOwnOrganization(call, name, false);
   }
 }
 
@@ -239,28 +241,33 @@ export async function deleteMe(call: PeopleCall) {
       return { orgId: one.orgId, memberId: one.memberId, role: one.role, others };
     }),
   );
-  const isStuck = own.some(
+  const isLastOwner = own.some(
     ({ role, others }) =>
       role === "owner" && others.length > 0 && others.every((other) => other.role !== "owner"),
   );
-  if (isStuck) {
+  if (isLastOwner) {
     const message =
       "You are the only owner of an organization with other members. Make another member an owner first, or close the organization.";
     return refuse({ kind: "conflict", message, param: null, code: "last_owner" });
   }
-  const givesUp = fields.value.give_up_balance;
-  const lonely = own.filter(({ others }) => others.length === 0);
-  const emptied = await Promise.all(
-    lonely.map(({ orgId }) => requireBalanceGivenUp(call, orgId, givesUp)),
+  const givesUpBalance = fields.value.give_up_balance;
+  const soleMemberships = own.filter(({ others }) => others.length === 0);
+  const closings = await Promise.all(
+    soleMemberships.map(({ orgId }) => requireBalanceGivenUp(call, orgId, givesUpBalance)),
   );
-  const kept = emptied.find((one) => !one.ok);
+  const kept = closings.find((one) => !one.ok);
   if (kept !== undefined) return kept;
   for (const { orgId, memberId, others } of own) {
     const actor = memberActor(memberId);
     const member = { id: memberId, orgId };
     const done = await (others.length > 0
       ? removeMemberEverywhere({ ...call, actor }, member, memberId)
-      : closeOrganizationEverywhere(call, orgId, { actor, memberId, givesUp, isAlone: true }));
+      : closeOrganizationEverywhere(call, orgId, {
+          actor,
+          memberId,
+          givesUp: givesUpBalance,
+          isAlone: true,
+        }));
     if (!done.ok) return done;
     call.takeEvents(orgId);
   }
@@ -278,8 +285,8 @@ type Of = { readonly memberId: string; readonly orgId: string };
 async function ownEvents(
   wallet: Objects["wallet"],
   memberships: readonly Of[],
-): Promise<Result<ReturnType<typeof viewOf>[]>> {
-  const found: ReturnType<typeof viewOf>[] = [];
+): Promise<Result<ReturnType<typeof ownEventView>[]>> {
+  const found: ReturnType<typeof ownEventView>[] = [];
   const organizations = [...Map.groupBy(memberships, ({ orgId }) => orgId)];
   for (const [orgId, own] of organizations.slice(0, ASKED_MAX)) {
     const memberIds = own.map(({ memberId }) => memberId);
@@ -289,7 +296,7 @@ async function ownEvents(
       const answer = await wallet(orgId).events(query);
       if (!answer.ok) return answer;
       const { events, nextAfter } = answer.value;
-      found.push(...events.map((one) => viewOf(one, orgId)));
+      found.push(...events.map((one) => ownEventView(one, orgId)));
       after = nextAfter;
       if (after === null) break;
     }
@@ -297,7 +304,7 @@ async function ownEvents(
   return success(found);
 }
 
-function viewOf({ id, type, actor, subject, data, createdAt }: EventRecord, orgId: string) {
+function ownEventView({ id, type, actor, subject, data, createdAt }: EventRecord, orgId: string) {
   const created_at = timestamp(createdAt);
   return { organization_id: orgId, id, type, actor, subject, data, created_at };
 }

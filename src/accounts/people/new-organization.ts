@@ -24,7 +24,7 @@ import { randomBase62 } from "../../shared/id.ts";
 
 const LONGEST = 32;
 
-function slugOf(name: string): string | null {
+function toSlug(name: string): string | null {
   const folded = name
     .normalize("NFKD")
     .replaceAll(/\p{M}/gu, "")
@@ -34,8 +34,8 @@ function slugOf(name: string): string | null {
   return slug.length < 3 || isReservedSlug(slug) ? null : slug;
 }
 
-function* slugsOf(name: string): Generator<string> {
-  const own = slugOf(name);
+function* candidateSlugs(name: string): Generator<string> {
+  const own = toSlug(name);
   const base = own ?? "org";
   if (own !== null) yield own;
   const last = own === null ? 0 : 9;
@@ -66,10 +66,10 @@ export type CreatedOwner = { readonly orgId: string; readonly memberId: string }
  */
 export async function createOrganizationWithWallet(
   services: PeopleServices,
-  wanted: NewOrganization,
+  newOrganization: NewOrganization,
 ): Promise<Result<CreatedOwner>> {
   const { db, region, now: nowMs } = services;
-  const { person, isPersonal } = wanted;
+  const { person, isPersonal } = newOrganization;
   const orgId = crypto.randomUUID();
   const role = "owner" as const;
   const email = emailAddressOf(person);
@@ -78,33 +78,39 @@ export async function createOrganizationWithWallet(
   const wallet = services.wallet(orgId);
   const { epoch } = await wallet.create(orgId);
   const actor = memberActor(owner.id);
-  const also = rowsOf(services, wanted, { owner, key });
+  const statements = rowsOf(services, newOrganization, { owner, key });
   const organization: Omit<StoredOrganization, "slug"> = {
     id: orgId,
-    name: wanted.name,
+    name: newOrganization.name,
     region,
     isPersonal: isPersonal ? 1 : 0,
-    status: wanted.isSuspended ? "suspended" : "active",
+    status: newOrganization.isSuspended ? "suspended" : "active",
     rpmLimit: null,
     priceList: null,
     createdAt: nowMs,
   };
   let creation: Result<null> = refuse({ kind: "overloaded" });
   try {
-    for (const slug of slugsOf(wanted.name)) {
-      const whole = { organization: { ...organization, slug }, owner, epoch, also, actor };
+    for (const slug of candidateSlugs(newOrganization.name)) {
+      const whole = {
+        organization: { ...organization, slug },
+        owner,
+        epoch,
+        also: statements,
+        actor,
+      };
       creation = await createOrganization(db, whole);
       if (creation.ok) break;
     }
   } catch (error) {
-    if (isIdentityInUse(error)) await discard(services, orgId);
+    if (isIdentityInUse(error)) await discardWallet(services, orgId);
     throw error;
   }
   if (!creation.ok) {
-    await discard(services, orgId);
+    await discardWallet(services, orgId);
     return creation;
   }
-  if (wanted.isSuspended) await wallet.configure({ suspended: true, rpmLimit: null });
+  if (newOrganization.isSuspended) await wallet.configure({ suspended: true, rpmLimit: null });
   services.takeEvents(orgId);
   return success({ orgId, memberId: owner.id });
 }
@@ -125,7 +131,7 @@ function rowsOf(
   ];
 }
 
-async function discard({ wallet }: PeopleServices, orgId: string): Promise<void> {
+async function discardWallet({ wallet }: PeopleServices, orgId: string): Promise<void> {
   await wallet(orgId)
     .discard()
     .catch((error: unknown) => {
@@ -136,9 +142,9 @@ async function discard({ wallet }: PeopleServices, orgId: string): Promise<void>
 /** Credits the sign-up promotion. A retry credits nothing, because the reference is the same. */
 export async function postPromotionCredit(services: PeopleServices, orgId: string): Promise<void> {
   const { db, wallet, now: nowMs } = services;
-  const owed: Promotion | null = await findOwedPromotion(db, orgId);
-  if (owed === null) return;
-  const { identity, amountMicro } = owed;
+  const promotion: Promotion | null = await findOwedPromotion(db, orgId);
+  if (promotion === null) return;
+  const { identity, amountMicro } = promotion;
   const reference = `sign-up:${identity}`;
   const credit = { amountMicro: micros(amountMicro), reference, actor: SYSTEM };
   const credited = await wallet(orgId).credit(credit);

@@ -25,8 +25,8 @@ export async function endSessionsOfMember(
 ): Promise<Result<null>> {
   const accounts = ["", member.orgId].map((realm) => personAccount(personId, realm));
   const closed = await mapConcurrently(AT_ONCE, accounts, async (account) => {
-    const notified = await callObjectWithRetries(() => consoles(account).closeOf(member.id));
-    return notified.unanswered ? refuse(notified.failure) : notified.result;
+    const calls = await callObjectWithRetries(() => consoles(account).closeOf(member.id));
+    return calls.unanswered ? refuse(calls.failure) : calls.result;
   });
   return closed.find((one) => !one.ok) ?? success(null);
 }
@@ -47,10 +47,13 @@ export async function removeMemberEverywhere(
   const { keys, personId, email } = removed.value;
   const ended = await endRevokedKeys(services, keys);
   if (!ended.ok) return ended;
-  const forgotten = await callObject(() => services.wallet(member.orgId).forgetMember(member.id));
-  if (!forgotten.ok) return forgotten;
-  const left = personId === null ? ended : await endSessionsOfMember(services, personId, member);
-  return left.ok ? success({ email }) : left;
+  const walletErasure = await callObject(() =>
+    services.wallet(member.orgId).forgetMember(member.id),
+  );
+  if (!walletErasure.ok) return walletErasure;
+  const sessionsEnded =
+    personId === null ? ended : await endSessionsOfMember(services, personId, member);
+  return sessionsEnded.ok ? success({ email }) : sessionsEnded;
 }
 
 export async function endRevokedKeys(

@@ -38,8 +38,8 @@ export async function signUp(
   if (rules.mode === "off") return refuse({ kind: "login_refused", why: "unknown" });
   if (email === null) return refuse({ kind: "login_refused", why: "unproven" });
   const words = JSON.stringify([identity.realm, identity.issuer, identity.subject]);
-  const paced = await takeSignUpSlots(services, "address", networkOf(address), words);
-  if (!paced.ok) return paced;
+  const slot = await takeSignUpSlots(services, "address", networkOf(address), words);
+  if (!slot.ok) return slot;
   const person: Person = {
     id: mintId("per_", nowMs),
     name,
@@ -48,19 +48,19 @@ export async function signUp(
     sessionsFrom: nowMs,
   };
   const isNew = madeAt !== null && nowMs - madeAt < ACCOUNT_AGE_MS;
-  const promoted = rules.creditMicro > 0 && !isNew ? await promotionTag(db, words) : null;
+  const promotedIdentity = rules.creditMicro > 0 && !isNew ? await promotionTag(db, words) : null;
   const isSuspended = rules.mode === "approve";
   try {
     const made = await createOrganizationWithWallet(services, {
       person,
       identity,
       name,
-      promoted,
+      promoted: promotedIdentity,
       isSuspended,
       isPersonal: true,
     });
     if (!made.ok) return made;
-    if (promoted !== null) await creditPromotion(services, made.value.orgId);
+    if (promotedIdentity !== null) await creditPromotion(services, made.value.orgId);
     return success({ ...made.value, person });
   } catch (error) {
     if (isIdentityInUse(error)) return success(null);
@@ -75,8 +75,9 @@ export async function takeSignUpSlots(
   identityText: string | null = null,
 ): Promise<Result<null>> {
   const { db, now: nowMs, signUp: rules } = services;
-  const address = await tagOf(services, label, who);
-  const identity = identityText === null ? null : await tagOf(services, "identity", identityText);
+  const address = await identityTag(services, label, who);
+  const identity =
+    identityText === null ? null : await identityTag(services, "identity", identityText);
   const place = { id: mintId("sup_", nowMs), address, identity, nowMs };
   const hasPlace = await takeSignUpSlot(db, place, rules);
   return hasPlace ? success(null) : refuse({ kind: "login_refused", why: "too_many" });
@@ -101,7 +102,7 @@ async function promotionTag(db: D1Database, words: string): Promise<string> {
   ).toHex();
 }
 
-async function tagOf(
+async function identityTag(
   { keySecrets, region }: PeopleServices,
   label: string,
   text: string,

@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../../shared/http/context.ts";
-import { admittedAs, identifyGlobalKey } from "../../accounts/keys/vouched.ts";
+import { admittedKey, identifyGlobalKey } from "../../accounts/keys/vouched.ts";
 import type { StoredResponseResult } from "../../shared/contracts/stored-responses.ts";
 import { continuedBy, responseOwner } from "../../shared/contracts/stored-responses.ts";
 import { refuse } from "../../shared/failure.ts";
@@ -25,7 +25,7 @@ async function done(
   const register = objectsOf(c.env).register;
   const key = await identifyGlobalKey(register, called, null, timers.after);
   if (!key.ok) return key;
-  const admitted = admittedAs(key.value, called, config.region);
+  const admitted = admittedKey(key.value, called, config.region);
   const kept = () => objectsOf(c.env).kept(key.value.orgId);
   if (recall !== null) return callObject(() => kept().recall(recall, continuedBy(admitted)));
   if (keep === null) return refuse({ kind: "storage_unavailable" });
