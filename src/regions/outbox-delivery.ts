@@ -32,27 +32,27 @@ export async function deliverByReceiver<T>(
 ): Promise<readonly DeliveryResult[]> {
   const answers: DeliveryResult[] = items.map(() => UNTRIED);
   const waiting = Map.groupBy(items.entries(), ([i, item]) => receiverOf(item) ?? i);
-  const ready = [...waiting.values()].flatMap((some) => some.splice(0, 1));
-  const failing = new Set<string | number>();
-  let working = 0;
-  const work = async (): Promise<void> => {
-    const helpers: Promise<void>[] = [];
-    working++;
+  const ready = [...waiting.values()].flatMap((itemsOfReceiver) => itemsOfReceiver.splice(0, 1));
+  const failingReceivers = new Set<string | number>();
+  let activeWorkers = 0;
+  const runWorker = async (): Promise<void> => {
+    const workers: Promise<void>[] = [];
+    activeWorkers++;
     for (let next = ready.shift(); next !== undefined; next = ready.shift()) {
       const [i, item] = next;
       const receiver = receiverOf(item) ?? i;
-      if (failing.has(receiver)) continue;
+      if (failingReceivers.has(receiver)) continue;
       const answer = await deliver(item);
       answers[i] = answer;
-      if (answer.kind === "failed") failing.add(receiver);
+      if (answer.kind === "failed") failingReceivers.add(receiver);
       else ready.push(...(waiting.get(receiver)?.splice(0) ?? []));
-      const spare = Math.min(AT_ONCE - working, ready.length);
-      helpers.push(...Array.from({ length: spare }, work));
+      const freeWorkers = Math.min(AT_ONCE - activeWorkers, ready.length);
+      workers.push(...Array.from({ length: freeWorkers }, runWorker));
     }
-    working--;
-    await Promise.all(helpers);
+    activeWorkers--;
+    await Promise.all(workers);
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  await Promise.all(Array.from({ length: AT_ONCE }, runWorker));
   return answers;
 }
 
@@ -74,19 +74,19 @@ export function deliverToOwnWallets(wallet: OutcomeCalls): DeliverMessages {
 }
 
 export function deliverOutcomesToPeer(post: PostToPeer): DeliverMessages {
-  return (messages) => ask(messages, "hold_id", outcomeIn, post);
+  return (messages) => postItems(messages, "hold_id", toOutcomeJson, post);
 }
 
-function outcomeIn(message: OutboxMessage): object | null {
+function toOutcomeJson(message: OutboxMessage): object | null {
   const item = outcomeOf(message);
   return item === null ? null : outcomeToJson(item);
 }
 
 export function deliverRevocationsToPeer(post: PostToPeer): DeliverMessages {
-  return (messages) => ask(messages, "key_hash", revocationIn, post);
+  return (messages) => postItems(messages, "key_hash", toRevocationJson, post);
 }
 
-function revocationIn(message: OutboxMessage): object | null {
+function toRevocationJson(message: OutboxMessage): object | null {
   const item = revocationOf(message);
   return item === null ? null : revocationToJson(item);
 }
@@ -98,15 +98,16 @@ export const DELIVER_NOWHERE: DeliverMessages = (messages) =>
 const UNTRIED: DeliveryResult = { kind: "untried" };
 const UNREACHABLE: DeliveryResult = { kind: "unreachable" };
 
-async function ask(
+async function postItems(
   messages: readonly OutboxMessage[],
   idName: OutboxIdName,
-  toWire: (message: OutboxMessage) => object | null,
+  toJson: (message: OutboxMessage) => object | null,
   post: PostToPeer,
 ): Promise<readonly DeliveryResult[]> {
-  const items = messages.map(toWire);
-  const sound = items.filter((item) => item !== null);
-  const answers = sound.length === 0 ? new Map() : answersIn(await post({ items: sound }), idName);
+  const items = messages.map(toJson);
+  const validItems = items.filter((item) => item !== null);
+  const answers =
+    validItems.length === 0 ? new Map() : readAnswers(await post({ items: validItems }), idName);
   return messages.map((message, i) => {
     if (items[i] === null) return MALFORMED_DELIVERY;
     return answers === null ? UNREACHABLE : (answers.get(message.id) ?? NO_ANSWER_DELIVERY);
@@ -119,7 +120,7 @@ const answerBody = z.object({ ok: z.literal(true), results: z.array(z.unknown())
  * Returns the result for each ID, or null for an invalid response. An ID with two results counts as
  * one without.
  */
-function answersIn(
+function readAnswers(
   answer: PeerAnswer | null,
   idName: OutboxIdName,
 ): Map<string, DeliveryResult> | null {
@@ -127,9 +128,12 @@ function answersIn(
   if (!body.success) return null;
   const answers = new Map<string, DeliveryResult>();
   for (const result of body.data.results) {
-    const reported = deliveryFromJson(idName, result);
-    if (reported !== null) {
-      answers.set(reported.id, answers.has(reported.id) ? NO_ANSWER_DELIVERY : reported.delivery);
+    const itemResult = deliveryFromJson(idName, result);
+    if (itemResult !== null) {
+      answers.set(
+        itemResult.id,
+        answers.has(itemResult.id) ? NO_ANSWER_DELIVERY : itemResult.delivery,
+      );
     }
   }
   return answers;

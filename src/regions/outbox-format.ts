@@ -17,7 +17,7 @@ const hold = {
   hold_id: z.string().check(z.refine((id) => mintedAt(id, "req_") !== null)),
   org_id: z.string().check(z.regex(UUID)),
 };
-const peerGeneration = fromWire(peerGenerationSchema);
+const peerGeneration = fromSnakeCase(peerGenerationSchema);
 const outcome = z.discriminatedUnion("kind", [
   z.object({
     ...hold,
@@ -40,18 +40,19 @@ export function outcomeToJson(item: OutcomeItem): object {
     kind: item.kind,
     cost_micro: item.cost,
     ...(item.kind === "settle" && { is_capped: item.isCapped }),
-    generation: toWire(item.generation),
+    generation: toSnakeCase(item.generation),
   };
 }
 
 export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | null {
-  const data = outcome.safeParse(value).data ?? outcome.safeParse(withoutExtras(value)).data;
+  const data = outcome.safeParse(value).data ?? outcome.safeParse(removeOptionalFields(value)).data;
   if (data === undefined) return null;
   const { hold_id: holdId, org_id: orgId } = data;
   if (data.kind === "void") {
     // The hold must end even if the data of the provider call, whose cost we pay, can't be parsed.
-    const absorbed = peerGeneration.safeParse(data.generation).data;
-    const generation = absorbed === undefined ? null : { ...absorbed, region: sender };
+    const absorbedGeneration = peerGeneration.safeParse(data.generation).data;
+    const generation =
+      absorbedGeneration === undefined ? null : { ...absorbedGeneration, region: sender };
     return { holdId, orgId, kind: "void", cost: micros(0), generation };
   }
   const cost = micros(data.cost_micro);
@@ -67,7 +68,7 @@ export function outcomeFromJson(value: unknown, sender: Region): OutcomeItem | n
 }
 
 /** Fields that don't affect money. The charge counts even if the other release extended them. */
-const EXTRAS: ReadonlySet<string> = new Set([
+const OPTIONAL_FIELDS: ReadonlySet<string> = new Set([
   "failed",
   "kind",
   "purpose",
@@ -76,12 +77,12 @@ const EXTRAS: ReadonlySet<string> = new Set([
   "trace",
   "warm",
 ]);
-const withGeneration = z.looseObject({ generation: z.record(z.string(), z.unknown()) });
+const itemWithGeneration = z.looseObject({ generation: z.record(z.string(), z.unknown()) });
 
-function withoutExtras(value: unknown): unknown {
-  const { data } = withGeneration.safeParse(value);
+function removeOptionalFields(value: unknown): unknown {
+  const { data } = itemWithGeneration.safeParse(value);
   if (data === undefined) return value;
-  const generation = Object.entries(data.generation).filter(([name]) => !EXTRAS.has(name));
+  const generation = Object.entries(data.generation).filter(([name]) => !OPTIONAL_FIELDS.has(name));
   return { ...data, generation: Object.fromEntries(generation) };
 }
 
@@ -154,17 +155,17 @@ const NOT_TRIED = "not tried";
 const DEPTH = 2;
 const UNIT_NAMES: ReadonlySet<string> = new Set(UNITS);
 
-function toWire(value: unknown): unknown {
-  return renamed(value, (name) =>
+function toSnakeCase(value: unknown): unknown {
+  return renameFields(value, (name) =>
     name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
   );
 }
 
-function fromWire<T>(schema: z.ZodMiniType<T>) {
+function fromSnakeCase<T>(schema: z.ZodMiniType<T>) {
   return z.pipe(
     z.pipe(
       z.unknown(),
-      z.transform((value) => renamed(value, camelCased)),
+      z.transform((value) => renameFields(value, camelCased)),
     ),
     schema,
   );
@@ -175,13 +176,13 @@ function camelCased(name: string): string {
 }
 
 /** Renames fields, but neither units nor the tags of customers. */
-function renamed(value: unknown, rename: (name: string) => string, depth = DEPTH): unknown {
-  const isPlain = value !== null && typeof value === "object" && !Array.isArray(value);
-  if (depth === 0 || !isPlain) return value;
+function renameFields(value: unknown, rename: (name: string) => string, depth = DEPTH): unknown {
+  const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
+  if (depth === 0 || !isObject) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       UNIT_NAMES.has(name) ? name : rename(name),
-      name === "tags" ? inner : renamed(inner, rename, depth - 1),
+      name === "tags" ? inner : renameFields(inner, rename, depth - 1),
     ]),
   );
 }

@@ -83,7 +83,7 @@ export async function deliverOutcome(
       item.kind === "settle"
         ? await stub.settle(settlementOf(item))
         : await stub.void(holdId, item.generation);
-    return deliveryOf(answer);
+    return toDeliveryResult(answer);
   } catch (error) {
     return { kind: "failed", reason: reasonOf(error) };
   }
@@ -94,9 +94,11 @@ function settlementOf(item: Extract<OutcomeItem, { kind: "settle" }>): Settlemen
   return { id, cost, generation, ...(isCapped === true && { isCapped }) };
 }
 
-function deliveryOf(answer: Result<unknown>): DeliveryResult {
+function toDeliveryResult(answer: Result<unknown>): DeliveryResult {
   if (answer.ok) return { kind: "delivered" };
   const { kind } = answer.failure;
-  const passing = ["storage_unavailable", "overloaded", "internal", "misconfigured"].includes(kind);
-  return { kind: passing ? "failed" : "refused", reason: kind };
+  const isTemporary = ["storage_unavailable", "overloaded", "internal", "misconfigured"].includes(
+    kind,
+  );
+  return { kind: isTemporary ? "failed" : "refused", reason: kind };
 }

@@ -72,14 +72,14 @@ export async function callPeer(
   const message = { peer, operation, bytes, contentDigest: await contentDigestOf(bytes), options };
   const endMs = elapsedMs() + budgetMs;
   let reason = "no time left";
-  for (let left = attempts; left > 0; left--) {
+  for (let attemptsLeft = attempts; attemptsLeft > 0; attemptsLeft--) {
     const leftMs = endMs - elapsedMs();
     if (options.signal?.aborted === true) reason = GIVEN_UP;
     if (leftMs <= 0 || reason === GIVEN_UP) break;
-    const attempted = await attempt(message, shareOf(leftMs, left));
-    if (attempted.answer !== null) return { ...attempted.answer, isRepeat: left < attempts };
-    ({ reason } = attempted);
-    if (!attempted.mayRetry) break;
+    const result = await attempt(message, attemptBudgetMs(leftMs, attemptsLeft));
+    if (result.answer !== null) return { ...result.answer, isRepeat: attemptsLeft < attempts };
+    ({ reason } = result);
+    if (!result.mayRetry) break;
   }
   const { requestId } = options;
   options.onFailed?.(reason);
@@ -87,7 +87,7 @@ export async function callPeer(
   return null;
 }
 
-function shareOf(leftMs: number, attemptsLeft: number): number {
+function attemptBudgetMs(leftMs: number, attemptsLeft: number): number {
   return Math.ceil(leftMs < SHARED_MS_MIN ? leftMs : leftMs / attemptsLeft);
 }
 
@@ -98,40 +98,40 @@ type Message = {
   readonly contentDigest: string;
   readonly options: PeerCallOptions;
 };
-type Attempted =
+type AttemptResult =
   | { readonly answer: Omit<PeerAnswer, "isRepeat"> }
   | { readonly answer: null; readonly reason: string; readonly mayRetry: boolean };
 
-async function attempt(message: Message, limitMs: number): Promise<Attempted> {
+async function attempt(message: Message, limitMs: number): Promise<AttemptResult> {
   const controller = new AbortController();
-  const given = Promise.withResolvers<Attempted>();
+  const ended = Promise.withResolvers<AttemptResult>();
   const giveUp = (reason: string, mayRetry: boolean): void => {
-    given.resolve(failed(reason, mayRetry));
+    ended.resolve(failedAttempt(reason, mayRetry));
     controller.abort();
   };
-  const leave = (): void => giveUp(GIVEN_UP, false);
+  const stopWaiting = (): void => giveUp(GIVEN_UP, false);
   const { after = afterTimeout, signal } = message.options;
   const cancel = after(limitMs, () => giveUp(`no answer within ${limitMs} ms`, true));
-  signal?.addEventListener("abort", leave);
+  signal?.addEventListener("abort", stopWaiting);
   try {
-    const sent = send(message, controller.signal).catch((error: unknown) =>
-      failed(reasonOf(error), true),
+    const response = send(message, controller.signal).catch((error: unknown) =>
+      failedAttempt(reasonOf(error), true),
     );
-    return await Promise.race([given.promise, sent]);
+    return await Promise.race([ended.promise, response]);
   } finally {
     cancel();
-    signal?.removeEventListener("abort", leave);
+    signal?.removeEventListener("abort", stopWaiting);
   }
 }
 
-async function send(message: Message, signal: AbortSignal): Promise<Attempted> {
+async function send(message: Message, signal: AbortSignal): Promise<AttemptResult> {
   const { peer, operation, bytes, contentDigest, options } = message;
   const url = `${peer.url}/internal/v1/${operation}`;
   const parts = { method: "POST", url, contentDigest, requestId: options.requestId };
-  const signed = await signatureHeaders(parts, peer.signing, options.now());
+  const signature = await signatureHeaders(parts, peer.signing, options.now());
   const response = await fetch(url, {
     method: "POST",
-    headers: { "content-type": "application/json", "user-agent": USER_AGENT, ...signed },
+    headers: { "content-type": "application/json", "user-agent": USER_AGENT, ...signature },
     body: bytes,
     redirect: "manual",
     signal,
@@ -139,13 +139,15 @@ async function send(message: Message, signal: AbortSignal): Promise<Attempted> {
   const { status, headers } = response;
   if (status !== 200) {
     discardBody(response);
-    return failed(statusWords(status, headers), status >= 500);
+    return failedAttempt(statusWords(status, headers), status >= 500);
   }
   const bytesMax = ANSWERS_MAX[operation] ?? ANSWER_BYTES_MAX;
   const text = await readBoundedText(response, bytesMax);
-  if (text === null) return failed(`an answer of more than ${bytesMax} bytes`, true);
-  const body = parsed(text);
-  return body === undefined ? failed("not JSON", true) : { answer: { status, headers, body } };
+  if (text === null) return failedAttempt(`an answer of more than ${bytesMax} bytes`, true);
+  const body = tryParseJson(text);
+  return body === undefined
+    ? failedAttempt("not JSON", true)
+    : { answer: { status, headers, body } };
 }
 
 /**
@@ -177,7 +179,7 @@ export async function peerFault(
 
 const NOBODY = "0".repeat(64);
 
-function parsed(text: string): unknown {
+function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -185,6 +187,6 @@ function parsed(text: string): unknown {
   }
 }
 
-function failed(reason: string, mayRetry: boolean): Attempted {
+function failedAttempt(reason: string, mayRetry: boolean): AttemptResult {
   return { answer: null, reason, mayRetry };
 }

@@ -44,7 +44,11 @@ const PROBES_MAX = 6;
  * A receiver. `dueAt` (Unix ms) is the time of its next message or, while it fails, of its next
  * retry.
  */
-type Line = { readonly receiver: string; readonly dueAt: number; readonly isFailing: boolean };
+type ReceiverQueue = {
+  readonly receiver: string;
+  readonly dueAt: number;
+  readonly isFailing: boolean;
+};
 
 type Moment = { readonly nowMs: number; readonly random: number };
 
@@ -109,9 +113,9 @@ export class OutboxQueue {
 
   /** Limits all waits to the maximum, after the clock moved back. */
   followClock(nowMs: number): void {
-    const isBack = this.#clockMs === null || nowMs < this.#clockMs;
+    const hasMovedBack = this.#clockMs === null || nowMs < this.#clockMs;
     this.#clockMs = nowMs;
-    if (!isBack) return;
+    if (!hasMovedBack) return;
     const latestMs = nowMs + RETRY_DELAY_MAX_MS;
     const { sql } = this.#storage;
     sql.exec(
@@ -127,12 +131,12 @@ export class OutboxQueue {
    * receivers.
    */
   due(nowMs: number): readonly OutboxMessage[] {
-    const lines = this.#lines().filter(({ dueAt }) => dueAt <= nowMs);
-    const sound = lines.filter(({ isFailing }) => !isFailing).slice(0, DELIVERED_AT_ONCE_MAX);
-    const failing = lines.filter(({ isFailing }) => isFailing).slice(0, PROBES_MAX);
+    const queues = this.#lines().filter(({ dueAt }) => dueAt <= nowMs);
+    const healthy = queues.filter(({ isFailing }) => !isFailing).slice(0, DELIVERED_AT_ONCE_MAX);
+    const failing = queues.filter(({ isFailing }) => isFailing).slice(0, PROBES_MAX);
     const messages: OutboxMessage[] = [];
-    for (const [i, { receiver }] of sound.entries()) {
-      const share = Math.ceil((DELIVERED_AT_ONCE_MAX - messages.length) / (sound.length - i));
+    for (const [i, { receiver }] of healthy.entries()) {
+      const share = Math.ceil((DELIVERED_AT_ONCE_MAX - messages.length) / (healthy.length - i));
       messages.push(...this.#of(receiver, nowMs, share));
     }
     const probes = failing.slice(0, Math.max(1, DELIVERED_AT_ONCE_MAX - messages.length));
@@ -150,11 +154,12 @@ export class OutboxQueue {
   }
 
   nextDueAt(receiver: string | null = null): number | null {
-    const isMeant = (line: Line): boolean => receiver === null || line.receiver === receiver;
-    return this.#lines().find(isMeant)?.dueAt ?? null;
+    const isOfReceiver = (queue: ReceiverQueue): boolean =>
+      receiver === null || queue.receiver === receiver;
+    return this.#lines().find(isOfReceiver)?.dueAt ?? null;
   }
 
-  #lines(): readonly Line[] {
+  #lines(): readonly ReceiverQueue[] {
     return this.#storage.sql
       .exec<{ receiver: string; due_at: number; failing_until: number | null }>(
         // finds each receiver with one index lookup

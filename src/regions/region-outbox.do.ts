@@ -81,12 +81,12 @@ export class RegionOutbox extends DurableObject<Env> {
   async flush(limitMs: number, receiver: string | null = null): Promise<boolean> {
     if (this.#queue.nextDueAt(receiver) === null) return true;
     const deliver = (): Promise<void> => this.#deliverWaiting(limitMs, receiver);
-    const flushing =
+    const flush =
       this.#flushing.get(receiver) ??
       this.#oneAtATime(deliver).finally(() => this.#flushing.delete(receiver));
-    this.#flushing.set(receiver, flushing);
+    this.#flushing.set(receiver, flush);
     try {
-      await within(flushing, limitMs);
+      await within(flush, limitMs);
     } catch (error) {
       logWarning("outbox_flush_failed", { outbox: this.#name, reason: reasonOf(error) });
     }
@@ -104,20 +104,20 @@ export class RegionOutbox extends DurableObject<Env> {
 
   /** Delivers due messages. Never throws, because the platform retries an alarm only six times. */
   override async alarm(): Promise<void> {
-    let leastWaitMs = 0;
+    let waitMinMs = 0;
     this.#armedMs = -Infinity; // later messages set another alarm
     try {
-      if (this.#addressee().carries === "outcomes") leastWaitMs = GATHER_MS;
+      if (this.#addressee().carries === "outcomes") waitMinMs = GATHER_MS;
       const due = (): readonly OutboxMessage[] => this.#queue.due(now(this.env));
-      if (!(await this.#oneAtATime(() => this.#deliver(due())))) leastWaitMs = RETRY_MS;
+      if (!(await this.#oneAtATime(() => this.#deliver(due())))) waitMinMs = RETRY_MS;
     } catch (error) {
-      leastWaitMs = RETRY_MS;
+      waitMinMs = RETRY_MS;
       logWarning("outbox_alarm_failed", { outbox: this.#name, reason: reasonOf(error) });
     }
     // This must come last, because setting an alarm before an exception prevents the platform's
     // retry.
     try {
-      await this.#arm(leastWaitMs);
+      await this.#arm(waitMinMs);
     } catch (error) {
       logWarning("outbox_alarm_failed", { outbox: this.#name, reason: reasonOf(error) });
       await this.ctx.storage.setAlarm(now({}) + RETRY_MS);
@@ -125,9 +125,9 @@ export class RegionOutbox extends DurableObject<Env> {
   }
 
   #oneAtATime<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.#idle.then(work);
-    this.#idle = mine.catch(() => undefined);
-    return mine;
+    const delivery = this.#idle.then(work);
+    this.#idle = delivery.catch(() => undefined);
+    return delivery;
   }
 
   /**
@@ -159,10 +159,10 @@ export class RegionOutbox extends DurableObject<Env> {
 
   #takeIn(messages: readonly OutboxMessage[], deliveries: readonly DeliveryResult[]): boolean {
     const nowMs = now(this.env);
-    const together = Math.random(); // keeps unanswered messages in one batch
+    const sharedRandom = Math.random(); // keeps unanswered messages in one batch
     for (const [i, message] of messages.entries()) {
       const delivery = deliveries[i] ?? { kind: "failed", reason: "no answer" };
-      const random = delivery.kind === "unreachable" ? together : Math.random();
+      const random = delivery.kind === "unreachable" ? sharedRandom : Math.random();
       this.#queue.resolve(message, delivery, { nowMs, random });
     }
     const isAnswered = deliveries.some(({ kind }) => kind !== "unreachable" && kind !== "untried");
@@ -202,12 +202,12 @@ export class RegionOutbox extends DurableObject<Env> {
   }
 
   /** Sets the next alarm by the platform's clock, because tests shift only ours. */
-  async #arm(leastWaitMs = 0): Promise<boolean> {
+  async #arm(waitMinMs = 0): Promise<boolean> {
     const nowMs = now(this.env);
     this.#queue.followClock(nowMs);
     const dueAt = this.#queue.nextDueAt();
     if (dueAt === null) return false;
-    await this.ctx.storage.setAlarm(now({}) + Math.max(leastWaitMs, dueAt - nowMs));
+    await this.ctx.storage.setAlarm(now({}) + Math.max(waitMinMs, dueAt - nowMs));
     return true;
   }
 
@@ -216,22 +216,22 @@ export class RegionOutbox extends DurableObject<Env> {
     if (this.#queue.nextDueAt() === null) return;
     const alarmAt = await this.ctx.storage.getAlarm();
     const platformMs = now({});
-    const isSound =
+    const isAlarmValid =
       alarmAt !== null &&
       alarmAt >= platformMs - STALE_MS &&
       alarmAt <= platformMs + RETRY_DELAY_MAX_MS;
-    if (!isSound) await this.#arm();
+    if (!isAlarmValid) await this.#arm();
   }
 
-  #mayEnqueue(what: OutboxTarget["carries"], count: number): void {
-    assert(this.#addressee().carries === what, `${this.#name} carries no ${what}`);
+  #mayEnqueue(kind: OutboxTarget["carries"], count: number): void {
+    assert(this.#addressee().carries === kind, `${this.#name} carries no ${kind}`);
     assert(count <= ENQUEUE_MAX, `at most ${ENQUEUE_MAX} items at once`);
   }
 
   #addressee(): OutboxTarget {
-    const addressee = outboxTarget(this.#name);
-    assert(addressee !== null, `${this.#name} is no outbox`);
-    return addressee;
+    const target = outboxTarget(this.#name);
+    assert(target !== null, `${this.#name} is no outbox`);
+    return target;
   }
 
   #keepName(): void {

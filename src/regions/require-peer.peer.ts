@@ -45,18 +45,18 @@ export async function requirePeer(c: Context<AppEnv>, next: Next): Promise<Respo
   const timers = new Timers();
   c.set("timers", timers);
   try {
-    return await answered(c, next);
+    return await handlePeerRequest(c, next);
   } finally {
     timers.close();
   }
 }
 
-async function answered(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
-  const message = await verified(c);
+async function handlePeerRequest(c: Context<AppEnv>, next: Next): Promise<Response | undefined> {
+  const message = await verifyMessage(c);
   if (typeof message === "string") {
     const { config, requestId } = c.var;
-    const claims = c.req.raw.headers.has("signature"); // unsigned calls aren't logged
-    if (claims) {
+    const isSigned = c.req.raw.headers.has("signature"); // unsigned calls aren't logged
+    if (isSigned) {
       const line = config.logRequests === "all" ? makeLine() : Isolate.of(config).get(makeLine);
       line.add("count", now(c.env), { reason: message, request_id: requestId });
       c.set("logged", config.logRequests !== "all");
@@ -70,7 +70,7 @@ async function answered(c: Context<AppEnv>, next: Next): Promise<Response | unde
   return undefined;
 }
 
-async function verified(
+async function verifyMessage(
   c: Context<AppEnv>,
 ): Promise<{ readonly peer: Region; readonly body: JsonObject } | string> {
   const { peers, numbers } = c.var.config;

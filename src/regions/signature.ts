@@ -31,7 +31,7 @@ const BYTES = "[0-9A-Za-z+/]{42}[AEIMQUYcgkosw048]=";
 const DIGEST = new RegExp(`^sha-256=:${BYTES}:$`);
 const SIGNATURE = new RegExp(`^${LABEL}=:(${BYTES}):$`);
 const SIGNATURE_INPUT = new RegExp(
-  `^${LABEL}=(${literally(COVERED)};created=([1-9][0-9]{0,11});expires=([1-9][0-9]{0,11});keyid="(${KEY_ID})";alg="hmac-sha256")$`,
+  `^${LABEL}=(${escapeRegExp(COVERED)};created=([1-9][0-9]{0,11});expires=([1-9][0-9]{0,11});keyid="(${KEY_ID})";alg="hmac-sha256")$`,
 );
 
 type SignedParts = {
@@ -73,17 +73,18 @@ export async function verifySignature(
   nowMs: number,
 ): Promise<Verdict> {
   const { method, url, headers } = request;
-  const claim = claimOf(headers);
-  if (claim === null) return refused("no signature of this shape");
-  const { parameters, created, expires, keyId, signature, contentDigest, requestId } = claim;
-  if (expires < created || expires - created > LIFETIME_S) return refused("wrong lifetime");
-  if (nowMs < (created - LIFETIME_S) * 1000) return refused("signed in the future");
-  if (nowMs > expires * 1000) return refused("signed too long ago");
+  const signatureClaim = readClaim(headers);
+  if (signatureClaim === null) return rejected("no signature of this shape");
+  const { parameters, created, expires, keyId, signature, contentDigest, requestId } =
+    signatureClaim;
+  if (expires < created || expires - created > LIFETIME_S) return rejected("wrong lifetime");
+  if (nowMs < (created - LIFETIME_S) * 1000) return rejected("signed in the future");
+  if (nowMs > expires * 1000) return rejected("signed too long ago");
   const secret = await secretOf(keyId, accepted);
-  if (secret === null) return refused("unknown keyid");
+  if (secret === null) return rejected("unknown keyid");
   const base = signatureBase(valuesOf({ method, url, contentDigest, requestId }), parameters);
   const isValid = await verifyHmac(await keyOf(secret), signature, base);
-  return isValid ? { ok: true, sender: secret.sender, contentDigest } : refused("wrong signature");
+  return isValid ? { ok: true, sender: secret.sender, contentDigest } : rejected("wrong signature");
 }
 
 export async function contentDigestOf(body: Uint8Array): Promise<string> {
@@ -102,26 +103,26 @@ export function signatureBase(
 
 /** RFC 9421, 2.2. An empty query is `?` (2.2.7). */
 function valuesOf(parts: SignedParts): [name: string, value: string][] {
-  const { host, pathname, query } = targetOf(parts.url);
+  const { host, pathname, query } = parseTarget(parts.url);
   const values = [parts.method, host, pathname, query, parts.contentDigest, parts.requestId];
   return COMPONENTS.map((name, i) => [name, values[i] ?? ""]);
 }
 
-type Target = { readonly host: string; readonly pathname: string; readonly query: string };
-const targets = new Map<string, Target>();
+type ParsedUrl = { readonly host: string; readonly pathname: string; readonly query: string };
+const parsedUrls = new Map<string, ParsedUrl>();
 const TARGETS_MAX = 16;
 
-function targetOf(url: string): Target {
-  const known = targets.get(url);
+function parseTarget(url: string): ParsedUrl {
+  const known = parsedUrls.get(url);
   if (known !== undefined) return known;
   const { host, pathname, search } = new URL(url);
   const target = { host, pathname, query: search === "" ? "?" : search };
-  if (targets.size >= TARGETS_MAX) targets.clear();
-  targets.set(url, target);
+  if (parsedUrls.size >= TARGETS_MAX) parsedUrls.clear();
+  parsedUrls.set(url, target);
   return target;
 }
 
-type Claim = {
+type SignatureClaim = {
   readonly parameters: string;
   readonly created: number;
   readonly expires: number;
@@ -132,7 +133,7 @@ type Claim = {
 };
 
 /** Parses the signature headers. Repeated headers are joined with a comma, which never matches. */
-function claimOf(headers: Headers): Claim | null {
+function readClaim(headers: Headers): SignatureClaim | null {
   const input = SIGNATURE_INPUT.exec(headers.get("signature-input") ?? "");
   const [, base64] = SIGNATURE.exec(headers.get("signature") ?? "") ?? [];
   const contentDigest = headers.get("content-digest") ?? "";
@@ -159,24 +160,24 @@ async function secretOf(
   return accepted[keyIds.indexOf(keyId)] ?? null;
 }
 
-function refused(reason: string): Verdict {
+function rejected(reason: string): Verdict {
   return { ok: false, reason };
 }
 
-function literally(text: string): string {
+function escapeRegExp(text: string): string {
   return text.replaceAll(/[()]/g, String.raw`\$&`);
 }
 
 const encoder = new TextEncoder();
 
-type Prepared = { readonly key: CryptoKey; readonly keyId: string };
+type ImportedKey = { readonly key: CryptoKey; readonly keyId: string };
 /**
  * Imported secrets. Promises aren't cached, because a request can't wait for another request's I/O.
  */
-const prepared = new WeakMap<PeerSecret, Prepared>();
+const importedKeys = new WeakMap<PeerSecret, ImportedKey>();
 
 async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
-  return (await prepare(secret)).key;
+  return (await importKey(secret)).key;
 }
 
 /**
@@ -184,16 +185,16 @@ async function keyOf(secret: PeerSecret): Promise<CryptoKey> {
  * It reveals nothing.
  */
 async function keyIdOf(secret: PeerSecret): Promise<string> {
-  return (await prepare(secret)).keyId;
+  return (await importKey(secret)).keyId;
 }
 
-async function prepare(secret: PeerSecret): Promise<Prepared> {
-  const known = prepared.get(secret);
+async function importKey(secret: PeerSecret): Promise<ImportedKey> {
+  const known = importedKeys.get(secret);
   if (known !== undefined) return known;
   const key = await hmacKey(secret.secret);
-  const print = await hmacSha256(key, "keyid");
-  const text = print.toBase64({ alphabet: "base64url" }).slice(0, KEY_ID_CHARACTERS);
-  const fresh = { key, keyId: `${secret.sender}:${text}` };
-  prepared.set(secret, fresh);
-  return fresh;
+  const fingerprint = await hmacSha256(key, "keyid");
+  const text = fingerprint.toBase64({ alphabet: "base64url" }).slice(0, KEY_ID_CHARACTERS);
+  const imported = { key, keyId: `${secret.sender}:${text}` };
+  importedKeys.set(secret, imported);
+  return imported;
 }

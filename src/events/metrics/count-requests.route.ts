@@ -26,7 +26,7 @@ export async function countRequests(c: Context<AppEnv>, next: Next): Promise<voi
   if (config === undefined) return; // misconfigured: nothing is served
   const { tally } = metricRecorderOf(config);
   const { status } = c.res;
-  const series = seriesAt(routePath(c));
+  const series = routeSeries(routePath(c));
   tally.add(series.answers(status));
   tally.observe(series.headers, (now(c.env) - c.get("startedMs")) / 1000);
   if (status !== 401) flushMetricCounts(c);
@@ -38,22 +38,22 @@ type RouteSeries = {
 };
 const routes = new Map<string, RouteSeries>();
 
-function seriesAt(route: string): RouteSeries {
+function routeSeries(route: string): RouteSeries {
   const known = routes.get(route);
   if (known !== undefined) return known;
-  const byStatus = new Map<number, string>();
-  const fresh = {
+  const nameByStatus = new Map<number, string>();
+  const newSeries = {
     answers: (status: number) => {
-      const counted = byStatus.get(status);
+      const counted = nameByStatus.get(status);
       if (counted !== undefined) return counted;
       const series = counterSeries("requests", { route, status: String(status) });
-      byStatus.set(status, series);
+      nameByStatus.set(status, series);
       return series;
     },
     headers: histogramOf("headers", { route }),
   };
-  routes.set(route, fresh);
-  return fresh;
+  routes.set(route, newSeries);
+  return newSeries;
 }
 
 export function flushMetricCounts(c: Context<AppEnv>): void {

@@ -29,11 +29,11 @@ export class RegionMetrics extends DurableObject<Env> implements MetricsCalls {
       if (sum[name] === undefined && ++size > SERIES_MAX) continue;
       sum[name] = (sum[name] ?? 0) + value;
     }
-    const seen = Object.entries(views).filter(
+    const activeViews = Object.entries(views).filter(
       ([, one]) => atMs - one.atMs < ISOLATE_SILENCE_MAX_MS,
     );
-    if (view !== undefined) seen.push([view.isolate, { atMs, series: view.series }]);
-    this.#write({ ...rest, counters: sum, views: Object.fromEntries(seen) });
+    if (view !== undefined) activeViews.push([view.isolate, { atMs, series: view.series }]);
+    this.#write({ ...rest, counters: sum, views: Object.fromEntries(activeViews) });
     const samples = view?.samples ?? [];
     if (samples.length === 0) return undefined;
     this.#speeds.add(samples, atMs);

@@ -10,46 +10,46 @@ const SAMPLES_MAX = 200;
 /** Maximum samples of an organization, so that none determines a route's percentiles. */
 const ORG_SAMPLES_MAX = 10;
 
-type Kept = RouteSample & { readonly atMs: number };
+type TimedSample = RouteSample & { readonly atMs: number };
 
 /** The speeds of a region's routes in the last 30 minutes. Only in memory, so a restart clears them. */
 export class RegionSpeeds {
-  readonly #routes = new Map<string, readonly Kept[]>();
+  readonly #routes = new Map<string, readonly TimedSample[]>();
 
   add(samples: readonly RouteSample[], atMs: number): void {
     for (const sample of samples) {
       const { route, orgId } = sample;
       const known = this.#routes.get(route) ?? [];
       if (known.length === 0) evictOldest(this.#routes, ROUTES_MAX);
-      const own = known.filter((one) => one.orgId === orgId);
-      const surplus = own.length < ORG_SAMPLES_MAX ? undefined : own[0];
-      const left = known.filter((one) => one !== surplus && isRecent(one, atMs));
-      this.#routes.set(route, [...left.slice(1 - SAMPLES_MAX), { ...sample, atMs }]);
+      const samplesOfOrg = known.filter((one) => one.orgId === orgId);
+      const surplus = samplesOfOrg.length < ORG_SAMPLES_MAX ? undefined : samplesOfOrg[0];
+      const remaining = known.filter((one) => one !== surplus && isRecent(one, atMs));
+      this.#routes.set(route, [...remaining.slice(1 - SAMPLES_MAX), { ...sample, atMs }]);
     }
   }
 
   all(nowMs: number): readonly RouteSpeed[] {
     return [...this.#routes].flatMap(([route, known]) => {
-      const kept = known.filter((one) => isRecent(one, nowMs));
-      if (kept.length === 0) return [];
+      const recent = known.filter((one) => isRecent(one, nowMs));
+      if (recent.length === 0) return [];
       return {
         route,
-        latency: measureOf(kept, ({ latencyMs }) => latencyMs),
-        throughput: measureOf(kept, ({ tokensPerSecond }) => tokensPerSecond),
+        latency: measureSpeed(recent, ({ latencyMs }) => latencyMs),
+        throughput: measureSpeed(recent, ({ tokensPerSecond }) => tokensPerSecond),
       };
     });
   }
 }
 
-function isRecent({ atMs }: Kept, nowMs: number): boolean {
+function isRecent({ atMs }: TimedSample, nowMs: number): boolean {
   return nowMs - atMs < WINDOW_MS;
 }
 
-function measureOf(
-  kept: readonly Kept[],
-  valueOf: (sample: Kept) => number | null,
+function measureSpeed(
+  recent: readonly TimedSample[],
+  valueOf: (sample: TimedSample) => number | null,
 ): RouteSpeed["latency"] {
-  const measured = kept.filter((one) => valueOf(one) !== null);
+  const measured = recent.filter((one) => valueOf(one) !== null);
   const values = measured.flatMap((one) => valueOf(one) ?? []).toSorted((a, b) => a - b);
   return {
     requests: values.length,

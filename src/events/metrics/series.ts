@@ -99,12 +99,12 @@ export type MetricLabels = Readonly<Record<string, string>>;
 export function metricSeriesName(name: string, labels: MetricLabels): string {
   let pairs = "";
   for (const [label, value] of Object.entries(labels)) {
-    pairs += `${pairs === "" ? "" : ","}${label}="${escaped(value)}"`;
+    pairs += `${pairs === "" ? "" : ","}${label}="${escapeLabel(value)}"`;
   }
   return pairs === "" ? name : `${name}{${pairs}}`;
 }
 
-function escaped(value: string): string {
+function escapeLabel(value: string): string {
   if (!/[\\"\n]/.test(value)) return value;
   return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

@@ -66,9 +66,9 @@ export class Tally {
   }
 
   take(): Series {
-    const taken = Object.fromEntries(this.#series);
+    const counts = Object.fromEntries(this.#series);
     this.#series = new Map();
-    return taken;
+    return counts;
   }
 }
 
@@ -113,8 +113,8 @@ export class MetricRecorder {
       if (speeds !== undefined) this.onSpeeds(speeds);
     } catch (error) {
       // There is no retry, because the call may have arrived and counts must never double.
-      const lost = Object.keys(series).length;
-      logWarning("metrics_not_taken", { series: lost, reason: reasonOf(error) });
+      const lostSeries = Object.keys(series).length;
+      logWarning("metrics_not_taken", { series: lostSeries, reason: reasonOf(error) });
     }
   }
 }

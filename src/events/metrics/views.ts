@@ -5,9 +5,11 @@ import type { RegionCounts, Series } from "../../shared/contracts/metrics.ts";
 export const ISOLATE_SILENCE_MAX_MS = 300_000;
 
 export function isolateGauges({ views }: RegionCounts, nowMs: number): Series {
-  const seen = Object.values(views).filter((one) => nowMs - one.atMs < ISOLATE_SILENCE_MAX_MS);
-  const sum: Record<string, number> = { [METRICS.isolates.name]: seen.length };
-  for (const { atMs, series } of seen) {
+  const activeIsolates = Object.values(views).filter(
+    (one) => nowMs - one.atMs < ISOLATE_SILENCE_MAX_MS,
+  );
+  const sum: Record<string, number> = { [METRICS.isolates.name]: activeIsolates.length };
+  for (const { atMs, series } of activeIsolates) {
     const age = METRICS.isolatesAge.name;
     sum[age] = Math.max(sum[age] ?? 0, (nowMs - atMs) / 1000);
     for (const [name, value] of Object.entries(series)) sum[name] = (sum[name] ?? 0) + value;

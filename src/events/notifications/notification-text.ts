@@ -17,11 +17,11 @@ export type NotifiedType = (typeof NOTIFIED_TYPES)[number];
 const TEXTS: Readonly<Record<NotifiedType, (event: EventRecord) => NotificationText>> = {
   "balance.low": ({ data }) => ({
     subject: "Low balance",
-    text: `The balance is ${money(data, "balance_micro")}, below the alert of ${money(data, "threshold_micro")}. Add credits in the console (Credits).`,
+    text: `The balance is ${formatAmount(data, "balance_micro")}, below the alert of ${formatAmount(data, "threshold_micro")}. Add credits in the console (Credits).`,
   }),
   "key.budget_reached": ({ subject, data }) => ({
     subject: "A key's budget is used up",
-    text: `The key ${subject} has used up its budget of ${money(data, "budget_micro")}. Raise the budget in the console (Keys), or wait until it resets.`,
+    text: `The key ${subject} has used up its budget of ${formatAmount(data, "budget_micro")}. Raise the budget in the console (Keys), or wait until it resets.`,
   }),
   "webhook.disabled": ({ subject, data }) => ({
     subject: "A webhook is disabled",
@@ -29,11 +29,11 @@ const TEXTS: Readonly<Record<NotifiedType, (event: EventRecord) => NotificationT
   }),
   "top_up.paused": ({ data }) => ({
     subject: "Automatic top-up failed",
-    text: `Automatic top-up failed (${words(data, "reason")}). It is paused. Check the saved card in the console (Credits).`,
+    text: `Automatic top-up failed (${fieldText(data, "reason")}). It is paused. Check the saved card in the console (Credits).`,
   }),
   "top_up.disabled": ({ data }) => ({
     subject: "Automatic top-up is disabled",
-    text: `Automatic top-up is disabled (${words(data, "reason")}). Check the saved card and turn it on again in the console (Credits).`,
+    text: `Automatic top-up is disabled (${fieldText(data, "reason")}). Check the saved card and turn it on again in the console (Credits).`,
   }),
 };
 
@@ -54,7 +54,7 @@ function escapeSlack(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-function money(data: Data, field: string): string {
+function formatAmount(data: Data, field: string): string {
   const value = data[field];
   if (typeof value !== "number") return "an unknown amount";
   const dollars = dollarsOf(micros(value));
@@ -62,7 +62,7 @@ function money(data: Data, field: string): string {
   return `$${text}`;
 }
 
-function words(data: Data, field: string): string {
+function fieldText(data: Data, field: string): string {
   const value = data[field];
   return typeof value === "string" ? value.replaceAll("_", " ") : "unknown";
 }

@@ -27,21 +27,23 @@ export class Notifications {
    * before any email, so that the wallet sends the events again.
    */
   async send(mailing: Mailing, orgId: string, events: readonly EventRecord[]): Promise<void> {
-    const notified = events.flatMap((event) => {
+    const notifications = events.flatMap((event) => {
       const text = this.#sent.has(event.id) ? null : notificationOf(event);
       return text === null ? [] : [{ event, text }];
     });
-    if (notified.length === 0) return;
+    if (notifications.length === 0) return;
     const recipients = await within(listRecipients(this.#db, orgId), DATABASE_TIMEOUT_MS);
     const keyMembers = new Map<string, string | null>();
-    for (const { event } of notified.filter((one) => one.event.type === "key.budget_reached")) {
+    for (const { event } of notifications.filter(
+      (one) => one.event.type === "key.budget_reached",
+    )) {
       const memberId = await within(memberOfKey(this.#db, event.subject), DATABASE_TIMEOUT_MS);
       keyMembers.set(event.id, memberId);
     }
-    for (const { event, text } of notified) {
+    for (const { event, text } of notifications) {
       this.#remember(event.id);
       for (const one of recipients) {
-        if (!wants(one, event, keyMembers.get(event.id) ?? null)) continue;
+        if (!wantsEvent(one, event, keyMembers.get(event.id) ?? null)) continue;
         this.#waitUntil(sendOne(mailing, one, text));
       }
     }
@@ -58,7 +60,11 @@ export class Notifications {
  * Reports whether a recipient gets an event. Owners and admins also get those of other members'
  * keys.
  */
-function wants(recipient: Recipient, { type }: EventRecord, keyMemberId: string | null): boolean {
+function wantsEvent(
+  recipient: Recipient,
+  { type }: EventRecord,
+  keyMemberId: string | null,
+): boolean {
   const types: readonly string[] = recipient.types;
   if (!types.includes(type)) return false;
   const seesAllKeys = recipient.role === "owner" || recipient.role === "admin";

@@ -35,13 +35,13 @@ export function recordAttempt(
     due,
     sending: { attempt, headers },
   }: { readonly webhookId: string; readonly due: DueDelivery; readonly sending: AttemptRecord },
-  then: { readonly nowMs: number; readonly nextAt: number | null; readonly ending: string | null },
+  next: { readonly nowMs: number; readonly nextAt: number | null; readonly ending: string | null },
 ): void {
   const { sql } = storage;
-  const { nowMs, nextAt, ending } = then;
-  const isTaken = attempt.error === null;
+  const { nowMs, nextAt, ending } = next;
+  const isAccepted = attempt.error === null;
   const missed = nextAt === null ? "failed" : "pending";
-  const state = isTaken ? "delivered" : missed;
+  const state = isAccepted ? "delivered" : missed;
   storage.transactionSync(() => {
     const [receiver] = sql
       .exec<{ failures: number; finished: number; hours: string | null }>(
@@ -50,22 +50,22 @@ export function recordAttempt(
       )
       .toArray();
     if (receiver === undefined) return;
-    const failures = isTaken ? 0 : receiver.failures + 1;
-    const reported = withoutOldNames(sql, due, { at: nowMs, ...attempt });
+    const failures = isAccepted ? 0 : receiver.failures + 1;
+    const attempts = removeOldNames(sql, due, { at: nowMs, ...attempt });
     sql.exec(
       `UPDATE deliveries SET state = ?, attempts = attempts + 1, next_at = ?, last_at = ?, status = ?,
         error = ?, answer = ?, duration_ms = ?, newest_attempts = ?,
         sent_headers = iif(?, NULL, coalesce(?, sent_headers))
       WHERE number = ? AND state = 'pending'`,
       state,
-      isTaken ? null : nextAt,
+      isAccepted ? null : nextAt,
       nowMs,
       attempt.status,
       attempt.error,
-      reported.newest.answer,
+      attempts.newest.answer,
       attempt.durationMs,
-      JSON.stringify([reported.newest, ...reported.before].slice(0, ATTEMPTS_KEPT)),
-      reported.isRenamed ? 1 : 0,
+      JSON.stringify([attempts.newest, ...attempts.before].slice(0, ATTEMPTS_KEPT)),
+      attempts.isRenamed ? 1 : 0,
       headers === null ? null : JSON.stringify(headers),
       due.number,
     );
@@ -76,10 +76,10 @@ export function recordAttempt(
       webhookId,
       failures,
       nowMs,
-      isTaken ? null : nowMs + pauseMs(failures, attempt.retryAfterMs),
+      isAccepted ? null : nowMs + pauseMs(failures, attempt.retryAfterMs),
       ending,
       state === "pending" ? 0 : 1,
-      JSON.stringify(hoursWith(receiver.hours, nowMs, isTaken)),
+      JSON.stringify(addToHours(receiver.hours, nowMs, isAccepted)),
       attempt.error,
     );
     if (ending !== null) abandonDeliveries(sql, webhookId, "webhook_disabled");
@@ -89,7 +89,7 @@ export function recordAttempt(
   });
 }
 
-type Kept = {
+type StoredAttempts = {
   last_at: number | null;
   answer: string | null;
   newest_attempts: string | null;
@@ -100,13 +100,13 @@ type Kept = {
  * Removes the response and the signature if the event was renamed since, because they can contain
  * the old name.
  */
-function withoutOldNames(
+function removeOldNames(
   sql: SqlStorage,
   due: DueDelivery,
   { at, status, error, answer, durationMs }: PastAttempt,
 ) {
   const [row] = sql
-    .exec<Kept & { body: string }>(
+    .exec<StoredAttempts & { body: string }>(
       "SELECT body, last_at, answer, newest_attempts, sent_headers FROM deliveries WHERE number = ?",
       due.number,
     )
@@ -120,21 +120,23 @@ function withoutOldNames(
  * Returns past attempts. If the last response is missing, the event was renamed, so the other
  * responses are removed too.
  */
-function attemptsOf(row: Kept): readonly PastAttempt[] {
+function attemptsOf(row: StoredAttempts): readonly PastAttempt[] {
   const { newest_attempts: stored } = row;
   const attempts = stored === null ? [] : storedJson<PastAttempt[]>(stored);
-  return isForgotten(row) ? attempts.map((one) => Object.assign(one, { answer: null })) : attempts;
+  return isAnswerErased(row)
+    ? attempts.map((one) => Object.assign(one, { answer: null }))
+    : attempts;
 }
 
-function isForgotten({ last_at: lastAt, answer }: Kept): boolean {
+function isAnswerErased({ last_at: lastAt, answer }: StoredAttempts): boolean {
   return lastAt !== null && answer === null;
 }
 
-function hoursWith(stored: string | null, nowMs: number, isTaken: boolean): Hours {
+function addToHours(stored: string | null, nowMs: number, isAccepted: boolean): Hours {
   const hours = recentHours(stored, nowMs);
   const hour = Math.floor(nowMs / HOUR_MS);
   const [taken, missed] = hours[hour] ?? [0, 0];
-  return { ...hours, [hour]: isTaken ? [taken + 1, missed] : [taken, missed + 1] };
+  return { ...hours, [hour]: isAccepted ? [taken + 1, missed] : [taken, missed + 1] };
 }
 
 function recentHours(stored: string | null, nowMs: number): Hours {
@@ -162,7 +164,7 @@ export function selectDelivery(
   return {
     ...deliveryFromRow(row),
     body: row.body,
-    headers: headers === null || isForgotten(row) ? null : storedJson(headers),
+    headers: headers === null || isAnswerErased(row) ? null : storedJson(headers),
     newestAttempts: attemptsOf(row),
   };
 }

@@ -23,10 +23,10 @@ export const DELIVERY_ID = "dlv_";
  * no rows. The stream and the pause decide when a batch is sent.
  */
 export const PENDING_BATCH_AT = 7_258_118_400_000;
-const FIRST_DUE = `${firstOf("<= ?2", "next_at")}
-  UNION ALL ${firstOf(`= ${PENDING_BATCH_AT}`, "coalesce(last_at, created_at)")} ORDER BY at, number LIMIT 1`;
+const FIRST_DUE = `${firstDueSql("<= ?2", "next_at")}
+  UNION ALL ${firstDueSql(`= ${PENDING_BATCH_AT}`, "coalesce(last_at, created_at)")} ORDER BY at, number LIMIT 1`;
 
-function firstOf(nextAt: string, at: string): string {
+function firstDueSql(nextAt: string, at: string): string {
   return `SELECT * FROM (SELECT number, event_id, type, body, attempts, ${at} AS at FROM deliveries
     WHERE webhook_id = ?1 AND state = 'pending' AND next_at ${nextAt} ORDER BY next_at, number LIMIT 1)`;
 }
@@ -91,7 +91,9 @@ export function queueEvents(
     for (const { webhook, ending } of receivers) {
       if (webhook.disabledReason !== null || ending !== null) continue;
       const wanted = events.filter(({ type }) => webhook.types?.includes(type) ?? true);
-      for (const event of wanted) queue(storage.sql, webhook, { event, nowMs, again: false });
+      for (const event of wanted) {
+        queueEvent(storage.sql, webhook, { event, nowMs, isReplay: false });
+      }
       if (wanted.length > 0) boundQueue(storage.sql, webhook.id);
     }
   });
@@ -115,18 +117,18 @@ export function requeueEvents(
   return storage.transactionSync(() => {
     if (isReplaying(storage.sql, webhook.id, replayId)) return null;
     storage.sql.exec("UPDATE receivers SET replay = ? WHERE id = ?", replayId, webhook.id);
-    for (const event of wanted) queue(storage.sql, webhook, { event, nowMs, again: true });
+    for (const event of wanted) queueEvent(storage.sql, webhook, { event, nowMs, isReplay: true });
     boundQueue(storage.sql, webhook.id);
     return wanted.length;
   });
 }
 
-function isReplaying(sql: SqlStorage, webhookId: string, except: string): boolean {
+function isReplaying(sql: SqlStorage, webhookId: string, replayId: string): boolean {
   const found = sql.exec(
     `SELECT 1 FROM deliveries WHERE webhook_id = ?1 AND state = 'pending' AND replayed = 1
       AND (SELECT replay FROM receivers WHERE id = ?1) IS NOT ?2 LIMIT 1`,
     webhookId,
-    except,
+    replayId,
   );
   return found.toArray().length > 0;
 }
@@ -139,7 +141,7 @@ export function resendDeliveries(
   const [where, value] =
     "deliveryId" in which ? ["id = ?3", which.deliveryId] : ["state = ?3", which.state];
   return storage.transactionSync(() => {
-    const resent = storage.sql
+    const resentCount = storage.sql
       .exec(
         `UPDATE deliveries SET state = 'pending', attempts = 0,
           next_at = iif(type = '${USAGE_SETTLED}', ${PENDING_BATCH_AT}, ?2), last_at = NULL, status = NULL,
@@ -151,24 +153,24 @@ export function resendDeliveries(
       )
       .toArray().length;
     boundQueue(storage.sql, webhookId);
-    return resent;
+    return resentCount;
   });
 }
 
-function queue(
+function queueEvent(
   sql: SqlStorage,
   webhook: Webhook,
   {
     event,
     nowMs,
-    again,
-  }: { readonly event: EventRecord; readonly nowMs: number; readonly again: boolean },
+    isReplay,
+  }: { readonly event: EventRecord; readonly nowMs: number; readonly isReplay: boolean },
 ): void {
   sql.exec(
     `INSERT INTO deliveries (id, webhook_id, event_id, type, body, state, created_at, next_at, replayed)
     VALUES (?1, ?2, ?3, ?4, ?5, 'pending', ?6, ?6, ?7)
     ON CONFLICT (webhook_id, event_id) DO ${
-      again
+      isReplay
         ? `UPDATE SET state = 'pending', attempts = 0, next_at = ?6, last_at = NULL, status = NULL, error = NULL,
           answer = NULL, duration_ms = NULL, replayed = 1 WHERE state <> 'pending'`
         : "NOTHING"
@@ -179,7 +181,7 @@ function queue(
     event.type,
     webhookMessageBody(webhook, event),
     nowMs,
-    again ? 1 : 0,
+    isReplay ? 1 : 0,
   );
 }
 
@@ -188,26 +190,26 @@ function queue(
  * so that many events of one kind don't displace others.
  */
 function boundQueue(sql: SqlStorage, webhookId: string): void {
-  const waiting = sql
+  const groups = sql
     .exec<{ noun: string; n: number }>(
       `SELECT ${NOUN} AS noun, count(*) AS n FROM deliveries WHERE webhook_id = ? AND state = 'pending'
       GROUP BY noun ORDER BY n DESC`,
       webhookId,
     )
     .toArray();
-  const over = waiting.reduce((sum, { n }) => sum + n, 0) - PENDING_MAX;
-  const [most] = waiting;
-  if (over <= 0 || most === undefined) return;
+  const excess = groups.reduce((sum, { n }) => sum + n, 0) - PENDING_MAX;
+  const [most] = groups;
+  if (excess <= 0 || most === undefined) return;
   sql.exec(
     `UPDATE deliveries SET state = 'failed', next_at = NULL, error = 'queue_full' WHERE number IN (
       SELECT number FROM deliveries WHERE webhook_id = ? AND state = 'pending' AND ${NOUN} = ?
       ORDER BY number LIMIT ?)`,
     webhookId,
     most.noun,
-    Math.min(over, most.n),
+    Math.min(excess, most.n),
   );
   deleteFinishedDeliveries(sql, webhookId);
-  if (over > most.n) boundQueue(sql, webhookId);
+  if (excess > most.n) boundQueue(sql, webhookId);
 }
 
 const NOUN = "substr(type, 1, instr(type, '.') - 1)";

@@ -24,8 +24,8 @@ export const REPEAT_UNSAFE = "repeat_unsafe";
 export const RESPONSE_BYTES_MAX = 1024;
 
 export function retryTime(attempts: number, nowMs: number): number | null {
-  const wait = RETRIES_MS[attempts - 1];
-  return wait === undefined ? null : nowMs + wait;
+  const delayMs = RETRIES_MS[attempts - 1];
+  return delayMs === undefined ? null : nowMs + delayMs;
 }
 
 /** Returns the pause in ms. A longer `retry-after` of up to an hour replaces it. */
@@ -47,8 +47,8 @@ export function disableReason(
   { failingSince, nowMs }: { readonly failingSince: number; readonly nowMs: number },
 ): "gone" | "failing" | null {
   if (attempt.status === 410) return "gone";
-  const isOver = attempt.error === REPEAT_UNSAFE || nowMs - failingSince >= FAILING_MAX_MS;
-  return isOver ? "failing" : null;
+  const shouldDisable = attempt.error === REPEAT_UNSAFE || nowMs - failingSince >= FAILING_MAX_MS;
+  return shouldDisable ? "failing" : null;
 }
 
 /** Sends a message without following redirects. Never throws. */
@@ -59,9 +59,9 @@ export async function attemptDelivery(
 ): Promise<Attempt> {
   const { timeoutMs, elapsed, nowMs } = clock;
   const startedMs = elapsed();
-  const aborter = new AbortController();
-  const { signal } = aborter;
-  const timer = setTimeout(() => aborter.abort(), timeoutMs);
+  const abortController = new AbortController();
+  const { signal } = abortController;
+  const timer = setTimeout(() => abortController.abort(), timeoutMs);
   let retryAfterMs: number | null = null;
   const result = (status: number | null, error: string | null, answer = ""): Attempt => ({
     status,
@@ -100,9 +100,9 @@ async function firstBytes(response: Response): Promise<string> {
   while (length < bytes.length) {
     const { done, value } = await reader.read();
     if (done) break;
-    const taken = (value as Uint8Array).subarray(0, bytes.length - length);
-    bytes.set(taken, length);
-    length += taken.length;
+    const chunk = (value as Uint8Array).subarray(0, bytes.length - length);
+    bytes.set(chunk, length);
+    length += chunk.length;
   }
   await reader.cancel().catch(() => undefined);
   return new TextDecoder().decode(bytes.subarray(0, length));
@@ -112,7 +112,7 @@ export function deliveryNotFound(): Refusal {
   return refuse({ kind: "not_found", message: "No such delivery." });
 }
 
-export function disabled(): Refusal {
+export function refuseDisabled(): Refusal {
   const message = "This webhook is disabled. Enable it first.";
   return refuse({ kind: "conflict", message, param: null, code: "webhook_disabled" });
 }

@@ -77,9 +77,9 @@ export function syncWebhookStates(
  */
 function streamAfter(before: Receiver | undefined, webhook: Webhook): StreamState | null {
   if (webhook.types?.includes(USAGE_SETTLED) !== true) return null;
-  const wasOff = (before?.webhook.disabledReason ?? null) !== null;
-  const kept = { ...before?.stream, ...(wasOff && { unsure: undefined }) };
-  return { from: { sinceMs: webhook.changedAt }, ...kept, nextAt: 0, idleMs: 0 };
+  const wasDisabled = (before?.webhook.disabledReason ?? null) !== null;
+  const stream = { ...before?.stream, ...(wasDisabled && { unsure: undefined }) };
+  return { from: { sinceMs: webhook.changedAt }, ...stream, nextAt: 0, idleMs: 0 };
 }
 
 export function storeStreamState(
@@ -117,8 +117,8 @@ export function countTestMessage(
   const { tests } = sql
     .exec<{ tests: string }>("SELECT tests FROM receivers WHERE id = ?", webhookId)
     .one();
-  const isOfMinute = (at: number): boolean => at > nowMs - MINUTE_MS && at <= nowMs;
-  const last = storedJson<number[]>(tests).filter(isOfMinute);
+  const isInLastMinute = (at: number): boolean => at > nowMs - MINUTE_MS && at <= nowMs;
+  const last = storedJson<number[]>(tests).filter(isInLastMinute);
   const [oldest] = last;
   if (oldest !== undefined && last.length >= limit) return oldest + MINUTE_MS - nowMs;
   const counted = JSON.stringify([...last, nowMs]);

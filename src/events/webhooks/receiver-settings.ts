@@ -11,7 +11,7 @@ import { encryptWebhookSecret } from "./webhook-secrets.ts";
 
 const CREDENTIAL_MAX = 1024;
 const EVENT_NAME_MAX = 100;
-const printable = z
+const printableText = z
   .string()
   .check(
     z.maxLength(CREDENTIAL_MAX),
@@ -22,7 +22,7 @@ const OWN_HEADERS = /^(content-.*|host|user-agent|transfer-encoding|connection|c
 
 export const receiverSchema = z.nullable(
   z.strictObject({
-    credential: z.optional(printable),
+    credential: z.optional(printableText),
     event_name: z.optional(
       z
         .string()
@@ -51,7 +51,7 @@ export const receiverSchema = z.nullable(
 );
 export type ReceiverFields = z.infer<typeof receiverSchema>;
 
-type Shape = {
+type WebhookShape = {
   readonly format: string | null;
   readonly url: string;
   readonly types: readonly string[] | null;
@@ -80,22 +80,26 @@ export async function sealReceiver(
  * unless the URL leads to another server, which must not get it.
  */
 export function receiverSettingsAfter(
-  before: Shape,
-  { url, format }: Pick<Shape, "url" | "format">,
-  given: ReceiverSettings | null | undefined,
+  before: WebhookShape,
+  { url, format }: Pick<WebhookShape, "url" | "format">,
+  changedSettings: ReceiverSettings | null | undefined,
 ): Result<ReceiverSettings | null> {
-  if (usageFormat(format) === null || given === null) return success(given ?? null);
+  if (usageFormat(format) === null || changedSettings === null) {
+    return success(changedSettings ?? null);
+  }
   const stored = format === before.format ? (before.receiver ?? null) : null;
-  const kept = given ?? stored;
-  if (stored?.sealed === undefined || given?.sealed !== undefined) return success(kept);
+  const settings = changedSettings ?? stored;
+  if (stored?.sealed === undefined || changedSettings?.sealed !== undefined) {
+    return success(settings);
+  }
   if (new URL(url).origin !== new URL(before.url).origin) {
     return invalid("Another server needs its own receiver.credential.", "receiver.credential");
   }
-  return success({ ...kept, sealed: stored.sealed, setAt: stored.setAt });
+  return success({ ...settings, sealed: stored.sealed, setAt: stored.setAt });
 }
 
 /** Returns 400 with `param` if the format doesn't support the event types or settings. */
-export function validateWebhookFormat<T extends Shape>(webhook: T): Result<T> {
+export function validateWebhookFormat<T extends WebhookShape>(webhook: T): Result<T> {
   const { format, types, receiver = null } = webhook;
   const row = usageFormat(format);
   const hasUsage = types?.includes(USAGE_SETTLED) === true;
@@ -110,18 +114,20 @@ export function validateWebhookFormat<T extends Shape>(webhook: T): Result<T> {
   if (!hasUsage || types?.length !== 1) {
     return invalid(`The format "${format}" requires the types ["${USAGE_SETTLED}"].`, "types");
   }
-  const given = namesOf(receiver);
-  const missing = row.requires.find((name) => !given.includes(name));
+  const changedSettings = settingNames(receiver);
+  const missing = row.requires.find((name) => !changedSettings.includes(name));
   if (missing !== undefined) {
     return invalid(`The format "${format}" requires receiver.${missing}.`, `receiver.${missing}`);
   }
-  const wrong = given.find((name) => ![...row.requires, ...row.accepts].includes(name));
-  return wrong === undefined
+  const notAccepted = changedSettings.find(
+    (name) => ![...row.requires, ...row.accepts].includes(name),
+  );
+  return notAccepted === undefined
     ? success(webhook)
-    : invalid(`The format "${format}" has no receiver.${wrong}.`, `receiver.${wrong}`);
+    : invalid(`The format "${format}" has no receiver.${notAccepted}.`, `receiver.${notAccepted}`);
 }
 
-function namesOf(receiver: ReceiverSettings | null): readonly SettingName[] {
+function settingNames(receiver: ReceiverSettings | null): readonly SettingName[] {
   const { sealed, eventName, customer, header } = receiver ?? {};
   const values: readonly (readonly [SettingName, unknown])[] = [
     ["credential", sealed],

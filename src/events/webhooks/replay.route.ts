@@ -30,7 +30,7 @@ export const replaySchema = z.object({
   after_seq: z.optional(z.int().check(z.minimum(0))),
 });
 
-type Steps = {
+type ReplaySteps = {
   readonly since: (sinceMs: number, limit: number) => Promise<Result<readonly EventRecord[]>>;
   readonly queue: (events: readonly EventRecord[], replayId: string) => Promise<Result<number>>;
   readonly page: (query: StreamQuery) => Promise<Result<StreamPage>>;
@@ -59,16 +59,16 @@ export async function replayRoute(c: AppContext) {
 
 export async function startReplay(
   { since, usage_since: usageSince, after_seq: afterSeq }: z.infer<typeof replaySchema>,
-  steps: Steps,
+  steps: ReplaySteps,
 ) {
-  const given = [since, usageSince, afterSeq].filter((one) => one !== undefined);
-  if (given.length !== 1) {
+  const starts = [since, usageSince, afterSeq].filter((one) => one !== undefined);
+  if (starts.length !== 1) {
     return invalid('Send exactly one of "since", "usage_since" and "after_seq".', "since");
   }
   if (since !== undefined) {
     const { queue } = steps;
-    const replayed = await replay({ since: (limit) => steps.since(since, limit), queue });
-    return replayed.ok ? accepted(replayed.value) : replayed;
+    const result = await replay({ since: (limit) => steps.since(since, limit), queue });
+    return result.ok ? accepted(result.value) : result;
   }
   const from = usageSince === undefined ? { afterSeq: afterSeq ?? 0 } : { sinceMs: usageSince };
   const page = await steps.page({ from, limit: 1 });
@@ -76,10 +76,10 @@ export async function startReplay(
   const [row] = page.value.rows;
   const param = usageSince === undefined ? "after_seq" : "usage_since";
   const first = row === undefined ? undefined : { atMs: row.createdAt, param };
-  const restarted = await steps.restart(page.value.from, first);
-  return restarted.ok
+  const restart = await steps.restart(page.value.from, first);
+  return restart.ok
     ? accepted({ queued: 0, next_since: null, after_seq: page.value.from.seq })
-    : restarted;
+    : restart;
 }
 
 /**
@@ -95,25 +95,26 @@ export async function replay(steps: {
   if (!events.ok) return events;
   const [first] = events.value;
   let count = Math.min(events.value.length, REPLAY_MAX);
-  const isOf = ({ createdAt }: EventRecord): boolean => createdAt === first?.createdAt;
-  if (events.value.length > count && events.value.every(isOf)) {
+  const isInSameMillisecond = ({ createdAt }: EventRecord): boolean =>
+    createdAt === first?.createdAt;
+  if (events.value.length > count && events.value.every(isInSameMillisecond)) {
     events = await steps.since(MILLISECOND_MAX + 1);
     if (!events.ok) return events;
-    count = events.value.filter(isOf).length;
+    count = events.value.filter(isInSameMillisecond).length;
   }
-  let sent = 0;
+  let queuedCount = 0;
   // There is at least one call, because only the queue knows whether the webhook exists.
   for (let from = 0; from === 0 || from < count; from += REPLAY_MAX) {
-    const queued = await steps.queue(
+    const queueResult = await steps.queue(
       events.value.slice(from, Math.min(from + REPLAY_MAX, count)),
       replayId,
     );
-    if (!queued.ok) return queued;
-    sent += queued.value;
+    if (!queueResult.ok) return queueResult;
+    queuedCount += queueResult.value;
   }
-  const rest = events.value[count];
+  const nextEvent = events.value[count];
   return success({
-    queued: sent,
-    next_since: rest === undefined ? null : timestamp(rest.createdAt),
+    queued: queuedCount,
+    next_since: nextEvent === undefined ? null : timestamp(nextEvent.createdAt),
   });
 }

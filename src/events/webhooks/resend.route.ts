@@ -16,15 +16,15 @@ export const resendSchema = z.object({
 export async function resendRoute(c: AppContext) {
   const fields = await readFields(c, resendSchema, []);
   if (!fields.ok) return fields;
-  const which = resendOf(fields.value);
-  if (!which.ok) return which;
+  const selection = readSelection(fields.value);
+  if (!selection.ok) return selection;
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";
-  const resent = await callDeliveries(c, (object) => object.resend(orgId, id, which.value));
-  return resent.ok ? accepted({ queued: resent.value }) : resent;
+  const result = await callDeliveries(c, (object) => object.resend(orgId, id, selection.value));
+  return result.ok ? accepted({ queued: result.value }) : result;
 }
 
-function resendOf({ delivery_id, state }: z.infer<typeof resendSchema>): Result<Resend> {
+function readSelection({ delivery_id, state }: z.infer<typeof resendSchema>): Result<Resend> {
   if (delivery_id !== undefined && state === undefined) return success({ deliveryId: delivery_id });
   if (state !== undefined && delivery_id === undefined) return success({ state });
   return invalid("Send either 'delivery_id' or 'state'.", "delivery_id");

@@ -19,10 +19,10 @@ export type Call = {
   readonly contentType: string;
   readonly body: string;
   readonly last?: StreamedRow | undefined;
-  readonly isTaken?: ((attempt: Attempt) => boolean) | null;
+  readonly isRepeated?: ((attempt: Attempt) => boolean) | null;
 };
 /** The decrypted secrets that sign a message, or the header with the receiver's credential. */
-export type Keys = {
+export type MessageKeys = {
   readonly secrets: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
 };
@@ -37,27 +37,27 @@ export function usageCallsOf(webhook: Webhook, rows: readonly StreamedRow[]): re
   const { path, contentType, perCall } = format;
   const settings = webhook.receiver ?? {};
   const requests = meteredRowsOf(rows, format, settings);
-  const url = addressOf(webhook.url, path);
+  const url = appendPath(webhook.url, path);
   const calls: Call[] = [];
   for (let from = 0; from < requests.length; from += perCall) {
-    const part = requests.slice(from, from + perCall);
-    const isTaken = ({ status, answer }: Attempt): boolean =>
-      part.length === 1 && (format.isRepeat?.(status, answer) ?? false);
+    const step = requests.slice(from, from + perCall);
+    const isRepeated = ({ status, answer }: Attempt): boolean =>
+      step.length === 1 && (format.isRepeat?.(status, answer) ?? false);
     calls.push({
       url,
       contentType,
-      body: format.body(part, settings),
-      last: part.at(-1)?.row,
-      isTaken,
+      body: format.body(step, settings),
+      last: step.at(-1)?.row,
+      isRepeated,
     });
   }
   return calls;
 }
 
-function addressOf(base: string, path: string): string {
+function appendPath(base: string, path: string): string {
   const url = new URL(base);
-  const own = url.pathname.replace(/\/$/, "");
-  url.pathname = own.endsWith(path) ? own : own + path;
+  const basePath = url.pathname.replace(/\/$/, "");
+  url.pathname = basePath.endsWith(path) ? basePath : basePath + path;
   return url.href;
 }
 
@@ -65,7 +65,7 @@ export async function openKeys(
   webhook: Webhook,
   keySecrets: readonly KeySecret[],
   nowMs: number,
-): Promise<Keys | null> {
+): Promise<MessageKeys | null> {
   if (usageFormat(webhook.format) === null) {
     const secrets = await decryptValidSecrets(webhook, keySecrets, nowMs);
     return secrets.length === 0 ? null : { secrets, headers: {} };
@@ -101,7 +101,7 @@ export const TOO_LATE: AttemptRecord = {
 export type SentAttempt = AttemptRecord & { readonly unsure?: StreamedRow | undefined };
 
 /** Gets the number of calls accepted without a gap, and the last row of the calls that follow now. */
-type OnStep = (taken: number, sending?: StreamedRow) => void;
+type OnStep = (acceptedCount: number, sending?: StreamedRow) => void;
 export type ReceiverMessage = {
   readonly eventId: string;
   readonly calls: readonly [Call, ...Call[]];
@@ -109,7 +109,7 @@ export type ReceiverMessage = {
 };
 
 type Sender = {
-  readonly keys: Keys;
+  readonly keys: MessageKeys;
   readonly eventId: string;
   readonly clock: Parameters<typeof attemptDelivery>[2];
 };
@@ -126,28 +126,31 @@ export async function sendCalls(
   onStep(0, calls[0].last);
   let last = await sendCall(calls[0], sender);
   if (last.attempt.error !== null) {
-    return { ...last, unsure: mayBeTaken(last) ? calls[0].last : undefined };
+    return { ...last, unsure: mayBeReceived(last) ? calls[0].last : undefined };
   }
-  for (let taken = 1; taken < calls.length;) {
-    const part = calls.slice(taken, taken + CALLS_MAX);
-    onStep(taken, part.at(-1)?.last);
-    const sent = await Promise.all(part.map((call) => sendCall(call, sender)));
-    const failed = sent.findIndex(({ attempt }) => attempt.error !== null);
-    taken += failed === -1 ? part.length : failed;
-    last = sent.at(failed) ?? last;
+  for (let acceptedCount = 1; acceptedCount < calls.length;) {
+    const step = calls.slice(acceptedCount, acceptedCount + CALLS_MAX);
+    onStep(acceptedCount, step.at(-1)?.last);
+    const attempts = await Promise.all(step.map((call) => sendCall(call, sender)));
+    const failed = attempts.findIndex(({ attempt }) => attempt.error !== null);
+    acceptedCount += failed === -1 ? step.length : failed;
+    last = attempts.at(failed) ?? last;
     if (failed === -1) continue;
-    onStep(taken);
-    return { ...last, unsure: sent.slice(failed).some(mayBeTaken) ? part.at(-1)?.last : undefined };
+    onStep(acceptedCount);
+    return {
+      ...last,
+      unsure: attempts.slice(failed).some(mayBeReceived) ? step.at(-1)?.last : undefined,
+    };
   }
   return last;
 }
 
-function mayBeTaken({ attempt: { error, status } }: AttemptRecord): boolean {
+function mayBeReceived({ attempt: { error, status } }: AttemptRecord): boolean {
   return error === null || status === null || status >= 500;
 }
 
 async function sendCall(
-  { url, contentType, body, isTaken }: Call,
+  { url, contentType, body, isRepeated: isTaken }: Call,
   { keys, eventId, clock }: Sender,
 ): Promise<AttemptRecord> {
   const seconds = Math.floor(clock.nowMs / 1000);

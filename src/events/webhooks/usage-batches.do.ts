@@ -54,7 +54,7 @@ export type UsageBatch = {
   readonly isProbe?: true;
 };
 
-type Source = {
+type BatchSource = {
   readonly storage: DurableObjectStorage;
   readonly read: (query: StreamQuery) => Promise<Result<StreamPage>>;
   readonly nowMs: number;
@@ -69,23 +69,23 @@ export function isStreamDue({ stream, pausedUntil }: Receiver, nowMs: number): b
  * this object stores no rows. `before` is the delivery of a failed batch.
  */
 export async function nextBatch(
-  { storage, read, nowMs }: Source,
+  { storage, read, nowMs }: BatchSource,
   { webhook, stream }: Receiver & { readonly stream: StreamState },
   before: DueDelivery | null,
 ): Promise<UsageBatch | null> {
   const { id, orgId } = webhook;
-  const isMeter = usageFormat(webhook.format) !== null;
+  const isMeterFormat = usageFormat(webhook.format) !== null;
   const probe = await probeBatch({ storage, read, nowMs }, { webhook, stream }, before);
   if (probe !== null) return probe;
   let { from, singles = 0, seenMs = webhook.createdAt } = stream;
-  let isEnd = false;
+  let isStreamEnd = false;
   for (let pages = 0; pages < SKIPPED_MAX; pages++) {
     const limit = singles > 0 ? 1 : BATCH_ROWS;
-    const resumed = isMeter ? resumeAt({ webhook, stream, seenMs }, nowMs) : {};
-    const page = await read({ from, limit, ...resumed });
+    const resumeQuery = isMeterFormat ? resumeAfterRebuild({ webhook, stream, seenMs }, nowMs) : {};
+    const page = await read({ from, limit, ...resumeQuery });
     if (!page.ok) {
       logWarning("usage_unreadable", { org_id: orgId, webhook_id: id });
-      wait(
+      postponeRead(
         storage,
         { id, stream, to: { from, singles, seenMs } },
         { nowMs, idleMs: MINUTE_MS, before },
@@ -95,7 +95,7 @@ export async function nextBatch(
     const { rows, next } = page.value;
     const last = rows.at(-1);
     const message = usageMessage(orgId, page.value);
-    const [first, ...more] = callsOf(webhook, rows, message.body);
+    const [first, ...more] = batchCalls(webhook, rows, message.body);
     if (first !== undefined && last !== undefined) {
       const due = storage.transactionSync(() =>
         putBatch(storage.sql, id, { ...message, nowMs, before }),
@@ -104,28 +104,28 @@ export async function nextBatch(
       const position = { from: at, next, sentMs: last.createdAt, unsure };
       return { due, calls: [first, ...more], rows: rows.length, singles, ...position };
     }
-    isEnd = next.seq === page.value.from.seq;
-    if (isEnd) break;
+    isStreamEnd = next.seq === page.value.from.seq;
+    if (isStreamEnd) break;
     from = next;
     singles = Math.max(0, singles - rows.length);
     seenMs = Math.max(seenMs, ...rows.map(({ createdAt }) => createdAt));
   }
-  const idleMs = isEnd ? Math.min(Math.max(MINUTE_MS, 2 * stream.idleMs), IDLE_MAX_MS) : 0;
-  wait(storage, { id, stream, to: { from, singles, seenMs } }, { nowMs, idleMs, before });
+  const idleMs = isStreamEnd ? Math.min(Math.max(MINUTE_MS, 2 * stream.idleMs), IDLE_MAX_MS) : 0;
+  postponeRead(storage, { id, stream, to: { from, singles, seenMs } }, { nowMs, idleMs, before });
   return null;
 }
 
 /** While the stream waits at a rejected row, every second attempt tests a later row. */
 async function probeBatch(
-  { storage, read, nowMs }: Source,
+  { storage, read, nowMs }: BatchSource,
   { webhook, stream }: Pick<Receiver, "webhook"> & { readonly stream: StreamState },
   before: DueDelivery | null,
 ): Promise<UsageBatch | null> {
   const { rejections = 0, rejectedRows = 0, from, unsure } = stream;
-  const turn = rejections - REJECTIONS_MAX;
-  const isTurn = turn >= 0 && turn % 2 === 0 && rejectedRows >= REJECTED_ROWS_MAX;
-  if (!isTurn || !("seq" in from)) return null;
-  const row = await findTestRow(read, { webhook, start: from, turn: turn / 2 });
+  const attempts = rejections - REJECTIONS_MAX;
+  const isProbeDue = attempts >= 0 && attempts % 2 === 0 && rejectedRows >= REJECTED_ROWS_MAX;
+  if (!isProbeDue || !("seq" in from)) return null;
+  const row = await findTestRow(read, { webhook, start: from, turn: attempts / 2 });
   const [call] = row === null ? [] : usageCallsOf(webhook, [row]);
   if (row === null || call === undefined) return null;
   const message = usageMessage(webhook.orgId, { from, rows: [row], next: from });
@@ -137,7 +137,7 @@ async function probeBatch(
 }
 
 /** Returns the time (Unix ms) of the first row to send after a rebuild of the wallet. */
-function resumeAt(
+function resumeAfterRebuild(
   {
     webhook,
     stream,
@@ -154,7 +154,7 @@ function resumeAt(
   return { resumeMs: Math.max(seenMs, nowMs - sentMs < repeatMs ? sentMs : sentMs + 1) };
 }
 
-function callsOf(
+function batchCalls(
   webhook: Receiver["webhook"],
   rows: StreamPage["rows"],
   body: string,
@@ -164,12 +164,12 @@ function callsOf(
     : usageCallsOf(webhook, rows);
 }
 
-function wait(
+function postponeRead(
   storage: DurableObjectStorage,
   {
     id,
     stream,
-    to: reached,
+    to: position,
   }: {
     readonly id: string;
     readonly stream: StreamState;
@@ -180,8 +180,8 @@ function wait(
   storage.transactionSync(() => {
     const { nowMs, idleMs, before } = to;
     if (before !== null) deleteDelivery(storage.sql, before);
-    if (streamAt(storage.sql, id, stream.from) !== null) {
-      storeStreamState(storage.sql, id, { ...stream, ...reached, nextAt: nowMs + idleMs, idleMs });
+    if (readStreamAt(storage.sql, id, stream.from) !== null) {
+      storeStreamState(storage.sql, id, { ...stream, ...position, nextAt: nowMs + idleMs, idleMs });
     }
   });
 }
@@ -241,10 +241,10 @@ export function recordSentCalls(
   const sending = usageFormat(format)?.repeatMs === undefined ? undefined : step.sending;
   if (row === undefined && sending === undefined) return batch;
   return storage.transactionSync(() => {
-    const stream = streamAt(storage.sql, id, batch.from);
+    const stream = readStreamAt(storage.sql, id, batch.from);
     if (stream === null) return batch;
     const before = { ...stream, unsure: batch.unsure };
-    const moved = row === undefined ? before : movedTo(before, positionAfter(row, batch));
+    const moved = row === undefined ? before : moveStream(before, positionAfter(row, batch));
     storeStreamState(storage.sql, id, { ...moved, unsure: unsureAfter(moved, sending, nowMs) });
     const { from, unsure } = moved;
     return { ...batch, from, unsure };
@@ -255,7 +255,7 @@ function positionAfter({ seq, balanceMicro, createdAt }: StreamedRow, { next }: 
   return { from: { ...next, seq, balanceMicro }, sentMs: createdAt };
 }
 
-function movedTo(
+function moveStream(
   stream: StreamState,
   { from, sentMs }: { readonly from: StreamCursor; readonly sentMs: number },
 ): StreamState {
@@ -290,20 +290,20 @@ export function recordBatch(
     readonly sending: SentAttempt;
     readonly receiver: Receiver;
   },
-  then: { readonly nowMs: number; readonly ending: string | null },
+  outcome: { readonly nowMs: number; readonly ending: string | null },
 ): void {
   const { webhookId, batch, sending } = attempt;
-  const { nowMs } = then;
+  const { nowMs } = outcome;
   const { error } = sending.attempt;
-  const rejection = rejectionOf(attempt);
+  const rejection = readRejection(attempt);
   const { isSkipped, isTrace } = rejection;
   storage.transactionSync(() => {
     recordAttempt(storage, attempt, {
-      ...then,
+      ...outcome,
       nextAt: isSkipped || error === REPEAT_UNSAFE ? null : PENDING_BATCH_AT,
     }); // the pause delays the next attempt
     if (isSkipped && !isTrace) sendNextNow(storage.sql, webhookId);
-    const stream = streamAt(storage.sql, webhookId, batch.from);
+    const stream = readStreamAt(storage.sql, webhookId, batch.from);
     if (stream === null) return;
     const after = streamAfter(stream, { batch, sending, rejection, nowMs });
     storeStreamState(storage.sql, webhookId, after);
@@ -315,20 +315,20 @@ function streamAfter(
   attempt: {
     readonly batch: UsageBatch;
     readonly sending: SentAttempt;
-    readonly rejection: ReturnType<typeof rejectionOf>;
+    readonly rejection: ReturnType<typeof readRejection>;
     readonly nowMs: number;
   },
 ): StreamState {
   const { batch, sending, nowMs } = attempt;
   const { isRejected, isSkipped, rejections, rejectedRows } = attempt.rejection;
-  const isTaken = sending.attempt.error === null;
-  if (isTaken && batch.isProbe === true) {
+  const isAccepted = sending.attempt.error === null;
+  if (isAccepted && batch.isProbe === true) {
     const unsure = unsureAfter(batch, batch.calls[0].last, nowMs);
     return { ...stream, unsure, rejectedRows: 0, nextAt: nowMs };
   }
-  if (isTaken || isSkipped) {
+  if (isAccepted || isSkipped) {
     const singles = Math.max(0, batch.singles - 1);
-    const moved = movedTo(stream, { from: batch.next, sentMs: batch.sentMs });
+    const moved = moveStream(stream, { from: batch.next, sentMs: batch.sentMs });
     const skipped = { rejectedRows, sentMs: stream.sentMs ?? 0, seenMs: batch.sentMs };
     return { ...moved, ...(isSkipped && skipped), singles, nextAt: nowMs, idleMs: 0 };
   }
@@ -338,7 +338,7 @@ function streamAfter(
     : { ...stream, unsure, rejections };
 }
 
-function rejectionOf({ webhookId, batch, sending, receiver }: Parameters<typeof recordBatch>[1]) {
+function readRejection({ webhookId, batch, sending, receiver }: Parameters<typeof recordBatch>[1]) {
   const { error, status } = sending.attempt;
   const { webhook } = receiver;
   const { rejections: before = 0, rejectedRows: others = 0 } = receiver.stream ?? {};
@@ -346,8 +346,8 @@ function rejectionOf({ webhookId, batch, sending, receiver }: Parameters<typeof 
   const rejections = isRejected && batch.rows === 1 ? before + 1 : 0;
   const rejectedRows = others + 1;
   const isTrace = usageFormat(webhook.format)?.isTrace === true && status !== 404;
-  const isBounded = rejections >= REJECTIONS_MAX && rejectedRows <= REJECTED_ROWS_MAX;
-  const isSkipped = isTrace ? rejections > 0 : isBounded;
+  const isWithinLimits = rejections >= REJECTIONS_MAX && rejectedRows <= REJECTED_ROWS_MAX;
+  const isSkipped = isTrace ? rejections > 0 : isWithinLimits;
   if (isSkipped) {
     const ids = { org_id: webhook.orgId, webhook_id: webhookId, seq: batch.next.seq };
     logWarning("usage_row_rejected", { ...ids, status });
@@ -391,7 +391,7 @@ export function refuseRepeat(
   return invalid(message, first.param);
 }
 
-function streamAt(sql: SqlStorage, webhookId: string, from: StreamStart): StreamState | null {
+function readStreamAt(sql: SqlStorage, webhookId: string, from: StreamStart): StreamState | null {
   const stream = selectWebhookStates(sql).find(({ webhook }) => webhook.id === webhookId)?.stream;
   return JSON.stringify(stream?.from) === JSON.stringify(from) ? (stream ?? null) : null;
 }

@@ -15,7 +15,7 @@ export type SettingName = "credential" | "event_name" | "customer" | "header";
 
 type UsageRow = StreamedRow & { readonly request: GenerationRecord };
 
-type Metered = { readonly row: UsageRow; readonly customer: string; readonly micro: number };
+type MeteredRequest = { readonly row: UsageRow; readonly customer: string; readonly micro: number };
 
 type UsageFormat = {
   readonly path: string;
@@ -24,7 +24,7 @@ type UsageFormat = {
   readonly perCall: number;
   readonly requires: readonly SettingName[];
   readonly accepts: readonly SettingName[];
-  readonly body: (requests: readonly Metered[], settings: ReceiverSettings) => string;
+  readonly body: (requests: readonly MeteredRequest[], settings: ReceiverSettings) => string;
   readonly isRepeat?: (status: number | null, response: string) => boolean;
   /** Age in ms from which the receiver counts a repeated request again. */
   readonly repeatMs?: number;
@@ -65,7 +65,7 @@ const USAGE_FORMATS: Readonly<Record<(typeof USAGE_FORMAT_NAMES)[number], UsageF
           type: eventName,
           subject: customer,
           time: timestamp(row.createdAt),
-          data: factsOf(row, micro),
+          data: usageFacts(row, micro),
         })),
       ),
   },
@@ -82,8 +82,8 @@ const USAGE_FORMATS: Readonly<Record<(typeof USAGE_FORMAT_NAMES)[number], UsageF
           external_subscription_id: customer,
           code: eventName,
           timestamp: row.createdAt / 1000,
-          precise_total_amount_cents: decimal(micro, 4),
-          properties: factsOf(row, micro),
+          precise_total_amount_cents: formatDecimal(micro, 4),
+          properties: usageFacts(row, micro),
         })),
       }),
     isRepeat: (status, response) => status === 422 && response.includes("value_already_exist"),
@@ -94,7 +94,7 @@ const USAGE_FORMATS: Readonly<Record<(typeof USAGE_FORMAT_NAMES)[number], UsageF
     perCall: 100,
     requires: [],
     accepts: ["credential", "header"],
-    body: (requests) => JSON.stringify(tracesOf(requests)),
+    body: (requests) => JSON.stringify(tracesBody(requests)),
     isTrace: true,
   },
 };
@@ -108,7 +108,7 @@ export function meteredRowsOf(
   rows: readonly StreamedRow[],
   format: UsageFormat,
   { customer = "end_user" }: ReceiverSettings,
-): readonly Metered[] {
+): readonly MeteredRequest[] {
   return rows.flatMap((row) => {
     if (!isUsage(row)) return [];
     const named = customerOf(row.request, customer);
@@ -137,7 +137,10 @@ function isUsage(row: StreamedRow): row is UsageRow {
   return row.kind === "usage" && (row.request ?? null) !== null;
 }
 
-function stripeEvent({ row, customer, micro }: Metered, eventName = ""): Record<string, string> {
+function stripeEvent(
+  { row, customer, micro }: MeteredRequest,
+  eventName = "",
+): Record<string, string> {
   return {
     event_name: eventName,
     identifier: row.id,
@@ -147,16 +150,16 @@ function stripeEvent({ row, customer, micro }: Metered, eventName = ""): Record<
   };
 }
 
-function decimal(whole: number, digits: number): string {
-  const text = String(whole).padStart(digits + 1, "0");
+function formatDecimal(integer: number, digits: number): string {
+  const text = String(integer).padStart(digits + 1, "0");
   return `${text.slice(0, -digits)}.${text.slice(-digits)}`;
 }
 
-function factsOf({ request, seq }: UsageRow, micro: number): Record<string, string | number> {
+function usageFacts({ request, seq }: UsageRow, micro: number): Record<string, string | number> {
   const { usage, purpose, tags = {} } = request;
   return {
     amount_micro: micro,
-    amount_dollars: decimal(micro, 6),
+    amount_dollars: formatDecimal(micro, 6),
     quota_micro: purpose?.charged ?? 0,
     ledger_seq: seq,
     key_id: request.keyId,
@@ -183,9 +186,9 @@ const OTEL_PROVIDERS: Readonly<Record<string, string>> = {
   "xai-us": "x_ai",
 };
 
-function tracesOf(requests: readonly Metered[]): object {
+function tracesBody(requests: readonly MeteredRequest[]): object {
   const service = [attribute("service.name", "turnpike")];
-  const spans = requests.map(spanOf);
+  const spans = requests.map(traceSpan);
   const scopeSpans = [{ scope: { name: "turnpike" }, spans }];
   return { resourceSpans: [{ resource: { attributes: service }, scopeSpans }] };
 }
@@ -193,7 +196,7 @@ function tracesOf(requests: readonly Metered[]): object {
 const CLIENT_KIND = 3;
 
 /** Returns a span. Its IDs are the same in each attempt. */
-function spanOf({ row, micro }: Metered): object {
+function traceSpan({ row, micro }: MeteredRequest): object {
   const { request } = row;
   const own = sha256(row.id);
   const [traceId = own.slice(0, 32), parentSpanId] = request.trace?.split("-") ?? [];
@@ -204,14 +207,14 @@ function spanOf({ row, micro }: Metered): object {
     ...(parentSpanId !== undefined && { parentSpanId }),
     name: `${operation} ${request.model}`,
     kind: CLIENT_KIND,
-    startTimeUnixNano: nanos(request.createdAt),
-    endTimeUnixNano: nanos(request.createdAt + Math.max(0, request.durationMs)),
+    startTimeUnixNano: formatNanoseconds(request.createdAt),
+    endTimeUnixNano: formatNanoseconds(request.createdAt + Math.max(0, request.durationMs)),
     attributes: attributesOf(request, { id: row.id, micro, operation }),
     status: {},
   };
 }
 
-function nanos(ms: number): string {
+function formatNanoseconds(ms: number): string {
   return `${ms}000000`;
 }
 
@@ -226,7 +229,7 @@ function attributesOf(
   { id, micro, operation }: { readonly id: string; readonly micro: number; operation: string },
 ): object[] {
   const { usage, provider, firstByteMs, externalId, tags = {} } = request;
-  const values: Record<string, Value | null | undefined> = {
+  const values: Record<string, AttributeValue | null | undefined> = {
     "gen_ai.operation.name": operation,
     "gen_ai.provider.name": OTEL_PROVIDERS[provider] ?? provider,
     "gen_ai.request.model": request.model,
@@ -260,9 +263,9 @@ function attributesOf(
 }
 
 /** An attribute's value. A list of one number is a double, because a plain number is an integer. */
-type Value = string | number | boolean | readonly [number];
+type AttributeValue = string | number | boolean | readonly [number];
 
-function attribute(key: string, value: Value): object {
+function attribute(key: string, value: AttributeValue): object {
   if (typeof value === "string") return { key, value: { stringValue: value } };
   if (typeof value === "boolean") return { key, value: { boolValue: value } };
   if (typeof value === "number") return { key, value: { intValue: String(value) } };

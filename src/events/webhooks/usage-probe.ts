@@ -23,14 +23,16 @@ export async function findTestRow(
   const format = usageFormat(webhook.format);
   if (format === null) return null;
   let from = start;
-  let blocked: string | undefined;
+  let blockedCustomer: string | undefined;
   for (let pages = 0; pages < PAGES_MAX; pages++) {
     const page = await read({ from, limit: PAGE_ROWS });
     if (!page.ok || page.value.next.seq === page.value.from.seq) return null;
     const requests = meteredRowsOf(page.value.rows, format, webhook.receiver ?? {});
-    blocked ??= requests[0]?.customer;
+    blockedCustomer ??= requests[0]?.customer;
     const others = new Map(
-      requests.flatMap(({ row, customer }) => (customer === blocked ? [] : [[customer, row]])),
+      requests.flatMap(({ row, customer }) =>
+        customer === blockedCustomer ? [] : [[customer, row]],
+      ),
     );
     if (others.size > 0) return [...others.values()][turn % others.size] ?? null;
     from = page.value.next;

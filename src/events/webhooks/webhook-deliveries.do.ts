@@ -34,7 +34,7 @@ import {
 import type { DueDelivery, Receiver } from "./delivery-rows.do.ts";
 import { recordAttempt, selectDelivery, selectHealth } from "./attempt-rows.do.ts";
 import { DELIVERY_TABLES } from "./delivery-tables.do.ts";
-import { disabled, disableReason, deliveryNotFound, retryTime } from "./delivery-rules.ts";
+import { refuseDisabled, disableReason, deliveryNotFound, retryTime } from "./delivery-rules.ts";
 import { Notifications } from "../notifications/send-notifications.ts";
 import {
   countTestMessage,
@@ -55,7 +55,7 @@ import {
 } from "./usage-batches.do.ts";
 import type { UsageBatch } from "./usage-batches.do.ts";
 import { eventDelivery, openKeys, sendCalls, TOO_LATE, UNREADABLE_ATTEMPT } from "./send-calls.ts";
-import type { Keys, ReceiverMessage, SentAttempt } from "./send-calls.ts";
+import type { MessageKeys, ReceiverMessage, SentAttempt } from "./send-calls.ts";
 import { disableWebhook, listWebhooks } from "./webhooks.store.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
@@ -160,15 +160,15 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   async resend(orgId: string, webhookId: string, which: Resend): Promise<Result<number>> {
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isOn(found.value)) return disabled();
+    if (!isEnabled(found.value)) return refuseDisabled();
     const { storage } = this.ctx;
-    const resent = resendDeliveries(storage, webhookId, { which, nowMs: now(this.env) });
-    if (resent === 0 && "deliveryId" in which) {
+    const result = resendDeliveries(storage, webhookId, { which, nowMs: now(this.env) });
+    if (result === 0 && "deliveryId" in which) {
       return deliveryNotFound();
     }
-    if (resent > 0) endReceiverPause(storage.sql, webhookId);
+    if (result > 0) endReceiverPause(storage.sql, webhookId);
     this.#move();
-    return success(resent);
+    return success(result);
   }
 
   async replay(
@@ -178,7 +178,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   ): Promise<Result<number>> {
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isOn(found.value)) return disabled();
+    if (!isEnabled(found.value)) return refuseDisabled();
     const replay = { events, replayId, nowMs: now(this.env) };
     const queued = requeueEvents(this.ctx.storage, found.value, replay);
     if (queued === null) {
@@ -198,13 +198,13 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   ): Promise<Result<null>> {
     const found = await this.#receiver(orgId, webhookId);
     if (!found.ok) return found;
-    if (!isOn(found.value)) return disabled();
+    if (!isEnabled(found.value)) return refuseDisabled();
     const { stream } = found.value;
     if (stream === null) {
       return invalid(`This webhook's types don't include ${USAGE_SETTLED}.`, "types");
     }
-    const refused = refuseRepeat(found.value.webhook, stream, { first, nowMs: now(this.env) });
-    if (refused !== null) return refused;
+    const refusal = refuseRepeat(found.value.webhook, stream, { first, nowMs: now(this.env) });
+    if (refusal !== null) return refusal;
     const unsure = unsureAfterReplay(stream, first);
     const restarted = { ...stream, from, nextAt: now(this.env), idleMs: 0, unsure };
     storeStreamState(this.ctx.storage.sql, webhookId, restarted);
@@ -225,7 +225,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   #move(): void {
     if (!this.#isMade()) return;
     const nowMs = now(this.env);
-    for (const receiver of this.#receivers().filter(isOn)) {
+    for (const receiver of this.#receivers().filter(isEnabled)) {
       const { webhook } = receiver;
       const at = nextDeliveryTime(this.ctx.storage.sql, receiver);
       if (at === null || at > nowMs || this.#moving.has(webhook.id)) continue;
@@ -236,22 +236,22 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   }
 
   async #moveLine(webhookId: string): Promise<void> {
-    let leastMs = 0;
+    let delayMinMs = 0;
     try {
       while (await this.#deliverNext(webhookId));
     } catch (error) {
-      leastMs = WATCH_MS;
+      delayMinMs = WATCH_MS;
       logWarning("webhook_line_broken", { webhook_id: webhookId, reason: reasonOf(error) });
     } finally {
       this.#moving.delete(webhookId);
-      this.#arm(leastMs);
+      this.#arm(delayMinMs);
     }
   }
 
   async #deliverNext(webhookId: string): Promise<boolean> {
     const { storage } = this.ctx;
     const receiver = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
-    if (receiver === undefined || !isOn(receiver)) return false;
+    if (receiver === undefined || !isEnabled(receiver)) return false;
     const queued = selectDueDelivery(storage.sql, receiver, now(this.env));
     let batch = await this.#nextBatch(receiver, queued);
     const due = batch?.due ?? queued;
@@ -319,7 +319,7 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
    * Decrypts the secrets and credential. If that fails, reads KEY_SECRETS again, because they may
    * have changed.
    */
-  async #keysOf(webhook: Webhook): Promise<Keys | null> {
+  async #keysOf(webhook: Webhook): Promise<MessageKeys | null> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return null;
     const { keySecrets } = parsed.config;
@@ -331,8 +331,8 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   }
 
   async #endAll(): Promise<void> {
-    const over = this.#receivers().filter(({ ending }) => ending !== null);
-    for (const { webhook, ending } of over) {
+    const disabledReceivers = this.#receivers().filter(({ ending }) => ending !== null);
+    for (const { webhook, ending } of disabledReceivers) {
       try {
         const off = { reason: ending ?? "", nowMs: now(this.env) };
         await within(disableWebhook(this.env.DB, webhook, off), DATABASE_TIMEOUT_MS);
@@ -347,22 +347,22 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
     this.#arm(0);
   }
 
-  #arm(leastMs: number): void {
+  #arm(delayMinMs: number): void {
     const nowMs = now(this.env);
     const due = this.#receivers().map((receiver) => {
       if (receiver.ending !== null) return nowMs + WATCH_MS;
-      const at = isOn(receiver) ? nextDeliveryTime(this.ctx.storage.sql, receiver) : null;
+      const at = isEnabled(receiver) ? nextDeliveryTime(this.ctx.storage.sql, receiver) : null;
       if (at === null) return Infinity;
       return this.#moving.has(receiver.webhook.id) ? nowMs + WATCH_MS : at;
     });
     const at = Math.min(...due);
     if (at === Infinity) return;
-    void this.ctx.storage.setAlarm(now({}) + Math.max(leastMs, at - nowMs, 0));
+    void this.ctx.storage.setAlarm(now({}) + Math.max(delayMinMs, at - nowMs, 0));
   }
 
   async #receiver(orgId: string, webhookId: string): Promise<Result<Receiver>> {
-    const refreshed = await this.refresh(orgId);
-    if (!refreshed.ok) return refreshed;
+    const refresh = await this.refresh(orgId);
+    if (!refresh.ok) return refresh;
     const found = this.#receivers().find(({ webhook }) => webhook.id === webhookId);
     return found === undefined
       ? refuse({ kind: "not_found", message: "No such webhook." })
@@ -370,9 +370,9 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   }
 
   #reload(orgId: string): Promise<void> {
-    const reloading = this.#reloadAfter(this.#reloading, orgId);
-    this.#reloading = reloading.catch(() => undefined);
-    return reloading;
+    const reload = this.#reloadAfter(this.#reloading, orgId);
+    this.#reloading = reload.catch(() => undefined);
+    return reload;
   }
 
   async #reloadAfter(before: Promise<unknown>, orgId: string): Promise<void> {
@@ -392,6 +392,6 @@ export class WebhookDeliveries extends DurableObject<Env> implements DeliveriesC
   }
 }
 
-function isOn({ webhook, ending }: Receiver): boolean {
+function isEnabled({ webhook, ending }: Receiver): boolean {
   return webhook.disabledReason === null && ending === null;
 }

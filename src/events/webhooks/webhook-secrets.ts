@@ -42,10 +42,10 @@ export async function decryptValidSecrets(
   nowMs: number,
 ): Promise<readonly string[]> {
   const active = secrets.filter(({ until }) => until === null || until > nowMs);
-  const opened = await Promise.all(
+  const decrypted = await Promise.all(
     active.map(({ sealed }) => decryptWebhookSecret(sealed, id, keySecrets)),
   );
-  return opened[0] === null ? [] : opened.filter((secret) => secret !== null);
+  return decrypted[0] === null ? [] : decrypted.filter((secret) => secret !== null);
 }
 
 export async function reencryptWebhookSecret(
@@ -71,10 +71,10 @@ export async function signMessage(
   { id, seconds, body }: SignedMessage,
   secrets: readonly string[],
 ): Promise<string> {
-  const signed = secrets.map(async (secret) => {
+  const signatures = secrets.map(async (secret) => {
     const raw = Uint8Array.fromBase64(secret.slice(PREFIX.length));
     const tag = await hmacSha256(await hmacKey(raw), `${id}.${seconds}.${body}`);
     return `v1,${tag.toBase64()}`;
   });
-  return (await Promise.all(signed)).join(" ");
+  return (await Promise.all(signatures)).join(" ");
 }

@@ -11,12 +11,21 @@ import { receiverView } from "./receiver-settings.ts";
 import type { Webhook } from "./webhooks.store.ts";
 
 export function webhookView(webhook: Webhook, nowMs: number) {
-  const { id, url, types: wanted, format, receiver, disabledReason, secrets, createdAt } = webhook;
+  const {
+    id,
+    url,
+    types: eventTypes,
+    format,
+    receiver,
+    disabledReason,
+    secrets,
+    createdAt,
+  } = webhook;
   const until = secrets[1]?.until ?? null;
   return {
     id,
     url,
-    types: wanted,
+    types: eventTypes,
     format,
     receiver: receiverView(receiver),
     enabled: disabledReason === null,
@@ -51,11 +60,11 @@ function healthView({ disabledReason }: Webhook, health: ReceiverHealth) {
   const running = health.failingSince === null ? ("ok" as const) : ("failing" as const);
   return {
     state: disabledReason === null ? running : ("off" as const),
-    failing_since: time(health.failingSince),
+    failing_since: nullableTimestamp(health.failingSince),
     waiting: health.waiting,
     delivered_24h: health.delivered24h,
     failed_24h: health.failed24h,
-    last_success_at: time(health.lastSuccessAt),
+    last_success_at: nullableTimestamp(health.lastSuccessAt),
     last_error: health.lastError,
   };
 }
@@ -89,8 +98,8 @@ function deliveryView(delivery: DeliveryRecord) {
     state: delivery.state,
     attempts: delivery.attempts,
     created_at: timestamp(delivery.createdAt),
-    next_attempt_at: time(delivery.nextAt),
-    last_attempt_at: time(delivery.lastAt),
+    next_attempt_at: nullableTimestamp(delivery.nextAt),
+    last_attempt_at: nullableTimestamp(delivery.lastAt),
     status: delivery.status,
     error: delivery.error,
     answer: delivery.answer,
@@ -98,6 +107,6 @@ function deliveryView(delivery: DeliveryRecord) {
   };
 }
 
-function time(at: number | null): string | null {
+function nullableTimestamp(at: number | null): string | null {
   return at === null ? null : timestamp(at);
 }

@@ -67,9 +67,9 @@ export const webhookRotationSchema = z.object({
 const READ_ONLY = ["id", "disabled_reason", "previous_secret_until", "created_at"];
 export async function listWebhooksRoute(c: AppContext) {
   const { orgId } = c.var.admitted.caller;
-  const rows = await queryFor(c, () => listWebhooks(c.env.DB, orgId));
+  const rows = await queryWebhooks(c, () => listWebhooks(c.env.DB, orgId));
   if (!rows.ok) return rows;
-  const health = await healthOf(c);
+  const health = await readHealth(c);
   return success({
     webhooks: rows.value.map((row) => shownWebhookView(row, health, now(c.env))),
   });
@@ -82,50 +82,52 @@ export async function createWebhookRoute(c: AppContext) {
   const { config, admitted } = c.var;
   const url = parseWebhookUrl(fields.value.url, config.sandbox);
   if (typeof url === "string") return invalidWebhookUrl(url);
-  const by = byOf(c);
+  const by = changeActor(c);
   const id = mintId(WEBHOOK_ID, by.nowMs);
-  const fresh = await freshSecret(c, id);
-  if (!fresh.ok) return fresh;
+  const newSecret = await createSecret(c, id);
+  if (!newSecret.ok) return newSecret;
   const sealed = await sealedReceiver(c, id, fields.value.receiver);
   if (!sealed.ok) return sealed;
   const webhook: Webhook = {
     id,
     orgId: admitted.caller.orgId,
     url: url.href,
-    types: each(fields.value.types) ?? null,
-    secrets: [fresh.value.stored],
+    types: removeDuplicates(fields.value.types) ?? null,
+    secrets: [newSecret.value.stored],
     format: fields.value.format ?? null,
     receiver: sealed.value ?? null,
     disabledReason: null,
     createdAt: by.nowMs,
     changedAt: by.nowMs,
   };
-  const fits = validateWebhookFormat(webhook);
-  if (!fits.ok) return fits;
-  const made = flattenResult(await queryFor(c, () => insertWebhook(c.env.DB, webhook, by)));
-  if (!made.ok) return made;
+  const formatCheck = validateWebhookFormat(webhook);
+  if (!formatCheck.ok) return formatCheck;
+  const inserted = flattenResult(
+    await queryWebhooks(c, () => insertWebhook(c.env.DB, webhook, by)),
+  );
+  if (!inserted.ok) return inserted;
   // A failure is ignored, because only this response has the secret. The next event also updates
   // the object.
   await callDeliveries(c, (deliveries) => deliveries.refresh(webhook.orgId));
-  return created({ ...webhookView(made.value, by.nowMs), secret: fresh.value.secret });
+  return created({ ...webhookView(inserted.value, by.nowMs), secret: newSecret.value.secret });
 }
 
 export async function readWebhookRoute(c: AppContext) {
   const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
-  return success(shownWebhookView(found.value, await healthOf(c), now(c.env)));
+  return success(shownWebhookView(found.value, await readHealth(c), now(c.env)));
 }
 
 export async function patchWebhookRoute(c: AppContext) {
   const fields = await readFields(c, webhookChangeSchema, READ_ONLY);
   if (!fields.ok) return fields;
-  const { url: given, enabled, format: requested } = fields.value;
-  const wanted = each(fields.value.types);
-  const url = given === undefined ? null : parseWebhookUrl(given, c.var.config.sandbox);
+  const { url: newUrl, enabled, format: requested } = fields.value;
+  const wanted = removeDuplicates(fields.value.types);
+  const url = newUrl === undefined ? null : parseWebhookUrl(newUrl, c.var.config.sandbox);
   if (typeof url === "string") return invalidWebhookUrl(url);
   const sealed = await sealedReceiver(c, c.req.param("id") ?? "", fields.value.receiver);
   if (!sealed.ok) return sealed;
-  const changed = await change(c, false, (before) => {
+  const changed = await changeWebhook(c, false, (before) => {
     const shape = {
       url: url?.href ?? before.url,
       format: requested === undefined ? before.format : requested,
@@ -137,7 +139,7 @@ export async function patchWebhookRoute(c: AppContext) {
       types: wanted === undefined ? before.types : wanted,
       secrets: before.secrets,
       receiver: receiver.value,
-      disabledReason: reasonAfter(before.disabledReason, enabled),
+      disabledReason: disabledReasonAfter(before.disabledReason, enabled),
     });
   });
   return changed.ok ? success(webhookView(changed.value, now(c.env))) : changed;
@@ -150,15 +152,15 @@ export async function patchWebhookRoute(c: AppContext) {
 export async function rotateWebhookRoute(c: AppContext) {
   const fields = await readFields(c, webhookRotationSchema, []);
   if (!fields.ok) return fields;
-  const fresh = await freshSecret(c, c.req.param("id") ?? "");
-  if (!fresh.ok) return fresh;
+  const newSecret = await createSecret(c, c.req.param("id") ?? "");
+  if (!newSecret.ok) return newSecret;
   const until = now(c.env) + (fields.value.overlap_seconds ?? OVERLAP_DAY_S) * 1000;
-  const changed = await change(c, true, (before) => {
+  const changed = await changeWebhook(c, true, (before) => {
     const old = before.secrets.slice(0, 1).map(({ sealed }) => ({ sealed, until }));
-    return success({ ...before, secrets: [fresh.value.stored, ...old] });
+    return success({ ...before, secrets: [newSecret.value.stored, ...old] });
   });
   if (!changed.ok) return changed;
-  return success({ ...webhookView(changed.value, now(c.env)), secret: fresh.value.secret });
+  return success({ ...webhookView(changed.value, now(c.env)), secret: newSecret.value.secret });
 }
 
 /** Handles DELETE /v1/webhooks/{id}. Afterwards, only a message in progress can still be sent. */
@@ -166,11 +168,13 @@ export async function deleteWebhookRoute(c: AppContext) {
   const found = await findWebhookOfPath(c);
   if (!found.ok) return found;
   const { id, orgId } = found.value;
-  const gone = await queryFor(c, () => deleteWebhook(c.env.DB, found.value, byOf(c)));
-  if (!gone.ok) return gone;
-  if (!gone.value) return webhookNotFound();
-  const notified = await callDeliveries(c, (deliveries) => deliveries.refresh(orgId));
-  return notified.ok ? success({ id, deleted: true }) : notified;
+  const deletion = await queryWebhooks(c, () =>
+    deleteWebhook(c.env.DB, found.value, changeActor(c)),
+  );
+  if (!deletion.ok) return deletion;
+  if (!deletion.value) return webhookNotFound();
+  const refresh = await callDeliveries(c, (deliveries) => deliveries.refresh(orgId));
+  return refresh.ok ? success({ id, deleted: true }) : refresh;
 }
 
 export async function testWebhookRoute(c: AppContext) {
@@ -194,7 +198,7 @@ async function sendTest(
   }
 }
 
-function each<T, N extends null | undefined>(list: readonly T[] | N): readonly T[] | N {
+function removeDuplicates<T, N extends null | undefined>(list: readonly T[] | N): readonly T[] | N {
   return list && [...new Set(list)];
 }
 
@@ -209,17 +213,17 @@ async function sealedReceiver(
   return success(await sealReceiver(fields, webhookId, { by, nowMs: now(c.env) }));
 }
 
-function reasonAfter(before: string | null, enabled: boolean | undefined): string | null {
+function disabledReasonAfter(before: string | null, enabled: boolean | undefined): string | null {
   if (enabled === undefined) return before;
   return enabled ? null : (before ?? "by_request");
 }
 
-function byOf(c: AppContext): WebhookChangeActor {
+function changeActor(c: AppContext): WebhookChangeActor {
   const { caller } = c.var.admitted;
   return { keyId: caller.keyId, actor: actorOf(caller), nowMs: now(c.env) };
 }
 
-function queryFor<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>> {
+function queryWebhooks<T>(c: AppContext, statement: () => Promise<T>): Promise<Result<T>> {
   const fields = { request_id: c.var.requestId, org_id: c.var.admitted.caller.orgId };
   return queryDatabase(statement, "webhooks_unreadable", fields);
 }
@@ -227,33 +231,35 @@ function queryFor<T>(c: AppContext, statement: () => Promise<T>): Promise<Result
 export async function findWebhookOfPath(c: AppContext): Promise<Result<Webhook>> {
   const { orgId } = c.var.admitted.caller;
   const id = c.req.param("id") ?? "";
-  const found = await queryFor(c, () => findWebhook(c.env.DB, { id, orgId }));
+  const found = await queryWebhooks(c, () => findWebhook(c.env.DB, { id, orgId }));
   if (!found.ok) return found;
   return found.value === null ? webhookNotFound() : success(found.value);
 }
 
-async function change(
+async function changeWebhook(
   c: AppContext,
   rotated: boolean,
-  decide: (before: Webhook) => Result<WebhookChange>,
+  applyChange: (before: Webhook) => Result<WebhookChange>,
 ): Promise<Result<Webhook>> {
-  const by = { ...byOf(c), rotated };
+  const by = { ...changeActor(c), rotated };
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const found = await findWebhookOfPath(c);
     if (!found.ok) return found;
     const before = found.value;
-    const decided = decide(before);
-    if (!decided.ok) return decided;
-    const updated = await queryFor(c, () => updateWebhook(c.env.DB, before, decided.value, by));
+    const newValues = applyChange(before);
+    if (!newValues.ok) return newValues;
+    const updated = await queryWebhooks(c, () =>
+      updateWebhook(c.env.DB, before, newValues.value, by),
+    );
     if (!updated.ok) return updated;
     if (updated.value === null) {
-      const live = await queryFor(c, () => isActiveKey(c.env.DB, by.keyId));
-      if (!live.ok) return live;
-      if (!live.value) return refuse({ kind: "invalid_api_key" });
+      const keyCheck = await queryWebhooks(c, () => isActiveKey(c.env.DB, by.keyId));
+      if (!keyCheck.ok) return keyCheck;
+      if (!keyCheck.value) return refuse({ kind: "invalid_api_key" });
       continue;
     }
-    const notified = await callDeliveries(c, (deliveries) => deliveries.refresh(before.orgId));
-    return notified.ok ? success(updated.value) : notified;
+    const refresh = await callDeliveries(c, (deliveries) => deliveries.refresh(before.orgId));
+    return refresh.ok ? success(updated.value) : refresh;
   }
   return refuse({ kind: "overloaded" });
 }
@@ -267,14 +273,14 @@ export function callDeliveries<T>(
   return callObject(() => call(objectsOf(c.env).deliveries(orgId)));
 }
 
-function healthOf(c: AppContext): ReturnType<DeliveriesCalls["health"]> {
+function readHealth(c: AppContext): ReturnType<DeliveriesCalls["health"]> {
   const { orgId } = c.var.admitted.caller;
   return callObject(() => objectsOf(c.env).deliveries(orgId).health(), { attemptsMax: 1 });
 }
 
-type FreshSecret = { readonly secret: string; readonly stored: EncryptedSecret };
+type NewSecret = { readonly secret: string; readonly stored: EncryptedSecret };
 
-async function freshSecret(c: AppContext, webhookId: string): Promise<Result<FreshSecret>> {
+async function createSecret(c: AppContext, webhookId: string): Promise<Result<NewSecret>> {
   const [first] = c.var.config.keySecrets;
   if (first === undefined) return refuse({ kind: "misconfigured" });
   const secret = mintWebhookSecret();

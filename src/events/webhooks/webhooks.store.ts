@@ -212,35 +212,39 @@ export async function reencryptWebhookSecrets(
     .bind(keySecrets[0]?.id ?? "")
     .all<StoredSecrets>();
   for (const row of results) {
-    const kept = await resealedRow(row, keySecrets);
-    if (kept.secrets === row.secrets && kept.receiver === row.receiver) continue;
+    const resealed = await reencryptRow(row, keySecrets);
+    if (resealed.secrets === row.secrets && resealed.receiver === row.receiver) continue;
     await db
       .prepare(
         "UPDATE webhooks SET secrets = ?3, receiver = ?5 WHERE id = ?1 AND secrets = ?2 AND receiver IS ?4",
       )
-      .bind(row.id, row.secrets, kept.secrets, row.receiver, kept.receiver)
+      .bind(row.id, row.secrets, resealed.secrets, row.receiver, resealed.receiver)
       .run();
   }
 }
 
 type StoredSecrets = Pick<StoredWebhook, "id" | "org_id" | "secrets" | "receiver">;
 
-async function resealedRow(
+async function reencryptRow(
   { id, org_id: orgId, secrets, receiver }: StoredSecrets,
   keySecrets: readonly KeySecret[],
 ): Promise<Pick<StoredWebhook, "secrets" | "receiver">> {
-  const signing = storedJson<EncryptedSecret[]>(secrets);
+  const signingSecrets = storedJson<EncryptedSecret[]>(secrets);
   const settings = receiver === null ? null : storedJson<ReceiverSettings>(receiver);
   const { sealed } = settings ?? {};
-  const old = sealed === undefined ? signing : [...signing, { sealed, until: null }];
-  const anew = await Promise.all(old.map((one) => reencryptWebhookSecret(one, id, keySecrets)));
-  const credential = anew[signing.length];
-  if (anew[0] === null || credential === null) {
+  const old = sealed === undefined ? signingSecrets : [...signingSecrets, { sealed, until: null }];
+  const reencrypted = await Promise.all(
+    old.map((one) => reencryptWebhookSecret(one, id, keySecrets)),
+  );
+  const credential = reencrypted[signingSecrets.length];
+  if (reencrypted[0] === null || credential === null) {
     logAlert("webhook_secret_unreadable", { org_id: orgId, webhook_id: id });
   }
-  const kept = anew.slice(0, signing.length).map((one, i) => one ?? signing[i]);
+  const resealed = reencrypted
+    .slice(0, signingSecrets.length)
+    .map((one, i) => one ?? signingSecrets[i]);
   return {
-    secrets: JSON.stringify(kept),
+    secrets: JSON.stringify(resealed),
     receiver: credential ? JSON.stringify({ ...settings, sealed: credential.sealed }) : receiver,
   };
 }
