@@ -18,11 +18,11 @@ const SAID: Readonly<Record<string, z.ZodType>> = {
 type Terms = typeof TERMS;
 type TermSchemas = {
   [Name in keyof Terms as Terms[Name]["field"]]: z.ZodOptional<
-    z.ZodType<z.infer<Terms[Name]["said"]> | null>
+    z.ZodType<z.infer<Terms[Name]["schema"]> | null>
   >;
 };
 const terms = Object.fromEntries(
-  Object.values(TERMS).map(({ field, said }) => [
+  Object.values(TERMS).map(({ field, schema: said }) => [
     field,
     (SAID[field] ?? z.nullable(said)).optional(),
   ]),

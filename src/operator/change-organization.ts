@@ -52,7 +52,7 @@ export async function patchOrganization(call: OperatorCall) {
   );
   if (!changed.ok) return changed;
   const followed = await syncWithDatabase(changed.value, {
-    tell: (row) =>
+    send: (row) =>
       call.wallet(row.id).configure({
         rpmLimit: row.rpmLimit,
         suspended: row.status === "suspended",

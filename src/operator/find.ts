@@ -3,7 +3,7 @@ import { HOUR_MS } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
 import { requestIdOf } from "../shared/generation.ts";
-import { once, parseQuery } from "../shared/http/parse-body.ts";
+import { singleValue, parseQuery } from "../shared/http/parse-body.ts";
 import { mintedAt } from "../shared/id.ts";
 import { mapConcurrently } from "../shared/map-concurrently.ts";
 import { readHoldName } from "../shared/placed-hold.ts";
@@ -20,8 +20,8 @@ const AT_ONCE = 10;
 const USED_DELAY_MS = HOUR_MS;
 
 export const findQuery = z.object({
-  q: once.check(z.minLength(2), z.maxLength(256)),
-  after: z.optional(once.check(z.regex(/^[0-9a-f-]{36}$/, "must be an earlier next_after"))),
+  q: singleValue.check(z.minLength(2), z.maxLength(256)),
+  after: z.optional(singleValue.check(z.regex(/^[0-9a-f-]{36}$/, "must be an earlier next_after"))),
 });
 
 /** A lookup in the objects of organizations, because D1 doesn't have these IDs. */

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { created } from "../shared/http/endpoint.ts";
-import { once, parseFields, parseQuery } from "../shared/http/parse-body.ts";
+import { singleValue, parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { DAY_MS, timestamp } from "../shared/clock.ts";
 import { invalid, success } from "../shared/failure.ts";
 import type { Failure, Result } from "../shared/failure.ts";
@@ -18,12 +18,12 @@ const BILLS_MAX = 500;
 /** Maximum ms to read the costs of a wallet. One with many rows needs more than the usual time. */
 const COSTS_MS_MAX = 15_000;
 
-const day = once.check(z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2026-11-21"));
+const day = singleValue.check(z.regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2026-11-21"));
 export const marginQuery = z.object({
   from: day,
   to: day,
   by: z._default(z.enum(["provider", "model", "organization"]), "provider"),
-  after: z._default(once, ""),
+  after: z._default(singleValue, ""),
 });
 const bill = z.object({
   provider: z.string().check(z.minLength(1), z.maxLength(100)),

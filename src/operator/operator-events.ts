@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { timestamp } from "../shared/clock.ts";
 import { success } from "../shared/failure.ts";
-import { moment, once, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
+import { moment, singleValue, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
 import { idFloor, mintedAt, mintId } from "../shared/id.ts";
 import { logEvent, logWarning, reasonOf } from "../shared/log.ts";
 import { isSlug } from "../accounts/organizations/organization.ts";
@@ -36,12 +36,12 @@ export async function recordAct(
 }
 
 export const operatorEventsQuery = z.object({
-  org: z.optional(once.check(z.minLength(1), z.maxLength(100))),
-  operator: z.optional(once.check(z.minLength(1), z.maxLength(100))),
+  org: z.optional(singleValue.check(z.minLength(1), z.maxLength(100))),
+  operator: z.optional(singleValue.check(z.minLength(1), z.maxLength(100))),
   from: z.optional(moment),
   to: z.optional(moment),
   limit: wholeNumber(1, 100, 50),
-  after: z.optional(once.check(z.regex(/^opev_[0-9A-Za-z]{24}$/, "must be an event's id"))),
+  after: z.optional(singleValue.check(z.regex(/^opev_[0-9A-Za-z]{24}$/, "must be an event's id"))),
 });
 
 /** Handles `GET /events`, the changes by operators of the last year, newest first. */

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { created } from "../shared/http/endpoint.ts";
 import {
-  once,
+  singleValue,
   pageQuery,
   parseFields,
   parseQuery,
@@ -140,7 +140,7 @@ export async function getLostOrganizations({ db }: OperatorCall) {
 
 export const organizationsQuery = z.extend(pageQuery, {
   balance: z._default(z.enum(["true", "false"]), "false"),
-  q: z.optional(once.check(z.minLength(1), z.maxLength(200))),
+  q: z.optional(singleValue.check(z.minLength(1), z.maxLength(200))),
   status: z.optional(z.enum(["active", "suspended"])),
   ends_within_days: z.optional(wholeNumberWithin(0, 3650)),
   sort: z._default(z.enum(SORT_NAMES), "created"),

@@ -12,7 +12,7 @@ import {
 } from "../models/catalog/prices.store.ts";
 import type { PriceRecord } from "../models/catalog/prices.store.ts";
 import { created } from "../shared/http/endpoint.ts";
-import { once, parseFields, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
+import { singleValue, parseFields, parseQuery, wholeNumber } from "../shared/http/parse-body.ts";
 import { timestamp } from "../shared/clock.ts";
 import { invalid, refuse, success } from "../shared/failure.ts";
 import type { Refusal, Result } from "../shared/failure.ts";
@@ -23,9 +23,9 @@ import { newPrices, pricesInput, priceRowView, uncountedUnit } from "./price-fie
 import type { PostedRow } from "./price-fields.ts";
 
 export const pricesQuery = z.object({
-  list: z.optional(once.check(z.minLength(1), z.maxLength(40))),
+  list: z.optional(singleValue.check(z.minLength(1), z.maxLength(40))),
   limit: wholeNumber(1, 500, 100),
-  after: z.optional(once),
+  after: z.optional(singleValue),
 });
 
 export async function getPrices(call: OperatorCall) {

@@ -2,7 +2,7 @@ import { PURCHASE_ID, PURCHASE_STATES, REFUND_REASONS } from "../shared/contract
 import type { Hint, PurchaseRecord } from "../shared/contracts/payments.ts";
 import * as z from "zod/mini";
 import { accepted } from "../shared/http/endpoint.ts";
-import { moment, once, parseFields, parseQuery } from "../shared/http/parse-body.ts";
+import { moment, singleValue, parseFields, parseQuery } from "../shared/http/parse-body.ts";
 import { invalid, success } from "../shared/failure.ts";
 import { sha256 } from "../shared/hash.ts";
 import { readIdempotencyKey } from "../shared/idempotency.ts";
@@ -18,7 +18,7 @@ import { pageOfIds } from "./operator-events.ts";
 import type { OperatorCall } from "./operator-context.ts";
 
 export const allPurchasesQuery = z.extend(purchasesQuery, {
-  org: z.optional(once.check(z.minLength(1), z.maxLength(100))),
+  org: z.optional(singleValue.check(z.minLength(1), z.maxLength(100))),
   state: z.optional(z.enum([...PURCHASE_STATES, REFUNDED])),
   from: z.optional(moment),
   to: z.optional(moment),

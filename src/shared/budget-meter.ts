@@ -30,7 +30,7 @@ function startOf(window: string, period: Period): number {
  * Returns the sum in the window. If the clock moved back, it includes buckets that are later than
  * now.
  */
-export function settledIn(window: string, tally: Tally, at: Moment): number {
+export function sumInWindow(window: string, tally: Tally, at: Moment): number {
   const bucket = bucketOf(window, at);
   const isRolling = minutesOf(window) !== null;
   return tally.reduce((sum, [one, amount]) => {
@@ -39,27 +39,27 @@ export function settledIn(window: string, tally: Tally, at: Moment): number {
 }
 
 /** Adds an amount and removes old buckets. A calendar window ignores periods that have ended. */
-export function addTo(window: string, tally: Tally, { at, amount }: Counted): Tally {
+export function addTo(window: string, tally: Tally, { at, amount }: CountedAmount): Tally {
   const bucket = bucketOf(window, at);
-  const newest = tally.reduce((most, [one]) => Math.max(most, one), bucket);
+  const newest = tally.reduce((newestBucket, [one]) => Math.max(newestBucket, one), bucket);
   const isRolling = minutesOf(window) !== null;
   if (!isRolling && newest > bucket) return tally;
   const sums = new Map([[bucket, amount]]);
   for (const [one, sum] of tally) {
-    const counts = isRolling ? one > newest - BUCKETS : one === bucket;
-    if (counts) sums.set(one, (sums.get(one) ?? 0) + sum);
+    const isKept = isRolling ? one > newest - BUCKETS : one === bucket;
+    if (isKept) sums.set(one, (sums.get(one) ?? 0) + sum);
   }
   return [...sums].toSorted(([one], [other]) => one - other);
 }
-type Counted = { readonly at: Moment; readonly amount: number };
+type CountedAmount = { readonly at: Moment; readonly amount: number };
 
 /** Moves later buckets of a rolling window to now, after the clock moved back. */
-export function pulledBack(window: string, tally: Tally, at: Moment): Tally {
+export function clampFutureBuckets(window: string, tally: Tally, at: Moment): Tally {
   if (minutesOf(window) === null) return tally;
   const bucket = bucketOf(window, at);
-  const later = tally.filter(([one]) => one >= bucket).reduce((sum, [, one]) => sum + one, 0);
+  const laterSum = tally.filter(([one]) => one >= bucket).reduce((sum, [, one]) => sum + one, 0);
   const before = tally.filter(([one]) => one < bucket);
-  return later === 0 ? before : [...before, [bucket, later]];
+  return laterSum === 0 ? before : [...before, [bucket, laterSum]];
 }
 
 export function hasPassed(window: string, tally: Tally, at: Moment): boolean {
@@ -68,7 +68,7 @@ export function hasPassed(window: string, tally: Tally, at: Moment): boolean {
 }
 
 /** Returns when the window has room for `missing` (Unix ms), or null if never. */
-export function roomAt(
+export function capacityAt(
   window: string,
   tally: Tally,
   { at, missing }: { readonly at: Moment; readonly missing: number },

@@ -84,9 +84,9 @@ const entry = z
   );
 type BudgetFields = z.infer<typeof entry>;
 
-export function budgetsSchema(most: number): z.ZodMiniType<readonly BudgetFields[]> {
+export function budgetsSchema(countMax: number): z.ZodMiniType<readonly BudgetFields[]> {
   return z.array(entry).check(
-    z.maxLength(most),
+    z.maxLength(countMax),
     z.refine(
       (list) => new Set(list.map((one) => budgetOf(one).id)).size === list.length,
       "must have one entry per unit, window and models",
@@ -100,15 +100,15 @@ export function readBudgets(list: readonly BudgetFields[]): readonly Budget[] {
 
 export function budgetStatusView({ scope, budget, ...status }: BudgetStatus) {
   const { used, held, resetsAt, countingSince } = status;
-  const left = Math.max(0, budget.amount - used - held);
-  const shown = (amount: number): number =>
+  const remaining = Math.max(0, budget.amount - used - held);
+  const toUnit = (amount: number): number =>
     budget.unit === "dollars" ? dollarsOf(micros(amount)) : amount;
   return {
     scope,
     ...budgetView(budget),
-    usage: shown(used),
-    held: shown(held),
-    limit_remaining: shown(left),
+    usage: toUnit(used),
+    held: toUnit(held),
+    limit_remaining: toUnit(remaining),
     resets_at: resetsAt === null ? null : timestamp(resetsAt),
     counting_since: timestamp(countingSince),
   };
@@ -135,24 +135,24 @@ function limitView(unit: BudgetUnit, amount: number) {
   return unit === "tokens" ? { limit_tokens: amount } : { limit_requests: amount };
 }
 
-function budgetOf(given: BudgetFields): Budget {
-  const [[unit, amount] = ["dollars", 0] as const] = amountsOf(given);
-  const listed = given.models ?? null;
-  const models = listed === null ? null : [...new Set(listed)].toSorted();
-  const { window } = given;
+function budgetOf(fields: BudgetFields): Budget {
+  const [[unit, amount] = ["dollars", 0] as const] = amountsOf(fields);
+  const modelList = fields.models ?? null;
+  const models = modelList === null ? null : [...new Set(modelList)].toSorted();
+  const { window } = fields;
   return {
     id: `lim_${sha256(JSON.stringify([unit, window, models])).slice(0, 16)}`,
     unit,
     amount,
     window,
     models,
-    onExceeded: given.on_exceeded ?? "reject",
-    alertAt: given.alert_at ?? null,
+    onExceeded: fields.on_exceeded ?? "reject",
+    alertAt: fields.alert_at ?? null,
   };
 }
 
-function amountsOf(given: BudgetFields): (readonly [BudgetUnit, number])[] {
-  const { limit_dollars: dollars, limit_tokens: tokens, limit_requests: requests } = given;
+function amountsOf(fields: BudgetFields): (readonly [BudgetUnit, number])[] {
+  const { limit_dollars: dollars, limit_tokens: tokens, limit_requests: requests } = fields;
   return [
     ...(dollars === undefined ? [] : [["dollars", microsOfDollars(dollars) ?? 0] as const]),
     ...(tokens === undefined ? [] : [["tokens", tokens] as const]),

@@ -30,24 +30,27 @@ type Ask<Part, Answer> = {
 };
 
 /** A failed call. Its error is text, because a request can't use another's error object. */
-type Lost = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
+type FailedCall = { readonly kind: "lost"; readonly reason: string; readonly overloaded: boolean };
 /** The state of a waiting part. `carry`: it must make the next call for its group. */
-type Turn<Answer> = PartAnswer<Answer> | Lost | { readonly kind: "carry"; readonly call: Call };
-type Call = { readonly sinceMs: number };
+type PartState<Answer> =
+  | PartAnswer<Answer>
+  | FailedCall
+  | { readonly kind: "carry"; readonly call: RunningCall };
+type RunningCall = { readonly sinceMs: number };
 
-type Waiter<Part, Answer> = {
+type WaitingPart<Part, Answer> = {
   readonly part: Part;
   readonly sinceMs: number;
-  turn: Turn<Answer> | null;
+  state: PartState<Answer> | null;
 };
-type Carried<Part, Answer> = {
+type CallMaker<Part, Answer> = {
   readonly ask: Ask<Part, Answer>;
-  readonly waiter: Waiter<Part, Answer>;
-  readonly call: Call;
+  readonly waiter: WaitingPart<Part, Answer>;
+  readonly call: RunningCall;
 };
-type Busy = { readonly most: number; readonly underWay: Set<Call> };
-type Lane<Part, Answer> = Busy & {
-  readonly waiting: Set<Waiter<Part, Answer>>;
+type RunningCalls = { readonly callsMax: number; readonly runningCalls: Set<RunningCall> };
+type ObjectQueue<Part, Answer> = RunningCalls & {
+  readonly waiting: Set<WaitingPart<Part, Answer>>;
 };
 
 /**
@@ -57,39 +60,41 @@ type Lane<Part, Answer> = Busy & {
  * in time throws, and its caller retries with the same ID.
  */
 export class CallGroups<Part, Answer> {
-  readonly #lanes = new Map<string, Lane<Part, Answer>>();
+  readonly #lanes = new Map<string, ObjectQueue<Part, Answer>>();
   readonly #sideBySide: number;
 
-  constructor(sideBySide = CONCURRENT_CALLS_MAX) {
-    this.#sideBySide = sideBySide;
+  constructor(callsMax = CONCURRENT_CALLS_MAX) {
+    this.#sideBySide = callsMax;
   }
 
   /** Sends a part. Throws if the call fails or times out. */
   ask(name: string, ask: Ask<Part, Answer>): Promise<Answer> {
-    const lane = this.#laneOf(name);
+    const queue = this.#laneOf(name);
     const { part } = ask;
-    const waiter: Waiter<Part, Answer> = { part, sinceMs: elapsedMs(), turn: null };
-    if (isFree(lane)) return this.#carry(name, lane, { ask, waiter, call: startCall(lane) });
-    return lane.waiting.size >= WAITING_MAX ? ask.alone() : this.#wait(name, lane, { ask, waiter });
+    const waiter: WaitingPart<Part, Answer> = { part, sinceMs: elapsedMs(), state: null };
+    if (isFree(queue)) return this.#carry(name, queue, { ask, waiter, call: startCall(queue) });
+    return queue.waiting.size >= WAITING_MAX
+      ? ask.alone()
+      : this.#wait(name, queue, { ask, waiter });
   }
 
   async #wait(
     name: string,
-    lane: Lane<Part, Answer>,
-    { ask, waiter }: Omit<Carried<Part, Answer>, "call">,
+    queue: ObjectQueue<Part, Answer>,
+    { ask, waiter }: Omit<CallMaker<Part, Answer>, "call">,
   ): Promise<Answer> {
-    const turn = await waitIn(lane, waiter, ask.after);
-    switch (turn.kind) {
+    const state = await waitInQueue(queue, waiter, ask.after);
+    switch (state.kind) {
       case "answered":
-        return turn.answer;
+        return state.answer;
       case "carry":
-        return this.#carry(name, lane, { ask, waiter, call: turn.call });
+        return this.#carry(name, queue, { ask, waiter, call: state.call });
       case "apart":
         return ask.alone();
       case "failed":
-        throw new Error(turn.reason);
+        throw new Error(state.reason);
       case "lost":
-        throw Object.assign(new Error(turn.reason), { overloaded: turn.overloaded });
+        throw Object.assign(new Error(state.reason), { overloaded: state.overloaded });
     }
   }
 
@@ -99,37 +104,37 @@ export class CallGroups<Part, Answer> {
 
   async #carry(
     name: string,
-    lane: Lane<Part, Answer>,
-    { ask, waiter, call }: Carried<Part, Answer>,
+    queue: ObjectQueue<Part, Answer>,
+    { ask, waiter, call }: CallMaker<Part, Answer>,
   ): Promise<Answer> {
-    const group = lane.waiting.size === 0 ? [waiter] : takeGroup(lane, waiter);
+    const group = queue.waiting.size === 0 ? [waiter] : takeGroup(queue, waiter);
     try {
       return await (group.length === 1 ? ask.alone() : askTogether(ask, { group, waiter }));
     } catch (error) {
-      const lost = lostBy(error);
-      for (const one of group) one.turn ??= lost;
+      const failure = failedCall(error);
+      for (const one of group) one.state ??= failure;
       throw error;
     } finally {
-      lane.underWay.delete(call);
-      this.#forget(name, lane);
+      queue.runningCalls.delete(call);
+      this.#forget(name, queue);
     }
   }
 
-  #forget(name: string, lane: Lane<Part, Answer>): void {
-    const isOver = lane.underWay.size === 0 && lane.waiting.size === 0;
-    if (isOver && this.#lanes.get(name) === lane) this.#lanes.delete(name);
+  #forget(name: string, queue: ObjectQueue<Part, Answer>): void {
+    const isIdle = queue.runningCalls.size === 0 && queue.waiting.size === 0;
+    if (isIdle && this.#lanes.get(name) === queue) this.#lanes.delete(name);
   }
 
-  #laneOf(name: string): Lane<Part, Answer> {
+  #laneOf(name: string): ObjectQueue<Part, Answer> {
     const known = this.#lanes.get(name);
     if (known !== undefined) return known;
-    const lane: Lane<Part, Answer> = {
-      most: this.#sideBySide,
-      underWay: new Set(),
+    const queue: ObjectQueue<Part, Answer> = {
+      callsMax: this.#sideBySide,
+      runningCalls: new Set(),
       waiting: new Set(),
     };
-    this.#lanes.set(name, lane);
-    return lane;
+    this.#lanes.set(name, queue);
+    return queue;
   }
 }
 
@@ -138,13 +143,13 @@ async function askTogether<Part, Answer>(
   {
     group,
     waiter,
-  }: { readonly group: Waiter<Part, Answer>[]; readonly waiter: Waiter<Part, Answer> },
+  }: { readonly group: WaitingPart<Part, Answer>[]; readonly waiter: WaitingPart<Part, Answer> },
 ): Promise<Answer> {
   const answers = await ask.together(group.map(({ part }) => part));
-  for (const [i, one] of group.entries()) one.turn = answers[i] ?? UNANSWERED;
-  const turn = answers[group.indexOf(waiter)] ?? UNANSWERED;
-  if (turn.kind === "failed") throw new Error(turn.reason);
-  return turn.kind === "apart" ? ask.alone() : turn.answer;
+  for (const [i, one] of group.entries()) one.state = answers[i] ?? UNANSWERED;
+  const state = answers[group.indexOf(waiter)] ?? UNANSWERED;
+  if (state.kind === "failed") throw new Error(state.reason);
+  return state.kind === "apart" ? ask.alone() : state.answer;
 }
 
 const UNANSWERED = { kind: "failed", reason: "the call of several had no answer for one" } as const;
@@ -153,14 +158,14 @@ const UNANSWERED = { kind: "failed", reason: "the call of several had no answer 
  * Reports whether another call can start. Calls slower than STALL_MS don't count, because the call
  * of a canceled request never ends.
  */
-function isFree({ most, underWay }: Busy): boolean {
+function isFree({ callsMax: most, runningCalls: underWay }: RunningCalls): boolean {
   if (underWay.size < most) return true;
   const stalledMs = elapsedMs() - STALL_MS;
   for (const call of underWay) if (call.sinceMs < stalledMs) underWay.delete(call);
   return underWay.size < most;
 }
 
-function startCall({ underWay }: Busy): Call {
+function startCall({ runningCalls: underWay }: RunningCalls): RunningCall {
   const call = { sinceMs: elapsedMs() };
   underWay.add(call);
   return call;
@@ -171,51 +176,51 @@ function startCall({ underWay }: Busy): Call {
  * those of canceled requests.
  */
 function takeGroup<Part, Answer>(
-  lane: Lane<Part, Answer>,
-  carrier: Waiter<Part, Answer>,
-): Waiter<Part, Answer>[] {
+  queue: ObjectQueue<Part, Answer>,
+  callMaker: WaitingPart<Part, Answer>,
+): WaitingPart<Part, Answer>[] {
   const nowMs = elapsedMs();
-  lane.waiting.add(carrier);
-  for (const waiter of lane.waiting) {
+  queue.waiting.add(callMaker);
+  for (const waiter of queue.waiting) {
     const isLate = nowMs - waiter.sinceMs > GROUPED_CALL_TIMEOUT_MS;
-    if (isLate && waiter !== carrier) lane.waiting.delete(waiter);
+    if (isLate && waiter !== callMaker) queue.waiting.delete(waiter);
   }
-  const waiting = [...lane.waiting];
+  const waiting = [...queue.waiting];
   const group = waiting.slice(0, GROUPED_PARTS_MAX);
-  if (!group.includes(carrier)) group.splice(-1, 1, carrier);
-  for (const waiter of group) lane.waiting.delete(waiter);
+  if (!group.includes(callMaker)) group.splice(-1, 1, callMaker);
+  for (const waiter of group) queue.waiting.delete(waiter);
   return group;
 }
 
-function waitIn<Part, Answer>(
-  lane: Lane<Part, Answer>,
-  waiter: Waiter<Part, Answer>,
+function waitInQueue<Part, Answer>(
+  queue: ObjectQueue<Part, Answer>,
+  waiter: WaitingPart<Part, Answer>,
   after: After,
-): Promise<Turn<Answer>> {
-  lane.waiting.add(waiter);
+): Promise<PartState<Answer>> {
+  queue.waiting.add(waiter);
   return new Promise((resolve) => {
-    const look = (): void => {
-      const turn = turnOf(lane, waiter);
-      if (turn === null) {
-        lookLater();
+    const poll = (): void => {
+      const state = nextState(queue, waiter);
+      if (state === null) {
+        pollLater();
         return;
       }
-      if (turn.kind !== "carry") lane.waiting.delete(waiter);
-      resolve(turn);
+      if (state.kind !== "carry") queue.waiting.delete(waiter);
+      resolve(state);
     };
-    const lookLater = (): void => {
+    const pollLater = (): void => {
       const waitedMs = elapsedMs() - waiter.sinceMs;
-      after(Math.min(LOOK_MS.most, Math.max(LOOK_MS.least, waitedMs / 4)), look);
+      after(Math.min(LOOK_MS.most, Math.max(LOOK_MS.least, waitedMs / 4)), poll);
     };
-    lookLater();
+    pollLater();
   });
 }
 
-function turnOf<Part, Answer>(
-  lane: Lane<Part, Answer>,
-  waiter: Waiter<Part, Answer>,
-): Turn<Answer> | null {
-  if (waiter.turn !== null) return waiter.turn;
+function nextState<Part, Answer>(
+  queue: ObjectQueue<Part, Answer>,
+  waiter: WaitingPart<Part, Answer>,
+): PartState<Answer> | null {
+  if (waiter.state !== null) return waiter.state;
   if (elapsedMs() - waiter.sinceMs >= GROUPED_CALL_TIMEOUT_MS) {
     return {
       kind: "lost",
@@ -223,10 +228,12 @@ function turnOf<Part, Answer>(
       overloaded: false,
     };
   }
-  return lane.waiting.has(waiter) && isFree(lane) ? { kind: "carry", call: startCall(lane) } : null;
+  return queue.waiting.has(waiter) && isFree(queue)
+    ? { kind: "carry", call: startCall(queue) }
+    : null;
 }
 
-function lostBy(error: unknown): Lost {
+function failedCall(error: unknown): FailedCall {
   const overloaded =
     typeof error === "object" &&
     error !== null &&

@@ -40,16 +40,16 @@ const SLICE = 2048;
  * an upper bound.
  */
 export function estimateTokensClosely(text: string): number {
-  if (text.length <= SAMPLE) return counted(text);
-  const every = (text.length * SLICE) / SAMPLE;
+  if (text.length <= SAMPLE) return countSample(text);
+  const stepLength = (text.length * SLICE) / SAMPLE;
   const slices = Array.from({ length: SAMPLE / SLICE }, (_, at) =>
-    text.slice(at * every, at * every + SLICE),
+    text.slice(at * stepLength, at * stepLength + SLICE),
   );
   const sample = slices.join("\n");
-  return (estimateTokens(text) * counted(sample)) / estimateTokens(sample);
+  return (estimateTokens(text) * countSample(sample)) / estimateTokens(sample);
 }
 
-class Words {
+class WordStatistics {
   words = 0;
   #common = 0;
   #loud = 0;
@@ -58,18 +58,18 @@ class Words {
   #cyrillic = 0;
   #other = 0;
 
-  add(word: string, isLed: boolean): void {
+  add(word: string, hasLeadingSpace: boolean): void {
     this.words++;
-    const wide = WIDE.exec(word)?.[0].charCodeAt(0);
-    if (wide === undefined) {
+    const firstWideCode = WIDE.exec(word)?.[0].charCodeAt(0);
+    if (firstWideCode === undefined) {
       if (COMMON.has(word)) this.#common++;
       if (word.length > 1 && word === word.toUpperCase()) {
         this.#loud++;
         this.#other += (word.length - 1) * 0.1;
-      } else this.#latin += Math.max(0, word.length - 5) * 0.13 + (isLed ? 0.02 : 0.09);
+      } else this.#latin += Math.max(0, word.length - 5) * 0.13 + (hasLeadingSpace ? 0.02 : 0.09);
       return;
     }
-    const [script, from, each] = SCRIPTS.find(([end]) => wide < end) ?? OTHER;
+    const [script, from, each] = SCRIPTS.find(([end]) => firstWideCode < end) ?? OTHER;
     const extra = Math.max(0, from + each * word.length);
     if (script === LATIN) this.#latin += extra;
     else if (script === CYRILLIC) {
@@ -78,29 +78,31 @@ class Words {
     } else this.#other += extra;
   }
 
-  extra(signs: number): number {
+  extra(signTokens: number): number {
     const share = (count: number): number => count / Math.max(1, this.words);
-    const prose = Math.min(1.8, Math.max(1, 2 - share(signs + 2 * this.#loud)));
-    const latin = Math.max(0.3, prose - 1.4 * Math.min(1, share(this.#common) / 0.27));
-    const cyrillic = share(this.#russian) > 0.03 ? 0.8 : 1.4;
-    return this.#latin * latin + this.#cyrillic * cyrillic + this.#other;
+    const proseFactor = Math.min(1.8, Math.max(1, 2 - share(signTokens + 2 * this.#loud)));
+    const latinFactor = Math.max(0.3, proseFactor - 1.4 * Math.min(1, share(this.#common) / 0.27));
+    const cyrillicFactor = share(this.#russian) > 0.03 ? 0.8 : 1.4;
+    return this.#latin * latinFactor + this.#cyrillic * cyrillicFactor + this.#other;
   }
 }
 
-function counted(text: string): number {
-  const words = new Words();
+function countSample(text: string): number {
+  const statistics = new WordStatistics();
   let pieces = 0;
-  let signs = 0;
+  let signTokens = 0;
   for (const [piece] of text.matchAll(PIECE)) {
     pieces++;
-    if (!LETTER.test(piece)) signs += signsExtra(piece);
-    else words.add(LETTER.test(piece.charAt(0)) ? piece : piece.slice(1), piece.startsWith(" "));
+    if (!LETTER.test(piece)) signTokens += extraSignTokens(piece);
+    else {
+      statistics.add(LETTER.test(piece.charAt(0)) ? piece : piece.slice(1), piece.startsWith(" "));
+    }
   }
-  return pieces + words.extra(pieces - words.words) + signs;
+  return pieces + statistics.extra(pieces - statistics.words) + signTokens;
 }
 
-function signsExtra(piece: string): number {
-  const signs = piece.trim().replaceAll(/(.)\1+/gs, "$1");
-  const each = /^[^"'{}[\](),:;.=<>/]/.test(signs) ? 0.38 : 0.1;
-  return Math.max(0, signs.length - 2) * each;
+function extraSignTokens(piece: string): number {
+  const signTokens = piece.trim().replaceAll(/(.)\1+/gs, "$1");
+  const each = /^[^"'{}[\](),:;.=<>/]/.test(signTokens) ? 0.38 : 0.1;
+  return Math.max(0, signTokens.length - 2) * each;
 }

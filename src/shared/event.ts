@@ -125,22 +125,25 @@ export function derivedEventId(...words: readonly (string | number | null)[]): s
 /** Shortens the data of an event. Removes long values and lists them in `left_out`. */
 export function truncateEventData(data: EventData): EventData {
   if (JSON.stringify(data).length <= DATA_MAX) return data;
-  const leftOut: string[] = [];
-  const kept = { ...(shortOf(data, "", leftOut) as EventData), left_out: leftOut };
-  return JSON.stringify(kept).length <= DATA_MAX ? kept : { left_out: ["data"] };
+  const omittedPaths: string[] = [];
+  const shortened = {
+    ...(shortenValue(data, "", omittedPaths) as EventData),
+    left_out: omittedPaths,
+  };
+  return JSON.stringify(shortened).length <= DATA_MAX ? shortened : { left_out: ["data"] };
 }
 
-function shortOf(value: unknown, path: string, leftOut: string[]): unknown {
-  const isDeep = path.split(".").length > VALUES_DEPTH;
-  const isPlain = value !== null && typeof value === "object" && !Array.isArray(value);
-  if (isPlain && !isDeep) {
-    const inner = Object.entries(value).map(([name, one]) => {
-      return [name, shortOf(one, path === "" ? name : `${path}.${name}`, leftOut)];
+function shortenValue(value: unknown, path: string, omittedPaths: string[]): unknown {
+  const isTooDeep = path.split(".").length > VALUES_DEPTH;
+  const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
+  if (isObject && !isTooDeep) {
+    const shortenedEntries = Object.entries(value).map(([name, one]) => {
+      return [name, shortenValue(one, path === "" ? name : `${path}.${name}`, omittedPaths)];
     });
-    return Object.fromEntries(inner.filter(([, one]) => one !== undefined));
+    return Object.fromEntries(shortenedEntries.filter(([, one]) => one !== undefined));
   }
   if ((JSON.stringify(value) ?? "").length <= VALUE_MAX) return value;
-  leftOut.push(path);
+  omittedPaths.push(path);
   return undefined;
 }
 

@@ -13,10 +13,10 @@ type EventRow = NewEvent & {
  * row.
  */
 export function eventIfChanged(db: D1Database, event: EventRow): D1PreparedStatement {
-  return inserted(db, event, { data: "?7", from: "", where: "changes() > 0" });
+  return insertStatement(db, event, { data: "?7", from: "", where: "changes() > 0" });
 }
 
-type Changing = {
+type ChangeToRecord = {
   readonly table: string;
   readonly where: string;
   readonly values: readonly (string | number | null)[];
@@ -30,29 +30,29 @@ type Changing = {
 export function insertChangeEventStatement(
   db: D1Database,
   event: Omit<EventRow, "data">,
-  { table, where, values, columns, hidden = [], hiddenWhere = "1" }: Changing,
+  { table, where, values, columns, hidden = [], hiddenWhere = "1" }: ChangeToRecord,
 ): D1PreparedStatement {
   const entries = Object.entries(columns);
-  const sides = entries.map(
+  const columnSelects = entries.map(
     ([column, to]) =>
       `SELECT '${column}' AS named, ${column} AS was, ${to} AS becomes, ${hidden.includes(column) ? `NOT ${hiddenWhere}` : 1} AS shown`,
   );
   const changes = `SELECT json_group_object(named, json_object('from', iif(shown, was, NULL), 'to', iif(shown, becomes, NULL)))
-    FROM (${sides.join(" UNION ALL ")}) WHERE was IS NOT becomes`;
-  const differs = entries.map(([column, to]) => `${column} IS NOT ${to}`).join(" OR ");
-  return inserted(
+    FROM (${columnSelects.join(" UNION ALL ")}) WHERE was IS NOT becomes`;
+  const hasChanged = entries.map(([column, to]) => `${column} IS NOT ${to}`).join(" OR ");
+  return insertStatement(
     db,
     { ...event, data: {} },
     {
       data: `json_object('changes', json((${changes})))`,
       from: `FROM ${table}`,
-      where: `?7 IS NOT NULL AND ${where} AND (${differs})`,
+      where: `?7 IS NOT NULL AND ${where} AND (${hasChanged})`,
       values,
     },
   );
 }
 
-function inserted(
+function insertStatement(
   db: D1Database,
   event: EventRow,
   how: {

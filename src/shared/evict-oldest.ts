@@ -1,4 +1,4 @@
-export function evictOldest(known: Map<string, unknown> | Set<string>, most: number): void {
-  const [oldest] = known.size < most ? [] : known.keys();
-  if (oldest !== undefined) known.delete(oldest);
+export function evictOldest(cache: Map<string, unknown> | Set<string>, sizeMax: number): void {
+  const [oldest] = cache.size < sizeMax ? [] : cache.keys();
+  if (oldest !== undefined) cache.delete(oldest);
 }

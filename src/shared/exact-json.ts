@@ -3,13 +3,13 @@
  * first. They are recorded, so that `JSON.stringify` can undo them.
  */
 
-type Losses = {
+type LostDetails = {
   /** The source text of numbers that JavaScript would write differently, by key or index. */
   readonly numbers: ReadonlyMap<PropertyKey, string>;
   readonly order: readonly string[] | null;
 };
 
-const LOSSES = new WeakMap<object, Losses>();
+const LOSSES = new WeakMap<object, LostDetails>();
 const DEPTH_MAX = 128;
 
 const QUOTE = 34;
@@ -31,28 +31,30 @@ const BRACE_CLOSE = 125;
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
-  return losesSomething(text) ? new Reader(text).read() : value;
+  return losesDetails(text) ? new Reader(text).read() : value;
 }
 
 /** Gives an edited copy the recorded changes of the original. */
 export function keepExactJson<T extends object>(original: object, copy: T): T {
-  const losses = LOSSES.get(original);
-  return losses === undefined ? copy : marked(copy, losses);
+  const lostDetails = LOSSES.get(original);
+  return lostDetails === undefined ? copy : attachLostDetails(copy, lostDetails);
 }
 
-function marked<T extends object>(value: T, losses: Losses): T {
+function attachLostDetails<T extends object>(value: T, lostDetails: LostDetails): T {
   if (Object.hasOwn(value, "toJSON")) return value; // an own property `toJSON` would be overwritten
-  LOSSES.set(value, losses);
-  return Object.defineProperty(value, "toJSON", { value: writable, configurable: true });
+  LOSSES.set(value, lostDetails);
+  return Object.defineProperty(value, "toJSON", { value: toExactJson, configurable: true });
 }
 
-function writable(this: object): unknown {
-  const losses = LOSSES.get(this);
-  if (losses === undefined) return this;
-  const { numbers, order } = losses;
-  if (Array.isArray(this)) return this.map((item, index) => exact(item, numbers.get(index)));
+function toExactJson(this: object): unknown {
+  const lostDetails = LOSSES.get(this);
+  if (lostDetails === undefined) return this;
+  const { numbers, order } = lostDetails;
+  if (Array.isArray(this)) {
+    return this.map((item, index) => toExactNumber(item, numbers.get(index)));
+  }
   const copy = Object.fromEntries(
-    Object.entries(this).map(([key, value]) => [key, exact(value, numbers.get(key))]),
+    Object.entries(this).map(([key, value]) => [key, toExactNumber(value, numbers.get(key))]),
   );
   if (order === null) return copy;
   const keys = [
@@ -61,7 +63,7 @@ function writable(this: object): unknown {
   return new Proxy(copy, { ownKeys: () => keys });
 }
 
-function exact(value: unknown, source: string | undefined): unknown {
+function toExactNumber(value: unknown, source: string | undefined): unknown {
   if (source === undefined || !Object.is(value, Number(source))) return value;
   return JSON.rawJSON?.(source) ?? value;
 }
@@ -73,24 +75,24 @@ declare global {
   }
 }
 
-function losesSomething(text: string): boolean {
+function losesDetails(text: string): boolean {
   let depth = 0;
-  let loses = false;
+  let losesDetail = false;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
       const end = jsonStringEnd(text, at);
-      loses ||= isIndexKey(text, at, end);
+      losesDetail ||= isIndexKey(text, at, end);
       at = end;
     } else if (isNumberStart(code)) {
       const end = numberEnd(text, at);
-      loses ||= !isPlainNumber(text, at, end);
+      losesDetail ||= !isPlainNumber(text, at, end);
       at = end - 1;
     } else if (code === BRACE_OPEN || code === BRACKET_OPEN) {
       if (++depth > DEPTH_MAX) return false;
     } else if (code === BRACE_CLOSE || code === BRACKET_CLOSE) depth--;
   }
-  return loses;
+  return losesDetail;
 }
 
 function isNumberStart(code: number): boolean {
@@ -178,7 +180,7 @@ class Reader {
   #object(): object {
     const entries: [string, unknown][] = [];
     const numbers = new Map<string, string>();
-    let isOrdered = true;
+    let isInOrder = true;
     this.#at++;
     while (this.#next() !== BRACE_CLOSE) {
       const key = this.#string();
@@ -188,13 +190,16 @@ class Reader {
       if (source === null) numbers.delete(key); // the last of equal keys wins
       else numbers.set(key, source);
       entries.push([key, source === null ? this.read() : Number(source)]);
-      isOrdered &&= !INDEX.test(key);
+      isInOrder &&= !INDEX.test(key);
       this.#comma();
     }
     this.#at++;
     const object = Object.fromEntries(entries);
-    if (isOrdered && numbers.size === 0) return object;
-    return marked(object, { numbers, order: isOrdered ? null : entries.map(([key]) => key) });
+    if (isInOrder && numbers.size === 0) return object;
+    return attachLostDetails(object, {
+      numbers,
+      order: isInOrder ? null : entries.map(([key]) => key),
+    });
   }
 
   #array(): unknown[] {
@@ -208,7 +213,7 @@ class Reader {
       this.#comma();
     }
     this.#at++;
-    return numbers.size === 0 ? items : marked(items, { numbers, order: null });
+    return numbers.size === 0 ? items : attachLostDetails(items, { numbers, order: null });
   }
 
   #lossyNumber(): string | null {
@@ -225,8 +230,8 @@ class Reader {
     const open = this.#at;
     const end = jsonStringEnd(this.#text, open);
     this.#at = end + 1;
-    const inside = this.#text.slice(open + 1, end);
-    return inside.includes("\\") ? String(JSON.parse(`"${inside}"`)) : inside;
+    const stringText = this.#text.slice(open + 1, end);
+    return stringText.includes("\\") ? String(JSON.parse(`"${stringText}"`)) : stringText;
   }
 
   #word(): string {

@@ -140,9 +140,9 @@ const ANSWER_ID = /^[a-z]{3,10}[-_]/;
  * Returns the request ID for the ID of a request, response or hold. Returns null if it is
  * malformed.
  */
-export function requestIdOf(named: string): string | null {
-  const placed = readHoldName(named);
-  if (placed !== null) return placed.id;
-  const id = named.replace(ANSWER_ID, REQUEST_ID);
+export function requestIdOf(idOrHoldName: string): string | null {
+  const holdName = readHoldName(idOrHoldName);
+  if (holdName !== null) return holdName.id;
+  const id = idOrHoldName.replace(ANSWER_ID, REQUEST_ID);
   return mintedAt(id, REQUEST_ID) === null ? null : id;
 }

@@ -41,18 +41,18 @@ export function hexOf(bytes: Uint8Array): string {
  * Returns the SHA-256 (FIPS 180-4) in hex. It is synchronous, for transactions, which can't await.
  */
 export function sha256(text: string): string {
-  const message = padded(encoder.encode(text));
+  const message = padMessage(encoder.encode(text));
   const state = firstBits(8, 1 / 2);
   for (let at = 0; at < message.byteLength; at += 64) compress(state, message, at);
   return [...state].map((word) => word.toString(16).padStart(8, "0")).join("");
 }
 
-function padded(bytes: Uint8Array): DataView {
-  const whole = new Uint8Array(Math.ceil((bytes.length + 9) / 64) * 64);
-  whole.set(bytes);
-  whole[bytes.length] = 0x80;
-  const view = new DataView(whole.buffer);
-  view.setBigUint64(whole.length - 8, BigInt(bytes.length) * 8n);
+function padMessage(bytes: Uint8Array): DataView {
+  const paddedBytes = new Uint8Array(Math.ceil((bytes.length + 9) / 64) * 64);
+  paddedBytes.set(bytes);
+  paddedBytes[bytes.length] = 0x80;
+  const view = new DataView(paddedBytes.buffer);
+  view.setBigUint64(paddedBytes.length - 8, BigInt(bytes.length) * 8n);
   return view;
 }
 
@@ -73,14 +73,14 @@ function isPrime(n: number): boolean {
 
 const ROUNDS = firstBits(64, 1 / 3);
 
-function rotated(word: number, by: number): number {
+function rotateRight(word: number, by: number): number {
   return (word >>> by) | (word << (32 - by));
 }
 
 function compress(state: Uint32Array, message: DataView, at: number): void {
   let next = [...state];
   for (const [i, word] of schedule(message, at).entries()) {
-    next = mixed(next, (ROUNDS[i] ?? 0) + word);
+    next = mixState(next, (ROUNDS[i] ?? 0) + word);
   }
   for (const [i, value] of next.entries()) state[i] = (state[i] ?? 0) + value;
 }
@@ -91,18 +91,18 @@ function schedule(message: DataView, at: number): Uint32Array {
   for (let i = 0; i < 16; i++) words[i] = message.getUint32(at + i * 4);
   for (let i = 16; i < 64; i++) {
     const [near, far] = [word(i - 2), word(i - 15)];
-    const ofFar = rotated(far, 7) ^ rotated(far, 18) ^ (far >>> 3);
-    const ofNear = rotated(near, 17) ^ rotated(near, 19) ^ (near >>> 10);
+    const ofFar = rotateRight(far, 7) ^ rotateRight(far, 18) ^ (far >>> 3);
+    const ofNear = rotateRight(near, 17) ^ rotateRight(near, 19) ^ (near >>> 10);
     words[i] = word(i - 16) + ofFar + word(i - 7) + ofNear;
   }
   return words;
 }
 
-function mixed(state: readonly number[], added: number): number[] {
+function mixState(state: readonly number[], added: number): number[] {
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = state;
   const choice = (e & f) ^ (~e & g);
   const majority = (a & b) ^ (a & c) ^ (b & c);
-  const one = h + (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) + choice + added;
-  const two = (rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)) + majority;
+  const one = h + (rotateRight(e, 6) ^ rotateRight(e, 11) ^ rotateRight(e, 25)) + choice + added;
+  const two = (rotateRight(a, 2) ^ rotateRight(a, 13) ^ rotateRight(a, 22)) + majority;
   return [(one + two) | 0, a, b, c, (d + one) | 0, e, f, g];
 }

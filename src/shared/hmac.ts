@@ -16,6 +16,6 @@ export function verifyHmac(key: HmacKey, tag: Bytes, message: string | Bytes): P
   return crypto.subtle.verify("HMAC", key, tag, bytesOf(message));
 }
 
-function bytesOf(given: string | Bytes): Bytes {
-  return typeof given === "string" ? encoder.encode(given) : given;
+function bytesOf(input: string | Bytes): Bytes {
+  return typeof input === "string" ? encoder.encode(input) : input;
 }

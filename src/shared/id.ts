@@ -8,15 +8,15 @@ const RANDOM_CHARACTERS = 16;
 export const ID_CHARACTERS = TIME_CHARACTERS + RANDOM_CHARACTERS;
 
 /** Random bytes. They are requested in bulk, because each call of the platform is expensive. */
-const drawn = { bytes: new Uint8Array(1024), at: 1024 };
+const randomPool = { bytes: new Uint8Array(1024), at: 1024 };
 
 function randomByte(): number {
-  if (drawn.at === drawn.bytes.length) {
-    crypto.getRandomValues(drawn.bytes);
-    drawn.at = 0;
+  if (randomPool.at === randomPool.bytes.length) {
+    crypto.getRandomValues(randomPool.bytes);
+    randomPool.at = 0;
   }
-  const byte = drawn.bytes[drawn.at] ?? 0;
-  drawn.bytes[drawn.at++] = 0; // so that used bytes, which are in keys, don't stay in memory
+  const byte = randomPool.bytes[randomPool.at] ?? 0;
+  randomPool.bytes[randomPool.at++] = 0; // so that used bytes, which are in keys, don't stay in memory
   return byte;
 }
 

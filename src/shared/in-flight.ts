@@ -11,7 +11,7 @@ export type InFlightLimits = {
   readonly leaseMs: number;
 };
 
-type Load = { readonly owner: string; requests: number; bytes: number };
+type OwnerLoad = { readonly owner: string; requests: number; bytes: number };
 type Waiter = { readonly slot: Slot; readonly bytes: number; readonly grant: () => void };
 
 const KIB = 1024;
@@ -32,7 +32,7 @@ const UNKNOWN = "";
  */
 export class RequestMemory {
   readonly #limits: InFlightLimits;
-  readonly #loads = new Map<string, Load>();
+  readonly #loads = new Map<string, OwnerLoad>();
   readonly #slots = new Set<Slot>();
   readonly #organizations = new Map<string, string>();
   readonly #waiters = new Map<string, Set<Waiter>>();
@@ -79,18 +79,18 @@ export class RequestMemory {
     after: After,
   ): Slot | OverloadReason | Promise<Slot | OverloadReason> {
     const owner = this.#ownerOf(keyHash);
-    const waiting = this.#waiters.get(owner) ?? new Set();
-    const taken = waiting.size === 0 ? this.take(keyHash, bytes, nowMs) : "isolate";
-    if (typeof taken !== "string" || this.#limits.waitMs === 0) return taken;
-    if (waiting.size + this.#waiting() >= WAITERS_MAX) return taken;
+    const waiters = this.#waiters.get(owner) ?? new Set();
+    const slotOrReason = waiters.size === 0 ? this.take(keyHash, bytes, nowMs) : "isolate";
+    if (typeof slotOrReason !== "string" || this.#limits.waitMs === 0) return slotOrReason;
+    if (waiters.size + this.#waiting() >= WAITERS_MAX) return slotOrReason;
     const { promise, resolve } = Promise.withResolvers<Slot | OverloadReason>();
     const slot = new Slot(this, keyHash, nowMs);
     const cancel = after(this.#limits.waitMs, () => {
       this.#stopWaiting(owner, waiter);
-      resolve(taken);
+      resolve(slotOrReason);
     });
     const waiter = { slot, bytes, grant: () => (cancel(), resolve(slot)) };
-    this.#waiters.set(owner, waiting.add(waiter));
+    this.#waiters.set(owner, waiters.add(waiter));
     return promise;
   }
 
@@ -105,19 +105,19 @@ export class RequestMemory {
     return why;
   }
 
-  grow(slot: Slot, more: number): OverloadReason | null {
+  grow(slot: Slot, bytes: number): OverloadReason | null {
     if (slot.load === null) return null;
     const others = slot.load.bytes - slot.bytes;
-    if (!this.#hasBytes(this.#memoryOf(slot.load.requests, others), slot.bytes + more, more)) {
+    if (!this.#hasBytes(this.#memoryOf(slot.load.requests, others), slot.bytes + bytes, bytes)) {
       return "bytes";
     }
-    this.#addBytes(slot, slot.load, more);
+    this.#addBytes(slot, slot.load, bytes);
     return null;
   }
 
-  dropBody(slot: Slot, kept: number): void {
+  dropBody(slot: Slot, keptBytes: number): void {
     if (slot.load === null) return;
-    this.#addBytes(slot, slot.load, Math.min(kept - slot.bytes, 0));
+    this.#addBytes(slot, slot.load, Math.min(keptBytes - slot.bytes, 0));
     this.#grantWaiting();
   }
 
@@ -132,7 +132,7 @@ export class RequestMemory {
 
   #refusal(owner: string, bytes: number): OverloadReason | null {
     const { organizationMax, memoryMax } = this.#limits;
-    const { requests, bytes: bodies } = this.#loads.get(owner) ?? { requests: 0, bytes: 0 };
+    const { requests, bytes: bodyBytes } = this.#loads.get(owner) ?? { requests: 0, bytes: 0 };
     if (requests >= organizationMax && owner !== UNKNOWN) return "organization";
     const isLimited = owner !== UNKNOWN && this.#hasOthers();
     if (isLimited && requests >= this.#compute.requestsMax) return "isolate";
@@ -141,7 +141,12 @@ export class RequestMemory {
       this.#memoryOf(this.#slots.size, this.#bytes),
     ];
     if (share + used + MEMORY_PER_REQUEST > memoryMax) return "isolate";
-    return this.#hasBytes(share + bodies * MEMORY_PER_BODY_BYTE, bytes, bytes, MEMORY_PER_REQUEST)
+    return this.#hasBytes(
+      share + bodyBytes * MEMORY_PER_BODY_BYTE,
+      bytes,
+      bytes,
+      MEMORY_PER_REQUEST,
+    )
       ? null
       : "bytes";
   }
@@ -154,9 +159,9 @@ export class RequestMemory {
     return this.#loads.size > (this.#loads.has(UNKNOWN) ? 2 : 1);
   }
 
-  #hasBytes(mine: number, size: number, more: number, request = 0): boolean {
-    const share = size <= SMALL_BODY_BYTES ? 0 : mine;
-    const used = this.#memoryOf(this.#slots.size, this.#bytes + more) + request;
+  #hasBytes(ownMemory: number, size: number, bytes: number, request = 0): boolean {
+    const share = size <= SMALL_BODY_BYTES ? 0 : ownMemory;
+    const used = this.#memoryOf(this.#slots.size, this.#bytes + bytes) + request;
     return share + used <= this.#limits.memoryMax;
   }
 
@@ -169,8 +174,8 @@ export class RequestMemory {
   }
 
   #stopWaiting(owner: string, waiter: Waiter): void {
-    const waiting = this.#waiters.get(owner);
-    if (waiting?.delete(waiter) === true && waiting.size === 0) this.#waiters.delete(owner);
+    const waiters = this.#waiters.get(owner);
+    if (waiters?.delete(waiter) === true && waiters.size === 0) this.#waiters.delete(owner);
   }
 
   #grantWaiting(): void {
@@ -210,7 +215,7 @@ export class RequestMemory {
     if (load.requests === 0) this.#loads.delete(load.owner);
   }
 
-  #addBytes(slot: Slot, load: Load, bytes: number): void {
+  #addBytes(slot: Slot, load: OwnerLoad, bytes: number): void {
     slot.bytes += bytes;
     load.bytes += bytes;
     this.#bytes += bytes;
@@ -239,7 +244,7 @@ export class Slot {
   readonly #inFlight: RequestMemory;
   readonly keyHash: string;
   readonly takenMs: number;
-  load: Load | null = null;
+  load: OwnerLoad | null = null;
   bytes = 0;
 
   constructor(inFlight: RequestMemory, keyHash: string, takenMs: number) {
@@ -252,12 +257,12 @@ export class Slot {
     return this.#inFlight.handTo(this, orgId);
   }
 
-  grow(more: number): OverloadReason | null {
-    return this.#inFlight.grow(this, more);
+  grow(bytes: number): OverloadReason | null {
+    return this.#inFlight.grow(this, bytes);
   }
 
-  dropBody(kept = 0): void {
-    this.#inFlight.dropBody(this, kept);
+  dropBody(keptBytes = 0): void {
+    this.#inFlight.dropBody(this, keptBytes);
   }
 
   release(): void {

@@ -16,14 +16,14 @@ type IssueText = { readonly param: string | null; readonly problem: string | nul
 export function describeError(error: z.core.$ZodError, value: unknown): IssueText {
   const [issue] = error.issues;
   assert(issue !== undefined, "a refusal names an issue");
-  const found = narrowest(issue, issue.path);
+  const found = bestFittingIssue(issue, issue.path);
   const received = valueAt(value, found.path);
   const param = paramOf(found.path);
   if (param !== null && received === undefined && ABSENCE.has(found.issue.code)) {
     return { param, problem: null };
   }
   const own = found.issue.message;
-  return { param, problem: own === "" ? predicate(found.issue, received) : own };
+  return { param, problem: own === "" ? describeIssue(found.issue, received) : own };
 }
 
 export function paramOf(path: readonly PropertyKey[]): string | null {
@@ -34,10 +34,14 @@ export function paramOf(path: readonly PropertyKey[]): string | null {
   return text === "" ? null : text.slice(0, PARAM_SHOWN_MAX);
 }
 
-function predicate(issue: Issue, received: unknown): string {
+function describeIssue(issue: Issue, received: unknown): string {
   const { code } = issue;
-  if (code === "too_big") return bound(issue, Number(issue.maximum), "at most", "less than");
-  if (code === "too_small") return bound(issue, Number(issue.minimum), "at least", "more than");
+  if (code === "too_big") {
+    return describeBound(issue, Number(issue.maximum), "at most", "less than");
+  }
+  if (code === "too_small") {
+    return describeBound(issue, Number(issue.minimum), "at least", "more than");
+  }
   if (code === "not_multiple_of") return `must be a multiple of ${issue.divisor}`;
   if (code === "invalid_key") return "is not a valid name for a field";
   if (code === "invalid_format") {
@@ -46,43 +50,50 @@ function predicate(issue: Issue, received: unknown): string {
   if (code === "unrecognized_keys") {
     return `has an unknown field '${(issue.keys[0] ?? "").slice(0, PARAM_SHOWN_MAX)}'`;
   }
-  return mustBe(expectations(issue), received);
+  return describeExpected(expectedValues(issue), received);
 }
 
 type Bound = z.core.$ZodIssueTooBig | z.core.$ZodIssueTooSmall;
 
-function bound(issue: Bound, limit: number, reaching: string, beyond: string): string {
-  const relation = issue.inclusive === false ? beyond : reaching;
-  const amount = `${issue.exact === true ? "exactly" : relation} ${limit}`;
-  if (issue.origin === "array") return `must have ${amount} ${plural("item", limit)}`;
-  if (issue.origin === "string") return `must be ${amount} ${plural("character", limit)} long`;
+function describeBound(
+  issue: Bound,
+  limit: number,
+  inclusiveText: string,
+  exclusiveText: string,
+): string {
+  const comparison = issue.inclusive === false ? exclusiveText : inclusiveText;
+  const amount = `${issue.exact === true ? "exactly" : comparison} ${limit}`;
+  if (issue.origin === "array") return `must have ${amount} ${pluralize("item", limit)}`;
+  if (issue.origin === "string") return `must be ${amount} ${pluralize("character", limit)} long`;
   return `must be ${amount}`;
 }
 
-function plural(noun: string, count: number): string {
+function pluralize(noun: string, count: number): string {
   return count === 1 ? noun : `${noun}s`;
 }
 
-function mustBe(expected: readonly string[], received: unknown): string {
+function describeExpected(expected: readonly string[], received: unknown): string {
   if (expected.length === 0) return "is not valid";
   const choices = [...new Set(expected)];
   const list = orList(choices);
   const kind = kindOf(received);
-  const fits = choices.some((choice) => choice.endsWith(kind.slice(2)) || choice.startsWith('"'));
-  return fits ? `must be ${list}` : `must be ${list}, not ${kind}`;
+  const hasSameKind = choices.some(
+    (choice) => choice.endsWith(kind.slice(2)) || choice.startsWith('"'),
+  );
+  return hasSameKind ? `must be ${list}` : `must be ${list}, not ${kind}`;
 }
 
-function expectations(issue: Issue): string[] {
+function expectedValues(issue: Issue): string[] {
   if (issue.code === "invalid_type") return [NOUNS[issue.expected] ?? `a ${issue.expected}`];
-  if (issue.code === "invalid_value") return issue.values.map(quoted);
+  if (issue.code === "invalid_value") return issue.values.map(quoteChoice);
   if (issue.code !== "invalid_union") return [];
   // A discriminated union lists its options. Other unions list the problems of their branches.
   const options = "options" in issue ? (issue.options ?? []) : [];
-  const complaints = issue.errors.flatMap(([first]) => first ?? []);
-  return [...options.map(quoted), ...complaints.flatMap(expectations)];
+  const branchIssues = issue.errors.flatMap(([first]) => first ?? []);
+  return [...options.map(quoteChoice), ...branchIssues.flatMap(expectedValues)];
 }
 
-function quoted(choice: unknown): string {
+function quoteChoice(choice: unknown): string {
   return typeof choice === "string" ? `"${choice}"` : String(choice);
 }
 
@@ -104,24 +115,24 @@ function kindOf(value: unknown): string {
   return typeof value === "boolean" ? "a boolean" : `a ${typeof value}`;
 }
 
-type Found = { readonly issue: Issue; readonly path: Path };
+type IssueAtPath = { readonly issue: Issue; readonly path: Path };
 
 /** Returns the first problem of the union's branch that fits best, which accepts the most fields. */
-function narrowest(issue: Issue, path: Path): Found {
+function bestFittingIssue(issue: Issue, path: Path): IssueAtPath {
   if (issue.code !== "invalid_union") return { issue, path };
   const found = issue.errors
     .flatMap(([first]) => (first === undefined ? [] : [first]))
-    .map((first) => narrowest(first, [...path, ...first.path]));
-  const past = found.filter(
+    .map((first) => bestFittingIssue(first, [...path, ...first.path]));
+  const deeperIssues = found.filter(
     (inner) => inner.path.length > path.length || !ABSENCE.has(inner.issue.code),
   );
-  const deepest = Math.max(...past.map((inner) => inner.path.length));
-  const first = past.find((inner) => inner.path.length === deepest);
+  const longestPath = Math.max(...deeperIssues.map((inner) => inner.path.length));
+  const first = deeperIssues.find((inner) => inner.path.length === longestPath);
   if (first === undefined) return { issue, path };
-  return { ...first, issue: merged(first, past) };
+  return { ...first, issue: mergeAllowedValues(first, deeperIssues) };
 }
 
-function merged(first: Found, branches: readonly Found[]): Issue {
+function mergeAllowedValues(first: IssueAtPath, branches: readonly IssueAtPath[]): Issue {
   if (first.issue.code !== "invalid_value") return first.issue;
   const values = branches.flatMap(({ issue, path }) =>
     issue.code === "invalid_value" && paramOf(path) === paramOf(first.path) ? issue.values : [],

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { keyTermsFromStored, storedTerms } from "./key-terms.ts";
 import type { KeyTerms, StoredKeyTerms } from "./key-terms.ts";
 
-/** Limits with their own column in `key_terms`. The others are JSON in `more`. */
+/** Limits with their own column in `key_terms`. The others are JSON in the column `more`. */
 export const TERM_COLUMNS = [
   "budget_micro",
   "budget_period",
@@ -21,7 +21,7 @@ export function termsOfRow({
   more,
   ...columns
 }: StoredKeyTerms & Pick<KeyTermsRow, "more">): KeyTerms {
-  return keyTermsFromStored({ ...moreOfText(more), ...columns });
+  return keyTermsFromStored({ ...parseOtherTerms(more), ...columns });
 }
 
 export function valuesOfTerms(
@@ -29,17 +29,17 @@ export function valuesOfTerms(
   columns: readonly string[] = TERM_COLUMNS,
 ): readonly (string | number | null)[] {
   const stored = storedTerms(terms);
-  const more = Object.entries(stored).filter(
+  const otherTerms = Object.entries(stored).filter(
     ([name, value]) => !columns.includes(name) && value !== null,
   );
   return [
     ...columns.map((name) => stored[name] ?? null),
-    more.length === 0 ? null : JSON.stringify(Object.fromEntries(more)),
+    otherTerms.length === 0 ? null : JSON.stringify(Object.fromEntries(otherTerms)),
   ];
 }
 
-const moreSchema = z.record(z.string(), z.union([z.string(), z.number()]));
+const otherTermsSchema = z.record(z.string(), z.union([z.string(), z.number()]));
 
-function moreOfText(text: string | null): StoredKeyTerms {
-  return text === null ? {} : moreSchema.parse(JSON.parse(text));
+function parseOtherTerms(text: string | null): StoredKeyTerms {
+  return text === null ? {} : otherTermsSchema.parse(JSON.parse(text));
 }

@@ -52,30 +52,30 @@ export const NO_TERMS: KeyTerms = {
 
 type Stored = string | number;
 
-type Term<Kept, Said> = {
-  readonly said: z.ZodMiniType<Said>;
-  readonly read: (reported: Said) => Kept | null;
-  readonly show: (kept: Kept) => Said;
-  readonly store: (kept: Kept) => Stored;
-  readonly recall: (stored: Stored) => Kept | null;
+type Term<Value, Said> = {
+  readonly schema: z.ZodMiniType<Said>;
+  readonly read: (fieldValue: Said) => Value | null;
+  readonly show: (value: Value) => Said;
+  readonly store: (value: Value) => Stored;
+  readonly readStored: (stored: Stored) => Value | null;
 };
 
-const same = <T>(value: T): T => value;
+const identity = <T>(value: T): T => value;
 
-function alike<T extends Stored>(
-  reported: z.ZodMiniType<T>,
-  recall: (stored: Stored) => T | null,
+function termWithoutConversion<T extends Stored>(
+  fieldValue: z.ZodMiniType<T>,
+  readStored: (stored: Stored) => T | null,
 ): Term<T, T> {
-  return { said: reported, read: same, show: same, store: same, recall };
+  return { schema: fieldValue, read: identity, show: identity, store: identity, readStored };
 }
 
-function term<const Field extends string, const Name extends string, Kept, Said>(
+function defineTerm<const Field extends string, const Name extends string, Value, Said>(
   field: Field,
   stored: Name,
-  rest: Term<Kept, Said>,
+  conversions: Term<Value, Said>,
 ) {
   const of = (fields: { readonly [F in Field]?: Said | null | undefined }) => fields[field];
-  return { field, of, body: z.nullish(rest.said), stored, ...rest };
+  return { field, of, body: z.nullish(conversions.schema), stored, ...conversions };
 }
 
 const MODELS_MAX = 100;
@@ -115,68 +115,74 @@ export const concurrencySchema: z.ZodMiniType<number> = z
  * `IS_NO_WIDER`.
  */
 export const TERMS = {
-  budgetMicro: term("budget_dollars", "budget_micro", {
-    said: amount,
+  budgetMicro: defineTerm("budget_dollars", "budget_micro", {
+    schema: amount,
     read: microsOfDollars,
     show: dollarsOf,
-    store: same<number>,
-    recall: (stored) => micros(Number(stored)),
+    store: identity<number>,
+    readStored: (stored) => micros(Number(stored)),
   }),
-  budgetPeriod: term(
+  budgetPeriod: defineTerm(
     "budget_period",
     "budget_period",
-    alike(
+    termWithoutConversion(
       z.enum(BUDGET_PERIODS),
       (stored) => BUDGET_PERIODS.find((period) => period === stored) ?? null,
     ),
   ),
-  tpmLimit: term(
+  tpmLimit: defineTerm(
     "tpm_limit",
     "tpm_limit",
-    alike<number>(z.int().check(z.minimum(1), z.maximum(1_000_000_000)), Number),
+    termWithoutConversion<number>(z.int().check(z.minimum(1), z.maximum(1_000_000_000)), Number),
   ),
-  maxConcurrent: term("max_concurrent", "max_concurrent", alike<number>(concurrencySchema, Number)),
-  allowedModels: term("allowed_models", "allowed_models", {
-    said: models,
-    read: same<readonly string[]>,
-    show: same,
+  maxConcurrent: defineTerm(
+    "max_concurrent",
+    "max_concurrent",
+    termWithoutConversion<number>(concurrencySchema, Number),
+  ),
+  allowedModels: defineTerm("allowed_models", "allowed_models", {
+    schema: models,
+    read: identity<readonly string[]>,
+    show: identity,
     store: (list) => JSON.stringify(list),
-    recall: (stored) => z.array(z.string()).parse(JSON.parse(String(stored))),
+    readStored: (stored) => z.array(z.string()).parse(JSON.parse(String(stored))),
   }),
-  policy: term("policy", "policy", {
-    said: policySchema,
-    read: same<Policy>,
-    show: same,
+  policy: defineTerm("policy", "policy", {
+    schema: policySchema,
+    read: identity<Policy>,
+    show: identity,
     store: (policy) => JSON.stringify(policy),
-    recall: (stored) => storedJson<Policy>(String(stored)),
+    readStored: (stored) => storedJson<Policy>(String(stored)),
   }),
-  endUser: term("end_user", "end_user", alike<string>(externalId, String)),
-  expiresAt: term("expires_at", "expires_at", {
-    said: timeSchema,
+  endUser: defineTerm("end_user", "end_user", termWithoutConversion<string>(externalId, String)),
+  expiresAt: defineTerm("expires_at", "expires_at", {
+    schema: timeSchema,
     read: Date.parse,
     show: timestamp,
-    store: same<number>,
-    recall: Number,
+    store: identity<number>,
+    readStored: Number,
   }),
-  budgets: term("budgets", "budgets", {
-    said: budgetsSchema(BUDGETS_MAX),
+  budgets: defineTerm("budgets", "budgets", {
+    schema: budgetsSchema(BUDGETS_MAX),
     read: (list) => (list.length === 0 ? null : readBudgets(list)),
     show: budgetsView,
     store: (list) => JSON.stringify(list),
-    recall: (stored) => storedJson<readonly Budget[]>(String(stored)),
+    readStored: (stored) => storedJson<readonly Budget[]>(String(stored)),
   }),
-  mayHold: term("may_hold", "may_hold", {
-    said: z.boolean(),
-    read: (reported): true | null => (reported ? true : null),
-    show: (kept): boolean => kept,
+  mayHold: defineTerm("may_hold", "may_hold", {
+    schema: z.boolean(),
+    read: (fieldValue): true | null => (fieldValue ? true : null),
+    show: (value): boolean => value,
     store: Number,
-    recall: (stored): true | null => (stored === 1 ? true : null),
+    readStored: (stored): true | null => (stored === 1 ? true : null),
   }),
 };
 type Rows = typeof TERMS;
-type Sayings = { readonly [K in TermName]: z.infer<Rows[K]["said"]> };
-const EACH: { readonly [K in TermName]: Term<Limits[K], Sayings[K]> & Named<Sayings[K]> } = TERMS;
-type Named<T> = {
+type TermFieldValues = { readonly [K in TermName]: z.infer<Rows[K]["schema"]> };
+const TYPED_TERMS: {
+  readonly [K in TermName]: Term<Limits[K], TermFieldValues[K]> & FieldAccess<TermFieldValues[K]>;
+} = TERMS;
+type FieldAccess<T> = {
   readonly stored: string;
   readonly of: (fields: TermFields) => T | null | undefined;
 };
@@ -184,7 +190,7 @@ type Named<T> = {
 const isTerm = (name: string): name is TermName => name in TERMS;
 export const TERM_NAMES: readonly TermName[] = Object.keys(TERMS).filter(isTerm);
 
-function byField<V extends { readonly [K in TermName]: unknown }>(
+function mapByField<V extends { readonly [K in TermName]: unknown }>(
   valueOf: (name: TermName) => V[TermName],
 ) {
   const entries = TERM_NAMES.map((name) => [TERMS[name].field, valueOf(name)]);
@@ -192,54 +198,54 @@ function byField<V extends { readonly [K in TermName]: unknown }>(
 }
 
 /** The limits in a body. Null removes a limit. An absent one stays. */
-export const keyTermFields = byField<{
+export const keyTermFields = mapByField<{
   readonly [K in TermName]: Rows[K]["body"];
 }>((name) => TERMS[name].body);
 const termsSchema = z.object(keyTermFields);
 export type TermFields = z.infer<typeof termsSchema>;
 
-function termsBy(of: <K extends TermName>(name: K) => KeyTerms[K]): KeyTerms {
+function mapTerms(of: <K extends TermName>(name: K) => KeyTerms[K]): KeyTerms {
   // `of` determines each limit's value
   return Object.fromEntries(TERM_NAMES.map((name) => [name, of(name)])) as KeyTerms;
 }
 
 export function changeTerms(before: KeyTerms, fields: TermFields): KeyTerms {
-  return termsBy((name) => {
-    const reported = EACH[name].of(fields);
-    if (reported === undefined) return before[name];
-    return reported === null ? null : EACH[name].read(reported);
+  return mapTerms((name) => {
+    const fieldValue = TYPED_TERMS[name].of(fields);
+    if (fieldValue === undefined) return before[name];
+    return fieldValue === null ? null : TYPED_TERMS[name].read(fieldValue);
   });
 }
 
 export function keyTermsView(terms: KeyTerms) {
-  const show = <K extends TermName>(name: K): Sayings[K] | null => {
-    const kept = terms[name];
-    return kept === null ? null : EACH[name].show(kept);
+  const show = <K extends TermName>(name: K): TermFieldValues[K] | null => {
+    const value = terms[name];
+    return value === null ? null : TYPED_TERMS[name].show(value);
   };
-  return byField<{ readonly [K in TermName]: Sayings[K] | null }>(show);
+  return mapByField<{ readonly [K in TermName]: TermFieldValues[K] | null }>(show);
 }
 
 export type StoredKeyTerms = Readonly<Record<string, Stored | null>>;
 
 export function storedTerms(terms: KeyTerms): StoredKeyTerms {
-  const entryOf = <K extends TermName>(name: K, kept: KeyTerms[K]): [string, Stored | null] => [
+  const entryOf = <K extends TermName>(name: K, value: KeyTerms[K]): [string, Stored | null] => [
     TERMS[name].stored,
-    kept === null ? null : EACH[name].store(kept),
+    value === null ? null : TYPED_TERMS[name].store(value),
   ];
   return Object.fromEntries(TERM_NAMES.map((name) => entryOf(name, terms[name])));
 }
 
 export function keyTermsFromStored(stored: StoredKeyTerms): KeyTerms {
-  return termsBy((name) => {
+  return mapTerms((name) => {
     const value = stored[TERMS[name].stored] ?? null;
-    return value === null ? null : EACH[name].recall(value);
+    return value === null ? null : TYPED_TERMS[name].readStored(value);
   });
 }
 
-type Slot = { readonly since: string; readonly spent: Micros };
+type PeriodSpend = { readonly since: string; readonly spent: Micros };
 
 /** A key's spend in total, and in the last day, week and month with a charge. */
-export type KeySpend = Readonly<Record<BudgetPeriod, Slot>> & { readonly total: Micros };
+export type KeySpend = Readonly<Record<BudgetPeriod, PeriodSpend>> & { readonly total: Micros };
 
 /** A past period's spend is 0, so it needn't be reset. */
 export function spendInPeriod(

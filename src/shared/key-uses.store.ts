@@ -39,7 +39,7 @@ export function usesStatement(db: D1Database, uses: readonly KeyUse[]): D1Prepar
     .bind(JSON.stringify(uses));
 }
 
-export function touchedOf(row: TouchedRow): TouchedKey {
+export function touchedKey(row: TouchedRow): TouchedKey {
   return {
     hash: row.hash,
     revokedAt: row.revoked_at,

@@ -5,14 +5,14 @@ import * as z from "zod/mini";
 const NO_CONTROL = /^[^\u0000-\u001f\u007f-\u009f]*$/;
 
 /**
- * Returns the schema of a display name: 1 to `most` characters, not only spaces, without control
+ * Returns the schema of a display name: 1 to `lengthMax` characters, not only spaces, without control
  * characters.
  */
-export function label(most: number): z.ZodMiniString {
+export function labelSchema(lengthMax: number): z.ZodMiniString {
   return z
     .string()
     .check(
-      z.maxLength(most),
+      z.maxLength(lengthMax),
       z.regex(NO_CONTROL, "must not contain control characters"),
       z.regex(/\S/, "must not be empty"),
     );

@@ -4,9 +4,9 @@ export async function mapConcurrently<T, R>(
   work: (item: T) => Promise<R>,
 ): Promise<readonly R[]> {
   const answers: R[] = [];
-  const left = items.entries();
+  const remaining = items.entries();
   const worker = async (): Promise<void> => {
-    for (const [i, item] of left) {
+    for (const [i, item] of remaining) {
       answers[i] = await work(item);
     }
   };

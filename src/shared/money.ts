@@ -25,8 +25,8 @@ export function costFields(costMicro: number) {
  */
 export function microsOfDollars(dollars: number): Micros | null {
   if (!Number.isFinite(dollars) || dollars < 0 || dollars > DOLLARS_MAX) return null;
-  const scaled = dollars * MICROS_PER_DOLLAR;
-  const whole = Math.round(scaled);
+  const exactMicros = dollars * MICROS_PER_DOLLAR;
+  const rounded = Math.round(exactMicros);
   // Only a number with at most 6 decimals is the same after dividing.
-  return whole / MICROS_PER_DOLLAR === dollars ? micros(whole) : null;
+  return rounded / MICROS_PER_DOLLAR === dollars ? micros(rounded) : null;
 }

@@ -4,7 +4,7 @@ import type { BudgetOwner } from "./budgets.ts";
 import { timestamp } from "./clock.ts";
 import type { Actor } from "./event.ts";
 import { timeSchema } from "./key-terms.ts";
-import { label } from "./label.ts";
+import { labelSchema } from "./label.ts";
 
 /** Maximum pauses of an organization, separately for members, operators and budgets. */
 export const PAUSES_MAX = 1000;
@@ -32,8 +32,8 @@ export type PauseWithOwner = { readonly pause: Pause; readonly name: string };
 
 export const pauseSchema = z.object({
   scope: z.enum(BUDGET_SCOPES),
-  id: z.optional(label(256)),
-  reason: label(200),
+  id: z.optional(labelSchema(256)),
+  reason: labelSchema(200),
   until: z.nullish(timeSchema),
   stop_running: z.optional(z.boolean()),
 });

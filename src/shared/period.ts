@@ -24,9 +24,9 @@ export function periodOfDay(day: string): Period {
   return { day, week, month: day.slice(0, 7) };
 }
 
-export function endOf(period: Period, which: keyof Period): number {
-  if (which === "day") return Date.parse(period.day) + DAY_MS;
-  if (which === "week") return Date.parse(period.week) + 7 * DAY_MS;
+export function endOf(period: Period, unit: keyof Period): number {
+  if (unit === "day") return Date.parse(period.day) + DAY_MS;
+  if (unit === "week") return Date.parse(period.week) + 7 * DAY_MS;
   const [year, month] = period.month.split("-").map(Number);
   return Date.UTC(year ?? 0, month ?? 0); // `Date.UTC` counts months from 0, so this is the next month
 }

@@ -74,11 +74,11 @@ export function allowedRoutes(
   candidates: readonly Pick<RouteCandidate, "sent" | "model" | "provider" | "region">[],
 ): readonly number[] {
   return candidates.flatMap((candidate, index) =>
-    layers.every((layer) => deniedBy(layer, candidate) === null) ? [index] : [],
+    layers.every((layer) => denyingField(layer, candidate) === null) ? [index] : [],
   );
 }
 
-function deniedBy(
+function denyingField(
   layer: PolicyLayer,
   { sent, model, provider, region }: Pick<RouteCandidate, "sent" | "model" | "provider" | "region">,
 ): PolicyField | null {
@@ -109,13 +109,13 @@ export function objectionTo(
   layers: readonly PolicyLayer[],
   candidates: readonly RouteCandidate[],
 ): PolicyObjection | null {
-  let left = candidates;
+  let remaining = candidates;
   for (const layer of layers) {
-    const denials = left.map((candidate) => deniedBy(layer, candidate));
-    const allowed = left.filter((_, index) => denials[index] === null);
+    const denials = remaining.map((candidate) => denyingField(layer, candidate));
+    const allowed = remaining.filter((_, index) => denials[index] === null);
     const [first = null] = denials;
     if (allowed.length === 0 && first !== null) return { scope: layer.scope, field: first };
-    left = allowed;
+    remaining = allowed;
   }
   return null;
 }
@@ -129,13 +129,16 @@ export function isNarrower(before: Policy | null, after: Policy | null): boolean
   );
 }
 
-function isSubset(known: readonly string[] | null, given: readonly string[] | null): boolean {
-  return known === null || given?.every((entry) => known.includes(entry)) === true;
+function isSubset(before: readonly string[] | null, after: readonly string[] | null): boolean {
+  return before === null || after?.every((entry) => before.includes(entry)) === true;
 }
 
-function isWithinModels(known: readonly string[] | null, given: readonly string[] | null): boolean {
+function isWithinModels(
+  before: readonly string[] | null,
+  after: readonly string[] | null,
+): boolean {
   return (
-    known === null ||
-    given?.every((id) => allowsModel({ allowed_models: known }, { sent: id, id })) === true
+    before === null ||
+    after?.every((id) => allowsModel({ allowed_models: before }, { sent: id, id })) === true
   );
 }

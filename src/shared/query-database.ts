@@ -14,7 +14,7 @@ const LOOK_MS = 10;
 /** Ms after which the slot of an abandoned statement is free. */
 const LEASE_MS = 30_000;
 
-const busy = new Map<string, Set<{ readonly sinceMs: number }>>();
+const runningByOrg = new Map<string, Set<{ readonly sinceMs: number }>>();
 
 /**
  * Runs a D1 statement of an organization. If D1 is slow, busy or fails, logs it and returns
@@ -27,34 +27,34 @@ export async function queryDatabase<T>(
   fields: LogFields & { readonly org_id: string },
 ): Promise<Result<T>> {
   const orgId = fields.org_id;
-  const place = { sinceMs: elapsedMs() };
-  for (let waitedMs = 0; !takes(orgId, place); waitedMs = elapsedMs() - place.sinceMs) {
+  const slot = { sinceMs: elapsedMs() };
+  for (let waitedMs = 0; !takeSlot(orgId, slot); waitedMs = elapsedMs() - slot.sinceMs) {
     if (waitedMs >= PATIENCE_MS) return refuse({ kind: "overloaded" });
     await new Promise<void>((resolve) => afterTimeout(LOOK_MS, resolve));
   }
-  const requested = Promise.resolve()
+  const statementResult = Promise.resolve()
     .then(statement)
-    .finally(() => leave(orgId, place)); // an abandoned statement keeps its slot, because D1 continues
+    .finally(() => releaseSlot(orgId, slot)); // an abandoned statement keeps its slot, because D1 continues
   try {
-    return success(await within(requested, DATABASE_TIMEOUT_MS));
+    return success(await within(statementResult, DATABASE_TIMEOUT_MS));
   } catch (error) {
     logWarning(event, { ...fields, reason: reasonOf(error) });
     return refuse(storageFailure(error));
   }
 }
 
-type BusyPlace = { readonly sinceMs: number };
+type StatementSlot = { readonly sinceMs: number };
 
-function takes(orgId: string, place: BusyPlace): boolean {
-  const places = busy.get(orgId) ?? new Set<BusyPlace>();
-  for (const one of places) if (elapsedMs() - one.sinceMs > LEASE_MS) places.delete(one);
-  if (places.size >= AT_ONCE) return false;
-  busy.set(orgId, places.add(place));
+function takeSlot(orgId: string, slot: StatementSlot): boolean {
+  const slots = runningByOrg.get(orgId) ?? new Set<StatementSlot>();
+  for (const one of slots) if (elapsedMs() - one.sinceMs > LEASE_MS) slots.delete(one);
+  if (slots.size >= AT_ONCE) return false;
+  runningByOrg.set(orgId, slots.add(slot));
   return true;
 }
 
-function leave(orgId: string, place: BusyPlace): void {
-  const places = busy.get(orgId);
-  places?.delete(place);
-  if (places?.size === 0) busy.delete(orgId);
+function releaseSlot(orgId: string, slot: StatementSlot): void {
+  const slots = runningByOrg.get(orgId);
+  slots?.delete(slot);
+  if (slots?.size === 0) runningByOrg.delete(orgId);
 }

@@ -49,9 +49,9 @@ export class RateWindow {
    */
   decide(limit: number, clockMs: number): WindowDecision {
     const at = Math.max(clockMs, this.#nthLast(1) ?? clockMs);
-    const inTheWay = this.#nthLast(limit);
-    if (inTheWay !== undefined && at - inTheWay < WINDOW_MS) {
-      return { admitted: false, retryAfterMs: untilFree(inTheWay, clockMs) };
+    const blockingTime = this.#nthLast(limit);
+    if (blockingTime !== undefined && at - blockingTime < WINDOW_MS) {
+      return { admitted: false, retryAfterMs: waitMs(blockingTime, clockMs) };
     }
     const counted = this.#countSince(at - WINDOW_MS) + 1;
     assert(counted <= limit, "more requests counted than the limit admits");
@@ -60,7 +60,7 @@ export class RateWindow {
       admitted: true,
       entry: { slot: this.#next, at },
       remaining: limit - counted,
-      resetMs: untilFree(oldest, clockMs),
+      resetMs: waitMs(oldest, clockMs),
     };
   }
 
@@ -90,6 +90,6 @@ export class RateWindow {
   }
 }
 
-function untilFree(admittedAt: number, clockMs: number): number {
+function waitMs(admittedAt: number, clockMs: number): number {
   return Math.min(WINDOW_MS, Math.max(1, admittedAt + WINDOW_MS - clockMs));
 }

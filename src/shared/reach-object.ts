@@ -14,7 +14,7 @@ type ReachOptions = {
   readonly budgetMs?: number;
 };
 
-const USUAL: Required<ReachOptions> = {
+const DEFAULT_OPTIONS: Required<ReachOptions> = {
   after: afterTimeout,
   attemptsMax: PAUSES_MS.length + 1,
   budgetMs: REACH_BUDGET_MS,
@@ -24,7 +24,7 @@ const USUAL: Required<ReachOptions> = {
  * The result of a call to an object. `unanswered`: an attempt may have run, and `failure` is
  * `storage_unavailable` or a retry's rejection.
  */
-export type Reached<T> =
+export type ObjectCallResult<T> =
   | { readonly unanswered: false; readonly result: Result<T> }
   | { readonly unanswered: true; readonly failure: Failure };
 
@@ -35,8 +35,8 @@ export type Reached<T> =
 export async function callObjectWithRetries<T>(
   call: (attempt: number) => Promise<Result<T>>,
   options: ReachOptions = {},
-): Promise<Reached<T>> {
-  const { after, attemptsMax, budgetMs } = { ...USUAL, ...options };
+): Promise<ObjectCallResult<T>> {
+  const { after, attemptsMax, budgetMs } = { ...DEFAULT_OPTIONS, ...options };
   const budget: Budget = { isSpent: false, onSpent: null };
   const cancel = after(budgetMs, () => {
     budget.isSpent = true;
@@ -44,12 +44,12 @@ export async function callObjectWithRetries<T>(
   });
   try {
     for (let attempt = 1; attempt <= attemptsMax && !budget.isSpent; attempt++) {
-      const reached = await attempted(() => call(attempt), budget);
-      if (reached === null) break;
-      if (!reached.unanswered) return attempt > 1 ? sinceLost(reached.result) : reached;
-      if (reached.failure.kind === "overloaded") return refusedBy(reached.failure, attempt > 1);
+      const result = await attemptCall(() => call(attempt), budget);
+      if (result === null) break;
+      if (!result.unanswered) return attempt > 1 ? resultAfterRetry(result.result) : result;
+      if (result.failure.kind === "overloaded") return rejectionResult(result.failure, attempt > 1);
       if (attempt === attemptsMax) break;
-      await paused(PAUSES_MS[attempt - 1] ?? 0, budget);
+      await pauseWithinBudget(PAUSES_MS[attempt - 1] ?? 0, budget);
     }
     return { unanswered: true, failure: { kind: "storage_unavailable" } };
   } finally {
@@ -61,43 +61,46 @@ export async function callObject<T>(
   call: () => Promise<Result<T>>,
   options?: ReachOptions,
 ): Promise<Result<T>> {
-  const reached = await callObjectWithRetries(call, options);
-  return reached.unanswered ? refuse(reached.failure) : reached.result;
+  const result = await callObjectWithRetries(call, options);
+  return result.unanswered ? refuse(result.failure) : result.result;
 }
 
 type Budget = { isSpent: boolean; onSpent: (() => void) | null };
 
-function attempted<T>(call: () => Promise<Result<T>>, budget: Budget): Promise<Reached<T> | null> {
+function attemptCall<T>(
+  call: () => Promise<Result<T>>,
+  budget: Budget,
+): Promise<ObjectCallResult<T> | null> {
   return new Promise((resolve) => {
-    const lost = (error: unknown): void => {
+    const fail = (error: unknown): void => {
       resolve({ unanswered: true, failure: storageFailure(error) });
     };
     budget.onSpent = () => {
       resolve(null);
     };
     try {
-      call().then((result) => resolve({ unanswered: false, result }), lost);
+      call().then((result) => resolve({ unanswered: false, result }), fail);
     } catch (error) {
-      lost(error);
+      fail(error);
     }
   });
 }
 
-async function paused(ms: number, budget: Budget): Promise<void> {
-  const spent = new Promise<void>((resolve) => {
+async function pauseWithinBudget(ms: number, budget: Budget): Promise<void> {
+  const budgetEnd = new Promise<void>((resolve) => {
     budget.onSpent = resolve;
   });
-  await Promise.race([scheduler.wait(ms), spent]);
+  await Promise.race([scheduler.wait(ms), budgetEnd]);
 }
 
-function sinceLost<T>(result: Result<T>): Reached<T> {
+function resultAfterRetry<T>(result: Result<T>): ObjectCallResult<T> {
   return result.ok ? { unanswered: false, result } : { unanswered: true, failure: result.failure };
 }
 
 /**
  * Returns the rejection. An overloaded call did nothing, but an earlier lost attempt may have run.
  */
-function refusedBy(failure: Failure, wasLost: boolean): Reached<never> {
+function rejectionResult(failure: Failure, wasLost: boolean): ObjectCallResult<never> {
   return wasLost
     ? { unanswered: true, failure: { kind: "storage_unavailable" } }
     : { unanswered: false, result: { ok: false, failure } };

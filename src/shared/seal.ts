@@ -12,27 +12,27 @@ export type EncryptionPurpose = { readonly purpose: string; readonly owner: stri
  */
 export async function encryptText(
   text: string,
-  what: EncryptionPurpose,
+  purpose: EncryptionPurpose,
   by: EncryptionSecret,
 ): Promise<string> {
-  const key = await keyOf(by.secret, what.purpose);
-  const sealed = await encryptBytes(encoder.encode(text), key, what.owner);
-  return `${by.id}.${sealed.toBase64()}`;
+  const key = await keyOf(by.secret, purpose.purpose);
+  const encrypted = await encryptBytes(encoder.encode(text), key, purpose.owner);
+  return `${by.id}.${encrypted.toBase64()}`;
 }
 
 /** Decrypts a text. Returns null if no secret matches or the owner differs. */
 export async function decryptText(
-  sealed: string,
-  what: EncryptionPurpose,
+  encrypted: string,
+  purpose: EncryptionPurpose,
   secrets: readonly EncryptionSecret[],
 ): Promise<string | null> {
-  const [id, text = ""] = sealed.split(".");
+  const [id, text = ""] = encrypted.split(".");
   const source = secrets.find((one) => one.id === id);
   if (source === undefined) return null;
   try {
-    const key = await keyOf(source.secret, what.purpose);
-    const opened = await decryptBytes(Uint8Array.fromBase64(text), key, what.owner);
-    return opened === null ? null : new TextDecoder().decode(opened);
+    const key = await keyOf(source.secret, purpose.purpose);
+    const decrypted = await decryptBytes(Uint8Array.fromBase64(text), key, purpose.owner);
+    return decrypted === null ? null : new TextDecoder().decode(decrypted);
   } catch {
     return null;
   }
@@ -40,14 +40,14 @@ export async function decryptText(
 
 /** Encrypts a text again with the first secret. Returns null if it can't be decrypted. */
 export async function reencryptText(
-  sealed: string,
-  what: EncryptionPurpose,
+  encrypted: string,
+  purpose: EncryptionPurpose,
   secrets: readonly EncryptionSecret[],
 ): Promise<string | null> {
   const [first] = secrets;
-  if (first === undefined || sealed.startsWith(`${first.id}.`)) return sealed;
-  const opened = await decryptText(sealed, what, secrets);
-  return opened === null ? null : encryptText(opened, what, first);
+  if (first === undefined || encrypted.startsWith(`${first.id}.`)) return encrypted;
+  const decrypted = await decryptText(encrypted, purpose, secrets);
+  return decrypted === null ? null : encryptText(decrypted, purpose, first);
 }
 
 export async function encryptBytes(
@@ -57,22 +57,24 @@ export async function encryptBytes(
 ): Promise<Uint8Array> {
   const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
   const algorithm = { name: "AES-GCM", iv, additionalData: encoder.encode(owner) };
-  const sealed = await crypto.subtle.encrypt(algorithm, key, bytes);
-  const whole = new Uint8Array(IV_BYTES + sealed.byteLength);
-  whole.set(iv);
-  whole.set(new Uint8Array(sealed), IV_BYTES);
-  return whole;
+  const encrypted = await crypto.subtle.encrypt(algorithm, key, bytes);
+  const ivAndData = new Uint8Array(IV_BYTES + encrypted.byteLength);
+  ivAndData.set(iv);
+  ivAndData.set(new Uint8Array(encrypted), IV_BYTES);
+  return ivAndData;
 }
 
 export async function decryptBytes(
-  whole: Uint8Array,
+  ivAndData: Uint8Array,
   key: CryptoKey,
   owner: string,
 ): Promise<Uint8Array | null> {
-  const iv = whole.subarray(0, IV_BYTES);
+  const iv = ivAndData.subarray(0, IV_BYTES);
   const algorithm = { name: "AES-GCM", iv, additionalData: encoder.encode(owner) };
   try {
-    return new Uint8Array(await crypto.subtle.decrypt(algorithm, key, whole.subarray(IV_BYTES)));
+    return new Uint8Array(
+      await crypto.subtle.decrypt(algorithm, key, ivAndData.subarray(IV_BYTES)),
+    );
   } catch {
     return null;
   }

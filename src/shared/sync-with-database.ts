@@ -4,8 +4,8 @@ import { callObjectWithRetries } from "./reach-object.ts";
 
 const ROUNDS_MAX = 20;
 
-type Following<Row> = {
-  readonly tell: (row: Row) => Promise<Result<unknown>>;
+type ObjectSync<Row> = {
+  readonly send: (row: Row) => Promise<Result<unknown>>;
   readonly reread: () => Promise<Row | null>;
   readonly isSame: (one: Row, other: Row) => boolean;
 };
@@ -14,19 +14,16 @@ type Following<Row> = {
  * Sends `row` to an object, again while D1 has changed, so that the last of concurrent changes
  * wins. Returns 503 without a response. Repeating the change then completes it.
  */
-export async function syncWithDatabase<Row>(
-  row: Row,
-  following: Following<Row>,
-): Promise<Result<Row>> {
-  let reported = row;
+export async function syncWithDatabase<Row>(row: Row, sync: ObjectSync<Row>): Promise<Result<Row>> {
+  let sentRow = row;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    const current = reported;
-    const reached = await callObjectWithRetries(() => following.tell(current));
-    if (reached.unanswered) return refuse(reached.failure);
-    if (!reached.result.ok) return reached.result;
-    const now = await following.reread();
-    if (now === null || following.isSame(reported, now)) return success(now ?? reported);
-    reported = now;
+    const current = sentRow;
+    const objectCall = await callObjectWithRetries(() => sync.send(current));
+    if (objectCall.unanswered) return refuse(objectCall.failure);
+    if (!objectCall.result.ok) return objectCall.result;
+    const now = await sync.reread();
+    if (now === null || sync.isSame(sentRow, now)) return success(now ?? sentRow);
+    sentRow = now;
   }
   return refuse({ kind: "overloaded" });
 }

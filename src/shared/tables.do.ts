@@ -35,14 +35,14 @@ export function makeTables(storage: DurableObjectStorage, { name, steps }: Table
     );
   }
   if (version >= steps.length) return;
-  const missing = steps.slice(version);
+  const missingSteps = steps.slice(version);
   storage.transactionSync(() => {
     if (version === 0) sql.exec(VERSION_TABLE);
-    for (const step of missing) sql.exec(step.sql);
+    for (const step of missingSteps) sql.exec(step.sql);
     sql.exec(
       "INSERT OR REPLACE INTO schema_version (id, version, readable_by) VALUES (1, ?, ?)",
       steps.length,
-      Math.max(readableBy, ...missing.map((step) => step.readableBy)),
+      Math.max(readableBy, ...missingSteps.map((step) => step.readableBy)),
     );
   });
 }

@@ -57,11 +57,11 @@ export class Timers {
     const nowMs = elapsedMs();
     this.#recordDelay(nowMs - this.#armedMs, nowMs);
     this.#armedMs = Infinity;
-    const late = [...this.#due].filter((due) => due.atMs <= nowMs);
-    for (const due of late) this.#due.delete(due);
+    const dueTimers = [...this.#due].filter((due) => due.atMs <= nowMs);
+    for (const due of dueTimers) this.#due.delete(due);
     const next = Math.min(...[...this.#due].map((due) => due.atMs));
     if (next !== Infinity) this.#arm(next);
-    for (const due of late) due.run();
+    for (const due of dueTimers) due.run();
   }
 }
 

@@ -9,9 +9,9 @@ export function estimateTokens(text: string): number {
   while (at < text.length) {
     if (at >= opaqueScannedTo && isOpaque(classAt(text, at))) {
       opaqueScannedTo = runEnd(text, at, isOpaque);
-      const opaque = opaqueTokens(text, at, opaqueScannedTo);
-      if (opaque > 0) {
-        tokens += opaque;
+      const opaqueCount = opaqueTokens(text, at, opaqueScannedTo);
+      if (opaqueCount > 0) {
+        tokens += opaqueCount;
         at = opaqueScannedTo;
         continue;
       }
@@ -138,7 +138,9 @@ const WIDE: readonly (readonly [from: number, tokens: number])[] = [
   [0xfe00, 0.9], // variation selectors, full width
   [0xff60, 2],
 ];
-const WIDE_TOKENS = Float64Array.from({ length: 0x1000 }, (_, block) => wideTokensFrom(block * 16));
+const WIDE_TOKENS = Float64Array.from({ length: 0x1000 }, (_, blockIndex) =>
+  wideTokensFrom(blockIndex * 16),
+);
 
 function wideTokensFrom(unit: number): number {
   return WIDE.findLast(([from]) => from <= unit)?.[1] ?? 1;
@@ -157,9 +159,9 @@ function wordEnd(text: string, start: number): number {
   }
 }
 
-function runEnd(text: string, start: number, belongs: (kind: number) => boolean): number {
+function runEnd(text: string, start: number, isInRun: (kind: number) => boolean): number {
   let end = start + 1;
-  while (belongs(classAt(text, end))) end++;
+  while (isInRun(classAt(text, end))) end++;
   return end;
 }
 

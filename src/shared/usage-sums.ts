@@ -38,23 +38,23 @@ export type UsageAmounts = TokenCounts & { readonly requests: number; readonly c
 const isToken = (name: string): name is TokenName => name in TOKEN_SUMS;
 const TOKEN_NAMES = Object.keys(TOKEN_SUMS).filter(isToken);
 
-export function tokensBy(valueOf: (name: TokenName, sum: TokenSum) => number): TokenCounts {
+export function mapTokenNames(valueOf: (name: TokenName, sum: TokenSum) => number): TokenCounts {
   const counts = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 } satisfies TokenCounts;
   for (const name of TOKEN_NAMES) counts[name] = valueOf(name, TOKEN_SUMS[name]);
   return counts;
 }
 
 export function tokensOf(usage: Usage): TokenCounts {
-  return tokensBy((_, sum) => sum.of(usage));
+  return mapTokenNames((_, sum) => sum.of(usage));
 }
 
 export function addTokens(one: TokenCounts, other: TokenCounts): TokenCounts {
-  return tokensBy((name) => one[name] + other[name]);
+  return mapTokenNames((name) => one[name] + other[name]);
 }
 
 export const NO_USAGE_AMOUNTS: UsageAmounts = {
   requests: 0,
-  ...tokensBy(() => 0),
+  ...mapTokenNames(() => 0),
   costMicro: micros(0),
 };
 

@@ -93,10 +93,10 @@ type WrittenPrice = { readonly [U in Unit]?: number | undefined } & {
 };
 
 /** Converts a price in configuration. A missing cache price equals the input price. */
-export function priceOfFields(written: WrittenPrice): Price {
-  const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = written;
+export function priceOfFields(priceFields: WrittenPrice): Price {
+  const { input = 0, cached = input, cache_write: cacheWrite = input, output = 0 } = priceFields;
   const units = UNITS.flatMap((unit) => {
-    const price = written[unit];
+    const price = priceFields[unit];
     return price === undefined ? [] : [[unit, (price * 1_000_000) / unitsPerPrice(unit)] as const];
   });
   const tokens = { input, cached, cacheWrite, output };

@@ -42,7 +42,7 @@ it("an object gets updates until the database has nothing new", async () => {
   const book = [1, 2, 3, 3, 3];
   const told: number[] = [];
   const followed = await syncWithDatabase(0, {
-    tell: async (row) => success(told.push(row)),
+    send: async (row) => success(told.push(row)),
     reread: async () => book.shift() ?? null,
     isSame: (one, other) => one === other,
   });
@@ -52,7 +52,7 @@ it("an object gets updates until the database has nothing new", async () => {
 it("a change returns 503 for a database that keeps changing, instead of looping", async () => {
   let row = 0;
   const followed = await syncWithDatabase(row, {
-    tell: async () => success(null),
+    send: async () => success(null),
     reread: async () => ++row,
     isSame: (one, other) => one === other,
   });

@@ -54,7 +54,7 @@ function notifyObjects(
   return syncWithDatabase(changed, {
     // The key object changes first, so that later lookups return the new data. The wallet then
     // replaces the result of an earlier lookup.
-    tell: async ({ keyHash, orgId, rpmLimit, terms }) => {
+    send: async ({ keyHash, orgId, rpmLimit, terms }) => {
       await register(keyHash).setLimit(rpmLimit);
       await register(keyHash).setTerms(terms);
       const limitChange = await wallet(orgId).setKeyLimit(keyHash, rpmLimit);

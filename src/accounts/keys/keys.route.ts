@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { optionalVariables } from "../../shared/http/context.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { created, readBody, readFields } from "../../shared/http/endpoint.ts";
-import { once, parseFields, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import { singleValue, parseFields, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
 import { queryDatabase } from "../../shared/query-database.ts";
 import { actorOf, secretOf } from "../../shared/caller.ts";
 import type { Role } from "../../shared/caller.ts";
@@ -50,7 +50,9 @@ export async function listKeysRoute(c: AppContext) {
 }
 
 const place = z.pipe(
-  once.check(z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be the next_after of an earlier response")),
+  singleValue.check(
+    z.regex(/^\d{1,15}\.[^.]{1,100}$/, "must be the next_after of an earlier response"),
+  ),
   z.transform((text): ListCursor => {
     const [createdAt = "", id = ""] = text.split(".");
     return { createdAt: Number(createdAt), keyId: id };

@@ -6,7 +6,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import type { Refusal, Result } from "../../shared/failure.ts";
 import { hasTerms, storedTerms } from "../../shared/key-terms.ts";
 import { TERM_COLUMNS, valuesOfTerms } from "../../shared/key-term-rows.ts";
-import { SECRETS, touchedOf, usesStatement } from "../../shared/key-uses.store.ts";
+import { SECRETS, touchedKey, usesStatement } from "../../shared/key-uses.store.ts";
 import type { TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
 import { keyFromRow } from "./stored-key.ts";
 import type { StoredKey, KeyRow } from "./stored-key.ts";
@@ -319,7 +319,7 @@ export async function touchKey(
   usedAt: number,
 ): Promise<TouchedKey | null> {
   const row = await usesStatement(db, [{ hash, usedAt }]).first<TouchedRow>();
-  return row === null ? null : touchedOf(row);
+  return row === null ? null : touchedKey(row);
 }
 
 const MEMBER_KEYS_MAX = 10_000;

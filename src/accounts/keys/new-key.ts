@@ -3,7 +3,7 @@ import type { KeySecret } from "../../shared/config/config.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { mintId } from "../../shared/id.ts";
-import { label } from "../../shared/label.ts";
+import { labelSchema } from "../../shared/label.ts";
 import type { Key } from "../../shared/key.ts";
 import { hasTerms, keyTermFields } from "../../shared/key-terms.ts";
 import { mintKey } from "./api-key.ts";
@@ -14,7 +14,7 @@ import { newTerms } from "./terms.ts";
 import type { ModelNames } from "./terms.ts";
 import type { Region } from "../../shared/regions.ts";
 
-const keyNameSchema = label(100);
+const keyNameSchema = labelSchema(100);
 
 const rpmLimitSchema = z.int().check(z.minimum(1), z.maximum(RPM_LIMIT_MAX));
 

@@ -241,7 +241,7 @@ function notifyHomeObjects(
 ): Promise<Result<StoredKey>> {
   const sessionsCut = endsSessions ? number : null;
   return syncWithDatabase(storedKey, {
-    tell: async ({ keyId, keyHash, orgId, secrets }) => {
+    send: async ({ keyId, keyHash, orgId, secrets }) => {
       await register(keyHash).setSecrets(secrets);
       return wallet(orgId).setKeySecrets(keyHash, secrets, { keyId, actor, sessionsCut });
     },

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { KeySecret } from "../../shared/config/config.ts";
 import type { AppContext } from "../../shared/http/context.ts";
 import { created, readFields } from "../../shared/http/endpoint.ts";
-import { once, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import { singleValue, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
 import { actorOf } from "../../shared/caller.ts";
 import {
   budgetsSchema,
@@ -192,7 +192,7 @@ function widerModels(
 
 export const sessionsParameters = z.object({
   limit: wholeNumber(1, 100, 50),
-  after: z._default(once.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
+  after: z._default(singleValue.check(z.regex(/^ses_\w{40}$/, "must be a session's id")), ""),
 });
 
 export function parseSessionsQuery(url: string): Result<z.infer<typeof sessionsParameters>> {

@@ -9,7 +9,7 @@ import type { Key, Scope } from "../../shared/key.ts";
 import { dollarsOf, micros } from "../../shared/money.ts";
 import { periodOf } from "../../shared/period.ts";
 import { storedJson } from "../../shared/stored-json.ts";
-import { settledIn } from "../../shared/budget-meter.ts";
+import { sumInWindow } from "../../shared/budget-meter.ts";
 import type { Tally } from "../../shared/budget-meter.ts";
 import { termsView } from "./terms.ts";
 import type { TermsRecord } from "./terms.ts";
@@ -147,7 +147,7 @@ function budgetsUsedView(
 ): Pick<KeyRecord, "budgets_used"> {
   const at = { period: periodOf(nowMs), nowMs };
   const used = budgets.map(({ id, unit, window }) => {
-    const sum = settledIn(window, tallies[id] ?? [], at);
+    const sum = sumInWindow(window, tallies[id] ?? [], at);
     return [id, unit === "dollars" ? dollarsOf(micros(sum)) : sum] as const;
   });
   return { budgets_used: Object.fromEntries(used) };

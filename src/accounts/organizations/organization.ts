@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { Role } from "../../shared/caller.ts";
 import { timestamp } from "../../shared/clock.ts";
-import { label } from "../../shared/label.ts";
+import { labelSchema } from "../../shared/label.ts";
 import type { Region } from "../../shared/regions.ts";
 
 const SLUG = /^[a-z0-9-]{3,32}$/;
@@ -26,7 +26,7 @@ export function isReservedSlug(slug: string): boolean {
   return RESERVED.has(slug) || slug.startsWith(CLOSED_SLUG_PREFIX);
 }
 
-export const nameSchema = label(200);
+export const nameSchema = labelSchema(200);
 
 /** zod's email pattern with the label rules of RFC 1035. */
 const EMAIL =

@@ -101,7 +101,7 @@ export async function notifyWalletOfClosing(
   const found = await findOrganizationClosing(db, orgId);
   if (found === null) return success(null);
   return syncWithDatabase(found, {
-    tell: ({ status, closedAt }) =>
+    send: ({ status, closedAt }) =>
       wallet(orgId).configure({ suspended: status === "suspended", closed: closedAt !== null }),
     reread: () => findOrganizationClosing(db, orgId),
     isSame: (one, other) => one.status === other.status && one.closedAt === other.closedAt,

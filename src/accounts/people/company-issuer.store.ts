@@ -30,7 +30,7 @@ export function findIssuer(db: D1Database, orgId: string): Promise<CompanyIssuer
 
 /**
  * Returns the issuer of a verified domain. A slug doesn't select one, because anyone can choose
- * another company's name. `wantsYes`: an operator must have approved the domain.
+ * another company's name. `needsApproval`: an operator must have approved the domain.
  */
 export function findIssuerByDomain(
   db: D1Database,

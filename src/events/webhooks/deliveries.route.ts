@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { DeliveryQuery } from "../../shared/contracts/deliveries.ts";
 import type { AppContext } from "../../shared/http/context.ts";
-import { once, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import { singleValue, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
 import { EVENT_TYPES } from "../../shared/event.ts";
 import { success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
@@ -10,7 +10,7 @@ import { callDeliveries, findWebhookOfPath } from "./webhooks.route.ts";
 
 export const deliveriesParameters = z.object({
   limit: wholeNumber(1, 100, 50),
-  after: z.optional(once),
+  after: z.optional(singleValue),
   state: z.optional(z.enum(["pending", "delivered", "failed"])),
   type: z.optional(z.enum(EVENT_TYPES)),
 });

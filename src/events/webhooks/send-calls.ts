@@ -11,7 +11,7 @@ import type { Webhook } from "./webhooks.store.ts";
 const CALLS_MAX = 5;
 
 /**
- * A request to a receiver. `last` is its last row. `isTaken` reports whether an error means that
+ * A request to a receiver. `last` is its last row. `isRepeated` reports whether an error means that
  * the receiver already had it.
  */
 export type Call = {

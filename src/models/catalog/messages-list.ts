@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { once, wholeNumber } from "../../shared/http/parse-body.ts";
+import { singleValue, wholeNumber } from "../../shared/http/parse-body.ts";
 import type { ListedModel } from "./listed-model.ts";
 
 /**
@@ -26,7 +26,7 @@ type MessagesList = {
   readonly last_id: string | null;
 };
 
-const id = z.optional(once);
+const id = z.optional(singleValue);
 export const messagesListQuery = z.object({
   limit: wholeNumber(1, 1000, 20),
   after_id: id,

@@ -8,7 +8,7 @@ import { refuse, success } from "../../shared/failure.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { micros } from "../../shared/money.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
-import type { Reached } from "../../shared/reach-object.ts";
+import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import { keyOwnerCacheOf } from "../../accounts/keys/admission.route.ts";
 import { identifyGlobalKey } from "../../accounts/keys/vouched.ts";
 import type { WalletCalls } from "../../shared/contracts/wallet.ts";
@@ -66,7 +66,7 @@ async function lookedAt(
   c: Context<AppEnv>,
   orgId: string,
   { keyHash, shown }: RequestCredential,
-): Promise<Reached<AuthorizedHold>> {
+): Promise<ObjectCallResult<AuthorizedHold>> {
   const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
     objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
   const reached = await callObjectWithRetries(ask, { attemptsMax: 2, after: c.var.timers.after });
@@ -90,7 +90,7 @@ async function holdFor(
   c: Context<AppEnv>,
   { keyId, orgId }: Caller,
   { hold, keyHash, shown }: AuthorizeRequest,
-): Promise<Reached<AuthorizedHold>> {
+): Promise<ObjectCallResult<AuthorizedHold>> {
   const { after } = c.var.timers;
   if (hold === null) return lookedAt(c, orgId, requestCredential(keyHash, shown));
   const request = { ...hold, keyId, peer: true };

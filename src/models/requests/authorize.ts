@@ -10,7 +10,7 @@ import type { RequestCredential } from "../../shared/caller.ts";
 import { pausedSchema, peerRefusal, refuse, success } from "../../shared/failure.ts";
 import { layerSchema } from "../../shared/policy.ts";
 import { micros } from "../../shared/money.ts";
-import type { Reached } from "../../shared/reach-object.ts";
+import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import { isStorageFailure } from "../../shared/storage-failure.ts";
 import { homeCallBudgetMs } from "../../regions/home-budget.ts";
 import { callPeer } from "../../regions/peer-call.ts";
@@ -128,7 +128,7 @@ const answerSchema = z.discriminatedUnion("ok", [
  * Parses the response, or returns null. `unanswered`: an attempt failed, but may have placed its
  * hold.
  */
-export function parseAuthorizeResponse(body: unknown): Reached<AuthorizedHold> | null {
+export function parseAuthorizeResponse(body: unknown): ObjectCallResult<AuthorizedHold> | null {
   const parsed = answerSchema.safeParse(body);
   if (!parsed.success) return null;
   const answer = parsed.data;
@@ -154,7 +154,7 @@ export async function authorizeAtHome(
   home: PeerConfig | undefined,
   request: AuthorizeRequest,
   at: AskedAt,
-): Promise<Reached<AuthorizedHold>> {
+): Promise<ObjectCallResult<AuthorizedHold>> {
   const answer =
     home === undefined
       ? null

@@ -5,7 +5,7 @@ import { CANDIDATES_MAX } from "../../shared/policy.ts";
 import type { RouteCandidate } from "../../shared/policy.ts";
 import { micros } from "../../shared/money.ts";
 import { callObjectWithRetries } from "../../shared/reach-object.ts";
-import type { Reached } from "../../shared/reach-object.ts";
+import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import type { HoldGrant, HoldRequest } from "../../shared/contracts/wallet.ts";
 import { speaksNatively } from "./bound-request.ts";
 import { optionsOf, reprice } from "./model-options.ts";
@@ -52,7 +52,7 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
   return result;
 }
 
-async function holdAtOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
+async function holdAtOwnPrices(run: Run): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, request, services } = run;
   const reached = await holdWithCandidates(run);
   const failure = failureOf(reached);
@@ -66,7 +66,7 @@ async function holdAtOwnPrices(run: Run): Promise<Reached<HoldGrant>> {
 }
 
 /** Places the hold. Sends the candidate routes if the wallet needs them for its policy. */
-async function holdWithCandidates(run: Run): Promise<Reached<HoldGrant>> {
+async function holdWithCandidates(run: Run): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, services } = run;
   const { keysNeedingCandidates: policies } = services;
   const reached = await holdOnce(run);
@@ -98,12 +98,12 @@ function tokensOf({ prompt: { estimate }, cap }: ModelOption): HoldRequest["toke
   return { prompt: estimate, least: outputs(cap?.least ?? 0), most: outputs(cap?.whole ?? 0) };
 }
 
-function failureOf(reached: Reached<unknown>): Failure | null {
+function failureOf(reached: ObjectCallResult<unknown>): Failure | null {
   if (reached.unanswered) return reached.failure;
   return reached.result.ok ? null : reached.result.failure;
 }
 
-function holdOnce(run: Run): Promise<Reached<HoldGrant>> {
+function holdOnce(run: Run): Promise<ObjectCallResult<HoldGrant>> {
   const { home, wallet } = run.services;
   return home === null ? holdInRegion(run, wallet) : home.authorize(holdRequestOf(run));
 }
@@ -143,7 +143,7 @@ function choicesOf(cap: OutputCap | null): number {
 /**
  * Places the hold in this region. The same call admits or rejects a key that wasn't checked before.
  */
-function holdInRegion(run: Run, walletAt: WalletAt): Promise<Reached<HoldGrant>> {
+function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, isPresumed, progress, timers } = run;
   const { keyHash, orgId, shown } = caller;
   const request = holdRequestOf(run);

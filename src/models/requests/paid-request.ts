@@ -2,7 +2,7 @@ import type { Failure, Result } from "../../shared/failure.ts";
 import type { Admitted, Caller } from "../../shared/caller.ts";
 import type { FailedAttempt, SkippedRoute } from "../../shared/generation.ts";
 import type { Idempotency } from "../../shared/idempotency.ts";
-import type { Reached } from "../../shared/reach-object.ts";
+import type { ObjectCallResult } from "../../shared/reach-object.ts";
 import type { OverloadReason, Slot } from "../../shared/in-flight.ts";
 import { micros } from "../../shared/money.ts";
 import type { Micros } from "../../shared/money.ts";
@@ -84,7 +84,7 @@ export type PaidRequest = Mutable<ModelOption> & {
 
 export type Home = {
   /** Authorizes and places a hold in one call. Retries once with the same ID. */
-  authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<Reached<HoldGrant>>;
+  authorize(hold: Omit<HoldRequest, "keyId" | "peer"> | null): Promise<ObjectCallResult<HoldGrant>>;
   askKept(
     request: Omit<StoredResponsesRequest, "called">,
   ): Promise<Result<StoredResponseResult | null>>;

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../shared/http/context.ts";
 import { accepted, readBody } from "../../shared/http/endpoint.ts";
-import { once, parseFields, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
+import { singleValue, parseFields, parseQuery, wholeNumber } from "../../shared/http/parse-body.ts";
 import { objectsOf } from "../../shared/contracts/objects.ts";
 import { PURCHASE_ID } from "../../shared/contracts/payments.ts";
 import type { Buying, PaymentsCalls, PurchaseRecord } from "../../shared/contracts/payments.ts";
@@ -72,7 +72,7 @@ function shown(c: AppContext, purchase: PurchaseRecord) {
 
 export const purchasesQuery = z.object({
   limit: wholeNumber(1, 100, 20),
-  after: z.optional(once.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id"))),
+  after: z.optional(singleValue.check(z.regex(/^pur_[0-9A-Za-z]{24}$/, "must be a purchase's id"))),
 });
 
 export async function listPurchasesRoute(c: AppContext) {
@@ -106,7 +106,7 @@ export const creditsQuery = z.object({
   limit: wholeNumber(1, 100, 50),
   after: z.optional(
     z.pipe(
-      once.check(z.regex(/^\d{1,15}$/, "must be the next_after of an earlier response")),
+      singleValue.check(z.regex(/^\d{1,15}$/, "must be the next_after of an earlier response")),
       z.transform(Number),
     ),
   ),

@@ -1,5 +1,5 @@
 import { assert } from "../../shared/assert.ts";
-import { touchedOf, usesStatement } from "../../shared/key-uses.store.ts";
+import { touchedKey, usesStatement } from "../../shared/key-uses.store.ts";
 import type { KeyUse, TouchedKey, TouchedRow } from "../../shared/key-uses.store.ts";
 import type { Settings } from "../../shared/contracts/settings.ts";
 
@@ -184,7 +184,7 @@ async function publishedBy(
   [balance, ...others]: readonly D1Result[],
 ): Promise<PublishResult> {
   const rows = others.slice(0, uses.length).flatMap(({ results }) => results as TouchedRow[]);
-  const reported = { touched: rows.map(touchedOf), eventsWait: true };
+  const reported = { touched: rows.map(touchedKey), eventsWait: true };
   const [moved] = (balance?.results ?? []) as { events_wait: number }[];
   if (moved !== undefined) return { ...reported, head: "moved", eventsWait: moved.events_wait > 0 };
   const head = await readSnapshotHead(db, orgId);

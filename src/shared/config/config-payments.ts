@@ -12,18 +12,18 @@ export type PaymentsConfig = {
   readonly taxCode: string | null;
 };
 
-type Given = {
+type PaymentVariables = {
   readonly text: (variable: string) => string;
   readonly sandbox: boolean;
-  readonly complain: (variable: string, problem: string) => void;
+  readonly addProblem: (variable: string, problem: string) => void;
 };
 
 /**
  * Parses the Stripe variables. Returns null if STRIPE_SECRET_KEY isn't set, and credits are then
  * not sold.
  */
-export function parsePayments(given: Given): PaymentsConfig | null {
-  const { text, sandbox, complain } = given;
+export function parsePayments(variables: PaymentVariables): PaymentsConfig | null {
+  const { text, sandbox, addProblem: complain } = variables;
   const tax = text("STRIPE_TAX") || "off";
   if (tax !== "on" && tax !== "off") complain("STRIPE_TAX", "must be one of on, off");
   const config = {
@@ -35,25 +35,31 @@ export function parsePayments(given: Given): PaymentsConfig | null {
     taxCode: text("STRIPE_TAX_CODE") || null,
   };
   if (config.secretKey === "") return null;
-  checkSecrets(config, given);
-  checkOthers(config, given);
+  checkSecrets(config, variables);
+  checkOthers(config, variables);
   return config;
 }
 
-function checkSecrets({ secretKey, webhookSecrets }: PaymentsConfig, given: Given): void {
-  const mode = given.sandbox ? "test" : "live";
+function checkSecrets(
+  { secretKey, webhookSecrets }: PaymentsConfig,
+  variables: PaymentVariables,
+): void {
+  const mode = variables.sandbox ? "test" : "live";
   if (!new RegExp(`^(?:sk|rk)_${mode}_\\w{8,250}$`).test(secretKey)) {
     const problem = `must be a key of Stripe's that begins with sk_${mode}_ or rk_${mode}_`;
-    given.complain("STRIPE_SECRET_KEY", problem);
+    variables.addProblem("STRIPE_SECRET_KEY", problem);
   }
   const areSound = webhookSecrets.every((secret) => /^whsec_\w{8,250}$/.test(secret));
   const count = webhookSecrets.length;
   if (areSound && count >= 1 && count <= WEBHOOK_SECRETS_MAX) return;
   const problem = "must be one or two secrets, whsec_..., the newest first";
-  given.complain("STRIPE_WEBHOOK_SECRETS", problem);
+  variables.addProblem("STRIPE_WEBHOOK_SECRETS", problem);
 }
 
-function checkOthers({ baseUrl, taxCode }: PaymentsConfig, { sandbox, complain }: Given): void {
+function checkOthers(
+  { baseUrl, taxCode }: PaymentsConfig,
+  { sandbox, addProblem: complain }: PaymentVariables,
+): void {
   if (baseUrl !== STRIPE && !(sandbox && LOOPBACK.test(baseUrl))) {
     complain("STRIPE_BASE_URL", "must be on loopback, and is for SANDBOX alone");
   }

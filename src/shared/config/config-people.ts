@@ -40,16 +40,22 @@ export const operatorLogins = z.array(
 );
 export type OperatorLogin = z.infer<typeof operatorLogins>[number];
 
-type Complain = (variable: string, problem: string) => void;
+type AddProblem = (variable: string, problem: string) => void;
 type Settings = {
   readonly entries: readonly IssuerEntry[];
   readonly logins: readonly OperatorLogin[];
   readonly sandbox: boolean;
   readonly text: (variable: string) => string;
-  readonly complain: Complain;
+  readonly addProblem: AddProblem;
 };
 
-export function checkIssuers({ entries, logins, sandbox, text: of, complain }: Settings): void {
+export function checkIssuers({
+  entries,
+  logins,
+  sandbox,
+  text: of,
+  addProblem: complain,
+}: Settings): void {
   const ids = entries.map(({ id }) => id);
   if (new Set(ids).size !== ids.length) complain("LOGIN_ISSUERS", "names an id twice");
   for (const { kind, issuer, secret } of entries) {

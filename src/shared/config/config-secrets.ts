@@ -8,8 +8,8 @@ const DIFFERENT_CHARACTERS_MIN = 9;
 const SECRET = `${SECRET_CHARACTERS_MIN}+ random characters`;
 
 function secretProblem(secret: string, sandbox: boolean): string | null {
-  const isVaried = sandbox || new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
-  return isVaried && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;
+  const hasEnoughVariety = sandbox || new Set(secret).size >= DIFFERENT_CHARACTERS_MIN;
+  return hasEnoughVariety && secret.length >= SECRET_CHARACTERS_MIN ? null : `must be ${SECRET}`;
 }
 
 /** A secret, and the character by which keys refer to it. */
@@ -31,28 +31,28 @@ export type PeerConfig = {
   readonly accepted: readonly PeerSecret[];
 };
 
-type Complain = (variable: string, problem: string) => void;
+type AddProblem = (variable: string, problem: string) => void;
 type PeerContext = {
   readonly region: Region;
   readonly sandbox: boolean;
   readonly text: (variable: string) => string;
-  readonly complain: Complain;
+  readonly addProblem: AddProblem;
 };
 
 /** Parses KEY_SECRETS. The first entry signs new keys. */
 export function parseKeySecrets(
   raw: string,
   sandbox: boolean,
-  complain: (problem: string) => void,
+  addProblem: (problem: string) => void,
 ): KeySecret[] {
-  if (raw === "") complain("must be set, as a:<secret>,b:<secret>; the first mints keys");
+  if (raw === "") addProblem("must be set, as a:<secret>,b:<secret>; the first mints keys");
   const secrets = raw === "" ? [] : raw.split(",").map((entry) => parseKeySecret(entry, sandbox));
   const valid = secrets.filter((secret) => secret !== null);
   if (valid.length !== secrets.length) {
-    complain(`each entry must be one base62 character, a colon and ${SECRET}`);
+    addProblem(`each entry must be one base62 character, a colon and ${SECRET}`);
   }
   const ids = new Set(valid.map((secret) => secret.id));
-  if (ids.size !== valid.length) complain("names an id twice");
+  if (ids.size !== valid.length) addProblem("names an id twice");
   return valid;
 }
 
@@ -69,26 +69,26 @@ function parseKeySecret(entry: string, sandbox: boolean): KeySecret | null {
 export function parseOperators(
   text: (variable: string) => string,
   sandbox: boolean,
-  complain: Complain,
+  addProblem: AddProblem,
 ): OperatorToken[] {
   const admin: OperatorToken = { name: "admin", role: "all", token: text("ADMIN_TOKEN") };
-  const weakness = secretProblem(admin.token, sandbox);
-  if (weakness !== null) complain("ADMIN_TOKEN", weakness);
+  const tokenProblem = secretProblem(admin.token, sandbox);
+  if (tokenProblem !== null) addProblem("ADMIN_TOKEN", tokenProblem);
   const raw = text("ADMIN_TOKENS");
   const named = raw === "" ? [] : raw.split(",").map((entry) => parseOperator(entry, sandbox));
   const valid = named.filter((operator) => operator !== null);
   if (valid.length !== named.length) {
-    complain(
+    addProblem(
       "ADMIN_TOKENS",
       `each entry must be a name of a-z, 0-9, - and _, if need be / and one of ${OPERATOR_ROLES.join(", ")}, a colon and ${SECRET}`,
     );
   }
   const operators = [admin, ...valid];
   if (new Set(operators.map(({ name }) => name)).size !== operators.length) {
-    complain("ADMIN_TOKENS", "names an operator twice; ADMIN_TOKEN is that of admin");
+    addProblem("ADMIN_TOKENS", "names an operator twice; ADMIN_TOKEN is that of admin");
   }
   if (new Set(operators.map(({ token }) => token)).size !== operators.length) {
-    complain("ADMIN_TOKENS", "gives two operators the same token");
+    addProblem("ADMIN_TOKENS", "gives two operators the same token");
   }
   return operators;
 }
@@ -110,14 +110,18 @@ export function parsePeers(
   entries: readonly { readonly region: Region; readonly url: string }[],
   context: PeerContext,
 ): PeerConfig[] {
-  const { region, complain } = context;
+  const { region, addProblem: complain } = context;
   const regions = entries.map((entry) => entry.region);
   if (regions.includes(region)) complain("PEERS", "names this region itself");
   if (new Set(regions).size !== regions.length) complain("PEERS", "names a region twice");
-  const servesAs = new Map<string, string>();
+  const secretUses = new Map<string, string>();
   return entries.map((entry) => {
-    const outgoing = direction(`PEER_OUT_${entry.region.toUpperCase()}`, servesAs, context);
-    const incoming = direction(`PEER_IN_${entry.region.toUpperCase()}`, servesAs, context);
+    const outgoing = parsePeerSecrets(
+      `PEER_OUT_${entry.region.toUpperCase()}`,
+      secretUses,
+      context,
+    );
+    const incoming = parsePeerSecrets(`PEER_IN_${entry.region.toUpperCase()}`, secretUses, context);
     return {
       region: entry.region,
       url: originOf(entry.url, context),
@@ -127,16 +131,16 @@ export function parsePeers(
   });
 }
 
-function direction(
+function parsePeerSecrets(
   name: string,
-  servesAs: Map<string, string>,
-  { sandbox, text, complain }: PeerContext,
+  secretUses: Map<string, string>,
+  { sandbox, text, addProblem: complain }: PeerContext,
 ): readonly string[] {
   const variables = text(`${name}_NEXT`) === "" ? [name] : [name, `${name}_NEXT`];
   for (const variable of variables) {
     const secret = text(variable);
-    const other = servesAs.get(secret) ?? name;
-    servesAs.set(secret, other);
+    const other = secretUses.get(secret) ?? name;
+    secretUses.set(secret, other);
     const problem = secretProblem(secret, sandbox);
     if (problem !== null) {
       complain(variable, problem);
@@ -148,7 +152,7 @@ function direction(
 }
 
 /** Returns the origin. Rejects a path, because both regions must sign the same path. */
-function originOf(text: string, { sandbox, complain }: PeerContext): string {
+function originOf(text: string, { sandbox, addProblem: complain }: PeerContext): string {
   const url = new URL(text);
   const isLocal = sandbox && url.protocol === "http:" && isLoopback(url.hostname);
   if (url.protocol !== "https:" && !isLocal) {

@@ -178,61 +178,62 @@ export function parseConfig(bindings: object): ParsedConfig {
     const value = env[variable];
     return typeof value === "string" ? value : "";
   };
-  const complain = (variable: string, problem: string): void => {
+  const addProblem = (variable: string, problem: string): void => {
     problems.push({ variable, problem });
   };
   const oneOf = <T extends string>(variable: string, choices: readonly T[], fallback?: T): T => {
     const value = text(variable) === "" ? fallback : choices.find((c) => c === text(variable));
-    if (value === undefined) complain(variable, `must be one of ${choices.join(", ")}`);
+    if (value === undefined) addProblem(variable, `must be one of ${choices.join(", ")}`);
     return value ?? (choices[0] as T);
   };
-  const json = <T>(variable: string, schema: z.core.$ZodType<T>, empty: T): T =>
-    parseJsonVariable(text(variable), schema, (problem) => complain(variable, problem)) ?? empty;
+  const json = <T>(variable: string, schema: z.core.$ZodType<T>, fallback: T): T =>
+    parseJsonVariable(text(variable), schema, (problem) => addProblem(variable, problem)) ??
+    fallback;
   const ownRegion = oneOf("REGION", REGIONS);
   const sandbox = oneOf("SANDBOX", ["on", "off"], "off") === "on";
   const config: Config = {
     region: ownRegion,
-    peers: parsePeers(json("PEERS", peers, []), { region: ownRegion, sandbox, text, complain }),
+    peers: parsePeers(json("PEERS", peers, []), { region: ownRegion, sandbox, text, addProblem }),
     residency: oneOf("RESIDENCY", ["strict", "relaxed"], "strict"),
     sandbox,
     logRequests: oneOf("LOG_REQUESTS", ["all", "failures"], "failures"),
-    docsUrl: docsUrlOf(text("DOCS_URL"), complain),
+    docsUrl: docsUrlOf(text("DOCS_URL"), addProblem),
     models: json("MODELS", models, []),
     providers: json("PROVIDERS", providers, []),
     aliases: json("ALIASES", aliases, {}),
     sellEnded: json("SELL_ENDED", z.array(name), []),
-    numbers: parseNumbers(text, complain),
+    numbers: parseNumbers(text, addProblem),
     keySecrets: parseKeySecrets(text("KEY_SECRETS"), sandbox, (problem) =>
-      complain("KEY_SECRETS", problem),
+      addProblem("KEY_SECRETS", problem),
     ),
-    operators: parseOperators(text, sandbox, complain),
+    operators: parseOperators(text, sandbox, addProblem),
     issuers: json("LOGIN_ISSUERS", issuers, []),
     operatorLogins: json("OPERATOR_LOGINS", operatorLogins, []),
     companyDomains: oneOf("COMPANY_DOMAINS", ["off", "approve", "on"], "approve"),
     stepUp: oneOf("STEP_UP", ["any", "auth_time"], "any"),
     signUp: oneOf("SIGN_UP", ["off", "approve", "on"], "off"),
-    payments: parsePayments({ text, sandbox, complain }),
+    payments: parsePayments({ text, sandbox, addProblem }),
     version: versionOf(env["CF_VERSION"]),
     ai: isAiBinding(env["AI"]) ? env["AI"] : undefined,
-    mail: mailingOf(env["EMAIL"], text("EMAIL_FROM"), complain),
+    mail: mailingOf(env["EMAIL"], text("EMAIL_FROM"), addProblem),
     secret: (variable) => (text(variable) === "" ? undefined : text(variable)),
   };
   const { issuers: entries, operatorLogins: logins } = config;
-  checkIssuers({ entries, logins, sandbox, text, complain });
+  checkIssuers({ entries, logins, sandbox, text, addProblem });
   for (const ttl of ["HOLD_TTL_S", "PEER_HOLD_TTL_S"] as const) {
     if (config.numbers[ttl] > config.numbers.REQUEST_DEADLINE_S) continue;
-    complain(ttl, "must be longer than REQUEST_DEADLINE_S, or holds expire under their requests");
+    addProblem(ttl, "must be longer than REQUEST_DEADLINE_S, or holds expire under their requests");
   }
   return problems.length === 0 ? { ok: true, config } : { ok: false, problems };
 }
 
 function docsUrlOf(
   value: string,
-  complain: (variable: string, problem: string) => void,
+  addProblem: (variable: string, problem: string) => void,
 ): string | null {
   if (value === "") return null;
   if (/^https?:\/\/\S+[^/\s]$/.test(value)) return value;
-  complain("DOCS_URL", "must be a URL without a slash at its end");
+  addProblem("DOCS_URL", "must be a URL without a slash at its end");
   return null;
 }
 
@@ -256,13 +257,13 @@ export function numberVar(bindings: object, variable: NumberVar): number {
 
 function parseNumbers(
   text: (variable: string) => string,
-  complain: (variable: string, problem: string) => void,
+  addProblem: (variable: string, problem: string) => void,
 ): NumberVars {
   const entries = Object.entries(NUMERIC_VARIABLES).map(([variable, [fallback, least, most]]) => {
     if (text(variable) === "") return [variable, fallback] as const;
     const value = Number(text(variable));
     if (!Number.isSafeInteger(value) || value < least || value > most) {
-      complain(variable, `must be a whole number from ${least} to ${most}`);
+      addProblem(variable, `must be a whole number from ${least} to ${most}`);
     }
     return [variable, value] as const;
   });
@@ -272,7 +273,7 @@ function parseNumbers(
 function parseJsonVariable<T>(
   raw: string,
   schema: z.core.$ZodType<T>,
-  complain: (problem: string) => void,
+  addProblem: (problem: string) => void,
 ): T | null {
   if (raw === "") return null;
   try {
@@ -280,9 +281,9 @@ function parseJsonVariable<T>(
     const result = z.safeParse(schema, value, WITHOUT_ZOD_MESSAGES);
     if (result.success) return result.data;
     const { param, problem } = describeError(result.error, value);
-    complain(`${param ?? "it"} ${problem ?? "is missing"}`);
+    addProblem(`${param ?? "it"} ${problem ?? "is missing"}`);
   } catch {
-    complain("is not valid JSON");
+    addProblem("is not valid JSON");
   }
   return null;
 }
@@ -293,15 +294,17 @@ function versionOf(metadata: unknown): string {
 }
 
 function mailingOf(
-  given: unknown,
+  bindingValue: unknown,
   from: string,
-  complain: (variable: string, problem: string) => void,
+  addProblem: (variable: string, problem: string) => void,
 ): Mailing | null {
-  const binding = given as MailBinding | undefined | null;
-  const isBound = typeof binding?.send === "function";
+  const binding = bindingValue as MailBinding | undefined | null;
+  const isMailBinding = typeof binding?.send === "function";
   const isAddress = /^[^\s@]+@[^\s@]+$/.test(from);
-  if (isBound && !isAddress) complain("EMAIL_FROM", "must be an address: the binding EMAIL is set");
-  return isBound && isAddress ? { binding, from } : null;
+  if (isMailBinding && !isAddress) {
+    addProblem("EMAIL_FROM", "must be an address: the binding EMAIL is set");
+  }
+  return isMailBinding && isAddress ? { binding, from } : null;
 }
 
 function isAiBinding(value: unknown): value is AiBinding {
@@ -320,12 +323,12 @@ function checkUnits(
   const { hasInput, hasOutput, units } = KINDS[kind];
   const counted: readonly Unit[] = units;
   const priced = UNITS.filter((unit) => prices[unit] !== undefined);
-  const isByUnit = !hasOutput && priced.length > 0;
-  if (prices.input === undefined && !isByUnit) {
+  const isPricedByUnit = !hasOutput && priced.length > 0;
+  if (prices.input === undefined && !isPricedByUnit) {
     context.addIssue({ code: "custom", path: ["price", "input"], message: "is missing" });
   }
-  const uncounted = priced.find((unit) => !counted.includes(unit));
-  const other = !hasInput && prices.input !== undefined ? "input" : uncounted;
+  const uncountedUnit = priced.find((unit) => !counted.includes(unit));
+  const other = !hasInput && prices.input !== undefined ? "input" : uncountedUnit;
   if (other === undefined) return;
   const message = `is not supported: ${kind} isn't billed by ${other}`;
   context.addIssue({ code: "custom", path: ["price", other], message });

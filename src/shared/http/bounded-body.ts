@@ -10,9 +10,9 @@ export async function readBoundedText(
   bytesMax: number,
 ): Promise<string | null> {
   // HTTP limits a body to its declared length, so one native read suffices unless it is compressed.
-  const declared = response.headers.get("content-length");
-  if (declared !== null && !response.headers.has("content-encoding")) {
-    if (Number(declared) <= bytesMax) return response.text();
+  const declaredLength = response.headers.get("content-length");
+  if (declaredLength !== null && !response.headers.has("content-encoding")) {
+    if (Number(declaredLength) <= bytesMax) return response.text();
   }
   if (response.body === null) return "";
   const reader = response.body.getReader({ mode: "byob" });
@@ -21,10 +21,10 @@ export async function readBoundedText(
   let bytes = 0;
   for (let size = READ_BYTES_FIRST; ; size = Math.min(READ_BYTES_MAX, size * 4)) {
     // A native read fills the buffer or reaches the end, so most responses need only one.
-    const { done, value } = await filled(reader, size);
+    const { done, value } = await readFull(reader, size);
     bytes += value?.byteLength ?? 0;
     if (bytes > bytesMax) {
-      discard(reader.cancel());
+      ignoreResult(reader.cancel());
       return null;
     }
     text += pieces.decode(value);
@@ -36,27 +36,27 @@ const PART_BYTES = 256 * 1024;
 
 export async function readBodyParts<T>(
   body: ReadableStream<Uint8Array>,
-  take: (part: Uint8Array) => T | null,
+  onPart: (part: Uint8Array) => T | null,
 ): Promise<T | null> {
   const reader = body.getReader({ mode: "byob" });
   for (;;) {
-    const { done, value } = await filled(reader, PART_BYTES);
-    const why = value === undefined || value.byteLength === 0 ? null : take(value);
+    const { done, value } = await readFull(reader, PART_BYTES);
+    const why = value === undefined || value.byteLength === 0 ? null : onPart(value);
     if (why !== null) {
-      discard(reader.cancel());
+      ignoreResult(reader.cancel());
       return why;
     }
     if (done) return null;
   }
 }
 
-type Filled = { readonly done: boolean; readonly value?: Uint8Array | undefined };
+type ReadPart = { readonly done: boolean; readonly value?: Uint8Array | undefined };
 type Reader = {
-  read(buffer: Uint8Array): Promise<Filled>;
-  readAtLeast?(bytes: number, buffer: Uint8Array): Promise<Filled>;
+  read(buffer: Uint8Array): Promise<ReadPart>;
+  readAtLeast?(bytes: number, buffer: Uint8Array): Promise<ReadPart>;
 };
 
-async function filled(reader: Reader, size: number): Promise<Filled> {
+async function readFull(reader: Reader, size: number): Promise<ReadPart> {
   const buffer = new Uint8Array(size);
   if (reader.readAtLeast === undefined) return reader.read(buffer);
   const { done, value } = await reader.readAtLeast(size, buffer);
@@ -64,10 +64,10 @@ async function filled(reader: Reader, size: number): Promise<Filled> {
 }
 
 export function discardBody(response: Response): void {
-  if (response.body !== null) discard(response.body.cancel());
+  if (response.body !== null) ignoreResult(response.body.cancel());
 }
 
-function discard(work: Promise<unknown>): void {
+function ignoreResult(work: Promise<unknown>): void {
   work.catch(() => undefined);
 }
 

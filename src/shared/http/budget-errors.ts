@@ -29,15 +29,15 @@ export const BUDGET_ERRORS = {
     const [field, words] = UNITS[unit];
     const isEndUser = scope === "end_user";
     const end = resetsAt === null ? "" : ` It has room again at ${timestamp(resetsAt)}.`;
-    const has = `The budget of ${limit} ${words} ${spanOf(failure.window)} for ${OWNERS[scope]} has ${left} left`;
-    const needs = `this request needs at least ${required}`;
+    const has = `The budget of ${limit} ${words} ${windowText(failure.window)} for ${OWNERS[scope]} has ${left} left`;
+    const requirement = `this request needs at least ${required}`;
     return {
       status: isEndUser ? 429 : 402,
       type: isEndUser ? "api_error" : "insufficient_balance",
       code: isEndUser ? "end_user_quota_exceeded" : "budget_exceeded",
       message: onlyHolds
-        ? `${has}, of which running requests hold ${held}, and ${needs}. Please retry after 1s.`
-        : `${has}, and ${needs}.${end}`,
+        ? `${has}, of which running requests hold ${held}, and ${requirement}. Please retry after 1s.`
+        : `${has}, and ${requirement}.${end}`,
       extra: {
         scope,
         budget_id: budgetId,
@@ -53,7 +53,7 @@ export const BUDGET_ERRORS = {
   },
 };
 
-function spanOf(window: string): string {
+function windowText(window: string): string {
   if (window === "total") return "in total";
   if (!window.endsWith("m")) return `per ${window}`;
   const minutes = Number(window.slice(0, -1));
@@ -62,32 +62,32 @@ function spanOf(window: string): string {
 
 function keyBudgetExceeded(failure: Of<"key_budget_exceeded">): ErrorResponse {
   const { period, budgetMicro, resetsAt } = failure;
-  const whose = failure.session === true ? "session" : "API key";
+  const owner = failure.session === true ? "session" : "API key";
   const name = period === null ? "budget" : `budget of the ${period}`;
   const end = resetsAt === null ? "It does not reset." : `It resets at ${timestamp(resetsAt)}.`;
-  const { left, extra, headers } = shortage(failure, resetsAt);
+  const { left, extra, headers } = shortageDetails(failure, resetsAt);
   return {
     status: 402,
     type: "insufficient_balance",
     code: "key_budget_exceeded",
     message: failure.onlyHolds
-      ? `This ${whose} has ${left}, of its ${name}. Please retry after 1s.`
-      : `Insufficient credits: this ${whose} has ${left}, of its ${name}. ${end}`,
+      ? `This ${owner} has ${left}, of its ${name}. Please retry after 1s.`
+      : `Insufficient credits: this ${owner} has ${left}, of its ${name}. ${end}`,
     extra: { budget_micro: budgetMicro, balance_micro: failure.leftMicro, ...extra },
     headers,
   };
 }
 
-type Short = Of<"key_budget_exceeded"> | Of<"quota_exceeded">;
+type ShortageFailure = Of<"key_budget_exceeded"> | Of<"quota_exceeded">;
 
-function shortage(
-  { leftMicro, heldMicro, requiredMicro, onlyHolds, ...failure }: Short,
+function shortageDetails(
+  { leftMicro, heldMicro, requiredMicro, onlyHolds, ...failure }: ShortageFailure,
   resetsAt: number | null,
 ): { readonly left: string } & Required<Pick<ErrorResponse, "extra" | "headers">> {
-  const whole = failure.kind === "quota_exceeded" ? failure.quotaMicro : failure.budgetMicro;
+  const limitMicro = failure.kind === "quota_exceeded" ? failure.quotaMicro : failure.budgetMicro;
   const held = onlyHolds ? `, ${heldMicro} held by requests under way` : "";
   return {
-    left: `${leftMicro} of ${whole} micro-credits left${held}, and this request needs at least ${requiredMicro}`,
+    left: `${leftMicro} of ${limitMicro} micro-credits left${held}, and this request needs at least ${requiredMicro}`,
     extra: {
       left_micro: leftMicro,
       required_micro: requiredMicro,
@@ -105,7 +105,7 @@ function shortage(
 function quotaExceeded(failure: Of<"quota_exceeded">): ErrorResponse {
   const { period, quotaMicro, onlyHolds, resetsAt } = failure;
   const name = period === "day" ? "daily" : "monthly";
-  const { left, extra, headers } = shortage(failure, resetsAt);
+  const { left, extra, headers } = shortageDetails(failure, resetsAt);
   return {
     status: 429,
     type: "api_error",

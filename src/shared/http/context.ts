@@ -81,11 +81,11 @@ export type AppContext = Context<AppEnv>;
 export async function requestContext(c: AppContext, next: Next): Promise<void> {
   c.set("startedMs", now(c.env));
   c.set("requestId", internalRequestIdOf(c.req.raw) ?? mintId("req_", c.get("startedMs")));
-  const answer = early(c);
-  if (answer === null) await guarded(c, next);
+  const answer = respondEarly(c);
+  if (answer === null) await catchErrors(c, next);
   else c.res = answer;
   c.get("place")?.release();
-  finish(c);
+  finishResponse(c);
 }
 
 export function fail(c: AppContext, failure: Failure): Response {
@@ -123,7 +123,7 @@ function isPlainHttp(url: string): boolean {
   return url.startsWith("http:") && !PRIVATE.test(url);
 }
 
-function early(c: AppContext): Response | null {
+function respondEarly(c: AppContext): Response | null {
   const parsed = configOf(c.env);
   if (!parsed.ok) {
     logEvent("misconfigured", {
@@ -142,7 +142,7 @@ function early(c: AppContext): Response | null {
   return fail(c, { kind: "invalid_request", message, param: null });
 }
 
-async function guarded(c: AppContext, next: Next): Promise<void> {
+async function catchErrors(c: AppContext, next: Next): Promise<void> {
   try {
     await next();
   } catch (thrown) {
@@ -150,7 +150,7 @@ async function guarded(c: AppContext, next: Next): Promise<void> {
   }
 }
 
-function finish(c: AppContext): void {
+function finishResponse(c: AppContext): void {
   const headers = writableHeaders(c);
   const admitted = optionalVariables(c, "admitted");
   headers.set("x-content-type-options", "nosniff");
@@ -167,10 +167,10 @@ function finish(c: AppContext): void {
   }
   const config = optionalVariables(c, "config");
   if (c.get("logged") === true) return;
-  if (isRefused(c) || config?.logRequests === "all") log(c, admitted);
+  if (hasFailed(c) || config?.logRequests === "all") log(c, admitted);
 }
 
-function isRefused(c: AppContext): boolean {
+function hasFailed(c: AppContext): boolean {
   return c.res.status >= 400 || c.get("failure") !== undefined;
 }
 

@@ -10,23 +10,26 @@ import { rateHeaders } from "./rate-headers.ts";
 
 type Kind = Failure["kind"];
 type FailureOf = { readonly [F in Failure as F["kind"]]: F };
-type Wires = { readonly [K in Kind]: (failure: FailureOf[K]) => ErrorResponse };
+type ErrorResponses = { readonly [K in Kind]: (failure: FailureOf[K]) => ErrorResponse };
 
 export function errorResponseOf(failure: Failure): ErrorResponse {
-  const wire = wireOfKind(failure.kind, failure);
-  return failure.charged === undefined ? wire : wireOfCharged(wire, failure.charged);
+  const errorResponse = errorResponseOfKind(failure.kind, failure);
+  return failure.charged === undefined ? errorResponse : addCharge(errorResponse, failure.charged);
 }
 
 const RETRY = / Please retry\.$/;
 
 /** Marks a charged failure as not retryable, whatever its status. The provider's message stays. */
-function wireOfCharged(wire: ErrorResponse, { costMicro, generationId }: Charged): ErrorResponse {
-  const { "retry-after": _, ...headers } = wire.headers ?? {};
-  const message = wire.message.replace(RETRY, "");
+function addCharge(
+  errorResponse: ErrorResponse,
+  { costMicro, generationId }: Charged,
+): ErrorResponse {
+  const { "retry-after": _, ...headers } = errorResponse.headers ?? {};
+  const message = errorResponse.message.replace(RETRY, "");
   return {
-    ...wire,
-    message: wire.status < 500 ? message : `${message} ${CHARGED}`,
-    extra: { ...wire.extra, generation_id: generationId, cost_micro: costMicro },
+    ...errorResponse,
+    message: errorResponse.status < 500 ? message : `${message} ${CHARGED}`,
+    extra: { ...errorResponse.extra, generation_id: generationId, cost_micro: costMicro },
     headers: { ...headers, ...DO_NOT_RETRY, "x-cost-micro": String(costMicro) },
   };
 }
@@ -46,7 +49,7 @@ export function anchorOf(failure: Failure): string {
   return (isOwn ? code : undefined) ?? (GENERAL.has(type) ? failure.kind : type);
 }
 
-function wireOfKind<K extends Kind>(kind: K, failure: FailureOf[K]): ErrorResponse {
+function errorResponseOfKind<K extends Kind>(kind: K, failure: FailureOf[K]): ErrorResponse {
   return WIRES[kind](failure);
 }
 
@@ -61,7 +64,7 @@ const RETRY_AFTER_MAX_S = 60;
 const OVERLOAD_RETRY_MAX_S = 59;
 const MISCONFIGURED_RETRY_S = 30;
 
-const WIRES: Wires = {
+const WIRES: ErrorResponses = {
   invalid_request: (failure) => ({
     ...invalidRequest(failure.isTooLarge === true ? 413 : 400, failure.message, failure.param),
     ...(failure.code === undefined ? {} : { code: failure.code }),
@@ -188,27 +191,34 @@ const WIRES: Wires = {
     message: "The model's provider failed to answer this request. Please retry.",
   }),
   upstream_overloaded: ({ retryAfterSeconds }) =>
-    unavailable(
+    unavailableResponse(
       "upstream_overloaded",
       "The model's providers are overloaded. Please retry.",
       clamp(Math.ceil(retryAfterSeconds), OVERLOAD_RETRY_MAX_S),
     ),
   home_region_unreachable: () =>
-    unavailable(
+    unavailableResponse(
       "home_region_unreachable",
       "The key's home region can't be reached. Please retry, or call the home region directly.",
     ),
-  overloaded: () => unavailable("overloaded", "The service is overloaded. Please retry."),
+  overloaded: () => unavailableResponse("overloaded", "The service is overloaded. Please retry."),
   storage_unavailable: () =>
-    unavailable("storage_unavailable", "The service's storage is unavailable. Please retry."),
+    unavailableResponse(
+      "storage_unavailable",
+      "The service's storage is unavailable. Please retry.",
+    ),
   prices_unavailable: () =>
-    unavailable("prices_unavailable", "The price lists can't be read. Please retry."),
+    unavailableResponse("prices_unavailable", "The price lists can't be read. Please retry."),
   price_list_differs: () =>
-    unavailable("overloaded", "The organization's prices are changing. Please retry."),
+    unavailableResponse("overloaded", "The organization's prices are changing. Please retry."),
   candidates_required: () =>
-    unavailable("overloaded", "The organization's policy is changing. Please retry."),
+    unavailableResponse("overloaded", "The organization's policy is changing. Please retry."),
   misconfigured: () =>
-    unavailable("misconfigured", "The service is not set up correctly.", MISCONFIGURED_RETRY_S),
+    unavailableResponse(
+      "misconfigured",
+      "The service is not set up correctly.",
+      MISCONFIGURED_RETRY_S,
+    ),
 };
 
 const TWO_KEYS = {
@@ -221,18 +231,18 @@ const TWO_KEYS = {
 
 function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds, purchaseId } = failure;
-  const wire = { status: 402, type: "insufficient_balance" };
+  const errorResponse = { status: 402, type: "insufficient_balance" };
   const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
   if (failure.session === true) return sessionsPayerTooLow(failure);
   return onlyHolds
     ? {
-        ...wire,
+        ...errorResponse,
         message: `This request needs at least ${requiredMicro} micro-credits. Of the balance of ${balanceMicro}, ${heldMicro} are held by requests under way. Please retry after 1s.`,
         extra: { ...extra, held_micro: heldMicro },
         headers: RETRY_SOON,
       }
     : {
-        ...wire,
+        ...errorResponse,
         message: `Insufficient credits: this request needs at least ${requiredMicro} micro-credits and the balance is ${balanceMicro}. ${remedyOf(purchaseId)}`,
         extra: { ...extra, ...(purchaseId !== undefined && { purchase_id: purchaseId }) },
         headers: purchaseId === undefined ? DO_NOT_RETRY : RETRY_AFTER_TOP_UP,
@@ -245,14 +255,14 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
  */
 function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   const { balanceMicro, heldMicro, requiredMicro, onlyHolds } = failure;
-  const needs = `this request needs at least ${requiredMicro} micro-credits, and the payer of this session`;
+  const requirement = `this request needs at least ${requiredMicro} micro-credits, and the payer of this session`;
   const extra = { balance_micro: balanceMicro, required_micro: requiredMicro };
   return {
     status: 402,
     type: "insufficient_balance",
     message: onlyHolds
-      ? `Right now ${needs} is held by requests under way. Please retry after 1s.`
-      : `Insufficient credits: ${needs} has less left.`,
+      ? `Right now ${requirement} is held by requests under way. Please retry after 1s.`
+      : `Insufficient credits: ${requirement} has less left.`,
     extra: onlyHolds ? { ...extra, held_micro: heldMicro } : extra,
     headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
   };
@@ -320,7 +330,7 @@ function invalidRequest(
   return { status, type: "invalid_request_error", message, param };
 }
 
-function unavailable(code: string, message: string, retryAfterSeconds = 1): ErrorResponse {
+function unavailableResponse(code: string, message: string, retryAfterSeconds = 1): ErrorResponse {
   const headers = { "retry-after": String(retryAfterSeconds) };
   return { status: 503, type: "api_error", code, message, headers };
 }
@@ -332,6 +342,6 @@ function replayMessage(made: "generation" | "key", id: string): string {
   return `A request with this Idempotency-Key has already created the ${made} '${id}' and doesn't run again.${read}`;
 }
 
-function clamp(value: number, most: number): number {
-  return Number.isFinite(value) ? Math.min(most, Math.max(1, value)) : 1;
+function clamp(value: number, max: number): number {
+  return Number.isFinite(value) ? Math.min(max, Math.max(1, value)) : 1;
 }

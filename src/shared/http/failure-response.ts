@@ -22,13 +22,13 @@ type ErrorObject = {
   readonly docs_url?: string;
 };
 
-type Telling = { readonly dialect: Dialect | null; readonly docsUrl: string | null };
+type ErrorFormat = { readonly dialect: Dialect | null; readonly docsUrl: string | null };
 
 /** Returns a failure's response in the path's format, by default OpenAI's `{"error": ...}`. */
 export function failureResponse(
   failure: Failure,
   requestId: string,
-  { dialect, docsUrl }: Telling = { dialect: null, docsUrl: null },
+  { dialect, docsUrl }: ErrorFormat = { dialect: null, docsUrl: null },
 ): Response {
   const { status, headers, body } =
     dialect?.error(failure, requestId) ?? openAiError(failure, docsUrl);
@@ -56,24 +56,28 @@ export const openRouterDialect: Dialect = {
 };
 
 export function openRouterError(failure: Failure): object {
-  const wire = errorResponseOf(failure);
-  const { code, ...error } = errorOf(wire);
-  return { ...error, code: wire.status, metadata: { error_type: code ?? error.type } };
+  const errorResponse = errorResponseOf(failure);
+  const { code, ...error } = errorObject(errorResponse);
+  return { ...error, code: errorResponse.status, metadata: { error_type: code ?? error.type } };
 }
 
 function openAiError(failure: Failure, docsUrl: string | null): DialectError {
-  const wire = errorResponseOf(failure);
-  const error = errorOf(wire);
+  const errorResponse = errorResponseOf(failure);
+  const error = errorObject(errorResponse);
   const body =
     docsUrl === null ? error : { ...error, docs_url: `${docsUrl}/errors#${anchorOf(failure)}` };
-  return { status: wire.status, headers: wire.headers ?? {}, body: { error: body } };
+  return {
+    status: errorResponse.status,
+    headers: errorResponse.headers ?? {},
+    body: { error: body },
+  };
 }
 
 export function failureObject(failure: Failure): ErrorObject {
-  return errorOf(errorResponseOf(failure));
+  return errorObject(errorResponseOf(failure));
 }
 
-function errorOf(wire: ErrorResponse): ErrorObject {
-  const { message, type, param, code } = wire;
-  return { message, type, param: param ?? null, code: code ?? null, ...wire.extra };
+function errorObject(errorResponse: ErrorResponse): ErrorObject {
+  const { message, type, param, code } = errorResponse;
+  return { message, type, param: param ?? null, code: code ?? null, ...errorResponse.extra };
 }

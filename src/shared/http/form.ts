@@ -45,10 +45,10 @@ export function parseForm(bytes: Uint8Array, boundary: string): Result<readonly 
     const from = isAt(bytes, at, LINE) ? at + LINE.length : -1;
     const until = from < 0 ? -1 : indexOf(bytes, BLANK, from - LINE.length, HEADER_BYTES_MAX);
     if (until < 0 || fields.length === FIELDS_MAX) return invalid(BROKEN);
-    const begin = until + BLANK.length;
-    const end = indexOf(bytes, mark, begin, bytes.length);
+    const contentStart = until + BLANK.length;
+    const end = indexOf(bytes, mark, contentStart, bytes.length);
     const header = end < 0 ? null : textOf(bytes.subarray(from, until));
-    const field = header === null ? null : fieldOf(header, bytes.subarray(begin, end));
+    const field = header === null ? null : fieldOf(header, bytes.subarray(contentStart, end));
     if (field === null) return invalid(BROKEN);
     fields.push(field);
     at = end + mark.length;
@@ -60,18 +60,18 @@ const CLOSE = new TextEncoder().encode(DASHES);
 const LINE = new Uint8Array([CR, LF]);
 const BLANK = new Uint8Array([CR, LF, CR, LF]);
 
-function isAt(bytes: Uint8Array, at: number, sought: Uint8Array): boolean {
-  return sought.every((byte, offset) => bytes[at + offset] === byte);
+function isAt(bytes: Uint8Array, at: number, pattern: Uint8Array): boolean {
+  return pattern.every((byte, offset) => bytes[at + offset] === byte);
 }
 
 /**
  * Returns the position of a boundary. Reads each byte once, because a boundary starts with CR LF
  * and has no other CR.
  */
-function indexOf(bytes: Uint8Array, sought: Uint8Array, from: number, most: number): number {
+function indexOf(bytes: Uint8Array, pattern: Uint8Array, from: number, most: number): number {
   const end = Math.min(bytes.length, from + most);
   for (let at = from; at < end; at++) {
-    if (bytes[at] === CR && bytes[at + 1] === LF && isAt(bytes, at, sought)) return at;
+    if (bytes[at] === CR && bytes[at + 1] === LF && isAt(bytes, at, pattern)) return at;
   }
   return -1;
 }
@@ -117,9 +117,9 @@ export function fieldsOfForm(fields: readonly FormField[]): Result<object> {
 }
 
 export async function formIdentity(fields: readonly FormField[]): Promise<Uint8Array> {
-  const named = fields.map(async ([name, value]) => {
+  const parsedFields = fields.map(async ([name, value]) => {
     if (typeof value === "string") return [name, value];
     return [name, value.filename, value.type, await sha256Hex(value.bytes)];
   });
-  return new TextEncoder().encode(JSON.stringify(await Promise.all(named)));
+  return new TextEncoder().encode(JSON.stringify(await Promise.all(parsedFields)));
 }

@@ -16,16 +16,16 @@ export class Isolate {
   static of(config: Config): Isolate {
     const known = isolates.get(config);
     if (known !== undefined) return known;
-    const fresh = new Isolate(config);
-    isolates.set(config, fresh);
-    return fresh;
+    const isolate = new Isolate(config);
+    isolates.set(config, isolate);
+    return isolate;
   }
 
   get<T>(part: Part<T>): T {
     const known = this.#parts.get(part);
     if (known !== undefined) return known as T; // this part created it, so the type is right
-    const fresh = part(this.#config);
-    this.#parts.set(part, fresh);
-    return fresh;
+    const isolate = part(this.#config);
+    this.#parts.set(part, isolate);
+    return isolate;
   }
 }

@@ -12,8 +12,8 @@ export class JsonFieldBlanker {
   #isSkipping = false;
   #depth = 0;
 
-  constructor(left: ReadonlySet<string>) {
-    this.#left = left;
+  constructor(skippedNames: ReadonlySet<string>) {
+    this.#left = skippedNames;
   }
 
   push(text: string): string {

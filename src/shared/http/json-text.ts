@@ -41,15 +41,15 @@ export function parseJsonText(text: string): Result<JsonObject> {
     return invalid("The request body is not valid JSON.");
   }
   if (!isObject(value)) return invalid("The request body must be a JSON object.");
-  const tree = new Tree();
-  tree.visit(value);
-  if (tree.refusal !== null) return tree.refusal;
-  if (tree.tooLarge) {
-    const param = paramOf(placeOfInfinity(value) ?? []);
+  const treeCheck = new JsonTreeCheck();
+  treeCheck.visit(value);
+  if (treeCheck.refusal !== null) return treeCheck.refusal;
+  if (treeCheck.tooLarge) {
+    const param = paramOf(pathOfInfinity(value) ?? []);
     return invalid("The request body has a number that is too large.", param);
   }
   // JSON.parse keeps one of two equal keys, so the result then has fewer keys than the text.
-  if (tree.members !== structure.members) {
+  if (treeCheck.members !== structure.members) {
     return invalid("The request body has a duplicate key in one object.");
   }
   return success(value);
@@ -95,10 +95,10 @@ function scanStructure(
         break;
     }
   }
-  return excess(members, values) ?? { members, values };
+  return sizeProblem(members, values) ?? { members, values };
 }
 
-function excess(members: number, values: number): string | null {
+function sizeProblem(members: number, values: number): string | null {
   if (members > JSON_NAMES_MAX) return `The request body has more than ${JSON_NAMES_MAX} names.`;
   return values > JSON_VALUES_MAX
     ? `The request body has more than ${JSON_VALUES_MAX} values.`
@@ -111,7 +111,7 @@ function countName(open: number[]): number {
   return names;
 }
 
-class Tree {
+class JsonTreeCheck {
   members = 0;
   tooLarge = false;
   refusal: Refusal | null = null;
@@ -151,7 +151,7 @@ function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function placeOfInfinity(value: JsonValue): PropertyKey[] | null {
+function pathOfInfinity(value: JsonValue): PropertyKey[] | null {
   if (typeof value !== "object" || value === null) {
     return value === Infinity || value === -Infinity ? [] : null;
   }
@@ -159,8 +159,8 @@ function placeOfInfinity(value: JsonValue): PropertyKey[] | null {
     ? value.entries()
     : Object.entries(value);
   for (const [key, member] of members) {
-    const place = placeOfInfinity(member);
-    if (place !== null) return [key, ...place];
+    const path = pathOfInfinity(member);
+    if (path !== null) return [key, ...path];
   }
   return null;
 }

@@ -13,7 +13,7 @@ const REFUSED: Readonly<Record<Why, string>> = {
   too_many: "There are too many sign-ups at the moment. Please try again later.",
 };
 
-const denied = (code: string, message: string) => ({
+const forbidden = (code: string, message: string) => ({
   status: 403,
   type: "permission_denied",
   code,
@@ -27,16 +27,16 @@ export const LOGIN_ERRORS = {
     message: "There is no console session, or it has ended. Please log in.",
   }),
   origin_not_allowed: () =>
-    denied("origin_not_allowed", "This request did not come from the console."),
-  login_refused: ({ why }: { readonly why: Why }) => denied("login_refused", REFUSED[why]),
+    forbidden("origin_not_allowed", "This request did not come from the console."),
+  login_refused: ({ why }: { readonly why: Why }) => forbidden("login_refused", REFUSED[why]),
   read_only: () => ({
-    ...denied(
+    ...forbidden(
       "read_only",
       "This session can only view the organization. Leave the view to make changes.",
     ),
   }),
   login_too_old: () => ({
-    ...denied(
+    ...forbidden(
       "login_too_old",
       "This change requires a login within the last ten minutes. Please log in again.",
     ),

@@ -14,22 +14,22 @@ const PAGES = { first: "/docs/welcome", none: "/docs/not-found" } as const;
 
 export async function notFound(c: Context<AppEnv>): Promise<Response> {
   const path = c.req.path;
-  const page = await pageFor(c, path);
+  const page = await findPage(c, path);
   if (page !== null) return page;
-  const shown = `Unknown path: ${c.req.method} ${path.slice(0, PATH_SHOWN_MAX)}.`;
-  return fail(c, { kind: "not_found", message: `${shown}${hint(path)}` });
+  const message = `Unknown path: ${c.req.method} ${path.slice(0, PATH_SHOWN_MAX)}.`;
+  return fail(c, { kind: "not_found", message: `${message}${pathHint(path)}` });
 }
 
-async function pageFor(c: Context<AppEnv>, path: string): Promise<Response | null> {
+async function findPage(c: Context<AppEnv>, path: string): Promise<Response | null> {
   const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
   const wantsPage = (c.req.header("accept") ?? "").includes("text/html");
   const isRead = c.req.method === "GET" || c.req.method === "HEAD";
   if (assets === undefined || !wantsPage || !isRead || FOR_PROGRAMS.test(path)) return null;
-  const isFirst = path === "/";
-  const at = new URL(isFirst ? PAGES.first : PAGES.none, c.req.url);
+  const isRootPath = path === "/";
+  const at = new URL(isRootPath ? PAGES.first : PAGES.none, c.req.url);
   const page = await assets.fetch(new Request(at));
   if (!page.ok) return null;
-  return new Response(page.body, { status: isFirst ? 200 : 404, headers: page.headers });
+  return new Response(page.body, { status: isRootPath ? 200 : 404, headers: page.headers });
 }
 
 /**
@@ -51,7 +51,7 @@ function methodNotAllowed(methods: readonly string[]): Handler<AppEnv> {
   return (c) => fail(c, { kind: "method_not_allowed", allow });
 }
 
-function hint(path: string): string {
+function pathHint(path: string): string {
   for (const [other, instead] of Object.entries(HINTS)) {
     if (path === other || path.startsWith(`${other}/`)) return instead;
   }

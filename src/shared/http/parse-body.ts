@@ -9,7 +9,7 @@ import { WITHOUT_ZOD_MESSAGES, describeError } from "../issue-text.ts";
  */
 export function parseBody<T>(schema: z.core.$ZodType<T>, value: unknown): Result<T> {
   const parsed = z.safeParse(schema, value, WITHOUT_ZOD_MESSAGES);
-  return parsed.success ? success(parsed.data) : refusal(parsed.error, value);
+  return parsed.success ? success(parsed.data) : refusalOf(parsed.error, value);
 }
 
 export type FieldsSchema = z.core.$ZodType & { readonly shape: object };
@@ -23,13 +23,13 @@ export function parseFields<Schema extends FieldsSchema>(
   readOnly: readonly string[],
   value: unknown,
 ): Result<z.core.output<Schema>> {
-  const given = typeof value === "object" && value !== null ? Object.keys(value) : [];
-  const unknown = given.find(
+  const fieldNames = typeof value === "object" && value !== null ? Object.keys(value) : [];
+  const unknown = fieldNames.find(
     (name) => !Object.hasOwn(schema.shape, name) && !readOnly.includes(name),
   );
   if (unknown === undefined) return parseBody(schema, value) as Result<z.core.output<Schema>>;
-  const shown = unknown.slice(0, 100);
-  return invalid(`Unknown parameter: '${shown}'.`, shown === "" ? null : shown);
+  const unknownName = unknown.slice(0, 100);
+  return invalid(`Unknown parameter: '${unknownName}'.`, unknownName === "" ? null : unknownName);
 }
 
 const GIVEN_TWICE: readonly string[] = [];
@@ -47,18 +47,22 @@ export function parseQuery<T>(schema: z.core.$ZodType<T>, url: string): Result<T
 }
 
 /** A query parameter that can be given only once. */
-export const once = z.string({
+export const singleValue = z.string({
   error: ({ code }) => (code === "invalid_type" ? "must be given once" : undefined),
 });
 
-export function wholeNumber(least: number, most: number, fallback: number): z.ZodMiniType<number> {
-  return z._default(wholeNumberWithin(least, most), fallback);
+export function wholeNumber(
+  minimum: number,
+  maximum: number,
+  fallback: number,
+): z.ZodMiniType<number> {
+  return z._default(wholeNumberWithin(minimum, maximum), fallback);
 }
 
-export function wholeNumberWithin(least: number, most: number): z.ZodMiniType<number> {
-  const digits = once.check(z.regex(/^-?\d{1,16}$/, "must be a whole number"));
+export function wholeNumberWithin(minimum: number, maximum: number): z.ZodMiniType<number> {
+  const digits = singleValue.check(z.regex(/^-?\d{1,16}$/, "must be a whole number"));
   const number = z.pipe(digits, z.transform(Number));
-  return z.pipe(number, z.int().check(z.minimum(least), z.maximum(most)));
+  return z.pipe(number, z.int().check(z.minimum(minimum), z.maximum(maximum)));
 }
 
 export const pageQuery = z.object({
@@ -66,15 +70,18 @@ export const pageQuery = z.object({
   offset: wholeNumber(0, 1_000_000_000, 0),
 });
 
-function refusal(error: z.core.$ZodError, value: unknown): Refusal {
+function refusalOf(error: z.core.$ZodError, value: unknown): Refusal {
   const { problem, param } = describeError(error, value);
   if (problem === null) return invalid(`Missing required parameter: '${param}'.`, param);
-  const continues = /^[a-z]/.test(problem);
-  return invalid(continues ? `${param ?? "The request body"} ${problem}.` : problem, param);
+  const continuesFieldName = /^[a-z]/.test(problem);
+  return invalid(
+    continuesFieldName ? `${param ?? "The request body"} ${problem}.` : problem,
+    param,
+  );
 }
 
 export const moment = z.pipe(
-  once.check(
+  singleValue.check(
     z.regex(
       /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/,
       "must be a time such as 2026-11-22T10:00:00Z, or a date",

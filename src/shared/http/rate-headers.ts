@@ -15,21 +15,21 @@ const NAMES = {
 
 export function rateHeaders(
   { limit, remaining, resetMs }: RateState,
-  what: "requests" | "tokens" = "requests",
+  kind: "requests" | "tokens" = "requests",
 ): Record<string, string> {
   return {
-    [NAMES[what].limit]: String(limit),
-    [NAMES[what].remaining]: String(remaining),
-    [NAMES[what].reset]: duration(resetMs),
+    [NAMES[kind].limit]: String(limit),
+    [NAMES[kind].remaining]: String(remaining),
+    [NAMES[kind].reset]: duration(resetMs),
   };
 }
 
 export function setRateHeaders(
   headers: Headers,
   { limit, remaining, resetMs }: RateState,
-  what: "requests" | "tokens" = "requests",
+  kind: "requests" | "tokens" = "requests",
 ): void {
-  const names = NAMES[what];
+  const names = NAMES[kind];
   headers.set(names.limit, String(limit));
   headers.set(names.remaining, String(remaining));
   headers.set(names.reset, duration(resetMs));

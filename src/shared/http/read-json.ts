@@ -58,7 +58,7 @@ export async function readJsonBody(
 ): Promise<Result<JsonBody>> {
   const type = request.headers.get("content-type") ?? "";
   const boundary = limits.takesForms === true ? formBoundaryOf(type) : null;
-  const refusal = refusedHeaders(request.headers, boundary !== null);
+  const refusal = refuseHeaders(request.headers, boundary !== null);
   if (refusal !== null) return refusal;
   const bytes = await readBodyBytes(request, limits);
   if (!bytes.ok) return bytes;
@@ -79,7 +79,7 @@ export function parseJsonBytes(bytes: Uint8Array): Result<JsonObject> {
   return text.ok ? parseJsonText(text.value) : text;
 }
 
-function refusedHeaders(headers: Headers, isForm: boolean): Refusal | null {
+function refuseHeaders(headers: Headers, isForm: boolean): Refusal | null {
   const type = headers.get("content-type") ?? "";
   const isJson = type.length <= TYPE_CHARACTERS_MAX && JSON_TYPE.test(type);
   if (type !== "application/json" && !isJson && !isForm) {
@@ -141,18 +141,18 @@ async function readPieces(reader: Reader, limits: BodyLimits, deadline: Deadline
   let length = 0;
   for (;;) {
     const read = await Promise.race([reader.read(), deadline]);
-    if (read === "late") return giveUp(reader, refuse({ kind: "request_timeout" }));
+    if (read === "late") return cancelReading(reader, refuse({ kind: "request_timeout" }));
     if (read.done) return success(joinBytes(chunks, length));
     length += read.value.byteLength;
-    if (length > bytesMax) return giveUp(reader, tooLarge(bytesMax));
+    if (length > bytesMax) return cancelReading(reader, tooLarge(bytesMax));
     if (hasRoom?.(read.value.byteLength) === false) {
-      return giveUp(reader, refuse({ kind: "overloaded" }));
+      return cancelReading(reader, refuse({ kind: "overloaded" }));
     }
     chunks.push(read.value);
   }
 }
 
-function giveUp(reader: Reader, refusal: Refusal): Refusal {
+function cancelReading(reader: Reader, refusal: Refusal): Refusal {
   reader.cancel().catch(() => undefined);
   return refusal;
 }

@@ -15,10 +15,10 @@ const LEASE_SPARE_MS = 60_000;
 const NO_KEY = "";
 
 export function requestMemoryOf(config: Config): RequestMemory {
-  return Isolate.of(config).get(makeRoom);
+  return Isolate.of(config).get(makeRequestMemory);
 }
 
-function makeRoom({ numbers }: Config): RequestMemory {
+function makeRequestMemory({ numbers }: Config): RequestMemory {
   return new RequestMemory({
     memoryMax: numbers.ISOLATE_MEMORY_MIB_MAX * 1024 * 1024,
     organizationMax: numbers.ORGANIZATION_IN_FLIGHT_MAX,
@@ -42,7 +42,7 @@ export type BodyOwner = "operators" | "merchants" | `person:${string}`;
 const OPEN_ROOM_BYTES = 8 * 1024 * 1024;
 const OPEN_LEASE_MS = 10_000;
 
-function makeOpenRooms(): Record<"anonymous" | "stripe", RequestMemory> {
+function makeSlotPools(): Record<"anonymous" | "stripe", RequestMemory> {
   const limits = {
     memoryMax: OPEN_ROOM_BYTES,
     organizationMax: Infinity,
@@ -57,35 +57,35 @@ export async function readAnonymous<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
   limits: BodyLimits,
-  room: keyof ReturnType<typeof makeOpenRooms> = "anonymous",
+  pool: keyof ReturnType<typeof makeSlotPools> = "anonymous",
 ): Promise<Result<T>> {
   const length = bodyLength(c);
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits); // the body isn't read
   const address = networkOf(c.req.header("cf-connecting-ip") ?? "");
-  const rooms = Isolate.of(c.var.config).get(makeOpenRooms);
-  const slot = rooms[room].take(NO_KEY, initialBodyBytes(length), c.var.startedMs, address);
+  const pools = Isolate.of(c.var.config).get(makeSlotPools);
+  const slot = pools[pool].take(NO_KEY, initialBodyBytes(length), c.var.startedMs, address);
   if (typeof slot === "string") return refuse({ kind: "overloaded" });
   try {
-    return await read(c.req.raw, { ...limits, hasRoom: (more) => slot.grow(more) === null });
+    return await read(c.req.raw, { ...limits, hasRoom: (bytes) => slot.grow(bytes) === null });
   } finally {
     slot.release();
   }
 }
 
-type Shed = { readonly ok: false; readonly shed: OverloadReason };
+type OverloadRefusal = { readonly ok: false; readonly shed: OverloadReason };
 
 export async function readBodyWithSlot<T>(
   c: AppContext,
   read: (request: Request, limits: BodyLimits) => Promise<Result<T>>,
   limits: BodyLimits,
   owner?: BodyOwner,
-): Promise<Result<T> | Shed> {
+): Promise<Result<T> | OverloadRefusal> {
   const caller = optionalVariables(c, "admitted")?.caller;
   const length = bodyLength(c);
   if (length !== Infinity && length > limits.bytesMax) return read(c.req.raw, limits);
   const bytes = initialBodyBytes(length);
-  const room = requestMemoryOf(c.var.config);
-  const slot = room.take(caller?.keyHash ?? NO_KEY, bytes, c.var.startedMs, owner);
+  const pool = requestMemoryOf(c.var.config);
+  const slot = pool.take(caller?.keyHash ?? NO_KEY, bytes, c.var.startedMs, owner);
   if (typeof slot === "string") return { ok: false, shed: slot };
   c.set("place", slot);
   const why = caller === undefined ? null : slot.handTo(caller.orgId);

@@ -6,13 +6,15 @@ import { getPath } from "hono/utils/url";
  */
 export function routingPath(request: Request): string {
   const path = getPath(request);
-  if (!path.includes("//") && !path.endsWith("/")) return renamed(path);
-  const single = path.replaceAll(/\/{2,}/g, "/");
-  return renamed(single.length > 1 && single.endsWith("/") ? single.slice(0, -1) : single);
+  if (!path.includes("//") && !path.endsWith("/")) return replacePrefix(path);
+  const normalized = path.replaceAll(/\/{2,}/g, "/");
+  return replacePrefix(
+    normalized.length > 1 && normalized.endsWith("/") ? normalized.slice(0, -1) : normalized,
+  );
 }
 
 /** Replaces the path of Cohere's SDKs, which add `v2` to the base URL. */
-function renamed(path: string): string {
+function replacePrefix(path: string): string {
   return path === "/v2/rerank" ? "/v1/rerank" : path;
 }
 

@@ -10,7 +10,7 @@ const FIELDS: ReadonlySet<string> = new Set(["", "data", "event", "id", "retry"]
 
 /**
  * Decodes server-sent events (WHATWG HTML 9.2.6) from bytes that are split anywhere. In a line
- * above the maximum, replaces the fields in `left` by null. If the event is still too long, sets
+ * above the maximum, replaces the fields in `skippedNames` by null. If the event is still too long, sets
  * `overflowed` and stops.
  */
 export class SseDecoder {
@@ -26,9 +26,9 @@ export class SseDecoder {
   #data: string | null = null;
   #skipLineFeed = false;
 
-  constructor(lengthMax = EVENT_LENGTH_MAX, left: ReadonlySet<string> | null = null) {
+  constructor(lengthMax = EVENT_LENGTH_MAX, skippedNames: ReadonlySet<string> | null = null) {
     this.#lengthMax = lengthMax;
-    this.#left = left;
+    this.#left = skippedNames;
   }
 
   push(bytes: Uint8Array): string[] {
@@ -48,10 +48,10 @@ export class SseDecoder {
   }
 
   #decode(text: string): ServerSentEvent[] {
-    const whole = this.#wholeEvent(text);
-    if (whole !== null) return [whole];
+    const wholeEvent = this.#wholeEvent(text);
+    if (wholeEvent !== null) return [wholeEvent];
     const events: ServerSentEvent[] = [];
-    const ends = new LineEnds(text);
+    const lineEnds = new LineEnds(text);
     let start = 0;
     while (!this.overflowed && start < text.length) {
       if (this.#skipLineFeed) {
@@ -59,7 +59,7 @@ export class SseDecoder {
         if (text.startsWith("\n", start)) start++;
         continue;
       }
-      const end = ends.from(start);
+      const end = lineEnds.from(start);
       this.#extend(text.slice(start, end));
       this.overflowed = this.#isTooLong();
       if (end === text.length || this.overflowed) break;

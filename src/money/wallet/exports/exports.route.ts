@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
 import { fail } from "../../../shared/http/context.ts";
-import { once, parseQuery } from "../../../shared/http/parse-body.ts";
+import { singleValue, parseQuery } from "../../../shared/http/parse-body.ts";
 import { DAY_MS, now } from "../../../shared/clock.ts";
 import { objectsOf } from "../../../shared/contracts/objects.ts";
 import { invalid, success } from "../../../shared/failure.ts";
@@ -17,7 +17,7 @@ import type { PaymentsCalls } from "../../../shared/contracts/payments.ts";
 import type { WalletCalls } from "../../../shared/contracts/wallet.ts";
 import type { FocusRow } from "./focus.ts";
 
-const month = once.check(
+const month = singleValue.check(
   z.refine((text) => startOf(`${text}-01`) !== null, "must be a month such as 2026-11"),
 );
 export const focusQuery = z.object({ month: z.optional(month), day: z.optional(dayField) });

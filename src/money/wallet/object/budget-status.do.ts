@@ -1,7 +1,7 @@
 import type { BudgetOwner, BudgetStatus } from "../../../shared/budgets.ts";
 import { minutesOf } from "../../../shared/budgets.ts";
 import type { Session } from "../../../shared/session.ts";
-import { roomAt } from "../../../shared/budget-meter.ts";
+import { capacityAt } from "../../../shared/budget-meter.ts";
 import { amountsOf, isField } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
 import { entriesOfOwner, metersOf } from "./budget-memory.do.ts";
@@ -11,7 +11,7 @@ function statusOf(tx: Tx, meter: Meter): BudgetStatus {
   const { budget, scope, sinceMs, tally } = meter;
   const { settled: used, held } = amountsOf(meter, tx);
   const isRolling = minutesOf(budget.window) !== null;
-  const resetsAt = roomAt(budget.window, tally, { at: tx, missing: isRolling ? used : 1 });
+  const resetsAt = capacityAt(budget.window, tally, { at: tx, missing: isRolling ? used : 1 });
   return { scope, budget, used, held, resetsAt, countingSince: sinceMs };
 }
 

@@ -1,7 +1,7 @@
 import type { Budget, BudgetOwner, BudgetScope, BudgetUnit } from "../../../shared/budgets.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import type { CountedLimit, Meter } from "../rules/limits.ts";
-import { addTo, bucketOf, pulledBack } from "../../../shared/budget-meter.ts";
+import { addTo, bucketOf, clampFutureBuckets } from "../../../shared/budget-meter.ts";
 import type { UsageTotals } from "../rules/usage-totals.ts";
 import {
   putBudgetRow,
@@ -139,7 +139,7 @@ export function moveFutureBucketsToNow(tx: Tx): void {
   for (const owner of storedOwners(tx)) {
     for (const meter of metersOfOwner(tx.sql, tx.memory, owner)) {
       const { budget, tally } = meter;
-      const pulled = pulledBack(budget.window, tally, at);
+      const pulled = clampFutureBuckets(budget.window, tally, at);
       replaceMeter(tx.memory.budgets, meter, { ...meter, tally: pulled });
     }
   }

@@ -2,7 +2,7 @@ import { micros } from "../../../shared/money.ts";
 import { storedJson } from "../../../shared/stored-json.ts";
 import { declaredTags } from "../../../shared/tags.ts";
 import type { Tags } from "../../../shared/tags.ts";
-import { tokenColumns, tokensBy } from "../../../shared/usage-sums.ts";
+import { tokenColumns, mapTokenNames } from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 import type { PostedUsage } from "../rules/usage-totals.ts";
 import {
@@ -95,6 +95,6 @@ function postedOf(row: LaterRow, tagKeys: readonly string[]): PostedUsage {
     keyId: row.key_id,
     model: row.model ?? "",
     tags: row.tags === null ? null : declaredTags(storedJson<Tags>(row.tags), tagKeys),
-    ...tokensBy((name) => row[name]),
+    ...mapTokenNames((name) => row[name]),
   };
 }

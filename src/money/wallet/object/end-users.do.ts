@@ -8,7 +8,7 @@ import { quotaCrossings } from "../rules/alerts.ts";
 import type { Crossing } from "../rules/alerts.ts";
 import { isField, newMeter, withBudget } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
-import { settledIn } from "../../../shared/budget-meter.ts";
+import { sumInWindow } from "../../../shared/budget-meter.ts";
 import { moveHolds } from "../rules/open-holds.ts";
 import type { EndUser } from "../rules/quota.ts";
 import {
@@ -186,7 +186,7 @@ function recordOf(tx: Tx, user: EndUser): EndUserRecord {
 function spentIn(tx: Tx, id: string, window: string): number {
   const counts = readCounts(tx.sql, tx.memory, { scope: "end_user", subject: id });
   const count = counts.find((one) => isField(one) && one.budget.window === window);
-  return count === undefined ? 0 : settledIn(window, count.tally, tx);
+  return count === undefined ? 0 : sumInWindow(window, count.tally, tx);
 }
 
 /** Returns the alerts of quotas that the spend counted under `id` has already reached. */

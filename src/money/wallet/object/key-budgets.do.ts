@@ -6,7 +6,7 @@ import type { Micros } from "../../../shared/money.ts";
 import { endOf, periodOfDay } from "../../../shared/period.ts";
 import { amountsOf, fieldLimit, periodOfField } from "../rules/limits.ts";
 import type { Meter } from "../rules/limits.ts";
-import { addTo, bucketOf, settledIn } from "../../../shared/budget-meter.ts";
+import { addTo, bucketOf, sumInWindow } from "../../../shared/budget-meter.ts";
 import type { Tally } from "../../../shared/budget-meter.ts";
 import { storeFieldLimits } from "../tables/field-limits.do.ts";
 import { selectKeyDays, updateKeyBudget } from "../tables/key-rows.do.ts";
@@ -93,7 +93,7 @@ export function spendOfKey(tx: Tx, keyId: string): NonNullable<KeyStatus["spend"
   const days = fields.length > 0 ? [] : [...selectKeyDays(tx.sql, keyId), ...laterDays(tx, keyId)];
   const spent = (window: string): Micros => {
     const known = fields.find(({ budget }) => budget.window === window);
-    return micros(settledIn(window, known?.tally ?? addDays(window, [], days), tx));
+    return micros(sumInWindow(window, known?.tally ?? addDays(window, [], days), tx));
   };
   return { total: spent("total"), day: spent("day"), week: spent("week"), month: spent("month") };
 }

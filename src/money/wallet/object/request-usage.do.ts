@@ -7,7 +7,7 @@ import {
   tokenColumns,
   NO_USAGE_AMOUNTS,
   addUsageAmounts,
-  tokensBy,
+  mapTokenNames,
 } from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 import type {
@@ -176,7 +176,7 @@ function groupOf(row: UsageSum, { by }: RowsQuery, times: Times | null): RowsGro
   const { one, two } = row;
   const amounts = {
     requests: row.requests,
-    ...tokensBy((name) => row[name]),
+    ...mapTokenNames((name) => row[name]),
     costMicro: micros(row.cost),
   };
   const names = by.length === 1 ? [one] : [one, two];

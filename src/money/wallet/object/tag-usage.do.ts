@@ -7,7 +7,7 @@ import {
   addUsageAmounts,
   tokenColumns,
   NO_USAGE_AMOUNTS,
-  tokensBy,
+  mapTokenNames,
 } from "../../../shared/usage-sums.ts";
 import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsagePage, UsageReport } from "../../../shared/contracts/reports.ts";
@@ -103,7 +103,7 @@ function groupsOf(tx: Tx, query: TagQuery): Map<string, Group> {
   const groups = new Map<string, Group>();
   const add = (day: string, name: string, sums: Sums): void => {
     const { requests, cost, ...rest } = sums;
-    const tokens = tokensBy((one) => rest[one]);
+    const tokens = mapTokenNames((one) => rest[one]);
     addGroup(groups, isDaily ? day : "", name, { requests, ...tokens, costMicro: micros(cost) });
   };
   const stored = tx.sql.exec<Sums & { day: string; name: string }>(
@@ -154,7 +154,7 @@ function addRest(groups: Map<string, Group>, { isDaily }: TagQuery, days: UsageR
 function subtract(one: UsageAmounts, other: UsageAmounts): UsageAmounts {
   return {
     requests: one.requests - other.requests,
-    ...tokensBy((name) => one[name] - other[name]),
+    ...mapTokenNames((name) => one[name] - other[name]),
     costMicro: micros(one.costMicro - other.costMicro),
   };
 }

@@ -8,7 +8,7 @@ import {
   tokenColumns,
   NO_USAGE_AMOUNTS,
   addUsageAmounts,
-  tokensBy,
+  mapTokenNames,
 } from "../../../shared/usage-sums.ts";
 import type { TokenCounts, UsageAmounts } from "../../../shared/usage-sums.ts";
 import type { UsageReport, UsagePage, UsageGroupBy } from "../../../shared/contracts/reports.ts";
@@ -220,7 +220,7 @@ export function totalUsed(tx: Tx): Micros {
 }
 
 function plus(amounts: UsageAmounts, { requests, cost, ...rest }: Sums): UsageAmounts {
-  const tokens = tokensBy((name) => rest[name]);
+  const tokens = mapTokenNames((name) => rest[name]);
   return addUsageAmounts(amounts, { requests, ...tokens, costMicro: micros(cost) });
 }
 

@@ -3,7 +3,7 @@ import { actorOf, requestCredential } from "../../../shared/caller.ts";
 import type { RequestCredential, Role } from "../../../shared/caller.ts";
 import type { AppContext } from "../../../shared/http/context.ts";
 import { created, readFields } from "../../../shared/http/endpoint.ts";
-import { once, pageQuery, parseQuery } from "../../../shared/http/parse-body.ts";
+import { singleValue, pageQuery, parseQuery } from "../../../shared/http/parse-body.ts";
 import { assert } from "../../../shared/assert.ts";
 import {
   BUDGETS_MAX,
@@ -75,7 +75,7 @@ export async function putEndUserRoute(c: AppContext) {
   return isNew ? created(endUserView(endUser)) : success(endUserView(endUser));
 }
 
-export const endUsersQuery = z.extend(pageQuery, { after: z.optional(once) });
+export const endUsersQuery = z.extend(pageQuery, { after: z.optional(singleValue) });
 
 /** Handles GET /v1/users, oldest first. With `after`, later pages are as fast as the first. */
 export async function listEndUsersRoute(c: AppContext) {

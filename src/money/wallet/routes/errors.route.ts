@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
-import { once, parseQuery } from "../../../shared/http/parse-body.ts";
+import { singleValue, parseQuery } from "../../../shared/http/parse-body.ts";
 import { DAY_MS, now, timestamp } from "../../../shared/clock.ts";
 import type {
   FailureCount,
@@ -26,7 +26,7 @@ export const errorsQuery = z.object({
   key_id: z.optional(listFilter),
   model: z.optional(listFilter),
   provider: z.optional(listFilter),
-  external_id: z.optional(once.check(z.minLength(1), z.maxLength(256))),
+  external_id: z.optional(singleValue.check(z.minLength(1), z.maxLength(256))),
 });
 type Fields = z.infer<typeof errorsQuery>;
 type GroupBy = (typeof COUNTED_BY)[number];

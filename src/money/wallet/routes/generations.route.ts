@@ -4,7 +4,7 @@ import type { Caller } from "../../../shared/caller.ts";
 import { holdNameOf } from "../../../shared/placed-hold.ts";
 import type { Purpose } from "../../../shared/placed-hold.ts";
 import { anchorOf, errorResponseOf } from "../../../shared/http/failure-mapping.ts";
-import { once, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
+import { singleValue, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
 import { DAY_MS, timestamp } from "../../../shared/clock.ts";
 import type { FailedRequest, ReportedError } from "../../../shared/failed-request.ts";
@@ -27,19 +27,19 @@ type KeyOwner = { readonly orgId: string; readonly memberId: string };
 type FindKey = (db: D1Database, keyId: string, owner: KeyOwner) => Promise<object | null>;
 export type MemberKeys = (db: D1Database, owner: KeyOwner) => Promise<readonly string[]>;
 
-const text = once.check(z.minLength(1), z.maxLength(256));
+const text = singleValue.check(z.minLength(1), z.maxLength(256));
 const STATES = ["held", "settled", "voided", "expired", "refused"] as const;
 const ERRORS: readonly RequestState[] = ["voided", "expired", "refused"];
 const STATUS_LIST = new RegExp(`^(${STATES.join("|")}|error)(,(${STATES.join("|")}|error))*$`);
 const statuses = z.pipe(
-  once.check(
+  singleValue.check(
     z.regex(STATUS_LIST, `must be a comma-separated list of ${STATES.join(", ")} and error`),
   ),
   z.transform((list): readonly RequestState[] =>
     list.split(",").flatMap((one) => (one === "error" ? ERRORS : [one as RequestState])),
   ),
 );
-const requestId = once.check(
+const requestId = singleValue.check(
   z.regex(/^req_[0-9A-Za-z]{24}$/, "must be the next_after of an earlier response"),
 );
 const limit = wholeNumber(1, 100, 50);

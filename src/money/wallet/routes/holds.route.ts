@@ -12,7 +12,7 @@ import { parseFields } from "../../../shared/http/parse-body.ts";
 import { mintId } from "../../../shared/id.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../../shared/idempotency.ts";
 import { keyTermFields } from "../../../shared/key-terms.ts";
-import { label } from "../../../shared/label.ts";
+import { labelSchema } from "../../../shared/label.ts";
 import { dollarsOf, micros, microsOfDollars } from "../../../shared/money.ts";
 import { holdNameOf, HOLD_PAYMENTS, readHoldName } from "../../../shared/placed-hold.ts";
 import type { Session } from "../../../shared/session.ts";
@@ -48,7 +48,7 @@ const chargeFields = {
   amount_dollars: amount,
   pays: z._default(z.enum(HOLD_PAYMENTS), "balance"),
   merchant: z.nullish(z.string().check(z.minLength(1), z.maxLength(40))),
-  description: label(200),
+  description: labelSchema(200),
   end_user: keyTermFields.end_user,
   tags: z.nullish(tagsSchema),
 };

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
 import {
   moment,
-  once,
+  singleValue,
   pageQuery,
   parseQuery,
   wholeNumber,
@@ -70,7 +70,7 @@ export const eventsParameters = z.object({
   from: z.optional(moment),
   to: z.optional(moment),
   limit: wholeNumber(1, 100, 50),
-  after: z.optional(once.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id"))),
+  after: z.optional(singleValue.check(z.regex(/^evt_[0-9A-Za-z]{24}$/, "must be an event's id"))),
 });
 
 export function eventQuery(url: string): Result<EventQuery> {

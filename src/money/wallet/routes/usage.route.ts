@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { AppContext } from "../../../shared/http/context.ts";
-import { once, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
+import { singleValue, parseQuery, wholeNumber } from "../../../shared/http/parse-body.ts";
 import { queryDatabase } from "../../../shared/query-database.ts";
 import { DAY_MS, HOUR_MS, now, timestamp } from "../../../shared/clock.ts";
 import { invalid, success } from "../../../shared/failure.ts";
@@ -79,7 +79,7 @@ type UsageQuery = {
   readonly page: UsagePage;
 };
 
-export const day = once.check(
+export const day = singleValue.check(
   z.refine((text) => startOf(text) !== null, "must be a valid date such as 2026-11-23"),
 );
 
@@ -109,23 +109,25 @@ const TAG_NAME = "tag:[A-Za-z0-9][A-Za-z0-9_./-]{0,63}";
 const OF_TOTALS = new RegExp(`^(?:${DAILY.join("|")}|(?:day,)?${TAG_NAME})$`);
 const NO_DAY_OR_HOUR = "must be a day or an hour such as 2026-11-23T14";
 /** A UTC day or hour: YYYY-MM-DD or YYYY-MM-DDTHH. */
-const dayOrHour = once.check(
+const dayOrHour = singleValue.check(
   z.regex(/^\d{4}-\d\d-\d\d(?:T(?:[01]\d|2[0-3]))?$/, NO_DAY_OR_HOUR),
   z.refine((text) => beginOf(text) !== null, NO_DAY_OR_HOUR),
 );
 export const listFilter = z.pipe(
-  once.check(z.minLength(1), z.maxLength(2000)),
+  singleValue.check(z.minLength(1), z.maxLength(2000)),
   z.transform((list) => list.split(",")),
 );
 const TAG_GROUP = new RegExp(`^(?:(?:day|hour|model|provider|key|user|${TAG_NAME}),)?${TAG_NAME}$`);
-const byTag = once.check(
+const byTag = singleValue.check(
   z.regex(
     TAG_GROUP,
     "must be a list of day, hour, model, provider, key, user and tags, such as day,tag:team",
   ),
 );
 export const tagFilter = z.pipe(
-  once.check(z.regex(new RegExp(`^${TAG_NAME.slice(4)}:.+$`), "must be a tag such as team:search")),
+  singleValue.check(
+    z.regex(new RegExp(`^${TAG_NAME.slice(4)}:.+$`), "must be a tag such as team:search"),
+  ),
   z.transform((text): TagFilter => {
     const at = text.indexOf(":");
     return { key: text.slice(0, at), value: text.slice(at + 1) };
@@ -138,12 +140,12 @@ export const usageParameters = z.object({
   model: z.optional(listFilter),
   provider: z.optional(listFilter),
   key_id: z.optional(listFilter),
-  external_id: z.optional(once.check(z.maxLength(256))),
+  external_id: z.optional(singleValue.check(z.maxLength(256))),
   member_id: z.optional(listFilter),
   tag: z.optional(tagFilter),
   with: z.optional(z.enum(["latency"])),
   limit: wholeNumber(1, USAGE_GROUPS_MAX, USAGE_GROUPS_MAX),
-  after: z._default(z.nullable(once), null),
+  after: z._default(z.nullable(singleValue), null),
 });
 
 const DAY_AND_NAME = /^\d{4}-\d\d-\d\d,/;

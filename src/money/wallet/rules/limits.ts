@@ -10,7 +10,13 @@ import type { Micros } from "../../../shared/money.ts";
 import { endOf } from "../../../shared/period.ts";
 import { shareOf } from "./ledger.ts";
 import type { Limit } from "./ledger.ts";
-import { addTo, bucketOf, hasPassed, roomAt, settledIn } from "../../../shared/budget-meter.ts";
+import {
+  addTo,
+  bucketOf,
+  hasPassed,
+  capacityAt,
+  sumInWindow,
+} from "../../../shared/budget-meter.ts";
 import type { Moment, Tally } from "../../../shared/budget-meter.ts";
 import type { OpenHold } from "./open-holds.ts";
 
@@ -116,13 +122,13 @@ export function countIn(meter: Meter, row: CountedRow): Count | null {
   const amount = row.amounts[budget.unit];
   if (amount === 0 || row.seq <= sinceSeq || !reservesIn(budget, row.models)) return null;
   const counted = { ...meter, tally: addTo(budget.window, tally, { at, amount }) };
-  const before = settledIn(budget.window, tally, at);
-  return { meter, before, after: settledIn(budget.window, counted.tally, at), counted };
+  const before = sumInWindow(budget.window, tally, at);
+  return { meter, before, after: sumInWindow(budget.window, counted.tally, at), counted };
 }
 
 export function amountsOf(meter: Meter, at: Moment) {
   const { budget, tally } = meter;
-  const settled = settledIn(budget.window, tally, at);
+  const settled = sumInWindow(budget.window, tally, at);
   const held = meter.held.get(heldBucket(budget.window, at)) ?? 0;
   return { settled, held, left: budget.amount - settled, free: budget.amount - settled - held };
 }
@@ -193,7 +199,7 @@ function exceeded(meter: Meter, at: Moment, short: Short): Failure {
     left: Math.max(0, left),
     held,
     required,
-    resetsAt: roomAt(budget.window, tally, { at, missing }),
+    resetsAt: capacityAt(budget.window, tally, { at, missing }),
     onlyHolds,
   };
 }

@@ -1,6 +1,6 @@
 import type { Micros } from "../../../shared/money.ts";
 import { periodOf } from "../../../shared/period.ts";
-import { addTokens, tokensBy } from "../../../shared/usage-sums.ts";
+import { addTokens, mapTokenNames } from "../../../shared/usage-sums.ts";
 import type { TokenCounts } from "../../../shared/usage-sums.ts";
 
 /** Maximum groups per response (about 3 MB of JSON). */
@@ -44,7 +44,7 @@ export function addUsage(totals: UsageTotals, posted: PostedUsage): void {
   ];
   for (const [dimension, name] of names) {
     const key = `${dimension}\n${day}\n${name}`;
-    const before = totals.get(key) ?? { requests: 0, ...tokensBy(() => 0), cost: 0 };
+    const before = totals.get(key) ?? { requests: 0, ...mapTokenNames(() => 0), cost: 0 };
     totals.set(key, {
       dimension,
       day,
