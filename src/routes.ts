@@ -7,7 +7,7 @@ import type { Answer } from "./shared/http/endpoint.ts";
 import { countTokensRoute } from "./models/requests/count-tokens.route.ts";
 import { ENDPOINTS } from "./models/endpoints/endpoints.ts";
 import { modelEndpointsRoute } from "./models/requests/model-endpoints.route.ts";
-import { soldHere } from "./models/requests/pricing.route.ts";
+import { loadCallerCatalog } from "./models/requests/pricing.route.ts";
 import { deploymentOf } from "./models/requests/deployment.ts";
 import { handlePaidRequest } from "./models/requests/paid-path.route.ts";
 import {
@@ -125,11 +125,13 @@ export const KEY_ROUTES = [
     path("POST " + paid.path, "paid", ANY, (c) => handlePaidRequest(c, paid)),
   ),
   path("POST /v1/messages/count_tokens", "here", ANY, countTokensRoute),
-  path("GET /v1/models", "here", ANY, async (c) => listModelsRoute(c, await soldHere(c))),
+  path("GET /v1/models", "here", ANY, async (c) => listModelsRoute(c, await loadCallerCatalog(c))),
   path("GET /v1/models/:id{.+?}/endpoints", "here", ANY, async (c) =>
-    modelEndpointsRoute(c, await soldHere(c)),
+    modelEndpointsRoute(c, await loadCallerCatalog(c)),
   ),
-  path("GET /v1/models/:id{.+?}", "here", ANY, async (c) => readModelRoute(c, await soldHere(c))),
+  path("GET /v1/models/:id{.+?}", "here", ANY, async (c) =>
+    readModelRoute(c, await loadCallerCatalog(c)),
+  ),
 
   endpoint("GET /v1/key", "home", ANY, ownKeyRoute),
   endpoint("GET /v1/auth/key", "home", ANY, ownKeyRoute),

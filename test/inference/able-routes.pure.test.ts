@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Model, Route, RouteLimits } from "../../src/models/catalog/model.ts";
 import { embeddingRouteNeeds } from "../../src/models/core/embeddings.ts";
-import { routesMeeting } from "../../src/models/core/route-needs.ts";
+import { routesMeetingNeeds } from "../../src/models/core/route-needs.ts";
 import { capableRoutes } from "../../src/models/requests/bound-request.ts";
 import type { ChatBody } from "../../src/models/core/core-request.ts";
 import { outputCap } from "../../src/models/requests/hold-bounds.ts";
@@ -35,7 +35,7 @@ function modelOf(...limits: (RouteLimits | undefined)[]): Model {
 /** How many routes may embed it, or what is refused. */
 function embedders(model: Model, dimensions?: number): unknown {
   const body = { model: "m", input: "a", ...(dimensions !== undefined && { dimensions }) };
-  const routes = routesMeeting(embeddingRouteNeeds(body), model);
+  const routes = routesMeetingNeeds(embeddingRouteNeeds(body), model);
   return routes.ok ? routes.value.length : routes.failure;
 }
 
@@ -110,7 +110,7 @@ describe("the routes of a chat request", () => {
 
 /** How many routes may embed these, or what is refused. */
 function routesFor(model: Model, input: string | string[] | number[] | number[][]): unknown {
-  const routes = routesMeeting(embeddingRouteNeeds({ model: "m", input }), model);
+  const routes = routesMeetingNeeds(embeddingRouteNeeds({ model: "m", input }), model);
   return routes.ok ? routes.value.length : routes.failure;
 }
 

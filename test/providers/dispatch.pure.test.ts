@@ -2,7 +2,7 @@ import { chatOf } from "./adapter-kit.ts";
 import { afterEach, expect, it, vi } from "vitest";
 import { failover } from "../../src/models/routing/failover.ts";
 import type { FailoverOptions } from "../../src/models/routing/failover.ts";
-import { post, sendCall } from "../../src/models/core/http-provider.ts";
+import { postRequest, sendCall } from "../../src/models/core/http-provider.ts";
 import type { ProviderProtocol } from "../../src/models/core/http-provider.ts";
 import type { Provider, ProviderCall } from "../../src/models/core/provider.ts";
 import { RouteHealth } from "../../src/models/routing/route-health.ts";
@@ -66,7 +66,8 @@ it("an adapter reports the sending of a request just before it leaves", async ()
   const call = (): ProviderCall => ({ ...callOf(), onDispatch: () => asked.push("dispatch") });
   const wire = {
     chat: {
-      ask: (one: ProviderCall) => post(one, { url: "https://up.test/", headers: {}, body: "" }),
+      ask: (one: ProviderCall) =>
+        postRequest(one, { url: "https://up.test/", headers: {}, body: "" }),
     },
     failure: () => ({ kind: "retry", reason: "500" }),
   } as unknown as ProviderProtocol;

@@ -1,7 +1,11 @@
 import { expect, it } from "vitest";
 import { limitsOfProvider } from "../../src/models/catalog/entry.ts";
 import { embeddingAuthor } from "../../src/models/protocols/converse/embeddings.ts";
-import { embeddingList, embedInBatches, textsIn } from "../../src/models/core/embedding-batches.ts";
+import {
+  embeddingList,
+  embedInBatches,
+  inputTexts,
+} from "../../src/models/core/embedding-batches.ts";
 import { PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
 import type { ProviderResult, ProviderFailure } from "../../src/models/core/provider.ts";
 import { callOf } from "./adapter-kit.ts";
@@ -30,7 +34,7 @@ async function sliced(
     return {
       kind: "json",
       ...embeddingList(
-        textsIn(part).map(() => [1]),
+        inputTexts(part).map(() => [1]),
         null,
       ),
     };

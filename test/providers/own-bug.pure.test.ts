@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { converseMessages } from "../../src/models/protocols/converse/converse-messages.ts";
 import { conversationOf } from "../../src/models/core/conversation.ts";
-import { httpProvider, post } from "../../src/models/core/http-provider.ts";
+import { httpProvider, postRequest } from "../../src/models/core/http-provider.ts";
 import type { CallHandler, ProviderProtocol } from "../../src/models/core/http-provider.ts";
 import type { ChatCall, ProviderCall } from "../../src/models/core/provider.ts";
 import { callOf, chatOf } from "./adapter-kit.ts";
@@ -44,7 +44,7 @@ it("an exception before sending counts as our bug, not as a broken connection", 
 
 it("a failed fetch counts as a broken connection, or as the end of the call", async () => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("Network connection lost."));
-  const provider = asking((call) => post(call, TARGET));
+  const provider = asking((call) => postRequest(call, TARGET));
   const failure = { kind: "retry", reason: "connection", again: true };
   expect(await provider.send(callOf())).toEqual({ kind: "failure", failure });
   const aborted = { kind: "retry", reason: "aborted" };

@@ -2,7 +2,11 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { ChunkBuilder } from "../../src/models/core/chunk-builder.ts";
 import { toCompletion } from "../../src/models/core/output-part.ts";
-import { embedInBatches, embeddingList, textsIn } from "../../src/models/core/embedding-batches.ts";
+import {
+  embedInBatches,
+  embeddingList,
+  inputTexts,
+} from "../../src/models/core/embedding-batches.ts";
 import type { EmbeddingsCall, ProviderResult } from "../../src/models/core/provider.ts";
 import { NINE_CHARACTER_ID, ToolCallIds, WORD_64_ID } from "../../src/models/core/tool-call-id.ts";
 import { callOf, messageOf } from "./adapter-kit.ts";
@@ -95,7 +99,7 @@ it("parts of an embeddings batch are merged completely, in order, with summed us
       const input = Array.from({ length: count + 1 }, (_, at) => `text ${at}`);
       const sizes: number[] = [];
       const send = (part: EmbeddingsCall): Promise<ProviderResult> => {
-        const texts = textsIn(part);
+        const texts = inputTexts(part);
         sizes.push(texts.length);
         const vectors = texts.map((text) => [Number(text.slice(5))]);
         return Promise.resolve({ kind: "json", ...embeddingList(vectors, used(texts.length)) });

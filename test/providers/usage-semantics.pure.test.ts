@@ -6,7 +6,7 @@ import {
 } from "../../src/models/protocols/cohere/answer.ts";
 import { GEMINI_EMBEDDINGS, PREDICT } from "../../src/models/protocols/gemini/embeddings.ts";
 import { readEmbeddings } from "../../src/models/protocols/chat/answer.ts";
-import { readInputUsage, readUsage, usageIn } from "../../src/models/core/chat-usage.ts";
+import { readInputUsage, readUsage, findUsage } from "../../src/models/core/chat-usage.ts";
 import { objectOf } from "../../src/models/core/json-value.ts";
 import type { JsonObject } from "../../src/models/core/provider.ts";
 import { readConverseUsage } from "../../src/models/protocols/converse/converse-usage.ts";
@@ -33,7 +33,7 @@ const READERS: Readonly<Record<string, Reader>> = {
 
 function readerOf(name: string): Reader {
   const shape = PROFILES.get(name)?.usage;
-  return READERS[name] ?? ((answer) => readUsage(usageIn(answer, shape ?? {}), shape));
+  return READERS[name] ?? ((answer) => readUsage(findUsage(answer, shape ?? {}), shape));
 }
 
 /**

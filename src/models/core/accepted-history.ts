@@ -3,7 +3,7 @@ import type { ChatBody, ChatMessage } from "./core-request.ts";
 import { fittingToolName } from "./tool-name.ts";
 import { isObject } from "./json-value.ts";
 
-export function withAcceptedHistory(body: ChatBody): ChatBody {
+export function acceptHistory(body: ChatBody): ChatBody {
   const hasCalls = body.messages.some(
     (message) => "tool_calls" in message || message.role === "tool",
   );
@@ -34,8 +34,8 @@ type Call = NonNullable<Extract<ChatMessage, { role: "assistant" }>["tool_calls"
 
 function acceptedCall(call: Call, id: string): Call {
   if (call.type === "custom") return { ...call, id };
-  const { name, arguments: given } = call.function;
-  const called = { name: fittingToolName(name), arguments: acceptedArguments(given) };
+  const { name, arguments: argumentsJson } = call.function;
+  const called = { name: fittingToolName(name), arguments: acceptedArguments(argumentsJson) };
   return { ...call, id, function: called };
 }
 

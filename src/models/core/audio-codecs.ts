@@ -23,16 +23,17 @@ function aacSeconds(config: Uint8Array): number {
   if (config.length < 2 || config.length > AAC_BYTES) return Infinity;
   const bits = Array.from(config, (byte) => byte.toString(2).padStart(8, "0")).join("");
   let at = 0;
-  const take = (count: number): number => Number.parseInt(bits.slice(at, (at += count)) || "0", 2);
+  const readBits = (count: number): number =>
+    Number.parseInt(bits.slice(at, (at += count)) || "0", 2);
   const takeType = (): number => {
-    const short = take(5);
-    return short === 31 ? 32 + take(6) : short;
+    const shortType = readBits(5);
+    return shortType === 31 ? 32 + readBits(6) : shortType;
   };
   let type = takeType();
-  const rates = [take(4)];
-  if (rates[0] !== EXPLICIT) take(4);
+  const rates = [readBits(4)];
+  if (rates[0] !== EXPLICIT) readBits(4);
   if (SBR_TYPES.has(type)) {
-    rates.push(take(4));
+    rates.push(readBits(4));
     type = takeType();
   }
   const isKnown = AAC_OBJECTS.has(type) && rates.every((rate) => rate < RATES);
@@ -61,8 +62,8 @@ export function matroskaCodecSeconds(codec: string, config: Uint8Array): number 
   if (codec.startsWith("A_AAC")) return aacSeconds(config);
   if (codec.startsWith("A_AC3")) return AC3_S;
   if (codec !== "A_VORBIS" || config.length > VORBIS_BYTES) return Infinity;
-  const heads = positionsOf(config, VORBIS).map((at) => oggCodecSeconds(config, at));
-  return heads.length === 0 ? Infinity : Math.max(...heads);
+  const headerPositions = positionsOf(config, VORBIS).map((at) => oggCodecSeconds(config, at));
+  return headerPositions.length === 0 ? Infinity : Math.max(...headerPositions);
 }
 
 const MP4_SILENT =

@@ -52,9 +52,9 @@ function flacFrame(bytes: Uint8Array, start: number, rate: number): number {
   const rateAt = blockAt + (BLOCK_BYTES[block] ?? 0);
   const end = rateAt + (RATE_BYTES[speed] ?? 0);
   if (speed === 15 || crc8(bytes.subarray(start, end)) !== bytes[end]) return 0;
-  const samples = rateAt > blockAt ? unsigned(bytes, blockAt, rateAt) + 1 : blockOf(block);
+  const samples = rateAt > blockAt ? readUnsigned(bytes, blockAt, rateAt) + 1 : blockSize(block);
   const known = speed === 0 ? rate : (FLAC_RATES[speed] ?? 0) * 1000;
-  const hertz = speed > 11 ? unsigned(bytes, rateAt, end) * (SPEEDS[speed - 12] ?? 0) : known;
+  const hertz = speed > 11 ? readUnsigned(bytes, rateAt, end) * (SPEEDS[speed - 12] ?? 0) : known;
   return samples / Math.max(1, hertz);
 }
 
@@ -66,7 +66,7 @@ const BLOCK_BYTES: Readonly<Record<number, number>> = { 6: 1, 7: 2 };
 const RATE_BYTES: Readonly<Record<number, number>> = { 12: 1, 13: 2, 14: 2 };
 const SPEEDS = [1000, 1, 10];
 
-function blockOf(code: number): number {
+function blockSize(code: number): number {
   if (code > 7) return 256 << (code - 8);
   if (code === 1) return 192;
   return code === 0 ? 0 : 576 << (code - 2);
@@ -92,7 +92,7 @@ function oggSeconds(bytes: Uint8Array, view: DataView): number {
     if (!hasText(bytes, at, "OggS\0") || at + 27 > bytes.length) continue;
     const data = at + 27 + (bytes[at + 26] ?? 0);
     parts += (data - at) >> 5;
-    packets += packetsIn(bytes.subarray(at + 27, data));
+    packets += countPackets(bytes.subarray(at + 27, data));
     const stream = view.getUint32(at + 14);
     const isFirst = ((bytes[at + 5] ?? 0) & 2) !== 0 || !streams.has(stream);
     streams.add(stream);
@@ -102,7 +102,7 @@ function oggSeconds(bytes: Uint8Array, view: DataView): number {
 }
 
 /** Returns the packets that end in a page, and one that the next page continues. */
-function packetsIn(lengths: Uint8Array): number {
+function countPackets(lengths: Uint8Array): number {
   let packets = lengths.at(-1) === 255 ? 1 : 0;
   for (const length of lengths) if (length < 255) packets++;
   return packets;
@@ -138,16 +138,16 @@ function readBoxes(view: DataView, { from, to, depth }: Span, found: Mp4): void 
     if (found.boxes++ > PARTS_MAX) found.seconds = Infinity;
     const size = view.getUint32(at);
     const isLong = size === 1 && at + 16 <= to;
-    const whole = isLong ? Number(view.getBigUint64(at + 8)) : size;
-    const [data, end] = [at + (isLong ? 16 : 8), whole < 8 ? to : Math.min(to, at + whole)];
-    const name = nameAt(view, at + 4);
+    const fullSize = isLong ? Number(view.getBigUint64(at + 8)) : size;
+    const [data, end] = [at + (isLong ? 16 : 8), fullSize < 8 ? to : Math.min(to, at + fullSize)];
+    const name = readBoxName(view, at + 4);
     if (MP4_BOXES.has(name)) readBoxes(view, { from: data, to: end, depth: depth + 1 }, found);
     else if (end - data >= 8) readBox(view, { name, data, end }, found);
     at = Math.max(end, at + 8);
   }
 }
 
-function hasSound(view: DataView, from: number, to: number): boolean {
+function containsSound(view: DataView, from: number, to: number): boolean {
   const text = new TextDecoder("latin1").decode(
     new Uint8Array(view.buffer, view.byteOffset + from, to - from),
   );
@@ -159,7 +159,7 @@ export function isMp4(bytes: Uint8Array): boolean {
   if (bytes.length < 8) return false;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const size = view.getUint32(0);
-  return MP4_STARTS.has(nameAt(view, 4)) && (size < 2 || size <= bytes.length);
+  return MP4_STARTS.has(readBoxName(view, 4)) && (size < 2 || size <= bytes.length);
 }
 
 const PROBE_BYTES = 2 ** 20;
@@ -169,10 +169,10 @@ const MP4_NAMES = new Set([...MP4_STARTS, ..."pnot udta ediw junk pict uuid prfl
 export function isHiddenMp4(bytes: Uint8Array): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   for (let at = 0; at + 16 <= Math.min(bytes.length, PROBE_BYTES);) {
-    const short = view.getUint32(at) || bytes.length - at;
-    const size = short === 1 ? Number(view.getBigUint64(at + 8)) : short;
-    const isBox = size >= (short === 1 ? 16 : 8);
-    if (isBox && MP4_NAMES.has(nameAt(view, at + 4))) return !isMp4(bytes);
+    const shortSize = view.getUint32(at) || bytes.length - at;
+    const size = shortSize === 1 ? Number(view.getBigUint64(at + 8)) : shortSize;
+    const isBox = size >= (shortSize === 1 ? 16 : 8);
+    if (isBox && MP4_NAMES.has(readBoxName(view, at + 4))) return !isMp4(bytes);
     at += isBox ? size : 4;
   }
   return false;
@@ -198,10 +198,10 @@ function readBox(
   if (name === "mvhd") found.scale = Math.max(1, at(isWide ? 20 : 12));
   if (name === "stsd") found.longest = Math.max(found.longest, entriesSeconds(view, data + 8, end));
   // The box is compressed, or some programs would find more sound in it.
-  const isHidden = name === "cmov" || (MP4_OTHERS.has(name) && hasSound(view, data, end));
+  const isHidden = name === "cmov" || (MP4_OTHERS.has(name) && containsSound(view, data, end));
   if (isHidden) found.seconds = Infinity;
   found.frames += at(MP4_COUNTS[name] ?? Infinity);
-  found.seconds = Math.max(found.seconds, lengthOf(name, box, { bytes: end - data, found }));
+  found.seconds = Math.max(found.seconds, mediaSeconds(name, box, { bytes: end - data, found }));
 }
 
 function entriesSeconds(view: DataView, from: number, end: number): number {
@@ -212,7 +212,7 @@ function entriesSeconds(view: DataView, from: number, end: number): number {
     const size = at + 8 <= end ? view.getUint32(at) : 0;
     if (size < 8 || entries++ > ENTRIES_MAX) return Infinity;
     const entry = bytes.subarray(at + 8, at + size);
-    longest = Math.max(longest, mp4CodecSeconds(nameAt(view, at + 4), entry));
+    longest = Math.max(longest, mp4CodecSeconds(readBoxName(view, at + 4), entry));
     at += size;
   }
   return longest;
@@ -222,7 +222,7 @@ function entriesSeconds(view: DataView, from: number, end: number): number {
 const MP4_COUNTS: Readonly<Record<string, number>> = { stsz: 8, stz2: 8, trun: 4 };
 const UNKNOWN = new Set([2 ** 32 - 1, 2 ** 64]);
 
-function lengthOf(
+function mediaSeconds(
   name: string,
   { isWide, at, length }: Box,
   { bytes, found }: { readonly bytes: number; readonly found: Mp4 },
@@ -250,7 +250,7 @@ const BLOCKS = new Set([0xa1, 0xa3]);
 /** Maximum time of a block relative to its cluster, in ticks. */
 const BLOCK_TICKS = 2 ** 15;
 
-type Matroska = {
+type MatroskaFacts = {
   frames: number;
   longest: number;
   ticks: number;
@@ -264,19 +264,19 @@ type Matroska = {
  */
 function matroskaSeconds(bytes: Uint8Array, view: DataView): number {
   const start = { frames: 0, longest: 0, ticks: 0, scale: 1_000_000 };
-  const found: Matroska = { ...start, codec: "", config: NO_CONFIG };
+  const found: MatroskaFacts = { ...start, codec: "", config: NO_CONFIG };
   let parts = 0;
   for (let at = 0; at < bytes.length;) {
     if (parts++ > PARTS_MAX) return Infinity;
-    const id = numberAt(bytes, at, 4);
-    const size = numberAt(bytes, at + id.length, 8);
+    const id = readVariableNumber(bytes, at, 4);
+    const size = readVariableNumber(bytes, at + id.length, 8);
     const data = at + id.length + size.length;
     const mark = 2 ** (7 * size.length);
     const end = size.value === mark * 2 - 1 ? Infinity : data + size.value - mark;
     const isRead = id.length > 0 && size.length > 0;
     const isWhole = isRead && end <= bytes.length;
     if (id.value === TRACK) endTrack(found);
-    if (BLOCKS.has(id.value)) found.frames += framesIn(bytes, data);
+    if (BLOCKS.has(id.value)) found.frames += countFrames(bytes, data);
     if (isWhole) readElement(view, { id: id.value, data, end }, found);
     const next = isWhole && !MASTERS.has(id.value) ? end : data;
     at = isRead ? next : at + 1;
@@ -284,7 +284,7 @@ function matroskaSeconds(bytes: Uint8Array, view: DataView): number {
   return lastingSeconds(found);
 }
 
-function lastingSeconds(found: Matroska): number {
+function lastingSeconds(found: MatroskaFacts): number {
   endTrack(found);
   const { frames, longest, ticks, scale } = found;
   return longest === 0 ? Infinity : Math.max((ticks * scale) / 1e9, frames * longest);
@@ -292,7 +292,7 @@ function lastingSeconds(found: Matroska): number {
 
 const NO_CONFIG = new Uint8Array();
 
-function endTrack(found: Matroska): void {
+function endTrack(found: MatroskaFacts): void {
   found.longest = Math.max(found.longest, matroskaCodecSeconds(found.codec, found.config));
   found.codec = "";
   found.config = NO_CONFIG;
@@ -301,24 +301,24 @@ function endTrack(found: Matroska): void {
 function readElement(
   view: DataView,
   { id, data, end }: { readonly id: number; readonly data: number; readonly end: number },
-  found: Matroska,
+  found: MatroskaFacts,
 ): void {
   if (!READ.has(id)) return;
   const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
-  if (id === SCALE) found.scale = unsigned(bytes, data, end);
+  if (id === SCALE) found.scale = readUnsigned(bytes, data, end);
   if (id === CODEC && found.codec !== "") endTrack(found);
-  if (id === CODEC) found.codec = textAt(bytes, data, end);
+  if (id === CODEC) found.codec = readText(bytes, data, end);
   if (id === CONFIG) found.config = bytes.subarray(data, end);
   // The configuration is compressed.
-  if (id === ENCODED && (unsigned(bytes, data, end) & 2) !== 0) found.longest = Infinity;
-  const start = id === TIMESTAMP ? unsigned(bytes, data, end) + BLOCK_TICKS : 0;
-  const duration = id === DURATION ? float(view, data, end - data) : 0;
+  if (id === ENCODED && (readUnsigned(bytes, data, end) & 2) !== 0) found.longest = Infinity;
+  const start = id === TIMESTAMP ? readUnsigned(bytes, data, end) + BLOCK_TICKS : 0;
+  const duration = id === DURATION ? readFloat(view, data, end - data) : 0;
   found.ticks = Math.max(found.ticks, start, duration);
 }
 
 const NAME_BYTES = 32;
 
-function textAt(bytes: Uint8Array, from: number, to: number): string {
+function readText(bytes: Uint8Array, from: number, to: number): string {
   const text = new TextDecoder().decode(bytes.subarray(from, Math.min(to, from + NAME_BYTES)));
   return text.replace(/\0+$/, "");
 }
@@ -327,30 +327,30 @@ function textAt(bytes: Uint8Array, from: number, to: number): string {
  * Reads a number whose first byte states its length. The marker bit of the length stays in the
  * value.
  */
-function numberAt(
+function readVariableNumber(
   bytes: Uint8Array,
   at: number,
   most: number,
 ): { readonly length: number; readonly value: number } {
   const length = Math.clz32(bytes[at] ?? 0) - 23;
   if (length > most || at + length > bytes.length) return { length: 0, value: 0 };
-  return { length, value: unsigned(bytes, at, at + length) };
+  return { length, value: readUnsigned(bytes, at, at + length) };
 }
 
-function unsigned(bytes: Uint8Array, from: number, to: number): number {
+function readUnsigned(bytes: Uint8Array, from: number, to: number): number {
   let sum = 0;
   for (let at = from; at < to; at++) sum = sum * 256 + (bytes[at] ?? 0);
   return sum;
 }
 
-function float(view: DataView, at: number, length: number): number {
+function readFloat(view: DataView, at: number, length: number): number {
   if (length === 4) return view.getFloat32(at) || 0;
   return length === 8 ? view.getFloat64(at) || 0 : 0;
 }
 
 /** Returns the frames of a block, up to 256 with lacing. */
-function framesIn(bytes: Uint8Array, at: number): number {
-  const { length } = numberAt(bytes, at, 8);
+function countFrames(bytes: Uint8Array, at: number): number {
+  const { length } = readVariableNumber(bytes, at, 8);
   const isLaced = ((bytes[at + length + 2] ?? 0) & 6) !== 0;
   return isLaced ? (bytes[at + length + 3] ?? 0) + 1 : 1;
 }
@@ -370,6 +370,6 @@ export function adtsSeconds(bytes: Uint8Array): number {
   return blocks * AAC_S;
 }
 
-function nameAt(view: DataView, at: number): string {
+function readBoxName(view: DataView, at: number): string {
   return String.fromCharCode(...[0, 1, 2, 3].map((index) => view.getUint8(at + index)));
 }

@@ -69,16 +69,16 @@ export class AudioInJson implements StreamReader {
   }
 
   #decoded(text: string, unit: number): StreamEvent[] {
-    const whole = text.length - (text.length % unit);
-    this.#text = text.slice(whole);
-    const events = audioOf(text.slice(0, whole));
+    const completeLength = text.length - (text.length % unit);
+    this.#text = text.slice(completeLength);
+    const events = toAudioEvents(text.slice(0, completeLength));
     this.#isBroken = events.some(({ kind }) => kind === "error");
     this.#hasAudio ||= events.length > 0;
     return events;
   }
 }
 
-export function audioOf(base64: string): StreamEvent[] {
+export function toAudioEvents(base64: string): StreamEvent[] {
   if (base64 === "") return [];
   try {
     return [{ kind: "audio", bytes: fromBase64(base64) }];

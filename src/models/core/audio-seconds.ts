@@ -22,52 +22,52 @@ const ZEROS_MAX = 65_536;
  * frames, and by the bytes at the format's lowest rate. Headers and tags can be wrong.
  */
 export function audioSecondsMax(file: Uint8Array): number {
-  const sound = withoutTags(file);
-  const byBytes = file.length / lowestRate(sound);
-  const seconds = Math.max(lengthInHeader(sound), partsSeconds(sound), byBytes);
+  const audio = removeTags(file);
+  const maximumSeconds = file.length / lowestRate(audio);
+  const seconds = Math.max(lengthInHeader(audio), partsSeconds(audio), maximumSeconds);
   return Math.min(SECONDS_MAX, Math.ceil(seconds));
 }
 
 /** Frames that don't start at the first byte can only be MPEG audio or AAC. */
-function partsSeconds(sound: Uint8Array): number {
-  if (isHiddenMp4(sound)) return Infinity;
-  if (isWav(sound)) return 0;
-  if (isMp4(sound)) return framesSecondsMax(sound);
-  return isMpeg(sound) || hasText(sound, 0, "ID3") ? adtsSeconds(sound) : framesSecondsMax(sound);
+function partsSeconds(audio: Uint8Array): number {
+  if (isHiddenMp4(audio)) return Infinity;
+  if (isWav(audio)) return 0;
+  if (isMp4(audio)) return framesSecondsMax(audio);
+  return isMpeg(audio) || hasText(audio, 0, "ID3") ? adtsSeconds(audio) : framesSecondsMax(audio);
 }
 
-function withoutTags(bytes: Uint8Array): Uint8Array {
+function removeTags(bytes: Uint8Array): Uint8Array {
   let rest = bytes;
-  for (let tags = 0; tags < TAGS_MAX; tags++) rest = withoutId3(rest);
+  for (let tags = 0; tags < TAGS_MAX; tags++) rest = removeId3(rest);
   return rest;
 }
 
-function withoutId3(bytes: Uint8Array): Uint8Array {
+function removeId3(bytes: Uint8Array): Uint8Array {
   const digits = bytes.subarray(6, 10);
   if (!hasText(bytes, 0, "ID3") || digits.some((digit) => digit > 127)) return bytes;
   const end = digits.reduce((sum, digit) => sum * 128 + digit, 0) + 10;
   return end > bytes.length ? bytes : bytes.subarray(end);
 }
 
-function lowestRate(sound: Uint8Array): number {
-  if (isWav(sound)) return wavRate(sound);
-  const isMp3 = isMpeg(sound) && ((sound[firstByte(sound) + 1] ?? 0) & 6) === 2;
+function lowestRate(audio: Uint8Array): number {
+  if (isWav(audio)) return wavRate(audio);
+  const isMp3 = isMpeg(audio) && ((audio[firstByte(audio) + 1] ?? 0) & 6) === 2;
   return isMp3 ? MP3_BYTES : OTHER_BYTES;
 }
 
-function isWav(sound: Uint8Array): boolean {
-  return hasText(sound, 0, "RIFF") && hasText(sound, 8, "WAVE");
+function isWav(audio: Uint8Array): boolean {
+  return hasText(audio, 0, "RIFF") && hasText(audio, 8, "WAVE");
 }
 
 /** Reports whether a frame of MPEG audio follows, perhaps after zeros. */
-function isMpeg(sound: Uint8Array): boolean {
-  const at = firstByte(sound);
-  const next = sound[at + 1] ?? 0;
-  return sound[at] === 0xff && (next & 0xe0) === 0xe0 && (next & 6) !== 0;
+function isMpeg(audio: Uint8Array): boolean {
+  const at = firstByte(audio);
+  const next = audio[at + 1] ?? 0;
+  return audio[at] === 0xff && (next & 0xe0) === 0xe0 && (next & 6) !== 0;
 }
 
-function firstByte(sound: Uint8Array): number {
-  const start = sound.subarray(0, ZEROS_MAX);
+function firstByte(audio: Uint8Array): number {
+  const start = audio.subarray(0, ZEROS_MAX);
   return Math.max(
     0,
     start.findIndex((byte) => byte !== 0),

@@ -38,11 +38,11 @@ export class BlockSequencer<P extends SequencedPart> {
     }
   }
 
-  end(isCut: (part: P) => boolean = () => false): string {
+  end(isCutOff: (part: P) => boolean = () => false): string {
     let text = "";
     for (const part of this.#parts.slice(this.#current)) {
       if (!part.isOpen) text += part.open();
-      text += part.close(isCut(part));
+      text += part.close(isCutOff(part));
     }
     this.#current = this.#parts.length;
     return text;

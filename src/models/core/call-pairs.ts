@@ -13,13 +13,13 @@ export class ToolCallPairs {
 
   /** Returns the ID to send for the next call: the given one, or a new one if that is taken. */
   call(id: string): string {
-    let sent = id;
-    for (let turn = 2; this.#sent.has(sent); turn++) sent = `${id}_${turn}`;
-    this.#sent.add(sent);
+    let sentId = id;
+    for (let attempt = 2; this.#sent.has(sentId); attempt++) sentId = `${id}_${attempt}`;
+    this.#sent.add(sentId);
     const open = this.#open.get(id);
-    if (open === undefined) this.#open.set(id, [sent]);
-    else open.push(sent);
-    return sent;
+    if (open === undefined) this.#open.set(id, [sentId]);
+    else open.push(sentId);
+    return sentId;
   }
 
   /**
@@ -27,8 +27,8 @@ export class ToolCallPairs {
    * has no result yet.
    */
   result(id: string): string {
-    const sent = this.#open.get(id)?.shift() ?? this.#answered.get(id) ?? id;
-    this.#answered.set(id, sent);
-    return sent;
+    const sentId = this.#open.get(id)?.shift() ?? this.#answered.get(id) ?? id;
+    this.#answered.set(id, sentId);
+    return sentId;
   }
 }

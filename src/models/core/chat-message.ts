@@ -41,13 +41,19 @@ export function toResponseMessage(raw: JsonObject & MessageFields, finish: strin
 }
 
 export function extraMessageFields(raw: JsonObject): Delta {
-  const { function_call: call, annotations, reasoning_content: thought, reasoning, content } = raw;
+  const {
+    function_call: call,
+    annotations,
+    reasoning_content: thoughtText,
+    reasoning,
+    content,
+  } = raw;
   const { reasoning_details: details } = raw;
-  const reasoned = text(thought) ?? text(reasoning) ?? thinkingText(content) ?? "";
+  const reasoningText = text(thoughtText) ?? text(reasoning) ?? thinkingText(content) ?? "";
   return {
-    ...(reasoned !== "" && { reasoning_content: reasoned }),
+    ...(reasoningText !== "" && { reasoning_content: reasoningText }),
     ...(hasDetails(details) && { reasoning_details: details }),
-    ...(isObject(call) && { function_call: texts(call, ["name", "arguments"]) }),
+    ...(isObject(call) && { function_call: readTexts(call, ["name", "arguments"]) }),
     ...(Array.isArray(annotations) && isShallow(annotations, LEVELS_MAX) && { annotations }),
   };
 }
@@ -73,10 +79,10 @@ export function choiceLogprobsOf({ logprobs }: JsonObject): JsonObject | null {
 }
 
 export function customToolCall(raw: JsonObject): NonNullable<ToolCallDelta["custom"]> {
-  return texts(raw, ["name", "input"]);
+  return readTexts(raw, ["name", "input"]);
 }
 
-function texts<Name extends string>(
+function readTexts<Name extends string>(
   raw: JsonObject,
   names: readonly Name[],
 ): { readonly [N in Name]?: string } {
@@ -90,16 +96,16 @@ function texts<Name extends string>(
 
 export function contentAsText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return text(raw);
-  return raw.map((part) => textOf(partOf(part).text)).join("");
+  return raw.map((part) => textOf(toPart(part).text)).join("");
 }
 
-function partOf(raw: unknown): Part {
+function toPart(raw: unknown): Part {
   return isObject(raw) ? raw : {};
 }
 
 function thinkingText(raw: unknown): string | null {
   if (!Array.isArray(raw)) return null;
-  return raw.map((part) => contentAsText(partOf(part).thinking) ?? "").join("");
+  return raw.map((part) => contentAsText(toPart(part).thinking) ?? "").join("");
 }
 
 /**
@@ -118,7 +124,7 @@ export function chunkIdentity(raw: JsonObject): Omit<Chunk, "choices" | "object"
   const { created } = raw;
   return {
     ...(typeof created === "number" && Number.isSafeInteger(created) && { created }),
-    ...texts(raw, ["id", "model", "service_tier", "system_fingerprint"]),
+    ...readTexts(raw, ["id", "model", "service_tier", "system_fingerprint"]),
   };
 }
 
@@ -139,15 +145,17 @@ export function text(raw: unknown): string | null {
 function answerToolCall(raw: Called, finish: string | null): ToolCallDelta {
   const id = toolCallId(raw.id);
   if (isObject(raw.custom)) return { id, type: "custom", custom: customToolCall(raw.custom) };
-  const called: KnownFields<"name" | "arguments"> = isObject(raw.function) ? raw.function : {};
-  const given = argumentsText(called.arguments);
+  const functionCall: KnownFields<"name" | "arguments"> = isObject(raw.function)
+    ? raw.function
+    : {};
+  const argumentsValue = argumentsText(functionCall.arguments);
   return {
     id,
     type: "function",
     // A call without arguments gets "{}", because clients always parse this text.
     function: {
-      name: text(called.name) ?? "",
-      arguments: given === "" && !isCutOffReason(finish) ? "{}" : given,
+      name: text(functionCall.name) ?? "",
+      arguments: argumentsValue === "" && !isCutOffReason(finish) ? "{}" : argumentsValue,
     },
     ...toolCallExtras(raw),
   };

@@ -1,21 +1,21 @@
 import type { Usage } from "../../shared/usage.ts";
 import type { JsonObject } from "./provider.ts";
-import { asIs, shape } from "./shape.ts";
+import { anyValue, objectReader } from "./shape.ts";
 import { countedUsage, tokenCount } from "./token-count.ts";
 
-const counts = shape({
-  prompt_tokens: asIs,
-  completion_tokens: asIs,
-  total_tokens: asIs,
-  prompt_tokens_details: shape({ cached_tokens: asIs, cache_write_tokens: tokenCount }),
-  completion_tokens_details: shape({ reasoning_tokens: tokenCount }),
-  prompt_cache_hit_tokens: asIs,
-  num_cached_tokens: asIs,
-  cached_tokens: asIs,
-  prompt_token_details: shape({ cached_tokens: asIs }),
+const counts = objectReader({
+  prompt_tokens: anyValue,
+  completion_tokens: anyValue,
+  total_tokens: anyValue,
+  prompt_tokens_details: objectReader({ cached_tokens: anyValue, cache_write_tokens: tokenCount }),
+  completion_tokens_details: objectReader({ reasoning_tokens: tokenCount }),
+  prompt_cache_hit_tokens: anyValue,
+  num_cached_tokens: anyValue,
+  cached_tokens: anyValue,
+  prompt_token_details: objectReader({ cached_tokens: anyValue }),
 });
 type Counts = ReturnType<typeof counts>;
-const place = shape({ usage: asIs });
+const usageField = objectReader({ usage: anyValue });
 
 export type UsageShape = {
   /**
@@ -31,51 +31,57 @@ export type UsageShape = {
  * tokens include reasoning, unless the host or the total shows otherwise. Returns null if a count
  * is missing or invalid or the prompt is 0.
  */
-export function readUsage(raw: unknown, differs: UsageShape = {}): Usage | null {
-  return countedUsage(readCounts(raw, differs));
+export function readUsage(raw: unknown, usageShape: UsageShape = {}): Usage | null {
+  return countedUsage(readCounts(raw, usageShape));
 }
 
 /** Reads usage without output tokens. Voyage returns only the total. */
 export function readInputUsage(raw: unknown): Usage | null {
-  const read = counts(raw);
-  return countedUsage(usageOf(read, read.prompt_tokens ?? read.total_tokens, 0, {}));
+  const reported = counts(raw);
+  return countedUsage(toUsage(reported, reported.prompt_tokens ?? reported.total_tokens, 0, {}));
 }
 
 /** Reads usage in which 0 is a valid count, for hosts that report it per stream event. */
-export function readCounts(raw: unknown, differs: UsageShape = {}): Usage | null {
-  const read = counts(raw);
-  return usageOf(read, read.prompt_tokens, read.completion_tokens, differs);
+export function readCounts(raw: unknown, usageShape: UsageShape = {}): Usage | null {
+  const reported = counts(raw);
+  return toUsage(reported, reported.prompt_tokens, reported.completion_tokens, usageShape);
 }
 
-function usageOf(
+function toUsage(
   read: Counts,
   requested: unknown,
-  given: unknown,
-  differs: UsageShape,
+  rawUsage: unknown,
+  usageShape: UsageShape,
 ): Usage | null {
-  const [prompt, output] = [tokenCount(requested), tokenCount(given)];
+  const [prompt, output] = [tokenCount(requested), tokenCount(rawUsage)];
   if (prompt === null || output === null) return null;
   const cached = cachedTokens(read);
-  const written = read.prompt_tokens_details.cache_write_tokens ?? 0;
-  const thought = read.completion_tokens_details.reasoning_tokens ?? 0;
-  const isApart = differs.apart === true;
-  const whole = isApart && cached > prompt ? prompt + cached : prompt;
+  const cacheWriteTokens = read.prompt_tokens_details.cache_write_tokens ?? 0;
+  const reasoningTokens = read.completion_tokens_details.reasoning_tokens ?? 0;
+  const isCacheSeparate = usageShape.apart === true;
+  const totalInput = isCacheSeparate && cached > prompt ? prompt + cached : prompt;
   // The output excludes reasoning if the total shows it, or if there are more reasoning tokens than
   // output tokens.
   const total = tokenCount(read.total_tokens);
-  const isBeside = isApart
-    ? total !== whole + output
-    : thought > output || total === whole + output + thought;
-  const reported = isBeside ? output + thought : output;
-  const cacheRead = Math.min(cached, whole);
-  const cacheWrite = Math.min(written, whole - cacheRead);
-  const input = whole - cacheRead - cacheWrite;
-  return { input, cacheRead, cacheWrite, output: reported, reasoning: Math.min(thought, reported) };
+  const isReasoningSeparate = isCacheSeparate
+    ? total !== totalInput + output
+    : reasoningTokens > output || total === totalInput + output + reasoningTokens;
+  const reported = isReasoningSeparate ? output + reasoningTokens : output;
+  const cacheRead = Math.min(cached, totalInput);
+  const cacheWrite = Math.min(cacheWriteTokens, totalInput - cacheRead);
+  const input = totalInput - cacheRead - cacheWrite;
+  return {
+    input,
+    cacheRead,
+    cacheWrite,
+    output: reported,
+    reasoning: Math.min(reasoningTokens, reported),
+  };
 }
 
-export function usageIn(raw: JsonObject, { inside }: UsageShape): unknown {
+export function findUsage(raw: JsonObject, { inside }: UsageShape): unknown {
   const { usage } = raw;
-  return usage ?? (inside === undefined ? null : place(raw[inside]).usage);
+  return usage ?? (inside === undefined ? null : usageField(raw[inside]).usage);
 }
 
 function cachedTokens(read: Counts): number {

@@ -56,8 +56,8 @@ export class ChunkBuilder {
 
   text(content: string): StreamEvent[] {
     if (content === "") return [];
-    const begin = this.begin();
-    return [...begin, { kind: "text", index: this.#index, json: JSON.stringify(content) }];
+    const firstEvents = this.begin();
+    return [...firstEvents, { kind: "text", index: this.#index, json: JSON.stringify(content) }];
   }
 
   reasoning(text: string): StreamEvent[] {
@@ -68,11 +68,17 @@ export class ChunkBuilder {
     return this.#said(delta);
   }
 
-  tool(id: string, name: string, more: Pick<ToolCallDelta, "extra_content"> = {}): StreamEvent[] {
+  tool(
+    id: string,
+    name: string,
+    extraFields: Pick<ToolCallDelta, "extra_content"> = {},
+  ): StreamEvent[] {
     const index = this.#tools.length;
     this.#tools.push({ hasArguments: false, isCustom: false });
     const call = { index, id: id === "" ? newToolCallId() : id, type: "function" } as const;
-    return this.#said({ tool_calls: [{ ...call, function: { name, arguments: "" }, ...more }] });
+    return this.#said({
+      tool_calls: [{ ...call, function: { name, arguments: "" }, ...extraFields }],
+    });
   }
 
   customTool(id: string, name: string): StreamEvent[] {

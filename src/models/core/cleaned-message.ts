@@ -61,8 +61,8 @@ export function cleanedMessage(message: string, secret?: string): string {
 /** Reports whether clients can see an error code. It must be a plain word without keys. */
 export function isCleanCode(code: string, secret?: string): boolean {
   if (secret !== undefined && secret !== "" && code.includes(secret)) return false;
-  const opaque = (code.match(OPAQUE) ?? []).some((word) => /\d/.test(word));
-  return !opaque && /^[a-z][a-z0-9_]{0,63}$/.test(code);
+  const opaqueWords = (code.match(OPAQUE) ?? []).some((word) => /\d/.test(word));
+  return !opaqueWords && /^[a-z][a-z0-9_]{0,63}$/.test(code);
 }
 
 export function isCleanParam(param: string, secret?: string): boolean {

@@ -51,7 +51,7 @@ export type Conversation = {
  */
 export function conversationOf({ messages }: ChatBody): Conversation | ProviderFailure {
   const system: Instruction[] = [];
-  const turns: Open[] = [];
+  const turns: OpenTurn[] = [];
   const names = new Map<string, string>();
   for (const [index, message] of messages.entries()) {
     const { role } = message;
@@ -60,18 +60,18 @@ export function conversationOf({ messages }: ChatBody): Conversation | ProviderF
       const text = textOfContent(message.content);
       if (text === "") continue;
       if (turns.length === 0) system.push({ text, isMarked: hasMark(message.content) });
-      else append(turns, "user", [{ kind: "text", text: `<system>${text}</system>` }]);
+      else appendPart(turns, "user", [{ kind: "text", text: `<system>${text}</system>` }]);
     } else if (role === "tool") {
       const { tool_call_id: id, content } = message;
-      append(turns, "user", [
+      appendPart(turns, "user", [
         { kind: "result", id, name: names.get(id) ?? "", text: textOfContent(content) },
       ]);
     } else if (role === "assistant") {
       const parts = assistantParts(message, index, names);
       if ("reason" in parts) return parts;
-      append(turns, "assistant", parts);
+      appendPart(turns, "assistant", parts);
     } else if (role === "user") {
-      append(turns, "user", userParts(message.content, `messages[${index}].content`));
+      appendPart(turns, "user", userParts(message.content, `messages[${index}].content`));
     }
   }
   return conversationIn(system, turns);
@@ -93,13 +93,15 @@ type Instruction = { readonly text: string; readonly isMarked: boolean };
 
 function conversationIn(
   instructions: readonly Instruction[],
-  turns: readonly Open[],
+  turns: readonly OpenTurn[],
 ): Conversation {
-  const marked = instructions.flatMap(({ isMarked: isEnd }, index) => (isEnd ? [index] : []));
+  const markedIndexes = instructions.flatMap(({ isMarked: isEnd }, index) =>
+    isEnd ? [index] : [],
+  );
   return {
     system: instructions.map(({ text }) => text),
-    ...(marked.length > 0 && { markedSystem: new Set(marked) }),
-    turns: turns.map(({ role, parts }) => ({ role, parts: inOrder(parts) })),
+    ...(markedIndexes.length > 0 && { markedSystem: new Set(markedIndexes) }),
+    turns: turns.map(({ role, parts }) => ({ role, parts: orderParts(parts) })),
   };
 }
 
@@ -108,10 +110,10 @@ function hasMark(content: unknown): boolean {
 }
 
 type Content = string | readonly { readonly text?: string }[] | null | undefined;
-type Open = { role: ConversationTurn["role"]; parts: ConversationPart[] };
+type OpenTurn = { role: ConversationTurn["role"]; parts: ConversationPart[] };
 
-function append(
-  turns: Open[],
+function appendPart(
+  turns: OpenTurn[],
   role: ConversationTurn["role"],
   parts: readonly ConversationPart[],
 ): void {
@@ -121,7 +123,7 @@ function append(
   else turns.push({ role, parts: [...parts] });
 }
 
-function inOrder(parts: readonly ConversationPart[]): readonly ConversationPart[] {
+function orderParts(parts: readonly ConversationPart[]): readonly ConversationPart[] {
   return [
     ...parts.filter((part) => part.kind === "result"),
     ...parts.filter((part) => part.kind !== "result"),
@@ -132,7 +134,7 @@ export type UserContent = Extract<ChatMessage, { role: "user" }>["content"];
 
 export type UserPart = Exclude<UserContent, string>[number];
 
-function userParts(content: UserContent, place: string): ConversationPart[] {
+function userParts(content: UserContent, path: string): ConversationPart[] {
   if (typeof content === "string") return content === "" ? [] : [{ kind: "text", text: content }];
   return content.flatMap((part, at): ConversationPart[] => {
     const mark = isCacheMarked(part) ? ({ isMarked: true } as const) : {};
@@ -144,7 +146,7 @@ function userParts(content: UserContent, place: string): ConversationPart[] {
           {
             kind: "image",
             image: parseImageUrl(part.file.file_data),
-            at: `${place}[${at}].file.file_data`,
+            at: `${path}[${at}].file.file_data`,
             ...mark,
           },
         ];
@@ -153,7 +155,7 @@ function userParts(content: UserContent, place: string): ConversationPart[] {
           {
             kind: "image",
             image: parseImageUrl(part.image_url.url),
-            at: `${place}[${at}].image_url`,
+            at: `${path}[${at}].image_url`,
             ...mark,
           },
         ];
@@ -165,18 +167,23 @@ export type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 export type AssistantToolCall = NonNullable<AssistantMessage["tool_calls"]>[number];
 
 function assistantParts(
-  { content, refusal: refused, reasoning_details: details, tool_calls: calls }: AssistantMessage,
+  {
+    content,
+    refusal: refusalText,
+    reasoning_details: details,
+    tool_calls: calls,
+  }: AssistantMessage,
   index: number,
   names: Map<string, string>,
 ): ConversationPart[] | ProviderFailure {
   const parts: ConversationPart[] = (details ?? []).map((detail) => ({ kind: "thought", detail }));
-  const text = textOfContent(content as Content) || (refused ?? "");
+  const text = textOfContent(content as Content) || (refusalText ?? "");
   if (text !== "") parts.push({ kind: "text", text });
   for (const [at, call] of (calls ?? []).entries()) {
-    const place = `messages[${index}].tool_calls[${at}]`;
-    if (call.type === "custom") return unsupportedFailure("Custom tool calls", place);
-    const { name, arguments: given } = call.function;
-    const input = parseObject(acceptedArguments(given)) ?? {};
+    const path = `messages[${index}].tool_calls[${at}]`;
+    if (call.type === "custom") return unsupportedFailure("Custom tool calls", path);
+    const { name, arguments: argumentsJson } = call.function;
+    const input = parseObject(acceptedArguments(argumentsJson)) ?? {};
     names.set(call.id, name);
     parts.push({ kind: "call", id: call.id, name, input, extra: call.extra_content ?? null });
   }
@@ -190,8 +197,8 @@ export function legacyFunctionsFailure(): ProviderFailure {
   );
 }
 
-export function unsupportedFailure(what: string, param: string): ProviderFailure {
-  return refusal(`${what} are not supported by this model.`, param);
+export function unsupportedFailure(feature: string, param: string): ProviderFailure {
+  return refusal(`${feature} are not supported by this model.`, param);
 }
 
 /**

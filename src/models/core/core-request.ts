@@ -135,16 +135,16 @@ const tool = z.discriminatedUnion("type", [
   }),
   z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: functionName }) }),
 ]);
-const named = z.looseObject({ name: z.string().check(z.minLength(1)) });
+const namedObject = z.looseObject({ name: z.string().check(z.minLength(1)) });
 const toolName = z.discriminatedUnion("type", [
-  z.looseObject({ type: z.literal("function"), function: named }),
-  z.looseObject({ type: z.literal("custom"), custom: named }),
+  z.looseObject({ type: z.literal("function"), function: namedObject }),
+  z.looseObject({ type: z.literal("custom"), custom: namedObject }),
 ]);
 const toolChoice = z.union([
   z.enum(["none", "auto", "required"]),
   z.discriminatedUnion("type", [
-    z.looseObject({ type: z.literal("function"), function: named }),
-    z.looseObject({ type: z.literal("custom"), custom: named }),
+    z.looseObject({ type: z.literal("function"), function: namedObject }),
+    z.looseObject({ type: z.literal("custom"), custom: namedObject }),
     z.looseObject({
       type: z.literal("allowed_tools"),
       allowed_tools: z.looseObject({
@@ -164,7 +164,7 @@ const responseFormat = z.discriminatedUnion("type", [
 ]);
 const flag = z.optional(z.boolean());
 const count = z.optional(z.int().check(z.minimum(1)));
-const penalty = between(-2, 2);
+const penalty = numberBetween(-2, 2);
 
 /**
  * OpenAI's `prompt_cache_options`. Cache warming is rejected. Other options are dropped, because
@@ -173,7 +173,7 @@ const penalty = between(-2, 2);
 export const promptCacheOptions = z.looseObject({
   prewarm: z.nullish(z.literal(false, { error: "must be false" })),
 });
-const tuned = z.optional(z.number());
+const tuningNumber = z.optional(z.number());
 
 export const REASONING_EFFORTS = [
   "none",
@@ -185,12 +185,12 @@ export const REASONING_EFFORTS = [
   "max",
 ] as const;
 /** A field whose charge has no price here. It is rejected instead of silently dropped. */
-const unpriced = z.optional(z.never({ error: "is not supported" }));
+const unsupportedField = z.optional(z.never({ error: "is not supported" }));
 export const chatBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(MODEL_CHARACTERS_MAX)),
   messages: z.array(chatMessage).check(z.minLength(1), z.maxLength(MESSAGES_MAX)),
-  temperature: between(0, 2),
-  top_p: between(0, 1),
+  temperature: numberBetween(0, 2),
+  top_p: numberBetween(0, 1),
   n: z.optional(z.int().check(z.minimum(1), z.maximum(CHOICES_MAX))),
   max_tokens: count,
   max_completion_tokens: count,
@@ -211,9 +211,9 @@ export const chatBody = z.looseObject({
   stream_options: z.optional(z.looseObject({ include_usage: z.nullish(z.boolean()) })),
   reasoning_effort: z.optional(z.enum(REASONING_EFFORTS)),
   verbosity: z.optional(z.enum(["low", "medium", "high"])),
-  min_p: tuned,
-  repetition_penalty: tuned,
-  top_k: tuned,
+  min_p: tuningNumber,
+  repetition_penalty: tuningNumber,
+  top_k: tuningNumber,
   prompt_cache_key: z.optional(z.string().check(z.maxLength(1024))),
   prompt_cache_options: z.optional(promptCacheOptions),
   prompt_cache_retention: z.optional(z.string().check(z.maxLength(64))),
@@ -222,9 +222,9 @@ export const chatBody = z.looseObject({
   service_tier: z.optional(z.enum(["auto", "default"], { error: "must be auto or default" })),
   modalities: z.optional(z.array(z.literal("text", { error: "must be text" }))),
   store: z.optional(z.literal(false, { error: "must be false: completions are not stored" })),
-  web_search_options: unpriced,
-  audio: unpriced,
-  prediction: unpriced,
+  web_search_options: unsupportedField,
+  audio: unsupportedField,
+  prediction: unsupportedField,
 });
 
 export type ChatBody = z.infer<typeof chatBody>;
@@ -237,21 +237,21 @@ export function parseChatRequest(value: object): Result<ChatBody> {
     );
   }
   if (isPlainChat(value)) return success(value as ChatBody);
-  const parsed = parseBody(chatBody, withoutNulls(value));
+  const parsed = parseBody(chatBody, removeNulls(value));
   if (!parsed.ok) return explainPart(value, parsed);
   const body = parsed.value;
-  return undeclared(body) ?? parsed;
+  return refuseUndeclaredTool(body) ?? parsed;
 }
 
-function undeclared({ tools, tool_choice: choice }: ChatBody): Refusal | null {
+function refuseUndeclaredTool({ tools, tool_choice: choice }: ChatBody): Refusal | null {
   if (typeof choice !== "object") return null;
-  const declared = new Set((tools ?? []).map(nameOf));
-  const wanted = choice.type === "allowed_tools" ? choice.allowed_tools.tools : [choice];
-  if (wanted.every((one) => declared.has(nameOf(one)))) return null;
+  const declared = new Set((tools ?? []).map(toolNameOf));
+  const chosenTools = choice.type === "allowed_tools" ? choice.allowed_tools.tools : [choice];
+  if (chosenTools.every((one) => declared.has(toolNameOf(one)))) return null;
   return invalid("'tool_choice' names a tool that isn't in 'tools'.", "tool_choice");
 }
 
-function nameOf(one: z.infer<typeof toolName>): string {
+function toolNameOf(one: z.infer<typeof toolName>): string {
   return one.type === "function" ? `function ${one.function.name}` : `custom ${one.custom.name}`;
 }
 
@@ -261,7 +261,7 @@ export function requestedCap({ max_tokens, max_completion_tokens }: ChatBody): n
 }
 
 /** Drops fields that are null. Uses `fromEntries`, so that `__proto__` stays a plain field. */
-export function withoutNulls(value: object): Record<string, unknown> {
+export function removeNulls(value: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
@@ -280,15 +280,15 @@ function explainPart(value: object, refusal: Refusal): Refusal {
   );
 }
 
-function between(least: number, most: number) {
-  return z.optional(z.number().check(z.minimum(least), z.maximum(most)));
+function numberBetween(minimum: number, maximum: number) {
+  return z.optional(z.number().check(z.minimum(minimum), z.maximum(maximum)));
 }
 
 const ROLES: ReadonlySet<unknown> = new Set(["system", "developer", "user", "assistant"]);
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 1;
-const isWithin = (value: unknown, most: number): boolean =>
-  typeof value === "number" && value >= 0 && value <= most;
+const isWithin = (value: unknown, maximum: number): boolean =>
+  typeof value === "number" && value >= 0 && value <= maximum;
 const isFlag = (value: unknown): boolean => typeof value === "boolean";
 
 const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
@@ -300,7 +300,7 @@ const FIELDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ["max_completion_tokens", isCount],
   ["n", (value) => isCount(value) && Number(value) <= CHOICES_MAX],
   ["stream", isFlag],
-  ["stream_options", isUsageWish],
+  ["stream_options", isUsageOption],
   ["user", (value) => typeof value === "string" && externalIdProblem(value) === null],
 ]);
 
@@ -331,7 +331,7 @@ function isText(message: unknown): boolean {
   return Object.keys(message).length === 2;
 }
 
-function isUsageWish(value: unknown): boolean {
+function isUsageOption(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { include_usage: request }: KnownFields<"include_usage"> = value;
   return isFlag(request) && Object.keys(value).length === 1;

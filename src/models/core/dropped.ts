@@ -38,7 +38,7 @@ export function reportDroppedFields(
   if (call.onDropped === undefined) return;
   reportUnsentFields(
     call,
-    (field) => (places[field] ?? []).some((place) => has(sent, place)),
+    (field) => (places[field] ?? []).some((path) => has(sent, path)),
     sendsMarks,
   );
 }
@@ -49,13 +49,13 @@ export function reportUnsentFields(
   sendsMarks = false,
 ): void {
   if (onDropped === undefined) return;
-  const left = Object.keys(body).filter(
-    (field) => !NO_LOSS.has(field) && asks(body, field) && !isSent(field),
+  const undeliveredFields = Object.keys(body).filter(
+    (field) => !NO_LOSS.has(field) && isRequested(body, field) && !isSent(field),
   );
-  onDropped([...left, ...unsentCacheMarkPaths(body, sendsMarks)]);
+  onDropped([...undeliveredFields, ...unsentCacheMarkPaths(body, sendsMarks)]);
 }
 
-function asks(body: JsonObject, field: string): boolean {
+function isRequested(body: JsonObject, field: string): boolean {
   const value = body[field];
   if (field === PARALLEL) return value === false && hasTools(body);
   if (value === null || value === undefined || value === false) return false;
@@ -76,8 +76,8 @@ function hasTools({ tools }: JsonObject): boolean {
   return Array.isArray(tools) && tools.length > 0;
 }
 
-function has(sent: JsonObject, place: string): boolean {
+function has(sent: JsonObject, path: string): boolean {
   let at: unknown = sent;
-  for (const key of place.split(".")) at = objectOf(at)[key];
+  for (const key of path.split(".")) at = objectOf(at)[key];
   return at !== undefined && at !== null;
 }

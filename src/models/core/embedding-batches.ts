@@ -17,7 +17,7 @@ const BATCHES_AT_ONCE = 4;
 const TEXTS_AT_ONCE = 6;
 const VALUES_MAX = (20 * 1024 * 1024) / 8;
 
-function textsOf({ body: { input } }: EmbeddingsCall): readonly string[] | ProviderFailure {
+function requireTexts({ body: { input } }: EmbeddingsCall): readonly string[] | ProviderFailure {
   const texts: readonly unknown[] = Array.isArray(input) ? input : [input];
   if (texts.every((text) => typeof text === "string")) return texts;
   return {
@@ -28,11 +28,11 @@ function textsOf({ body: { input } }: EmbeddingsCall): readonly string[] | Provi
   };
 }
 
-export function textsIn({ body: { input } }: EmbeddingsCall): readonly string[] {
+export function inputTexts({ body: { input } }: EmbeddingsCall): readonly string[] {
   return [input].flat().filter((text) => typeof text === "string");
 }
 
-type Slices = {
+type EmbeddingSlices = {
   readonly texts: readonly string[];
   readonly size: number;
   readonly send: (call: EmbeddingsCall) => Promise<ProviderResult>;
@@ -45,12 +45,12 @@ type Slices = {
 export async function embedInBatches(
   call: EmbeddingsCall,
   size: number,
-  send: Slices["send"],
+  send: EmbeddingSlices["send"],
 ): Promise<ProviderResult> {
-  const texts = textsOf(call);
+  const texts = requireTexts(call);
   if ("kind" in texts) return { kind: "failure", failure: texts };
   const parts: { body: JsonObject; usage: Usage | null }[] = [];
-  for (const answer of await answersOf(call, { texts, size, send })) {
+  for (const answer of await sendSlices(call, { texts, size, send })) {
     if (answer.kind === "failure") return answer;
     if (answer.kind === "stream") return badAnswer();
     parts.push(answer);
@@ -60,13 +60,13 @@ export async function embedInBatches(
 }
 
 export function embedInBatchesOf(size: number) {
-  return (call: EmbeddingsCall, send: Slices["send"]): Promise<ProviderResult> =>
+  return (call: EmbeddingsCall, send: EmbeddingSlices["send"]): Promise<ProviderResult> =>
     embedInBatches(call, size, send);
 }
 
-async function answersOf(
+async function sendSlices(
   call: EmbeddingsCall,
-  { texts, size, send }: Slices,
+  { texts, size, send }: EmbeddingSlices,
 ): Promise<readonly ProviderResult[]> {
   const slices: EmbeddingsCall[] = [];
   for (let at = 0; at < texts.length; at += size) {
@@ -80,24 +80,30 @@ async function answersOf(
     let answer = await send(slice);
     // A single request isn't retried here. The caller retries the whole call instead, possibly on
     // another route.
-    if (slices.length > 1 && isWorthAgain(answer, call)) answer = await send(slice);
+    if (slices.length > 1 && shouldRetry(answer, call)) answer = await send(slice);
     if (answer.kind === "failure") failures.push(answer.failure);
-    else if (answer.kind === "json") values += valuesIn(answer.body);
+    else if (answer.kind === "json") values += countValues(answer.body);
     if (values > VALUES_MAX) failures.push(responseTooLarge(call));
     return answer;
   });
   const [failure] = failures;
   return failure === undefined
     ? answers
-    : [{ kind: "failure", failure: withDone(failure, answers) }];
+    : [{ kind: "failure", failure: addFinishedUsage(failure, answers) }];
 }
 
-function withDone(failure: ProviderFailure, answers: readonly ProviderResult[]): ProviderFailure {
-  const done = answers.flatMap((answer) => (answer.kind === "json" ? [answer.usage] : []));
-  return failureWithUsage(failure, { usage: done.length === 0 ? null : sumUsage(done), text: "" });
+function addFinishedUsage(
+  failure: ProviderFailure,
+  answers: readonly ProviderResult[],
+): ProviderFailure {
+  const usages = answers.flatMap((answer) => (answer.kind === "json" ? [answer.usage] : []));
+  return failureWithUsage(failure, {
+    usage: usages.length === 0 ? null : sumUsage(usages),
+    text: "",
+  });
 }
 
-function valuesIn(body: JsonObject): number {
+function countValues(body: JsonObject): number {
   let values = 0;
   for (const { embedding } of body["data"] as readonly JsonObject[]) {
     if (Array.isArray(embedding)) values += embedding.length;
@@ -106,7 +112,7 @@ function valuesIn(body: JsonObject): number {
   return values;
 }
 
-function isWorthAgain(answer: ProviderResult, { signal }: EmbeddingsCall): boolean {
+function shouldRetry(answer: ProviderResult, { signal }: EmbeddingsCall): boolean {
   if (answer.kind !== "failure" || signal.aborted) return false;
   return answer.failure.kind === "retry" && answer.failure.fault !== "request";
 }

@@ -9,11 +9,11 @@ export function encodeEmbeddings(data: unknown, encoding: "float" | "base64"): r
   return items.map((item, position) => ({
     object: "embedding",
     index: typeof item.index === "number" ? item.index : position,
-    embedding: encoded(item.embedding, encoding),
+    embedding: encodeEmbedding(item.embedding, encoding),
   }));
 }
 
-function encoded(embedding: unknown, encoding: "float" | "base64"): unknown {
+function encodeEmbedding(embedding: unknown, encoding: "float" | "base64"): unknown {
   if (Array.isArray(embedding)) {
     return encoding === "float" ? embedding : floatsToBase64(embedding as number[]);
   }
@@ -39,7 +39,7 @@ export function isBase64Floats(base64: string): boolean {
 }
 
 export function base64ToFloats(base64: string): number[] | null {
-  const binary = decoded(base64);
+  const binary = decodeBase64(base64);
   if (binary === null || binary.length % BYTES_PER_FLOAT !== 0) return null;
   const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0));
   const view = new DataView(bytes.buffer);
@@ -48,7 +48,7 @@ export function base64ToFloats(base64: string): number[] | null {
   return floats;
 }
 
-function decoded(base64: string): string | null {
+function decodeBase64(base64: string): string | null {
   try {
     return atob(base64);
   } catch {

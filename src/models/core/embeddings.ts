@@ -2,11 +2,11 @@ import * as z from "zod/mini";
 import type { Model } from "../catalog/model.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import type { Result } from "../../shared/failure.ts";
-import { user, withoutNulls } from "./core-request.ts";
+import { user, removeNulls } from "./core-request.ts";
 import type { InputKindRules } from "./input-kind.ts";
 import { PromptSizeCounter } from "./prompt-size.ts";
 import type { PromptSize } from "./prompt-size.ts";
-import { needOf } from "./route-needs.ts";
+import { abilityNeed } from "./route-needs.ts";
 import type { Need } from "./route-needs.ts";
 
 const INPUTS_MAX = 2048;
@@ -16,12 +16,12 @@ const INPUT_OVERHEAD = 4;
 
 const nonempty = z.string().check(z.minLength(1));
 const token = z.int().check(z.minimum(0), z.maximum(TOKEN_ID_MAX));
-const within = [z.minLength(1), z.maxLength(INPUTS_MAX)] as const;
+const lengthChecks = [z.minLength(1), z.maxLength(INPUTS_MAX)] as const;
 const anyInput = z.union([
   nonempty,
-  z.array(nonempty).check(...within),
-  z.array(token).check(...within),
-  z.array(z.array(token).check(z.minLength(1), z.maxLength(8192))).check(...within),
+  z.array(nonempty).check(...lengthChecks),
+  z.array(token).check(...lengthChecks),
+  z.array(z.array(token).check(z.minLength(1), z.maxLength(8192))).check(...lengthChecks),
 ]);
 export const embeddingsBody = z.looseObject({
   model: z.string().check(z.minLength(1), z.maxLength(256)),
@@ -35,7 +35,7 @@ export const embeddingsBody = z.looseObject({
 export type EmbeddingsBody = z.infer<typeof embeddingsBody>;
 
 export function parseEmbeddingsRequest(value: object): Result<EmbeddingsBody> {
-  return parseBody(embeddingsBody, withoutNulls(value));
+  return parseBody(embeddingsBody, removeNulls(value));
 }
 
 export const EMBEDDINGS_KIND: InputKindRules<EmbeddingsBody> = {
@@ -58,13 +58,13 @@ export function embeddingsPromptSize(body: EmbeddingsBody, model: Model): Prompt
 
 export function embeddingRouteNeeds(body: EmbeddingsBody): readonly Need[] {
   const inputs = embeddingInputCount(body);
-  const many: Need = {
+  const severalInputs: Need = {
     param: "input",
     lack: `embed ${inputs} inputs at once`,
     met: ({ limits }) => inputs <= (limits?.inputs ?? inputs),
   };
-  if (body.dimensions === undefined) return [many];
-  return [many, needOf("dimensions", "dimensions", "change its dimensions")];
+  if (body.dimensions === undefined) return [severalInputs];
+  return [severalInputs, abilityNeed("dimensions", "dimensions", "change its dimensions")];
 }
 
 /** Returns the number of vectors: one for a text or a list of tokens, else one per item. */

@@ -39,7 +39,7 @@ export function eventTooLargeFailure(bytesMax: number): ProviderFailure {
   };
 }
 
-export function withUsageIn(
+export function addReportedUsage(
   failure: ProviderFailure,
   events: readonly StreamEvent[],
 ): ProviderFailure {

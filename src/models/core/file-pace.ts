@@ -16,8 +16,8 @@ export class FileReadPacer {
   /** Waits until more of a file can be read. `bytes`: the size of its previous read. */
   turnAfter(bytes: number): Promise<void> {
     const nowMs = elapsedMs();
-    const isBack = this.#freeAtMs - nowMs > WAIT_MS_MAX; // the clock went back
-    const startMs = isBack ? nowMs : Math.max(nowMs, this.#freeAtMs);
+    const hasMovedBack = this.#freeAtMs - nowMs > WAIT_MS_MAX; // the clock went back
+    const startMs = hasMovedBack ? nowMs : Math.max(nowMs, this.#freeAtMs);
     this.#freeAtMs = startMs + Math.max(READ_MS_MIN, (READ_MS * bytes) / FILE_READ_BYTES);
     const waitMs = startMs - nowMs;
     if (waitMs < 1) return Promise.resolve();

@@ -1,19 +1,31 @@
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
 const MEANINGS: ReadonlyMap<string, FinishReason> = new Map([
-  ...named("stop", "stop stop_sequence end end_turn pause_turn compaction eos eos_token"),
-  ...named("stop", "complete completed"),
+  ...finishReasonEntries(
+    "stop",
+    "stop stop_sequence end end_turn pause_turn compaction eos eos_token",
+  ),
+  ...finishReasonEntries("stop", "complete completed"),
   ["", "stop"],
   ["tool_use", "stop"], // with a client tool call it becomes `tool_calls`
-  ...named("tool_calls", "tool_calls tool_call"),
-  ...named("content_filter", "content_filter content_filtered guardrail_intervened refusal"),
-  ...named("content_filter", "safety recitation blocklist prohibited_content spii language"),
-  ...named("content_filter", "model_armor image_safety image_prohibited_content image_recitation"),
+  ...finishReasonEntries("tool_calls", "tool_calls tool_call"),
+  ...finishReasonEntries(
+    "content_filter",
+    "content_filter content_filtered guardrail_intervened refusal",
+  ),
+  ...finishReasonEntries(
+    "content_filter",
+    "safety recitation blocklist prohibited_content spii language",
+  ),
+  ...finishReasonEntries(
+    "content_filter",
+    "model_armor image_safety image_prohibited_content image_recitation",
+  ),
 ]);
 
 const BROKEN = /^(?:abort|error|timeout|malformed_|insufficient_system_resource|network_error)/;
 
-function named(reason: FinishReason, names: string): [string, FinishReason][] {
+function finishReasonEntries(reason: FinishReason, names: string): [string, FinishReason][] {
   return names.split(" ").map((name) => [name, reason]);
 }
 

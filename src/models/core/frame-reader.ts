@@ -35,9 +35,9 @@ export abstract class FrameReader {
     return this.#accept(events, wasFinished);
   }
 
-  endOfFile(foreign = ""): StreamEvent[] {
+  endOfFile(unparsedData = ""): StreamEvent[] {
     if (this.#ended) return [];
-    const events = this.#accept(this.atEnd(foreign), this.isFinished);
+    const events = this.#accept(this.atEnd(unparsedData), this.isFinished);
     if (this.#ended) return events;
     if (this.isFinished) return this.#accept([...events, END_EVENT], true);
     return this.#hasUnreadable ? [...events, ...this.fail(retry("bad_event"))] : events;
@@ -69,11 +69,11 @@ export abstract class FrameReader {
   }
 
   #accept(events: StreamEvent[], wasFinished: boolean): StreamEvent[] {
-    const kept = wasFinished ? events.filter(({ kind }) => kind !== "error") : events;
-    const last = kept.findIndex(({ kind }) => kind === "end" || kind === "error");
-    if (last === -1) return kept;
+    const keptEvents = wasFinished ? events.filter(({ kind }) => kind !== "error") : events;
+    const last = keptEvents.findIndex(({ kind }) => kind === "end" || kind === "error");
+    if (last === -1) return keptEvents;
     this.#ended = true;
-    return kept.slice(0, last + 1);
+    return keptEvents.slice(0, last + 1);
   }
 }
 

@@ -37,7 +37,7 @@ type GatewayFields = {
   readonly dropped: readonly string[];
 };
 
-type Taken = { readonly fields: GatewayFields; readonly rest: object };
+type SplitBody = { readonly fields: GatewayFields; readonly rest: object };
 
 const NAMES = Object.keys(gatewayFields.shape);
 const NONE: GatewayFields = {
@@ -52,9 +52,12 @@ const NONE: GatewayFields = {
  * Separates the gateway's fields from the rest of a body. `model` defaults to the first of
  * `models`. Returns 400 with `param` for an invalid field.
  */
-export function takeGatewayFields(body: object): Result<Taken> {
-  const { model: named }: { readonly model?: unknown } = body;
-  const model = typeof named === "string" ? splitSortSuffix(named) : { name: named, sort: null };
+export function takeGatewayFields(body: object): Result<SplitBody> {
+  const { model: nameWithSuffix }: { readonly model?: unknown } = body;
+  const model =
+    typeof nameWithSuffix === "string"
+      ? splitSortSuffix(nameWithSuffix)
+      : { name: nameWithSuffix, sort: null };
   if (model.sort === null && !NAMES.some((name) => Object.hasOwn(body, name))) {
     return success({ fields: NONE, rest: body });
   }
@@ -62,30 +65,30 @@ export function takeGatewayFields(body: object): Result<Taken> {
   if (!parsed.ok) return parsed;
   const { usage, session_id: session = null } = parsed.value;
   const rest = Object.fromEntries(Object.entries(body).filter(([name]) => !NAMES.includes(name)));
-  const fallbacks = fallbacksOf(parsed.value);
+  const fallbacks = modelFallbacks(parsed.value);
   const first = Object.hasOwn(body, "model") ? undefined : fallbacks.shift();
   const fields = {
     wantsUsage: usage?.include === true,
     session,
-    preferences: first?.preferences ?? choiceOf(parsed.value, model.sort),
+    preferences: first?.preferences ?? routePreferences(parsed.value, model.sort),
     fallbacks,
-    dropped: withoutEffect(parsed.value),
+    dropped: ignoredFields(parsed.value),
   };
   const { name } = first ?? model;
-  return success({ fields, rest: name === named ? rest : { ...rest, model: name } });
+  return success({ fields, rest: name === nameWithSuffix ? rest : { ...rest, model: name } });
 }
 
-function choiceOf({ provider, providerOptions }: Fields, sort: RouteSort | null) {
+function routePreferences({ provider, providerOptions }: Fields, sort: RouteSort | null) {
   return routePreferencesOf(provider, providerOptions?.gateway, sort);
 }
 
-function fallbacksOf(fields: Fields): ModelFallback[] {
-  const ours = fields.models ?? null;
-  const list = ours === null ? "providerOptions.gateway.models" : "models";
-  const names = ours ?? fields.providerOptions?.gateway?.models ?? [];
-  return names.map((named, at) => {
-    const { name, sort } = splitSortSuffix(named);
-    return { name, param: `${list}[${at}]`, preferences: choiceOf(fields, sort) };
+function modelFallbacks(fields: Fields): ModelFallback[] {
+  const modelNames = fields.models ?? null;
+  const list = modelNames === null ? "providerOptions.gateway.models" : "models";
+  const names = modelNames ?? fields.providerOptions?.gateway?.models ?? [];
+  return names.map((nameWithSuffix, at) => {
+    const { name, sort } = splitSortSuffix(nameWithSuffix);
+    return { name, param: `${list}[${at}]`, preferences: routePreferences(fields, sort) };
   });
 }
 
@@ -96,7 +99,7 @@ export function isGatewayParam(param: string): boolean {
 
 const RANKINGS = ["preferred_min_throughput", "preferred_max_latency"] as const;
 
-function withoutEffect({ provider, providerOptions }: Fields): string[] {
+function ignoredFields({ provider, providerOptions }: Fields): string[] {
   const others = Object.keys(providerOptions ?? {}).filter((name) => name !== "gateway");
   const rankings = RANKINGS.filter((name) => (provider?.[name] ?? null) !== null);
   return [

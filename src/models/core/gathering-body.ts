@@ -4,13 +4,13 @@ export const FILE_READ_BYTES = 64 * 1024;
 /** Maximum bytes to buffer before the reader takes them. After that, the upstream has to wait. */
 export const BUFFERED_AHEAD_BYTES = 16 * 1024;
 
-type Filled = { readonly done: boolean; readonly value?: Uint8Array | undefined };
-type Drain = {
-  readAtLeast(bytes: number, buffer: Uint8Array): Promise<Filled>;
+type ReadPart = { readonly done: boolean; readonly value?: Uint8Array | undefined };
+type BodyReader = {
+  readAtLeast(bytes: number, buffer: Uint8Array): Promise<ReadPart>;
   cancel(): Promise<void>;
 };
 declare const IdentityTransformStream: new () => {
-  readonly readable: { getReader(options: { readonly mode: "byob" }): Drain };
+  readonly readable: { getReader(options: { readonly mode: "byob" }): BodyReader };
   readonly writable: WritableStream<Uint8Array>;
 };
 
@@ -34,7 +34,7 @@ export class BufferedBody implements ByteSource {
   #spare: ArrayBufferLike | null = null;
   #body: ReadableStream<Uint8Array>;
   #reader: ReadableStreamBYOBReader | ReadableStreamDefaultReader<Uint8Array>;
-  #drain: Drain | null = null;
+  #drain: BodyReader | null = null;
   #isDraining = false;
   #isOver = false;
 
@@ -58,8 +58,8 @@ export class BufferedBody implements ByteSource {
     return reader.read(new Uint8Array(buffer)).then(this.#keepBuffer);
   }
 
-  readonly #keepBuffer = (filled: Filled): Uint8Array | null => {
-    const bytes = bytesOf(filled);
+  readonly #keepBuffer = (readPart: ReadPart): Uint8Array | null => {
+    const bytes = bytesOf(readPart);
     this.#spare = bytes === null ? null : bytes.buffer;
     return bytes;
   };
@@ -72,10 +72,10 @@ export class BufferedBody implements ByteSource {
     return true;
   }
 
-  async #fill(drain: Drain): Promise<void> {
+  async #fill(bodyReader: BodyReader): Promise<void> {
     this.#isDraining = true;
     try {
-      const { done, value } = await drain.readAtLeast(
+      const { done, value } = await bodyReader.readAtLeast(
         BUFFERED_AHEAD_BYTES,
         new Uint8Array(BUFFERED_AHEAD_BYTES),
       );
@@ -88,17 +88,17 @@ export class BufferedBody implements ByteSource {
 
   cancel(): void {
     this.#isOver = true;
-    this.#reader.cancel().catch(ignore); // already broken
-    this.#drain?.cancel().catch(ignore);
+    this.#reader.cancel().catch(ignoreError); // already broken
+    this.#drain?.cancel().catch(ignoreError);
   }
 
-  #split(): Drain {
+  #split(): BodyReader {
     this.#reader.releaseLock();
     const [half, rest] = this.#body.tee();
     this.#body = half;
     this.#reader = readerOf(half);
     const { readable, writable } = new IdentityTransformStream();
-    rest.pipeTo(writable).catch(ignore); // readers see the error
+    rest.pipeTo(writable).catch(ignoreError); // readers see the error
     return readable.getReader({ mode: "byob" });
   }
 }
@@ -111,8 +111,8 @@ function readerOf(body: ReadableStream<Uint8Array>) {
   }
 }
 
-function bytesOf({ done, value }: Filled): Uint8Array | null {
+function bytesOf({ done, value }: ReadPart): Uint8Array | null {
   return done ? null : (value ?? null);
 }
 
-function ignore(): void {}
+function ignoreError(): void {}

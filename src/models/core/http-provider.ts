@@ -64,23 +64,23 @@ export function supportedKinds(wire: ProviderProtocol): readonly Kind[] {
 
 export function sendCall(wire: ProviderProtocol, call: ProviderCall): Promise<ProviderResult> {
   return call.kind === "chat"
-    ? handled(wire, wire.chat, call)
-    : handled(wire, wire[call.kind], call);
+    ? handleCall(wire, wire.chat, call)
+    : handleCall(wire, wire[call.kind], call);
 }
 
-function handled<Call extends ProviderCall>(
+function handleCall<Call extends ProviderCall>(
   wire: ProviderProtocol,
   handler: CallHandler<Call> | undefined,
   call: Call,
 ): Promise<ProviderResult> {
   if (handler === undefined) {
-    return Promise.resolve(failed({ kind: "disabled", reason: `no_${call.kind}` }));
+    return Promise.resolve(failureResult({ kind: "disabled", reason: `no_${call.kind}` }));
   }
-  if (handler.inParts === undefined) return sendBy(wire, handler, call);
-  return handler.inParts(call, (part) => sendBy(wire, handler, part));
+  if (handler.inParts === undefined) return sendWithHandler(wire, handler, call);
+  return handler.inParts(call, (part) => sendWithHandler(wire, handler, part));
 }
 
-async function sendBy<Call extends ProviderCall>(
+async function sendWithHandler<Call extends ProviderCall>(
   wire: ProviderProtocol,
   handler: CallHandler<Call>,
   call: Call,
@@ -89,27 +89,27 @@ async function sendBy<Call extends ProviderCall>(
   try {
     response = await handler.ask(call);
   } catch (error) {
-    if (call.signal.aborted) return failed(connectionFailure(call));
+    if (call.signal.aborted) return failureResult(connectionFailure(call));
     throw error;
   }
-  if (!(response instanceof Response)) return failed(response);
+  if (!(response instanceof Response)) return failureResult(response);
   try {
-    return await answered({ wire, handler, call }, response);
+    return await readResponse({ wire, handler, call }, response);
   } catch {
-    return failed({ kind: "retry", reason: "body" });
+    return failureResult({ kind: "retry", reason: "body" });
   }
 }
 
-type Post = {
+type ProviderRequest = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: OutgoingBody | RequestForm;
 };
 
 /** Sends a request without following redirects. The signal cancels it. */
-export async function post(
+export async function postRequest(
   call: ProviderCall,
-  { url, headers, body }: Post,
+  { url, headers, body }: ProviderRequest,
 ): Promise<Response | ProviderFailure> {
   call.onDispatch?.();
   const type = typeof body === "object" && "type" in body ? body.type : "application/json";
@@ -133,24 +133,24 @@ export function connectionFailure({ signal }: ProviderCall): ProviderFailure {
     : { kind: "retry", reason: "connection", again: true };
 }
 
-export function trimmedUrl(url: string): string {
+export function removeTrailingSlashes(url: string): string {
   return url.replace(/\/+$/, "");
 }
 
-type Under<Call extends ProviderCall> = {
+type HandledCall<Call extends ProviderCall> = {
   readonly wire: ProviderProtocol;
   readonly handler: CallHandler<Call>;
   readonly call: Call;
 };
 
-async function answered<Call extends ProviderCall>(
-  under: Under<Call>,
+async function readResponse<Call extends ProviderCall>(
+  handledCall: HandledCall<Call>,
   response: Response,
 ): Promise<ProviderResult> {
-  const { wire, handler, call } = under;
+  const { wire, handler, call } = handledCall;
   if (!response.ok) {
     const text = (await readBoundedText(response, ERROR_BYTES_MAX)) ?? "";
-    return failed(wire.failure(response.status, response.headers, text, call));
+    return failureResult(wire.failure(response.status, response.headers, text, call));
   }
   if (handler.pieces !== undefined && response.body !== null) {
     return {
@@ -158,32 +158,34 @@ async function answered<Call extends ProviderCall>(
       events: fileStream(response.body, handler.pieces(call, response.headers)),
     };
   }
-  return call.stream ? streamed(under, response) : jsonAnswer(under, response);
+  return call.stream ? readStream(handledCall, response) : jsonAnswer(handledCall, response);
 }
 
-async function streamed<Call extends ProviderCall>(
-  under: Under<Call>,
+async function readStream<Call extends ProviderCall>(
+  handledCall: HandledCall<Call>,
   response: Response,
 ): Promise<ProviderResult> {
-  const { wire, handler, call } = under;
+  const { wire, handler, call } = handledCall;
   const type = mediaType(response);
-  if (type === "application/json") return playedWhole(handler, await jsonAnswer(under, response));
+  if (type === "application/json") {
+    return streamCompleteResponse(handler, await jsonAnswer(handledCall, response));
+  }
   const reader = handler.reader?.(call) ?? (call.kind === "chat" ? wire.reader?.(call) : undefined);
   const isStream = type === wire.streamType || type === "";
   if (!isStream || response.body === null || reader === undefined) {
     discardBody(response);
-    return failed(retry("content_type"));
+    return failureResult(retry("content_type"));
   }
   return { kind: "stream", events: eventStream(response.body, reader, call.paceMs) };
 }
 
 /** Converts a complete response to a stream, because some hosts ignore `stream`. */
-function playedWhole(
+function streamCompleteResponse(
   { events }: Pick<CallHandler<never>, "events">,
   whole: ProviderResult,
 ): ProviderResult {
   if (whole.kind !== "json") return whole;
-  if (whole.native !== undefined) return failed(retry("no_stream"));
+  if (whole.native !== undefined) return failureResult(retry("no_stream"));
   return {
     kind: "stream",
     events: streamOfEvents(events === undefined ? eventsOfResponse(whole) : events(whole)),
@@ -191,40 +193,40 @@ function playedWhole(
 }
 
 async function jsonAnswer<Call extends ProviderCall>(
-  under: Under<Call>,
+  handledCall: HandledCall<Call>,
   response: Response,
 ): Promise<ProviderResult> {
   const text = await readBoundedText(response, JSON_BYTES_MAX);
-  if (text === null) return failed(responseTooLarge(under.call));
+  if (text === null) return failureResult(responseTooLarge(handledCall.call));
   try {
-    return converted(under, text, response.headers);
+    return convertResponse(handledCall, text, response.headers);
   } catch (error) {
-    return failed({
-      ...bugOf(error),
+    return failureResult({
+      ...bugFailure(error),
       spent: { usage: null, output: Math.ceil(estimateTokens(text)) },
     });
   }
 }
 
-function converted<Call extends ProviderCall>(
-  { wire, handler, call }: Under<Call>,
+function convertResponse<Call extends ProviderCall>(
+  { wire, handler, call }: HandledCall<Call>,
   text: string,
   headers: Headers,
 ): ProviderResult {
   const raw = call.kind === "chat" ? parseObject(text) : parsePlainObject(text);
-  if (raw === null) return failed({ kind: "retry", reason: "bad_json" });
-  const inside = wire.failureInside(raw);
-  if (inside !== null) return failed(inside);
+  if (raw === null) return failureResult({ kind: "retry", reason: "bad_json" });
+  const failureInBody = wire.failureInside(raw);
+  if (failureInBody !== null) return failureResult(failureInBody);
   const answer = handler.answer(raw, call, headers);
-  if (answer === null) return failed({ kind: "retry", reason: "bad_answer" });
-  return "kind" in answer ? failed(answer) : { ...answer, kind: "json" };
+  if (answer === null) return failureResult({ kind: "retry", reason: "bad_answer" });
+  return "kind" in answer ? failureResult(answer) : { ...answer, kind: "json" };
 }
 
 /**
  * Returns the failure of a bug of ours. It doesn't count against the route, and the output is
  * charged.
  */
-function bugOf(error: unknown): ProviderFailure {
+function bugFailure(error: unknown): ProviderFailure {
   logException(error, {});
   return { ...BUG, spent: { usage: null, output: 0 } };
 }
@@ -252,7 +254,7 @@ export function eventStream(
       return bytes === null ? stream.flush() : stream.push(bytes);
     } catch (error) {
       cancel();
-      return [{ kind: "error", failure: bugOf(error) }];
+      return [{ kind: "error", failure: bugFailure(error) }];
     }
   };
   const eventsOf = (bytes: Uint8Array | null): readonly StreamEvent[] | null => {
@@ -264,7 +266,7 @@ export function eventStream(
       done = true;
       reader.finish();
     }
-    if (reader.paceMs !== paceMs && events.some(saysSomething)) reader.paceMs = paceMs;
+    if (reader.paceMs !== paceMs && events.some(hasOutput)) reader.paceMs = paceMs;
     return done && events.length === 0 ? null : events;
   };
   // This isn't an async function, because that would add a microtask for each await and chunk.
@@ -273,7 +275,7 @@ export function eventStream(
   return { next, cancel };
 }
 
-function saysSomething(event: StreamEvent): boolean {
+function hasOutput(event: StreamEvent): boolean {
   if (event.kind === "native") return event.text !== "";
   if (event.kind !== "chunk") return event.kind === "text";
   return event.chunk.choices.some(({ delta }) =>
@@ -291,7 +293,7 @@ const FILE_PACE = new FileReadPacer();
  */
 function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): EventStream {
   let lastBytes = 0;
-  const counting: StreamReader = {
+  const countingReader: StreamReader = {
     push: (bytes) => {
       lastBytes = bytes.length;
       return stream.push(bytes);
@@ -301,7 +303,7 @@ function fileStream(body: ReadableStream<Uint8Array>, stream: StreamReader): Eve
       return stream.ended;
     },
   };
-  const events = eventStream(body, counting, 0, FILE_READ_BYTES);
+  const events = eventStream(body, countingReader, 0, FILE_READ_BYTES);
   const next = () => FILE_PACE.turnAfter(lastBytes).then(() => events.next());
   return { next, cancel: () => events.cancel() };
 }
@@ -314,7 +316,7 @@ export function streamOfEvents(events: readonly StreamEvent[]): EventStream {
   };
 }
 
-function failed(failure: ProviderFailure): ProviderResult {
+function failureResult(failure: ProviderFailure): ProviderResult {
   return { kind: "failure", failure };
 }
 
@@ -329,8 +331,8 @@ function eventsOfResponse({ body, usage }: ProviderResponse): StreamEvent[] {
     const deltas: readonly Delta[] = [...deltasOf(message), {}];
     return deltas.map((delta, at): StreamEvent => {
       const isLast = at === deltas.length - 1;
-      const reported = { index, delta, logprobs: at === 0 ? logprobs : null };
-      const choice = { ...reported, finish_reason: isLast ? reason : null };
+      const value = { index, delta, logprobs: at === 0 ? logprobs : null };
+      const choice = { ...value, finish_reason: isLast ? reason : null };
       const chunk = { ...head, object: "chat.completion.chunk", choices: [choice] };
       return { kind: "chunk", chunk };
     });

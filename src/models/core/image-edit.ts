@@ -3,7 +3,7 @@ import { FormFile } from "../../shared/http/form.ts";
 import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { fileOfDataUrl, isDataUrl } from "./data-url.ts";
-import { imageBody, RESERVE_PERCENT, withCount } from "./images.ts";
+import { imageBody, RESERVE_PERCENT, setDefaultCount } from "./images.ts";
 import type { ImageBody, ImageEdit } from "./images.ts";
 import { parseInput } from "./input-kind.ts";
 import type { ParsedInputRequest } from "./input-kind.ts";
@@ -36,12 +36,12 @@ export const imageEditBody = z.strictObject({
 });
 
 export function parseImageEdit(value: object): Result<ParsedInputRequest<ImageBody>> {
-  const parsed = parseInput(imageEditBody, withValues(value));
+  const parsed = parseInput(imageEditBody, parseFormValues(value));
   if (!parsed.ok) return parsed;
   const { image = [], images = [], mask, ...fields } = parsed.value.body;
-  const counted = withCount({ body: fields, user: parsed.value.user });
+  const counted = setDefaultCount({ body: fields, user: parsed.value.user });
   if (!counted.ok) return counted;
-  const edit = editOf([...[image].flat(), ...images], mask ?? null);
+  const edit = toImageEdit([...[image].flat(), ...images], mask ?? null);
   if (!edit.ok) return edit;
   return success({ ...counted.value, body: { ...counted.value.body, edit: edit.value } });
 }
@@ -49,7 +49,7 @@ export function parseImageEdit(value: object): Result<ParsedInputRequest<ImageBo
 const NUMBERS: ReadonlySet<string> = new Set(["n", "output_compression", "partial_images"]);
 
 /** Converts the numbers and booleans of a form, which are texts. */
-function withValues(value: object): object {
+function parseFormValues(value: object): object {
   const fields = Object.entries(value).map(
     ([name, given]: [string, unknown]): [string, unknown] => {
       const isNumber = typeof given === "string" && /^\d{1,4}$/.test(given);
@@ -63,7 +63,7 @@ function withValues(value: object): object {
 
 type Source = FormFile | z.infer<typeof reference>;
 
-function editOf(sources: readonly Source[], source: Source | null): Result<ImageEdit> {
+function toImageEdit(sources: readonly Source[], source: Source | null): Result<ImageEdit> {
   if (sources.length === 0) return invalid("'image' must have at least one image.", "image");
   if (sources.length > SOURCES_MAX) {
     return invalid(`'image' can have at most ${SOURCES_MAX} images.`, "image");

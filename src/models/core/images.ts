@@ -47,10 +47,10 @@ export type ImageEdit = {
 
 export function parseImageRequest(value: object): Result<ParsedInputRequest<ImageBody>> {
   const parsed = parseInput(imageBody, value);
-  return parsed.ok ? withCount(parsed.value) : parsed;
+  return parsed.ok ? setDefaultCount(parsed.value) : parsed;
 }
 
-export function withCount({
+export function setDefaultCount({
   body,
   user: name,
 }: ParsedInputRequest<Fields>): Result<ParsedInputRequest<ImageBody>> {
@@ -101,19 +101,19 @@ const AREA_MAX = 3840 * 2160;
 
 function takesOpenAi({ width, height }: ImagePixels): boolean {
   const [short, long] = width < height ? [width, height] : [height, width];
-  const isFit = width % STEP === 0 && height % STEP === 0 && long <= short * RATIO_MAX;
-  return isFit && long <= SIDE_MAX && width * height <= AREA_MAX;
+  const isSupportedSize = width % STEP === 0 && height % STEP === 0 && long <= short * RATIO_MAX;
+  return isSupportedSize && long <= SIDE_MAX && width * height <= AREA_MAX;
 }
 
 const ASPECT_RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
 const RATIO_TOLERANCE = 0.02;
 
 export function ratioOf({ width, height }: ImagePixels): string | null {
-  const isNear = (ratio: string): boolean => {
+  const isNearRatio = (ratio: string): boolean => {
     const [across = 1, down = 1] = ratio.split(":").map(Number);
     return Math.abs(width / height / (across / down) - 1) <= RATIO_TOLERANCE;
   };
-  return ASPECT_RATIOS.find(isNear) ?? null;
+  return ASPECT_RATIOS.find(isNearRatio) ?? null;
 }
 
 /**
@@ -180,19 +180,19 @@ export const IMAGE_KIND: InputKindRules<ImageBody, UnitOf<"image">> = {
     const tally = new PromptSizeCounter(model);
     tally.text(body.prompt);
     tally.overhead += PROMPT_OVERHEAD;
-    return { ...tally.size(), units: unitsOf(body, model) };
+    return { ...tally.size(), units: imageUnits(body, model) };
   },
   needs: imageNeeds,
   smaller: { advice: "ask for fewer images.", param: "n" },
 };
 
-function unitsOf(body: ImageBody, { routes }: Model) {
+function imageUnits(body: ImageBody, { routes }: Model) {
   const tokens = Math.max(0, ...routes.map((route) => tokensOf(body, familyOf(route))));
-  const isUnsplit = routes.some((route) => familyOf(route).tokens === undefined);
+  const hasUnitPrice = routes.some((route) => familyOf(route).tokens === undefined);
   return {
     image: body.n,
     image_token: tokens,
-    text_token: isUnsplit ? GEMINI_OUTPUT_MAX : 0,
+    text_token: hasUnitPrice ? GEMINI_OUTPUT_MAX : 0,
     input_image_token: body.edit?.tokens ?? 0,
     input_image: body.edit?.images.length ?? 0,
   };
@@ -204,8 +204,8 @@ function tokensOf(body: ImageBody, { tokens }: Family): number {
   const pixels = pixelsOf(body);
   const at = pixels !== null && pixels.width * pixels.height <= AREA_SMALL ? 0 : 1;
   const requested = quality === "auto" ? Object.values(tokens) : [tokens[quality]];
-  const most = Math.max(0, ...requested.map((row) => row?.[at] ?? 0));
-  return n * Math.ceil((most * RESERVE_PERCENT) / 100) + partials * PARTIAL_TOKENS;
+  const tokensMax = Math.max(0, ...requested.map((row) => row?.[at] ?? 0));
+  return n * Math.ceil((tokensMax * RESERVE_PERCENT) / 100) + partials * PARTIAL_TOKENS;
 }
 
 function imageNeeds(body: ImageBody): readonly Need[] {

@@ -47,7 +47,7 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ["image/webp", "image/webp"],
 ]);
 
-type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
+type DownloadOptions = Pick<ProviderCall, "signal" | "onDownload" | "room">;
 
 /**
  * Returns the conversation with downloaded images. The request fails if a download fails. Throws
@@ -55,14 +55,14 @@ type Downloading = Pick<ProviderCall, "signal" | "onDownload" | "room">;
  */
 export async function downloadImages(
   { system, turns }: Conversation,
-  call: Downloading,
+  call: DownloadOptions,
 ): Promise<ConversationWithImages | ProviderFailure> {
   const images = turns.flatMap(({ parts }) => parts.filter((part) => part.kind === "image"));
-  const places = new Map<string, string>();
+  const pathByUrl = new Map<string, string>();
   for (const { image, at } of images) {
-    if ("url" in image && !places.has(image.url)) places.set(image.url, at);
+    if ("url" in image && !pathByUrl.has(image.url)) pathByUrl.set(image.url, at);
   }
-  const downloaded = await allOf(places, call);
+  const downloaded = await downloadAll(pathByUrl, call);
   if ("kind" in downloaded) return downloaded;
   const downloads = new Map<string, readonly Uint8Array[]>();
   const markers = new Map<string, InlineImage>();
@@ -71,8 +71,8 @@ export async function downloadImages(
   }
   const inlined = new Map<ParsedImageUrl, InlineImage>();
   for (const { image, at } of images) {
-    const inline = "url" in image ? markers.get(image.url) : typed(image);
-    if (inline === undefined) return refused(WRONG_TYPE, at);
+    const inline = "url" in image ? markers.get(image.url) : withDetectedType(image);
+    if (inline === undefined) return imageFailure(WRONG_TYPE, at);
     inlined.set(image, inline);
   }
   const partOf = (part: ConversationPart): PartWithImages[] => {
@@ -94,11 +94,11 @@ const NOT_HAD = "it can't be downloaded";
 const TOO_LATE = `all downloads of a request can't take more than ${ALL_DOWNLOADS_MS / 1000} seconds`;
 const TOO_LARGE = "it is too large; an image can't exceed 10 MB, and all images together 20 MB";
 
-function refused(why: string, at = "messages"): ProviderFailure {
+function imageFailure(why: string, at = "messages"): ProviderFailure {
   return badImageFailure(`An image can't be used: ${why}.`, at);
 }
 
-function typed({ mediaType, base64 }: InlineImage): InlineImage | undefined {
+function withDetectedType({ mediaType, base64 }: InlineImage): InlineImage | undefined {
   const known = mediaType === PDF ? PDF : MEDIA_TYPES.get(mediaType);
   return known === undefined ? undefined : { mediaType: known, base64 };
 }
@@ -107,16 +107,16 @@ type Download = { readonly mediaType: string; readonly parts: readonly Uint8Arra
 
 type Budget = { bytes: number; taken: number; readonly room: NonNullable<ProviderCall["room"]> };
 
-async function allOf(
-  places: ReadonlyMap<string, string>,
-  { signal, onDownload, room = () => true }: Downloading,
+async function downloadAll(
+  pathByUrl: ReadonlyMap<string, string>,
+  { signal, onDownload, room = () => true }: DownloadOptions,
 ): Promise<ReadonlyMap<string, Download> | ProviderFailure> {
   const images = new Map<string, Download>();
-  const urls = [...places.keys()];
+  const urls = [...pathByUrl.keys()];
   if (urls.length === 0) return images;
-  if (urls.length > DOWNLOADS_MAX) return refused(`more than ${DOWNLOADS_MAX} addresses`);
-  const wrong = urls.find((url) => typeof parsePublicUrl(url) === "string");
-  if (wrong !== undefined) return refused(NO_ADDRESS, places.get(wrong));
+  if (urls.length > DOWNLOADS_MAX) return imageFailure(`more than ${DOWNLOADS_MAX} addresses`);
+  const invalidUrl = urls.find((url) => typeof parsePublicUrl(url) === "string");
+  if (invalidUrl !== undefined) return imageFailure(NO_ADDRESS, pathByUrl.get(invalidUrl));
   onDownload?.();
   const stop = new AbortController();
   const budget: Budget = { bytes: ALL_BYTES_MAX, taken: 0, room };
@@ -125,13 +125,15 @@ async function allOf(
     if (failures.length > 0) return;
     const image = await download(url, AbortSignal.any([signal, stop.signal]), budget);
     if (!("kind" in image)) return void images.set(url, image);
-    failures.push(image.kind === "refused" ? { ...image, param: places.get(url) ?? null } : image);
+    failures.push(
+      image.kind === "refused" ? { ...image, param: pathByUrl.get(url) ?? null } : image,
+    );
     stop.abort();
   });
   try {
     await within(all, ALL_DOWNLOADS_MS);
   } catch {
-    failures.push(refused(TOO_LATE));
+    failures.push(imageFailure(TOO_LATE));
     stop.abort();
   }
   signal.throwIfAborted();
@@ -145,43 +147,46 @@ async function download(
   signal: AbortSignal,
   budget: Budget,
 ): Promise<Download | ProviderFailure> {
-  const late = new AbortController();
+  const timeout = new AbortController();
   try {
-    return await within(fetched(url, AbortSignal.any([signal, late.signal]), budget), DOWNLOAD_MS);
+    return await within(
+      fetchImage(url, AbortSignal.any([signal, timeout.signal]), budget),
+      DOWNLOAD_MS,
+    );
   } catch {
-    late.abort();
-    return refused(NOT_HAD);
+    timeout.abort();
+    return imageFailure(NOT_HAD);
   }
 }
 
-async function fetched(
+async function fetchImage(
   first: string,
   signal: AbortSignal,
   budget: Budget,
 ): Promise<Download | ProviderFailure> {
   let address = parsePublicUrl(first);
   for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
-    if (typeof address === "string") return refused(NO_ADDRESS);
+    if (typeof address === "string") return imageFailure(NO_ADDRESS);
     const headers = { accept: [...MEDIA_TYPES.values()].join(", "), "user-agent": "turnpike" };
     const response = await fetch(address.href, { redirect: "manual", headers, signal });
-    if (response.ok) return imageIn(response, budget);
+    if (response.ok) return readImage(response, budget);
     discardBody(response);
     const location = response.headers.get("location");
     if (response.status < 300 || response.status > 399 || location === null) break;
     address = parsePublicUrl(location, address.href);
   }
-  return refused(NOT_HAD);
+  return imageFailure(NOT_HAD);
 }
 
-async function imageIn(response: Response, budget: Budget): Promise<Download | ProviderFailure> {
+async function readImage(response: Response, budget: Budget): Promise<Download | ProviderFailure> {
   const text = (response.headers.get("content-type") ?? "").split(";", 1)[0] ?? "";
   const mediaType = MEDIA_TYPES.get(text.trim().toLowerCase());
   if (mediaType === undefined || response.body === null) {
     discardBody(response);
-    return refused(WRONG_TYPE);
+    return imageFailure(WRONG_TYPE);
   }
-  const declared = Number(response.headers.get("content-length") ?? 0);
-  const reserved = declared <= IMAGE_BYTES_MAX ? declared : 0;
+  const declaredLength = Number(response.headers.get("content-length") ?? 0);
+  const reserved = declaredLength <= IMAGE_BYTES_MAX ? declaredLength : 0;
   if (!takeRoom(budget, reserved)) {
     discardBody(response);
     return NO_ROOM;
@@ -193,17 +198,17 @@ async function imageIn(response: Response, budget: Budget): Promise<Download | P
     const before = Math.max(length, reserved);
     length += part.length;
     budget.bytes -= part.length;
-    if (length > IMAGE_BYTES_MAX || budget.bytes < 0) return refused(TOO_LARGE);
+    if (length > IMAGE_BYTES_MAX || budget.bytes < 0) return imageFailure(TOO_LARGE);
     return takeRoom(budget, Math.max(0, length - before)) ? null : NO_ROOM;
   });
   if (ended !== null) return ended;
-  return length === 0 ? refused(NOT_HAD) : { mediaType, parts };
+  return length === 0 ? imageFailure(NOT_HAD) : { mediaType, parts };
 }
 
 function takeRoom(budget: Budget, bytes: number): boolean {
-  const more = Math.ceil(bytes * ROOM_PER_BYTE);
-  if (more === 0) return true;
-  if (!budget.room(more)) return false;
-  budget.taken += more;
+  const extraBytes = Math.ceil(bytes * ROOM_PER_BYTE);
+  if (extraBytes === 0) return true;
+  if (!budget.room(extraBytes)) return false;
+  budget.taken += extraBytes;
   return true;
 }

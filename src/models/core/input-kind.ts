@@ -6,7 +6,7 @@ import type { Result } from "../../shared/failure.ts";
 import type { Model } from "../catalog/model.ts";
 import type { PromptSize } from "./prompt-size.ts";
 import type { CountedUnit } from "../../shared/usage.ts";
-import { withoutNulls } from "./core-request.ts";
+import { removeNulls } from "./core-request.ts";
 import type { Need } from "./route-needs.ts";
 
 export type InputKindRules<Body, U extends CountedUnit = never> = {
@@ -29,7 +29,7 @@ export function parseInput<S extends FieldsSchema & z.ZodMiniType<{ user?: strin
   schema: S,
   value: object,
 ): Result<ParsedInputRequest<Omit<z.infer<S>, "user">>> {
-  const parsed = parseFields(schema, [], withoutNulls(value));
+  const parsed = parseFields(schema, [], removeNulls(value));
   if (!parsed.ok) return parsed;
   const { user = null, ...body } = parsed.value;
   return success({ body, user });

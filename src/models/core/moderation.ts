@@ -35,8 +35,8 @@ export const MODERATION_KIND: InputKindRules<ModerationBody> = {
     return { ...tally.size(), units: {} };
   },
   needs: ({ input }, { abilities }) => {
-    const isSeen = abilities.includes("vision") || !hasImages(input);
-    return [{ param: "input", lack: "accept images", met: () => isSeen }];
+    const canSeeImages = abilities.includes("vision") || !hasImages(input);
+    return [{ param: "input", lack: "accept images", met: () => canSeeImages }];
   },
   smaller: { advice: "send fewer inputs.", param: "input" },
 };

@@ -24,10 +24,10 @@ export function withoutToolNamespaces({ tools, input, ...body }: JsonObject): Js
 function flatTools(tool: JsonObject): JsonObject[] {
   if (tool["type"] !== "namespace") return [tool];
   const namespace = textOf(tool["name"]);
-  const named = (one: JsonObject): JsonObject => {
+  const removeNamespace = (one: JsonObject): JsonObject => {
     return { ...one, name: flatToolName(namespace, textOf(one["name"])) };
   };
-  return listOf(tool["tools"]).filter(isObject).map(named);
+  return listOf(tool["tools"]).filter(isObject).map(removeNamespace);
 }
 
 function flatCall(item: JsonObject): JsonObject {

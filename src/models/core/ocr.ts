@@ -52,18 +52,18 @@ export type OcrBody = Omit<z.infer<typeof ocrBody>, "pages" | "user"> & {
 export function parseOcrRequest(value: object): Result<ParsedInputRequest<OcrBody>> {
   const parsed = parseInput(ocrBody, value);
   if (!parsed.ok) return parsed;
-  const { pages: wanted, ...rest } = parsed.value.body;
-  if (wanted === undefined && rest.document.type === "document_url") {
+  const { pages: requestedPages, ...rest } = parsed.value.body;
+  if (requestedPages === undefined && rest.document.type === "document_url") {
     return invalid("'pages' is missing. Name the pages to read, such as '0-3'.", "pages");
   }
-  const pages = numbersIn(wanted ?? 0);
+  const pages = pageNumbers(requestedPages ?? 0);
   if (pages.length === 0 || pages.length > PAGES_MAX) {
     return invalid(`'pages' must name 1 to ${PAGES_MAX} pages.`, "pages");
   }
   return success({ body: { ...rest, pages }, user: parsed.value.user });
 }
 
-function numbersIn(pages: number | readonly number[] | string): readonly number[] {
+function pageNumbers(pages: number | readonly number[] | string): readonly number[] {
   if (typeof pages !== "string") return [...new Set([pages].flat())];
   const numbers = new Set<number>();
   for (const range of pages.split(",")) {

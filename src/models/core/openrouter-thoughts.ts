@@ -15,8 +15,8 @@ const SEALED = "reasoning.encrypted";
 const UNSIGNED = "unknown";
 
 const FORMATS = {
-  openrouter: withReasoning,
-  none: withoutReasoning,
+  openrouter: addReasoning,
+  none: removeReasoning,
 };
 
 /** The reasoning in a response: OpenRouter's fields, or none. */
@@ -43,31 +43,31 @@ export function formattedChoices(
   );
 }
 
-function withReasoning(delta: Delta): Delta {
+function addReasoning(delta: Delta): Delta {
   const { reasoning_content: text = "", reasoning_details: details = [] } = delta;
   if (text === "" && details.length === 0) return delta;
-  const isHosts = details.some(({ type }) => type === TEXT);
-  const spoken = { type: TEXT, text, format: UNSIGNED, index: 0 };
+  const hasHostText = details.some(({ type }) => type === TEXT);
+  const textDetail = { type: TEXT, text, format: UNSIGNED, index: 0 };
   return {
     ...delta,
     ...(text !== "" && { reasoning: text }),
     reasoning_details: [
-      ...(text === "" || isHosts ? [] : [spoken]),
-      ...details.map((detail) => (isHostDetail(detail) ? detail : sealed(detail))),
+      ...(text === "" || hasHostText ? [] : [textDetail]),
+      ...details.map((detail) => (isHostDetail(detail) ? detail : sealDetail(detail))),
     ],
   };
 }
 
-function withoutReasoning(delta: Delta): Delta {
+function removeReasoning(delta: Delta): Delta {
   const { reasoning_content: _, reasoning_details: __, ...rest } = delta;
   return rest;
 }
 
 function isHostDetail(detail: JsonObject): boolean {
-  return typeIn(detail).startsWith("reasoning.");
+  return detailType(detail).startsWith("reasoning.");
 }
 
-function sealed(detail: JsonObject): JsonObject {
+function sealDetail(detail: JsonObject): JsonObject {
   const data = sealThoughts({ ...NO_THOUGHTS, details: [detail] });
   return { type: SEALED, data, format: UNSIGNED, index: 1 };
 }
@@ -75,24 +75,24 @@ function sealed(detail: JsonObject): JsonObject {
 /**
  * Converts the reasoning that clients send back in OpenRouter's format to the gateway's own fields.
  */
-export function withOwnThoughts(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+export function restoreOwnThoughts(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const isAny = messages.some(
     (message) =>
       message.role === "assistant" &&
       ((message.reasoning ?? null) !== null || message.reasoning_details?.some(isOurs) === true),
   );
-  return isAny ? messages.map(ownThoughts) : messages;
+  return isAny ? messages.map(restoreThoughts) : messages;
 }
 
-function ownThoughts(message: ChatMessage): ChatMessage {
+function restoreThoughts(message: ChatMessage): ChatMessage {
   if (message.role !== "assistant") return message;
-  const { reasoning, reasoning_details: given, ...rest } = message;
-  const details = given ?? [];
-  const spoken = details.map((one) => (isUnsigned(one) ? textIn(one) : "")).join("");
-  const text = message.reasoning_content ?? reasoning ?? spoken;
+  const { reasoning, reasoning_details: sentDetails, ...rest } = message;
+  const details = sentDetails ?? [];
+  const textDetail = details.map((one) => (isUnsigned(one) ? detailText(one) : "")).join("");
+  const text = message.reasoning_content ?? reasoning ?? textDetail;
   const kept = details.flatMap((detail): readonly Detail[] => {
     if (isUnsigned(detail)) return [];
-    return isSeal(detail) ? unsealed(detail) : [detail];
+    return isSeal(detail) ? unsealDetails(detail) : [detail];
   });
   return {
     ...rest,
@@ -104,9 +104,9 @@ function ownThoughts(message: ChatMessage): ChatMessage {
 }
 
 type Detail = JsonObject & { readonly type: string };
-const textIn = ({ text }: JsonObject): string => textOf(text);
-const typeIn = ({ type }: JsonObject): string => textOf(type);
-const unsealed = ({ data }: JsonObject): readonly Detail[] =>
+const detailText = ({ text }: JsonObject): string => textOf(text);
+const detailType = ({ type }: JsonObject): string => textOf(type);
+const unsealDetails = ({ data }: JsonObject): readonly Detail[] =>
   (unsealThoughts(textOf(data))?.details ?? []).filter(isTyped);
 const isOurs = (detail: JsonObject): boolean => isUnsigned(detail) || isSeal(detail);
 

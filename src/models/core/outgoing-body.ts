@@ -60,7 +60,7 @@ export class BodyInPieces {
       return sha256Hex(new Uint8Array(whole));
     }
     const digest = new DigestStream("SHA-256");
-    await pour(this.#pieces(), digest);
+    await writePieces(this.#pieces(), digest);
     return hexOf(new Uint8Array(await digest.digest));
   }
 
@@ -68,7 +68,7 @@ export class BodyInPieces {
     for (const text of this.#texts) {
       const parts = this.#downloads.get(text);
       if (parts === undefined) yield new TextEncoder().encode(text);
-      else yield* base64Of(parts);
+      else yield* encodeParts(parts);
     }
   }
 }
@@ -118,7 +118,7 @@ function streamOf(pieces: Iterable<Uint8Array>, length: number): ReadableStream<
     FixedLengthStream === undefined
       ? new TransformStream<Uint8Array, Uint8Array>()
       : new FixedLengthStream(length);
-  void pour(pieces, writable);
+  void writePieces(pieces, writable);
   return readable;
 }
 
@@ -132,24 +132,27 @@ type PlatformCrypto = {
   ) => WritableStream<Uint8Array> & { readonly digest: Promise<ArrayBuffer> };
 };
 
-function* base64Of(parts: readonly Uint8Array[]): Generator<Uint8Array> {
+function* encodeParts(parts: readonly Uint8Array[]): Generator<Uint8Array> {
   let rest = new Uint8Array();
   for (const part of parts) {
     const bytes = rest.length === 0 ? part : joinBytes([rest, part], rest.length + part.length);
     const whole = bytes.length - (bytes.length % 3);
     for (let at = 0; at < whole; at += STEP_BYTES) {
-      yield encoded(bytes.subarray(at, Math.min(whole, at + STEP_BYTES)));
+      yield encodeBase64(bytes.subarray(at, Math.min(whole, at + STEP_BYTES)));
     }
     rest = bytes.slice(whole);
   }
-  if (rest.length > 0) yield encoded(rest);
+  if (rest.length > 0) yield encodeBase64(rest);
 }
 
-function encoded(bytes: Uint8Array): Uint8Array {
+function encodeBase64(bytes: Uint8Array): Uint8Array {
   return new TextEncoder().encode(toBase64(bytes));
 }
 
-async function pour(pieces: Iterable<Uint8Array>, to: WritableStream<Uint8Array>): Promise<void> {
+async function writePieces(
+  pieces: Iterable<Uint8Array>,
+  to: WritableStream<Uint8Array>,
+): Promise<void> {
   const writer = to.getWriter();
   try {
     for (const piece of pieces) {

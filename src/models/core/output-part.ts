@@ -28,7 +28,7 @@ export function toCompletion(
   choices: readonly (readonly OutputPart[])[],
   usage: Usage | null,
 ): { readonly body: Completion; readonly usage: Usage | null } {
-  const body = { object: "chat.completion", choices: choices.map(choiceOf) };
+  const body = { object: "chat.completion", choices: choices.map(toChoice) };
   return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }
 
@@ -41,48 +41,52 @@ export function textOfOutputParts(parts: readonly OutputPart[]): string {
     .join("");
 }
 
-function choiceOf(parts: readonly OutputPart[], index: number): CompletionChoice {
+function toChoice(parts: readonly OutputPart[], index: number): CompletionChoice {
   const calls = parts.filter((one) => one.kind === "call");
   const reason = parts.find((one) => one.kind === "finish")?.reason ?? "stop";
   const finish_reason = reason === "stop" && calls.length > 0 ? "tool_calls" : reason;
-  return { index, message: messageOf(parts, calls, reason), logprobs: null, finish_reason };
+  return { index, message: toMessage(parts, calls, reason), logprobs: null, finish_reason };
 }
 
-function messageOf(
+function toMessage(
   parts: readonly OutputPart[],
   calls: readonly OutputCall[],
   reason: FinishReason,
 ): Delta {
-  const joined = (kind: "text" | "thought" | "refusal"): string =>
+  const joinParts = (kind: "text" | "thought" | "refusal"): string =>
     parts.map((one) => (one.kind === kind ? one.text : "")).join("");
-  const [text, reasoning, refusal] = [joined("text"), joined("thought"), joined("refusal")];
+  const [text, reasoning, refusal] = [
+    joinParts("text"),
+    joinParts("thought"),
+    joinParts("refusal"),
+  ];
   const details = parts.flatMap((one) => (one.kind === "detail" ? [one.detail] : []));
   const annotations = parts.flatMap((one) => (one.kind === "annotation" ? [one.annotation] : []));
   const isCutOff = reason === "content_filter" && !parts.some(({ kind }) => kind === "text");
-  const isSilent = text === "" && (calls.length > 0 || refusal !== "" || isCutOff);
+  const hasNoText = text === "" && (calls.length > 0 || refusal !== "" || isCutOff);
   return {
     role: "assistant",
-    content: isSilent ? null : text,
+    content: hasNoText ? null : text,
     refusal: refusal === "" ? null : refusal,
     ...(reasoning !== "" && { reasoning_content: reasoning }),
     ...(details.length > 0 && { reasoning_details: details }),
     ...(annotations.length > 0 && { annotations }),
     ...(calls.length > 0 && {
-      tool_calls: calls.map((call) => callOf(call, isCutOffReason(reason))),
+      tool_calls: calls.map((call) => toToolCall(call, isCutOffReason(reason))),
     }),
   };
 }
 
-function callOf(
+function toToolCall(
   { id: given, name, arguments: text, isCustom, more }: OutputCall,
   cut: boolean,
 ): ToolCallDelta {
   const id = given === "" ? newToolCallId() : given;
   if (isCustom === true) return { id, type: "custom", custom: { name, input: text } };
   const isEmpty = text === "" || text === "{}";
-  const none = cut ? "" : "{}";
-  const called = { name, arguments: isEmpty ? none : text };
-  return { id, type: "function", function: called, ...more };
+  const emptyArguments = cut ? "" : "{}";
+  const functionCall = { name, arguments: isEmpty ? emptyArguments : text };
+  return { id, type: "function", function: functionCall, ...more };
 }
 
 export function newToolCallId(): string {

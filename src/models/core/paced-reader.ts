@@ -68,8 +68,8 @@ export class PacedBodyReader {
     const isDue = this.#isDue();
     if (this.#length > 0 && isDue) return this.#handOn();
     if (this.#isOver) return this.#end();
-    const leaves = !isDue && !this.#isReading && this.#isFast && !this.#hasMore;
-    if (leaves && this.#source.gather(this.#hurry)) {
+    const stopsReading = !isDue && !this.#isReading && this.#isFast && !this.#hasMore;
+    if (stopsReading && this.#source.gather(this.#hurry)) {
       this.#isHeld = this.#length > 0;
       return this.#wakeLater();
     }

@@ -8,34 +8,36 @@ const CHARACTERS_MAX = 6_000_000;
  */
 export function pdfPagesMax(base64: string): number | null {
   if (base64.length > CHARACTERS_MAX) return null;
-  const file = decoded(base64);
-  if (file?.startsWith("%PDF-") !== true || !isPlain(file)) return null;
+  const file = decodeBase64(base64);
+  if (file?.startsWith("%PDF-") !== true || !isUnencrypted(file)) return null;
   const objects = pdfObjectIds(file);
-  const kids = kidsOf(file);
-  if (objects === null || kids === null || kids.length === 0) return null;
-  const distinct = new Set(kids);
-  const isTree = distinct.size === kids.length && kids.every((kid) => objects.has(kid));
-  return isTree ? kids.length : null;
+  const pageReferences = readPageReferences(file);
+  if (objects === null || pageReferences === null || pageReferences.length === 0) return null;
+  const distinctReferences = new Set(pageReferences);
+  const isTree =
+    distinctReferences.size === pageReferences.length &&
+    pageReferences.every((kid) => objects.has(kid));
+  return isTree ? pageReferences.length : null;
 }
 
-function kidsOf(file: string): readonly number[] | null {
-  const kids: number[] = [];
+function readPageReferences(file: string): readonly number[] | null {
+  const pageReferences: number[] = [];
   for (const { index } of file.matchAll(/\/Kids/g)) {
     const list = KIDS.exec(file.slice(index, index + KIDS_MAX));
     if (list === null) return null;
     const references = (list[1] ?? "").matchAll(/(\d+)\s+\d+\s+R/g);
-    kids.push(...Array.from(references, ([, number]) => Number(number)));
+    pageReferences.push(...Array.from(references, ([, number]) => Number(number)));
   }
-  return kids;
+  return pageReferences;
 }
 
 const KIDS = /^\/Kids\s*\[\s*((?:\d{1,10}\s+\d{1,5}\s+R\s*)*)\]/;
 const KIDS_MAX = 65_536;
 
-function isPlain(file: string): boolean {
+function isUnencrypted(file: string): boolean {
   if (/ObjStm|XRef|\/Prev/.test(file)) return false;
   for (const [name] of file.matchAll(/\/[\w#]*#[\dA-Fa-f]{2}[\w#]*/g)) {
-    if (/Kids|ObjStm|XRef|Prev/.test(unescaped(name))) return false;
+    if (/Kids|ObjStm|XRef|Prev/.test(unescapeName(name))) return false;
   }
   return ["startxref", "trailer"].every((word) => file.split(word, 3).length === 2);
 }
@@ -45,10 +47,10 @@ function pdfObjectIds(file: string): ReadonlySet<number> | null {
   const at = Number(start);
   const end = file.indexOf("trailer", at);
   if (start === undefined || end === -1 || !file.startsWith("xref", at)) return null;
-  return foundBy(file, file.slice(at + "xref".length, end).split(/[\r\n]+/));
+  return findObjects(file, file.slice(at + "xref".length, end).split(/[\r\n]+/));
 }
 
-function foundBy(file: string, lines: readonly string[]): ReadonlySet<number> | null {
+function findObjects(file: string, lines: readonly string[]): ReadonlySet<number> | null {
   const objects = new Set<number>();
   let next = 0;
   for (const line of lines) {
@@ -67,13 +69,13 @@ function isObjectAt(file: string, offset: number, number: number): boolean {
   return reported !== undefined && Number(reported) === number;
 }
 
-function unescaped(name: string): string {
+function unescapeName(name: string): string {
   return name.replaceAll(/#([\dA-Fa-f]{2})/g, (_, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
   );
 }
 
-function decoded(base64: string): string | null {
+function decodeBase64(base64: string): string | null {
   try {
     return atob(base64);
   } catch {

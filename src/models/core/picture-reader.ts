@@ -16,7 +16,10 @@ const PICTURE = /"(?:b64_json|data|audio_data)"\s*:\s*"$/;
 const PARTIAL = /"type"\s*:\s*"[\w.]*partial_image"/;
 
 type PictureFacts = { readonly usage: Usage | null; readonly fields: JsonObject };
-export type ReadImageFacts = (raw: JsonObject, pictures: number) => PictureFacts | ProviderFailure;
+export type ReadImageFacts = (
+  raw: JsonObject,
+  pictureCount: number,
+) => PictureFacts | ProviderFailure;
 
 /**
  * Reads images from a JSON response, or from server-sent events with one image each. Passes base64
@@ -133,16 +136,16 @@ export class ImageReader implements StreamReader {
     this.#isEscaped = false;
     for (;;) {
       const quote = text.indexOf('"', end);
-      const slash = text.slice(end, quote === -1 ? text.length : quote).indexOf("\\");
-      if (slash === -1) {
-        const isOver = quote !== -1;
-        this.#take(text.slice(from, isOver ? quote : text.length), events);
-        if (!isOver) return text.length;
+      const backslash = text.slice(end, quote === -1 ? text.length : quote).indexOf("\\");
+      if (backslash === -1) {
+        const hasEnded = quote !== -1;
+        this.#take(text.slice(from, hasEnded ? quote : text.length), events);
+        if (!hasEnded) return text.length;
         this.#keep('"');
         this.#state = "plain";
         return quote + 1;
       }
-      end += slash + 2;
+      end += backslash + 2;
       if (end > text.length) {
         this.#isEscaped = true;
         this.#take(text.slice(from), events);

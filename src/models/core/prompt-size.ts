@@ -218,11 +218,11 @@ export class PromptSizeCounter {
   #calls(calls: Assistant["tool_calls"]): void {
     for (const call of calls ?? []) {
       if (call.type !== "function") continue;
-      const { name, arguments: given } = call.function;
+      const { name, arguments: argumentsJson } = call.function;
       const json = JSON.stringify(name);
       if (!this.#called.has(call.id)) this.text(json);
       this.#called.set(call.id, json);
-      this.#syntax += GROWING_NUMBER.test(given) ? given.length * NUMBER_GROWS : 0;
+      this.#syntax += GROWING_NUMBER.test(argumentsJson) ? argumentsJson.length * NUMBER_GROWS : 0;
     }
   }
 
@@ -283,11 +283,11 @@ export class PromptSizeCounter {
     const { estimateFactor: factor, context } = this.#model;
     const text = this.#bytes + this.#syntax;
     const pages = Math.min(this.#pages.most, context); // a longer prompt is rejected
-    const fixed = this.overhead + this.tokens;
-    const bound = text + fixed + pages;
+    const fixedTokens = this.overhead + this.tokens;
+    const bound = text + fixedTokens + pages;
     const estimated = Math.ceil(this.#estimate * factor) + tokensOf(this.#syntax);
-    const estimate = Math.max(estimated, tokensOf(text)) + fixed + pages;
-    const likely = Math.ceil(this.#estimate) + tokensOf(this.#syntax / 2) + fixed;
+    const estimate = Math.max(estimated, tokensOf(text)) + fixedTokens + pages;
+    const likely = Math.ceil(this.#estimate) + tokensOf(this.#syntax / 2) + fixedTokens;
     return {
       bound,
       estimate: text <= SHORT_PROMPT_BYTES ? bound : Math.min(bound, estimate),
@@ -312,10 +312,10 @@ function openObjects(value: unknown): number {
   if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + openObjects(one), 0);
   if (!isObject(value)) return 0;
   let open = 0;
-  for (const inner of Object.values(value)) open += openObjects(inner);
-  const { type, properties, additionalProperties: reported } = value;
+  for (const member of Object.values(value)) open += openObjects(member);
+  const { type, properties, additionalProperties: additional } = value;
   const isSchema = type === "object" || listOf(type).includes("object") || isObject(properties);
-  return isSchema && reported === undefined ? open + 1 : open;
+  return isSchema && additional === undefined ? open + 1 : open;
 }
 
 /**
@@ -334,7 +334,7 @@ const PDF_LIKELY = { least: 5000, charactersPerToken: 16 };
 function pdfTokens(pdf: string, model: Model): { readonly most: number; readonly likely: number } {
   const pagesMost = model.context > SHORT_CONTEXT ? PAGES_MOST.long : PAGES_MOST.short;
   const pages = Math.min(pdfPagesMax(pdf) ?? pagesMost, pagesMost);
-  const bySize = Math.ceil(pdf.length / PDF_LIKELY.charactersPerToken);
-  const most = Math.max(pages * (PAGE_TEXT_TOKENS + model.imageTokens), bySize);
-  return { most, likely: Math.min(most, Math.max(PDF_LIKELY.least, bySize)) };
+  const tokensBySize = Math.ceil(pdf.length / PDF_LIKELY.charactersPerToken);
+  const most = Math.max(pages * (PAGE_TEXT_TOKENS + model.imageTokens), tokensBySize);
+  return { most, likely: Math.min(most, Math.max(PDF_LIKELY.least, tokensBySize)) };
 }

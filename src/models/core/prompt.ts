@@ -26,8 +26,8 @@ export function parsePrompt(body: ChatBody): Prompt | ProviderFailure {
   const tools = parseTools(body);
   if ("kind" in tools) return tools;
   const stops = stopsOf(body);
-  const caches = CACHING.some((field) => body[field] !== undefined);
-  return { conversation, tools, format: outputFormatOf(body), stops, caches };
+  const usesCache = CACHING.some((field) => body[field] !== undefined);
+  return { conversation, tools, format: outputFormatOf(body), stops, caches: usesCache };
 }
 
 const CACHING = ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"] as const;

@@ -20,7 +20,7 @@ export type NativeOutput = {
 /** The organization and end user of a request. Providers get only hashes of their IDs. */
 export type Customer = { readonly orgId: string; readonly user: string | null };
 
-type Attempting = {
+type AttemptContext = {
   readonly upstreamId: string;
   readonly customer?: Customer;
   readonly paceMs?: number;
@@ -40,7 +40,7 @@ type Attempting = {
 };
 
 /** A call of a chat model on one route. Adapters forward only fields of `body` that they allow. */
-export type ChatCall = Attempting &
+export type ChatCall = AttemptContext &
   ChatRequest & {
     /**
      * The request in the provider's own protocol. It replaces `body` if `Provider.speaks` allows
@@ -52,7 +52,8 @@ export type ChatCall = Attempting &
     readonly cap: number;
   };
 
-type InputCall<K extends InputKind> = Attempting & InputRequest<K> & { readonly stream: boolean };
+type InputCall<K extends InputKind> = AttemptContext &
+  InputRequest<K> & { readonly stream: boolean };
 export type EmbeddingsCall = InputCall<"embeddings">;
 export type RerankCall = InputCall<"rerank">;
 export type ImageCall = InputCall<"image">;
@@ -120,8 +121,8 @@ export type FailedUsage = {
   readonly output: number;
 };
 
-export function isFailure(made: object | string | ProviderFailure): made is ProviderFailure {
-  return typeof made === "object" && "reason" in made && "kind" in made;
+export function isFailure(result: object | string | ProviderFailure): result is ProviderFailure {
+  return typeof result === "object" && "reason" in result && "kind" in result;
 }
 
 export function isRequestCaused({ kind, fault }: ProviderFailure): boolean {

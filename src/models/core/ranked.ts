@@ -2,9 +2,9 @@ import { NO_USAGE } from "../../shared/usage.ts";
 import type { Usage } from "../../shared/usage.ts";
 import type { ProviderResponse } from "./provider.ts";
 import type { RerankBody } from "./rerank.ts";
-import { asIs, list, shape } from "./shape.ts";
+import { anyValue, listReader, objectReader } from "./shape.ts";
 
-const ranks = list(shape({ index: asIs, relevance_score: asIs }));
+const ranks = listReader(objectReader({ index: anyValue, relevance_score: anyValue }));
 
 /**
  * Parses a list of ranked documents, best first. Returns null if it is empty, or names a document
@@ -12,20 +12,22 @@ const ranks = list(shape({ index: asIs, relevance_score: asIs }));
  */
 export function rankedResponse(
   raw: unknown,
-  { documents, top_n: most }: RerankBody,
+  { documents, top_n: resultsMax }: RerankBody,
   usage: Usage | null,
 ): ProviderResponse | null {
-  const seen = new Set<number>();
+  const seenIndexes = new Set<number>();
   const results: { index: number; relevance_score: number }[] = [];
   for (const { index, relevance_score: score } of ranks(raw)) {
-    if (typeof index !== "number" || documents[index] === undefined || seen.has(index)) return null;
+    if (typeof index !== "number" || documents[index] === undefined || seenIndexes.has(index)) {
+      return null;
+    }
     if (typeof score !== "number" || !Number.isFinite(score)) return null;
-    seen.add(index);
+    seenIndexes.add(index);
     results.push({ index, relevance_score: score });
   }
   if (results.length === 0) return null;
-  const ranked = results.toSorted((a, b) => b.relevance_score - a.relevance_score);
-  return { body: { results: ranked.slice(0, most) }, usage };
+  const sortedResults = results.toSorted((a, b) => b.relevance_score - a.relevance_score);
+  return { body: { results: sortedResults.slice(0, resultsMax) }, usage };
 }
 
 export function rankedUsage({

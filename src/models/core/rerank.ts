@@ -79,19 +79,20 @@ function pairSize({ query, documents }: RerankBody, model: Model) {
   requested.text(query);
   const [all, each] = [tally.size(), requested.size()];
   const pairs = documents.length;
-  const whole = (of: "bound" | "estimate" | "likely"): number =>
+  const totalOf = (of: "bound" | "estimate" | "likely"): number =>
     all[of] + (each[of] + PAIR_OVERHEAD) * pairs;
-  return { bound: whole("bound"), estimate: whole("bound"), likely: whole("likely") };
+  return { bound: totalOf("bound"), estimate: totalOf("bound"), likely: totalOf("likely") };
 }
 
 /**
  * Returns the number of search units. A piece of a document has at least half of PIECE_TOKENS,
  * however long the query is.
  */
-function searchUnits({ query, documents, max_tokens_per_doc: most }: RerankBody): number {
-  const room = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));
+function searchUnits({ query, documents, max_tokens_per_doc: tokensMax }: RerankBody): number {
+  const documentTokens = Math.max(PIECE_TOKENS / 2, PIECE_TOKENS - utf8Bytes(query));
   const pieces = documents.reduce(
-    (sum, one) => sum + Math.max(1, Math.ceil(Math.min(utf8Bytes(one), most) / room)),
+    (sum, one) =>
+      sum + Math.max(1, Math.ceil(Math.min(utf8Bytes(one), tokensMax) / documentTokens)),
     0,
   );
   return Math.ceil(pieces / PIECES_PER_UNIT);
@@ -99,6 +100,12 @@ function searchUnits({ query, documents, max_tokens_per_doc: most }: RerankBody)
 
 function rerankNeeds({ documents }: RerankBody): readonly Need[] {
   const { length } = documents;
-  const lack = `rank ${length} documents at once`;
-  return [{ param: "documents", lack, met: ({ limits }) => length <= (limits?.inputs ?? length) }];
+  const missingAbility = `rank ${length} documents at once`;
+  return [
+    {
+      param: "documents",
+      lack: missingAbility,
+      met: ({ limits }) => length <= (limits?.inputs ?? length),
+    },
+  ];
 }

@@ -12,15 +12,20 @@ export function responseBytesPerToken({ logprobs, top_logprobs: tops = 0 }: Chat
 }
 
 export function responseTooLarge(call: ProviderCall): ProviderFailure {
-  const refused = { kind: "refused", reason: "body_too_large" } as const;
+  const tooLargeFailure = { kind: "refused", reason: "body_too_large" } as const;
   if (call.kind !== "chat") {
     const { advice, param } = INPUT_KINDS[call.kind].smaller;
-    return { ...refused, message: TOO_LARGE + advice, param, spent: { usage: null, output: 0 } };
+    return {
+      ...tooLargeFailure,
+      message: TOO_LARGE + advice,
+      param,
+      spent: { usage: null, output: 0 },
+    };
   }
   const { n = 1, logprobs } = call.body;
   if (n === 1 && logprobs !== true) return { kind: "retry", reason: "body_too_large" };
   const output = Math.floor(JSON_BYTES_MAX / responseBytesPerToken(call.body));
   const message = `${TOO_LARGE}Request less, or use a stream.`;
   const param = logprobs === true ? "logprobs" : "n";
-  return { ...refused, message, param, spent: { usage: null, output } };
+  return { ...tooLargeFailure, message, param, spent: { usage: null, output } };
 }

@@ -8,7 +8,7 @@ export type Need = {
   readonly met: (route: Route) => boolean;
 };
 
-export function needOf(ability: Ability, param: string, lack: string): Need {
+export function abilityNeed(ability: Ability, param: string, lack: string): Need {
   return { param, lack, met: ({ limits }) => limits?.lacks?.includes(ability) !== true };
 }
 
@@ -16,11 +16,13 @@ export function needOf(ability: Ability, param: string, lack: string): Need {
  * Returns the routes that meet all needs. Returns 400 with `param` for the first need that none
  * meets.
  */
-export function routesMeeting(needs: readonly Need[], model: Model): Result<readonly Route[]> {
-  let able = model.routes;
+export function routesMeetingNeeds(needs: readonly Need[], model: Model): Result<readonly Route[]> {
+  let capableRoutes = model.routes;
   for (const { param, lack, met } of needs) {
-    able = able.filter(met);
-    if (able.length === 0) return invalid(`The model '${model.id}' does not ${lack}.`, param);
+    capableRoutes = capableRoutes.filter(met);
+    if (capableRoutes.length === 0) {
+      return invalid(`The model '${model.id}' does not ${lack}.`, param);
+    }
   }
-  return success(able);
+  return success(capableRoutes);
 }

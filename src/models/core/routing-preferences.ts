@@ -62,7 +62,7 @@ const dollars = z.nullish(
 const flag = z.nullish(z.boolean());
 const SORTS = ["price", "latency", "throughput"] as const;
 const sort = z.enum(SORTS, { error: `must be ${SORTS.join(", ")}` });
-const never = (problem: string) => z.nullish(z.never({ error: problem }));
+const unsupportedOption = (problem: string) => z.nullish(z.never({ error: problem }));
 const UNKNOWN_HERE =
   "is not supported, because the gateway doesn't have this information about its providers";
 
@@ -91,7 +91,7 @@ export const providerPreferences = z.strictObject({
   data_collection: z.nullish(z.literal("allow", { error: "must be allow" })),
   zdr: z.nullish(z.literal(false, { error: "must be false" })),
   enforce_distillable_text: z.nullish(z.literal(false, { error: "must be false" })),
-  quantizations: never(UNKNOWN_HERE),
+  quantizations: unsupportedOption(UNKNOWN_HERE),
   preferred_min_throughput: z.optional(z.unknown()),
   preferred_max_latency: z.optional(z.unknown()),
 });
@@ -118,10 +118,15 @@ export function routePreferencesOf(
   gateway: Gateway | null | undefined,
   suffix: RouteSort | null,
 ): RoutePreferences | null {
-  const sorted = { sort: sortOf(provider, gateway) ?? suffix };
+  const sortPreference = { sort: sortOf(provider, gateway) ?? suffix };
   const preferences = provider
-    ? { ...NEUTRAL, ...listsOf("provider", provider), ...conditionsOf(provider), ...sorted }
-    : { ...NEUTRAL, ...listsOf("providerOptions.gateway", gateway ?? {}), ...sorted };
+    ? {
+        ...NEUTRAL,
+        ...providerLists("provider", provider),
+        ...conditionsOf(provider),
+        ...sortPreference,
+      }
+    : { ...NEUTRAL, ...providerLists("providerOptions.gateway", gateway ?? {}), ...sortPreference };
   return isNeutral(preferences) ? null : preferences;
 }
 
@@ -138,7 +143,7 @@ const NEUTRAL: RoutePreferences = {
 
 type Lists = Pick<Gateway, "order" | "only">;
 
-function listsOf<F extends RoutePreferences["field"]>(field: F, { order, only }: Lists) {
+function providerLists<F extends RoutePreferences["field"]>(field: F, { order, only }: Lists) {
   return { field, order: order ?? [], only: only ?? null };
 }
 
@@ -173,13 +178,13 @@ function maxPriceOf(provider: Provider): MaxPrice | null {
   if (requested === null) return null;
   const { prompt = null, completion = null, request = null } = requested;
   return {
-    input: scaled(prompt, MICROS_PER_DOLLAR),
-    output: scaled(completion, MICROS_PER_DOLLAR),
-    request: scaled(request, REQUEST_SCALE),
+    input: scaleAmount(prompt, MICROS_PER_DOLLAR),
+    output: scaleAmount(completion, MICROS_PER_DOLLAR),
+    request: scaleAmount(request, REQUEST_SCALE),
   };
 }
 
-function scaled(amount: number | null, scale: number): number | null {
+function scaleAmount(amount: number | null, scale: number): number | null {
   return amount === null ? null : amount * scale;
 }
 

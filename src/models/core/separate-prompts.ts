@@ -35,25 +35,27 @@ export async function sendPromptsSeparately(
       if (failures.length > 0) return null;
       const one = { ...call, body: { ...call.body, messages: [message] } };
       const answer = await provider.send(one);
-      const reported = isWorthAgain(answer, call) ? await provider.send(one) : answer;
-      if (reported.kind === "json") return reported;
-      failures.push(reported.kind === "failure" ? reported.failure : NO_JSON);
+      const result = shouldRetry(answer, call) ? await provider.send(one) : answer;
+      if (result.kind === "json") return result;
+      failures.push(result.kind === "failure" ? result.failure : NO_JSON);
       return null;
     },
   );
-  const done = answers.filter((answer) => answer !== null);
+  const finished = answers.filter((answer) => answer !== null);
   const [failure] = failures;
-  if (failure !== undefined) return { kind: "failure", failure: withDone(failure, done) };
-  return { kind: "json", body: together(done, call.body), usage: usageOf(done) };
+  if (failure !== undefined) {
+    return { kind: "failure", failure: addFinishedUsage(failure, finished) };
+  }
+  return { kind: "json", body: combineAnswers(finished, call.body), usage: usageOf(finished) };
 }
 
 const NO_JSON: ProviderFailure = { kind: "retry", reason: "bad_answer" };
 
-function isWorthAgain(answer: ProviderResult, { signal }: ChatCall): boolean {
+function shouldRetry(answer: ProviderResult, { signal }: ChatCall): boolean {
   return answer.kind === "failure" && answer.failure.again === true && !signal.aborted;
 }
 
-function together(answers: readonly JsonAnswer[], { n: each = 1 }: ChatBody): JsonObject {
+function combineAnswers(answers: readonly JsonAnswer[], { n: each = 1 }: ChatBody): JsonObject {
   const choices: JsonObject[] = [];
   for (const [prompt, answer] of answers.entries()) {
     for (const [at, choice] of choicesOf(answer.body).entries()) {
@@ -67,10 +69,16 @@ function usageOf(answers: readonly JsonAnswer[]) {
   return sumUsage(answers.map(({ usage }) => usage));
 }
 
-function withDone(failure: ProviderFailure, done: readonly JsonAnswer[]): ProviderFailure {
+function addFinishedUsage(
+  failure: ProviderFailure,
+  finished: readonly JsonAnswer[],
+): ProviderFailure {
   const { spent } = failure;
-  const usages = [...done.map(({ usage }) => usage), ...(spent === undefined ? [] : [spent.usage])];
-  const texts = done.flatMap(({ body }) => choicesOf(body)).map(({ message }) => message);
+  const usages = [
+    ...finished.map(({ usage }) => usage),
+    ...(spent === undefined ? [] : [spent.usage]),
+  ];
+  const texts = finished.flatMap(({ body }) => choicesOf(body)).map(({ message }) => message);
   const text = texts.filter(isObject).map(outputText).join("");
   return failureWithUsage(failure, { usage: usages.length === 0 ? null : sumUsage(usages), text });
 }

@@ -52,10 +52,10 @@ type Speech = ParsedInputRequest<SpeechBody> & { readonly isMistral: boolean };
 export function parseSpeechRequest(value: object): Result<Speech> {
   const parsed = parseInput(speechBody, value);
   if (!parsed.ok) return parsed;
-  const { voice: named, voice_id: id, stream, response_format, ...rest } = parsed.value.body;
-  const spoken = named ?? id;
+  const { voice: voiceName, voice_id: id, stream, response_format, ...rest } = parsed.value.body;
+  const spoken = voiceName ?? id;
   if (spoken === undefined) return invalid("'voice' is missing.", "voice");
-  if (named !== undefined && id !== undefined) {
+  if (voiceName !== undefined && id !== undefined) {
     return invalid("Send 'voice' or 'voice_id', not both.", "voice_id");
   }
   const isMistral = id !== undefined;
@@ -97,8 +97,8 @@ const PROMPT_OVERHEAD = 64;
  * 25 tokens and is about 15 bytes of English, so this leaves room for slow speech.
  */
 export function audioTokensMax(body: SpokenText): number {
-  const wanted = AUDIO_TOKENS_MIN + bytesOf(body) * AUDIO_TOKENS_PER_BYTE;
-  return Math.min(AUDIO_TOKENS_MAX, wanted);
+  const audioTokens = AUDIO_TOKENS_MIN + bytesOf(body) * AUDIO_TOKENS_PER_BYTE;
+  return Math.min(AUDIO_TOKENS_MAX, audioTokens);
 }
 
 type SpokenText = Pick<SpeechBody, "input" | "instructions">;
@@ -150,6 +150,6 @@ export function codePoints(spoken: string): number {
   return Array.from(spoken).length;
 }
 
-export function speechVoiceOf({ voice: named }: SpeechBody): string {
-  return typeof named === "string" ? named : named.id;
+export function speechVoiceOf({ voice: voiceName }: SpeechBody): string {
+  return typeof voiceName === "string" ? voiceName : voiceName.id;
 }

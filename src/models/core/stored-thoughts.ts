@@ -23,7 +23,7 @@ export function isEmpty({ details, extras, text }: StoredThoughts): boolean {
   return details.length === 0 && Object.keys(extras).length === 0 && text === "";
 }
 
-export function joined(one: StoredThoughts, next: StoredThoughts): StoredThoughts {
+export function joinThoughts(one: StoredThoughts, next: StoredThoughts): StoredThoughts {
   return {
     details: [...one.details, ...next.details],
     extras: { ...one.extras, ...next.extras },
@@ -59,10 +59,10 @@ function pieceField(one: JsonObject, next: JsonObject): "text" | "summary" | nul
  */
 export function sealThoughts({ details, extras, text }: StoredThoughts): string {
   const isReadable = details.length === 0 && text !== ""; // details hold their own text
-  const kept = { details: wholeDetails(details), extras, ...(isReadable && { text }) };
-  const json = JSON.stringify(kept);
+  const storedFields = { details: wholeDetails(details), extras, ...(isReadable && { text }) };
+  const json = JSON.stringify(storedFields);
   const payload = toBase64Url(new TextEncoder().encode(json));
-  return `${VERSION}.${payload}.${checkOf(payload)}`;
+  return `${VERSION}.${payload}.${checksumOf(payload)}`;
 }
 
 export function isSealedThoughts(text: string): boolean {
@@ -73,12 +73,12 @@ export function isSealedThoughts(text: string): boolean {
  * Parses serialized reasoning. Returns null if it isn't ours, is damaged or is too large. Never
  * throws.
  */
-export function unsealThoughts(seal: string): StoredThoughts | null {
-  if (seal.length > CHARACTERS_MAX) return null;
-  const [version, payload, check, rest] = seal.split(".", 4);
+export function unsealThoughts(sealedText: string): StoredThoughts | null {
+  if (sealedText.length > CHARACTERS_MAX) return null;
+  const [version, payload, check, rest] = sealedText.split(".", 4);
   if (version !== VERSION || payload === undefined || rest !== undefined) return null;
-  if (check !== checkOf(payload)) return null;
-  const json = decoded(payload);
+  if (check !== checksumOf(payload)) return null;
+  const json = decodePayload(payload);
   const parsed = json === null ? null : parseJsonText(json);
   if (parsed?.ok !== true) return null;
   const { details, extras, text } = parsed.value;
@@ -95,11 +95,11 @@ export function unsealThoughts(seal: string): StoredThoughts | null {
   };
 }
 
-function checkOf(payload: string): string {
+function checksumOf(payload: string): string {
   return distributedHash32(payload, 1).toString(36) + distributedHash32(payload, 2).toString(36);
 }
 
-function decoded(payload: string): string | null {
+function decodePayload(payload: string): string | null {
   try {
     const bytes = fromBase64(payload.replaceAll("-", "+").replaceAll("_", "/"));
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

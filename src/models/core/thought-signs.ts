@@ -1,6 +1,6 @@
 import { isObject, listOf, objectOf, textOf } from "./json-value.ts";
 import type { JsonObject } from "./provider.ts";
-import { shape } from "./shape.ts";
+import { objectReader } from "./shape.ts";
 
 /**
  * Encrypted reasoning is base64 (four characters for three bytes), and a token has about four
@@ -37,7 +37,7 @@ type ReasoningSign = {
   readonly sealed: number;
 };
 
-const typed = shape({ type: textOf });
+const typeReader = objectReader({ type: textOf });
 const NO_SIGN: ReasoningSign = { isThought: false, sealed: 0 };
 
 export function reasoningSignOf({
@@ -50,13 +50,13 @@ export function reasoningSignOf({
     case "content_block_start":
     case "content_block_delta": {
       const part = isObject(block) ? block : objectOf(delta);
-      if (!/thinking|signature/.test(typed(part).type)) return NO_SIGN;
+      if (!/thinking|signature/.test(typeReader(part).type)) return NO_SIGN;
       return { isThought: true, sealed: encryptedReasoningTokens(part) };
     }
     case "response.output_item.added":
-      return { isThought: typed(item).type === "reasoning", sealed: 0 };
+      return { isThought: typeReader(item).type === "reasoning", sealed: 0 };
     case "response.output_item.done": {
-      const isThought = typed(item).type === "reasoning";
+      const isThought = typeReader(item).type === "reasoning";
       return isThought ? { isThought, sealed: encryptedReasoningTokens(item) } : NO_SIGN;
     }
     default:

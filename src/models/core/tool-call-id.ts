@@ -23,8 +23,8 @@ export class ToolCallIds {
     const known = this.#given.get(id);
     if (known !== undefined) return known;
     let fit = this.#shape.pattern.test(id) ? id : base62Hash(id, this.#shape.length);
-    for (let turn = 1; this.#taken.has(fit); turn++) {
-      fit = base62Hash(`${turn} ${id}`, this.#shape.length);
+    for (let attempt = 1; this.#taken.has(fit); attempt++) {
+      fit = base62Hash(`${attempt} ${id}`, this.#shape.length);
     }
     this.#given.set(id, fit);
     this.#taken.add(fit);

@@ -15,14 +15,16 @@ export class FittingToolNames {
 
   constructor(names: Iterable<string>) {
     const all = new Set(names);
-    const taken = new Set(all);
+    const takenNames = new Set(all);
     for (const name of all) {
-      let fitting = fittingToolName(name);
-      if (fitting === name) continue;
-      for (let turn = 1; taken.has(fitting); turn++) fitting = fittingToolName(`${turn} ${name}`);
-      taken.add(fitting);
-      this.#fitting.set(name, fitting);
-      this.origins.set(fitting, name);
+      let uniqueName = fittingToolName(name);
+      if (uniqueName === name) continue;
+      for (let attempt = 1; takenNames.has(uniqueName); attempt++) {
+        uniqueName = fittingToolName(`${attempt} ${name}`);
+      }
+      takenNames.add(uniqueName);
+      this.#fitting.set(name, uniqueName);
+      this.origins.set(uniqueName, name);
     }
   }
 

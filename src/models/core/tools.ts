@@ -22,53 +22,62 @@ export type RequestedTools = {
  * and unknown choices.
  */
 export function parseTools(body: ChatBody): RequestedTools | ProviderFailure {
-  const { tools = [], tool_choice: choice, functions, function_call: called } = body;
-  if (functions !== undefined || called !== undefined) {
+  const { tools = [], tool_choice: choice, functions, function_call: legacyChoice } = body;
+  if (functions !== undefined || legacyChoice !== undefined) {
     return refusal("This model does not support 'functions'. Send 'tools'.", "functions");
   }
   const list: FunctionTool[] = [];
   for (const [index, tool] of tools.entries()) {
     if (tool.type === "custom") return unsupportedFailure("Custom tools", `tools[${index}]`);
-    const one = toolOf(tool.function);
+    const one = toFunctionTool(tool.function);
     list.push(isCacheMarked(tool) ? { ...one, isMarked: true } : one);
   }
-  const chosen = choose(list, choice);
-  if ("kind" in chosen) return chosen;
-  return { ...chosen, parallel: body.parallel_tool_calls !== false };
+  const chosenTools = chooseTools(list, choice);
+  if ("kind" in chosenTools) return chosenTools;
+  return { ...chosenTools, parallel: body.parallel_tool_calls !== false };
 }
 
 type ToolWish = ChatBody["tool_choice"];
-type Chosen = Pick<RequestedTools, "list" | "choice">;
+type ChosenTools = Pick<RequestedTools, "list" | "choice">;
 
-function choose(list: readonly FunctionTool[], requested: ToolWish): Chosen | ProviderFailure {
+function chooseTools(
+  list: readonly FunctionTool[],
+  requested: ToolWish,
+): ChosenTools | ProviderFailure {
   if (typeof requested === "string" && list.length > 0) return { list, choice: requested };
   if (typeof requested !== "object") return { list, choice: "auto" };
-  if (requested.type === "allowed_tools") return someOf(list, requested.allowed_tools);
+  if (requested.type === "allowed_tools") return selectAllowedTools(list, requested.allowed_tools);
   const name = requested.type === "function" ? requested.function.name : null;
   // An unknown name fails here, because hosts would repeat it in their own errors.
-  const named = list.find((tool) => tool.name === name);
-  if (named !== undefined) return { list, choice: { name: named.name } };
+  const chosenTool = list.find((tool) => tool.name === name);
+  if (chosenTool !== undefined) return { list, choice: { name: chosenTool.name } };
   return refusal("'tool_choice' names a function that isn't in 'tools'.", "tool_choice");
 }
 
-type Allowed = Extract<NonNullable<ToolWish>, { type: "allowed_tools" }>["allowed_tools"];
+type AllowedTools = Extract<NonNullable<ToolWish>, { type: "allowed_tools" }>["allowed_tools"];
 
-function someOf(list: readonly FunctionTool[], { mode, tools }: Allowed): Chosen | ProviderFailure {
+function selectAllowedTools(
+  list: readonly FunctionTool[],
+  { mode, tools }: AllowedTools,
+): ChosenTools | ProviderFailure {
   const names = new Set(
     tools.map((tool) => (tool.type === "function" ? tool.function.name : null)),
   );
-  const some = list.filter((tool) => names.delete(tool.name));
-  if (some.length === 0 || names.size > 0) {
+  const allowedTools = list.filter((tool) => names.delete(tool.name));
+  if (allowedTools.length === 0 || names.size > 0) {
     return refusal("'tool_choice' allows a tool that isn't in 'tools'.", "tool_choice");
   }
-  return { list: some, choice: mode };
+  return { list: allowedTools, choice: mode };
 }
 
 const NO_PARAMETERS: JsonObject = { type: "object", properties: {} };
 
-type Declared = Extract<NonNullable<ChatBody["tools"]>[number], { type: "function" }>["function"];
+type DeclaredFunction = Extract<
+  NonNullable<ChatBody["tools"]>[number],
+  { type: "function" }
+>["function"];
 
-function toolOf({ name, description, parameters, strict }: Declared): FunctionTool {
+function toFunctionTool({ name, description, parameters, strict }: DeclaredFunction): FunctionTool {
   return {
     name,
     description: description ?? "",

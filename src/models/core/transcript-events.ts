@@ -3,14 +3,14 @@ import { textOf } from "./json-value.ts";
 import type { ProviderResponse, StreamEvent } from "./provider.ts";
 
 export function transcriptEvents({ body, usage }: ProviderResponse): StreamEvent[] {
-  const { text: whole } = body;
-  const text = textOf(whole);
+  const { text: transcript } = body;
+  const text = textOf(transcript);
   const delta = { type: "transcript.text.delta", delta: text };
-  const done = { type: "transcript.text.done", text };
+  const doneEvent = { type: "transcript.text.done", text };
   return [
     { kind: "native", event: delta, text, finish: null },
     ...(usage === null ? [] : [{ kind: "usage", usage } as const]),
-    { kind: "native", event: done, text: "", finish: "stop" },
+    { kind: "native", event: doneEvent, text: "", finish: "stop" },
     END_EVENT,
   ];
 }

@@ -80,8 +80,8 @@ export const TRANSCRIPTION_KIND: InputKindRules<TranscriptionBody, "second"> = {
   smaller: { advice: "send a shorter file.", param: "file" },
 };
 
-/** Returns the usage in seconds, if there is any. `least` is the minimum that is billed. */
-export function usageOfSeconds(seconds: unknown, least = 0): Usage | null {
+/** Returns the usage in seconds, if there is any. `secondsMin` is the minimum that is billed. */
+export function usageOfSeconds(seconds: unknown, secondsMin = 0): Usage | null {
   if (typeof seconds !== "number" || !(seconds > 0 && seconds < SECONDS_MAX)) return null;
-  return { ...NO_USAGE, second: Math.max(least, Math.ceil(seconds)) };
+  return { ...NO_USAGE, second: Math.max(secondsMin, Math.ceil(seconds)) };
 }

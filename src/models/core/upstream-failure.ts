@@ -3,7 +3,7 @@ import { isObject, listOf, parseObject } from "./json-value.ts";
 import type { KnownFields } from "./json-value.ts";
 import type { ProviderFailure } from "./provider.ts";
 
-type Complaint = {
+type UpstreamError = {
   readonly message: string;
   readonly code: string;
   readonly type: string;
@@ -26,23 +26,22 @@ export function httpFailure(
   bodyText: string,
   secret?: string,
 ): ProviderFailure {
-  const complaint = complaintOf(parseObject(bodyText));
+  const upstreamError = parseUpstreamError(parseObject(bodyText));
   const isBusy = OVERLOADED.has(status);
-  const wait = retryAfterMs(headers) ?? (isBusy ? hintedWaitMs(headers, complaint.message) : null);
-  return failureOf(status, complaint, {
+  const wait =
+    retryAfterMs(headers) ?? (isBusy ? hintedWaitMs(headers, upstreamError.message) : null);
+  return toProviderFailure(status, upstreamError, {
     ...(wait !== null && { retryAfterMs: wait }),
     ...(secret !== undefined && { secret }),
   });
 }
 
-type Complained = KnownFields<
-  "error" | "message" | "code" | "type" | "param" | "status" | "detail"
->;
+type RawError = KnownFields<"error" | "message" | "code" | "type" | "param" | "status" | "detail">;
 
-export function streamFailure(raw: Complained, secret?: string): ProviderFailure {
-  const complaint = complaintOf(raw);
+export function streamFailure(raw: RawError, secret?: string): ProviderFailure {
+  const upstreamError = parseUpstreamError(raw);
   const hints = secret === undefined ? {} : { secret };
-  return failureOf(statusInside(raw, complaint), complaint, hints);
+  return toProviderFailure(statusInBody(raw, upstreamError), upstreamError, hints);
 }
 
 type Hints = { readonly retryAfterMs?: number; readonly secret?: string };
@@ -51,21 +50,27 @@ const DISABLED: ReadonlySet<number> = new Set([401, 402, 403, 404]);
 const OVERLOADED: ReadonlySet<number> = new Set([429, 503, 529]);
 const REFUSED: ReadonlySet<number> = new Set([400, 413, 422]);
 
-function failureOf(status: number, complaint: Complaint, hints: Hints): ProviderFailure {
+function toProviderFailure(
+  status: number,
+  upstreamError: UpstreamError,
+  hints: Hints,
+): ProviderFailure {
   const reason = String(status);
-  if (isBlameless(status, complaint)) return { kind: "retry", reason, fault: "request" };
-  if (isAboutContent(status, complaint)) return contentRefusal(reason, complaint, hints.secret);
-  const meant = meantStatus(status, complaint);
-  if (REFUSED.has(meant)) return refusal(reason, complaint, hints.secret);
+  if (isNotProviderFault(status, upstreamError)) return { kind: "retry", reason, fault: "request" };
+  if (isAboutContent(status, upstreamError)) {
+    return contentRefusal(reason, upstreamError, hints.secret);
+  }
+  const effective = effectiveStatus(status, upstreamError);
+  if (REFUSED.has(effective)) return refusal(reason, upstreamError, hints.secret);
   const wait = hints.retryAfterMs === undefined ? {} : { retryAfterMs: hints.retryAfterMs };
-  if (DISABLED.has(meant)) return { kind: "disabled", reason, ...wait };
-  if (OVERLOADED.has(meant)) return { kind: "overloaded", reason, ...wait };
-  return { kind: "retry", reason, ...wait, again: meant === 408 || meant >= 500 };
+  if (DISABLED.has(effective)) return { kind: "disabled", reason, ...wait };
+  if (OVERLOADED.has(effective)) return { kind: "overloaded", reason, ...wait };
+  return { kind: "retry", reason, ...wait, again: effective === 408 || effective >= 500 };
 }
 
 const NO_ENDPOINT = /^no endpoints found that /i;
 
-function isBlameless(status: number, { message, code, type }: Complaint): boolean {
+function isNotProviderFault(status: number, { message, code, type }: UpstreamError): boolean {
   if (status === 403) return message === "" && code === "" && type === ""; // a firewall before the host
   if (status === 404) return NO_ENDPOINT.test(message);
   // Groq returns 413 and OpenAI 429 if one request has more tokens than the limit per minute.
@@ -76,25 +81,25 @@ function isBlameless(status: number, { message, code, type }: Complaint): boolea
 const ABOUT_CONTENT = /moderat|flagged|content.policy|violates usage guidelines/i;
 
 /** Reports whether a 403 is about the request's content. It then doesn't disable the route. */
-function isAboutContent(status: number, { message }: Complaint): boolean {
+function isAboutContent(status: number, { message }: UpstreamError): boolean {
   return status === 403 && ABOUT_CONTENT.test(message);
 }
 
 function contentRefusal(
   reason: string,
-  complaint: Complaint,
+  upstreamError: UpstreamError,
   secret: string | undefined,
 ): ProviderFailure {
-  const message = complaint.message.replace(/\bTeam: .*/s, "");
-  const failure = refusal(reason, { ...complaint, message }, secret);
+  const message = upstreamError.message.replace(/\bTeam: .*/s, "");
+  const failure = refusal(reason, { ...upstreamError, message }, secret);
   return { ...failure, code: failure.code ?? "content_filter" };
 }
 
-function meantStatus(status: number, complaint: Complaint): number {
-  if ([complaint.code, complaint.type].includes("insufficient_quota")) return 402;
+function effectiveStatus(status: number, upstreamError: UpstreamError): number {
+  if ([upstreamError.code, upstreamError.type].includes("insufficient_quota")) return 402;
   const isBroken = status === 424 || (status >= 500 && !OVERLOADED.has(status));
-  if ((REFUSED.has(status) || isBroken) && isAboutUs(complaint)) return 404;
-  return isBroken && isAboutRequest(complaint) ? 400 : status;
+  if ((REFUSED.has(status) || isBroken) && isAboutUs(upstreamError)) return 404;
+  return isBroken && isAboutRequest(upstreamError) ? 400 : status;
 }
 
 /**
@@ -112,10 +117,10 @@ const REQUEST_CODES: ReadonlySet<string> = new Set([
 const ABOUT_REQUEST =
   /^(?:failed to parse (?:tools|messages|grammar|tool_choice)\b|unsupported (?:tool|content)|json schema conversion failed)|^(?:image|audio|video) input is not supported/i;
 
-function isAboutRequest(complaint: Complaint): boolean {
-  const { code, type, status } = complaint;
+function isAboutRequest(upstreamError: UpstreamError): boolean {
+  const { code, type, status } = upstreamError;
   if (REFUSED.has(status) || REQUEST_CODES.has(code) || REQUEST_CODES.has(type)) return true;
-  return ABOUT_REQUEST.test(complaint.message) || isAboutContext(complaint);
+  return ABOUT_REQUEST.test(upstreamError.message) || isAboutContext(upstreamError);
 }
 
 const OUR_CODES: ReadonlySet<string> = new Set([
@@ -137,28 +142,28 @@ const ABOUT_US =
  * Reports whether a 400 is about our key or our model name (xAI, Mistral, DeepSeek, OpenRouter,
  * LiteLLM, transformers).
  */
-function isAboutUs({ code, type, message }: Complaint): boolean {
+function isAboutUs({ code, type, message }: UpstreamError): boolean {
   return OUR_CODES.has(code) || OUR_CODES.has(type) || ABOUT_US.test(message);
 }
 
 const TO_OPERATOR =
   /\s{0,3}(?:- )?\bhint: .*|\s{0,3}\bincrease the physical batch size.*|\s{0,3}\bReceived Model Group=.*/is;
 const TOO_LARGE = "413";
-const NOT_SAID = "The model's provider rejected this request.";
+const NO_MESSAGE = "The model's provider rejected this request.";
 const CONTEXT_CODE = "context_length_exceeded";
 const CONTEXT_WORDS = "maximum context length";
 
 function refusal(
   reason: string,
-  complaint: Complaint,
+  upstreamError: UpstreamError,
   secret: string | undefined,
 ): ProviderFailure {
-  const cleaned = cleanedMessage(complaint.message.replace(TO_OPERATOR, ""), secret);
-  const param = isCleanParam(complaint.param, secret) ? complaint.param : null;
-  if (!isAboutContext(complaint)) {
-    const code = isCleanCode(complaint.code, secret) ? complaint.code : null;
+  const cleaned = cleanedMessage(upstreamError.message.replace(TO_OPERATOR, ""), secret);
+  const param = isCleanParam(upstreamError.param, secret) ? upstreamError.param : null;
+  if (!isAboutContext(upstreamError)) {
+    const code = isCleanCode(upstreamError.code, secret) ? upstreamError.code : null;
     const tooLarge = reason === TOO_LARGE;
-    const reported = { reason, message: cleaned || NOT_SAID, param, code };
+    const reported = { reason, message: cleaned || NO_MESSAGE, param, code };
     return { kind: "refused", ...reported, ...(tooLarge && { tooLarge }) };
   }
   // Clients recognize a prompt that is too long by these words.
@@ -185,52 +190,59 @@ const CONTEXT_PATTERNS = new RegExp(
   "i",
 );
 
-function isAboutContext(complaint: Complaint): boolean {
-  if (complaint.code === CONTEXT_CODE) return true;
-  return !complaint.code.endsWith("_above_max_length") && CONTEXT_PATTERNS.test(complaint.message);
+function isAboutContext(upstreamError: UpstreamError): boolean {
+  if (upstreamError.code === CONTEXT_CODE) return true;
+  return (
+    !upstreamError.code.endsWith("_above_max_length") &&
+    CONTEXT_PATTERNS.test(upstreamError.message)
+  );
 }
 
-function complaintOf(raw: Complained | null): Complaint {
+function parseUpstreamError(raw: RawError | null): UpstreamError {
   const error = raw?.error;
-  const inner: Complained = isObject(error) ? error : (raw ?? {});
-  const bare = typeof error === "string" ? error : "";
-  const detail = detailOf(inner);
+  const errorObject: RawError = isObject(error) ? error : (raw ?? {});
+  const errorText = typeof error === "string" ? error : "";
+  const detail = parseDetail(errorObject);
   return {
-    message: word(inner.message) || bare || detail.message,
-    code: word(inner.code),
-    type: word(inner.type),
-    param: word(inner.param) || detail.param,
-    status: ownStatus(inner),
+    message: stringOrEmpty(errorObject.message) || errorText || detail.message,
+    code: stringOrEmpty(errorObject.code),
+    type: stringOrEmpty(errorObject.type),
+    param: stringOrEmpty(errorObject.param) || detail.param,
+    status: ownStatus(errorObject),
   };
 }
 
 /** Parses FastAPI's detail: a text, or a list with `loc` and `msg`. Mistral has it in `message`. */
-function detailOf(inner: Complained): Pick<Complaint, "message" | "param"> {
-  const { detail }: Complained = isObject(inner.message) ? inner.message : inner;
+function parseDetail(errorObject: RawError): Pick<UpstreamError, "message" | "param"> {
+  const { detail }: RawError = isObject(errorObject.message) ? errorObject.message : errorObject;
   const first: KnownFields<"loc" | "msg"> | undefined = listOf(detail).find(isObject);
-  if (first === undefined) return { message: word(detail), param: "" };
-  const place = listOf(first.loc).filter((part) => part !== "body");
-  return { message: word(first.msg), param: place.join(".") };
+  if (first === undefined) return { message: stringOrEmpty(detail), param: "" };
+  const path = listOf(first.loc).filter((part) => part !== "body");
+  return { message: stringOrEmpty(first.msg), param: path.join(".") };
 }
 
-function statusInside(raw: Complained, complaint: Complaint): number {
-  const inner: Complained = isObject(raw.error) ? raw.error : raw;
-  const code = ownStatus(inner);
+function statusInBody(raw: RawError, upstreamError: UpstreamError): number {
+  const errorObject: RawError = isObject(raw.error) ? raw.error : raw;
+  const code = ownStatus(errorObject);
   if (code >= 400 && code <= 599) return code;
-  if (/rate_limit|too_many_requests/.test(`${complaint.type} ${complaint.code}`)) return 429;
-  if (/overloaded/.test(`${complaint.type} ${complaint.code}`)) return 503;
-  if (complaint.code === CONTEXT_CODE || complaint.type === "invalid_request_error") return 400;
+  if (/rate_limit|too_many_requests/.test(`${upstreamError.type} ${upstreamError.code}`)) {
+    return 429;
+  }
+  if (/overloaded/.test(`${upstreamError.type} ${upstreamError.code}`)) return 503;
+  if (upstreamError.code === CONTEXT_CODE || upstreamError.type === "invalid_request_error") {
+    return 400;
+  }
   return 500;
 }
 
 function ownStatus({ code, status }: KnownFields<"code" | "status">): number {
-  const given = code ?? status;
+  const statusValue = code ?? status;
   // Converting a deeply nested list would overflow the stack.
-  const own = typeof given === "object" ? Number.NaN : Number(given);
+  const own = typeof statusValue === "object" ? Number.NaN : Number(statusValue);
   return Number.isSafeInteger(own) ? own : Number.NaN;
 }
 
-function word(value: unknown): string {
+function stringOrEmpty(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
@@ -242,23 +254,23 @@ const WAIT_MS_MAX = 3_600_000;
  */
 export function retryAfterMs(headers: Headers): number | null {
   for (const name of ["retry-after-ms", "x-ms-retry-after-ms"]) {
-    const wait = bounded(number(headers.get(name)));
+    const wait = clampWaitMs(parseDecimal(headers.get(name)));
     if (wait !== null) return wait;
   }
   const value = headers.get("retry-after");
-  const seconds = number(value);
-  if (seconds !== null) return bounded(seconds * 1000);
+  const seconds = parseDecimal(value);
+  if (seconds !== null) return clampWaitMs(seconds * 1000);
   const until = Date.parse(value ?? "");
   const reported = Date.parse(headers.get("date") ?? "");
-  return bounded(until - reported);
+  return clampWaitMs(until - reported);
 }
 
-function number(text: string | null): number | null {
+function parseDecimal(text: string | null): number | null {
   if (text === null || !/^\s*\d+(\.\d+)?\s*$/.test(text)) return null;
   return Number(text);
 }
 
-function bounded(ms: number | null): number | null {
+function clampWaitMs(ms: number | null): number | null {
   if (ms === null || Number.isNaN(ms)) return null;
   return Math.min(Math.max(0, Math.ceil(ms)), WAIT_MS_MAX);
 }
@@ -279,18 +291,18 @@ export function hintedWaitMs(headers: Headers, message: string): number | null {
   const reported = /(?:retry after|try again in) ([\d.]+ ?(?:seconds?|ms|[\dhms.]+))/i.exec(
     message,
   );
-  const spoken = durationMs(reported?.[1] ?? "");
-  if (spoken !== null) return hinted(spoken);
+  const waitInMessage = durationMs(reported?.[1] ?? "");
+  if (waitInMessage !== null) return clampHintMs(waitInMessage);
   const resets: number[] = [];
-  const usedUp: number[] = [];
+  const resetsOfExhausted: number[] = [];
   for (const limit of LIMITS) {
     const reset = durationMs(headers.get(`x-ratelimit-reset${limit}`) ?? "");
     if (reset === null) continue;
     resets.push(reset);
-    if (headers.get(`x-ratelimit-remaining${limit}`)?.trim() === "0") usedUp.push(reset);
+    if (headers.get(`x-ratelimit-remaining${limit}`)?.trim() === "0") resetsOfExhausted.push(reset);
   }
-  if (usedUp.length > 0) return hinted(Math.max(...usedUp));
-  return resets.length > 0 ? hinted(Math.min(...resets)) : null;
+  if (resetsOfExhausted.length > 0) return clampHintMs(Math.max(...resetsOfExhausted));
+  return resets.length > 0 ? clampHintMs(Math.min(...resets)) : null;
 }
 
 const DURATION =
@@ -306,6 +318,6 @@ function durationMs(raw: string): number | null {
   return (((hours ?? 0) * 60 + (minutes ?? 0)) * 60 + (seconds ?? 0)) * 1000 + (ms ?? 0);
 }
 
-function hinted(ms: number): number {
+function clampHintMs(ms: number): number {
   return Math.min(Math.ceil(ms), HINT_MS_MAX);
 }

@@ -6,11 +6,15 @@ import type { JsonObject } from "../core/provider.ts";
 import type { Chunk } from "../core/chunk.ts";
 import { isOpenRouterClient } from "../core/gateway-fields.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
-import { formattedChoices, formattedChunk, withOwnThoughts } from "../core/openrouter-thoughts.ts";
+import {
+  formattedChoices,
+  formattedChunk,
+  restoreOwnThoughts,
+} from "../core/openrouter-thoughts.ts";
 import type { ReasoningFormat } from "../core/openrouter-thoughts.ts";
 import { parseBody } from "../../shared/http/parse-body.ts";
 import { effortOfShare } from "../core/reasoning-effort.ts";
-import { withAcceptedHistory } from "../core/accepted-history.ts";
+import { acceptHistory } from "../core/accepted-history.ts";
 import { isObject, listOf } from "../core/json-value.ts";
 import type { KnownFields } from "../core/json-value.ts";
 import { REASONING_EFFORTS, parseChatRequest } from "../core/core-request.ts";
@@ -43,8 +47,8 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const read = withEffort(value);
   const parsed = read.ok ? parseChatRequest(read.value) : read;
   if (!parsed.ok) return parsed;
-  const messages = [...withOwnThoughts(parsed.value.messages)];
-  const body = withAcceptedHistory({ ...parsed.value, messages });
+  const messages = [...restoreOwnThoughts(parsed.value.messages)];
+  const body = acceptHistory({ ...parsed.value, messages });
   const usage = usageChunks(at.wantsUsage === true, body);
   const isOpenRouter = isOpenRouterClient(at);
   const format = { usage, isOpenRouter, reasoning: reasoningFormat(value, isOpenRouter) };

@@ -7,7 +7,7 @@ import type { JsonObject } from "../core/provider.ts";
 import type { Chunk, Completion } from "../core/chunk.ts";
 import { isOpenRouterClient } from "../core/gateway-fields.ts";
 import { openAiUsage } from "../core/openai-usage.ts";
-import { chatBody, CHOICES_MAX, withoutNulls } from "../core/core-request.ts";
+import { chatBody, CHOICES_MAX, removeNulls } from "../core/core-request.ts";
 import type { ChatBody } from "../core/core-request.ts";
 import type {
   ParsedRequest,
@@ -79,7 +79,7 @@ const KEPT = [
 ] as const;
 
 function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
-  const parsed = parseBody(completionsBody, withoutNulls(value));
+  const parsed = parseBody(completionsBody, removeNulls(value));
   if (!parsed.ok) return parsed;
   const { model, prompt, max_tokens = MAX_TOKENS_DEFAULT, ...given } = parsed.value;
   const prompts = typeof prompt === "string" ? [prompt] : prompt;

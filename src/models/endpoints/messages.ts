@@ -2,7 +2,7 @@ import { invalid, success } from "../../shared/failure.ts";
 import type { Result } from "../../shared/failure.ts";
 import { requestsHourCache } from "../protocols/messages/host-native.ts";
 import type { JsonObject } from "../core/provider.ts";
-import { withAcceptedHistory } from "../core/accepted-history.ts";
+import { acceptHistory } from "../core/accepted-history.ts";
 import { parseChatRequest } from "../core/core-request.ts";
 import type {
   ParsedRequest,
@@ -57,7 +57,7 @@ function parse(value: object, at: EndpointContext): Result<ParsedRequest> {
   const core = parseChatRequest({ ...converted.value.body, ...caching });
   if (!core.ok) return core;
   return success({
-    request: { kind: "chat", body: withAcceptedHistory(core.value) },
+    request: { kind: "chat", body: acceptHistory(core.value) },
     user: null,
     dropped: [...unknownMessagesFields(body), ...losses.dropped, ...dropped, ...unconverted],
     place: placeOf(body),

@@ -2,7 +2,7 @@ import { rowOf } from "../../shared/regions.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
-import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
+import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { parseObject } from "../core/json-value.ts";
 import type { ChatCall, NativeBody, Provider } from "../core/provider.ts";
@@ -19,7 +19,7 @@ import {
   ClaudeNativeReader,
   claudeNativeBody,
 } from "../protocols/messages/host-native.ts";
-import { withImageParam } from "../protocols/messages/host-image-place.ts";
+import { addImageParam } from "../protocols/messages/host-image-place.ts";
 import { toMessagesApiRequest } from "../protocols/messages/host-request.ts";
 
 const SECRET = "ANTHROPIC_API_KEY";
@@ -71,8 +71,8 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
       async ask(call) {
         const request = claudeNativeBody(call, geo) ?? toMessagesApiRequest(call, geo);
         if ("reason" in request) return request;
-        return post(call, {
-          url: `${trimmedUrl(baseUrl)}/messages`,
+        return postRequest(call, {
+          url: `${removeTrailingSlashes(baseUrl)}/messages`,
           headers: {
             accept: call.stream ? "text/event-stream" : "application/json",
             ...headersOf(secret, request.beta),
@@ -87,7 +87,7 @@ function wireOf({ baseUrl, secret, geo }: AnthropicHost): ProviderProtocol {
     },
     failureInside: (raw) => (raw["type"] === "error" ? eventFailure(raw, secret) : null),
     failure: (status, headers, bodyText, call) =>
-      withImageParam(messagesFailure(status, headers, bodyText, secret), call),
+      addImageParam(messagesFailure(status, headers, bodyText, secret), call),
     reader: (call) =>
       sseReader(
         call.native === undefined
@@ -127,7 +127,7 @@ async function countTokens(
     Object.entries(native.body).filter(([field]) => !UNCOUNTED.has(field)),
   );
   try {
-    const response = await fetch(`${trimmedUrl(baseUrl)}/messages/count_tokens`, {
+    const response = await fetch(`${removeTrailingSlashes(baseUrl)}/messages/count_tokens`, {
       method: "POST",
       redirect: "manual",
       headers: {

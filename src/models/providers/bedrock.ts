@@ -1,7 +1,7 @@
 import type { BuiltInProvider, HostTag, ProviderConfig } from "../core/built-in.ts";
 import { thinksByDefault } from "../claude/claude-rules.ts";
 import { embedInBatches } from "../core/embedding-batches.ts";
-import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
+import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { textOf } from "../core/json-value.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
@@ -50,7 +50,7 @@ export function bedrock(host: BedrockHost): Provider {
 }
 
 function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): ProviderProtocol {
-  const base = trimmedUrl(baseUrl);
+  const base = removeTrailingSlashes(baseUrl);
   const secrets = secretsOf(credentials);
   const authorize = requestSigner(credentials, awsRegion);
   const send = async (
@@ -59,7 +59,7 @@ function wireOf({ tag, awsRegion, baseUrl, credentials }: BedrockHost): Provider
     { accept, body }: { readonly accept: string; readonly body: OutgoingBody },
   ) => {
     const url = `${base}/model/${encodeURIComponent(call.upstreamId)}/${operation}`;
-    return post(call, { url, headers: { accept, ...(await authorize(url, body)) }, body });
+    return postRequest(call, { url, headers: { accept, ...(await authorize(url, body)) }, body });
   };
   const at = async (
     { upstreamId }: ProviderCall,

@@ -1,7 +1,7 @@
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
 import { embedInBatchesOf } from "../core/embedding-batches.ts";
-import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
+import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { isFailure } from "../core/provider.ts";
 import type { JsonObject, Provider, ProviderCall, ProviderFailure } from "../core/provider.ts";
@@ -30,14 +30,14 @@ export const COHERE: BuiltInProvider = {
 };
 
 export function cohere(baseUrl: string, secret: string): Provider {
-  return httpProvider(wireOf(trimmedUrl(baseUrl), secret));
+  return httpProvider(wireOf(removeTrailingSlashes(baseUrl), secret));
 }
 
 function wireOf(base: string, secret: string): ProviderProtocol {
   const send = async (call: ProviderCall, path: string, request: JsonObject | ProviderFailure) => {
     if (isFailure(request)) return request;
     const accept = call.stream ? "text/event-stream" : "application/json";
-    return post(call, {
+    return postRequest(call, {
       url: base + path,
       headers: { accept, authorization: `Bearer ${secret}` },
       body: JSON.stringify(request),

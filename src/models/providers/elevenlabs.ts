@@ -1,7 +1,7 @@
 import { AudioFile, WavFile } from "../core/audio-reader.ts";
 import { baseUrlProblems } from "../core/built-in.ts";
 import type { BuiltInProvider, ProviderConfig } from "../core/built-in.ts";
-import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
+import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { isObject, parseObject, textOf } from "../core/json-value.ts";
 import type { ProviderFailure } from "../core/provider.ts";
@@ -50,7 +50,9 @@ export const ELEVENLABS: BuiltInProvider = {
   build: (config) => {
     const baseUrl = config.secret(BASE_URL) ?? "https://api.elevenlabs.io/v1";
     const voices = new Set(voicesIn(config).split(/[\s,]+/));
-    return httpProvider(wireOf(trimmedUrl(baseUrl), config.secret(SECRET) ?? "", voices));
+    return httpProvider(
+      wireOf(removeTrailingSlashes(baseUrl), config.secret(SECRET) ?? "", voices),
+    );
   },
 };
 
@@ -69,7 +71,7 @@ function wireOf(base: string, secret: string, voices: ReadonlySet<string>): Prov
         const voice = speechVoiceOf(body);
         if (!voices.has(voice)) return NO_VOICE;
         const format = FORMATS[body.response_format] ?? "";
-        return post(call, {
+        return postRequest(call, {
           url: `${base}/text-to-speech/${voice}/stream?output_format=${format}`,
           headers: { "xi-api-key": secret },
           body: JSON.stringify({ text: body.input, model_id: upstreamId }),

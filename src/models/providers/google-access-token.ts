@@ -2,7 +2,7 @@ import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { afterTimeout, within } from "../../shared/timers.ts";
 import { fromBase64, toBase64Url } from "../core/base64.ts";
 import { numberOf, parseObject, textOf } from "../core/json-value.ts";
-import { shape } from "../core/shape.ts";
+import { objectReader } from "../core/shape.ts";
 import type { ProviderFailure } from "../core/provider.ts";
 
 type ServiceAccount = {
@@ -22,8 +22,8 @@ const EXCHANGE_MS = 10_000;
 const SHARED_MS = 3000;
 const TOKEN_BYTES_MAX = 64 * 1024;
 
-const granted = shape({ access_token: textOf, expires_in: numberOf });
-const jsonKey = shape({ client_email: textOf, private_key: textOf, project_id: textOf });
+const granted = objectReader({ access_token: textOf, expires_in: numberOf });
+const jsonKey = objectReader({ client_email: textOf, private_key: textOf, project_id: textOf });
 
 /**
  * Parses the JSON key of a service account. Returns the account, or the names of missing or invalid

@@ -1,7 +1,7 @@
 import { discardBody } from "../../shared/http/bounded-body.ts";
 import { AudioInJson, WavFile } from "../core/audio-reader.ts";
 import { embedInBatches } from "../core/embedding-batches.ts";
-import { httpProvider, post, trimmedUrl } from "../core/http-provider.ts";
+import { httpProvider, postRequest, removeTrailingSlashes } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { OutgoingBody } from "../core/outgoing-body.ts";
 import { isFailure } from "../core/provider.ts";
@@ -101,12 +101,12 @@ async function callService(
   const url = `${service.models}/${encodeURIComponent(call.upstreamId)}:${method}`;
   const first = await service.credential();
   if (isFailure(first)) return first;
-  const response = await post(call, { url, headers: first, body });
+  const response = await postRequest(call, { url, headers: first, body });
   if (isFailure(response)) return response;
   if (response.status !== 401 || service.renew?.(first) !== true) return response;
   discardBody(response);
   const second = await service.credential();
-  return isFailure(second) ? second : post(call, { url, headers: second, body });
+  return isFailure(second) ? second : postRequest(call, { url, headers: second, body });
 }
 
 const GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta";
@@ -123,7 +123,7 @@ const GEMINI: BuiltInProvider = {
     const key = config.secret(KEY) ?? "";
     return google({
       id: "google",
-      models: `${trimmedUrl(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
+      models: `${removeTrailingSlashes(config.secret("GEMINI_BASE_URL") ?? GEMINI_URL)}/models`,
       embeddings: GEMINI_EMBEDDINGS,
       credential: () => Promise.resolve({ "x-goog-api-key": key }), // a key in the URL would be logged
       secrets: () => [key],
@@ -165,7 +165,7 @@ export function vertex(config: ProviderConfig, nowMs: () => number): Provider {
   const place = `projects/${account.project}/locations/${region}`;
   return google({
     id: "vertex",
-    models: `${trimmedUrl(host)}/${place}/publishers/google/models`,
+    models: `${removeTrailingSlashes(host)}/${place}/publishers/google/models`,
     embeddings: PREDICT,
     async credential() {
       const token = await tokens.get();

@@ -1,5 +1,11 @@
 import { embedInBatchesOf } from "../core/embedding-batches.ts";
-import { httpProvider, supportedKinds, post, sendCall, trimmedUrl } from "../core/http-provider.ts";
+import {
+  httpProvider,
+  supportedKinds,
+  postRequest,
+  sendCall,
+  removeTrailingSlashes,
+} from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import type { InputKind } from "../../shared/kinds.ts";
 import { CustomerHashes } from "./customer-hashes.ts";
@@ -54,7 +60,7 @@ function withResponses(
   { id, baseUrl, profile, secret, headers: extra }: OpenAiHost,
   chat: ProviderProtocol,
 ): Provider {
-  const url = `${trimmedUrl(baseUrl)}/responses`;
+  const url = `${removeTrailingSlashes(baseUrl)}/responses`;
   const headers = { ...extra, ...keyHeaders(profile, secret) };
   const responses = responsesProtocol({
     id,
@@ -80,7 +86,7 @@ function needsResponses(call: ProviderCall): boolean {
 }
 
 function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): ProviderProtocol {
-  const base = trimmedUrl(baseUrl);
+  const base = removeTrailingSlashes(baseUrl);
   const key = { ...extra, ...keyHeaders(profile, secret) };
   const streamHeaders = { accept: "text/event-stream", ...key };
   const jsonHeaders = { accept: "application/json", ...key };
@@ -91,7 +97,7 @@ function wireOf({ id, baseUrl, profile, secret, headers: extra }: OpenAiHost): P
     const { body } = request;
     const isReady = body instanceof RequestForm || body instanceof BodyInPieces;
     const sent = isReady ? body : JSON.stringify(body);
-    return post(call, { url: base + path, headers, body: sent });
+    return postRequest(call, { url: base + path, headers, body: sent });
   };
   return {
     id,

@@ -1,8 +1,8 @@
-import { post } from "../core/http-provider.ts";
+import { postRequest } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { readBoundedText } from "../../shared/http/bounded-body.ts";
 import { isObject, listOf, parseObject } from "../core/json-value.ts";
-import { asIs, shape } from "../core/shape.ts";
+import { anyValue, objectReader } from "../core/shape.ts";
 import { isFailure } from "../core/provider.ts";
 import type { JsonObject, ProviderFailure, ChatCall } from "../core/provider.ts";
 import { sseReader } from "../core/sse-reader.ts";
@@ -41,7 +41,7 @@ export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): 
         const whole = { ...body, ...(await identityOf(hashes, call, cacheKey)) };
         const accept = call.stream ? "text/event-stream" : "application/json";
         const send = (sent: JsonObject) =>
-          post(call, { url, headers: { accept, ...headers }, body: JSON.stringify(sent) });
+          postRequest(call, { url, headers: { accept, ...headers }, body: JSON.stringify(sent) });
         return againWithoutReasoning(await send(whole), whole, send);
       },
       answer: (raw, { native }) =>
@@ -64,8 +64,8 @@ export function responsesProtocol({ id, url, headers, secret }: ResponsesHost): 
 const ERROR_BYTES_MAX = 64 * 1024;
 const NOT_OURS = "invalid_encrypted_content";
 
-const kindOf = shape({ type: asIs });
-const complaint = shape({ error: shape({ code: asIs }) });
+const kindOf = objectReader({ type: anyValue });
+const complaint = objectReader({ error: objectReader({ code: anyValue }) });
 
 type Answered = Response | ProviderFailure;
 

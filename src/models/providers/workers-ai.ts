@@ -1,6 +1,6 @@
 import type { AiBinding } from "../../shared/config/config.ts";
 import type { BuiltInProvider } from "../core/built-in.ts";
-import { embeddingList, embedInBatchesOf, textsIn } from "../core/embedding-batches.ts";
+import { embeddingList, embedInBatchesOf, inputTexts } from "../core/embedding-batches.ts";
 import { httpProvider, connectionFailure } from "../core/http-provider.ts";
 import type { ProviderProtocol } from "../core/http-provider.ts";
 import { listOf, objectOf } from "../core/json-value.ts";
@@ -116,7 +116,7 @@ function embeddingAnswer(
   const vectors = listOf(data);
   const { pooling } = workersAiFamilyOf(call.upstreamId);
   const isOther = typeof given === "string" && given !== (pooling ?? given);
-  if (vectors.length !== textsIn(call).length || isOther) return null;
+  if (vectors.length !== inputTexts(call).length || isOther) return null;
   const { dimensions } = call.body;
   for (const vector of vectors) {
     if (!Array.isArray(vector) || vector.length === 0) return null;

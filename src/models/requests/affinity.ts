@@ -42,24 +42,24 @@ export function affinityOf(
   if (preferences !== null && (preferences.order.length > 0 || preferences.sort !== null)) {
     return null;
   }
-  const start = session ?? body.prompt_cache_key ?? startOf(body);
+  const start = session ?? body.prompt_cache_key ?? conversationStart(body);
   const text = JSON.stringify([region, model, start]);
   return distributedHash32(text, 1).toString(36) + distributedHash32(text, 2).toString(36);
 }
 
-function startOf({ messages, tools = [] }: ChatBody): readonly unknown[] {
+function conversationStart({ messages, tools = [] }: ChatBody): readonly unknown[] {
   const first = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
   const parts = [tools, ...messages.slice(0, first + 1).map(({ content }) => content ?? null)];
-  return parts.map((part) => shortened(part));
+  return parts.map((part) => shortenValue(part));
 }
 
-function shortened(value: unknown, left = { characters: START_CHARACTERS }): unknown {
-  if (left.characters <= 0) return 0;
+function shortenValue(value: unknown, budget = { characters: START_CHARACTERS }): unknown {
+  if (budget.characters <= 0) return 0;
   if (typeof value === "string") {
-    const text = value.slice(0, left.characters);
-    left.characters -= text.length;
+    const text = value.slice(0, budget.characters);
+    budget.characters -= text.length;
     return text.length === value.length ? text : [text, value.length];
   }
   if (value === null || typeof value !== "object") return value;
-  return Object.values(value).map((one) => shortened(one, left));
+  return Object.values(value).map((one) => shortenValue(one, budget));
 }

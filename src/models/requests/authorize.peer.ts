@@ -24,13 +24,13 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
   const request = parseAuthorizeRequest(c.var.peerBody);
   if (request === null) return c.json({ ok: false, failure: { kind: "internal" } });
   const caller = await callerOf(c, request);
-  if (!caller.ok) return c.json(refused(caller.failure));
-  const reached = await holdFor(c, caller.value, request);
-  if (reached.unanswered) return c.json({ ...refused(reached.failure), may_hold: true });
-  const held = reached.result;
-  if (held.ok) return c.json({ ok: true, ...held.value });
-  keyOwnerCacheOf(c.var.config).refused(keyIn(request), held.failure);
-  return c.json(refused(held.failure));
+  if (!caller.ok) return c.json(refusalBody(caller.failure));
+  const walletCall = await placeHoldFor(c, caller.value, request);
+  if (walletCall.unanswered) return c.json({ ...refusalBody(walletCall.failure), may_hold: true });
+  const holdResult = walletCall.result;
+  if (holdResult.ok) return c.json({ ok: true, ...holdResult.value });
+  keyOwnerCacheOf(c.var.config).refused(verifiedKey(request), holdResult.failure);
+  return c.json(refusalBody(holdResult.failure));
 }
 
 /**
@@ -40,21 +40,21 @@ export async function authorizePeer(c: Context<AppEnv>): Promise<Response> {
 async function callerOf(c: Context<AppEnv>, request: AuthorizeRequest): Promise<Result<Caller>> {
   const { config, timers } = c.var;
   const callers = keyOwnerCacheOf(config);
-  const key = { ...keyIn(request), home: config.region };
+  const key = { ...verifiedKey(request), home: config.region };
   const nowMs = now(c.env);
   if (callers.isDead(key)) return refuse({ kind: "invalid_api_key", isForGood: true });
   const known = request.hold === null ? undefined : callers.heardLately(key, nowMs);
   if (known?.scope === "global") return success(known);
   const register = objectsOf(c.env).register;
-  const reported = await identifyGlobalKey(register, request, null, timers.after);
-  return reported.ok ? success(callers.hear(key, reported.value, nowMs)) : reported;
+  const identified = await identifyGlobalKey(register, request, null, timers.after);
+  return identified.ok ? success(callers.hear(key, identified.value, nowMs)) : identified;
 }
 
-function keyIn({ keyHash: hash, shown }: AuthorizeRequest) {
+function verifiedKey({ keyHash: hash, shown }: AuthorizeRequest) {
   return { hash, shown };
 }
 
-function refused(failure: Failure): object {
+function refusalBody(failure: Failure): object {
   return { ok: false, failure };
 }
 
@@ -62,37 +62,40 @@ function refused(failure: Failure): object {
  * Returns the price list for a request that needs no hold. The wallet checks the key, because only
  * the wallet stores sessions.
  */
-async function lookedAt(
+async function lookUpCaller(
   c: Context<AppEnv>,
   orgId: string,
   { keyHash, shown }: RequestCredential,
 ): Promise<ObjectCallResult<AuthorizedHold>> {
   const ask = (): ReturnType<WalletCalls["keyStanding"]> =>
     objectsOf(c.env).wallet(orgId).keyStanding(keyHash, shown);
-  const reached = await callObjectWithRetries(ask, { attemptsMax: 2, after: c.var.timers.after });
-  if (reached.unanswered) return reached;
-  if (!reached.result.ok) return { unanswered: false, result: reached.result };
-  const { priceList, policies, paused } = reached.result.value;
-  const seen = {
+  const walletCall = await callObjectWithRetries(ask, {
+    attemptsMax: 2,
+    after: c.var.timers.after,
+  });
+  if (walletCall.unanswered) return walletCall;
+  if (!walletCall.result.ok) return { unanswered: false, result: walletCall.result };
+  const { priceList, policies, paused } = walletCall.result.value;
+  const callerView = {
     granted: micros(0),
     ...(priceList !== undefined && { priceList }),
     ...(policies !== undefined && { policies }),
     ...(paused !== undefined && { paused }),
   };
-  return { unanswered: false, result: success(seen) };
+  return { unanswered: false, result: success(callerView) };
 }
 
 /**
  * Places the hold. Makes one attempt fewer than for requests of this region, because the other
  * region retries the call.
  */
-async function holdFor(
+async function placeHoldFor(
   c: Context<AppEnv>,
   { keyId, orgId }: Caller,
   { hold, keyHash, shown }: AuthorizeRequest,
 ): Promise<ObjectCallResult<AuthorizedHold>> {
   const { after } = c.var.timers;
-  if (hold === null) return lookedAt(c, orgId, requestCredential(keyHash, shown));
+  if (hold === null) return lookUpCaller(c, orgId, requestCredential(keyHash, shown));
   const request = { ...hold, keyId, peer: true };
   const walletAt = walletForAttemptOf(c.var.config, c.env, after);
   return callObjectWithRetries(

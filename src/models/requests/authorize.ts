@@ -60,8 +60,8 @@ const requestSchema = z.object({
 });
 
 export function authorizeRequestToJson({ hold, ...called }: AuthorizeRequest): object {
-  const shown = { key_hash: called.keyHash, ...presentedToJson(called) };
-  if (hold === null) return { ...shown, hold };
+  const credentialFields = { key_hash: called.keyHash, ...presentedToJson(called) };
+  if (hold === null) return { ...credentialFields, hold };
   const { id, least, sure, most, hasCap, tokens, model, externalId: user, idempotency } = hold;
   const requested = {
     id,
@@ -77,15 +77,15 @@ export function authorizeRequestToJson({ hold, ...called }: AuthorizeRequest): o
     affinity: hold.affinity ?? null,
     ...(hold.candidates !== undefined && { candidates: hold.candidates }),
   };
-  return { ...shown, hold: requested };
+  return { ...credentialFields, hold: requested };
 }
 
 export function parseAuthorizeRequest(body: unknown): AuthorizeRequest | null {
   const parsed = requestSchema.safeParse(body);
   if (!parsed.success) return null;
   const { hold } = parsed.data;
-  const called = credentialFromJson(parsed.data.key_hash, parsed.data);
-  if (hold === null) return { ...called, hold };
+  const credential = credentialFromJson(parsed.data.key_hash, parsed.data);
+  if (hold === null) return { ...credential, hold };
   const {
     user: externalId,
     has_cap: hasCap,
@@ -99,7 +99,7 @@ export function parseAuthorizeRequest(body: unknown): AuthorizeRequest | null {
   if (least > sure || sure > most) return null;
   const bounds = { least: micros(least), sure: micros(sure), most: micros(most) };
   const requested = { ...rest, ...bounds, hasCap, externalId, priceList };
-  return { ...called, hold: { ...requested, ...(candidates !== undefined && { candidates }) } };
+  return { ...credential, hold: { ...requested, ...(candidates !== undefined && { candidates }) } };
 }
 
 const tokens = z.object({ granted: amount, limit: amount, remaining: amount, resetMs: amount });
@@ -142,7 +142,7 @@ export function parseAuthorizeResponse(body: unknown): ObjectCallResult<Authoriz
     : { unanswered: false, result: refuse(failure) };
 }
 
-type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
+type PeerCallContext = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
   readonly spentMs: number;
 };
 
@@ -153,7 +153,7 @@ type AskedAt = Pick<PeerCallOptions, "requestId" | "now" | "after"> & {
 export async function authorizeAtHome(
   home: PeerConfig | undefined,
   request: AuthorizeRequest,
-  at: AskedAt,
+  at: PeerCallContext,
 ): Promise<ObjectCallResult<AuthorizedHold>> {
   const answer =
     home === undefined
@@ -164,20 +164,20 @@ export async function authorizeAtHome(
           budgetMs: homeCallBudgetMs(at.spentMs),
           ...(at.after !== undefined && { after: at.after }),
         });
-  const reached = answer === null ? null : parseAuthorizeResponse(answer.body);
-  if (answer === null || reached === null) return AWAY;
-  if (reached.unanswered) return reached;
-  const { result } = reached;
-  if (result.ok) return isFor(request, result.value) ? reached : AWAY;
+  const response = answer === null ? null : parseAuthorizeResponse(answer.body);
+  if (answer === null || response === null) return AWAY;
+  if (response.unanswered) return response;
+  const { result } = response;
+  if (result.ok) return isAnswerTo(request, result.value) ? response : AWAY;
   const isOpen = request.hold !== null && answer.isRepeat;
   return isOpen || isStorageFailure(result.failure)
     ? { unanswered: true, failure: result.failure }
-    : reached;
+    : response;
 }
 
 const AWAY = { unanswered: true, failure: { kind: "home_region_unreachable" } } as const;
 
-function isFor({ hold }: AuthorizeRequest, { granted }: AuthorizedHold): boolean {
+function isAnswerTo({ hold }: AuthorizeRequest, { granted }: AuthorizedHold): boolean {
   if (hold === null) return true;
   const least = Math.min(hold.least, ...(hold.candidates ?? []).map((one) => one.least));
   return least <= granted && granted <= hold.most;

@@ -26,7 +26,7 @@ import {
   nativePromptSize,
 } from "../core/prompt-size.ts";
 import type { PromptSize } from "../core/prompt-size.ts";
-import { needOf, routesMeeting } from "../core/route-needs.ts";
+import { abilityNeed, routesMeetingNeeds } from "../core/route-needs.ts";
 import type { Need } from "../core/route-needs.ts";
 import type { PaidRequest } from "./paid-request.ts";
 
@@ -34,7 +34,7 @@ import type { PaidRequest } from "./paid-request.ts";
  * The catalog, providers and prices of this region. If `defaultCap` is Infinity, the default is the
  * model's maximum.
  */
-export type Sold = {
+export type Sale = {
   readonly catalog: Catalog;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly defaultCap: number;
@@ -47,63 +47,63 @@ export type Sold = {
  * Returns a request with its routes and maximum cost. Returns 400 with the client's `param`, or 404
  * `model_not_found`.
  */
-export function boundRequest(parsed: ParsedRequest, sold: Sold): Result<PaidRequest> {
+export function boundRequest(parsed: ParsedRequest, sale: Sale): Result<PaidRequest> {
   const { request, place } = parsed;
-  const { region } = sold.catalog;
+  const { region } = sale.catalog;
   if (place && place.name !== region) {
     const problem = `this region is '${region}', and can't guarantee another one`;
     return invalid(`${place.param}: ${problem}`, place.param);
   }
-  const bound =
+  const boundResult =
     request.kind === "chat"
-      ? boundChat(request.body, parsed, sold)
-      : boundInput(request, parsed, sold);
-  return bound.ok ? bound : withClientParam(bound, parsed);
+      ? boundChat(request.body, parsed, sale)
+      : boundInput(request, parsed, sale);
+  return boundResult.ok ? boundResult : withClientParam(boundResult, parsed);
 }
 
-function boundChat(body: ChatBody, parsed: ParsedRequest, sold: Sold): Result<PaidRequest> {
-  const resolved = resolveModel(sold.catalog, body.model, "chat");
+function boundChat(body: ChatBody, parsed: ParsedRequest, sale: Sale): Result<PaidRequest> {
+  const resolved = resolveModel(sale.catalog, body.model, "chat");
   if (!resolved.ok) return resolved;
   const model = resolved.value;
-  const unseen = refuseUnseen(body, model);
-  if (unseen !== null) return unseen;
-  const native = isSpoken(model, parsed.native, sold.providers) ? parsed.native : null;
-  const prompt = isApart(parsed)
+  const refusal = refuseUnsupportedInput(body, model);
+  if (refusal !== null) return refusal;
+  const native = hasNativeRoute(model, parsed.native, sale.providers) ? parsed.native : null;
+  const prompt = hasSeparatePrompts(parsed)
     ? separatePromptSize(body, model)
-    : promptSize(body, native, { model, providers: sold.providers });
-  const mayThink = isThinking(model, body, sold);
-  const thinks = holdsThinking(body, mayThink);
-  const wanted = { ...wantedOutput(body, parsed, native), thinks, defaultCap: sold.defaultCap };
-  const fitting = capThatFits(outputCap(model, prompt, wanted), body, parsed);
-  if (!fitting.ok) return fitting;
-  const cap = fitting.value;
-  const able = capableRoutes(pricedFor(model, sold), { chat: body, prompt, cap });
-  if (!able.ok) return able;
-  const reading = routesFor(able.value, { model, body, parsed, sold });
-  if (!reading.ok) return reading;
-  const choice = choiceOf(parsed, sold, { prompt, cap });
-  const routes = chosenRoutes(model, reading.value, choice);
+    : promptSize(body, native, { model, providers: sale.providers });
+  const mayThink = canReason(model, body, sale);
+  const thinks = reservesReasoning(body, mayThink);
+  const output = { ...wantedOutput(body, parsed, native), thinks, defaultCap: sale.defaultCap };
+  const fittingCap = capThatFits(outputCap(model, prompt, output), body, parsed);
+  if (!fittingCap.ok) return fittingCap;
+  const cap = fittingCap.value;
+  const capable = capableRoutes(applyPrices(model, sale), { chat: body, prompt, cap });
+  if (!capable.ok) return capable;
+  const supported = selectRoutes(capable.value, { model, body, parsed, sold: sale });
+  if (!supported.ok) return supported;
+  const choice = routeChoice(parsed, sale, { prompt, cap });
+  const routes = chosenRoutes(model, supported.value, choice);
   if (!routes.ok) return routes;
-  const tooLong = isApart(parsed) ? refuseLong(routes.value, prompt) : null;
+  const tooLong = hasSeparatePrompts(parsed) ? refuseLongPrompts(routes.value, prompt) : null;
   if (tooLong !== null) return tooLong;
   const bounds = costBounds(routes.value, prompt, cap);
   const affinity = affinityOf(body, parsed, {
     model: model.id,
-    region: sold.catalog.region,
+    region: sale.catalog.region,
     routes: routes.value.length,
     prompt,
   });
   const rest = { routes: routes.value, choice, affinity, prompt, cap, bounds, mayThink };
-  return success({ ...common(parsed, model, sold), ...rest });
+  return success({ ...commonFields(parsed, model, sale), ...rest });
 }
 
-function pricedFor(model: Model, { pricing }: Sold): Model {
+function applyPrices(model: Model, { pricing }: Sale): Model {
   return pricing === undefined ? model : pricedModel(model, pricing);
 }
 
-function choiceOf(
+function routeChoice(
   { preferences = null }: ParsedRequest,
-  { providerIds = NO_IDS, speedOf = UNMEASURED }: Sold,
+  { providerIds = NO_IDS, speedOf = UNMEASURED }: Sale,
   size: Pick<RouteChoice, "prompt" | "cap">,
 ): RouteChoice | null {
   return preferences === null ? null : { ...size, preferences, providerIds, speedOf };
@@ -113,10 +113,10 @@ const NO_IDS: ReadonlySet<string> = new Set();
 const UNMEASURED = () => ({ latencyMs: null, tokensPerSecond: null });
 
 /** Reports whether a model reasons for this request. Most reasoning models do by default. */
-function isThinking(
+function canReason(
   { abilities, routes }: Model,
   { reasoning_effort: effort }: ChatBody,
-  { providers }: Sold,
+  { providers }: Sale,
 ): boolean {
   if (!abilities.includes("reasoning")) return false;
   if (effort !== undefined && effort !== "none") return true;
@@ -127,11 +127,11 @@ function isThinking(
   });
 }
 
-function holdsThinking({ reasoning_effort: effort }: ChatBody, mayThink: boolean): boolean {
+function reservesReasoning({ reasoning_effort: effort }: ChatBody, mayThink: boolean): boolean {
   return effort !== undefined && (effort !== "none" || mayThink);
 }
 
-function isApart({ request }: ParsedRequest): boolean {
+function hasSeparatePrompts({ request }: ParsedRequest): boolean {
   return request.kind === "chat" && request.apart === true;
 }
 
@@ -139,72 +139,74 @@ function wantedOutput(body: ChatBody, parsed: ParsedRequest, native: NativeReque
   const { n = 1, messages } = body;
   return {
     cap: requestedCap(body),
-    choices: isApart(parsed) ? n * messages.length : n,
+    choices: hasSeparatePrompts(parsed) ? n * messages.length : n,
     least: native?.outputLeast ?? 0,
   };
 }
 
-function refuseLong(routes: readonly Route[], { bound }: PromptSize): Refusal | null {
-  const isLong = routes.some((route) => priceAt(route, bound) !== route.price);
-  return isLong
+function refuseLongPrompts(routes: readonly Route[], { bound }: PromptSize): Refusal | null {
+  const isOverThreshold = routes.some((route) => priceAt(route, bound) !== route.price);
+  return isOverThreshold
     ? invalid("The prompts are too long together. Send them in several requests.", "messages")
     : null;
 }
 
-function routesFor(
-  able: readonly Route[],
+function selectRoutes(
+  capable: readonly Route[],
   {
     model,
     body,
     parsed,
     sold,
-  }: { model: Model; body: ChatBody; parsed: ParsedRequest; sold: Sold },
+  }: { model: Model; body: ChatBody; parsed: ParsedRequest; sold: Sale },
 ): Result<readonly Route[]> {
-  const reading = hasParts(body, "file") ? readers(able, model, sold) : success(able);
-  return reading.ok ? nativeIfOnly(reading.value, parsed.native, sold.providers) : reading;
+  const supported = hasParts(body, "file") ? fileRoutes(capable, model, sold) : success(capable);
+  return supported.ok
+    ? requireNativeRoutes(supported.value, parsed.native, sold.providers)
+    : supported;
 }
 
-function refuseUnseen(body: ChatBody, { id, abilities }: Model): Refusal | null {
-  const shown = SHOWN.find(([type]) => hasParts(body, type));
-  if (shown === undefined || abilities.includes("vision")) return null;
-  return invalid(`The model '${id}' does not accept ${shown[1]}.`, "messages");
+function refuseUnsupportedInput(body: ChatBody, { id, abilities }: Model): Refusal | null {
+  const unsupportedPart = VISUAL_PARTS.find(([type]) => hasParts(body, type));
+  if (unsupportedPart === undefined || abilities.includes("vision")) return null;
+  return invalid(`The model '${id}' does not accept ${unsupportedPart[1]}.`, "messages");
 }
 
-const SHOWN = [
+const VISUAL_PARTS = [
   ["image_url", "images"],
   ["file", "files"],
 ] as const;
 
-function readers(
+function fileRoutes(
   routes: readonly Route[],
   { id }: Model,
-  { providers }: Sold,
+  { providers }: Sale,
 ): Result<readonly Route[]> {
-  const able = routes.filter(({ provider }) => providers.get(provider)?.readsFiles === true);
-  return able.length > 0
-    ? success(able)
+  const capable = routes.filter(({ provider }) => providers.get(provider)?.readsFiles === true);
+  return capable.length > 0
+    ? success(capable)
     : invalid(`The model '${id}' does not support files. Send their text.`, "messages");
 }
 
 function boundInput<K extends InputKind>(
   { kind, body }: InputRequest<K>,
   parsed: ParsedRequest,
-  sold: Sold,
+  sale: Sale,
 ): Result<PaidRequest> {
-  const resolved = resolveModel(sold.catalog, body.model, kind);
+  const resolved = resolveModel(sale.catalog, body.model, kind);
   if (!resolved.ok) return resolved;
   const model = resolved.value;
   const row = INPUT_KINDS[kind];
-  const priced = pricedFor(model, sold);
-  const able = routesMeeting(row.needs(body, model), priced);
-  if (!able.ok) return able;
+  const priced = applyPrices(model, sale);
+  const capable = routesMeetingNeeds(row.needs(body, model), priced);
+  if (!capable.ok) return capable;
   const prompt = row.size(body, priced);
-  const choice = choiceOf(parsed, sold, { prompt, cap: null });
-  const routes = chosenRoutes(model, able.value, choice);
+  const choice = routeChoice(parsed, sale, { prompt, cap: null });
+  const routes = chosenRoutes(model, capable.value, choice);
   if (!routes.ok) return routes;
   const bounds = costBounds(routes.value, prompt, null);
   return success({
-    ...common(parsed, model, sold),
+    ...commonFields(parsed, model, sale),
     routes: routes.value,
     choice,
     prompt,
@@ -214,7 +216,7 @@ function boundInput<K extends InputKind>(
   });
 }
 
-function common(parsed: ParsedRequest, model: Model, { pricing = NO_PRICE_LISTS }: Sold) {
+function commonFields(parsed: ParsedRequest, model: Model, { pricing = NO_PRICE_LISTS }: Sale) {
   const {
     request: core,
     user,
@@ -249,7 +251,7 @@ function common(parsed: ParsedRequest, model: Model, { pricing = NO_PRICE_LISTS 
   };
 }
 
-function isSpoken(
+function hasNativeRoute(
   { routes }: Model,
   native: NativeRequest | null,
   providers: ReadonlyMap<string, Provider>,
@@ -260,28 +262,28 @@ function isSpoken(
 function promptSize(
   body: ChatBody,
   native: NativeRequest | null,
-  { model, providers }: { readonly model: Model; readonly providers: Sold["providers"] },
+  { model, providers }: { readonly model: Model; readonly providers: Sale["providers"] },
 ): PromptSize {
   if (native === null) return chatPromptSize(body, model);
-  const own = nativePromptSize(native.body, native.weights, model);
-  const isOnly =
+  const clientParam = nativePromptSize(native.body, native.weights, model);
+  const isAlwaysNative =
     native.only !== null ||
     model.routes.every((route) => speaksNatively(providers.get(route.provider), route, native));
-  const size = isOnly ? own : largerSize(own, chatPromptSize(body, model));
+  const size = isAlwaysNative ? clientParam : largerSize(clientParam, chatPromptSize(body, model));
   return native.hourCache ? { ...size, hourCache: true } : size;
 }
 
-function nativeIfOnly(
+function requireNativeRoutes(
   routes: readonly Route[],
   native: NativeRequest | null,
   providers: ReadonlyMap<string, Provider>,
 ): Result<readonly Route[]> {
   if (native === null || native.only === null) return success(routes);
   const { only } = native;
-  const able = routes.filter((route) =>
+  const capable = routes.filter((route) =>
     speaksNatively(providers.get(route.provider), route, native),
   );
-  return able.length > 0 ? success(able) : invalid(only.message, only.param);
+  return capable.length > 0 ? success(capable) : invalid(only.message, only.param);
 }
 
 export function speaksNatively(
@@ -296,22 +298,26 @@ export function speaksNatively(
  * Translates `param` of an error to the client's format. Errors of the endpoint itself already have
  * it.
  */
-export function withClientParam(refusal: Refusal, words: Words): Refusal {
+export function withClientParam(refusal: Refusal, translation: ErrorTranslation): Refusal {
   const { failure } = refusal;
-  const { paramOf } = words;
+  const { paramOf } = translation;
   if (failure.kind === "tokens_over_limit") {
-    const own = paramOf?.("max_tokens") ?? null;
-    return own === null ? refusal : { ok: false, failure: { ...failure, param: own } };
+    const clientParam = paramOf?.("max_tokens") ?? null;
+    return clientParam === null
+      ? refusal
+      : { ok: false, failure: { ...failure, param: clientParam } };
   }
-  return failure.kind === "invalid_request" ? withOwnParam(refusal, failure, words) : refusal;
+  return failure.kind === "invalid_request"
+    ? translateParam(refusal, failure, translation)
+    : refusal;
 }
 
 type InvalidRequest = Extract<Failure, { kind: "invalid_request" }>;
 
-function withOwnParam(
+function translateParam(
   refusal: Refusal,
   failure: InvalidRequest,
-  { paramOf, codeOf, native }: Words,
+  { paramOf, codeOf, native }: ErrorTranslation,
 ): Refusal {
   if (paramOf === undefined || failure.param === null) return refusal;
   if (failure.message === native?.only?.message || isGatewayParam(failure.param)) return refusal;
@@ -320,7 +326,7 @@ function withOwnParam(
   return { ok: false, failure: { ...failure, param, ...(code !== null && { code }) } };
 }
 
-type Words = {
+type ErrorTranslation = {
   readonly paramOf?: ParsedRequest["paramOf"] | undefined;
   readonly codeOf?: ParsedRequest["codeOf"] | undefined;
   readonly native: NativeRequest | null;
@@ -352,17 +358,19 @@ export function capableRoutes(
       met: ({ limits }) => choices <= (limits?.choices ?? choices),
     },
   ];
-  if (SHOWN.some(([type]) => hasParts(chat, type))) {
-    needs.push(needOf("vision", "messages", "accept images"));
+  if (VISUAL_PARTS.some(([type]) => hasParts(chat, type))) {
+    needs.push(abilityNeed("vision", "messages", "accept images"));
   }
-  if (usesTools(chat)) needs.push(needOf("tools", "tools", "call tools"));
+  if (usesTools(chat)) needs.push(abilityNeed("tools", "tools", "call tools"));
   needs.push({
     param: "max_tokens",
     lack: "give an answer of that length",
     met: ({ limits }) => cap.least <= (limits?.maxOutput ?? cap.least),
   });
-  const able = routesMeeting(needs, model);
-  return able.ok ? success(longEnough(able.value, model, prompt.estimate + cap.least)) : able;
+  const capable = routesMeetingNeeds(needs, model);
+  return capable.ok
+    ? success(longEnough(capable.value, model, prompt.estimate + cap.least))
+    : capable;
 }
 
 /**
@@ -371,9 +379,9 @@ export function capableRoutes(
  */
 function longEnough(routes: readonly Route[], model: Model, tokens: number): readonly Route[] {
   const contextOf = ({ limits }: Route): number => limits?.context ?? model.context;
-  const widest = Math.max(...routes.map(contextOf));
-  const enough = Math.min(tokens, widest);
-  return routes.filter((route) => contextOf(route) >= enough);
+  const largestContext = Math.max(...routes.map(contextOf));
+  const tokenLimit = Math.min(tokens, largestContext);
+  return routes.filter((route) => contextOf(route) >= tokenLimit);
 }
 
 function usesTools(chat: ChatBody): boolean {

@@ -27,28 +27,31 @@ import { costOf } from "../../shared/cost.ts";
 const SLOW_TOKEN_MS = 50;
 const JSON_TIMEOUT_MS_MAX = 600_000;
 
-type Answering =
+type CallResult =
   | { readonly ok: true; readonly route: ServingRoute; readonly answer: FailoverResult["answer"] }
   | { readonly ok: false; readonly ended: EndedResponse };
 
-export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Answering> {
+export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<CallResult> {
   if (run.timer.clientGone) {
-    return { ok: false, ended: released(run, { kind: "internal" }, "client left before dispatch") };
+    return {
+      ok: false,
+      ended: refuseAndRelease(run, { kind: "internal" }, "client left before dispatch"),
+    };
   }
-  const last: Last = { tried: null, spent: null, lost: null };
+  const last: LastCall = { tried: null, spent: null, lost: null };
   markOpen(run, {
-    owed: () => owed(run, last) ?? EXCEPTION,
+    owed: () => chargeForLastCall(run, last) ?? EXCEPTION,
     close: () => Promise.resolve(),
   });
-  const served = await callRoute(run, routes, {
+  const servedCall = await callRoute(run, routes, {
     onAsked: (route) => {
       run.progress.askedMs = run.services.now() - run.startedMs;
-      last.tried = route === null ? null : triedAt(routes, route);
+      last.tried = route === null ? null : toCalledRoute(routes, route);
       useOption(run.request, last.tried?.option);
     },
     onSpent: (route, spent) => {
-      const there = triedAt(routes, route);
-      if (there !== null) last.spent = { tried: there, spent };
+      const calledRoute = toCalledRoute(routes, route);
+      if (calledRoute !== null) last.spent = { tried: calledRoute, spent };
     },
     onFailed: (requested, failure) => {
       const { index, attempts } = requested;
@@ -60,49 +63,51 @@ export async function callRoutes(run: Run, { routes }: GrantedHold): Promise<Ans
       if (route !== undefined) reportFailedAttempt(run, { route, attempts, lost }, failure);
     },
   });
-  if (!served.ok) {
-    const { failure } = withClientParam(served, run.request);
-    return { ok: false, ended: unanswered(run, run.timer.halted ?? failure, last) };
+  if (!servedCall.ok) {
+    const { failure } = withClientParam(servedCall, run.request);
+    return { ok: false, ended: endWithoutResponse(run, run.timer.halted ?? failure, last) };
   }
   dropBody(run);
-  noteSkipped(run, routes, served.value.skipped);
-  const { answer } = served.value;
-  return { ok: true, route: servingRoute(run, served.value, routes), answer };
+  recordSkipped(run, routes, servedCall.value.skipped);
+  const { answer } = servedCall.value;
+  return { ok: true, route: servingRoute(run, servedCall.value, routes), answer };
 }
 
-function noteSkipped(
+function recordSkipped(
   { progress }: Run,
   routes: readonly PaidRoute[],
   skipped: FailoverResult["skipped"],
 ): void {
   const names = skipped.flatMap((index) => routes[index]?.route ?? []);
-  const more = names.map(({ provider, upstreamId }): SkippedRoute => {
+  const skippedRoutes = names.map(({ provider, upstreamId }): SkippedRoute => {
     return { route: routeName(provider, upstreamId), why: "cooldown" };
   });
-  if (more.length > 0) progress.skipped = [...progress.skipped, ...more];
+  if (skippedRoutes.length > 0) progress.skipped = [...progress.skipped, ...skippedRoutes];
 }
 
 /** The route that was called last. If the client disconnects, it pays for this route's work. */
-type Tried = Omit<ServingRoute, "firstByteMs" | "dropped">;
+type CalledRoute = Omit<ServingRoute, "firstByteMs" | "dropped">;
 
-type SpentThere = { readonly tried: Tried; readonly spent: FailedUsage };
+type SpentCall = { readonly tried: CalledRoute; readonly spent: FailedUsage };
 
 /** `lost`: the estimated bill of the last call that timed out before a response. */
-type Last = { tried: Tried | null; spent: SpentThere | null; lost: Charge | null };
+type LastCall = { tried: CalledRoute | null; spent: SpentCall | null; lost: Charge | null };
 
-function triedAt(
+function toCalledRoute(
   routes: readonly PaidRoute[],
   { index, attempts, failed }: ActiveRoute,
-): Tried | null {
-  const paid = routes[index];
-  if (paid === undefined) return null;
-  const { route, cap, native, option } = paid;
+): CalledRoute | null {
+  const paidRoute = routes[index];
+  if (paidRoute === undefined) return null;
+  const { route, cap, native, option } = paidRoute;
   const isFallback = index > 0 && option === routes[0]?.option;
-  const tried = { route, cap, isNative: native !== undefined, attempts, option, isFallback };
-  return failed.length === 0 ? tried : { ...tried, failed: failedThere(routes, failed) };
+  const calledRoute = { route, cap, isNative: native !== undefined, attempts, option, isFallback };
+  return failed.length === 0
+    ? calledRoute
+    : { ...calledRoute, failed: toFailedAttempts(routes, failed) };
 }
 
-function failedThere(
+function toFailedAttempts(
   routes: readonly PaidRoute[],
   failed: ActiveRoute["failed"],
 ): readonly FailedAttempt[] {
@@ -134,10 +139,10 @@ async function callRoute(
       health,
       now,
       signal: run.timer.signal,
-      ...waits(run, routes),
+      ...timeouts(run, routes),
       after: run.timers.after,
       ...events,
-      onSkipped: (skipped) => noteSkipped(run, routes, skipped),
+      onSkipped: (skipped) => recordSkipped(run, routes, skipped),
       refusesDrops: run.request.choice?.preferences.requiresParameters === true,
       mayRetry: () => !run.timer.clientGone,
     },
@@ -148,13 +153,17 @@ async function callRoute(
  * Returns the timeouts. They are longer for images, because an image takes minutes and a second
  * attempt would be billed again.
  */
-function waits(run: Run, routes: readonly PaidRoute[]) {
+function timeouts(run: Run, routes: readonly PaidRoute[]) {
   const { core, stream, reply } = run.request;
   const { UPSTREAM_HEADERS_MS, UPSTREAM_FIRST_MS, KEEP_ALIVE_MS } = run.services.numbers;
   if (stream && core?.kind !== "chat") {
     const longMs = JSON_TIMEOUT_MS_MAX;
-    const isSilent = reply.kind === "stream" && reply.contentType !== undefined;
-    return { headersMs: longMs, firstMs: longMs, ...(!isSilent && { quietMs: KEEP_ALIVE_MS }) };
+    const hasNoKeepAlive = reply.kind === "stream" && reply.contentType !== undefined;
+    return {
+      headersMs: longMs,
+      firstMs: longMs,
+      ...(!hasNoKeepAlive && { quietMs: KEEP_ALIVE_MS }),
+    };
   }
   const headersMs = stream ? UPSTREAM_HEADERS_MS : jsonTimeoutMs(run, routes);
   return { headersMs, firstMs: UPSTREAM_FIRST_MS, quietMs: KEEP_ALIVE_MS };
@@ -183,13 +192,13 @@ function jsonTimeoutMs(run: Run, routes: readonly PaidRoute[]): number {
 
 function servingRoute(
   run: Run,
-  served: FailoverResult,
+  servedCall: FailoverResult,
   routes: readonly PaidRoute[],
 ): ServingRoute {
-  const tried = triedAt(routes, served);
-  if (tried === null) throw new Error("the route that served was not a candidate");
+  const calledRoute = toCalledRoute(routes, servedCall);
+  if (calledRoute === null) throw new Error("the route that served was not a candidate");
   const firstByteMs = run.services.now() - run.startedMs;
-  return { ...tried, dropped: served.dropped, firstByteMs };
+  return { ...calledRoute, dropped: servedCall.dropped, firstByteMs };
 }
 
 /**
@@ -197,31 +206,31 @@ function servingRoute(
  * an estimate of the output. A request that caused its last failure pays for that attempt. We
  * absorb the estimated bill of a call that timed out.
  */
-function unanswered(run: Run, failure: Failure, last: Last): EndedResponse {
+function endWithoutResponse(run: Run, failure: Failure, last: LastCall): EndedResponse {
   const { reason } = run.timer;
-  const isOwed = last.spent !== null || reason === "drained" || reason === "halted";
-  const outcome = isOwed ? owed(run, last) : null;
-  if (outcome !== null) return refusing(run, failure, outcome);
+  const mustPay = last.spent !== null || reason === "drained" || reason === "halted";
+  const outcome = mustPay ? chargeForLastCall(run, last) : null;
+  if (outcome !== null) return endWithFailure(run, failure, outcome);
   const { lost } = last;
-  if (lost === null) return released(run, failure, failure.kind);
+  if (lost === null) return refuseAndRelease(run, failure, failure.kind);
   useOption(run.request, lost.route.option);
-  return refusing(run, failure, { kind: "void", reason: failure.kind, lost });
+  return endWithFailure(run, failure, { kind: "void", reason: failure.kind, lost });
 }
 
-function owed(run: Run, { tried, spent }: Last): Outcome | null {
+function chargeForLastCall(run: Run, { tried, spent }: LastCall): Outcome | null {
   if (spent === null) return tried === null ? null : unseenCharge(run, tried);
   useOption(run.request, spent.tried.option);
   const route = { ...spent.tried, dropped: [], firstByteMs: run.services.now() - run.startedMs };
-  const seen = { ...spent.spent, finishReason: null };
-  return chargeFor(run, route, seen, { ending: "provoked", readerAway: false });
+  const output = { ...spent.spent, finishReason: null };
+  return chargeFor(run, route, output, { ending: "provoked", readerAway: false });
 }
 
 /** Voids the hold before the response, so that an immediate retry can use the credits. */
-function released(run: Run, failure: Failure, reason: string): EndedResponse {
-  return refusing(run, failure, { kind: "void", reason });
+function refuseAndRelease(run: Run, failure: Failure, reason: string): EndedResponse {
+  return endWithFailure(run, failure, { kind: "void", reason });
 }
 
-function refusing(run: Run, failure: Failure, outcome: Outcome): EndedResponse {
+function endWithFailure(run: Run, failure: Failure, outcome: Outcome): EndedResponse {
   return {
     outcome,
     last: () => {
@@ -253,8 +262,8 @@ export function reportFailedAttempt(
   if (failure.kind === "shed") return run.services.sheds.note("bytes", run.id, run.startedMs);
   if (run.timer.clientGone || run.timer.halted !== null) return;
   const { provider, upstreamId } = route;
-  const { status, reason } = wordsOf(failure);
-  noteAttempt(run, routeName(provider, upstreamId), { status, failure, lost });
+  const { status, reason } = logWordsOf(failure);
+  recordAttempt(run, routeName(provider, upstreamId), { status, failure, lost });
   run.services.tally.count("failedAttempts", { provider, status, reason });
   logWarning("attempt_failed", {
     request_id: run.id,
@@ -278,24 +287,24 @@ type Attempt = {
   readonly lost: Charge | null;
 };
 
-function noteAttempt(
+function recordAttempt(
   { progress, request, services, startedMs }: Run,
   route: string,
   { status, failure, lost }: Attempt,
 ): void {
-  const isOurs = failure.kind === "disabled";
-  const reported = {
+  const isMisconfigured = failure.kind === "disabled";
+  const attempt = {
     route,
     why: failureReason(failure),
-    ...(!isOurs && /^\d+$/.test(status) && { status: Number(status) }),
+    ...(!isMisconfigured && /^\d+$/.test(status) && { status: Number(status) }),
     startedMs: progress.askedMs,
     endedMs: services.now() - startedMs,
     ...(lost !== null && { lost: { model: request.model.id, cost: purchaseCost(lost) } }),
   };
-  progress.attempts = [...progress.attempts, reported];
+  progress.attempts = [...progress.attempts, attempt];
 }
 
-function wordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
+function logWordsOf({ kind, reason }: Pick<ProviderFailure, "kind" | "reason">): {
   readonly status: string;
   readonly reason: string;
 } {

@@ -36,17 +36,17 @@ function routesMeetingRules(
   routes: readonly Route[],
   rules: readonly RouteCondition[],
 ): Result<readonly Route[]> {
-  let left = routes;
+  let remaining = routes;
   for (const { param, problem, allows } of rules) {
-    left = left.filter(allows);
-    if (left.length === 0) {
+    remaining = remaining.filter(allows);
+    if (remaining.length === 0) {
       return invalid(
         `The routing preferences exclude every provider of the model '${id}': ${problem}.`,
         param,
       );
     }
   }
-  return success(left);
+  return success(remaining);
 }
 
 export function chosenRoutes(
@@ -64,8 +64,8 @@ export function candidateRoutes(
 ): Result<readonly Route[]> {
   const unknown = unknownProvider(choice);
   if (unknown !== null) return unknown;
-  const allowed = routesMeetingRules(model, routes, rulesOf(choice));
-  return allowed.ok ? success(inOrder(allowed.value, choice)) : allowed;
+  const allowed = routesMeetingRules(model, routes, preferenceRules(choice));
+  return allowed.ok ? success(orderRoutes(allowed.value, choice)) : allowed;
 }
 
 const LISTS = ["order", "only", "ignore"] as const;
@@ -86,12 +86,12 @@ function unknownProvider({
 
 export function skipReason(route: Route, choice: RouteChoice | null): SkippedRoute["why"] {
   if (choice === null) return "parameter";
-  const rule = rulesOf(choice).find(({ allows }) => !allows(route));
+  const rule = preferenceRules(choice).find(({ allows }) => !allows(route));
   if (rule !== undefined) return rule.why;
   return choice.preferences.allowsFallbacks ? "parameter" : "preference";
 }
 
-function rulesOf({ preferences, prompt }: RouteChoice): RouteCondition[] {
+function preferenceRules({ preferences, prompt }: RouteChoice): RouteCondition[] {
   const { field, order, only, ignore, allowsFallbacks, maxPrice } = preferences;
   const rules: RouteCondition[] = [
     {
@@ -120,13 +120,13 @@ function rulesOf({ preferences, prompt }: RouteChoice): RouteCondition[] {
       param: "provider.max_price",
       problem: "all cost more than 'max_price'",
       why: "max_price",
-      allows: (route) => isWithin(route, prompt, maxPrice),
+      allows: (route) => isWithinMaxPrice(route, prompt, maxPrice),
     });
   }
   return rules;
 }
 
-function isWithin(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean {
+function isWithinMaxPrice(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean {
   return [route.price, priceAt(route, prompt.bound)].every((price) => {
     const { input, output, request } = maxPrice;
     return (
@@ -138,9 +138,9 @@ function isWithin(route: Route, prompt: PromptSize, maxPrice: MaxPrice): boolean
   });
 }
 
-function inOrder(routes: readonly Route[], choice: RouteChoice): readonly Route[] {
+function orderRoutes(routes: readonly Route[], choice: RouteChoice): readonly Route[] {
   const { order, allowsFallbacks, sort } = choice.preferences;
-  const sorted = sort === null ? routes : sortedBy(sort, routes, choice);
+  const sorted = sort === null ? routes : sortRoutes(sort, routes, choice);
   const rank = ({ provider }: Route): number => {
     const at = order.indexOf(provider);
     return at === -1 ? order.length : at;
@@ -149,7 +149,7 @@ function inOrder(routes: readonly Route[], choice: RouteChoice): readonly Route[
   return allowsFallbacks || order.length > 0 ? ordered : ordered.slice(0, 1);
 }
 
-function sortedBy(
+function sortRoutes(
   sort: RouteSort,
   routes: readonly Route[],
   { prompt, cap, speedOf }: RouteChoice,
@@ -158,13 +158,13 @@ function sortedBy(
     const price: Price = priceAt(route, prompt.bound);
     return prompt.likely * price.input + (cap?.whole ?? 0) * price.output;
   };
-  const badnessOf = (route: Route): number => {
+  const sortKeyOf = (route: Route): number => {
     if (sort === "price") return costOf(route);
     const speed = speedOf(routeName(route.provider, route.upstreamId));
     if (sort === "latency") return speed.latencyMs ?? Infinity;
     return speed.tokensPerSecond === null ? Infinity : -speed.tokensPerSecond;
   };
-  const ranked = routes.map((route) => ({ route, badness: badnessOf(route) }));
+  const ranked = routes.map((route) => ({ route, badness: sortKeyOf(route) }));
   ranked.sort((a, b) => (a.badness === b.badness ? 0 : a.badness - b.badness));
   return ranked.map(({ route }) => route);
 }

@@ -20,7 +20,7 @@ export type StreamEnding =
   /** Our timer ended the stream, or the time to wait for usage after a disconnect was over. */
   | "stopped";
 
-type Seen = {
+type ObservedOutput = {
   readonly usage: Usage | null;
   /** Usage that was reported before the end. Its input is exact, and its output a lower bound. */
   readonly partial?: Usage | null;
@@ -37,24 +37,24 @@ type Seen = {
 export function chargeFor(
   run: Run,
   route: ServingRoute,
-  seen: Seen,
+  observed: ObservedOutput,
   end: { ending: StreamEnding; readerAway: boolean },
 ): Outcome {
-  const { finishReason, partial = null } = seen;
+  const { finishReason, partial = null } = observed;
   // If the response finished, the last partial report counts, unless it came near the start.
   const isEnded = end.ending === "complete" || end.ending === "provoked";
-  const isWhole = isEnded && partial !== null && !isStale(partial, seen.output);
-  const reported = isWhole ? partial : seen.usage;
-  if (reported !== null) {
-    return priced(run, { route, usage: reported, estimated: false, finishReason });
+  const usesPartial = isEnded && partial !== null && !isStale(partial, observed.output);
+  const reportedUsage = usesPartial ? partial : observed.usage;
+  if (reportedUsage !== null) {
+    return priceCharge(run, { route, usage: reportedUsage, estimated: false, finishReason });
   }
-  const usage = estimatedUsage(run, route, seen);
-  const estimate = priced(run, { route, usage, estimated: true, finishReason });
+  const usage = estimatedUsage(run, route, observed);
+  const estimate = priceCharge(run, { route, usage, estimated: true, finishReason });
   if (end.ending !== "failed" || end.readerAway) return estimate;
   return { kind: "void", reason: "upstream failed without usage: absorbed", lost: estimate };
 }
 
-function priced(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">): Charge {
+function priceCharge(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">): Charge {
   const { route, finishReason } = charge;
   const { prompt: size } = run.request;
   const { usage, estimated } =
@@ -63,20 +63,20 @@ function priced(run: Run, charge: Omit<Charge, "kind" | "price" | "cost">): Char
   const price = priceAt(route.route, prompt);
   const { origin, bought } = route.route;
   const cost = costOf(price, usage);
-  const paid = { usage, price, cost, estimated, finishReason };
-  const more = {
+  const amounts = { usage, price, cost, estimated, finishReason };
+  const purchaseFields = {
     ...(origin !== undefined && { origin }),
     ...(bought !== undefined && { bought: priceAt(bought, prompt) }),
   };
-  return { kind: "settle", route, ...paid, ...more };
+  return { kind: "settle", route, ...amounts, ...purchaseFields };
 }
 
 /**
  * Reports whether a partial report came before most of the text. An estimate is never four times
  * too high.
  */
-function isStale(partial: Usage, counted: number): boolean {
-  return counted > partial.output * 4 + 16;
+function isStale(partial: Usage, countedTokens: number): boolean {
+  return countedTokens > partial.output * 4 + 16;
 }
 
 /**
@@ -93,26 +93,26 @@ export function unseenCharge(
     firstByteMs: run.services.now() - run.startedMs,
   };
   const { mayThink, stream, cap } = run.request;
-  const isUnseen = mayThink || !stream;
+  const mayHaveHiddenOutput = mayThink || !stream;
   const tokens = hiddenTokens(route.firstByteMs - run.progress.askedMs) * (cap?.choices ?? 1);
-  const output = isUnseen ? Math.ceil(tokens) : 0;
+  const output = mayHaveHiddenOutput ? Math.ceil(tokens) : 0;
   const usage = estimatedUsage(run, route, { output, thought: mayThink ? output : 0 });
-  return priced(run, { route, usage, estimated: true, finishReason: null });
+  return priceCharge(run, { route, usage, estimated: true, finishReason: null });
 }
 
 function estimatedUsage(
   run: Run,
   route: ServingRoute,
-  { output, thought = 0, partial }: Pick<Seen, "output" | "thought" | "partial">,
+  { output, thought = 0, partial }: Pick<ObservedOutput, "output" | "thought" | "partial">,
 ): Usage {
   const allowed =
     route.cap === null ? 0 : billedOutput(route.route, route.cap, run.request.cap?.choices ?? 1);
-  const before = partial ?? { ...NO_USAGE, input: run.request.prompt.likely };
-  const most = Math.max(before.output, Math.min(output, allowed));
+  const minimum = partial ?? { ...NO_USAGE, input: run.request.prompt.likely };
+  const outputMax = Math.max(minimum.output, Math.min(output, allowed));
   return {
-    ...before,
-    output: most,
-    reasoning: Math.max(before.reasoning, Math.min(thought, most)),
+    ...minimum,
+    output: outputMax,
+    reasoning: Math.max(minimum.reasoning, Math.min(thought, outputMax)),
   };
 }
 
@@ -123,14 +123,14 @@ export const EXCEPTION: Outcome = { kind: "void", reason: "exception" };
  * Marks a call as open. If its charge can't be computed, the charge of the call before it remains.
  */
 export function markOpen({ progress }: Run, open: UnfinishedCall): void {
-  const before = progress.open;
+  const minimum = progress.open;
   progress.open = {
     close: (failure) => open.close(failure),
     owed() {
       try {
         return open.owed();
       } catch {
-        return before?.owed() ?? EXCEPTION;
+        return minimum?.owed() ?? EXCEPTION;
       }
     },
   };
@@ -181,7 +181,7 @@ export function receiptHeaders(run: Run, route: ServingRoute): Record<string, st
     "x-attempts": String(route.attempts),
   };
   if (isCapLowered(run, route)) headers["x-granted-max-tokens"] = String(route.cap);
-  const dropped = droppedBy(run, route);
+  const dropped = droppedParams(run, route);
   if (dropped.length > 0) headers["x-dropped"] = dropped.join(", ");
   return headers;
 }
@@ -189,16 +189,18 @@ export function receiptHeaders(run: Run, route: ServingRoute): Record<string, st
 const DROPPED_MAX = 32;
 const WORD_MAX = 64;
 
-function droppedBy({ request }: Run, route: ServingRoute): string[] {
+function droppedParams({ request }: Run, route: ServingRoute): string[] {
   const { droppedNatively, paramOf } = request;
   const dropped = route.isNative ? droppedNatively : request.dropped;
   if (dropped.length === 0 && route.dropped.length === 0) return [];
-  const there = route.dropped.map((field) => (paramOf === undefined ? field : paramOf(field)));
-  const all = [...dropped, ...there.filter((param) => param !== null)].map(asHeaderWord);
+  const routeParams = route.dropped.map((field) =>
+    paramOf === undefined ? field : paramOf(field),
+  );
+  const all = [...dropped, ...routeParams.filter((param) => param !== null)].map(toHeaderWord);
   return [...new Set(all)].slice(0, DROPPED_MAX);
 }
 
-function asHeaderWord(name: string): string {
+function toHeaderWord(name: string): string {
   return name.slice(0, WORD_MAX).replaceAll(/[^\w.:[\]-]/g, "_");
 }
 
@@ -220,14 +222,14 @@ function withinHold(
   const isKnown = price.input === 0 || isCounted(usage, estimated);
   const input = isKnown ? Math.min(usage.input, bound) : bound;
   const units: { [U in CountedUnit]?: number } = {};
-  let isWhole = isKnown;
+  let usesPartial = isKnown;
   for (const unit of COUNTED_UNITS) {
-    const most = held[unit] ?? 0;
-    if (usage[unit] === undefined && !isDue(unit, most, price)) continue;
-    isWhole &&= usage[unit] !== undefined;
-    units[unit] = Math.min(usage[unit] ?? most, most);
+    const outputMax = held[unit] ?? 0;
+    if (usage[unit] === undefined && !isDue(unit, outputMax, price)) continue;
+    usesPartial &&= usage[unit] !== undefined;
+    units[unit] = Math.min(usage[unit] ?? outputMax, outputMax);
   }
-  return { usage: { ...usage, input, ...units }, estimated: estimated || !isWhole };
+  return { usage: { ...usage, input, ...units }, estimated: estimated || !usesPartial };
 }
 
 function isDue(unit: CountedUnit, held: number, { units }: Price): boolean {

@@ -37,11 +37,11 @@ const UPSTREAM_MS = 3000;
  * estimate, never 0. A count is free but uses the rate limit.
  */
 export async function countTokensRoute(c: Context<AppEnv>): Promise<Response> {
-  const counted = await count(c);
+  const counted = await countTokens(c);
   return counted.ok ? c.json({ input_tokens: counted.value }) : fail(c, counted.failure);
 }
 
-async function count(c: Context<AppEnv>): Promise<Result<number>> {
+async function countTokens(c: Context<AppEnv>): Promise<Result<number>> {
   const { paused, policies } = c.var.admitted;
   if (paused !== undefined) return refuse(paused);
   const version = requestedMessagesVersion({
@@ -62,20 +62,21 @@ async function count(c: Context<AppEnv>): Promise<Result<number>> {
   if (!resolved.ok) return resolved;
   const allowed = allowedModel(resolved.value, body.model, policies);
   if (!allowed.ok) return allowed;
-  const estimate = estimated(c, body, allowed.value);
+  const estimate = estimateCount(c, body, allowed.value);
   if (!estimate.ok) return estimate;
-  const reported = await upstreamCount(c, body, allowed.value);
-  return success(reported ?? estimate.value);
+  const providerCount = await upstreamCount(c, body, allowed.value);
+  return success(providerCount ?? estimate.value);
 }
 
-function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
+function estimateCount(c: Context<AppEnv>, body: CountBody, model: Model): Result<number> {
   const prompt = countedPromptOf(body, new ConversionLosses(body));
   if (!prompt.ok) return prompt;
   const core = parseChatRequest({ model: body.model, ...prompt.value });
   if (!core.ok) return core;
-  const native = speakerOf(c, model) === null ? null : claudeNativeRequestOf(body, betasOf(c));
+  const native =
+    findCountingProvider(c, model) === null ? null : claudeNativeRequestOf(body, betasOf(c));
   if (native?.ok !== true && model.ownedBy !== "anthropic") {
-    return success(Math.ceil(closely(core.value, model)));
+    return success(Math.ceil(estimateClosely(core.value, model)));
   }
   const { likely } =
     native?.ok === true
@@ -84,7 +85,10 @@ function estimated(c: Context<AppEnv>, body: CountBody, model: Model): Result<nu
   return success(Math.max(1, Math.ceil(likely * RAISED)));
 }
 
-function closely({ messages, tools, response_format: format }: ChatBody, model: Model): number {
+function estimateClosely(
+  { messages, tools, response_format: format }: ChatBody,
+  model: Model,
+): number {
   const texts = [tools, format].flatMap((field) => (field ? JSON.stringify(field) : []));
   let images = 0;
   for (const message of messages) {
@@ -93,7 +97,7 @@ function closely({ messages, tools, response_format: format }: ChatBody, model: 
       if (part.type === "image_url") images++;
       else texts.push("text" in part ? part.text : "");
     }
-    if (message.role === "assistant") texts.push(...spoken(message));
+    if (message.role === "assistant") texts.push(...assistantTexts(message));
   }
   return (
     estimateTokensClosely(texts.join("\n")) +
@@ -102,7 +106,7 @@ function closely({ messages, tools, response_format: format }: ChatBody, model: 
   );
 }
 
-function spoken(message: Extract<ChatMessage, { role: "assistant" }>): readonly string[] {
+function assistantTexts(message: Extract<ChatMessage, { role: "assistant" }>): readonly string[] {
   const calls = (message.tool_calls ?? []).flatMap((call) =>
     call.type === "function" ? [call.function.name, call.function.arguments] : [],
   );
@@ -113,7 +117,7 @@ function betasOf(c: Context<AppEnv>): readonly string[] {
   return parseBetaHeader(c.req.header("anthropic-beta"));
 }
 
-function speakerOf(c: Context<AppEnv>, { routes }: Model): Speaker | null {
+function findCountingProvider(c: Context<AppEnv>, { routes }: Model): CountingProvider | null {
   const { providers } = deploymentOf(c.var.config);
   for (const { provider: id, upstreamId } of routes) {
     const provider = providers.get(id);
@@ -122,14 +126,14 @@ function speakerOf(c: Context<AppEnv>, { routes }: Model): Speaker | null {
   return null;
 }
 
-type Speaker = { readonly provider: Provider; readonly upstreamId: string };
+type CountingProvider = { readonly provider: Provider; readonly upstreamId: string };
 
 async function upstreamCount(
   c: Context<AppEnv>,
   body: CountBody,
   model: Model,
 ): Promise<number | null> {
-  const speaker = speakerOf(c, model);
+  const speaker = findCountingProvider(c, model);
   const native = claudeNativeRequestOf(body, betasOf(c));
   if (!native.ok || speaker?.provider.countTokens === undefined) return null;
   const { betas } = native.value;

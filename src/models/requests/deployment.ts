@@ -48,12 +48,12 @@ function makeDeployment(config: Config): Deployment {
         BUILT_IN.map((builtIn) => builtIn.id),
       ),
       ...providerProblems(config),
-      ...unaskable(config, providers),
+      ...uncallableModels(config, providers),
     ],
   };
 }
 
-function unaskable({ models }: Config, providers: Deployment["providers"]): ConfigProblem[] {
+function uncallableModels({ models }: Config, providers: Deployment["providers"]): ConfigProblem[] {
   return models.flatMap(({ id, kind, routes }) =>
     routes
       .filter(({ provider }) => !canBeAsked(providers.get(provider), kind))
@@ -71,25 +71,26 @@ function canBeAsked(provider: Provider | undefined, kind: Kind): boolean {
 }
 
 function catalogsOf(config: Config): Pick<Deployment, "catalogAt" | "catalogsAfter"> {
-  const live = activeProviders(config);
+  const active = activeProviders(config);
   let known: Catalog | null = null;
-  let following: { readonly of: Catalog; readonly later: readonly UpcomingCatalog[] } | null = null;
+  let laterCatalogs: { readonly of: Catalog; readonly later: readonly UpcomingCatalog[] } | null =
+    null;
   const catalogAt = (at: number): Catalog => {
     if (known === null || at < known.span.from || at >= known.span.until) {
-      known = buildCatalog({ config, live, at });
+      known = buildCatalog({ config, live: active, at });
     }
     return known;
   };
   const catalogsAfter = (at: number): readonly UpcomingCatalog[] => {
     const of = catalogAt(at);
-    if (following?.of === of) return following.later;
+    if (laterCatalogs?.of === of) return laterCatalogs.later;
     const later: UpcomingCatalog[] = [];
     for (let from = of.span.until; from !== Infinity && later.length < LATER_MAX;) {
-      const catalog = buildCatalog({ config, live, at: from });
+      const catalog = buildCatalog({ config, live: active, at: from });
       later.push({ from, catalog });
       from = catalog.span.until;
     }
-    following = { of, later };
+    laterCatalogs = { of, later };
     return later;
   };
   return { catalogAt, catalogsAfter };

@@ -27,16 +27,16 @@ import { skippedRoutes } from "./skipped-routes.ts";
 import { logWarning, reasonOf } from "../../shared/log.ts";
 import type { Region } from "../../shared/regions.ts";
 
-type Told = { readonly orgId: string; readonly home: Region };
-type Tell = (to: Told, batch: FailedBatch) => Promise<unknown>;
+type ReportTarget = { readonly orgId: string; readonly home: Region };
+type SendReport = (to: ReportTarget, batch: FailedBatch) => Promise<unknown>;
 
 const ORGANIZATIONS_MAX = 500;
 const TELL_TIMEOUT_MS = 5000;
 /** Ms after which the platform ends work in waitUntil. */
 const LOST_AFTER_MS = 30_000;
 
-type Waiting = {
-  readonly to: Told;
+type UnsentReport = {
+  readonly to: ReportTarget;
   readonly requests: FailedRequest[];
   readonly counts: Map<string, FailureCount>;
 };
@@ -47,56 +47,59 @@ type Waiting = {
  */
 class FailedRequests {
   readonly #delayMs: number;
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, UnsentReport>();
   #begunMs = -Infinity;
 
   constructor(delayMs: number) {
     this.#delayMs = delayMs;
   }
 
-  note(to: Told, request: FailedRequest): void {
+  note(to: ReportTarget, request: FailedRequest): void {
     const known = this.#waiting.get(to.orgId);
     if (known === undefined && this.#waiting.size >= ORGANIZATIONS_MAX) return;
-    const waiting: Waiting = known ?? { to, requests: [], counts: new Map() };
-    this.#waiting.set(to.orgId, waiting);
-    waiting.requests.push(request);
-    if (waiting.requests.length > BATCH_REQUESTS_MAX) waiting.requests.shift();
+    const report: UnsentReport = known ?? { to, requests: [], counts: new Map() };
+    this.#waiting.set(to.orgId, report);
+    report.requests.push(request);
+    if (report.requests.length > BATCH_REQUESTS_MAX) report.requests.shift();
     const { id: lastId, at: lastAt, keyId, error } = request;
     const hour = lastAt - (lastAt % HOUR_MS);
     const name = `${hour} ${keyId} ${error.code} ${error.status}`;
-    const before = waiting.counts.get(name)?.count ?? 0;
-    if (before === 0 && waiting.counts.size >= BATCH_COUNTS_MAX) return;
+    const before = report.counts.get(name)?.count ?? 0;
+    if (before === 0 && report.counts.size >= BATCH_COUNTS_MAX) return;
     const { code, status } = error;
-    waiting.counts.set(name, { hour, keyId, code, status, count: before + 1, lastAt, lastId });
+    report.counts.set(name, { hour, keyId, code, status, count: before + 1, lastAt, lastId });
   }
 
-  tellLater(waitUntil: (work: Promise<unknown>) => void, tell: Tell): void {
+  tellLater(waitUntil: (work: Promise<unknown>) => void, send: SendReport): void {
     if (this.#waiting.size === 0) return;
     if (Math.abs(elapsedMs() - this.#begunMs) <= this.#delayMs + LOST_AFTER_MS) return;
     this.#begunMs = elapsedMs();
-    waitUntil(this.#later(tell));
+    waitUntil(this.#later(send));
   }
 
-  async #later(tell: Tell): Promise<void> {
+  async #later(send: SendReport): Promise<void> {
     await scheduler.wait(this.#delayMs);
     this.#begunMs = -Infinity;
-    await Promise.all([...this.#waiting.keys()].map((orgId) => this.tellNow(orgId, tell)));
+    await Promise.all([...this.#waiting.keys()].map((orgId) => this.tellNow(orgId, send)));
   }
 
   /**
    * Reports an organization's failed requests now. It can't wait for the report of another request,
    * because a promise belongs to its request.
    */
-  async tellNow(orgId: string, tell: Tell): Promise<void> {
-    const waiting = this.#waiting.get(orgId);
+  async tellNow(orgId: string, send: SendReport): Promise<void> {
+    const report = this.#waiting.get(orgId);
     this.#waiting.delete(orgId);
-    if (waiting !== undefined) await toldOnce(waiting, tell);
+    if (report !== undefined) await sendReportOnce(report, send);
   }
 }
 
-async function toldOnce({ to, requests, counts }: Waiting, tell: Tell): Promise<void> {
+async function sendReportOnce(
+  { to, requests, counts }: UnsentReport,
+  send: SendReport,
+): Promise<void> {
   try {
-    await within(tell(to, { requests, counts: [...counts.values()] }), TELL_TIMEOUT_MS);
+    await within(send(to, { requests, counts: [...counts.values()] }), TELL_TIMEOUT_MS);
   } catch (error) {
     // There is no retry. The failed call may have arrived, and counts must never double.
     const reason = reasonOf(error);
@@ -134,14 +137,17 @@ export function recordFailedRequest(
   const { config, requestId: id, startedMs: at } = c.var;
   const failed = Isolate.of(config).get(makeFailedRequests);
   const { orgId, home, keyId } = caller;
-  const common = { id, at, keyId, door: routePath(c), durationMs: now(c.env) - at, error };
-  const { model: askedModel, externalId, streamed } = summary ?? NOTHING_ASKED;
-  const come = { askedModel, model: askedModel, externalId, streamed, clientLeftMs: null };
-  failed.note({ orgId, home }, { ...common, attempts: [], ...come, ...runFields(run) });
-  failed.tellLater((work) => c.executionCtx.waitUntil(work), tellerOf(c));
+  const commonFields = { id, at, keyId, door: routePath(c), durationMs: now(c.env) - at, error };
+  const { model: askedModel, externalId, streamed } = summary ?? NO_SUMMARY;
+  const summaryFields = { askedModel, model: askedModel, externalId, streamed, clientLeftMs: null };
+  failed.note(
+    { orgId, home },
+    { ...commonFields, attempts: [], ...summaryFields, ...runFields(run) },
+  );
+  failed.tellLater((work) => c.executionCtx.waitUntil(work), makeSender(c));
 }
 
-const NOTHING_ASKED = { model: null, externalId: null, streamed: null };
+const NO_SUMMARY = { model: null, externalId: null, streamed: null };
 
 function runFields(run: NotedRun | null) {
   if (run === null) return {};
@@ -161,28 +167,28 @@ function callerOf(c: Context<AppEnv>): Caller | undefined {
 function errorOf(c: Context<AppEnv>, run: NotedRun | null): ReportedError | null {
   const inStream = run?.progress.told ?? null;
   const failure = inStream ?? c.get("failed") ?? null;
-  if (isLeft(run)) return LEFT;
+  if (hasDisconnected(run)) return CLIENT_DISCONNECTED;
   if (failure === null) return null;
-  const wasAsked = run !== null && run.progress.attempts.length > 0;
-  return toldOf(failure, { isStream: inStream !== null, wasAsked });
+  const wasProviderCalled = run !== null && run.progress.attempts.length > 0;
+  return toReportedError(failure, { isStream: inStream !== null, wasAsked: wasProviderCalled });
 }
 
-function isLeft(run: NotedRun | null): boolean {
+function hasDisconnected(run: NotedRun | null): boolean {
   return run !== null && run.timer.leftMs !== null;
 }
 
-const LEFT: ReportedError = {
+const CLIENT_DISCONNECTED: ReportedError = {
   code: "client_left",
   message: "The client disconnected before the response was complete.",
   status: 499,
   param: null,
 };
 
-function toldOf(
+function toReportedError(
   failure: Failure,
   { isStream, wasAsked }: { readonly isStream: boolean; readonly wasAsked: boolean },
 ): ReportedError {
-  const { status, message, param = null } = errorResponseOf(ownWords(failure, wasAsked));
+  const { status, message, param = null } = errorResponseOf(removeForeignText(failure, wasAsked));
   return {
     code: anchorOf(failure),
     message: message.slice(0, ERROR_MESSAGE_MAX),
@@ -193,26 +199,28 @@ function toldOf(
 
 const REFUSED_THERE = "The model's provider rejected this request.";
 
-function ownWords(failure: Failure, wasAsked: boolean): Failure {
-  if (failure.kind === "invalid_request" && wasAsked) return { ...failure, message: REFUSED_THERE };
-  const isNamed = failure.kind === "model_not_found" || failure.kind === "model_not_allowed";
-  return isNamed && !MODEL_NAME.test(failure.model) ? { ...failure, model: "..." } : failure;
+function removeForeignText(failure: Failure, wasProviderCalled: boolean): Failure {
+  if (failure.kind === "invalid_request" && wasProviderCalled) {
+    return { ...failure, message: REFUSED_THERE };
+  }
+  const hasModelName = failure.kind === "model_not_found" || failure.kind === "model_not_allowed";
+  return hasModelName && !MODEL_NAME.test(failure.model) ? { ...failure, model: "..." } : failure;
 }
 
 const TOLD_WITHIN_MS = 1000;
 
 export async function flushFailedFirst(c: Context<AppEnv>, next: Next): Promise<void> {
   const failed = Isolate.of(c.var.config).get(makeFailedRequests);
-  const notifying = failed.tellNow(c.var.admitted.caller.orgId, tellerOf(c));
+  const report = failed.tellNow(c.var.admitted.caller.orgId, makeSender(c));
   // A report in progress can belong to a canceled request and never finish.
-  await within(notifying, TOLD_WITHIN_MS, c.var.timers.after).catch(() => undefined);
+  await within(report, TOLD_WITHIN_MS, c.var.timers.after).catch(() => undefined);
   await next();
 }
 
-function tellerOf(c: Context<AppEnv>): Tell {
+function makeSender(c: Context<AppEnv>): SendReport {
   const { config, requestId } = c.var;
   const { env } = c; // not c, which would keep the request in memory
-  return async ({ orgId, home }: Told, batch: FailedBatch) => {
+  return async ({ orgId, home }: ReportTarget, batch: FailedBatch) => {
     if (home === config.region) {
       return objectsOf(env).wallet(orgId).noteFailed(batch);
     }

@@ -22,6 +22,6 @@ export async function failuresPeer(c: Context<AppEnv>): Promise<Response> {
   const { org_id: orgId, batch } = body.value;
   const { after } = c.var.timers;
   const call = () => objectsOf(c.env).wallet(orgId).noteFailed(batch);
-  const reached = await callObjectWithRetries(call, { after, attemptsMax: 1 });
-  return c.json({ ok: !reached.unanswered && reached.result.ok });
+  const walletCall = await callObjectWithRetries(call, { after, attemptsMax: 1 });
+  return c.json({ ok: !walletCall.unanswered && walletCall.result.ok });
 }

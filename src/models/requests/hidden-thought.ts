@@ -69,7 +69,7 @@ export class HiddenReasoning {
   #silentSince(nowMs: number): number | null {
     const { mayThink, summarizes } = this.#model;
     const mayHide = mayThink && (summarizes || !this.#isShown);
-    const isSilent = mayHide && nowMs - this.#nowMs > SILENCE_MS;
-    return this.#sinceMs ?? (isSilent ? this.#nowMs : null);
+    const isPaused = mayHide && nowMs - this.#nowMs > SILENCE_MS;
+    return this.#sinceMs ?? (isPaused ? this.#nowMs : null);
   }
 }

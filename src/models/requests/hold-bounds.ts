@@ -39,11 +39,12 @@ type AskedOutput = {
 };
 
 export function outputCap(model: Model, prompt: PromptSize, requested: AskedOutput): OutputCap {
-  const thought = requested.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
-  const floor = Math.max(model.minOutput, thought, requested.least ?? 0);
-  const room = Math.max(1, model.context - prompt.estimate);
-  const wanted = requested.cap ?? Math.max(floor, Math.min(requested.defaultCap, room));
-  const whole = Math.min(wanted, model.maxOutput);
+  const reasoningMin = requested.thinks === true ? (model.thinkingFloor ?? 0) + 1 : 1;
+  const floor = Math.max(model.minOutput, reasoningMin, requested.least ?? 0);
+  const contextLeft = Math.max(1, model.context - prompt.estimate);
+  const requestedCap =
+    requested.cap ?? Math.max(floor, Math.min(requested.defaultCap, contextLeft));
+  const whole = Math.min(requestedCap, model.maxOutput);
   const least = Math.min(whole, Math.max(LEAST_OUTPUT_TOKENS, floor));
   return { whole, least, choices: requested.choices, isAsked: requested.cap !== null };
 }
@@ -87,7 +88,7 @@ export function costBounds(
   const worst = (promptTokens: number, allowed: number): number =>
     Math.max(
       ...routes.map((route) => {
-        const tokens = billedOutput(route, capAt(route, { prompt, cap, allowed }), choices);
+        const tokens = billedOutput(route, capForGrant(route, { prompt, cap, allowed }), choices);
         return worstCost(heldPrice(route, prompt), { prompt, promptTokens }, tokens);
       }),
     );
@@ -107,13 +108,13 @@ export function affordableCap(
   route: Route,
   prompt: PromptSize,
   cap: OutputCap,
-  granted: Micros,
+  grantedMicro: Micros,
 ): number | null {
-  const whole = capAt(route, { prompt, cap, allowed: cap.whole });
+  const whole = capForGrant(route, { prompt, cap, allowed: cap.whole });
   if (whole < cap.least) return null;
   for (const promptTokens of [prompt.bound, prompt.estimate]) {
-    const billed = tokensFor(route, { prompt, promptTokens, granted });
-    const tokens = capFor(route, billed, cap.choices);
+    const billedTokens = tokensFor(route, { prompt, promptTokens, granted: grantedMicro });
+    const tokens = capFor(route, billedTokens, cap.choices);
     if (tokens >= BigInt(cap.least)) {
       return tokens >= BigInt(whole) ? whole : Number(tokens);
     }
@@ -122,7 +123,7 @@ export function affordableCap(
 }
 
 /** Returns the cap. A default also leaves room for the prompt. */
-function capAt(
+function capForGrant(
   { limits }: Route,
   {
     prompt,
@@ -143,19 +144,21 @@ const FACTOR_SCALE = 1000;
 
 /** Returns the output tokens that a route can bill for a cap, including separate reasoning. */
 export function billedOutput(route: Route, cap: number, choices: number): number {
-  const beside = route.limits?.reasoningTokens ?? 0;
-  const scaled = Math.ceil((cap * choices * scaledFactor(route)) / FACTOR_SCALE);
-  return Math.max(scaled, (cap + beside) * choices);
+  const extraReasoning = route.limits?.reasoningTokens ?? 0;
+  const scaledTokens = Math.ceil((cap * choices * scaledFactor(route)) / FACTOR_SCALE);
+  return Math.max(scaledTokens, (cap + extraReasoning) * choices);
 }
 
 /**
- * Returns the largest cap per choice for which a route bills at most `billed` tokens. It is
+ * Returns the largest cap per choice for which a route bills at most `billedTokens`. It is
  * negative if there is none.
  */
-function capFor(route: Route, billed: bigint, choices: number): bigint {
-  const scaled = (billed * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
-  const beside = billed / BigInt(choices) - BigInt(route.limits?.reasoningTokens ?? 0);
-  return scaled < beside ? scaled : beside;
+function capFor(route: Route, billedTokens: bigint, choices: number): bigint {
+  const scaledTokens =
+    (billedTokens * BigInt(FACTOR_SCALE)) / BigInt(scaledFactor(route) * choices);
+  const extraReasoning =
+    billedTokens / BigInt(choices) - BigInt(route.limits?.reasoningTokens ?? 0);
+  return scaledTokens < extraReasoning ? scaledTokens : extraReasoning;
 }
 
 function scaledFactor(route: Route): number {
@@ -171,11 +174,11 @@ function tokensFor(
   held: { prompt: PromptSize; promptTokens: number; granted: Micros },
 ): bigint {
   const price = heldPrice(route, held.prompt);
-  const forPrompt = BigInt(held.promptTokens) * BigInt(highestInputPrice(price, held.prompt));
-  const left = BigInt(held.granted) * 1_000_000n - forPrompt - unitsCost(price, held.prompt);
-  if (left < 0n) return -1n;
+  const promptCost = BigInt(held.promptTokens) * BigInt(highestInputPrice(price, held.prompt));
+  const remaining = BigInt(held.granted) * 1_000_000n - promptCost - unitsCost(price, held.prompt);
+  if (remaining < 0n) return -1n;
   if (price.output === 0) return BigInt(Number.MAX_SAFE_INTEGER);
-  return left / BigInt(price.output);
+  return remaining / BigInt(price.output);
 }
 
 /**

@@ -34,8 +34,8 @@ const POLICIES_MAX = 10_000;
  */
 export async function hold(run: Run): Promise<Result<GrantedHold>> {
   const { caller, progress, services } = run;
-  const reached = await holdAtOwnPrices(run);
-  const result = reached.unanswered ? refuse(reached.failure) : reached.result;
+  const walletCall = await holdAtOwnPrices(run);
+  const result = walletCall.unanswered ? refuse(walletCall.failure) : walletCall.result;
   if (result.ok) {
     const { tokens } = result.value;
     if (progress.admitted !== null && tokens !== undefined) {
@@ -43,23 +43,23 @@ export async function hold(run: Run): Promise<Result<GrantedHold>> {
     }
     progress.granted = result.value.granted;
     decideResponseStorage(run, result.value);
-    const routes = paidFor(run, result.value);
+    const routes = grantedRoutes(run, result.value);
     progress.skipped = skippedByGrant(run.request, result.value, routes);
     return success({ routes });
   }
   services.callers.refused({ hash: caller.keyHash, shown: caller.shown }, result.failure);
-  if (reached.unanswered) await voidByOutbox(run);
+  if (walletCall.unanswered) await voidByOutbox(run);
   return result;
 }
 
 async function holdAtOwnPrices(run: Run): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, request, services } = run;
-  const reached = await holdWithCandidates(run);
-  const failure = failureOf(reached);
-  if (failure?.kind !== "price_list_differs") return reached;
+  const walletCall = await holdWithCandidates(run);
+  const failure = walletFailure(walletCall);
+  if (failure?.kind !== "price_list_differs") return walletCall;
   const pricing = await services.corrected(caller.orgId, failure.list, request.pricing.at);
   // A lost attempt may have placed a hold, so this request ends. The next one uses the right list.
-  if (reached.unanswered) return reached;
+  if (walletCall.unanswered) return walletCall;
   if (!pricing.ok) return { unanswered: false, result: pricing };
   const excluded = reprice(request, pricing.value);
   return excluded === null ? holdWithCandidates(run) : { unanswered: false, result: excluded };
@@ -69,12 +69,12 @@ async function holdAtOwnPrices(run: Run): Promise<ObjectCallResult<HoldGrant>> {
 async function holdWithCandidates(run: Run): Promise<ObjectCallResult<HoldGrant>> {
   const { caller, services } = run;
   const { keysNeedingCandidates: policies } = services;
-  const reached = await holdOnce(run);
-  if (failureOf(reached)?.kind !== "candidates_required") return reached;
+  const walletCall = await holdOnce(run);
+  if (walletFailure(walletCall)?.kind !== "candidates_required") return walletCall;
   evictOldest(policies, POLICIES_MAX);
   policies.add(caller.keyHash);
   // A lost attempt may have placed a hold.
-  return reached.unanswered ? reached : holdOnce(run);
+  return walletCall.unanswered ? walletCall : holdOnce(run);
 }
 
 function candidatesOf(request: PaidRequest): RouteCandidate[] {
@@ -82,25 +82,25 @@ function candidatesOf(request: PaidRequest): RouteCandidate[] {
   return options
     .flatMap((option) => {
       const { sent, model, routes, prompt, cap } = option;
-      const more = options.length > 1 ? { tokens: tokensOf(option) } : null;
+      const optionTokens = options.length > 1 ? { tokens: tokensOf(option) } : null;
       return routes.map((route) => {
         const { least, sure, most } = costBounds([route], prompt, cap);
         const { provider, dataRegion: region } = route;
         const bounds = { sent, model: model.id, provider, region, least, sure, most };
-        return more === null ? bounds : Object.assign(bounds, more);
+        return optionTokens === null ? bounds : Object.assign(bounds, optionTokens);
       });
     })
     .slice(0, CANDIDATES_MAX);
 }
 
 function tokensOf({ prompt: { estimate }, cap }: ModelOption): HoldRequest["tokens"] {
-  const outputs = (each: number): number => estimate + each * choicesOf(cap);
+  const outputs = (each: number): number => estimate + each * choiceCount(cap);
   return { prompt: estimate, least: outputs(cap?.least ?? 0), most: outputs(cap?.whole ?? 0) };
 }
 
-function failureOf(reached: ObjectCallResult<unknown>): Failure | null {
-  if (reached.unanswered) return reached.failure;
-  return reached.result.ok ? null : reached.result.failure;
+function walletFailure(walletCall: ObjectCallResult<unknown>): Failure | null {
+  if (walletCall.unanswered) return walletCall.failure;
+  return walletCall.result.ok ? null : walletCall.result.failure;
 }
 
 function holdOnce(run: Run): Promise<ObjectCallResult<HoldGrant>> {
@@ -113,17 +113,17 @@ function holdRequestOf({ caller, id, idempotency, request, services }: Run): Hol
   const { cap, model, sent, user } = request;
   // With several models, each is checked by its own name.
   const hasCandidates = options.length > 1 || services.keysNeedingCandidates.has(caller.keyHash);
-  const most = (of: (option: ModelOption) => number) => Math.max(...options.map(of));
+  const maximumOf = (of: (option: ModelOption) => number) => Math.max(...options.map(of));
   return {
     id,
-    least: micros(most(({ bounds }) => bounds.least)),
-    sure: micros(most(({ bounds }) => bounds.sure)),
-    most: micros(most(({ bounds }) => bounds.most)),
+    least: micros(maximumOf(({ bounds }) => bounds.least)),
+    sure: micros(maximumOf(({ bounds }) => bounds.sure)),
+    most: micros(maximumOf(({ bounds }) => bounds.most)),
     hasCap: cap === null || cap.isAsked,
     tokens: {
-      prompt: most((option) => tokensOf(option).prompt),
-      least: most((option) => tokensOf(option).least),
-      most: most((option) => tokensOf(option).most),
+      prompt: maximumOf((option) => tokensOf(option).prompt),
+      least: maximumOf((option) => tokensOf(option).least),
+      most: maximumOf((option) => tokensOf(option).most),
     },
     model: { sent, id: model.id },
     externalId: user,
@@ -136,7 +136,7 @@ function holdRequestOf({ caller, id, idempotency, request, services }: Run): Hol
   };
 }
 
-function choicesOf(cap: OutputCap | null): number {
+function choiceCount(cap: OutputCap | null): number {
   return cap?.choices ?? 1;
 }
 
@@ -162,7 +162,7 @@ function holdInRegion(run: Run, walletAt: WalletAt): Promise<ObjectCallResult<Ho
  * Returns the routes that a grant covers and policies allow. They include the most expensive
  * allowed route.
  */
-function paidFor({ request, services }: Run, grant: HoldGrant): PaidRoute[] {
+function grantedRoutes({ request, services }: Run, grant: HoldGrant): PaidRoute[] {
   const { routes: allowed, warmRoute } = grant;
   const { native } = request;
   const options = optionsOf(request);
@@ -190,7 +190,7 @@ function paidRoutes(
 ): PaidRoute[] {
   const { prompt, cap } = option;
   const grantedTokens = tokens?.granted ?? tokensGranted ?? Infinity;
-  const tokensLeft = Math.floor((grantedTokens - prompt.estimate) / choicesOf(cap));
+  const tokensLeft = Math.floor((grantedTokens - prompt.estimate) / choiceCount(cap));
   return routes.flatMap((route) => {
     const { upstreamId } = route;
     const provider = providers.get(route.provider);

@@ -30,13 +30,13 @@ export function homeOf(c: Context<AppEnv>, caller: Caller, after?: After): Home 
   const config = c.get("config");
   if (caller.home === config.region) return null;
   const peer = config.peers.find(({ region }) => region === caller.home);
-  const called = requestCredential(caller.keyHash, caller.shown);
+  const credential = requestCredential(caller.keyHash, caller.shown);
   const { env } = c;
   const [requestId, spentMs] = [c.get("requestId"), c.get("admissionMs")];
   const at = { requestId, now: () => now(env), spentMs, ...(after !== undefined && { after }) };
   return {
-    authorize: (hold) => authorizeAtHome(peer, { ...called, hold }, at),
-    askKept: (request) => recallFromHome(peer, { called, ...request }, at),
+    authorize: (hold) => authorizeAtHome(peer, { ...credential, hold }, at),
+    askKept: (request) => recallFromHome(peer, { called: credential, ...request }, at),
   };
 }
 
@@ -50,7 +50,7 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
   const { providers, health, times } = deploymentOf(config);
   const home = homeOf(c, caller, timers.after);
   const outboxes = outboxesOf(config, env, timers.after);
-  const here = {
+  const localServices = {
     providers,
     health,
     times,
@@ -66,8 +66,8 @@ export function runServices(c: Context<AppEnv>, caller: Caller): RunServices {
     outbox: (owner: Pick<Caller, "orgId" | "keyId">, attempt: number) =>
       outboxes(home === null ? ownOutboxName(owner) : peerOutboxName(caller.home, owner), attempt),
   };
-  if (home !== null) return { ...here, home, wallet: null };
-  return { ...here, home, wallet: walletForAttemptOf(config, env, timers.after) };
+  if (home !== null) return { ...localServices, home, wallet: null };
+  return { ...localServices, home, wallet: walletForAttemptOf(config, env, timers.after) };
 }
 
 const makeBoard = (): RunBoard => new RunBoard();
@@ -79,11 +79,15 @@ export function watchRunning(
 ): void {
   const board = Isolate.of(c.get("config")).get(makeBoard);
   const { executionCtx } = c;
-  const ask = askStops(c, run.caller, run.timers);
+  const ask = makeStopQuery(c, run.caller, run.timers);
   watchRun({ ...run, board, ask, waitUntil: (work) => executionCtx.waitUntil(work) });
 }
 
-function askStops(c: Context<AppEnv>, { home, orgId }: Caller, { after }: Timers): FindStoppedRuns {
+function makeStopQuery(
+  c: Context<AppEnv>,
+  { home, orgId }: Caller,
+  { after }: Timers,
+): FindStoppedRuns {
   const { env } = c; // not c, which would keep the request in memory
   const [config, requestId] = [c.get("config"), c.get("requestId")];
   return async (runs) => {
@@ -109,14 +113,14 @@ export async function requireLiveAtHome(
 ): Promise<Response | undefined> {
   const { admitted, config } = c.var;
   const { keyHash: hash, shown } = admitted.caller;
-  const reached = await homeOf(c, admitted.caller)?.authorize(null);
-  if (reached?.unanswered === true) return fail(c, reached.failure);
-  if (reached?.result.ok === false) {
-    keyOwnerCacheOf(config).refused({ hash, shown }, reached.result.failure);
-    return fail(c, reached.result.failure);
+  const authorization = await homeOf(c, admitted.caller)?.authorize(null);
+  if (authorization?.unanswered === true) return fail(c, authorization.failure);
+  if (authorization?.result.ok === false) {
+    keyOwnerCacheOf(config).refused({ hash, shown }, authorization.result.failure);
+    return fail(c, authorization.result.failure);
   }
-  if (reached?.result.ok === true) {
-    const { priceList, policies, paused } = reached.result.value;
+  if (authorization?.result.ok === true) {
+    const { priceList, policies, paused } = authorization.result.value;
     c.set("admitted", {
       ...admitted,
       ...(priceList !== undefined && { priceList }),

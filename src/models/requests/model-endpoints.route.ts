@@ -20,12 +20,12 @@ import type { RouteSpeed } from "../../shared/route-speed.ts";
  */
 export async function modelEndpointsRoute(
   c: Context<AppEnv>,
-  sold: Result<CallerCatalog>,
+  sale: Result<CallerCatalog>,
 ): Promise<Response> {
-  if (!sold.ok) return fail(c, sold.failure);
+  if (!sale.ok) return fail(c, sale.failure);
   const name = c.req.param("id") ?? "";
-  const found = findRoutes(sold.value, name);
-  if (found === undefined) return fail(c, unlistedModelFailure(sold.value, name));
+  const found = findRoutes(sale.value, name);
+  if (found === undefined) return fail(c, unlistedModelFailure(sale.value, name));
   const { listed, model } = found;
   const { id, created, architecture } = listed;
   const speeds = await regionSpeeds(c);

@@ -10,7 +10,7 @@ import type { CoreRequest } from "../core/kinds.ts";
 import type { ModelFallback, RoutePreferences } from "../core/routing-preferences.ts";
 import { routeName } from "../routing/route-health.ts";
 import { boundRequest } from "./bound-request.ts";
-import type { Sold } from "./bound-request.ts";
+import type { Sale } from "./bound-request.ts";
 import { chosenRoutes } from "./candidate-routes.ts";
 import { costBounds } from "./hold-bounds.ts";
 import type { ModelOption, PaidRequest } from "./paid-request.ts";
@@ -28,34 +28,36 @@ export function useOption(request: PaidRequest, option: ModelOption | undefined)
  * Returns a request with all its models. Skips models that can't serve it. Fails if none can, or if
  * a name is unknown.
  */
-export function boundModels(parsed: ParsedRequest, sold: Sold): Result<PaidRequest> {
-  const first = boundRequest(parsed, sold);
+export function boundModels(parsed: ParsedRequest, sale: Sale): Result<PaidRequest> {
+  const first = boundRequest(parsed, sale);
   const { fallbacks = [], request } = parsed;
   if (fallbacks.length === 0) return first;
   if (!first.ok && first.failure.kind === "model_not_found") return first;
   if (request.kind !== "chat") {
     return invalid("Only requests for text can have several models.", rootOf(fallbacks));
   }
-  const unknown = fallbacks.find(({ name }) => !resolveModel(sold.catalog, name, "chat").ok);
+  const unknown = fallbacks.find(({ name }) => !resolveModel(sale.catalog, name, "chat").ok);
   if (unknown !== undefined) {
     const { name, param } = unknown;
     return invalid(`${param} is not a known chat model: '${name}'.`, param);
   }
   const names = fallbacks.map(({ name }) => name);
   const distinct = fallbacks.filter(({ name }, at) => names.indexOf(name) === at);
-  const asked = distinct.map((one) => requestOf(parsed, request, one));
-  const bound = [first, ...asked.map((one) => boundRequest(one, sold))];
-  const able = bound.flatMap((one) => (one.ok ? [one.value] : []));
-  const [chosen] = able;
+  const fallbackRequests = distinct.map((one) => requestOf(parsed, request, one));
+  const bound = [first, ...fallbackRequests.map((one) => boundRequest(one, sale))];
+  const bounded = bound.flatMap((one) => (one.ok ? [one.value] : []));
+  const [chosen] = bounded;
   if (chosen === undefined) return first;
-  const ids = able.map(({ model }) => model.id);
-  const options = able.filter(({ model }, at) => ids.indexOf(model.id) === at).map(optionOf);
-  const unable = [parsed, ...asked].flatMap(({ request: { body }, preferences }, at) => {
-    const model = resolveModel(sold.catalog, body.model, "chat");
-    const one = bound[at];
-    return !model.ok || one?.ok !== false ? [] : unableRoutes(model.value, preferences, one);
-  });
-  return success({ ...chosen, unable, ...(options.length > 1 && { options }) });
+  const ids = bounded.map(({ model }) => model.id);
+  const options = bounded.filter(({ model }, at) => ids.indexOf(model.id) === at).map(optionOf);
+  const rejectedModels = [parsed, ...fallbackRequests].flatMap(
+    ({ request: { body }, preferences }, at) => {
+      const model = resolveModel(sale.catalog, body.model, "chat");
+      const one = bound[at];
+      return !model.ok || one?.ok !== false ? [] : unableRoutes(model.value, preferences, one);
+    },
+  );
+  return success({ ...chosen, unable: rejectedModels, ...(options.length > 1 && { options }) });
 }
 
 function requestOf(
@@ -99,25 +101,30 @@ function optionOf(request: ModelOption): ModelOption {
 /** Applies other prices. Drops routes that the client's preferences exclude at these prices. */
 export function reprice(request: PaidRequest, pricing: Pricing): Refusal | null {
   const options = optionsOf(request);
-  const all = options.map((option) => repriced(option, pricing));
-  const left = all.flatMap((one) => (one.ok ? [one.value] : []));
-  const [first] = left;
+  const all = options.map((option) => repriceOption(option, pricing));
+  const remaining = all.flatMap((one) => (one.ok ? [one.value] : []));
+  const [first] = remaining;
   if (first === undefined) return all.find((one) => !one.ok) ?? null;
-  const unable = options.flatMap(({ model, choice }, at) => {
+  const rejectedModels = options.flatMap(({ model, choice }, at) => {
     const one = all[at];
     return one?.ok === false ? unableRoutes(model, choice?.preferences, one) : [];
   });
-  Object.assign(request, first, { pricing }, request.options !== undefined && { options: left });
-  if (unable.length > 0) request.unable = [...(request.unable ?? []), ...unable];
+  Object.assign(
+    request,
+    first,
+    { pricing },
+    request.options !== undefined && { options: remaining },
+  );
+  if (rejectedModels.length > 0) request.unable = [...(request.unable ?? []), ...rejectedModels];
   return null;
 }
 
-function repriced(option: ModelOption, pricing: Pricing): Result<ModelOption> {
+function repriceOption(option: ModelOption, pricing: Pricing): Result<ModelOption> {
   const { model, prompt, cap, choice = null } = option;
-  const able = model.routes.filter(({ provider, upstreamId }) =>
+  const bounded = model.routes.filter(({ provider, upstreamId }) =>
     option.routes.some((one) => one.provider === provider && one.upstreamId === upstreamId),
   );
-  const priced = pricedModel({ ...model, routes: able }, pricing).routes;
+  const priced = pricedModel({ ...model, routes: bounded }, pricing).routes;
   const routes = chosenRoutes(model, priced, choice);
   if (!routes.ok) return routes;
   return success({

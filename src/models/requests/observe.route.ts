@@ -29,12 +29,12 @@ export function observe(c: Context<AppEnv>, run: Run, status: number): void {
   recorder.onSpeeds = (speeds) => times.learn(speeds);
   countRunInMetrics(run, recorder.tally);
   noteSpeed(run);
-  const point = env.ANALYTICS === undefined ? null : dataPointOf(run);
-  if (point !== null) env.ANALYTICS?.writeDataPoint(point);
+  const dataPoint = env.ANALYTICS === undefined ? null : dataPointOf(run);
+  if (dataPoint !== null) env.ANALYTICS?.writeDataPoint(dataPoint);
   if (status !== 401) flushMetricCounts(c); // as in countRequests: no object calls for revoked keys
   const failure = c.get("failure") ?? null;
-  const isTold = status >= 400 || failure !== null || config.logRequests === "all";
-  if (!isTold) return;
+  const isLogged = status >= 400 || failure !== null || config.logRequests === "all";
+  if (!isLogged) return;
   const route = routePath(c);
   const { orgId } = run.caller;
   const isCounted = countInSummaryLine(
@@ -49,7 +49,9 @@ export function countRunInMetrics(run: Run, tally: Tally): void {
   const { outcome, charged, shortfall, isUnsaved, isBroken } = run.progress;
   if (isBroken) tally.count("bugs");
   if (outcome === null) return;
-  if (outcome.kind === "void") return tally.count("absorbed", { reason: wordOf(outcome.reason) });
+  if (outcome.kind === "void") {
+    return tally.count("absorbed", { reason: metricWord(outcome.reason) });
+  }
   const { route, usage, estimated } = outcome;
   const { model, stream } = run.request;
   const { provider } = route.route;
@@ -76,11 +78,11 @@ function noteSpeed({ caller, progress, request, services, startedMs }: Run): voi
   const { firstByteMs } = route;
   const streamMs = services.now() - startedMs - firstByteMs;
   const waitMs = firstByteMs - askedMs;
-  const served = request.stream
+  const servedCounter = request.stream
     ? { latencyMs: waitMs < 0 ? null : waitMs, streamMs }
     : { latencyMs: null, streamMs: waitMs };
   const at = { route: routeName(provider, upstreamId), orgId: caller.orgId };
-  services.times.note(at, { ...served, output: usage.output });
+  services.times.note(at, { ...servedCounter, output: usage.output });
 }
 
 type RunSeries = ReturnType<typeof runSeries>;
@@ -92,12 +94,12 @@ function seriesOfRuns(model: Model, provider: string): ByStream {
   seriesOfModels.set(model, byProvider);
   const known = byProvider.get(provider);
   if (known !== undefined) return known;
-  const fresh = {
+  const newSeries = {
     streamed: runSeries(model, provider, true),
     whole: runSeries(model, provider, false),
   };
-  byProvider.set(provider, fresh);
-  return fresh;
+  byProvider.set(provider, newSeries);
+  return newSeries;
 }
 
 function runSeries({ id: model, kind }: Model, provider: string, stream: boolean) {
@@ -118,9 +120,9 @@ function runSeries({ id: model, kind }: Model, provider: string, stream: boolean
 
 function routeGauges(health: RouteHealth, nowMs: number): Series {
   const { name } = METRICS.routesLeftOut;
-  const left = health.standings(nowMs);
+  const cooldowns = health.standings(nowMs);
   return Object.fromEntries(
-    left.map(({ route, state }) => [metricSeriesName(name, { route, state }), 1]),
+    cooldowns.map(({ route, state }) => [metricSeriesName(name, { route, state }), 1]),
   );
 }
 
@@ -141,18 +143,18 @@ function dataPointOf(run: Run): AnalyticsEngineDataPoint | null {
 
 function logRun(
   run: Run,
-  answered: { readonly route: string; readonly status: number; readonly failure: string | null },
+  response: { readonly route: string; readonly status: number; readonly failure: string | null },
 ): void {
   const { outcome, charged } = run.progress;
   logEvent("request", {
     request_id: run.id,
     method: "POST",
-    route: answered.route,
-    status: answered.status,
+    route: response.route,
+    status: response.status,
     duration_ms: run.services.now() - run.startedMs,
     org_id: run.caller.orgId,
     key_id: run.caller.keyId,
-    failure: answered.failure,
+    failure: response.failure,
     model: run.request.model.id,
     streamed: run.request.stream,
     ...(outcome?.kind === "settle" && chargeFields(outcome, charged)),
@@ -177,7 +179,7 @@ function chargeFields({ route, usage, estimated, finishReason }: Charge, charged
   };
 }
 
-function wordOf(reason: string): string {
+function metricWord(reason: string): string {
   return reason.replaceAll(/[^a-z_]+/gi, "_").slice(0, 60);
 }
 

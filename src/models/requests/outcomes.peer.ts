@@ -69,7 +69,7 @@ export function applyOutcomes(
       if (leftMs <= 0) return { kind: "untried" };
       try {
         const limitMs = Math.min(leftMs, WALLET_TIMEOUT_MS);
-        return await within(take(item, services), limitMs, services.after);
+        return await within(applyOutcome(item, services), limitMs, services.after);
       } catch (error) {
         return { kind: "failed", reason: reasonOf(error) };
       }
@@ -77,7 +77,7 @@ export function applyOutcomes(
   );
 }
 
-async function take(item: OutcomeItem, services: OutcomeServices): Promise<DeliveryResult> {
+async function applyOutcome(item: OutcomeItem, services: OutcomeServices): Promise<DeliveryResult> {
   const delivery = await deliverOutcome(item, services.wallet);
   if (delivery.kind !== "failed" || delivery.reason !== "storage_unavailable") return delivery;
   // A wallet that never existed responds like one that lost its data. Only D1 distinguishes them.

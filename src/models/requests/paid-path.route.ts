@@ -25,7 +25,7 @@ import { RunTimer } from "./run-timer.ts";
 import { abortRun, settle } from "./settle.ts";
 import { requestTags, withTags } from "./tags.ts";
 import { traceOf } from "../../shared/traceparent.ts";
-import { withTexts } from "./token-texts.route.ts";
+import { decodeTokenInput } from "./token-texts.route.ts";
 import { isSlowKind } from "../../shared/kinds.ts";
 import { externalIdProblem } from "../../shared/external-id.ts";
 import { idempotencyOf, readIdempotencyKey } from "../../shared/idempotency.ts";
@@ -101,23 +101,23 @@ async function runToEnd(context: PaidRequestContext): Promise<void> {
  * its prompt in memory.
  */
 async function prepareRun(context: PaidRequestContext): Promise<Run | null> {
-  const reading = startReading(context); // while the key is admitted
+  const bodyRead = startReading(context); // while the key is admitted
   const caller = await admit(context);
-  if (!caller.ok) return refused(context, caller);
-  const read = await readRequest(context, caller.value, reading);
-  if (!read.ok) return refused(context, await afterAdmission(context, read));
+  if (!caller.ok) return refuseRequest(context, caller);
+  const read = await readRequest(context, caller.value, bodyRead);
+  if (!read.ok) return refuseRequest(context, await afterAdmission(context, read));
   context.summary = summarizeRequest(read.value.parsed);
   const request = await boundCost(context, read.value);
-  if (!request.ok) return refused(context, await afterAdmission(context, request));
+  if (!request.ok) return refuseRequest(context, await afterAdmission(context, request));
   return runOf(context, { ...read.value, request: request.value });
 }
 
 /** Runs the steps from the hold on. A single promise covers the hold until it ends. */
 export async function runPaidRequest(run: Run): Promise<void> {
   try {
-    const held = await hold(run);
-    if (!held.ok) return run.answer(withClientParam(held, run.request).failure);
-    const response = await callRoutes(run, held.value);
+    const grantedHold = await hold(run);
+    if (!grantedHold.ok) return run.answer(withClientParam(grantedHold, run.request).failure);
+    const response = await callRoutes(run, grantedHold.value);
     const ended = response.ok
       ? await sendResponse(run, response.route, response.answer)
       : response.ended;
@@ -151,7 +151,7 @@ function startReading({ c, endpoint, slot }: PaidRequestContext): Promise<Result
 async function readRequest(
   context: PaidRequestContext,
   caller: Caller,
-  reading: Promise<Result<JsonBody>>,
+  bodyRead: Promise<Result<JsonBody>>,
 ): Promise<Rejection | { readonly ok: true; readonly value: ReadRequest }> {
   const { c, slot } = context;
   const { orgId, shown } = caller;
@@ -160,13 +160,18 @@ async function readRequest(
   if (why !== null) return { ok: false, shed: why };
   const key = readIdempotencyKey(c.req.header("idempotency-key"));
   if (!key.ok) return key;
-  const body = await reading;
+  const body = await bodyRead;
   if (!body.ok) return body.failure.kind === "overloaded" ? { ok: false, shed: "bytes" } : body;
   const { bytes } = body.value;
   const parsed = await parseBody(context, body.value);
   if (!parsed.ok) return parsed;
-  const named = { keyId, orgId, path: c.req.path, bytes: await identityOf(body.value, key.value) };
-  const idempotency = key.value === null ? null : await idempotencyOf(key.value, named);
+  const idempotentRequest = {
+    keyId,
+    orgId,
+    path: c.req.path,
+    bytes: await bodyIdentity(body.value, key.value),
+  };
+  const idempotency = key.value === null ? null : await idempotencyOf(key.value, idempotentRequest);
   return { ok: true, value: { caller, parsed: parsed.value, idempotency, bytes: bytes.length } };
 }
 
@@ -174,7 +179,7 @@ async function readRequest(
  * Returns the bytes that identify the body. For a form, omits the boundary, which differs in each
  * retry.
  */
-async function identityOf({ bytes, form }: JsonBody, key: string | null): Promise<Uint8Array> {
+async function bodyIdentity({ bytes, form }: JsonBody, key: string | null): Promise<Uint8Array> {
   return form === undefined || key === null ? bytes : formIdentity(form);
 }
 
@@ -184,8 +189,8 @@ async function parseBody(
   { c, endpoint, slot }: PaidRequestContext,
   { json, bytes: { length: bytes } }: JsonBody,
 ): Promise<ParseResult> {
-  const named = endpoint.names?.(json) ?? null;
-  if (named === null) return parseFields(c, endpoint, { json });
+  const idempotentRequest = endpoint.names?.(json) ?? null;
+  if (idempotentRequest === null) return parseFields(c, endpoint, { json });
   const admission = await c.get("presumed")?.admit();
   if (admission?.ok === false) return admission;
   const { admitted } = c.var;
@@ -196,7 +201,7 @@ async function parseBody(
     slot,
     bytes,
   };
-  const recalled = await recallStored(at, named);
+  const recalled = await recallStored(at, idempotentRequest);
   return recalled.ok ? parseFields(c, endpoint, { json, recalled: recalled.value }) : recalled;
 }
 
@@ -205,9 +210,9 @@ function parseFields(
   endpoint: EndpointAdapter,
   { json, recalled }: { readonly json: object; readonly recalled?: StoredResponseResult },
 ): Result<ParsedRequest> {
-  const taken = takeGatewayFields(json);
-  if (!taken.ok) return taken;
-  const { fields, rest } = taken.value;
+  const gatewayFields = takeGatewayFields(json);
+  if (!gatewayFields.ok) return gatewayFields;
+  const { fields, rest } = gatewayFields.value;
   const header = (name: string) => c.req.header(name);
   const at = {
     header,
@@ -262,13 +267,13 @@ async function boundCost(
   if (!pricing.ok) return pricing;
   const defaultCap = endpoint.asksForAll === true ? Infinity : numbers.DEFAULT_MAX_OUTPUT;
   const speedOf = (route: string) => times.speedOf(route, caller.orgId);
-  const here = { catalog, providers, providerIds, speedOf };
-  const sold = { ...here, defaultCap, pricing: pricing.value };
-  const request = boundModels(parsed, sold);
+  const saleBase = { catalog, providers, providerIds, speedOf };
+  const sale = { ...saleBase, defaultCap, pricing: pricing.value };
+  const request = boundModels(parsed, sale);
   if (!request.ok || parsed.request.kind === "chat") return request;
-  const texts = await withTexts(c, parsed, { routes: request.value.routes, providers });
+  const texts = await decodeTokenInput(c, parsed, { routes: request.value.routes, providers });
   if (texts === null) return request;
-  return texts.ok ? boundRequest(texts.value, sold) : texts;
+  return texts.ok ? boundRequest(texts.value, sale) : texts;
 }
 
 /**
@@ -280,7 +285,7 @@ async function afterAdmission({ c }: PaidRequestContext, refusal: Rejection): Pr
   return admission === undefined || admission.ok ? refusal : admission;
 }
 
-function refused({ c, answered }: PaidRequestContext, refusal: Rejection): null {
+function refuseRequest({ c, answered }: PaidRequestContext, refusal: Rejection): null {
   const { failure } = "shed" in refusal ? rejectOverloaded(c, refusal.shed) : refusal;
   answered.resolve(fail(c, failure));
   return null;
@@ -305,9 +310,9 @@ function runOf({ c, endpoint, answered, slot }: PaidRequestContext, known: Bound
   const timers = c.get("timers");
   const services = runServices(c, caller);
   const { REQUEST_DEADLINE_S, DRAIN_S, DRAIN_THINKING_S } = services.numbers;
-  const thinks = optionsOf(request).some(({ mayThink }) => mayThink);
-  const isLong = isSlowKind(request.core?.kind) || (request.stream && request.cap === null);
-  const isSlow = thinks || isLong;
+  const mayReason = optionsOf(request).some(({ mayThink }) => mayThink);
+  const isLongRunning = isSlowKind(request.core?.kind) || (request.stream && request.cap === null);
+  const isSlow = mayReason || isLongRunning;
   const drainS = isSlow ? Math.max(DRAIN_S, DRAIN_THINKING_S) : DRAIN_S;
   const limits = { deadlineMs: REQUEST_DEADLINE_S * 1000, drainMs: drainS * 1000 };
   const progress = { ...NO_OPEN_CALL, admitted: c.get("admitted") ?? null };

@@ -246,6 +246,6 @@ export type SettledRun = { readonly stored: StoredOutcome; readonly charged: Mic
 export type EndedResponse = {
   readonly outcome: Outcome;
   /** Sends the rest. Returns true if an unsaved outcome must be retried, because it is owed. */
-  last(settled: SettledRun): Promise<boolean>;
+  last(settledRun: SettledRun): Promise<boolean>;
   kept?(): JsonObject | null;
 };

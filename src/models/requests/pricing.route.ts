@@ -37,7 +37,7 @@ export function pricingOf(c: Context<AppEnv>): PricingFor {
   };
 }
 
-export async function soldHere(c: Context<AppEnv>): Promise<Result<CallerCatalog>> {
+export async function loadCallerCatalog(c: Context<AppEnv>): Promise<Result<CallerCatalog>> {
   const at = now(c.env);
   const { admitted, config } = c.var;
   const list = admitted.priceList ?? null;
@@ -46,12 +46,12 @@ export async function soldHere(c: Context<AppEnv>): Promise<Result<CallerCatalog
   const { catalogAt, catalogsAfter, health } = deploymentOf(config);
   const { policies } = admitted;
   const cooldowns = health.standings(at).filter(({ untilMs }) => untilMs > at);
-  const resting = new Set(cooldowns.map(({ route }) => route));
+  const coolingRoutes = new Set(cooldowns.map(({ route }) => route));
   return success({
     catalog: catalogAt(at),
     pricing: pricing.value,
     later: catalogsAfter(at),
-    isInCooldown: ({ provider, upstreamId }) => resting.has(routeName(provider, upstreamId)),
+    isInCooldown: ({ provider, upstreamId }) => coolingRoutes.has(routeName(provider, upstreamId)),
     ...(policies !== undefined && { policies }),
   });
 }

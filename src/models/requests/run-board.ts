@@ -20,7 +20,7 @@ type Running = {
 };
 
 /** The result of a tick. `due` is the query that the caller must send now. */
-type Tick = { readonly stop: Failure | null; readonly due: Query | null };
+type WatchTick = { readonly stop: Failure | null; readonly due: Query | null };
 type Query = { readonly runs: readonly WatchedRun[]; readonly askedMs: number };
 
 /**
@@ -30,7 +30,7 @@ type Query = { readonly runs: readonly WatchedRun[]; readonly askedMs: number };
 export class RunBoard {
   readonly #organizations = new Map<string, Running>();
 
-  tick(orgId: string, run: WatchedRun, nowMs: number): Tick {
+  tick(orgId: string, run: WatchedRun, nowMs: number): WatchTick {
     const running = this.#of(orgId);
     const stop = running.stops.get(run.id) ?? null;
     if (stop !== null) {
@@ -62,8 +62,8 @@ export class RunBoard {
     const known = this.#organizations.get(orgId);
     if (known !== undefined) return known;
     evictOldest(this.#organizations, ORGANIZATIONS_MAX);
-    const fresh = { runs: new Map(), stops: new Map(), askedMs: -Infinity, isWaiting: false };
-    this.#organizations.set(orgId, fresh);
-    return fresh;
+    const newRuns = { runs: new Map(), stops: new Map(), askedMs: -Infinity, isWaiting: false };
+    this.#organizations.set(orgId, newRuns);
+    return newRuns;
   }
 }

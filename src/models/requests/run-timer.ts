@@ -9,7 +9,7 @@ type RunLimits = {
   readonly now?: () => number;
 };
 
-type Listening = { run: RunTimer | null };
+type TimerReference = { run: RunTimer | null };
 
 type StopReason = "deadline" | "drained" | "halted";
 
@@ -20,7 +20,7 @@ type StopReason = "deadline" | "drained" | "halted";
 export class RunTimer {
   readonly #stop = new StopSource();
   /** Releases the run when it ends, because the client's signal stays in memory for longer. */
-  readonly #listening: Listening;
+  readonly #listening: TimerReference;
   readonly #timers: Timers;
   readonly #drainMs: number;
   readonly #now: () => number;
@@ -30,8 +30,8 @@ export class RunTimer {
   readonly #whenGone: (() => void)[] = [];
 
   constructor(client: AbortSignal, timers: Timers, limits: RunLimits) {
-    const listening: Listening = { run: this };
-    this.#listening = listening;
+    const timerReference: TimerReference = { run: this };
+    this.#listening = timerReference;
     this.#timers = timers;
     this.#drainMs = limits.drainMs;
     this.#now = limits.now ?? elapsedMs;
@@ -39,7 +39,7 @@ export class RunTimer {
       this.#end("deadline");
     });
     if (client.aborted) this.clientLeft();
-    else listen(client, listening);
+    else watchDisconnect(client, timerReference);
   }
 
   get signal(): StopSignal {
@@ -101,6 +101,6 @@ export class RunTimer {
 /**
  * A separate function, because all closures of a scope share each variable that any of them uses.
  */
-function listen(client: AbortSignal, listening: Listening): void {
-  client.addEventListener("abort", () => listening.run?.clientLeft());
+function watchDisconnect(client: AbortSignal, timerReference: TimerReference): void {
+  client.addEventListener("abort", () => timerReference.run?.clientLeft());
 }

@@ -21,7 +21,7 @@ const TICK_MS = 1000;
 
 export type FindStoppedRuns = (runs: readonly WatchedRun[]) => Promise<readonly StoppedRun[]>;
 
-type Watching = {
+type WatchedCall = {
   readonly id: string;
   readonly caller: Caller;
   readonly timers: Timers;
@@ -36,7 +36,7 @@ type Watching = {
  * Ends a running request within 15 s of a pause with `stop_running`, or of the end of its key or
  * session: up to 6 s unwatched, 4 s between queries, 3.5 s for the result and a tick.
  */
-export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: Watching): void {
+export function watchRun({ id, caller, timers, timer, board, ask, waitUntil }: WatchedCall): void {
   const { orgId } = caller;
   const run = { id, called: requestCredential(caller.keyHash, caller.shown) };
   const failed = (error: unknown): void => {

@@ -21,22 +21,22 @@ import type { StreamEnding } from "./charge.ts";
 import { reportFailedAttempt } from "./call-routes.ts";
 import type { ResponseWriter, StreamWriter, Receipt } from "../core/endpoint-adapter.ts";
 import type { EndedResponse, Run, ServingRoute, Outcome } from "./paid-request.ts";
-import { digest, endOfFile, joined } from "./stream-digest.ts";
+import { digest, endOfFile, joinData } from "./stream-digest.ts";
 import { StreamMeter } from "./stream-meter.ts";
 import { StreamClient, StreamWatch } from "./stream-watch.ts";
 
 export function sendResponse(
   run: Run,
   route: ServingRoute,
-  given: FailoverResult["answer"],
+  answer: FailoverResult["answer"],
 ): Promise<EndedResponse> | EndedResponse {
   const { native } = run.request;
   const reply = route.isNative && native !== null ? native.reply : run.request.reply;
-  if (given.kind === "json" && reply.kind === "json") {
-    return sendJson(run, route, { given, reply });
+  if (answer.kind === "json" && reply.kind === "json") {
+    return sendJson(run, route, { given: answer, reply });
   }
-  if (given.kind === "stream" && reply.kind === "stream") {
-    return sendStream(run, route, { given, reply });
+  if (answer.kind === "stream" && reply.kind === "stream") {
+    return sendStream(run, route, { given: answer, reply });
   }
   throw new Error("an answer of another kind than was asked for");
 }
@@ -53,13 +53,13 @@ export function sendJson(
   route: ServingRoute,
   { given, reply }: { readonly given: JsonAnswer; readonly reply: JsonReply },
 ): EndedResponse {
-  const owed = (finishReason: string | null): Outcome => {
-    const output = given.usage === null ? outputOf(given) : 0;
+  const makeCharge = (finishReason: string | null): Outcome => {
+    const output = given.usage === null ? estimateOutput(given) : 0;
     const seen = { usage: given.usage, output, finishReason };
     return chargeFor(run, route, seen, { ending: "complete", readerAway: false });
   };
-  markOpen(run, { owed: () => owed(null), close: () => Promise.resolve() });
-  const outcome = owed(given.native?.finish ?? finishReasonOf(given.body));
+  markOpen(run, { owed: () => makeCharge(null), close: () => Promise.resolve() });
+  const outcome = makeCharge(given.native?.finish ?? finishReasonOf(given.body));
   if (outcome.kind === "void") throw new Error("a whole answer has a charge");
   const { cost } = outcome;
   // The body is built before the charge, because a conversion error must not follow a charge.
@@ -94,7 +94,7 @@ function finishReasonOf(body: JsonObject): string | null {
   return choicesOf(body)[0]?.finish_reason ?? null;
 }
 
-function outputOf({ body, native }: JsonAnswer): number {
+function estimateOutput({ body, native }: JsonAnswer): number {
   if (native !== undefined) return Math.ceil(estimateTokens(native.text));
   let tokens = 0;
   for (const { message } of choicesOf(body)) tokens += estimateTokens(outputText(message));
@@ -111,7 +111,7 @@ const END_LINGER_MS = 1000;
 type StreamAnswer = Extract<ProviderResult, { kind: "stream" }>;
 type StreamReply = Extract<ResponseWriter, { kind: "stream" }>;
 
-type Streaming = {
+type ResponseStream = {
   readonly run: Run;
   readonly route: ServingRoute;
   readonly meter: StreamMeter;
@@ -125,7 +125,7 @@ type Streaming = {
 };
 
 const COMMENT = ": keep-alive\n\n";
-const BEGINNING = { hasBegun: false, failure: null };
+const INITIAL_STATE = { hasBegun: false, failure: null };
 const BROKEN_OFF: ProviderFailure = { kind: "retry", reason: "broken_off" };
 const SILENT: ProviderFailure = { kind: "retry", reason: "silent" };
 
@@ -142,9 +142,9 @@ export async function sendStream(
   const { timer } = run;
   const { events, lateMs } = given;
   const beganMs = elapsedMs();
-  const meter = meterOf(run, route, beganMs);
-  const owed = (): Outcome => chargeOf({ run, route, meter }, "stopped", true);
-  markOpen(run, { owed, close: async () => events.cancel() });
+  const meter = createMeter(run, route, beganMs);
+  const makeCharge = (): Outcome => streamCharge({ run, route, meter }, "stopped", true);
+  markOpen(run, { owed: makeCharge, close: async () => events.cancel() });
   const writer = reply.stream(headOf(run));
   const headers = {
     ...receiptHeaders(run, route),
@@ -154,8 +154,8 @@ export async function sendStream(
   const client = new StreamClient({ left: () => timer.clientLeft() });
   const response = new Response(client.readable, { headers });
   const { numbers } = run.services;
-  const early = reply.contentType === undefined ? COMMENT : "";
-  const ping = (): string => (streaming.hasBegun ? writer.ping : early);
+  const keepAlive = reply.contentType === undefined ? COMMENT : "";
+  const ping = (): string => (streaming.hasBegun ? writer.ping : keepAlive);
   const watch = new StreamWatch({ events, lateMs, timer, client, ping, now: elapsedMs, numbers });
   const streaming = {
     run,
@@ -166,19 +166,19 @@ export async function sendStream(
     writer,
     events,
     beganMs,
-    ...BEGINNING,
+    ...INITIAL_STATE,
   };
-  markOpen(run, { owed, close: async () => close(streaming) });
-  timer.whenClientGone(() => left(streaming));
+  markOpen(run, { owed: makeCharge, close: async () => close(streaming) });
+  timer.whenClientGone(() => handleDisconnect(streaming));
   run.answer(response);
-  if (lateMs !== undefined) void client.write(early);
-  markOpen(run, { owed, close: (failure) => abandon(streaming, failure) });
-  const ending = await pump(streaming);
-  noteFault(streaming, ending);
-  return endOf(streaming, ending);
+  if (lateMs !== undefined) void client.write(keepAlive);
+  markOpen(run, { owed: makeCharge, close: (failure) => failStream(streaming, failure) });
+  const ending = await forwardEvents(streaming);
+  reportStreamFailure(streaming, ending);
+  return endStream(streaming, ending);
 }
 
-function meterOf({ request, progress, services }: Run, route: ServingRoute, beganMs: number) {
+function createMeter({ request, progress, services }: Run, route: ServingRoute, beganMs: number) {
   const provider = services.providers.get(route.route.provider);
   return new StreamMeter(request.cap?.choices ?? 1, {
     mayThink: request.mayThink,
@@ -187,51 +187,51 @@ function meterOf({ request, progress, services }: Run, route: ServingRoute, bega
   });
 }
 
-function chargeOf(
-  { run, route, meter }: Pick<Streaming, "run" | "route" | "meter">,
+function streamCharge(
+  { run, route, meter }: Pick<ResponseStream, "run" | "route" | "meter">,
   ending: StreamEnding,
   readerAway: boolean,
 ): Outcome {
   const { usage, partial, finishReason } = meter;
-  const isCut = ending === "stopped" || ending === "failed";
+  const isCutOff = ending === "stopped" || ending === "failed";
   const nowMs = elapsedMs();
-  const seen = isCut
+  const seen = isCutOff
     ? { output: meter.outputUntil(nowMs), thought: meter.thoughtUntil(nowMs) }
     : { output: meter.output };
   return chargeFor(run, route, { usage, partial, finishReason, ...seen }, { ending, readerAway });
 }
 
-function endOf(streaming: Streaming, ending: StreamEnding): EndedResponse {
+function endStream(streaming: ResponseStream, ending: StreamEnding): EndedResponse {
   const { run, client, writer } = streaming;
   const readerAway = run.timer.clientGone || client.pendingMs > SLOW_READER_MS;
-  const outcome = chargeOf(streaming, ending, readerAway);
+  const outcome = streamCharge(streaming, ending, readerAway);
   let receipt: Receipt | null = null;
   return {
     outcome,
     last: async ({ charged }) => {
-      const made = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
-      const isWhole = ending === "complete" && made !== null;
+      const finalReceipt = outcome.kind === "void" ? null : receiptOf(run, outcome, charged);
+      const isComplete = ending === "complete" && finalReceipt !== null;
       const reported = (): Failure => {
-        run.progress.told = withCharge(run, toldBy(streaming), outcome);
+        run.progress.told = withCharge(run, clientFailure(streaming), outcome);
         return run.progress.told;
       };
       const start = streaming.hasBegun ? "" : writer.begin(null);
-      const end = isWhole ? writer.end(made) : writer.fail(reported(), made);
-      await client.end(end === null ? null : joined(start, end));
+      const end = isComplete ? writer.end(finalReceipt) : writer.fail(reported(), finalReceipt);
+      await client.end(end === null ? null : joinData(start, end));
       close(streaming);
-      if (isWhole) receipt = made;
+      if (isComplete) receipt = finalReceipt;
       return true;
     },
     kept: () => (receipt === null ? null : (writer.kept?.(receipt) ?? null)),
   };
 }
 
-function toldBy({ run: { request, timer }, failure }: Streaming): Failure {
+function clientFailure({ run: { request, timer }, failure }: ResponseStream): Failure {
   if (failure === null) return timer.halted ?? { kind: "upstream_error" };
   return withClientParam(refuse(failureOf(failure)), request).failure;
 }
 
-async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
+async function failStream(streaming: ResponseStream, failure: Failure): Promise<void> {
   const { client, writer, events } = streaming;
   events.cancel();
   try {
@@ -242,7 +242,7 @@ async function abandon(streaming: Streaming, failure: Failure): Promise<void> {
 }
 
 /** Handles a disconnect. Writes would never finish, but the provider's usage is still read. */
-function left(streaming: Streaming): void {
+function handleDisconnect(streaming: ResponseStream): void {
   streaming.client.leave();
   if (isNotWorthReading(streaming)) streaming.watch.stop();
 }
@@ -251,7 +251,7 @@ function left(streaming: Streaming): void {
  * Reports whether the stream of a disconnected client can be closed now. It can't if the model may
  * reason without output, because only the final usage includes that reasoning.
  */
-function isNotWorthReading(streaming: Streaming): boolean {
+function isNotWorthReading(streaming: ResponseStream): boolean {
   const { meter, run } = streaming;
   if (meter.mayHide || run.request.cap === null) return false; // images are billed whole
   const { numbers, now } = run.services;
@@ -262,7 +262,7 @@ function isNotWorthReading(streaming: Streaming): boolean {
 const PACE_KNOWN_MS = 1000;
 
 /** Reports whether the end is too far away at the pace so far. Without output, no pace is known. */
-function isEndFar({ run, route, meter, beganMs }: Streaming): boolean {
+function isEndFar({ run, route, meter, beganMs }: ResponseStream): boolean {
   const ranMs = elapsedMs() - beganMs;
   if (meter.finished || route.cap === null || ranMs < PACE_KNOWN_MS) return false;
   const reported = meter.output;
@@ -271,7 +271,7 @@ function isEndFar({ run, route, meter, beganMs }: Streaming): boolean {
   return (allowed - reported) * ranMs > reported * run.services.numbers.DRAIN_S * 1000;
 }
 
-function close({ watch, events, client }: Streaming): void {
+function close({ watch, events, client }: ResponseStream): void {
   watch.close();
   events.cancel();
   client.leave();
@@ -280,7 +280,10 @@ function close({ watch, events, client }: Streaming): void {
 /**
  * Records and reports a failure after the stream has started. Before the start, failover does both.
  */
-function noteFault({ run, route, watch, failure }: Streaming, ending: StreamEnding): void {
+function reportStreamFailure(
+  { run, route, watch, failure }: ResponseStream,
+  ending: StreamEnding,
+): void {
   const { services } = run;
   const { provider, upstreamId } = route.route;
   if (ending === "failed") services.health.broke(routeName(provider, upstreamId), services.now());
@@ -289,7 +292,7 @@ function noteFault({ run, route, watch, failure }: Streaming, ending: StreamEndi
   if (fault !== null) reportFailedAttempt(run, route, fault);
 }
 
-async function pump(streaming: Streaming): Promise<StreamEnding> {
+async function forwardEvents(streaming: ResponseStream): Promise<StreamEnding> {
   const { meter, client, watch, events } = streaming;
   for (;;) {
     let batch: readonly StreamEvent[] | null;
@@ -301,18 +304,18 @@ async function pump(streaming: Streaming): Promise<StreamEnding> {
     if (batch === null) return endOfFile(meter, watch.stopped ? "stopped" : "failed");
     watch.heard(batch.at(-1));
     meter.hear(elapsedMs());
-    const first = opening(streaming, batch);
+    const first = streamStart(streaming, batch);
     const { written, over } = digest(streaming, batch);
-    const all = joined(first, written);
+    const all = joinData(first, written);
     await client.write(all);
     if (all.length > 0) watch.sent();
     if (over !== null) return over;
-    if (isToStop(streaming)) return "stopped";
+    if (mustStop(streaming)) return "stopped";
     if (meter.finished) watch.linger(meter.usage === null ? USAGE_LINGER_MS : END_LINGER_MS);
   }
 }
 
-function opening(streaming: Streaming, batch: readonly StreamEvent[]): string {
+function streamStart(streaming: ResponseStream, batch: readonly StreamEvent[]): string {
   if (streaming.hasBegun) return "";
   streaming.hasBegun = true;
   const { meter, writer } = streaming;
@@ -320,7 +323,7 @@ function opening(streaming: Streaming, batch: readonly StreamEvent[]): string {
   return writer.begin(meter.usage ?? meter.partial);
 }
 
-function isToStop(streaming: Streaming): boolean {
+function mustStop(streaming: ResponseStream): boolean {
   const { run, route, meter } = streaming;
   if (run.timer.clientGone && isNotWorthReading(streaming)) return true;
   if (route.cap === null) return false;

@@ -39,10 +39,10 @@ const LAST_WORD_MS = 28_500;
  */
 export async function settle(run: Run, ended: EndedResponse): Promise<void> {
   const { outcome } = ended;
-  const settled = await settleRun(run, outcome);
-  const isDue = await ended.last(settled);
-  if (isDue) storeResponse(run, ended);
-  if (isDue && settled.stored !== "saved") await settleLate(run, outcome);
+  const settledRun = await settleRun(run, outcome);
+  const isSent = await ended.last(settledRun);
+  if (isSent) storeResponse(run, ended);
+  if (isSent && settledRun.stored !== "saved") await settleLate(run, outcome);
 }
 
 /**
@@ -77,11 +77,11 @@ async function settleBroken(run: Run): Promise<void> {
 async function settleRun(run: Run, outcome: Outcome): Promise<SettledRun> {
   const { progress } = run;
   progress.outcome = outcome;
-  const settled =
+  const settledRun =
     outcome.kind === "void" ? await voidRun(run, outcome) : await storeCharge(run, outcome);
-  progress.stored = settled.stored;
-  progress.charged = settled.stored === "refused" ? micros(0) : settled.charged;
-  return settled;
+  progress.stored = settledRun.stored;
+  progress.charged = settledRun.stored === "refused" ? micros(0) : settledRun.charged;
+  return settledRun;
 }
 
 async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
@@ -92,16 +92,16 @@ async function storeCharge(run: Run, outcome: Charge): Promise<SettledRun> {
   let isLost = false;
   if (wallet !== null) {
     const settlement = { id: run.id, cost, generation };
-    const reached = await callObjectWithRetries(
+    const walletCall = await callObjectWithRetries(
       (attempt) => wallet(orgId, attempt).settle(settlement),
       {
         after: run.timers.after,
       },
     );
-    if (!reached.unanswered && reached.result.ok) {
-      return { stored: "saved", charged: chargedBy(run, reached.result.value) };
+    if (!walletCall.unanswered && walletCall.result.ok) {
+      return { stored: "saved", charged: chargedMicro(run, walletCall.result.value) };
     }
-    isLost = reached.unanswered;
+    isLost = walletCall.unanswered;
   }
   // The client gets this cost before the wallet charges it, so the charge is at most the hold.
   const isCapped = run.progress.granted !== null;
@@ -133,30 +133,35 @@ async function settleLate(run: Run, outcome: Outcome): Promise<void> {
 }
 
 async function voidRun(run: Run, { reason, lost }: Release): Promise<SettledRun> {
-  const absorbed = lost === undefined ? null : generationOf(run, lost);
-  const stored = (await voidInWallet(run, absorbed)) ? "saved" : await voidByOutbox(run, absorbed);
+  const absorbedGeneration = lost === undefined ? null : generationOf(run, lost);
+  const stored = (await voidInWallet(run, absorbedGeneration))
+    ? "saved"
+    : await voidByOutbox(run, absorbedGeneration);
   logEvent("hold_voided", { request_id: run.id, reason });
   return { stored, charged: micros(0) };
 }
 
-export function voidByOutbox(run: Run, absorbed: Generation | null = null): Promise<StoredOutcome> {
+export function voidByOutbox(
+  run: Run,
+  absorbedGeneration: Generation | null = null,
+): Promise<StoredOutcome> {
   const { orgId } = run.caller;
-  const nothing = { kind: "void", cost: micros(0), generation: absorbed } as const;
-  return enqueue(run, { holdId: run.id, orgId, ...nothing });
+  const voidItem = { kind: "void", cost: micros(0), generation: absorbedGeneration } as const;
+  return enqueue(run, { holdId: run.id, orgId, ...voidItem });
 }
 
-async function voidInWallet(run: Run, absorbed: Generation | null): Promise<boolean> {
+async function voidInWallet(run: Run, absorbedGeneration: Generation | null): Promise<boolean> {
   const { wallet } = run.services;
   if (wallet === null) return false;
   const { after } = run.timers;
   const { orgId } = run.caller;
-  const reached = await callObjectWithRetries(
-    (attempt) => wallet(orgId, attempt).void(run.id, absorbed),
+  const walletCall = await callObjectWithRetries(
+    (attempt) => wallet(orgId, attempt).void(run.id, absorbedGeneration),
     {
       after,
     },
   );
-  return !reached.unanswered && reached.result.ok;
+  return !walletCall.unanswered && walletCall.result.ok;
 }
 
 /**
@@ -179,7 +184,7 @@ async function enqueue(run: Run, item: OutcomeItem): Promise<StoredOutcome> {
   return "unknown";
 }
 
-function chargedBy(run: Run, answer: SettleAnswer): Micros {
+function chargedMicro(run: Run, answer: SettleAnswer): Micros {
   if (answer.kind === "settled") {
     run.progress.shortfall = answer.shortfall;
     return answer.charged;
@@ -197,8 +202,8 @@ function failedBefore(
   failed: readonly FailedAttempt[] | undefined,
 ): Pick<Generation, "failed"> {
   if (failed === undefined) return {};
-  const timed = progress.attempts.slice(0, failed.length);
-  return { failed: timed.length === failed.length ? timed : failed };
+  const timedAttempts = progress.attempts.slice(0, failed.length);
+  return { failed: timedAttempts.length === failed.length ? timedAttempts : failed };
 }
 
 /**

@@ -13,13 +13,13 @@ const nameOf = ({ provider, upstreamId }: Route): string => routeName(provider, 
 export function skippedByGrant(
   request: PaidRequest,
   { routes: allowed, uncovered = [] }: HoldGrant,
-  paid: readonly PaidRoute[],
+  paidRoutes: readonly PaidRoute[],
 ): readonly SkippedRoute[] {
   const all = optionsOf(request).flatMap(({ routes }) => routes);
-  if (all.length === paid.length) return [];
-  const left = new Set(paid.map(({ route }) => route));
+  if (all.length === paidRoutes.length) return [];
+  const usableRoutes = new Set(paidRoutes.map(({ route }) => route));
   return all.flatMap((route, at) => {
-    if (left.has(route)) return [];
+    if (usableRoutes.has(route)) return [];
     const isDenied = allowed?.includes(at) === false && !uncovered.includes(at);
     return { route: nameOf(route), why: isDenied ? "policy" : "limit" };
   });
@@ -41,9 +41,9 @@ function skippedByChoice(request: PaidRequest): readonly SkippedRoute[] {
   const { unable, pricing } = request;
   return optionsOf(request).flatMap(({ model, routes, choice = null }) => {
     if (choice === null && unable === undefined) return [];
-    const left = new Set(routes.map(nameOf));
+    const usableRoutes = new Set(routes.map(nameOf));
     return pricedModel(model, pricing)
-      .routes.filter((route) => !left.has(nameOf(route)))
+      .routes.filter((route) => !usableRoutes.has(nameOf(route)))
       .map((route) => ({ route: nameOf(route), why: skipReason(route, choice) }));
   });
 }

@@ -20,33 +20,33 @@ import { callObject } from "../../shared/reach-object.ts";
 import type { HoldGrant } from "../../shared/contracts/wallet.ts";
 import type { EndedResponse, Run, RunServices } from "./paid-request.ts";
 
-type Asking = Pick<RunServices, "home" | "kept"> & {
+type StoreContext = Pick<RunServices, "home" | "kept"> & {
   readonly admitted: Admitted;
   readonly slot: Pick<Slot, "grow"> | undefined;
   readonly bytes: number;
 };
 
-type NotRecalled = Refusal | { readonly ok: false; readonly shed: "bytes" };
+type RecallFailure = Refusal | { readonly ok: false; readonly shed: "bytes" };
 
 /**
  * Returns the stored responses that a request names, if its slot has memory for them. Returns 503
  * if they can't be read.
  */
 export async function recallStored(
-  { admitted, home, kept: objects, slot, bytes }: Asking,
+  { admitted, home, kept: objects, slot, bytes }: StoreContext,
   request: StoredResponseQuery,
-): Promise<NotRecalled | { readonly ok: true; readonly value: StoredResponseResult }> {
+): Promise<RecallFailure | { readonly ok: true; readonly value: StoredResponseResult }> {
   const { orgId } = admitted.caller;
   const found = await (home === null
     ? callObject(() => objects(orgId).recall(request, continuedBy(admitted)))
     : home.askKept({ recall: request, keep: null }));
   if (!found.ok) return found;
   if (found.value === null) return refuse({ kind: "home_region_unreachable" });
-  const more = textsOf(found.value).reduce((sum, text) => sum + text.length, 0);
-  if (bytes + more > BODY_BYTES_MAX) {
+  const textBytes = textsOf(found.value).reduce((sum, text) => sum + text.length, 0);
+  if (bytes + textBytes > BODY_BYTES_MAX) {
     return refuse({ kind: "body_too_large", bytesMax: BODY_BYTES_MAX });
   }
-  return slot?.grow(more) === "bytes" ? { ok: false, shed: "bytes" } : success(found.value);
+  return slot?.grow(textBytes) === "bytes" ? { ok: false, shed: "bytes" } : success(found.value);
 }
 
 const PAUSES_MS: readonly number[] = [500, 3000];
@@ -67,13 +67,13 @@ export function storeResponse(run: Run, ended: EndedResponse): void {
 async function kept(run: Run, ended: EndedResponse): Promise<void> {
   await scheduler.wait(0); // lets the last byte go first
   try {
-    const answer = keptAnswer(run, ended);
+    const answer = storableResponse(run, ended);
     if (answer === null) return;
-    let stored = await stores(run, answer);
+    let stored = await sendToStore(run, answer);
     for (const pauseMs of PAUSES_MS) {
       if (stored.ok || stored.failure.kind === "invalid_request") break;
       await scheduler.wait(pauseMs);
-      stored = await stores(run, answer);
+      stored = await sendToStore(run, answer);
     }
     if (stored.ok) return;
     run.services.tally.count("unkept");
@@ -83,9 +83,9 @@ async function kept(run: Run, ended: EndedResponse): Promise<void> {
   }
 }
 
-type Keepable = Omit<ResponseToStore, "by">;
+type StorableResponse = Omit<ResponseToStore, "by">;
 
-function keptAnswer(run: Run, ended: EndedResponse): Keepable | null {
+function storableResponse(run: Run, ended: EndedResponse): StorableResponse | null {
   const { keep } = run.request;
   const response = ended.kept?.() ?? null;
   if (response === null || keep === null) return null;
@@ -99,7 +99,7 @@ function keptAnswer(run: Run, ended: EndedResponse): Keepable | null {
   };
 }
 
-function stores({ caller, services }: Run, keep: Keepable): Promise<Result<unknown>> {
+function sendToStore({ caller, services }: Run, keep: StorableResponse): Promise<Result<unknown>> {
   const { home, kept: objects } = services;
   if (home !== null) return home.askKept({ recall: null, keep });
   return callObject(() => objects(caller.orgId).keep({ ...keep, by: responseOwner(caller) }));

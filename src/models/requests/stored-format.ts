@@ -46,10 +46,10 @@ const requestSchema = z.object({
 });
 
 function keptBody({ called, recall, keep }: StoredResponsesRequest): object {
-  const shown = { key_hash: called.keyHash, ...presentedToJson(called), recall };
-  if (keep === null) return { ...shown, keep };
+  const credentialFields = { key_hash: called.keyHash, ...presentedToJson(called), recall };
+  if (keep === null) return { ...credentialFields, keep };
   return {
-    ...shown,
+    ...credentialFields,
     keep: { ...keep, input: textOf(keep.input), response: textOf(keep.response) },
   };
 }
@@ -81,17 +81,17 @@ export function recallResultToJson(result: Result<StoredResponseResult | null>):
   if (!result.ok) return { ok: false, failure: result.failure };
   if (result.value === null) return { ok: true, recalled: null };
   const { links, outputs, inputs } = result.value;
-  const recalled = {
+  const storedContext = {
     links:
       links?.map((one) => ({
         id: one.id,
         input: textOf(one.input),
         response: textOf(one.response),
       })) ?? null,
-    outputs: eachOf(outputs, textOf),
-    inputs: eachOf(inputs, textOf),
+    outputs: mapEach(outputs, textOf),
+    inputs: mapEach(inputs, textOf),
   };
-  return { ok: true, recalled };
+  return { ok: true, recalled: storedContext };
 }
 
 function readKeptAnswer(body: unknown): Result<StoredResponseResult | null> | null {
@@ -107,12 +107,12 @@ function readKeptAnswer(body: unknown): Result<StoredResponseResult | null> | nu
         input: bytesOf(one.input),
         response: bytesOf(one.response),
       })) ?? null,
-    outputs: eachOf(recalled.outputs, bytesOf),
-    inputs: eachOf(recalled.inputs, bytesOf),
+    outputs: mapEach(recalled.outputs, bytesOf),
+    inputs: mapEach(recalled.inputs, bytesOf),
   });
 }
 
-function eachOf<From, To>(
+function mapEach<From, To>(
   record: Readonly<Record<string, From>>,
   change: (value: From) => To,
 ): Readonly<Record<string, To>> {
@@ -133,6 +133,6 @@ export async function recallFromHome(
 ): Promise<Result<StoredResponseResult | null>> {
   const at = { requestId, now, budgetMs: HOME_MS };
   const answer = home === undefined ? null : await callPeer(home, "kept", keptBody(request), at);
-  const reported = answer === null ? null : readKeptAnswer(answer.body);
-  return reported ?? refuse({ kind: "home_region_unreachable" });
+  const response = answer === null ? null : readKeptAnswer(answer.body);
+  return response ?? refuse({ kind: "home_region_unreachable" });
 }

@@ -13,11 +13,11 @@ import type { StoredResponsesRequest } from "./stored-format.ts";
 export async function storedResponsesPeer(c: Context<AppEnv>): Promise<Response> {
   const request = parseStoredResponsesRequest(c.var.peerBody);
   const answer =
-    request === null ? refuse({ kind: "storage_unavailable" }) : await done(c, request);
+    request === null ? refuse({ kind: "storage_unavailable" }) : await runOperation(c, request);
   return c.json(recallResultToJson(answer));
 }
 
-async function done(
+async function runOperation(
   c: Context<AppEnv>,
   { called, recall, keep }: StoredResponsesRequest,
 ): Promise<Result<StoredResponseResult | null>> {

@@ -5,7 +5,7 @@ import { joinBytes } from "../../shared/http/bounded-body.ts";
 import type { StreamEnding } from "./charge.ts";
 import type { StreamMeter } from "./stream-meter.ts";
 
-type Digesting = {
+type DigestContext = {
   readonly meter: StreamMeter;
   readonly writer: StreamWriter;
   failure: ProviderFailure | null;
@@ -16,7 +16,7 @@ type Digesting = {
  * stream's ending, if the batch has it.
  */
 export function digest(
-  streaming: Digesting,
+  streaming: DigestContext,
   batch: readonly StreamEvent[],
 ): { readonly written: StreamData; readonly over: StreamEnding | null } {
   const { meter } = streaming;
@@ -29,14 +29,14 @@ export function digest(
     if (event.kind === "end") return { written, over: endOfFile(meter, "complete") };
     if (event.kind === "usage") meter.report(event.usage, event.partial);
     else if (event.kind === "thinking") meter.think();
-    else written = joined(written, writtenOf(streaming, event));
+    else written = joinData(written, writeEvent(streaming, event));
   }
   return { written, over: null };
 }
 
 type OutputEvent = Extract<StreamEvent, { kind: "chunk" | "text" | "native" | "piece" | "audio" }>;
 
-function writtenOf({ meter, writer }: Digesting, event: OutputEvent): StreamData {
+function writeEvent({ meter, writer }: DigestContext, event: OutputEvent): StreamData {
   switch (event.kind) {
     case "chunk":
       meter.see(event.chunk);
@@ -58,13 +58,13 @@ function writtenOf({ meter, writer }: Digesting, event: OutputEvent): StreamData
  * Returns the way in which a stream without further data ended. It is complete if every choice has
  * finished.
  */
-export function endOfFile(meter: StreamMeter, otherwise: StreamEnding): StreamEnding {
-  return meter.finished ? "complete" : otherwise;
+export function endOfFile(meter: StreamMeter, fallbackEnding: StreamEnding): StreamEnding {
+  return meter.finished ? "complete" : fallbackEnding;
 }
 
 const encoder = new TextEncoder();
 
-export function joined(one: StreamData, next: StreamData): StreamData {
+export function joinData(one: StreamData, next: StreamData): StreamData {
   if (typeof one === "string" && typeof next === "string") return one + next;
   if (one.length === 0) return next;
   if (next.length === 0) return one;

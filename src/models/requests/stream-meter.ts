@@ -62,8 +62,8 @@ export class StreamMeter {
   }
 
   thoughtUntil(nowMs: number): number {
-    const unseen = this.#sealed + this.#hidden.tokensUntil(nowMs) * this.#choices;
-    return Math.ceil(Math.max(this.#thoughts.tokens, unseen));
+    const hiddenTokens = this.#sealed + this.#hidden.tokensUntil(nowMs) * this.#choices;
+    return Math.ceil(Math.max(this.#thoughts.tokens, hiddenTokens));
   }
 
   outputUntil(nowMs: number): number {

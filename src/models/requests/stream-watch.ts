@@ -37,8 +37,8 @@ export class StreamClient {
    * Checks the waiting write. Runs at intervals, because reading the time at each write costs more.
    */
   observe(nowMs: number): void {
-    const isSame = this.#begun > this.#finished && this.#finished === this.#observed.finished;
-    this.#pendingMs = isSame ? this.#pendingMs + nowMs - this.#observed.atMs : 0;
+    const hasNotMoved = this.#begun > this.#finished && this.#finished === this.#observed.finished;
+    this.#pendingMs = hasNotMoved ? this.#pendingMs + nowMs - this.#observed.atMs : 0;
     this.#observed = { finished: this.#finished, atMs: nowMs };
   }
 
@@ -88,7 +88,7 @@ export class StreamClient {
 const TICK_MS_MAX = 1000;
 const TICK_MS_MIN = 10;
 
-type Watched = {
+type WatchOptions = {
   readonly events: EventStream;
   readonly lateMs?: number | undefined;
   readonly timer: RunTimer;
@@ -104,7 +104,7 @@ type Watched = {
  * doesn't count.
  */
 export class StreamWatch {
-  readonly #watched: Watched;
+  readonly #watched: WatchOptions;
   readonly #tick: ReturnType<typeof setInterval>;
   readonly #tickMs: number;
   #ranMs = 0;
@@ -119,20 +119,20 @@ export class StreamWatch {
   #stopped = false;
   #silent = false;
 
-  constructor(watched: Watched) {
-    this.#watched = watched;
-    this.#countedMs = watched.now();
+  constructor(options: WatchOptions) {
+    this.#watched = options;
+    this.#countedMs = options.now();
     this.#sentMs = this.#countedMs;
-    const { UPSTREAM_IDLE_MS, KEEP_ALIVE_MS, READER_STUCK_MS } = watched.numbers;
+    const { UPSTREAM_IDLE_MS, KEEP_ALIVE_MS, READER_STUCK_MS } = options.numbers;
     const tickMs = Math.min(UPSTREAM_IDLE_MS, KEEP_ALIVE_MS, READER_STUCK_MS) / 4;
     this.#tickMs = Math.max(TICK_MS_MIN, Math.min(TICK_MS_MAX, tickMs));
     this.#tick = setInterval(() => {
       this.#check();
     }, this.#tickMs);
-    watched.timer.signal.addEventListener("abort", () => {
+    options.timer.signal.addEventListener("abort", () => {
       this.#stop();
     });
-    if (watched.timer.signal.aborted) this.#stop();
+    if (options.timer.signal.aborted) this.#stop();
   }
 
   get stopped(): boolean {
@@ -174,9 +174,9 @@ export class StreamWatch {
     if (this.#hasSent) this.#sentMs = nowMs;
     this.#hasHeard = false;
     this.#hasSent = false;
-    const waiting = client.pendingMs;
-    if (waiting > numbers.READER_STUCK_MS) client.leave();
-    if (waiting > 0) this.#heardMs = ranMs;
+    const pendingMs = client.pendingMs;
+    if (pendingMs > numbers.READER_STUCK_MS) client.leave();
+    if (pendingMs > 0) this.#heardMs = ranMs;
     else if (ranMs - this.#heardMs > this.#silenceMs()) this.#stop("silent");
     else if (nowMs - this.#sentMs >= numbers.KEEP_ALIVE_MS) {
       this.#sentMs = nowMs;

@@ -27,35 +27,35 @@ type TaggedBody = { readonly metadata?: unknown; readonly providerOptions?: unkn
  * and for one key with two values.
  */
 export function requestTags(body: TaggedBody, header: string | undefined): Result<RequestTags> {
-  const given = header === undefined ? success([]) : headerPairs(header);
-  if (!given.ok) return given;
+  const headerTags = header === undefined ? success([]) : headerPairs(header);
+  if (!headerTags.ok) return headerTags;
   const options = gatewayPairs(body);
   if (!options.ok) return options;
   const tags = new Map<string, string>();
-  for (const [key, value, param] of [...given.value, ...options.value]) {
-    const problem = tagProblem(key, value) ?? conflict(tags, key, value);
+  for (const [key, value, param] of [...headerTags.value, ...options.value]) {
+    const problem = tagProblem(key, value) ?? tagConflict(tags, key, value);
     if (problem !== null) return invalid(`${param} ${problem}.`, param);
     tags.set(key, value);
     if (tags.size > TAGS_MAX) return invalid(`${param} must be one of at most 8 tags.`, param);
   }
   const { metadata } = body;
   if (!isObject(metadata)) return success({ tags: tagsOf(tags), dropped: [] });
-  return withMetadata(tags, metadata);
+  return addMetadataTags(tags, metadata);
 }
 
-function withMetadata(tags: Map<string, string>, metadata: object): Result<RequestTags> {
-  const dropped: string[] = [];
+function addMetadataTags(tags: Map<string, string>, metadata: object): Result<RequestTags> {
+  const droppedTags: string[] = [];
   for (const [key, value] of Object.entries(metadata)) {
     if (key === USER_ID) continue;
     const isTag = typeof value === "string" && tagProblem(key, value) === null;
     const param = `metadata.${key}`;
-    if (isTag && conflict(tags, key, value) !== null) {
+    if (isTag && tagConflict(tags, key, value) !== null) {
       return invalid(`${param} differs from the tag with the same key in ${TAGS_HEADER}.`, param);
     }
     if (isTag && (tags.has(key) || tags.size < TAGS_MAX)) tags.set(key, value);
-    else dropped.push(param);
+    else droppedTags.push(param);
   }
-  return success({ tags: tagsOf(tags), dropped });
+  return success({ tags: tagsOf(tags), dropped: droppedTags });
 }
 
 function tagsOf(tags: ReadonlyMap<string, string>): Tags | null {
@@ -66,7 +66,7 @@ function tagProblem(key: string, value: string): string | null {
   return TAG_KEY.test(key) ? tagValueProblem(value) : `has a key that ${TAG_KEY_PROBLEM}`;
 }
 
-function conflict(tags: ReadonlyMap<string, string>, key: string, value: string): string | null {
+function tagConflict(tags: ReadonlyMap<string, string>, key: string, value: string): string | null {
   return (tags.get(key) ?? value) === value ? null : `gives the tag '${key}' two values`;
 }
 
@@ -74,10 +74,10 @@ function headerPairs(header: string): Result<readonly Pair[]> {
   // Both sides could read other characters in different encodings.
   if (!PRINTABLE.test(header)) return invalid(`${TAGS_HEADER} must be plain ASCII.`, TAGS_HEADER);
   if (header.trim() === "") return success([]);
-  return success(header.split(",").map((text) => pairOf(text.trim(), TAGS_HEADER)));
+  return success(header.split(",").map((text) => parsePair(text.trim(), TAGS_HEADER)));
 }
 
-function pairOf(text: string, param: string): Pair {
+function parsePair(text: string, param: string): Pair {
   const at = text.indexOf("=");
   if (at < 0) return [text, TAG_WITHOUT_VALUE, param];
   return [text.slice(0, at).trim(), text.slice(at + 1).trim(), param];
@@ -95,7 +95,7 @@ function gatewayPairs({ providerOptions }: TaggedBody): Result<readonly Pair[]> 
   for (const [key, value] of Object.entries(tags)) {
     const param = isList ? `${GATEWAY_TAGS}[${key}]` : `${GATEWAY_TAGS}.${key}`;
     if (typeof value !== "string") return invalid(`${param} must be a string.`, param);
-    pairs.push(isList ? pairOf(value, param) : [key, value, param]);
+    pairs.push(isList ? parsePair(value, param) : [key, value, param]);
   }
   return success(pairs);
 }

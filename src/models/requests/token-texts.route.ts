@@ -15,7 +15,7 @@ class KeptTable {
   #reading: Promise<TokenTable> | null = null;
 
   read(assets: Fetcher): Promise<TokenTable> {
-    this.#reading ??= tableFrom(assets).catch((error: unknown) => {
+    this.#reading ??= loadTable(assets).catch((error: unknown) => {
       this.#reading = null; // the next request tries again
       throw error;
     });
@@ -25,7 +25,7 @@ class KeptTable {
 
 const makeTable = (): KeptTable => new KeptTable();
 
-async function tableFrom(assets: Fetcher): Promise<TokenTable> {
+async function loadTable(assets: Fetcher): Promise<TokenTable> {
   const response = await assets.fetch(URL_OF_TABLE);
   if (!response.ok) throw new Error(`the token table is ${response.status}`);
   return new TokenTable(new Uint8Array(await response.arrayBuffer()));
@@ -35,7 +35,7 @@ async function tableFrom(assets: Fetcher): Promise<TokenTable> {
  * Converts the token IDs of an embeddings request to texts if a route accepts no IDs. Returns null
  * if nothing changes. Returns 503 if the table can't be read.
  */
-export async function withTexts(
+export async function decodeTokenInput(
   c: Context<AppEnv>,
   parsed: ParsedRequest,
   {
@@ -44,7 +44,7 @@ export async function withTexts(
   }: Pick<PaidRequest, "routes"> & { readonly providers: ReadonlyMap<string, Provider> },
 ): Promise<Result<ParsedRequest> | null> {
   const { request } = parsed;
-  if (request.kind !== "embeddings" || !isOfTokens(request.body.input)) return null;
+  if (request.kind !== "embeddings" || !hasTokens(request.body.input)) return null;
   const { ASSETS: assets } = c.env as { readonly ASSETS?: Fetcher };
   const takesTokens = routes.every(({ provider }) => providers.get(provider)?.takesTokens === true);
   if (takesTokens) return null;
@@ -100,7 +100,7 @@ class TokenTable {
   }
 }
 
-function isOfTokens(input: Input): input is number[] | number[][] {
+function hasTokens(input: Input): input is number[] | number[][] {
   return typeof input !== "string" && typeof input[0] !== "string";
 }
 
@@ -110,24 +110,26 @@ function isOfTokens(input: Input): input is number[] | number[][] {
 function textsOfTokens(input: number[] | number[][], table: TokenTable): Result<string | string[]> {
   const isOne = typeof input[0] === "number";
   const lists = (isOne ? [input] : input) as number[][];
-  let left = TEXT_BYTES_MAX;
+  let bytesLeft = TEXT_BYTES_MAX;
   const texts: string[] = [];
   for (const [index, ids] of lists.entries()) {
-    const place = isOne ? "input" : `input[${index}]`;
+    const path = isOne ? "input" : `input[${index}]`;
     const bad = ids.findIndex((id) => id >= table.size);
     if (bad !== -1) {
-      return invalid(`${place}[${bad}] must be a token of cl100k_base.`, `${place}[${bad}]`);
+      return invalid(`${path}[${bad}] must be a token of cl100k_base.`, `${path}[${bad}]`);
     }
     const pieces = ids.map((id) => table.bytesOf(id));
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
-    left -= bytes;
-    if (left < 0) return invalid("The texts of 'input' are too long. Send fewer at once.", "input");
-    texts.push(joined(pieces, bytes));
+    bytesLeft -= bytes;
+    if (bytesLeft < 0) {
+      return invalid("The texts of 'input' are too long. Send fewer at once.", "input");
+    }
+    texts.push(decodePieces(pieces, bytes));
   }
   return success(isOne ? (texts[0] ?? "") : texts);
 }
 
-function joined(pieces: readonly Uint8Array[], size: number): string {
+function decodePieces(pieces: readonly Uint8Array[], size: number): string {
   const whole = new Uint8Array(size);
   let at = 0;
   for (const piece of pieces) {

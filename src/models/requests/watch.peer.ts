@@ -7,9 +7,9 @@ import { ANSWER_MS } from "./run-board.ts";
 import { readWatchBody } from "./run-watch.ts";
 
 export async function watchPeer(c: Context<AppEnv>): Promise<Response> {
-  const asked = readWatchBody(c.var.peerBody);
-  if (asked === null) return fail(c, { kind: "internal" });
-  const stops = await callObject(() => objectsOf(c.env).wallet(asked.orgId).watch(asked.runs), {
+  const query = readWatchBody(c.var.peerBody);
+  if (query === null) return fail(c, { kind: "internal" });
+  const stops = await callObject(() => objectsOf(c.env).wallet(query.orgId).watch(query.runs), {
     budgetMs: ANSWER_MS,
   });
   return stops.ok ? c.json({ stops: stops.value }) : fail(c, stops.failure);

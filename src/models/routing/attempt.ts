@@ -11,7 +11,7 @@ import type {
   StreamEvent,
 } from "../core/provider.ts";
 import { sendPromptsSeparately } from "../core/separate-prompts.ts";
-import { withUsageIn } from "../core/failed-usage.ts";
+import { addReportedUsage } from "../core/failed-usage.ts";
 import { afterTimeout } from "../../shared/timers.ts";
 
 export type Candidate = {
@@ -127,7 +127,9 @@ async function firstEvents(events: EventStream, options: AttemptOptions): Promis
   }
   if (batch === BROKEN) return failed("connection");
   const error = batch.find((event) => event.kind === "error");
-  if (error !== undefined) return { kind: "failure", failure: withUsageIn(error.failure, batch) };
+  if (error !== undefined) {
+    return { kind: "failure", failure: addReportedUsage(error.failure, batch) };
+  }
   if (batch.every(({ kind }) => kind === "end" || kind === "usage")) return failed("empty_stream");
   return { kind: "stream", events: startingWith(Promise.resolve(batch), events) };
 }

@@ -9,7 +9,7 @@ import {
 import type { MessageFields } from "../../core/chat-message.ts";
 import { isObject, listOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
-import { readInputUsage, readUsage, usageIn } from "../../core/chat-usage.ts";
+import { readInputUsage, readUsage, findUsage } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { CompletionChoice } from "../../core/chunk.ts";
 import { outputTextOfChoices, failureWithUsage } from "../../core/failed-usage.ts";
@@ -32,19 +32,23 @@ export function readChatCompletion(
 ): ProviderResponse | ProviderFailure | null {
   const given = raw.choices;
   if (!Array.isArray(given) || given.length === 0) return null;
-  const usage = readUsage(usageIn(raw, shape), shape);
+  const usage = readUsage(findUsage(raw, shape), shape);
   const choices: CompletionChoice[] = [];
-  let broken: ProviderFailure | null = null;
+  let brokenChoice: ProviderFailure | null = null;
   for (const [position, one] of given.entries()) {
     if (!isObject(one)) return null;
     const choice: RawChoice = one;
     if (!isObject(choice.message)) return null;
-    const read = chatChoice(choice, choice.message, position);
-    choices.push(read);
-    if (read.finish_reason === null) broken ??= incompleteFailure(choice.finish_reason);
+    const choiceParts = chatChoice(choice, choice.message, position);
+    choices.push(choiceParts);
+    if (choiceParts.finish_reason === null) {
+      brokenChoice ??= incompleteFailure(choice.finish_reason);
+    }
   }
   const body = { ...chunkIdentity(raw), object: "chat.completion", choices };
-  if (broken !== null) return failureWithUsage(broken, { usage, text: outputTextOfChoices(body) });
+  if (brokenChoice !== null) {
+    return failureWithUsage(brokenChoice, { usage, text: outputTextOfChoices(body) });
+  }
   return { body: usage === null ? body : { ...body, usage: openAiUsage(usage) }, usage };
 }
 

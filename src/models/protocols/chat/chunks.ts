@@ -16,7 +16,7 @@ import type { Called, MessageFields } from "../../core/chat-message.ts";
 import type { Usage } from "../../../shared/usage.ts";
 import { isObject, listOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
-import { readUsage, usageIn } from "../../core/chat-usage.ts";
+import { readUsage, findUsage } from "../../core/chat-usage.ts";
 import type { UsageShape } from "../../core/chat-usage.ts";
 import type { Chunk, ChunkChoice, Delta, ToolCallDelta } from "../../core/chunk.ts";
 import { indexOf } from "./answer.ts";
@@ -89,7 +89,7 @@ export class ChatChunkReader extends FrameReader {
   }
 
   protected frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
-    const usage = readUsage(usageIn(raw, this.#shape), this.#shape);
+    const usage = readUsage(findUsage(raw, this.#shape), this.#shape);
     if (this.#broken !== null) return failureEvents(this.#broken, usage);
     if (name === "error" || hasErrorField(raw)) {
       return failureEvents(streamFailure(raw, this.#secret), usage);
@@ -99,8 +99,8 @@ export class ChatChunkReader extends FrameReader {
     const events = this.#chunks(raw, choices);
     if (this.#broken !== null) {
       this.#texts.forget();
-      const isOver = usage !== null || !isRequestCaused(this.#broken);
-      return isOver ? [...events, ...failureEvents(this.#broken, usage)] : events;
+      const hasEnded = usage !== null || !isRequestCaused(this.#broken);
+      return hasEnded ? [...events, ...failureEvents(this.#broken, usage)] : events;
     }
     this.#isReportStale ||= events.length > 0;
     if (usage !== null) events.push(this.#reported(usage, choices.length === 0));
@@ -108,11 +108,11 @@ export class ChatChunkReader extends FrameReader {
     return events;
   }
 
-  #reported(reported: Usage, isAlone: boolean): StreamEvent {
+  #reported(reported: Usage, isOnlyReport: boolean): StreamEvent {
     const finished = this.#finished;
-    const usage = isAlone ? this.#added(reported, finished) : reported;
+    const usage = isOnlyReport ? this.#added(reported, finished) : reported;
     this.#report = { usage, finished };
-    if (isAlone) this.#reportAlone = this.#report;
+    if (isOnlyReport) this.#reportAlone = this.#report;
     this.#isReportStale = false;
     return { kind: "usage", usage, ...(!this.isFinished && { partial: true }) };
   }
@@ -146,8 +146,8 @@ export class ChatChunkReader extends FrameReader {
     const report = this.isFinished || this.#isReportStale ? null : this.#report;
     for (const [index, choice] of this.#choices) {
       if (choice.finished) continue;
-      const isWhole = choice.tools.every(({ custom, given }) => custom || isJson(given));
-      for (const part of finishing(choice, isWhole ? "stop" : "length")) {
+      const hasValidArguments = choice.tools.every(({ custom, given }) => custom || isJson(given));
+      for (const part of finishChoice(choice, hasValidArguments ? "stop" : "length")) {
         events.push(this.#event(index, part));
       }
     }
@@ -201,7 +201,7 @@ export class ChatChunkReader extends FrameReader {
     if (typeof raw.finish_reason !== "string" || raw.finish_reason === "") return parts;
     const reason = finishReason(raw.finish_reason, choice.tools.length > 0);
     if (reason === null) return [...parts, null];
-    return [...parts, ...finishing(choice, reason)];
+    return [...parts, ...finishChoice(choice, reason)];
   }
 
   #deltas(raw: JsonObject & MessageFields, choice: ChoiceState, first: boolean): Delta[] {
@@ -223,17 +223,17 @@ export class ChatChunkReader extends FrameReader {
 }
 
 function toolDelta(raw: Called, choice: ChoiceState, position: number): ToolCallDelta {
-  const theirs = indexOf(raw, position);
+  const sentIndex = indexOf(raw, position);
   const id = text(raw.id);
-  const known = choice.current.get(theirs);
+  const known = choice.current.get(sentIndex);
   const tool = known === undefined ? undefined : choice.tools[known];
-  if (known === undefined || tool === undefined) return startCall(raw, choice, theirs);
+  if (known === undefined || tool === undefined) return startCall(raw, choice, sentIndex);
   // Some hosts give every call the same index. Another ID then starts another call, and so does a
   // name without ID and index.
-  const isUnnamed = id === null || id === "";
-  const isNumbered = Number.isSafeInteger(raw.index);
-  const isAnother = isUnnamed ? !isNumbered && nameOf(raw) !== "" : id !== tool.id;
-  return isAnother ? startCall(raw, choice, theirs) : continued(raw, tool, known);
+  const hasNoId = id === null || id === "";
+  const hasIndex = Number.isSafeInteger(raw.index);
+  const isNewCall = hasNoId ? !hasIndex && nameOf(raw) !== "" : id !== tool.id;
+  return isNewCall ? startCall(raw, choice, sentIndex) : continueCall(raw, tool, known);
 }
 
 function nameOf(raw: Called): string {
@@ -244,20 +244,20 @@ function nameOf(raw: Called): string {
   return textOf(called?.name) || textOf(custom?.name);
 }
 
-function startCall(raw: Called, choice: ChoiceState, theirs: number): ToolCallDelta {
+function startCall(raw: Called, choice: ChoiceState, sentIndex: number): ToolCallDelta {
   const index = choice.tools.length;
   const called: KnownFields<"name" | "arguments"> = objectOf(raw.function);
   const given = argumentsText(called.arguments);
   const custom = isObject(raw.custom) ? customToolCall(raw.custom) : null;
   const id = toolCallId(raw.id);
   choice.tools.push({ id, given, custom: custom !== null });
-  choice.current.set(theirs, index);
+  choice.current.set(sentIndex, index);
   if (custom !== null) return { index, id, type: "custom", custom };
-  const named = { name: text(called.name) ?? "", arguments: given };
-  return { index, id, type: "function", function: named, ...toolCallExtras(raw) };
+  const namedFunction = { name: text(called.name) ?? "", arguments: given };
+  return { index, id, type: "function", function: namedFunction, ...toolCallExtras(raw) };
 }
 
-function continued(raw: Called, tool: Tool, index: number): ToolCallDelta {
+function continueCall(raw: Called, tool: Tool, index: number): ToolCallDelta {
   if (tool.custom) {
     const custom: KnownFields<"input"> = objectOf(raw.custom);
     return { index, custom: { input: text(custom.input) ?? "" } };
@@ -269,7 +269,7 @@ function continued(raw: Called, tool: Tool, index: number): ToolCallDelta {
 }
 
 /** Calls without arguments get `{}`, because clients parse them. */
-function finishing(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">[] {
+function finishChoice(choice: ChoiceState, why: string): Omit<ChunkChoice, "index">[] {
   choice.finished = true;
   const reason = why === "stop" && choice.tools.length > 0 ? "tool_calls" : why;
   const missing = choice.tools.flatMap(({ custom, given }, index) =>

@@ -7,7 +7,7 @@ import type { ImageBody, ImageEdit } from "../../core/images.ts";
 import { addImage, BodyInPieces, RequestForm } from "../../core/outgoing-body.ts";
 import { ImageReader } from "../../core/picture-reader.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { shape } from "../../core/shape.ts";
+import { objectReader } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
@@ -20,7 +20,7 @@ export const IMAGE_CALL: PlainCall<"image"> = {
     return edit === undefined ? fields : editForm(fields, edit);
   },
   answer: () => null,
-  pieces: (secret) => readerOf(secret, usageOf),
+  pieces: (secret) => readerOf(secret, readImageUsage),
 };
 
 function readerOf(
@@ -48,7 +48,7 @@ export const XAI_IMAGE_CALL: PlainCall<"image"> = {
   ...IMAGE_CALL,
   pieces: (secret, _, { body: { edit } }) =>
     readerOf(secret, (raw) => {
-      const usage = usageOf(raw);
+      const usage = readImageUsage(raw);
       return edit === undefined
         ? usage
         : { ...NO_USAGE, ...usage, input_image: edit.images.length };
@@ -78,16 +78,16 @@ function xaiEdit(fields: JsonObject, { images }: ImageEdit): BodyInPieces {
   return new BodyInPieces(JSON.stringify({ ...fields, ...sources }), files);
 }
 
-const answer = shape({
-  usage: shape({
+const answer = objectReader({
+  usage: objectReader({
     input_tokens: tokenCount,
-    input_tokens_details: shape({ image_tokens: tokenCount }),
+    input_tokens_details: objectReader({ image_tokens: tokenCount }),
     output_tokens: tokenCount,
   }),
 });
 
 /** Reads the usage. Without details, the input images are charged as held. */
-function usageOf(raw: JsonObject): Usage | null {
+function readImageUsage(raw: JsonObject): Usage | null {
   const {
     input_tokens: input,
     input_tokens_details: of,

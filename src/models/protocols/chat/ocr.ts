@@ -1,11 +1,11 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import { objectOf } from "../../core/json-value.ts";
-import { shape } from "../../core/shape.ts";
+import { objectReader } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
 import type { PlainCall } from "./profile.ts";
 
-const counted = shape({
-  usage_info: shape({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
+const counted = objectReader({
+  usage_info: objectReader({ pages_processed: tokenCount, doc_size_bytes: tokenCount }),
 });
 
 export const OCR_CALL: PlainCall<"ocr"> = {

@@ -36,13 +36,13 @@ export function plainChatBody(
     if (problem !== null) return problem;
   }
   const hasTools = found.list.length > 0;
-  const isChosen = hasTools && body.tool_choice !== undefined;
+  const hasToolChoice = hasTools && body.tool_choice !== undefined;
   return {
     body: {
       ...body,
       messages: turns.list,
       tools: hasTools ? found.list.map((tool) => plainTool(tool, style.marks === true)) : null,
-      tool_choice: isChosen ? plainChoice(found.choice) : null,
+      tool_choice: hasToolChoice ? plainChoice(found.choice) : null,
     },
   };
 }
@@ -71,14 +71,14 @@ class PlainTurns {
     if (role === "assistant") return this.#addAssistant(message, named, index);
     if (role === "tool") {
       const id = this.#id(message.tool_call_id);
-      this.list.push({ role, content: spoken(message.content), tool_call_id: id });
+      this.list.push({ role, content: plainText(message.content), tool_call_id: id });
     } else if (role === "user") {
       this.#bridge();
       this.list.push({ role, content: this.#content(message.content), ...named });
     } else {
       const { content } = message;
-      const isMarkedText = this.#style.marks === true && hasMark(content);
-      const reported = isMarkedText ? this.#content(content) : spoken(content);
+      const hasCacheMark = this.#style.marks === true && hasMark(content);
+      const reported = hasCacheMark ? this.#content(content) : plainText(content);
       this.list.push({ role: "system", content: reported, ...named });
     }
     return null;
@@ -94,7 +94,7 @@ class PlainTurns {
     if (custom !== -1) {
       return unsupportedFailure("Custom tool calls", `messages[${index}].tool_calls[${custom}]`);
     }
-    const content = spoken(message.content) || (message.refusal ?? "");
+    const content = plainText(message.content) || (message.refusal ?? "");
     if (this.#style.bridge !== undefined && content === "" && calls.length === 0) return null;
     this.list.push({
       role: "assistant",
@@ -120,8 +120,8 @@ class PlainTurns {
   #call(call: AssistantToolCall): JsonObject[] {
     if (call.type === "custom") return [];
     const { name, arguments: given } = call.function;
-    const called = { name, arguments: given.trim() === "" ? "{}" : given };
-    return [{ id: this.#id(call.id), type: "function", function: called }];
+    const functionCall = { name, arguments: given.trim() === "" ? "{}" : given };
+    return [{ id: this.#id(call.id), type: "function", function: functionCall }];
   }
 
   #id(id: string): string {
@@ -131,11 +131,11 @@ class PlainTurns {
   #content(content: UserContent): unknown {
     const keepsMarks = this.#style.marks === true && hasMark(content);
     if (typeof content === "string" || !(keepsMarks || content.some(isImage))) {
-      return spoken(content);
+      return plainText(content);
     }
     return content.map((part) => {
       const mark = keepsMarks && isCacheMarked(part) ? CACHE_MARK : {};
-      if (part.type !== "image_url") return { type: "text", text: textIn(part), ...mark };
+      if (part.type !== "image_url") return { type: "text", text: partText(part), ...mark };
       const { url, detail } = part.image_url;
       return { type: "image_url", image_url: { url, ...(detail && { detail }) }, ...mark };
     });
@@ -164,18 +164,18 @@ function isImage({ type }: UserPart): boolean {
   return type === "image_url";
 }
 
-function spoken(content: Content): string {
+function plainText(content: Content): string {
   if (typeof content === "string") return content;
-  return textOfContent((content ?? []).map((part) => ({ text: textIn(part) })));
+  return textOfContent((content ?? []).map((part) => ({ text: partText(part) })));
 }
 
-type Content = string | readonly Spoken[] | null | undefined;
-type Spoken =
+type Content = string | readonly TextPart[] | null | undefined;
+type TextPart =
   | UserPart
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "refusal"; readonly refusal: string };
 
-function textIn(part: Spoken): string {
+function partText(part: TextPart): string {
   if (part.type === "refusal") return part.refusal;
   return part.type === "text" ? part.text : "";
 }

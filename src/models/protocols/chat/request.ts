@@ -48,7 +48,7 @@ export function openAiEmbeddingsRequest(call: EmbeddingsCall, profile: Profile):
 
 const UNSUPPORTED: ProviderFailure = { kind: "disabled", reason: "unsupported" };
 
-type Adding = {
+type RequestExtras = {
   readonly call: ProviderCall;
   readonly profile: Profile;
   readonly allowed: ReadonlySet<string>;
@@ -57,19 +57,21 @@ type Adding = {
 function addFields(
   body: Record<string, unknown>,
   source: JsonObject,
-  { call, profile, allowed }: Adding,
+  { call, profile, allowed }: RequestExtras,
 ): void {
   const rules = rulesFor(call.upstreamId, call.body, profile);
-  const left = new Set<string>();
+  const leftOutFields = new Set<string>();
   const isPlain = profile.plain !== undefined; // messages and tools are already converted
   for (const [field, value] of Object.entries(source)) {
-    const set = allowed.has(field) ? ruled(field, value ?? null, rules) : null;
-    if (set === null) left.add(field);
+    const set = allowed.has(field) ? applyRules(field, value ?? null, rules) : null;
+    if (set === null) leftOutFields.add(field);
     if (set === null) continue;
     if (set !== value && isObject(set)) Object.assign(body, set);
-    else body[profile.renamed?.[field] ?? field] = isPlain ? set : forwarded(field, set, profile);
+    else {
+      body[profile.renamed?.[field] ?? field] = isPlain ? set : forwardField(field, set, profile);
+    }
   }
-  reportUnsentFields(call, (field) => !left.has(field), profile.plain?.marks);
+  reportUnsentFields(call, (field) => !leftOutFields.has(field), profile.plain?.marks);
 }
 
 function streamFlags({ streamOptions }: Profile): JsonObject {
@@ -80,7 +82,7 @@ function streamFlags({ streamOptions }: Profile): JsonObject {
 
 export function profileIgnoresNoEffort(profile: Profile, upstreamId: string): boolean {
   const body = { reasoning_effort: "none" };
-  const sent = ruled("reasoning_effort", "none", rulesFor(upstreamId, body, profile));
+  const sent = applyRules("reasoning_effort", "none", rulesFor(upstreamId, body, profile));
   return sent === null || (typeof sent === "string" && sent !== "none");
 }
 
@@ -95,19 +97,19 @@ function rulesFor(
   );
 }
 
-function ruled(field: string, value: unknown, rules: readonly FieldRule[]): unknown {
+function applyRules(field: string, value: unknown, rules: readonly FieldRule[]): unknown {
   const rule = rules.find(({ fields }) => fields.includes(field));
   if (rule === undefined) return value;
   if (rule.values === undefined) return null;
-  const isNamed = typeof value === "string" && Object.hasOwn(rule.values, value);
-  return isNamed ? rule.values[value] : value;
+  const isMappedValue = typeof value === "string" && Object.hasOwn(rule.values, value);
+  return isMappedValue ? rule.values[value] : value;
 }
 
 /**
  * Returns a field's value without the extra fields of coding agents. Strict hosts return 400 for
  * them.
  */
-function forwarded(field: string, value: unknown, profile: Profile): unknown {
+function forwardField(field: string, value: unknown, profile: Profile): unknown {
   if (field === "messages") {
     return (value as ChatBody["messages"]).map((message) => forwardedMessage(message, profile));
   }
@@ -121,7 +123,7 @@ function forwardedMessage(message: ChatMessage, profile: Profile): JsonObject {
   return {
     role: role === "developer" && !developerRole ? "system" : role,
     ...(parts !== undefined && { content: parts }),
-    ...picked(message, ["name", "refusal", "tool_call_id"]),
+    ...pickFields(message, ["name", "refusal", "tool_call_id"]),
     ...(role === "assistant" && forwardedTurn(message, profile)),
   };
 }
@@ -138,7 +140,7 @@ function forwardedTurn(message: Assistant, { returned = [] }: Profile): JsonObje
     ...(calls && {
       tool_calls: calls.map((call) => forwardedCall(call, isReturned("extra_content"))),
     }),
-    ...(legacy && { function_call: picked(legacy, ["name", "arguments"]) }),
+    ...(legacy && { function_call: pickFields(legacy, ["name", "arguments"]) }),
   };
 }
 
@@ -153,9 +155,9 @@ function forwardedPart(part: Part): JsonObject {
     case "refusal":
       return { type, refusal: part.refusal };
     case "image_url":
-      return { type, image_url: withoutNulls(part.image_url) };
+      return { type, image_url: removeNulls(part.image_url) };
     case "file":
-      return { type, file: { filename: DEFAULT_FILENAME, ...withoutNulls(part.file) } };
+      return { type, file: { filename: DEFAULT_FILENAME, ...removeNulls(part.file) } };
   }
 }
 
@@ -165,10 +167,10 @@ function forwardedCall(call: AssistantToolCall, hasExtra: boolean): JsonObject {
     ? {
         id,
         type,
-        function: picked(call.function, ["name", "arguments"]),
+        function: pickFields(call.function, ["name", "arguments"]),
         ...(hasExtra && toolCallExtras(call)),
       }
-    : { id, type, custom: picked(call.custom, ["name", "input"]) };
+    : { id, type, custom: pickFields(call.custom, ["name", "input"]) };
 }
 
 type Tool = NonNullable<ChatBody["tools"]>[number];
@@ -176,15 +178,15 @@ type Tool = NonNullable<ChatBody["tools"]>[number];
 function forwardedTool(tool: Tool): JsonObject {
   const { type } = tool;
   return type === "function"
-    ? { type, function: picked(tool.function, ["name", "description", "parameters", "strict"]) }
-    : { type, custom: picked(tool.custom, ["name", "description", "format"]) };
+    ? { type, function: pickFields(tool.function, ["name", "description", "parameters", "strict"]) }
+    : { type, custom: pickFields(tool.custom, ["name", "description", "format"]) };
 }
 
-function withoutNulls(source: JsonObject): JsonObject {
-  return picked(source, Object.keys(source));
+function removeNulls(source: JsonObject): JsonObject {
+  return pickFields(source, Object.keys(source));
 }
 
-function picked(source: JsonObject, keys: readonly string[]): JsonObject {
+function pickFields(source: JsonObject, keys: readonly string[]): JsonObject {
   return Object.fromEntries(
     keys
       .filter((key) => source[key] !== undefined && source[key] !== null)

@@ -1,13 +1,13 @@
 import { listOf } from "../../core/json-value.ts";
 import { rankedResponse, rankedUsage } from "../../core/ranked.ts";
-import { shape } from "../../core/shape.ts";
+import { objectReader } from "../../core/shape.ts";
 import { tokenCount } from "../../core/token-count.ts";
 import type { PlainCall } from "./profile.ts";
 
-const ranked = shape({
+const responseReader = objectReader({
   results: listOf,
   data: listOf,
-  usage: shape({ total_tokens: tokenCount }),
+  usage: objectReader({ total_tokens: tokenCount }),
 });
 
 /**
@@ -21,7 +21,7 @@ export function rerankCall(limit: "top_k" | "top_n"): PlainCall<"rerank"> {
       return { model: upstreamId, query, documents, [limit]: most, return_documents: false };
     },
     answer: (raw, { body }) => {
-      const { results, data, usage } = ranked(raw);
+      const { results, data, usage } = responseReader(raw);
       const counted = rankedUsage({ searchUnits: null, tokens: usage.total_tokens });
       return rankedResponse([...results, ...data], body, counted);
     },

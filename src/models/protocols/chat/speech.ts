@@ -1,4 +1,4 @@
-import { AudioFile, AudioInJson, audioOf, NO_AUDIO } from "../../core/audio-reader.ts";
+import { AudioFile, AudioInJson, toAudioEvents, NO_AUDIO } from "../../core/audio-reader.ts";
 import { hasErrorField } from "../../core/chat-message.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { END_EVENT, FrameReader } from "../../core/frame-reader.ts";
@@ -60,7 +60,7 @@ class AudioEvents extends FrameReader {
     const { type, audio_data: data, audio } = raw;
     if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.#secret));
     if (type === "speech.audio.delta") {
-      const events = audioOf(textOf(data) || textOf(audio));
+      const events = toAudioEvents(textOf(data) || textOf(audio));
       this.#hasAudio ||= events.length > 0;
       return events;
     }

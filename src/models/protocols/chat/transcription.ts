@@ -11,14 +11,14 @@ import { transcriptEvents } from "../../core/transcript-events.ts";
 import { streamFailure } from "../../core/upstream-failure.ts";
 import type { PlainCall } from "./profile.ts";
 
-type Dialect = {
+type TranscriptionFormat = {
   readonly format?: "json" | "verbose_json";
   readonly streams?: true;
   readonly least?: number;
   readonly prompts?: true;
 };
 
-export function transcriptionCall(dialect: Dialect): PlainCall<"transcription"> {
+export function transcriptionCall(dialect: TranscriptionFormat): PlainCall<"transcription"> {
   const { format, streams, least = 0, prompts } = dialect;
   return {
     path: "/audio/transcriptions",
@@ -42,16 +42,16 @@ export function transcriptionCall(dialect: Dialect): PlainCall<"transcription"> 
     },
     answer: (raw) => {
       const { text } = raw;
-      return typeof text === "string" ? { body: { text }, usage: secondsIn(raw, least) } : null;
+      return typeof text === "string" ? { body: { text }, usage: readSeconds(raw, least) } : null;
     },
     events: transcriptEvents,
     reader: (secret) => sseReader(new TranscriptStream(secret)),
   };
 }
 
-function secondsIn({ usage, duration }: JsonObject, least: number) {
+function readSeconds({ usage, duration }: JsonObject, secondsMin: number) {
   const { seconds, prompt_audio_seconds: audio } = objectOf(usage);
-  return usageOfSeconds(seconds ?? audio ?? duration, least);
+  return usageOfSeconds(seconds ?? audio ?? duration, secondsMin);
 }
 
 class TranscriptStream extends FrameReader {
@@ -70,15 +70,15 @@ class TranscriptStream extends FrameReader {
   protected frame(raw: JsonObject): StreamEvent[] {
     const { type, delta, text } = raw;
     if (hasErrorField(raw)) return failureEvents(streamFailure(raw, this.#secret));
-    if (type === "transcript.text.delta") return [deltaOf(textOf(delta))];
-    if (type === "transcription.text.delta") return [deltaOf(textOf(text))];
+    if (type === "transcript.text.delta") return [deltaEvent(textOf(delta))];
+    if (type === "transcription.text.delta") return [deltaEvent(textOf(text))];
     if (type !== "transcript.text.done" && type !== "transcription.done") return [];
     this.#isDone = true;
-    return transcriptEvents({ body: { text }, usage: secondsIn(raw, 0) }).slice(1);
+    return transcriptEvents({ body: { text }, usage: readSeconds(raw, 0) }).slice(1);
   }
 }
 
-function deltaOf(delta: string): StreamEvent {
+function deltaEvent(delta: string): StreamEvent {
   const event = { type: "transcript.text.delta", delta };
   return { kind: "native", event, text: delta, finish: null };
 }

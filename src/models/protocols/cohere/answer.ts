@@ -1,6 +1,6 @@
 import { NO_USAGE } from "../../../shared/usage.ts";
 import type { Usage } from "../../../shared/usage.ts";
-import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
+import { embeddingList, inputTexts } from "../../core/embedding-batches.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import type {
   ProviderResponse,
@@ -12,19 +12,27 @@ import { finishReasonOf } from "../../core/finish-reason.ts";
 import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart } from "../../core/output-part.ts";
-import { asIs, list, optional, shape } from "../../core/shape.ts";
+import { anyValue, listReader, optionalReader, objectReader } from "../../core/shape.ts";
 import { failureWithUsage } from "../../core/failed-usage.ts";
 import { countedUsage, tokenCount } from "../../core/token-count.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
 
 /** A tool call, or a piece of one. Empty arguments are null, sometimes as text. */
-export const call = shape({
+export const call = objectReader({
   id: textOf,
-  function: shape({ name: textOf, arguments: argumentsOf }),
+  function: objectReader({ name: textOf, arguments: argumentsJson }),
 });
-export const part = shape({ text: textOf, thinking: textOf });
-const message = shape({ tool_plan: textOf, content: list(part), tool_calls: list(call) });
-const answer = shape({ message: optional(message), finish_reason: asIs, usage: asIs });
+export const part = objectReader({ text: textOf, thinking: textOf });
+const message = objectReader({
+  tool_plan: textOf,
+  content: listReader(part),
+  tool_calls: listReader(call),
+});
+const answer = objectReader({
+  message: optionalReader(message),
+  finish_reason: anyValue,
+  usage: anyValue,
+});
 
 export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFailure | null {
   const { message: sent, finish_reason: why, usage: reported } = answer(raw);
@@ -47,13 +55,13 @@ export function readCohereChat(raw: JsonObject): ProviderResponse | ProviderFail
   return toCompletion([[...parts, { kind: "finish", reason }]], usage);
 }
 
-function argumentsOf(raw: unknown): string {
+function argumentsJson(raw: unknown): string {
   if (isObject(raw)) return JSON.stringify(raw);
   return raw === "null" ? "" : textOf(raw);
 }
 
-const billed = shape({
-  billed_units: shape({ input_tokens: tokenCount, output_tokens: tokenCount }),
+const billedReader = objectReader({
+  billed_units: objectReader({ input_tokens: tokenCount, output_tokens: tokenCount }),
 });
 
 /**
@@ -61,7 +69,7 @@ const billed = shape({
  * instructions.
  */
 export function usageOf(raw: unknown): Usage | null {
-  const { input_tokens: input, output_tokens: output } = billed(raw).billed_units;
+  const { input_tokens: input, output_tokens: output } = billedReader(raw).billed_units;
   if (input === null || output === null) return null;
   return countedUsage({ input, cacheRead: 0, cacheWrite: 0, output, reasoning: 0 });
 }
@@ -84,18 +92,18 @@ export function cohereGaveUpFailure(raw: unknown): ProviderFailure {
   return { kind: "retry", reason: raw === "TIMEOUT" ? "timeout" : "broken_off" };
 }
 
-const embedded = shape({
-  embeddings: shape({ float: listOf }),
-  meta: asIs,
+const embeddingsReader = objectReader({
+  embeddings: objectReader({ float: listOf }),
+  meta: anyValue,
 });
 
 export function readCohereEmbeddings(
   raw: JsonObject,
   embeddingsCall: EmbeddingsCall,
 ): ProviderResponse | null {
-  const { embeddings, meta } = embedded(raw);
+  const { embeddings, meta } = embeddingsReader(raw);
   const { float: vectors } = embeddings;
-  if (vectors.length !== textsIn(embeddingsCall).length || !vectors.every(isVector)) return null;
-  const { input_tokens: input } = billed(meta).billed_units;
+  if (vectors.length !== inputTexts(embeddingsCall).length || !vectors.every(isVector)) return null;
+  const { input_tokens: input } = billedReader(meta).billed_units;
   return embeddingList(vectors, input === null ? null : { ...NO_USAGE, input });
 }

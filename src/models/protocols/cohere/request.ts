@@ -20,10 +20,10 @@ export function cohereChatRequest(call: ChatCall): JsonObject | ProviderFailure 
     messages: [...system, ...conversation.turns.flatMap(messagesOf)],
     stream,
     max_tokens: cap,
-    ...sampling(body),
+    ...samplingFields(body),
     ...toolFields(tools),
     ...responseFormat(body, format),
-    ...thinking(body.reasoning_effort, upstreamId, cap),
+    ...thinkingField(body.reasoning_effort, upstreamId, cap),
   };
   reportDroppedFields(call, request, PLACES);
   return request;
@@ -56,8 +56,8 @@ function userMessages(parts: readonly ConversationPart[]): JsonObject[] {
     }
   }
   const first = parts.find(({ kind }) => kind === "text" || kind === "image");
-  const alone = content.length === 1 && first?.kind === "text" ? first.text : content;
-  return content.length === 0 ? messages : [...messages, { role: "user", content: alone }];
+  const singleText = content.length === 1 && first?.kind === "text" ? first.text : content;
+  return content.length === 0 ? messages : [...messages, { role: "user", content: singleText }];
 }
 
 /**
@@ -77,9 +77,13 @@ function assistantMessages(parts: readonly ConversationPart[]): JsonObject[] {
         ]
       : [],
   );
-  const written = text.join("\n");
-  if (calls.length === 0) return written === "" ? [] : [{ role: "assistant", content: written }];
-  return [{ role: "assistant", tool_calls: calls, ...(written !== "" && { tool_plan: written }) }];
+  const joinedText = text.join("\n");
+  if (calls.length === 0) {
+    return joinedText === "" ? [] : [{ role: "assistant", content: joinedText }];
+  }
+  return [
+    { role: "assistant", tool_calls: calls, ...(joinedText !== "" && { tool_plan: joinedText }) },
+  ];
 }
 
 function urlOf(image: ParsedImageUrl): string {
@@ -94,7 +98,7 @@ const NUMBERS = [
   ["presence_penalty", "presence_penalty", 0, 1],
 ] as const;
 
-function sampling(body: ChatBody): JsonObject {
+function samplingFields(body: ChatBody): JsonObject {
   const fields: Record<string, unknown> = {};
   for (const [theirs, ours, least, most] of NUMBERS) {
     const value = body[theirs];
@@ -109,16 +113,16 @@ function sampling(body: ChatBody): JsonObject {
 }
 
 function toolFields({ list, choice }: RequestedTools): JsonObject {
-  const offered =
+  const offeredTools =
     typeof choice === "object" ? list.filter(({ name }) => name === choice.name) : list;
-  if (offered.length === 0) return {};
-  const tools = offered.map(({ name, description, parameters }) => ({
+  if (offeredTools.length === 0) return {};
+  const tools = offeredTools.map(({ name, description, parameters }) => ({
     type: "function",
     function: { name, ...(description !== "" && { description }), parameters },
   }));
   return {
     tools,
-    ...(offered.every((tool) => tool.strict) && { strict_tools: true }),
+    ...(offeredTools.every((tool) => tool.strict) && { strict_tools: true }),
     ...(choice !== "auto" && { tool_choice: choice === "none" ? "NONE" : "REQUIRED" }),
   };
 }
@@ -145,7 +149,7 @@ const THINKING_SHARE: Readonly<Record<string, number>> = {
 
 type Effort = ChatBody["reasoning_effort"];
 
-function thinking(effort: Effort, model: string, cap: number): JsonObject {
+function thinkingField(effort: Effort, model: string, cap: number): JsonObject {
   if (effort === undefined || !/reasoning/.test(model)) return {};
   const share = THINKING_SHARE[effort];
   if (share === undefined) return { thinking: { type: "disabled" } };

@@ -3,20 +3,20 @@ import { textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
 import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
-import { asIs, shape } from "../../core/shape.ts";
+import { anyValue, objectReader } from "../../core/shape.ts";
 import { call, cohereFinishReason, cohereGaveUpFailure, part, usageOf } from "./answer.ts";
 
-const event = shape({
+const event = objectReader({
   type: textOf,
-  message: asIs,
-  delta: shape({
-    message: shape({
+  message: anyValue,
+  delta: objectReader({
+    message: objectReader({
       content: part,
       tool_plan: textOf,
       tool_calls: (raw) => call(Array.isArray(raw) ? raw[0] : raw),
     }),
-    finish_reason: asIs,
-    usage: asIs,
+    finish_reason: anyValue,
+    usage: anyValue,
     error: textOf,
   }),
 });
@@ -31,8 +31,8 @@ export class CohereStream extends FrameReader {
   }
 
   protected frame(raw: JsonObject, name: string): StreamEvent[] {
-    const reported = event(raw);
-    return this.#event(reported.type === "" ? { ...reported, type: name } : reported);
+    const streamEvent = event(raw);
+    return this.#event(streamEvent.type === "" ? { ...streamEvent, type: name } : streamEvent);
   }
 
   #event({ type, delta, message: text }: Event): StreamEvent[] {
@@ -71,7 +71,7 @@ export class CohereStream extends FrameReader {
     const finish = cohereFinishReason(why);
     const usage = usageOf(billed);
     if (finish === null || error !== "") return failureEvents(cohereGaveUpFailure(why), usage);
-    const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.#builder.finish(finish), ...reported, END_EVENT];
+    const streamEvent = usage === null ? [] : [{ kind: "usage" as const, usage }];
+    return [...this.#builder.finish(finish), ...streamEvent, END_EVENT];
   }
 }

@@ -23,7 +23,7 @@ const TEXT: ConverseOutputFormat = { kind: "text" };
  */
 export function converseOutputFormat({ body, upstreamId }: ChatCall): ConverseOutputFormat {
   const format = outputFormatOf(body);
-  if (format === "text" || isNamed(body.tool_choice)) return TEXT;
+  if (format === "text" || isNamedTool(body.tool_choice)) return TEXT;
   if (format === "json") {
     return { kind: "told", words: "Answer with one JSON object and nothing else." };
   }
@@ -44,7 +44,7 @@ export function answerTool(call: ChatCall): string | null {
   return format.kind === "tool" ? format.name : null;
 }
 
-function isNamed(choice: ChatBody["tool_choice"]): boolean {
+function isNamedTool(choice: ChatBody["tool_choice"]): boolean {
   return typeof choice === "object" && choice.type === "function";
 }
 

@@ -60,15 +60,17 @@ export function exceptionFailure(
 ): ProviderFailure {
   const [exception = ""] = (name.split("#").at(-1) ?? "").toLowerCase().split(":");
   const message = textOf(raw["message"]) || textOf(raw["Message"]);
-  const meant = STATUS.get(exception) ?? (CREDENTIALS.test(exception) ? 401 : status);
-  if (meant === 400 && OUR_MODEL.test(message)) return { kind: "disabled", reason: "model" };
-  const complaint = { message: withoutOurs(message, secrets), type: exception };
-  return httpFailure(meant, headers, JSON.stringify(complaint));
+  const effectiveStatus = STATUS.get(exception) ?? (CREDENTIALS.test(exception) ? 401 : status);
+  if (effectiveStatus === 400 && OUR_MODEL.test(message)) {
+    return { kind: "disabled", reason: "model" };
+  }
+  const upstreamError = { message: removeSecrets(message, secrets), type: exception };
+  return httpFailure(effectiveStatus, headers, JSON.stringify(upstreamError));
 }
 
 const OURS = /\barn:\S+|\b\d{12}\b|\b(?:AKIA|ASIA|ABSK)[A-Za-z0-9+/=]{8,}/g;
 
-function withoutOurs(message: string, secrets: readonly string[]): string {
+function removeSecrets(message: string, secrets: readonly string[]): string {
   let text = message;
   for (const secret of secrets) text = text.replaceAll(secret, "[removed]");
   return text.replace(OURS, "[removed]");

@@ -5,7 +5,7 @@ import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/p
 import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart } from "../../core/output-part.ts";
-import { list, optional, shape } from "../../core/shape.ts";
+import { listReader, optionalReader, objectReader } from "../../core/shape.ts";
 import { failureWithUsage } from "../../core/failed-usage.ts";
 import { readConverseUsage } from "./converse-usage.ts";
 
@@ -19,12 +19,18 @@ export const INCOMPLETE_FAILURE: ProviderFailure = {
   fault: "request",
 };
 
-const block = shape({
+const block = objectReader({
   text: textOf,
-  reasoningContent: shape({ reasoningText: shape({ text: textOf, signature: textOf }) }),
-  toolUse: optional(shape({ toolUseId: textOf, name: textOf, input: (input) => input ?? {} })),
+  reasoningContent: objectReader({
+    reasoningText: objectReader({ text: textOf, signature: textOf }),
+  }),
+  toolUse: optionalReader(
+    objectReader({ toolUseId: textOf, name: textOf, input: (input) => input ?? {} }),
+  ),
 });
-const whole = shape({ message: optional(shape({ content: list(block) })) });
+const whole = objectReader({
+  message: optionalReader(objectReader({ content: listReader(block) })),
+});
 
 /**
  * Converts a Converse response (Bedrock API reference, Converse: Response Syntax). Returns null if
@@ -42,7 +48,7 @@ export function converseAnswer(
   const parts: OutputPart[] = [
     // Text next to a call of the output tool, and further calls of that tool, are dropped.
     { kind: "text", text: answer ? JSON.stringify(answer.input) : "" },
-    ...message.content.flatMap((one) => saidIn(one, answerTool)),
+    ...message.content.flatMap((one) => toOutputParts(one, answerTool)),
     { kind: "finish", reason: reason ?? "stop" },
   ];
   const shownParts = answer ? parts.filter(({ kind }, at) => at === 0 || kind !== "text") : parts;
@@ -50,7 +56,7 @@ export function converseAnswer(
   return failureWithUsage(INCOMPLETE_FAILURE, { usage, text: textOfOutputParts(shownParts) });
 }
 
-function saidIn(
+function toOutputParts(
   { text, reasoningContent, toolUse }: ReturnType<typeof block>,
   answerTool: string | null,
 ): OutputPart[] {

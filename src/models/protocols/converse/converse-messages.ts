@@ -38,7 +38,7 @@ export function converseMessages(
   const ids = new ToolCallIds(rules.family === "mistral" ? NINE_CHARACTER_ID : WORD_64_ID);
   const messages: ConverseMessage[] = [];
   for (const { role, parts } of turns) {
-    const content = parts.flatMap((part) => blocksOf(part, rules, ids));
+    const content = parts.flatMap((part) => toBlocks(part, rules, ids));
     // A message can't end with reasoning, whose output was lost.
     while (content.at(-1)?.["reasoningContent"] !== undefined) content.pop();
     if (content.length === 0) continue;
@@ -53,7 +53,7 @@ export function converseMessages(
   return messages;
 }
 
-function blocksOf(part: PartWithImages, rules: MessageRules, ids: ToolCallIds): Block[] {
+function toBlocks(part: PartWithImages, rules: MessageRules, ids: ToolCallIds): Block[] {
   switch (part.kind) {
     case "text":
       return part.text.trim() === "" ? [] : [{ text: part.text }];
@@ -65,18 +65,18 @@ function blocksOf(part: PartWithImages, rules: MessageRules, ids: ToolCallIds): 
       return rules.thoughts ? thoughtBlocks(part.detail) : [];
     case "call": {
       const { id, name, input } = part;
-      if (!rules.toolBlocks) return [{ text: told("tool_call", name, JSON.stringify(input)) }];
+      if (!rules.toolBlocks) return [{ text: textBlock("tool_call", name, JSON.stringify(input)) }];
       return [{ toolUse: { toolUseId: ids.idFor(id), name: toolName(name), input } }];
     }
     case "result": {
       const text = part.text.trim() === "" ? NO_RESULT : part.text;
-      if (!rules.toolBlocks) return [{ text: told("tool_result", part.name, text) }];
+      if (!rules.toolBlocks) return [{ text: textBlock("tool_result", part.name, text) }];
       return [{ toolResult: { toolUseId: ids.idFor(part.id), content: [{ text }] } }];
     }
   }
 }
 
-function told(element: string, name: string, text: string): string {
+function textBlock(element: string, name: string, text: string): string {
   return `<${element} name=${JSON.stringify(name)}>${text}</${element}>`;
 }
 

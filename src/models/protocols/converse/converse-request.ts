@@ -50,21 +50,27 @@ export async function converseRequest(call: ChatCall): Promise<OutgoingBody | Pr
   const prompt = parsePrompt(body);
   if ("kind" in prompt) return prompt;
   const { conversation } = prompt;
-  const inline = await downloadImages(conversation, call);
-  if ("reason" in inline) return inline;
+  const withImages = await downloadImages(conversation, call);
+  if ("reason" in withImages) return withImages;
   const format = converseOutputFormat(call);
   const tools = converseToolFields(prompt.tools, format, model);
   const mayThink =
-    !tools.isForced && !(isBudgeted(model) && hasCallsWithoutThought(conversation.turns));
+    !tools.isForced && !(usesThinkingBudget(model) && hasCallsWithoutThought(conversation.turns));
   const fields = converseModelFields({ body, stops: prompt.stops, model, cap, format, mayThink });
   const words = [format.kind === "told" ? format.words : "", tools.words];
-  const request = bodyOf({ call, caches: prompt.caches, said: told(inline, words), tools, fields });
+  const request = requestBody({
+    call,
+    caches: prompt.caches,
+    said: instructionText(withImages, words),
+    tools,
+    fields,
+  });
   if (isFailure(request)) return request;
   reportDroppedFields(call, { ...request, ...(hasCachePoint(request) && { cachePoint }) }, PLACES);
-  return requestBodyOf(request, inline.downloads);
+  return requestBodyOf(request, withImages.downloads);
 }
 
-type Sendable = {
+type RequestParts = {
   readonly call: ChatCall;
   readonly caches: boolean;
   readonly said: ConversationWithImages;
@@ -72,31 +78,31 @@ type Sendable = {
   readonly fields: ConverseModelFields;
 };
 
-function bodyOf({
+function requestBody({
   call,
   caches,
   said: conversation,
   tools,
   fields,
-}: Sendable): JsonObject | ProviderFailure {
+}: RequestParts): JsonObject | ProviderFailure {
   const { cap, upstreamId } = call;
   const { toolConfig, toolChoice } = tools;
   const { inference, additional, thoughts } = fields;
   const family = bedrockFamilyOf(upstreamId);
   const toolBlocks = toolConfig !== undefined;
   const messages = converseMessages(conversation, { family, toolBlocks, thoughts });
-  const requested = withInstructions(conversation.system, messages);
+  const requested = addInstructions(conversation.system, messages);
   if (requested.messages.length === 0) return refusal("The messages have no content.", "messages");
   const more = { ...additional, ...(toolChoice !== undefined && { tool_choice: toolChoice }) };
   return {
-    ...(caches ? withCachePoint(requested, family) : requested),
+    ...(caches ? addCachePoint(requested, family) : requested),
     inferenceConfig: { maxTokens: cap, ...inference },
     ...(toolBlocks && { toolConfig }),
     ...(Object.keys(more).length > 0 && { additionalModelRequestFields: more }),
   };
 }
 
-function withInstructions(
+function addInstructions(
   system: readonly string[],
   messages: readonly ConverseMessage[],
 ): InstructedMessages {
@@ -107,7 +113,7 @@ function withInstructions(
 }
 
 /** Adds our own instructions at the end, so that the text before them stays cached. */
-function told(
+function instructionText(
   conversation: ConversationWithImages,
   words: readonly string[],
 ): ConversationWithImages {
@@ -119,7 +125,7 @@ function told(
     : { ...conversation, turns: [...conversation.turns, { role: "user" as const, parts }] };
 }
 
-function isBudgeted(model: string): boolean {
+function usesThinkingBudget(model: string): boolean {
   return bedrockFamilyOf(model) === "claude" && claudeRules(model).thinking === "budget";
 }
 
@@ -131,7 +137,7 @@ const CACHE_POINT = { cachePoint: { type: "default" } };
  * Claude, it follows the user's last message, so that the next turn finds all earlier messages. For
  * Nova, it follows the instructions.
  */
-function withCachePoint(requested: InstructedMessages, family: BedrockFamily): InstructedMessages {
+function addCachePoint(requested: InstructedMessages, family: BedrockFamily): InstructedMessages {
   if (family === "nova" && requested.system !== undefined) {
     return { ...requested, system: [...requested.system, CACHE_POINT] };
   }

@@ -3,7 +3,7 @@ import type { StreamReader } from "../../core/http-provider.ts";
 import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
 import { numberOf, parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { asIs, optional, shape } from "../../core/shape.ts";
+import { anyValue, optionalReader, objectReader } from "../../core/shape.ts";
 import { toStreamReader } from "../../core/sse-reader.ts";
 import type { FrameSource, NamedFrame } from "../../core/sse-reader.ts";
 import { eventTooLargeFailure, failureEvents } from "../../core/failed-usage.ts";
@@ -17,17 +17,19 @@ import { readConverseUsage } from "./converse-usage.ts";
 import { FRAME_BYTES_MAX, FrameDecoder } from "./event-frames.ts";
 import type { EventStreamFrame } from "./event-frames.ts";
 
-const event = shape({
+const event = objectReader({
   contentBlockIndex: numberOf,
-  start: shape({ toolUse: optional(shape({ toolUseId: textOf, name: textOf })) }),
-  delta: shape({
+  start: objectReader({
+    toolUse: optionalReader(objectReader({ toolUseId: textOf, name: textOf })),
+  }),
+  delta: objectReader({
     text: textOf,
-    toolUse: shape({ input: textOf }),
-    reasoningContent: shape({ text: textOf, signature: textOf }),
+    toolUse: objectReader({ input: textOf }),
+    reasoningContent: objectReader({ text: textOf, signature: textOf }),
   }),
   __type: textOf,
-  stopReason: asIs,
-  usage: asIs,
+  stopReason: anyValue,
+  usage: anyValue,
 });
 type Event = Omit<ReturnType<typeof event>, "__type">;
 
@@ -77,8 +79,8 @@ export class ConverseReader extends FrameReader {
     return failureEvents(exceptionFailure({ name, raw }, this.#secrets));
   }
 
-  #event(type: string, reported: Event): StreamEvent[] {
-    const { contentBlockIndex: index = 0, start, delta } = reported;
+  #event(type: string, fields: Event): StreamEvent[] {
+    const { contentBlockIndex: index = 0, start, delta } = fields;
     switch (type) {
       case "messageStart":
         return this.#chunks.begin();
@@ -87,10 +89,10 @@ export class ConverseReader extends FrameReader {
       case "contentBlockDelta":
         return this.#delta(this.#blockAt(index), delta);
       case "messageStop":
-        this.#stop ??= reported;
+        this.#stop ??= fields;
         break;
       case "metadata":
-        this.#metadata ??= reported;
+        this.#metadata ??= fields;
         break;
       default: // contentBlockStop and unknown events
         return [];
@@ -146,8 +148,8 @@ export class ConverseReader extends FrameReader {
     const reason = converseFinishReason(stop.stopReason);
     const usage = readConverseUsage(this.#metadata?.usage);
     if (reason === null) return failureEvents(INCOMPLETE_FAILURE, usage);
-    const reported = usage === null ? [] : [{ kind: "usage" as const, usage }];
-    return [...this.#release(), ...this.#chunks.finish(reason), ...reported, END_EVENT];
+    const fields = usage === null ? [] : [{ kind: "usage" as const, usage }];
+    return [...this.#release(), ...this.#chunks.finish(reason), ...fields, END_EVENT];
   }
 }
 

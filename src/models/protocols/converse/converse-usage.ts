@@ -1,8 +1,8 @@
 import type { Usage } from "../../../shared/usage.ts";
-import { shape } from "../../core/shape.ts";
+import { objectReader } from "../../core/shape.ts";
 import { countedUsage, countOrZero, tokenCount } from "../../core/token-count.ts";
 
-const counts = shape({
+const counts = objectReader({
   inputTokens: tokenCount,
   outputTokens: tokenCount,
   cacheReadInputTokens: countOrZero,

@@ -1,4 +1,4 @@
-import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
+import { embeddingList, inputTexts } from "../../core/embedding-batches.ts";
 import { isObject, listOf, textOf } from "../../core/json-value.ts";
 import type { EmbeddingsBody } from "../../core/embeddings.ts";
 import type { ProviderResponse, EmbeddingsCall, JsonObject } from "../../core/provider.ts";
@@ -20,9 +20,9 @@ const INPUT_TYPES: ReadonlySet<unknown> = new Set([
 const COHERE: Author = {
   textsMax: 96,
   body(texts, { input_type: type, dimensions }) {
-    const given = INPUT_TYPES.has(type) ? type : "search_document";
+    const inputType = INPUT_TYPES.has(type) ? type : "search_document";
     const size = dimensions === undefined ? {} : { output_dimension: dimensions };
-    return { input_type: given, texts, embedding_types: ["float"], ...size };
+    return { input_type: inputType, texts, embedding_types: ["float"], ...size };
   },
 };
 const TITAN: Author = {
@@ -40,7 +40,7 @@ export function embeddingAuthor(model: string): Author {
 
 export function embeddingsRequest(call: EmbeddingsCall): string {
   const { body, upstreamId } = call;
-  return JSON.stringify(embeddingAuthor(upstreamId).body(textsIn(call), body, upstreamId));
+  return JSON.stringify(embeddingAuthor(upstreamId).body(inputTexts(call), body, upstreamId));
 }
 
 /**
@@ -53,7 +53,7 @@ export function embeddingsAnswer(
   headers: Headers,
 ): ProviderResponse | null {
   const vectors = vectorsOf(raw);
-  if (vectors.length !== textsIn(call).length || !vectors.every(isVector)) return null;
+  if (vectors.length !== inputTexts(call).length || !vectors.every(isVector)) return null;
   const header = textOf(headers.get("x-amzn-bedrock-input-token-count"));
   const input =
     tokenCount(raw["inputTextTokenCount"]) ?? tokenCount(header === "" ? null : Number(header));

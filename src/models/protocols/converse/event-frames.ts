@@ -51,12 +51,12 @@ export class FrameDecoder {
     return frames;
   }
 
-  #take(held: Uint8Array, total: number, frames: EventStreamFrame[]): void {
-    const frame = frameOf(held.subarray(0, total));
+  #take(bytes: Uint8Array, total: number, frames: EventStreamFrame[]): void {
+    const frame = frameOf(bytes.subarray(0, total));
     if (frame === null) this.#broken = true;
     else frames.push(frame);
     this.#held -= total;
-    this.#parts = this.#held === 0 ? [] : [held.subarray(total)];
+    this.#parts = this.#held === 0 ? [] : [bytes.subarray(total)];
     this.#needed = PRELUDE_BYTES;
   }
 
@@ -74,12 +74,12 @@ export class FrameDecoder {
   }
 }
 
-function totalBytes(held: Uint8Array): number | null {
-  const view = viewOf(held);
+function totalBytes(bytes: Uint8Array): number | null {
+  const view = viewOf(bytes);
   const total = view.getUint32(0);
   const headers = view.getUint32(4);
   const holds = total >= PRELUDE_BYTES + headers + CRC_BYTES;
-  return holds && view.getUint32(8) === crc32(held.subarray(0, 8)) ? total : null;
+  return holds && view.getUint32(8) === crc32(bytes.subarray(0, 8)) ? total : null;
 }
 
 function frameOf(bytes: Uint8Array): EventStreamFrame | null {

@@ -10,7 +10,7 @@ export type ConverseModelFields = {
   readonly thoughts: boolean;
 };
 
-type Asking = {
+type ModelFieldsInput = {
   readonly body: ChatBody;
   readonly stops: readonly string[];
   readonly model: string;
@@ -19,24 +19,32 @@ type Asking = {
   readonly mayThink: boolean;
 };
 
-export function converseModelFields(asking: Asking): ConverseModelFields {
-  const { body, stops, model } = asking;
+export function converseModelFields(input: ModelFieldsInput): ConverseModelFields {
+  const { body, stops, model } = input;
   const family = bedrockFamilyOf(model);
-  if (family === "claude") return claudeFields(asking);
-  const additional = reasoning(family, model, body.reasoning_effort);
+  if (family === "claude") return claudeFields(input);
+  const additional = reasoningFields(family, model, body.reasoning_effort);
   // GPT models accept neither sampling parameters nor stop sequences.
   const inference = family === "gpt" ? {} : { ...sampling(body), ...stopSequences(stops) };
   return { inference, additional, thoughts: false };
 }
 
-function claudeFields({ body, stops, model, cap, format, mayThink }: Asking): ConverseModelFields {
+function claudeFields({
+  body,
+  stops,
+  model,
+  cap,
+  format,
+  mayThink,
+}: ModelFieldsInput): ConverseModelFields {
   const rules = claudeRules(model);
   const fields = claudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
   const { thinks, output_config: effort, ...thinking } = fields;
   const output = format.kind === "schema" ? { ...effort, format: format.output } : effort;
-  const sampled = rules.sampling && !thinks ? sampling(body) : {};
+  const samplingFields = rules.sampling && !thinks ? sampling(body) : {};
   // The host returns 400 for `temperature` together with `top_p`.
-  const one = "temperature" in sampled ? { temperature: sampled.temperature } : sampled;
+  const one =
+    "temperature" in samplingFields ? { temperature: samplingFields.temperature } : samplingFields;
   return {
     inference: { ...one, ...stopSequences(stops) },
     additional: { ...thinking, ...(output !== undefined && { output_config: output }) },
@@ -58,7 +66,7 @@ const THREE: ReadonlyMap<unknown, string> = new Map([
   ["max", "high"],
 ]);
 
-function reasoning(family: string, model: string, effort: unknown): JsonObject {
+function reasoningFields(family: string, model: string, effort: unknown): JsonObject {
   const level = THREE.get(effort);
   if (level === undefined) return {};
   if (family === "gpt_oss") return { reasoning_effort: level };

@@ -4,25 +4,25 @@ import type { ProviderResponse, JsonObject, ProviderFailure } from "../../core/p
 import { toCompletion, textOfOutputParts } from "../../core/output-part.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
 import type { OutputPart } from "../../core/output-part.ts";
-import { asIs, list, optional, shape } from "../../core/shape.ts";
+import { anyValue, listReader, optionalReader, objectReader } from "../../core/shape.ts";
 import { failureWithUsage } from "../../core/failed-usage.ts";
 import { readGeminiUsage } from "./usage.ts";
 
-const part = shape({
+const part = objectReader({
   text: textOf,
-  thought: asIs,
+  thought: anyValue,
   thoughtSignature: textOf,
-  functionCall: shape({ id: textOf, name: textOf, args: optional(objectOf) }),
+  functionCall: objectReader({ id: textOf, name: textOf, args: optionalReader(objectOf) }),
 });
-const candidate = shape({
+const candidate = objectReader({
   index: numberOf,
-  content: shape({ parts: list(part) }),
+  content: objectReader({ parts: listReader(part) }),
   finishReason: textOf,
 });
-const answer = shape({
-  candidates: list(candidate),
-  promptFeedback: shape({ blockReason: textOf }),
-  usageMetadata: asIs,
+const answer = objectReader({
+  candidates: listReader(candidate),
+  promptFeedback: objectReader({ blockReason: textOf }),
+  usageMetadata: anyValue,
 });
 
 const FAILED: ReadonlySet<string> = new Set([

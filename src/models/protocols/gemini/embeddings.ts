@@ -1,6 +1,6 @@
-import { embeddingList, textsIn } from "../../core/embedding-batches.ts";
+import { embeddingList, inputTexts } from "../../core/embedding-batches.ts";
 import { numberOf } from "../../core/json-value.ts";
-import { asIs, list, shape } from "../../core/shape.ts";
+import { anyValue, listReader, objectReader } from "../../core/shape.ts";
 import type { ProviderResponse, JsonObject, EmbeddingsCall } from "../../core/provider.ts";
 import { readGeminiEmbeddingUsage } from "./usage.ts";
 import { isVector } from "../../core/embedding-encoding.ts";
@@ -12,13 +12,18 @@ export type GeminiEmbeddingMethod = {
   readonly answer: (raw: JsonObject, call: EmbeddingsCall) => ProviderResponse | null;
 };
 
-const batch = shape({
-  embeddings: list(shape({ values: asIs })),
-  usageMetadata: shape({ promptTokenCount: asIs }),
+const batch = objectReader({
+  embeddings: listReader(objectReader({ values: anyValue })),
+  usageMetadata: objectReader({ promptTokenCount: anyValue }),
 });
-const predicted = shape({
-  predictions: list(
-    shape({ embeddings: shape({ values: asIs, statistics: shape({ token_count: numberOf }) }) }),
+const predicted = objectReader({
+  predictions: listReader(
+    objectReader({
+      embeddings: objectReader({
+        values: anyValue,
+        statistics: objectReader({ token_count: numberOf }),
+      }),
+    }),
   ),
 });
 
@@ -27,7 +32,7 @@ export const GEMINI_EMBEDDINGS: GeminiEmbeddingMethod = {
   method: "batchEmbedContents",
   size: () => 100,
   request: (call) => ({
-    requests: textsIn(call).map((text) => ({
+    requests: inputTexts(call).map((text) => ({
       model: `models/${call.upstreamId}`,
       content: { parts: [{ text }] },
       outputDimensionality: call.body.dimensions,
@@ -49,7 +54,7 @@ export const PREDICT: GeminiEmbeddingMethod = {
   method: "predict",
   size: (model) => (model.startsWith("gemini-embedding") ? 1 : 9),
   request: (call) => ({
-    instances: textsIn(call).map((content) => ({ content })),
+    instances: inputTexts(call).map((content) => ({ content })),
     parameters: {
       autoTruncate: false,
       outputDimensionality: call.body.dimensions,
@@ -71,7 +76,7 @@ export const PREDICT: GeminiEmbeddingMethod = {
 };
 
 function vectorList(vectors: readonly unknown[], call: EmbeddingsCall, tokens: unknown) {
-  if (vectors.length !== textsIn(call).length) return null;
+  if (vectors.length !== inputTexts(call).length) return null;
   const sound: number[][] = [];
   for (const vector of vectors) {
     if (!isVector(vector)) return null;

@@ -1,6 +1,6 @@
 import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { ProviderFailure } from "../../core/provider.ts";
-import { list, shape } from "../../core/shape.ts";
+import { listReader, objectReader } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
 const STATUSES: Readonly<Record<string, number>> = {
@@ -47,11 +47,11 @@ export function parseGoogleJson(text: string): unknown {
   }
 }
 
-const complaint = shape({
+const complaint = objectReader({
   code: numberOf,
   status: textOf,
   message: textOf,
-  details: list(shape({ reason: textOf, retryDelay: textOf })),
+  details: listReader(objectReader({ reason: textOf, retryDelay: textOf })),
 });
 type Complaint = ReturnType<typeof complaint>;
 const NO_COMPLAINT = complaint({});

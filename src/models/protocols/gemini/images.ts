@@ -4,7 +4,7 @@ import { GEMINI_OUTPUT_MAX, pixelsOf, ratioOf } from "../../core/images.ts";
 import { addImage, requestBodyOf } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { ImageCall, JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { list, shape } from "../../core/shape.ts";
+import { listReader, objectReader } from "../../core/shape.ts";
 import { countOrZero, tokenCount } from "../../core/token-count.ts";
 import { textOf } from "../../core/json-value.ts";
 import { failureInside } from "./failure.ts";
@@ -38,19 +38,21 @@ export function imageRequest({ body }: ImageCall): OutgoingBody {
   return requestBodyOf(request, images);
 }
 
-export const mediaAnswer = shape({
-  candidates: list(
-    shape({
+export const mediaAnswer = objectReader({
+  candidates: listReader(
+    objectReader({
       finishReason: textOf,
-      content: shape({ parts: list(shape({ inlineData: shape({ mimeType: textOf }) })) }),
+      content: objectReader({
+        parts: listReader(objectReader({ inlineData: objectReader({ mimeType: textOf }) })),
+      }),
     }),
   ),
-  promptFeedback: shape({ blockReason: textOf }),
-  usageMetadata: shape({
+  promptFeedback: objectReader({ blockReason: textOf }),
+  usageMetadata: objectReader({
     promptTokenCount: tokenCount,
-    promptTokensDetails: list(shape({ modality: textOf, tokenCount })),
+    promptTokensDetails: listReader(objectReader({ modality: textOf, tokenCount })),
     candidatesTokenCount: tokenCount,
-    candidatesTokensDetails: list(shape({ modality: textOf, tokenCount })),
+    candidatesTokensDetails: listReader(objectReader({ modality: textOf, tokenCount })),
     thoughtsTokenCount: countOrZero,
   }),
 });

@@ -4,7 +4,7 @@ import type { SentFieldPaths } from "../../core/dropped.ts";
 import { downloadImages } from "../../core/inline-image.ts";
 import type { ConversationWithImages, PartWithImages } from "../../core/inline-image.ts";
 import { textOf, isObject } from "../../core/json-value.ts";
-import { shape } from "../../core/shape.ts";
+import { objectReader } from "../../core/shape.ts";
 import { requestBodyOf } from "../../core/outgoing-body.ts";
 import type { OutgoingBody } from "../../core/outgoing-body.ts";
 import type { JsonObject, ChatCall, ProviderFailure } from "../../core/provider.ts";
@@ -21,16 +21,18 @@ const NO_SIGNATURE = "skip_thought_signature_validator";
 export async function geminiChatRequest(call: ChatCall): Promise<OutgoingBody | ProviderFailure> {
   const tools = parseTools(call.body);
   if ("reason" in tools) return tools;
-  const read = conversationOf(call.body);
-  if ("reason" in read) return read;
-  const conversation = await downloadImages(read, call);
+  const parsed = conversationOf(call.body);
+  if ("reason" in parsed) return parsed;
+  const conversation = await downloadImages(parsed, call);
   if ("kind" in conversation) return conversation;
-  const strays = conversation.turns.some(({ parts }) =>
+  const hasMisplacedImage = conversation.turns.some(({ parts }) =>
     parts.some((part) => part.kind === "result" && part.name === ""),
   );
-  if (strays) return refusal("A tool message must belong to an earlier tool call.", "messages");
+  if (hasMisplacedImage) {
+    return refusal("A tool message must belong to an earlier tool call.", "messages");
+  }
   const body = {
-    ...saidSoFar(conversation, call.upstreamId),
+    ...conversationFields(conversation, call.upstreamId),
     ...toolFields(tools),
     generationConfig: generationConfig(call),
   };
@@ -50,11 +52,11 @@ const PLACES: SentFieldPaths = {
 
 type Content = { readonly role: "user" | "model"; readonly parts: readonly JsonObject[] };
 
-function saidSoFar({ system, turns }: ConversationWithImages, model: string): JsonObject {
+function conversationFields({ system, turns }: ConversationWithImages, model: string): JsonObject {
   const contents: Content[] = [];
   let calls: readonly string[] = [];
   for (const { role, parts } of turns) {
-    const fields = inCallOrder(parts, calls).flatMap((part) => partOf(part, model));
+    const fields = orderByCall(parts, calls).flatMap((part) => toGeminiParts(part, model));
     calls = parts.flatMap((part) => (part.kind === "call" ? [part.id] : []));
     if (role === "assistant" && returnsCallSignatures(model)) signFirstCall(fields);
     if (fields.length > 0) {
@@ -77,7 +79,7 @@ function saidSoFar({ system, turns }: ConversationWithImages, model: string): Js
  * Orders tool results like their calls. Before Gemini 3, a result belongs to a call only by order
  * and name.
  */
-function inCallOrder(
+function orderByCall(
   parts: readonly PartWithImages[],
   calls: readonly string[],
 ): readonly PartWithImages[] {
@@ -89,9 +91,9 @@ function inCallOrder(
   return parts.toSorted((a, b) => place(a) - place(b));
 }
 
-const extra = shape({ google: shape({ thought_signature: textOf }) });
+const extra = objectReader({ google: objectReader({ thought_signature: textOf }) });
 
-function partOf(part: PartWithImages, model: string): JsonObject[] {
+function toGeminiParts(part: PartWithImages, model: string): JsonObject[] {
   if (part.kind === "text") return [{ text: part.text }];
   if (part.kind === "image") {
     return [{ inlineData: { mimeType: part.image.mediaType, data: part.image.base64 } }];

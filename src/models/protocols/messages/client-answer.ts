@@ -34,9 +34,9 @@ export function clientMessageOf({ choices }: JsonObject, names: OriginalToolName
   });
   return {
     content: [
-      ...thoughtsOf(message, calls),
+      ...thinkingBlocks(message, calls),
       ...(text === "" ? [] : [{ type: "text", text }]),
-      ...calls.map((call) => useOf(call, names)),
+      ...calls.map((call) => toolUseBlock(call, names)),
     ],
     ...stop,
   };
@@ -46,10 +46,10 @@ type Message = KnownFields<
   "content" | "refusal" | "tool_calls" | "reasoning_details" | "reasoning_content"
 >;
 
-function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly JsonObject[] {
+function thinkingBlocks(message: Message, calls: readonly JsonObject[]): readonly JsonObject[] {
   const details = listOf(message.reasoning_details).filter(isObject);
   const claude = details.map(toClaudeThinkingBlock).filter((block) => block !== null);
-  const foreign = {
+  const otherReasoning = {
     details: details.filter((detail) => toClaudeThinkingBlock(detail) === null),
     extras: Object.fromEntries(
       calls.flatMap(({ id, extra_content: extra }) =>
@@ -60,15 +60,15 @@ function thoughtsOf(message: Message, calls: readonly JsonObject[]): readonly Js
   };
   // Claude's blocks already contain the readable text of the thoughts.
   const thinking = claude.length > 0 ? "" : textOf(message.reasoning_content);
-  if (thinking === "" && isEmpty(foreign)) return claude;
-  return [...claude, { type: "thinking", thinking, signature: sealThoughts(foreign) }];
+  if (thinking === "" && isEmpty(otherReasoning)) return claude;
+  return [...claude, { type: "thinking", thinking, signature: sealThoughts(otherReasoning) }];
 }
 
 /**
  * Returns a tool call. Arguments that aren't a JSON object go into one field. The tool then rejects
  * them, and the model tries again.
  */
-function useOf({ id, function: called }: JsonObject, names: OriginalToolNames): JsonObject {
+function toolUseBlock({ id, function: called }: JsonObject, names: OriginalToolNames): JsonObject {
   const { name: sent, arguments: reported } = objectOf(called);
   const name = names.get(textOf(sent)) ?? sent;
   const input = parseObject(acceptedArguments(textOf(reported))) ?? {};

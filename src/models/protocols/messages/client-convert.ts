@@ -15,7 +15,7 @@ import { recallThoughts } from "./client-thoughts.ts";
 import type { RecalledThoughts } from "./client-thoughts.ts";
 import { coreToolFields } from "./client-tools.ts";
 
-type Converted = { readonly body: JsonObject; readonly losses: ConversionLosses };
+type ConvertedRequest = { readonly body: JsonObject; readonly losses: ConversionLosses };
 
 const ATTRIBUTION = "x-anthropic-billing-header:";
 const STOPS_MAX = 4;
@@ -27,39 +27,42 @@ type CoreMessage = { readonly role: string; readonly content?: Content } & JsonO
  * Converts a Messages request to a chat request. Tuning fields that chat requests don't have are
  * dropped and reported. Fields that would change the output require a native route.
  */
-export function messagesToChatBody(body: MessagesBody): Result<Converted> {
-  const losses = new ConversionLosses(body);
+export function messagesToChatBody(body: MessagesBody): Result<ConvertedRequest> {
+  const conversionLosses = new ConversionLosses(body);
   if (body.max_tokens === 0) {
-    losses.cannot(
+    conversionLosses.cannot(
       "max_tokens",
       "must be at least 1, because this model has no cache to warm with 0",
     );
   }
-  const prompt = countedPromptOf(body, losses);
+  const prompt = countedPromptOf(body, conversionLosses);
   if (!prompt.ok) return prompt;
   for (const field of ["top_k", "context_management"] as const) {
-    if (body[field] !== undefined && body[field] !== null) losses.dropped.add(field);
+    if (body[field] !== undefined && body[field] !== null) conversionLosses.dropped.add(field);
   }
   const stops = (body.stop_sequences ?? []).filter((stop) => stop.trim() !== "");
-  if (stops.length > STOPS_MAX) losses.dropped.add("stop_sequences");
+  if (stops.length > STOPS_MAX) conversionLosses.dropped.add("stop_sequences");
   return success({
-    losses,
+    losses: conversionLosses,
     body: {
       model: body.model,
       ...prompt.value,
       max_completion_tokens: Math.max(1, body.max_tokens),
       ...(body.stream === true && { stream: true }),
       ...(stops.length > 0 && { stop: stops.slice(0, STOPS_MAX) }),
-      ...given("temperature", body.temperature),
-      ...given("top_p", body.top_p),
+      ...definedField("temperature", body.temperature),
+      ...definedField("top_p", body.top_p),
     },
   });
 }
 
-export function countedPromptOf(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
-  const messages = messagesOf(body, losses);
+export function countedPromptOf(
+  body: CountBody,
+  conversionLosses: ConversionLosses,
+): Result<JsonObject> {
+  const messages = messagesOf(body, conversionLosses);
   if (!messages.ok) return messages;
-  const tools = coreToolFields(body, losses);
+  const tools = coreToolFields(body, conversionLosses);
   if (!tools.ok) return tools;
   const format = body.output_config?.format ?? body.output_format;
   return success({
@@ -75,13 +78,13 @@ export function countedPromptOf(body: CountBody, losses: ConversionLosses): Resu
   });
 }
 
-function messagesOf(body: CountBody, losses: ConversionLosses): Result<CoreMessage[]> {
+function messagesOf(body: CountBody, conversionLosses: ConversionLosses): Result<CoreMessage[]> {
   const out: CoreMessage[] = [];
   const system = systemText(body.system ?? []);
   if (system.length > 0) out.push({ role: "system", content: system });
   for (const [at, message] of body.messages.entries()) {
     const place = `messages[${at}]`;
-    const parts = messageOf(message, place, losses);
+    const parts = messageOf(message, place, conversionLosses);
     if (!parts.ok) return parts;
     out.push(...parts.value);
   }
@@ -99,7 +102,7 @@ function systemText(system: string | readonly TextBlock[]): readonly JsonObject[
 function messageOf(
   message: MessagesMessage,
   place: string,
-  losses: ConversionLosses,
+  conversionLosses: ConversionLosses,
 ): Result<CoreMessage[]> {
   const { role, content } = message;
   if (role === "system") {
@@ -110,32 +113,32 @@ function messageOf(
     return success(content === "" ? [] : [{ role, content }]);
   }
   return role === "user"
-    ? userMessages(content, place, losses)
-    : assistantMessages(content, place, losses);
+    ? userMessages(content, place, conversionLosses)
+    : assistantMessages(content, place, conversionLosses);
 }
 
 function userMessages(
   blocks: readonly MessagesInputBlock[],
   place: string,
-  losses: ConversionLosses,
+  conversionLosses: ConversionLosses,
 ): Result<CoreMessage[]> {
   const results: CoreMessage[] = [];
   const parts: JsonObject[] = [];
-  const pictures: JsonObject[] = [];
+  const images: JsonObject[] = [];
   for (const [at, block] of blocks.entries()) {
-    const where = `${place}.content[${at}]`;
+    const blockPath = `${place}.content[${at}]`;
     if (block.type === "tool_result") {
-      const result = resultOf(block, where, losses);
+      const result = resultOf(block, blockPath, conversionLosses);
       results.push(result.message);
-      pictures.push(...result.pictures);
-    } else if (isShown(block)) {
-      const shown = partsOf(block, where, losses);
+      images.push(...result.pictures);
+    } else if (isVisibleBlock(block)) {
+      const shown = partsOf(block, blockPath, conversionLosses);
       parts.push(...shown);
     } else if (block.type === "tool_use") {
-      return invalid(`${where}: only assistant messages can have tool calls`, where);
-    } else losses.dropped.add(block.type);
+      return invalid(`${blockPath}: only assistant messages can have tool calls`, blockPath);
+    } else conversionLosses.dropped.add(block.type);
   }
-  const user = [...pictures, ...parts];
+  const user = [...images, ...parts];
   return success(user.length === 0 ? results : [...results, { role: "user", content: user }]);
 }
 
@@ -147,12 +150,16 @@ type ResultParts = { readonly message: CoreMessage; readonly pictures: readonly 
  * Converts a tool result. Its images move to the following user message, because no host accepts
  * them in a result.
  */
-function resultOf(block: ToolResult, place: string, losses: ConversionLosses): ResultParts {
+function resultOf(
+  block: ToolResult,
+  place: string,
+  conversionLosses: ConversionLosses,
+): ResultParts {
   const texts: string[] = [];
-  const pictures: JsonObject[] = [];
-  for (const part of resultParts(block, place, losses)) {
+  const images: JsonObject[] = [];
+  for (const part of resultParts(block, place, conversionLosses)) {
     if (part["type"] === "text") texts.push(String(part["text"]));
-    else pictures.push(part);
+    else images.push(part);
   }
   const text = texts.join("\n");
   return {
@@ -161,21 +168,21 @@ function resultOf(block: ToolResult, place: string, losses: ConversionLosses): R
       tool_call_id: block.tool_use_id,
       content: block.is_error === true ? `Error: ${text}` : text,
     },
-    pictures,
+    pictures: images,
   };
 }
 
 function resultParts(
   { content }: ToolResult,
   place: string,
-  losses: ConversionLosses,
+  conversionLosses: ConversionLosses,
 ): JsonObject[] {
   if (typeof content === "string") return [textPart(content)];
   return (content ?? []).flatMap((shown, at) => {
     if (shown.type !== "tool_reference") {
-      return partsOf(shown, `${place}.content[${at}]`, losses);
+      return partsOf(shown, `${place}.content[${at}]`, conversionLosses);
     }
-    const name = losses.names.fitting(shown.tool_name); // all tools are sent
+    const name = conversionLosses.names.fitting(shown.tool_name); // all tools are sent
     return [textPart(`The tool ${name} is available now: call it by this name.`)];
   });
 }
@@ -183,27 +190,27 @@ function resultParts(
 function assistantMessages(
   blocks: readonly MessagesInputBlock[],
   place: string,
-  losses: ConversionLosses,
+  conversionLosses: ConversionLosses,
 ): Result<CoreMessage[]> {
   const texts: string[] = [];
   const thoughts: JsonObject[] = [];
   const calls: ToolUse[] = [];
   for (const [at, block] of blocks.entries()) {
-    const where = `${place}.content[${at}]`;
+    const blockPath = `${place}.content[${at}]`;
     if (block.type === "text") texts.push(block.text);
     else if (block.type === "tool_use") calls.push(block);
     else if (block.type === "thinking" || block.type === "redacted_thinking") thoughts.push(block);
-    else if (block.type === "tool_result" || isShown(block)) {
+    else if (block.type === "tool_result" || isVisibleBlock(block)) {
       return invalid(
-        `${where}: an assistant message can only have text, thinking and tool calls`,
-        where,
+        `${blockPath}: an assistant message can only have text, thinking and tool calls`,
+        blockPath,
       );
-    } else losses.dropped.add(block.type);
+    } else conversionLosses.dropped.add(block.type);
   }
   const text = texts.join("");
-  const isSilent = text === "" && calls.length === 0;
-  if (isSilent) return success([]);
-  const called = calls.map((call) => [call, losses.names.fitting(call.name)] as const);
+  const hasNoOutput = text === "" && calls.length === 0;
+  if (hasNoOutput) return success([]);
+  const called = calls.map((call) => [call, conversionLosses.names.fitting(call.name)] as const);
   return success([assistantMessage(text, recallThoughts(thoughts), called)]);
 }
 
@@ -218,12 +225,12 @@ function assistantMessage(
     ...(reasoning !== "" && { reasoning_content: reasoning }),
     ...(details.length > 0 && { reasoning_details: details }),
     ...(calls.length > 0 && {
-      tool_calls: calls.map(([call, name]) => callOf(call, name, extras)),
+      tool_calls: calls.map(([call, name]) => toToolCall(call, name, extras)),
     }),
   };
 }
 
-function callOf(
+function toToolCall(
   { id, input }: ToolUse,
   name: string,
   extras: ReadonlyMap<string, JsonObject>,
@@ -239,14 +246,14 @@ function callOf(
 
 const SHOWN: ReadonlySet<string> = new Set(["text", "image", "document", "search_result"]);
 
-function isShown(block: MessagesInputBlock): block is VisibleBlock {
+function isVisibleBlock(block: MessagesInputBlock): block is VisibleBlock {
   return SHOWN.has(block.type);
 }
 
 function partsOf(
   block: VisibleBlock,
   place: string,
-  losses: ConversionLosses,
+  conversionLosses: ConversionLosses,
 ): readonly JsonObject[] {
   switch (block.type) {
     case "text":
@@ -258,7 +265,7 @@ function partsOf(
       return [textPart([title, source, ...content.map(({ text }) => text)].join("\n"))];
     }
     case "document":
-      return documentParts(block, place, losses);
+      return documentParts(block, place, conversionLosses);
   }
 }
 
@@ -267,16 +274,19 @@ type Document = Extract<VisibleBlock, { type: "document" }>;
 function documentParts(
   { source, title, context }: Document,
   place: string,
-  losses: ConversionLosses,
+  conversionLosses: ConversionLosses,
 ): readonly JsonObject[] {
   const head = [title ?? "", context ?? ""].filter((text) => text !== "");
   if (source.type === "text") return [textPart([...head, source.data].join("\n"))];
   if (source.type === "content") {
     const { content } = source;
-    const inner = typeof content === "string" ? [textPart(content)] : content.map(innerPart);
-    return [...head.map(textPart), ...inner];
+    const innerParts = typeof content === "string" ? [textPart(content)] : content.map(innerPart);
+    return [...head.map(textPart), ...innerParts];
   }
-  losses.cannot(`${place}.source`, "this model does not support PDF files. Send their text");
+  conversionLosses.cannot(
+    `${place}.source`,
+    "this model does not support PDF files. Send their text",
+  );
   return [textPart([...head, "(PDF)"].join("\n"))];
 }
 
@@ -314,6 +324,6 @@ function thinkingEffort(body: CountBody, thinking: Thinking, requested?: string)
   return effortOfShare(share);
 }
 
-function given(name: string, value: number | null | undefined): JsonObject {
+function definedField(name: string, value: number | null | undefined): JsonObject {
   return value === undefined || value === null ? {} : { [name]: value };
 }

@@ -71,12 +71,12 @@ function statusOf({ kind }: Failure, { status }: ErrorResponse): number {
 const NO_CREDITS = "Insufficient credits. Your credit balance is too low";
 
 function messageOf(failure: Failure, { message, code }: ErrorResponse): string {
-  if (code === "context_length_exceeded") return overlong(message);
+  if (code === "context_length_exceeded") return withContextMessage(message);
   if (failure.kind === "model_not_found") return `model: ${failure.model.slice(0, 100)}`;
   return message.replace(/^Insufficient credits: /, `${NO_CREDITS}: `);
 }
 
-function overlong(message: string): string {
+function withContextMessage(message: string): string {
   const text = message.replace(/^This model's maximum context length is exceeded\. ?/, "");
   if (/prompt is too long|exceed context limit/i.test(text)) return text;
   const numbers = text.includes("<=") ? [] : text.match(/(?<![-.\w])\d{4,9}(?!\w)/g);

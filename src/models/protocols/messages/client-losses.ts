@@ -1,18 +1,18 @@
 import { FittingToolNames } from "../../core/tool-name.ts";
 import type { CountBody } from "./client-request.ts";
 
-type Lack = { readonly param: string; readonly message: string };
+type MissingFeature = { readonly param: string; readonly message: string };
 
 export class ConversionLosses {
   readonly dropped = new Set<string>();
   readonly names: FittingToolNames;
-  #lack: Lack | null = null;
+  #lack: MissingFeature | null = null;
 
   constructor(body: CountBody) {
-    this.names = new FittingToolNames(namesIn(body));
+    this.names = new FittingToolNames(toolNamesIn(body));
   }
 
-  get lack(): Lack | null {
+  get lack(): MissingFeature | null {
     return this.#lack;
   }
 
@@ -21,7 +21,7 @@ export class ConversionLosses {
   }
 }
 
-function namesIn({ tools, messages }: CountBody): readonly string[] {
+function toolNamesIn({ tools, messages }: CountBody): readonly string[] {
   const called = messages.flatMap(({ content }) =>
     typeof content === "string"
       ? []

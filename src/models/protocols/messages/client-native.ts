@@ -14,7 +14,7 @@ import {
 } from "./client-native-fields.ts";
 import type { NativeFieldRules, NativeFieldRule } from "./client-native-fields.ts";
 import type { CountBody, MessagesMessage, MessagesBody } from "./client-request.ts";
-import { toolKindOf, withoutServerTools } from "./client-tools.ts";
+import { toolKindOf, removeServerTools } from "./client-tools.ts";
 import { isSealedThoughts } from "../../core/stored-thoughts.ts";
 
 /**
@@ -69,8 +69,8 @@ export function claudeNativeRequestOf(
   body: MessagesBody | CountBody,
   betas: readonly string[],
 ): Result<NativeRequest> {
-  const picker = new Picker(betas);
-  const tools = withoutServerTools(body, picker.dropped);
+  const fieldPicker = new FieldPicker(betas);
+  const tools = removeServerTools(body, fieldPicker.dropped);
   if (!tools.ok) return tools;
   const { model: _, messages, ...given } = body;
   const config = {
@@ -85,10 +85,10 @@ export function claudeNativeRequestOf(
   };
   const sent = {
     ...(body["max_tokens"] === 0 && { max_tokens: 0 }), // warms a cache; other caps come from the hold
-    messages: messages.map((message) => picker.message(message)).filter(isSaid),
-    ...withoutNulls(picker.fields(requested, NATIVE_REQUEST_FIELDS, "")),
+    messages: messages.map((message) => fieldPicker.message(message)).filter(hasContent),
+    ...withoutNulls(fieldPicker.fields(requested, NATIVE_REQUEST_FIELDS, "")),
   };
-  const { dropped, unconverted, marksCache, weights } = picker;
+  const { dropped, unconverted, marksCache, weights } = fieldPicker;
   const outputLeast = outputLeastOf(objectOf(body.thinking));
   return success({ body: sent, betas, dropped, unconverted, marksCache, weights, outputLeast });
 }
@@ -97,7 +97,7 @@ function outputLeastOf({ type, budget_tokens: budget }: JsonObject): number {
   return type === "enabled" ? (numberOf(budget) ?? 0) + 1 : 0;
 }
 
-function isSaid({ content }: JsonObject): boolean {
+function hasContent({ content }: JsonObject): boolean {
   return typeof content === "string" || Array.isArray(content) ? content.length > 0 : true;
 }
 
@@ -108,7 +108,7 @@ function withoutNulls(fields: JsonObject): JsonObject {
 const UNTYPED: ReadonlySet<string> = new Set(["", "messages."]);
 const NAMES_MAX = 100;
 
-class Picker {
+class FieldPicker {
   readonly dropped = new Set<string>();
   readonly unconverted = new Set<string>();
   marksCache = false;
@@ -127,19 +127,19 @@ class Picker {
   }
 
   fields(given: JsonObject, rules: NativeFieldRules, place: string): JsonObject {
-    const kept: [string, unknown][] = [];
+    const keptFields: [string, unknown][] = [];
     for (const [field, value] of Object.entries(given)) {
       const rule = Object.hasOwn(rules, field) ? rules[field] : undefined;
-      const passes =
+      const isForwarded =
         field === "type" && !UNTYPED.has(place)
           ? this.#value(value, "word", place + field)
           : rule !== undefined && this.#value(value, rule, place + field);
-      if (passes !== false) {
-        kept.push([field, passes.value]);
+      if (isForwarded !== false) {
+        keptFields.push([field, isForwarded.value]);
         this.#note(field, value, place);
       } else if (place !== "" || !SILENT.has(field)) this.#drop(place + field, value);
     }
-    return Object.fromEntries(kept);
+    return Object.fromEntries(keptFields);
   }
 
   #note(field: string, value: unknown, place: string): void {
@@ -185,18 +185,18 @@ class Picker {
 
   #list(values: readonly unknown[], rule: NativeFieldRule, place: string): unknown[] {
     return values.flatMap((value) => {
-      const passes = this.#value(value, rule, place);
-      if (passes === false) this.#drop(place, value);
-      return passes === false ? [] : [passes.value];
+      const isForwarded = this.#value(value, rule, place);
+      if (isForwarded === false) this.#drop(place, value);
+      return isForwarded === false ? [] : [isForwarded.value];
     });
   }
 
   #object(value: JsonObject, rules: NativeFieldRules, place: string): JsonObject {
-    const picked = this.fields(value, rules, place);
+    const pickedFields = this.fields(value, rules, place);
     if (place === "tools." && toolKindOf(value) !== "custom") {
-      this.weights.set(picked, "known_tool");
+      this.weights.set(pickedFields, "known_tool");
     }
-    return picked;
+    return pickedFields;
   }
 
   #content(value: unknown, place: string): { readonly value: unknown } | false {
@@ -219,10 +219,10 @@ class Picker {
     }
     if (type === "text" && block["text"] === "") return [];
     if (type === "thinking" && !isSigned(block)) return [];
-    const picked = this.fields(block, rules, `${type}.`);
-    const { source } = picked;
+    const pickedFields = this.fields(block, rules, `${type}.`);
+    const { source } = pickedFields;
     if (isObject(source)) this.#weigh(type, source);
-    return [picked];
+    return [pickedFields];
   }
 
   #weigh(type: string, source: JsonObject): void {

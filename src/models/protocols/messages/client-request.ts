@@ -42,7 +42,7 @@ const imageBlock = z.looseObject({
     z.looseObject({ type: z.literal("url"), url: imageUrl.check(z.minLength(1)) }),
     // File IDs are rejected. All customers share our account, so they could read each other's
     // files.
-    z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
+    z.looseObject({ type: z.literal("file"), file_id: rejectFiles() }),
   ]),
   cache_control: cacheControl,
 });
@@ -69,8 +69,8 @@ const documentBlock = z.looseObject({
     }),
     // Documents by URL are rejected, because their pages, and so their price, aren't known before
     // they are read.
-    z.looseObject({ type: z.literal("url"), url: noFiles() }),
-    z.looseObject({ type: z.literal("file"), file_id: noFiles() }),
+    z.looseObject({ type: z.literal("url"), url: rejectFiles() }),
+    z.looseObject({ type: z.literal("file"), file_id: rejectFiles() }),
   ]),
   title: z.nullish(z.string()),
   context: z.nullish(z.string()),
@@ -130,7 +130,7 @@ const serverBlock = z.looseObject({
   content: z.optional(
     z.unknown().check(
       z.superRefine((value, context) => {
-        for (const issue of filesIn(value, [])) context.addIssue({ code: "custom", ...issue });
+        for (const issue of fileIssues(value, [])) context.addIssue({ code: "custom", ...issue });
       }),
     ),
   ),
@@ -138,14 +138,14 @@ const serverBlock = z.looseObject({
 
 type Issue = { readonly path: PropertyKey[]; readonly message: string };
 
-function filesIn(value: unknown, path: PropertyKey[]): Issue[] {
-  if (Array.isArray(value)) return value.flatMap((one, at) => filesIn(one, [...path, at]));
+function fileIssues(value: unknown, path: PropertyKey[]): Issue[] {
+  if (Array.isArray(value)) return value.flatMap((one, at) => fileIssues(one, [...path, at]));
   if (!isObject(value)) return [];
   if ((value["file_id"] ?? null) !== null) {
     return [{ path: [...path, "file_id"], message: NO_FILES }];
   }
   const shownAs = SHOWN_BLOCKS.get(value["type"]);
-  if (shownAs === undefined) return filesIn(value["content"], [...path, "content"]);
+  if (shownAs === undefined) return fileIssues(value["content"], [...path, "content"]);
   const parsed = z.safeParse(shownAs, value);
   const issues = parsed.error?.issues ?? [];
   return issues.map((issue) => ({ path: [...path, ...issue.path], message: issue.message }));
@@ -332,6 +332,6 @@ function hasCitations(part: MessagesInputBlock | TextBlock): boolean {
   return Array.isArray(citations) && citations.length > 0;
 }
 
-function noFiles() {
+function rejectFiles() {
   return z.optional(z.never({ error: NO_FILES }));
 }

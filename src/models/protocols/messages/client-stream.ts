@@ -210,8 +210,8 @@ export class MessagesBlockWriter {
     const [text, thought] = this.#thought();
     thought.details.push(detail);
     thought.isSigned = block !== null;
-    const isWhole = block !== null && thought !== last;
-    return isWhole ? text + thought.append(textOf(block["thinking"])) : text;
+    const isComplete = block !== null && thought !== last;
+    return isComplete ? text + thought.append(textOf(block["thinking"])) : text;
   }
 
   #call(piece: ToolCallDelta): string {

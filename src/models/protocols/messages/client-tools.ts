@@ -27,7 +27,7 @@ export function toolKindOf({ type: given }: { readonly type?: unknown }): ToolKi
 }
 
 /** Drops and reports server tools. Returns 400 if `tool_choice` forces one of them. */
-export function withoutServerTools(
+export function removeServerTools(
   body: CountBody,
   dropped: Set<string>,
 ): Result<readonly MessagesTool[]> {
@@ -59,7 +59,7 @@ function choiceProblem(
     const problem = "runs at the model's author, who bills it, and is not supported";
     return invalid(`tool_choice: '${choice.name}' ${problem}`, param);
   }
-  if (choice?.type === "tool" && !kept.some((tool) => mayBe(tool, choice.name))) {
+  if (choice?.type === "tool" && !kept.some((tool) => couldBeChosen(tool, choice.name))) {
     return invalid(`tool_choice: '${choice.name}', which 'tools' lacks`, param);
   }
   return choice?.type === "any" && kept.length === 0
@@ -67,7 +67,7 @@ function choiceProblem(
     : null;
 }
 
-function mayBe({ type, name }: MessagesTool, chosen: string): boolean {
+function couldBeChosen({ type, name }: MessagesTool, chosen: string): boolean {
   return name === chosen || /_toolset_\d{8}$/.test(type ?? "");
 }
 
@@ -87,7 +87,7 @@ function customProblem(
 }
 
 export function coreToolFields(body: CountBody, losses: ConversionLosses): Result<JsonObject> {
-  const kept = withoutServerTools(body, losses.dropped);
+  const kept = removeServerTools(body, losses.dropped);
   if (!kept.ok) return kept;
   const functions = (body.tools ?? []).flatMap((tool, at) =>
     kept.value.includes(tool) ? functionsOf(tool, `tools[${at}]`, losses) : [],
@@ -97,11 +97,11 @@ export function coreToolFields(body: CountBody, losses: ConversionLosses): Resul
   return success({
     tools: functions,
     ...(choice && { tool_choice: choiceOf(choice, losses.names) }),
-    ...(isSingle(choice) && { parallel_tool_calls: false }),
+    ...(forbidsParallelCalls(choice) && { parallel_tool_calls: false }),
   });
 }
 
-function isSingle(choice: CountBody["tool_choice"]): boolean {
+function forbidsParallelCalls(choice: CountBody["tool_choice"]): boolean {
   return choice?.["disable_parallel_tool_use"] === true;
 }
 

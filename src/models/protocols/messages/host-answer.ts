@@ -4,12 +4,12 @@ import { objectOf, textOf } from "../../core/json-value.ts";
 import type { ProviderResponse, JsonObject } from "../../core/provider.ts";
 import { toCompletion } from "../../core/output-part.ts";
 import type { OutputPart } from "../../core/output-part.ts";
-import { asIs, list, shape } from "../../core/shape.ts";
+import { anyValue, listReader, objectReader } from "../../core/shape.ts";
 import { claudeThoughtDetail } from "../../claude/thoughts.ts";
 import { messagesUsage } from "./host-usage.ts";
 
 /** A content block (platform.claude.com, Create a Message). */
-export const messagesBlock = shape({
+export const messagesBlock = objectReader({
   type: textOf,
   text: textOf,
   thinking: textOf,
@@ -21,11 +21,11 @@ export const messagesBlock = shape({
 });
 export type MessagesOutputBlock = ReturnType<typeof messagesBlock>;
 
-export const messagesEnding = shape({
-  stop_reason: asIs,
-  stop_details: shape({ explanation: textOf }),
+export const messagesEnding = objectReader({
+  stop_reason: anyValue,
+  stop_details: objectReader({ explanation: textOf }),
 });
-type Ending = ReturnType<typeof messagesEnding>;
+type MessageEnd = ReturnType<typeof messagesEnding>;
 
 /**
  * Converts a message to a chat completion. Returns null if it is invalid. `jsonTool` is the tool
@@ -38,11 +38,11 @@ export function readMessagesCompletion(
 ): ProviderResponse | null {
   const { content, usage } = raw;
   if (!Array.isArray(content)) return null;
-  const parts = list(messagesBlock)(content).flatMap((one) => saidIn(one, jsonTool));
+  const parts = listReader(messagesBlock)(content).flatMap((one) => toOutputParts(one, jsonTool));
   return toCompletion([[...parts, ...endOf(messagesEnding(raw), secret)]], messagesUsage(usage));
 }
 
-function saidIn(one: MessagesOutputBlock, jsonTool: string | null): OutputPart[] {
+function toOutputParts(one: MessagesOutputBlock, jsonTool: string | null): OutputPart[] {
   const { type, text, thinking, id, name, input } = one;
   if (type === "text") return [{ kind: "text", text }];
   if (type === "tool_use") {
@@ -57,7 +57,7 @@ function saidIn(one: MessagesOutputBlock, jsonTool: string | null): OutputPart[]
 }
 
 export function endOf(
-  { stop_reason: why, stop_details: details }: Ending,
+  { stop_reason: why, stop_details: details }: MessageEnd,
   secret: string,
 ): OutputPart[] {
   const reason = finishReasonOf(textOf(why)) ?? "length"; // none of Claude's reasons means that it gave up

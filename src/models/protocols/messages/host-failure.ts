@@ -1,6 +1,6 @@
 import { parseObject, textOf } from "../../core/json-value.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
-import { shape } from "../../core/shape.ts";
+import { objectReader } from "../../core/shape.ts";
 import { httpFailure } from "../../core/upstream-failure.ts";
 
 const STATUSES: Readonly<Record<string, number>> = {
@@ -23,8 +23,12 @@ const SPENT: ReadonlySet<string> = new Set([
   "contract_spend_limit_reached",
   "enforced_spend_limit_reached",
 ]);
-const complaint = shape({
-  error: shape({ type: textOf, message: textOf, details: shape({ error_code: textOf }) }),
+const errorReader = objectReader({
+  error: objectReader({
+    type: textOf,
+    message: textOf,
+    details: objectReader({ error_code: textOf }),
+  }),
 });
 const LIMITS = ["requests", "tokens", "input-tokens", "output-tokens"];
 
@@ -34,7 +38,7 @@ export function messagesFailure(
   bodyText: string,
   secret: string,
 ): ProviderFailure {
-  const { message, details } = complaint(parseObject(bodyText)).error;
+  const { message, details } = errorReader(parseObject(bodyText)).error;
   // The message must start with these words. Otherwise, text of the request in the message could
   // disable the route.
   if (status === 400 && /^your credit balance is too low/i.test(message)) {
@@ -42,12 +46,12 @@ export function messagesFailure(
   }
   const { error_code: code } = details;
   if (status === 429 && SPENT.has(code)) return { kind: "disabled", reason: code };
-  return httpFailure(status, status === 429 ? withReset(headers) : headers, bodyText, secret);
+  return httpFailure(status, status === 429 ? addRetryAfter(headers) : headers, bodyText, secret);
 }
 
 /** Returns the failure of an error event, or of an error in a 200 response. */
 export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
-  const { type } = complaint(raw).error;
+  const { type } = errorReader(raw).error;
   return messagesFailure(STATUSES[type] ?? 500, new Headers(), JSON.stringify(raw), secret);
 }
 
@@ -55,7 +59,7 @@ export function eventFailure(raw: JsonObject, secret: string): ProviderFailure {
  * Adds `retry-after` if it is missing: the time, relative to `date`, until the last exhausted limit
  * resets.
  */
-function withReset(headers: Headers): Headers {
+function addRetryAfter(headers: Headers): Headers {
   if (headers.has("retry-after")) return headers;
   const reset = LIMITS.map((limit) => `anthropic-ratelimit-${limit}`)
     .filter((limit) => headers.get(`${limit}-remaining`) === "0")
@@ -63,7 +67,7 @@ function withReset(headers: Headers): Headers {
     .toSorted()
     .at(-1);
   if (reset === undefined) return headers;
-  const hinted = new Headers(headers);
-  hinted.set("retry-after", reset);
-  return hinted;
+  const headersWithWait = new Headers(headers);
+  headersWithWait.set("retry-after", reset);
+  return headersWithWait;
 }

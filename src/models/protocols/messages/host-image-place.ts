@@ -1,10 +1,10 @@
 import { listOf } from "../../core/json-value.ts";
-import { asIs, shape } from "../../core/shape.ts";
+import { anyValue, objectReader } from "../../core/shape.ts";
 import { badImageFailure, conversationOf } from "../../core/conversation.ts";
 import type { ProviderCall, ProviderFailure } from "../../core/provider.ts";
 import { claudeMessagesOf } from "./host-messages.ts";
 
-const typed = shape({ type: asIs });
+const typed = objectReader({ type: anyValue });
 
 const BY_BLOCK = /^messages\.(\d+)\.content\.(\d+)\.image\b/;
 const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
@@ -13,7 +13,7 @@ const SOME_IMAGE = /^(?:could not process image|unable to download the file)/i;
  * Adds `param` to the host's error about an image. If the error doesn't name the block, the last
  * image caused it, because the host has accepted the earlier turns.
  */
-export function withImageParam(failure: ProviderFailure, call: ProviderCall): ProviderFailure {
+export function addImageParam(failure: ProviderFailure, call: ProviderCall): ProviderFailure {
   const { kind, message = "" } = failure;
   if (kind !== "refused" || call.kind !== "chat" || call.native !== undefined) return failure;
   const [, turn, block] = BY_BLOCK.exec(message) ?? [];
@@ -24,11 +24,13 @@ export function withImageParam(failure: ProviderFailure, call: ProviderCall): Pr
     parts.flatMap((part) => (part.kind === "image" ? [part.at] : [])),
   );
   const { messages } = claudeMessagesOf(conversation, true);
-  const named = messages[Number(turn)]?.["content"];
-  const wanted: unknown = Array.isArray(named) ? named[Number(block)] : undefined;
+  const messageContent = messages[Number(turn)]?.["content"];
+  const imageBlock: unknown = Array.isArray(messageContent)
+    ? messageContent[Number(block)]
+    : undefined;
   const images = messages
     .flatMap(({ content }) => listOf(content))
     .filter((one) => typed(one).type === "image");
-  const at = places.at(images.findIndex((image) => image === wanted));
+  const at = places.at(images.findIndex((image) => image === imageBlock));
   return at === undefined ? failure : { ...failure, ...badImageFailure(message, at) };
 }

@@ -1,7 +1,7 @@
 import { ChunkBuilder } from "../../core/chunk-builder.ts";
 import { numberOf, textOf } from "../../core/json-value.ts";
 import type { JsonObject, StreamEvent } from "../../core/provider.ts";
-import { asIs, shape } from "../../core/shape.ts";
+import { anyValue, objectReader } from "../../core/shape.ts";
 import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { claudeThoughtDetail } from "../../claude/thoughts.ts";
@@ -10,16 +10,16 @@ import type { MessagesOutputBlock } from "./host-answer.ts";
 import { eventFailure } from "./host-failure.ts";
 import { mergeLaterUsage, messagesUsage, reportsOutputTokens } from "./host-usage.ts";
 
-const event = shape({
+const event = objectReader({
   type: textOf,
   index: numberOf,
-  message: shape({ usage: asIs }),
-  content_block: asIs,
-  delta: asIs,
-  usage: asIs,
+  message: objectReader({ usage: anyValue }),
+  content_block: anyValue,
+  delta: anyValue,
+  usage: anyValue,
 });
 type Event = ReturnType<typeof event>;
-const delta = shape({
+const delta = objectReader({
   type: textOf,
   text: textOf,
   thinking: textOf,
@@ -30,7 +30,7 @@ const delta = shape({
 /**
  * An unfinished block. A thought is held back until it is complete, because it has one signature.
  */
-type Open =
+type OpenBlock =
   | {
       readonly kind: "thought";
       readonly type: string;
@@ -52,7 +52,7 @@ export class MessagesReader extends FrameReader {
    */
   #isCounted = false;
   #tools = 0;
-  readonly #blocks = new Map<number, Open>();
+  readonly #blocks = new Map<number, OpenBlock>();
   readonly #builder = new ChunkBuilder();
   readonly #jsonTool: string | null;
   readonly #secret: string;
@@ -95,7 +95,7 @@ export class MessagesReader extends FrameReader {
   ): StreamEvent[] {
     if (type === "text") return this.#builder.text(text);
     if (type === "thinking" || type === "redacted_thinking") {
-      const open: Open = { kind: "thought", type, thinking: "", signature: "", data };
+      const open: OpenBlock = { kind: "thought", type, thinking: "", signature: "", data };
       this.#blocks.set(index, open);
       return this.#thought(open, thought);
     }
@@ -113,7 +113,7 @@ export class MessagesReader extends FrameReader {
     return isAnswer ? [] : this.#builder.tool(id, name);
   }
 
-  #delta(open: Open | undefined, piece: ReturnType<typeof delta>): StreamEvent[] {
+  #delta(open: OpenBlock | undefined, piece: ReturnType<typeof delta>): StreamEvent[] {
     if (piece.type === "text_delta") return this.#builder.text(piece.text);
     if (open === undefined) return [];
     if (open.kind === "thought") return this.#thought(open, piece);
@@ -126,7 +126,7 @@ export class MessagesReader extends FrameReader {
   }
 
   #thought(
-    open: Open & { kind: "thought" },
+    open: OpenBlock & { kind: "thought" },
     { thinking, signature }: Pick<MessagesOutputBlock, "thinking" | "signature">,
   ): StreamEvent[] {
     open.thinking += thinking;

@@ -38,7 +38,7 @@ export function claudeMessagesOf(
     messages.unshift({ role: "user", content: textBlocks(OPENING) });
   }
   const last = messages.at(-1);
-  if (last?.role === "assistant") last.content = withoutTrailingSpace(last.content);
+  if (last?.role === "assistant") last.content = trimLastText(last.content);
   return { system: instructions, messages };
 }
 
@@ -72,7 +72,7 @@ type Block = JsonObject & { readonly text?: unknown };
 function blocksOf(parts: readonly ConversationPart[], thinks: boolean, ids: ToolCallIds): Block[] {
   const blocks = parts.flatMap((part) => blockOf(part, thinks, ids));
   // A message can't end with reasoning, whose output was lost.
-  while (isThinking(blocks.at(-1))) blocks.pop();
+  while (isThinkingBlock(blocks.at(-1))) blocks.pop();
   return blocks;
 }
 
@@ -105,12 +105,12 @@ function textBlocks(text: string, isMarked = false): Block[] {
   return text.trim() === "" ? [] : [{ type: "text", text, ...(isMarked && CACHE_MARK) }];
 }
 
-export function isThinking(block: JsonObject | undefined): boolean {
+export function isThinkingBlock(block: JsonObject | undefined): boolean {
   const { type } = block ?? {};
   return type === "thinking" || type === "redacted_thinking";
 }
 
-function withoutTrailingSpace(blocks: readonly Block[]): Block[] {
+function trimLastText(blocks: readonly Block[]): Block[] {
   return blocks.map((block, index) =>
     index === blocks.length - 1 && typeof block.text === "string"
       ? { ...block, text: block.text.trimEnd() }

@@ -2,7 +2,7 @@ import type { Usage } from "../../../shared/usage.ts";
 import { isObject, numberOf, objectOf, textOf } from "../../core/json-value.ts";
 import type { KnownFields } from "../../core/json-value.ts";
 import type { JsonObject, NativeOutput, ChatCall, StreamEvent } from "../../core/provider.ts";
-import { asIs, shape } from "../../core/shape.ts";
+import { anyValue, objectReader } from "../../core/shape.ts";
 import { END_EVENT, FrameReader, retry } from "../../core/frame-reader.ts";
 import { failureEvents } from "../../core/failed-usage.ts";
 import { RepeatedText } from "../../core/text-template.ts";
@@ -22,10 +22,10 @@ export function claudeNativeBody(
   const rules = claudeRules(upstreamId);
   const { temperature, top_p, top_k, ...body } = native.body;
   const { thinking, max_tokens: requested } = asking(body);
-  const mayTune = rules.sampling && !THINKS.has(thinking.type);
-  const tuned = given({ temperature, top_p, top_k });
-  const sampling = mayTune ? samplingOf(tuned) : {};
-  onDropped?.(Object.keys(tuned).filter((field) => !Object.hasOwn(sampling, field)));
+  const allowsSampling = rules.sampling && !THINKS.has(thinking.type);
+  const samplingFields = definedFields({ temperature, top_p, top_k });
+  const sampling = allowsSampling ? samplingOf(samplingFields) : {};
+  onDropped?.(Object.keys(samplingFields).filter((field) => !Object.hasOwn(sampling, field)));
   return {
     beta: native.headers["anthropic-beta"] ?? null,
     body: {
@@ -56,23 +56,23 @@ function outlastsDefault(mark: unknown): boolean {
   return ttl !== undefined && ttl !== null && ttl !== "5m";
 }
 
-const asking = shape({ max_tokens: numberOf, thinking: shape({ type: asIs }) });
+const asking = objectReader({ max_tokens: numberOf, thinking: objectReader({ type: anyValue }) });
 const THINKS: ReadonlySet<unknown> = new Set(["enabled", "adaptive"]);
 
 /** Returns sampling fields. The host returns 400 for `temperature` together with `top_p`. */
-function samplingOf(tuned: JsonObject): JsonObject {
-  const { top_p: _, ...one } = tuned;
-  return "temperature" in one ? one : tuned;
+function samplingOf(samplingFields: JsonObject): JsonObject {
+  const { top_p: _, ...one } = samplingFields;
+  return "temperature" in one ? one : samplingFields;
 }
 
-function given(fields: JsonObject): JsonObject {
+function definedFields(fields: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 export function readClaudeNativeMessage(raw: JsonObject, asksHour: boolean): NativeAnswer | null {
   const { content, usage, stop_reason: why } = raw;
   if (!Array.isArray(content)) return null;
-  const text = content.map((block) => saidIn(part(block))).join("");
+  const text = content.map((block) => eventText(part(block))).join("");
   const native = { text, finish: textOf(why) || null };
   return { body: raw, usage: messagesUsage(usage, asksHour), native };
 }
@@ -83,24 +83,24 @@ type NativeAnswer = {
   readonly native: NativeOutput;
 };
 
-const part = shape({
+const part = objectReader({
   text: textOf,
   thinking: textOf,
   partial_json: textOf,
   name: textOf,
   input: (input) => (input === undefined ? "" : JSON.stringify(input)),
 });
-const reported = shape({
+const reported = objectReader({
   type: textOf,
   index: numberOf,
-  message: shape({ usage: asIs }),
+  message: objectReader({ usage: anyValue }),
   content_block: part,
-  delta: shape({ type: asIs, text: textOf, stop_reason: textOf }),
-  usage: asIs,
+  delta: objectReader({ type: anyValue, text: textOf, stop_reason: textOf }),
+  usage: anyValue,
 });
 type Event = ReturnType<typeof reported>;
 
-function saidIn({
+function eventText({
   text,
   thinking,
   partial_json: json,
@@ -140,15 +140,15 @@ export class ClaudeNativeReader extends FrameReader {
     switch (type) {
       case "message_start":
         this.#usage = mergeLaterUsage({}, message.usage);
-        this.#start = [passed(raw, "", null)];
+        this.#start = [forwardEvent(raw, "", null)];
         return this.#reported();
       case "content_block_start":
-        return this.#begun(passed(raw, saidIn(block), null));
+        return this.#begun(forwardEvent(raw, eventText(block), null));
       case "content_block_delta":
         this.#learn(data, rest);
-        return this.#begun(passed(raw, saidIn(part(raw["delta"])), null));
+        return this.#begun(forwardEvent(raw, eventText(part(raw["delta"])), null));
       case "content_block_stop":
-        return this.#begun(passed(raw, "", null));
+        return this.#begun(forwardEvent(raw, "", null));
       case "message_delta":
         return this.#finish(raw, rest);
       case "message_stop":
@@ -175,7 +175,7 @@ export class ClaudeNativeReader extends FrameReader {
     this.#isCounted ||= reportsOutputTokens(usage);
     const reason = delta.stop_reason || null;
     this.#isFinished ||= reason !== null;
-    return [...this.#begun(passed(raw, "", reason)), ...this.#reported()];
+    return [...this.#begun(forwardEvent(raw, "", reason)), ...this.#reported()];
   }
 
   #reported(): StreamEvent[] {
@@ -190,6 +190,6 @@ export class ClaudeNativeReader extends FrameReader {
   }
 }
 
-function passed(event: JsonObject, text: string, finish: string | null): StreamEvent {
+function forwardEvent(event: JsonObject, text: string, finish: string | null): StreamEvent {
   return { kind: "native", event, text, finish };
 }

@@ -11,7 +11,7 @@ import type { ClaudeRules, ClaudeReasoning } from "../../claude/claude-rules.ts"
 import { jsonOutputMethodOf } from "./host-json-answer.ts";
 import type { JsonOutputMethod } from "./host-json-answer.ts";
 import { claudeSchema } from "../../claude/json-schema.ts";
-import { imageProblem, isThinking, claudeMessagesOf } from "./host-messages.ts";
+import { imageProblem, isThinkingBlock, claudeMessagesOf } from "./host-messages.ts";
 import { hasCallsWithoutThought } from "../../claude/thoughts.ts";
 import { CACHE_MARK } from "../../core/cache-marks.ts";
 import { keepExactJson } from "../../../shared/exact-json.ts";
@@ -37,7 +37,7 @@ const PLACES: SentFieldPaths = {
   top_p: ["top_p"],
 };
 
-type Sendable = {
+type RequestParts = {
   readonly call: ChatCall;
   readonly rules: ClaudeRules;
   readonly prompt: Prompt;
@@ -69,7 +69,7 @@ export function toMessagesApiRequest(
   };
 }
 
-function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
+function requestBody({ call, rules, prompt }: RequestParts): MessagesRequest {
   const { body, cap, upstreamId } = call;
   const { conversation: said, tools, stops, caches } = prompt;
   const json = jsonOutputMethodOf(body, rules);
@@ -77,24 +77,24 @@ function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
   const needsThought = rules.thinking === "budget" && hasCallsWithoutThought(said.turns);
   const mayThink = !forced.isForced && !needsThought;
   const reasoning = claudeReasoningFields(rules, body.reasoning_effort, cap, mayThink);
-  const conversation = withInstructions(
+  const conversation = addInstructions(
     said,
     json?.by === "words" ? JSON_WORDS : null,
     forced.words,
   );
   const { system, messages } = claudeMessagesOf(conversation, reasoning.thinks);
-  const isBound = rules.bound && reasoning.thinks && hasThoughts(messages);
+  const bindsThoughts = rules.bound && reasoning.thinks && hasThoughts(messages);
   return {
-    beta: isBound ? BINDING_BETA : null,
+    beta: bindsThoughts ? BINDING_BETA : null,
     body: {
       model: upstreamId,
       max_tokens: cap,
       ...(system.length > 0 && { system }),
       messages,
       ...fields,
-      ...thinkingOf(reasoning, isBound),
+      ...thinkingOf(reasoning, bindsThoughts),
       ...outputConfig(reasoning, json),
-      ...sampling(body, rules, reasoning),
+      ...samplingFields(body, rules, reasoning),
       ...(stops.length > 0 && { stop_sequences: stops }),
       ...(caches && { cache_control: { type: "ephemeral" } }), // 5 minutes; an hour has another price
     },
@@ -102,15 +102,18 @@ function requestBody({ call, rules, prompt }: Sendable): MessagesRequest {
 }
 
 /**
- * Adds our instructions: `always` to the system text, `now` at the end, so that the prompt cache
- * and thoughts stay valid.
+ * Adds our instructions: the standing ones to the system text, `now` at the end, so that the prompt
+ * cache and thoughts stay valid.
  */
-function withInstructions(
+function addInstructions(
   conversation: Conversation,
-  always: string | null,
+  standingInstructions: string | null,
   now: string | null,
 ): Conversation {
-  const system = always === null ? conversation.system : [...conversation.system, always];
+  const system =
+    standingInstructions === null
+      ? conversation.system
+      : [...conversation.system, standingInstructions];
   if (now === null) return { ...conversation, system };
   const part = { kind: "text" as const, text: `<system>${now}</system>` };
   const last = conversation.turns.at(-1);
@@ -125,11 +128,11 @@ function withInstructions(
   return { ...conversation, system, turns: [...conversation.turns.slice(0, -1), turn] };
 }
 
-function thinkingOf({ thinking }: ClaudeReasoning, isBound: boolean): JsonObject {
+function thinkingOf({ thinking }: ClaudeReasoning, bindsThoughts: boolean): JsonObject {
   if (thinking === undefined) return {};
   // If clients edit earlier messages, the host drops the thoughts about them.
   const binding = { block_binding: { prefix_mismatch_behavior: "drop_block" } };
-  return { thinking: isBound ? { ...thinking, ...binding } : thinking };
+  return { thinking: bindsThoughts ? { ...thinking, ...binding } : thinking };
 }
 
 function outputConfig(
@@ -145,7 +148,11 @@ function outputConfig(
  * Returns sampling fields. Claude's maximum temperature is 1. The host returns 400 for
  * `temperature` together with `top_p`.
  */
-function sampling(body: ChatBody, rules: ClaudeRules, { thinks }: ClaudeReasoning): JsonObject {
+function samplingFields(
+  body: ChatBody,
+  rules: ClaudeRules,
+  { thinks }: ClaudeReasoning,
+): JsonObject {
   const { temperature, top_p: topP } = body;
   if (!rules.sampling || thinks) return {};
   if (temperature !== undefined) return { temperature: Math.min(temperature, 1) };
@@ -153,7 +160,7 @@ function sampling(body: ChatBody, rules: ClaudeRules, { thinks }: ClaudeReasonin
 }
 
 function hasThoughts(messages: readonly JsonObject[]): boolean {
-  return messages.some(({ content }) => listOf(content).filter(isObject).some(isThinking));
+  return messages.some(({ content }) => listOf(content).filter(isObject).some(isThinkingBlock));
 }
 
 type ToolFields = {

@@ -1,16 +1,16 @@
 import type { Usage } from "../../../shared/usage.ts";
 import { objectOf } from "../../core/json-value.ts";
 import type { JsonObject } from "../../core/provider.ts";
-import { shape } from "../../core/shape.ts";
+import { objectReader } from "../../core/shape.ts";
 import { countedUsage, countOrZero, tokenCount } from "../../core/token-count.ts";
 
-const counts = shape({
+const counts = objectReader({
   input_tokens: tokenCount,
   output_tokens: tokenCount,
   cache_read_input_tokens: countOrZero,
   cache_creation_input_tokens: countOrZero,
-  output_tokens_details: shape({ thinking_tokens: countOrZero }),
-  cache_creation: shape({
+  output_tokens_details: objectReader({ thinking_tokens: countOrZero }),
+  cache_creation: objectReader({
     ephemeral_5m_input_tokens: countOrZero,
     ephemeral_1h_input_tokens: countOrZero,
   }),
@@ -42,7 +42,7 @@ export function reportsOutputTokens(raw: unknown): boolean {
 }
 
 /** Merges a later usage report, whose numbers are totals. Nulls are ignored. */
-export function mergeLaterUsage(before: JsonObject, later: unknown): JsonObject {
-  const reported = Object.entries(objectOf(later)).filter(([, value]) => value !== null);
+export function mergeLaterUsage(before: JsonObject, laterUsage: unknown): JsonObject {
+  const reported = Object.entries(objectOf(laterUsage)).filter(([, value]) => value !== null);
   return { ...before, ...Object.fromEntries(reported) };
 }

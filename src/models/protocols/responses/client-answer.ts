@@ -28,54 +28,58 @@ function ownPart({ id }: ResponseHead): string {
 
 export function responseOf(
   answer: JsonObject,
-  asking: ResponseContext,
+  context: ResponseContext,
   receipt: Receipt,
 ): JsonObject {
-  const output = outputOf(answer, asking, receipt);
-  return closed(output.items(), asking, receipt);
+  const output = outputOf(answer, context, receipt);
+  return closeResponse(output.items(), context, receipt);
 }
 
 export function storedResponseOf(
   answer: JsonObject,
-  asking: ResponseContext,
+  context: ResponseContext,
   receipt: Receipt,
 ): StoredResponse | null {
-  return keptOf(outputOf(answer, asking, receipt), asking, receipt);
+  return toStoredResponse(outputOf(answer, context, receipt), context, receipt);
 }
 
-function outputOf(answer: JsonObject, asking: ResponseContext, receipt: Receipt): Output {
-  const wanted = wantedFor(asking, receipt);
+function outputOf(answer: JsonObject, context: ResponseContext, receipt: Receipt): Output {
+  const wanted = outputOptions(context, receipt);
   const output = new Output(ownPart(receipt), wanted, () => "");
-  if (asking.isNative) new NativeItems(output, wanted).whole(answer);
+  if (context.isNative) new NativeItems(output, wanted).whole(answer);
   else {
     const [choice] = (answer as Completion).choices;
     if (choice !== undefined) output.delta(choice.message, choice.logprobs);
   }
-  output.end(endingOf(receipt).status !== "completed");
+  output.end(responseEnd(receipt).status !== "completed");
   return output;
 }
 
-function wantedFor({ wanted }: ResponseContext, { keeps }: ResponseHead): OutputOptions {
+function outputOptions({ wanted }: ResponseContext, { keeps }: ResponseHead): OutputOptions {
   return { ...wanted, keeps };
 }
 
-function closed(
+function closeResponse(
   output: readonly OutputItem[],
   { echo }: ResponseContext,
   receipt: Receipt,
 ): JsonObject {
-  const state = { ...endingOf(receipt), output };
+  const state = { ...responseEnd(receipt), output };
   return closedResponse(receipt, echo, { state, receipt });
 }
 
-function keptOf(output: Output, asking: ResponseContext, receipt: Receipt): StoredResponse | null {
-  if (endingOf(receipt).status === "failed") return null;
+function toStoredResponse(
+  output: Output,
+  context: ResponseContext,
+  receipt: Receipt,
+): StoredResponse | null {
+  if (responseEnd(receipt).status === "failed") return null;
   const items = output.keptItems();
-  const response = { ...closed(items, asking, receipt), output: items };
-  return { response, hidden: !asking.wanted.shown.encrypted };
+  const response = { ...closeResponse(items, context, receipt), output: items };
+  return { response, hidden: !context.wanted.shown.encrypted };
 }
 
-function endingOf({ finishReason, capLoweredByMoney }: Receipt): Omit<ResponseState, "output"> {
+function responseEnd({ finishReason, capLoweredByMoney }: Receipt): Omit<ResponseState, "output"> {
   if (finishReason === "length" && capLoweredByMoney) {
     return { status: "failed", error: OUT_OF_CREDITS, incomplete_details: null };
   }
@@ -98,8 +102,8 @@ const COMMENT = ": keep-alive\n\n";
  */
 const COMMENTS_MAX = 4;
 
-export function responseStream(head: ResponseHead, asking: ResponseContext): StreamWriter {
-  return new ResponseStream(head, asking);
+export function responseStream(head: ResponseHead, context: ResponseContext): StreamWriter {
+  return new ResponseStream(head, context);
 }
 
 class ResponseStream implements StreamWriter {
@@ -109,14 +113,14 @@ class ResponseStream implements StreamWriter {
   readonly #native: NativeItems | null;
   #sequence = 0;
   #comments = 0;
-  #around: Around | null = null;
+  #around: ResponseEnvelope | null = null;
 
-  constructor(head: ResponseHead, asking: ResponseContext) {
+  constructor(head: ResponseHead, context: ResponseContext) {
     this.#head = head;
-    this.#asking = asking;
-    const wanted = wantedFor(asking, head);
+    this.#asking = context;
+    const wanted = outputOptions(context, head);
     this.#output = new Output(ownPart(head), wanted, (type, fields) => this.#event(type, fields));
-    this.#native = asking.isNative ? new NativeItems(this.#output, wanted) : null;
+    this.#native = context.isNative ? new NativeItems(this.#output, wanted) : null;
   }
 
   get ping(): string {
@@ -149,17 +153,17 @@ class ResponseStream implements StreamWriter {
 
   text(index: number, json: string): string {
     if (index !== 0 || json === '""') return "";
-    const around = (this.#around ??= this.#surroundings());
-    if (around === null) return this.#native?.more(json) ?? this.#output.text(json);
+    const envelope = (this.#around ??= this.#surroundings());
+    if (envelope === null) return this.#native?.more(json) ?? this.#output.text(json);
     this.#comments = 0;
-    around.append(json);
-    return around.head + String(this.#sequence++) + around.middle + json + around.tail;
+    envelope.append(json);
+    return envelope.head + String(this.#sequence++) + envelope.middle + json + envelope.tail;
   }
 
   end(receipt: Receipt): string {
-    const ending = endingOf(receipt);
-    const isWhole = ending.status === "completed";
-    return this.#output.end(!isWhole) + this.#close(ending, receipt);
+    const ending = responseEnd(receipt);
+    const isCompleted = ending.status === "completed";
+    return this.#output.end(!isCompleted) + this.#close(ending, receipt);
   }
 
   fail(failure: Failure, receipt: Receipt | null): string {
@@ -170,7 +174,7 @@ class ResponseStream implements StreamWriter {
   }
 
   kept(receipt: Receipt): StoredResponse | null {
-    return keptOf(this.#output, this.#asking, receipt);
+    return toStoredResponse(this.#output, this.#asking, receipt);
   }
 
   #close(ending: Omit<ResponseState, "output">, receipt: Receipt | null): string {
@@ -196,7 +200,7 @@ class ResponseStream implements StreamWriter {
     return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
   }
 
-  #surroundings(): Around | null {
+  #surroundings(): ResponseEnvelope | null {
     const open = this.#native?.goesOn === false ? null : this.#output.openText;
     if (open === null) return null;
     const fields = JSON.stringify(open.fields).slice(1, -1);
@@ -213,7 +217,7 @@ class ResponseStream implements StreamWriter {
 
 const DELTA = "response.output_text.delta";
 
-type Around = {
+type ResponseEnvelope = {
   readonly head: string;
   readonly middle: string;
   readonly tail: string;
@@ -237,8 +241,8 @@ function errorOf(failure: Failure): ErrorOfResponse {
   if (isFinal) return { ...reported, code: FINAL };
   if (SPENT.has(kind) && !isOnlyHeld(failure)) return { ...reported, code: INSUFFICIENT };
   if (SPENT.has(kind) || RATE.has(kind)) {
-    const again = `${message} Please try again in ${wait ?? 1}s.`;
-    return { ...reported, code: "rate_limit_exceeded", message: again };
+    const messageWithRetry = `${message} Please try again in ${wait ?? 1}s.`;
+    return { ...reported, code: "rate_limit_exceeded", message: messageWithRetry };
   }
   return { ...reported, code: SERVER_ERROR };
 }

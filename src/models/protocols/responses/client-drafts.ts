@@ -108,8 +108,8 @@ export class MessageDraft extends BaseDraft {
     }
     part.literal += json.slice(1, -1);
     part.logprobs.push(...logprobs);
-    const isSaid = json !== '""' || logprobs.length > 0;
-    if (isSaid) text += this.#sayText(textOfLiteral(json), logprobs);
+    const hasContent = json !== '""' || logprobs.length > 0;
+    if (hasContent) text += this.#sayText(textOfLiteral(json), logprobs);
     for (const annotation of annotations) {
       part.annotations.push(annotation);
       text += this.#sayAnnotation(annotation, part.annotations.length - 1);
@@ -154,7 +154,7 @@ export class MessageDraft extends BaseDraft {
     const parts = this.#parts.splice(0);
     let text = "";
     for (const part of parts) {
-      text += this.#next(empty(part));
+      text += this.#next(emptyPart(part));
       if (part.kind === "refusal") text += this.refusal(part.refusal);
       else text += this.text(`"${part.literal}"`, part);
     }
@@ -174,15 +174,15 @@ export class MessageDraft extends BaseDraft {
   #endPart(): string {
     const part = this.#parts.at(-1);
     if (part === undefined) return "";
-    const whole = partOf(part);
+    const finalPart = partOf(part);
     const done =
-      whole.type === "refusal"
-        ? this.#sayHere("response.refusal.done", { refusal: whole.refusal })
+      finalPart.type === "refusal"
+        ? this.#sayHere("response.refusal.done", { refusal: finalPart.refusal })
         : this.#sayHere("response.output_text.done", {
-            text: whole.text,
-            logprobs: whole.logprobs,
+            text: finalPart.text,
+            logprobs: finalPart.logprobs,
           });
-    return done + this.#sayPart("response.content_part.done", whole);
+    return done + this.#sayPart("response.content_part.done", finalPart);
   }
 
   #sayText(delta: string, logprobs: readonly Logprob[]): string {
@@ -209,7 +209,7 @@ export class MessageDraft extends BaseDraft {
   }
 }
 
-function empty({ kind }: GrowingPart): GrowingPart {
+function emptyPart({ kind }: GrowingPart): GrowingPart {
   return kind === "refusal"
     ? { kind, refusal: "" }
     : { kind, literal: "", logprobs: [], annotations: [] };

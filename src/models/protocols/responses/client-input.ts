@@ -3,7 +3,7 @@ import type { Refusal, Result } from "../../../shared/failure.ts";
 import { fromBase64 } from "../../core/base64.ts";
 import { PDF_DATA_PREFIX } from "../../core/core-request.ts";
 import { isObject, isTyped, listOf, textOf } from "../../core/json-value.ts";
-import { list, shape } from "../../core/shape.ts";
+import { listReader, objectReader } from "../../core/shape.ts";
 import { flatToolName } from "../../core/namespaces.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { ChatMessage } from "../../core/core-request.ts";
@@ -37,11 +37,14 @@ export function chatMessagesOfItems(items: readonly InputItem[]): Result<Convert
 }
 
 type Output = Extract<InputItem, { type: "function_call_output" | "custom_tool_call_output" }>;
-type Called = Pick<Extract<InputItem, { type: "function_call" }>, "call_id" | "name" | "namespace">;
-type Placed = { readonly item: Output; readonly at: string };
+type CalledTool = Pick<
+  Extract<InputItem, { type: "function_call" }>,
+  "call_id" | "name" | "namespace"
+>;
+type OutputAtPath = { readonly item: Output; readonly at: string };
 
 /** Tool outputs by call ID, in order. Some hosts use the same ID again in a later turn. */
-type Outputs = ReadonlyMap<string, readonly Placed[]>;
+type Outputs = ReadonlyMap<string, readonly OutputAtPath[]>;
 
 function outputsOf(items: readonly InputItem[]): Result<Outputs> {
   const calls = new Map<string, number>();
@@ -49,25 +52,25 @@ function outputsOf(items: readonly InputItem[]): Result<Outputs> {
     if (item.type !== "function_call" && item.type !== "custom_tool_call") continue;
     calls.set(item.call_id, (calls.get(item.call_id) ?? 0) + 1);
   }
-  const outputs = new Map<string, Placed[]>();
+  const outputs = new Map<string, OutputAtPath[]>();
   for (const [index, item] of items.entries()) {
     if (item.type !== "function_call_output" && item.type !== "custom_tool_call_output") continue;
     const at = `input[${index}]`;
     const before = outputs.get(item.call_id) ?? [];
     const most = calls.get(item.call_id) ?? 0;
     if (before.length > 0 && before.length >= most) {
-      return invalid(`The call '${shown(item.call_id)}' has two outputs.`, `${at}.call_id`);
+      return invalid(`The call '${shortenId(item.call_id)}' has two outputs.`, `${at}.call_id`);
     }
     outputs.set(item.call_id, [...before, { item, at }]);
   }
   return success(outputs);
 }
 
-class Turn {
+class AssistantTurn {
   text: string | null = null;
   refusal: string | null = null;
   readonly calls: Call[] = [];
-  readonly outputs: Placed[] = [];
+  readonly outputs: OutputAtPath[] = [];
   reasoning = "";
   readonly details: JsonObject[] = [];
   readonly extras = new Map<string, JsonObject>();
@@ -79,7 +82,7 @@ class ItemReader {
   readonly #outputs: Outputs;
   readonly #places = new Map<number, string>();
   readonly #called = new Map<string, number>();
-  #turn: Turn | null = null;
+  #turn: AssistantTurn | null = null;
 
   constructor(outputs: Outputs) {
     this.#outputs = outputs;
@@ -95,7 +98,7 @@ class ItemReader {
     for (const [id, [placed]] of this.#outputs) {
       if (placed === undefined || this.#called.has(id)) continue;
       return invalid(
-        `No tool call found for the output of '${shown(id)}'.`,
+        `No tool call found for the output of '${shortenId(id)}'.`,
         `${placed.at}.call_id`,
       );
     }
@@ -163,7 +166,7 @@ class ItemReader {
       const refused = this.#endTurn();
       if (refused !== null) return refused;
     }
-    const turn = (this.#turn ??= new Turn());
+    const turn = (this.#turn ??= new AssistantTurn());
     if (typeof content === "string") {
       turn.text = content;
       return null;
@@ -179,14 +182,14 @@ class ItemReader {
     return null;
   }
 
-  #call({ call_id: id, name, namespace }: Called, args: string): Refusal | null {
+  #call({ call_id: id, name, namespace }: CalledTool, args: string): Refusal | null {
     const number = this.#called.get(id) ?? 0;
     const output = this.#outputs.get(id)?.[number];
     if (output === undefined) {
-      return invalid(`No tool output found for the call '${shown(id)}'.`, "input");
+      return invalid(`No tool output found for the call '${shortenId(id)}'.`, "input");
     }
     this.#called.set(id, number + 1);
-    const turn = (this.#turn ??= new Turn());
+    const turn = (this.#turn ??= new AssistantTurn());
     const called = { name: flatToolName(namespace ?? null, name), arguments: args };
     turn.calls.push({ id, type: "function", function: called });
     turn.outputs.push(output);
@@ -194,12 +197,12 @@ class ItemReader {
   }
 
   #reasoning({ encrypted_content: encrypted, summary }: Reasoning): void {
-    const kept = encrypted ? unsealThoughts(encrypted) : readable(summary);
+    const kept = encrypted ? unsealThoughts(encrypted) : toReadableThoughts(summary);
     if (kept === null) {
       this.#left.add("reasoning");
       return;
     }
-    const turn = (this.#turn ??= new Turn());
+    const turn = (this.#turn ??= new AssistantTurn());
     turn.reasoning += kept.text;
     for (const detail of kept.details) turn.details.push(detail);
     for (const [id, extra] of Object.entries(kept.extras)) turn.extras.set(id, extra);
@@ -231,17 +234,17 @@ class ItemReader {
 
 type Reasoning = Extract<InputItem, { type: "reasoning" }>;
 
-const summaryParts = list(shape({ text: textOf }));
+const summaryParts = listReader(objectReader({ text: textOf }));
 
-function readable(summary: unknown): StoredThoughts | null {
+function toReadableThoughts(summary: unknown): StoredThoughts | null {
   const text = summaryParts(summary)
     .map((part) => part.text)
     .join("\n\n");
   return text === "" ? null : { details: [], extras: {}, text };
 }
 
-function messageOf({ text, refusal, calls, reasoning, details, extras }: Turn): Assistant {
-  const named = calls.map((call) => {
+function messageOf({ text, refusal, calls, reasoning, details, extras }: AssistantTurn): Assistant {
+  const namedCalls = calls.map((call) => {
     const extra = extras.get(call.id);
     return extra === undefined ? call : { ...call, extra_content: extra };
   });
@@ -253,7 +256,7 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Turn): 
     ...(details.length > 0 && {
       reasoning_details: details.filter(isTyped),
     }),
-    ...(named.length > 0 && { tool_calls: named }),
+    ...(namedCalls.length > 0 && { tool_calls: namedCalls }),
   };
 }
 
@@ -261,7 +264,7 @@ function messageOf({ text, refusal, calls, reasoning, details, extras }: Turn): 
  * Returns the parts of an output. A text that is a JSON list of parts is parsed, as Codex sends
  * images (view_image).
  */
-function outputParts({ item, at }: Placed): Result<readonly UserPart[]> {
+function outputParts({ item, at }: OutputAtPath): Result<readonly UserPart[]> {
   const { output } = item;
   const parts = typeof output === "string" ? partsInText(output) : output;
   if (parts !== null) return userParts(parts, `${at}.output`);
@@ -375,6 +378,6 @@ export function textOfAgentMessage(item: JsonObject): string {
     .join("\n");
 }
 
-function shown(id: string): string {
+function shortenId(id: string): string {
   return id.slice(0, 64);
 }

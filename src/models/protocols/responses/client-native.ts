@@ -38,11 +38,11 @@ export function responsesNativeRequestOf(body: ResponsesBody, flat: FlattenedToo
   const { input, left, weights } = inputOf(body);
   const { logprobs } = visibleOutput(body);
   const hasTools = flat.own.length > 0;
-  const passed = PASSES.filter((field) => body[field] !== undefined);
+  const passedFields = PASSES.filter((field) => body[field] !== undefined);
   const whole = {
     input,
     ...(instructions && { instructions }),
-    ...Object.fromEntries(passed.map((field) => [field, body[field]])),
+    ...Object.fromEntries(passedFields.map((field) => [field, body[field]])),
     ...(hasTools && {
       tools: flat.own,
       ...(choice !== undefined && { tool_choice: nativeToolChoice(flat, choice) }),
@@ -62,8 +62,8 @@ export function responsesNativeRequestOf(body: ResponsesBody, flat: FlattenedToo
 function textOfAnswer({ text }: ResponsesBody): JsonObject {
   const { format, verbosity } = text ?? {};
   const { type, name, schema, strict, description } = objectOf(format);
-  const fields = given({
-    format: format ? given({ type, name, schema, strict, description }) : undefined,
+  const fields = definedFields({
+    format: format ? definedFields({ type, name, schema, strict, description }) : undefined,
     verbosity,
   });
   return Object.keys(fields).length === 0 ? {} : { text: fields };
@@ -72,7 +72,7 @@ function textOfAnswer({ text }: ResponsesBody): JsonObject {
 function reasoningOf({ reasoning }: ResponsesBody): JsonObject {
   const { effort, summary, generate_summary: old } = reasoning ?? {};
   const { context }: JsonObject = reasoning ?? {};
-  const fields = given({
+  const fields = definedFields({
     effort,
     summary: summary ?? old,
     context: typeof context === "string" ? context : undefined,
@@ -80,7 +80,7 @@ function reasoningOf({ reasoning }: ResponsesBody): JsonObject {
   return Object.keys(fields).length === 0 ? {} : { reasoning: fields };
 }
 
-function given(fields: JsonObject): JsonObject {
+function definedFields(fields: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
   );
@@ -97,27 +97,29 @@ function inputOf({ input }: ResponsesBody): Input {
   if (typeof input === "string") return { input, left: [], weights };
   const left = new Set<string>();
   const items = input.flatMap((item) => {
-    const passed = itemsOf(item);
-    if (passed.length === 0 && item.type !== "additional_tools") left.add(`input.${item.type}`);
-    return passed;
+    const passedFields = itemsOf(item);
+    if (passedFields.length === 0 && item.type !== "additional_tools") {
+      left.add(`input.${item.type}`);
+    }
+    return passedFields;
   });
   for (const { content, output } of items) {
     for (const part of [...rawPartsOf(content), ...rawPartsOf(output)]) {
-      if (part.type === "input_image") weights.set(part, { image: bytesIn(part) });
+      if (part.type === "input_image") weights.set(part, { image: inlineImageBytes(part) });
       if (part.type === "input_file") weights.set(part, { pdf: "file_data" });
     }
   }
-  return { input: items.filter(leadsOn), left: [...left], weights };
+  return { input: items.filter(isFollowedByOutput), left: [...left], weights };
 }
 
-function bytesIn({ image_url: url }: JsonObject): string | null {
+function inlineImageBytes({ image_url: url }: JsonObject): string | null {
   return isInlineImage(textOf(url)) ? "image_url" : null;
 }
 
 /**
  * Reports whether an item can be sent. OpenAI returns 400 for reasoning that no other item follows.
  */
-function leadsOn({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
+function isFollowedByOutput({ type }: RawItem, at: number, items: readonly RawItem[]): boolean {
   if (type !== "reasoning") return true;
   const next = items.slice(at + 1).find((item) => item.type !== "reasoning");
   return next !== undefined && (next.role === "assistant" || CALLS.has(next.type));
@@ -132,7 +134,7 @@ function itemsOf(item: InputItem): JsonObject[] {
       return [messageOf(item)];
     case "function_call":
     case "custom_tool_call":
-      return [calledBy(item)];
+      return [callFields(item)];
     case "function_call_output":
     case "custom_tool_call_output": {
       const { type, call_id, output } = item;
@@ -140,7 +142,7 @@ function itemsOf(item: InputItem): JsonObject[] {
       return [{ type, call_id, output: parts === null ? output : parts.map(inputPart) }];
     }
     case "reasoning":
-      return thoughtsIn(item.encrypted_content ?? "");
+      return reasoningItems(item.encrypted_content ?? "");
     case "agent_message":
       return [{ type: "message", role: "user", content: textOfAgentMessage(item) }];
     default:
@@ -148,7 +150,7 @@ function itemsOf(item: InputItem): JsonObject[] {
   }
 }
 
-function calledBy(
+function callFields(
   item: Extract<InputItem, { type: "function_call" | "custom_tool_call" }>,
 ): JsonObject {
   const { type, call_id, name, namespace } = item;
@@ -168,12 +170,12 @@ function messageOf({ role, content, phase }: Extract<InputItem, { type: "message
     type: "message",
     role,
     content:
-      typeof content === "string" ? content : content.map(isAssistant ? saidPart : inputPart),
+      typeof content === "string" ? content : content.map(isAssistant ? toNativePart : inputPart),
     ...(isAssistant && phase && { phase }),
   };
 }
 
-function saidPart(part: InputPart): JsonObject {
+function toNativePart(part: InputPart): JsonObject {
   if (part.type === "refusal") return { type: "refusal", refusal: part.refusal };
   return { type: "output_text", text: "text" in part ? part.text : "" };
 }
@@ -192,7 +194,7 @@ function inputPart(part: InputPart): JsonObject {
   return { type: "input_file", filename, file_data, ...(part.detail && { detail: part.detail }) };
 }
 
-function thoughtsIn(encrypted: string): JsonObject[] {
+function reasoningItems(encrypted: string): JsonObject[] {
   const details = unsealThoughts(encrypted)?.details ?? [];
   return details.map(reasoningItem).filter((item) => item !== null);
 }
@@ -325,8 +327,8 @@ export class NativeItems {
     const known = this.#items.get(index);
     const parts = rawPartsOf(raw.summary);
     const text = parts.map((part) => textOf(part.text)).join("\n\n");
-    const isMissing = summary && text !== "" && known === undefined;
-    let written = isMissing ? this.#summary(index, text) : "";
+    const isSummaryMissing = summary && text !== "" && known === undefined;
+    let written = isSummaryMissing ? this.#summary(index, text) : "";
     const detail = gathers ? reasoningDetail(raw) : null;
     if (detail === null) return written;
     written += this.#beginReasoning(index);
@@ -337,9 +339,9 @@ export class NativeItems {
 
   #summary(index: number, text: string): string {
     if (!this.#wanted.shown.summary || text === "") return "";
-    const began = this.#beginReasoning(index);
+    const startEvents = this.#beginReasoning(index);
     const item = this.#items.get(index);
-    return item instanceof ReasoningDraft ? began + item.summary(text) : began;
+    return item instanceof ReasoningDraft ? startEvents + item.summary(text) : startEvents;
   }
 
   #beginReasoning(index: number): string {

@@ -1,4 +1,4 @@
-import { isEmpty, joined, NO_THOUGHTS } from "../../core/stored-thoughts.ts";
+import { isEmpty, joinThoughts, NO_THOUGHTS } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { objectOf, textOf } from "../../core/json-value.ts";
 import { flatToolName } from "../../core/namespaces.ts";
@@ -25,7 +25,7 @@ export type OutputOptions = {
   readonly keeps: boolean;
 };
 
-type Begun<D> = { readonly text: string; readonly draft: D };
+type StartedDraft<D> = { readonly text: string; readonly draft: D };
 const NOTHING: TextExtras = { logprobs: [], annotations: [] };
 
 /**
@@ -70,12 +70,12 @@ export class Output {
     return last instanceof MessageDraft ? last.openText : null;
   }
 
-  nativeMessage({ phase }: JsonObject): Begun<MessageDraft> {
+  nativeMessage({ phase }: JsonObject): StartedDraft<MessageDraft> {
     const reported = phase === "commentary" || phase === "final_answer" ? phase : null;
     return this.#add("msg", (place) => new MessageDraft(place, reported));
   }
 
-  nativeCall(raw: JsonObject): Begun<ToolCallDraft> {
+  nativeCall(raw: JsonObject): StartedDraft<ToolCallDraft> {
     const { type, call_id: callId } = raw;
     const kind = type === "custom_tool_call" ? "custom" : "function";
     const name = textOf(raw["name"]);
@@ -89,7 +89,7 @@ export class Output {
     );
   }
 
-  nativeReasoning(): Begun<ReasoningDraft> {
+  nativeReasoning(): StartedDraft<ReasoningDraft> {
     return this.#add("rs", (place) => new ReasoningDraft(place, this.#wanted.shown.encrypted));
   }
 
@@ -156,11 +156,11 @@ export class Output {
 
   #call(piece: ToolCallDelta, at: number): string {
     const { index = at, id = "", extra_content: extra } = piece;
-    const { name, args } = calledIn(piece);
+    const { name, args } = calledFunction(piece);
     const known = this.#calls.get(index);
     if (known !== undefined) return this.#append(known, args);
-    const early = this.#unnamed.get(index) ?? { id: "", args: "" };
-    const start = { id: id || early.id, args: early.args + args };
+    const unnamedCall = this.#unnamed.get(index) ?? { id: "", args: "" };
+    const start = { id: id || unnamedCall.id, args: unnamedCall.args + args };
     if (name === "") {
       this.#unnamed.set(index, start);
       return "";
@@ -175,7 +175,7 @@ export class Output {
     return text + draft.append(start.args);
   }
 
-  #beginCall(name: string, callId: string): Begun<ToolCallDraft> {
+  #beginCall(name: string, callId: string): StartedDraft<ToolCallDraft> {
     const origin = this.#wanted.origins.get(name) ?? { kind: "function", namespace: null, name };
     const prefix = origin.kind === "custom" ? "ctc" : "fc";
     return this.#begin(prefix, (place) => new ToolCallDraft(place, origin, callId));
@@ -192,7 +192,7 @@ export class Output {
       last.keep(thoughts);
       return;
     }
-    this.#kept = joined(this.#kept, thoughts);
+    this.#kept = joinThoughts(this.#kept, thoughts);
   }
 
   #beginKept(): string {
@@ -212,15 +212,21 @@ export class Output {
     return kept;
   }
 
-  #begin<D extends ItemDraft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
+  #begin<D extends ItemDraft>(
+    prefix: string,
+    createDraft: (place: DraftPosition) => D,
+  ): StartedDraft<D> {
     const before = this.#beginKept();
-    const { text, draft } = this.#add(prefix, made);
+    const { text, draft } = this.#add(prefix, createDraft);
     return { text: before + text, draft };
   }
 
-  #add<D extends ItemDraft>(prefix: string, made: (place: DraftPosition) => D): Begun<D> {
+  #add<D extends ItemDraft>(
+    prefix: string,
+    createDraft: (place: DraftPosition) => D,
+  ): StartedDraft<D> {
     const index = this.#drafts.parts.length;
-    const draft = made({ id: `${prefix}_${this.#own}${index}`, index, write: this.#write });
+    const draft = createDraft({ id: `${prefix}_${this.#own}${index}`, index, write: this.#write });
     return { text: this.#drafts.add(draft), draft };
   }
 
@@ -235,7 +241,7 @@ export class Output {
   }
 }
 
-function calledIn({ function: called, custom }: ToolCallDelta) {
+function calledFunction({ function: called, custom }: ToolCallDelta) {
   return custom === undefined
     ? { name: called?.name ?? "", args: called?.arguments ?? "" }
     : { name: custom.name ?? "", args: custom.input ?? "" };

@@ -1,4 +1,4 @@
-import { isEmpty, joined, NO_THOUGHTS, sealThoughts } from "../../core/stored-thoughts.ts";
+import { isEmpty, joinThoughts, NO_THOUGHTS, sealThoughts } from "../../core/stored-thoughts.ts";
 import type { StoredThoughts } from "../../core/stored-thoughts.ts";
 import { BaseDraft } from "./client-drafts.ts";
 import type { DraftPosition } from "./client-drafts.ts";
@@ -26,7 +26,7 @@ export class ReasoningDraft extends BaseDraft {
   }
 
   keep(thoughts: StoredThoughts): void {
-    this.#thoughts = joined(this.#thoughts, thoughts);
+    this.#thoughts = joinThoughts(this.#thoughts, thoughts);
   }
 
   item(): OutputItem {

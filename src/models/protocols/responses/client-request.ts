@@ -10,7 +10,7 @@ import {
   opaqueObject,
   promptCacheOptions,
   user,
-  withoutNulls,
+  removeNulls,
 } from "../../core/core-request.ts";
 import type { ChatBody } from "../../core/core-request.ts";
 import { imageUrl } from "../../core/image-url.ts";
@@ -93,11 +93,11 @@ const input = z.union([
   z.array(item).check(z.minLength(1), z.maxLength(ITEMS_MAX)),
 ]);
 
-function withTypes(raw: unknown): unknown {
-  return Array.isArray(raw) ? raw.map(withType) : raw;
+function addItemTypes(raw: unknown): unknown {
+  return Array.isArray(raw) ? raw.map(addItemType) : raw;
 }
 
-function withType(raw: unknown): unknown {
+function addItemType(raw: unknown): unknown {
   if (!isObject(raw) || (raw["type"] ?? null) !== null) return raw;
   return raw["role"] === undefined ? raw : { ...raw, type: "message" };
 }
@@ -198,10 +198,10 @@ export const responsesBody = z.object({
   stream: flag,
   max_output_tokens: z.optional(z.int().check(z.minimum(OUTPUT_TOKENS_MIN))),
   max_tool_calls: z.optional(z.int()),
-  temperature: between(0, 2),
-  top_p: between(0, 1),
-  presence_penalty: between(-2, 2),
-  frequency_penalty: between(-2, 2),
+  temperature: numberBetween(0, 2),
+  top_p: numberBetween(0, 1),
+  presence_penalty: numberBetween(-2, 2),
+  frequency_penalty: numberBetween(-2, 2),
   top_logprobs: z.optional(z.int().check(z.minimum(0), z.maximum(20))),
   tools: z.optional(tools),
   tool_choice: z.optional(responsesToolChoice),
@@ -237,11 +237,11 @@ export type ResponsesBody = z.infer<typeof responsesBody>;
 
 /** Parses a body and the extra fields of `input`. Returns 400 with `param` if they are invalid. */
 export function parseResponsesRequest(value: object): Result<ResponsesBody> {
-  const given = withoutNulls(value);
+  const given = removeNulls(value);
   const refused = refusedItem(given["input"]);
-  const typed = withTypes(given["input"]);
-  const late = refused ?? refusedItem(typed);
-  if (late !== null) return late;
+  const typed = addItemTypes(given["input"]);
+  const lateRefusal = refused ?? refusedItem(typed);
+  if (lateRefusal !== null) return lateRefusal;
   return parseBody(responsesBody, { ...given, ...(typed !== undefined && { input: typed }) });
 }
 
@@ -265,7 +265,7 @@ export function visibleOutput({
 export function chatSettingsOf(body: ResponsesBody): Partial<ChatBody> {
   const { text: requested, reasoning: thinking, max_output_tokens: cap } = body;
   const { temperature, top_p, presence_penalty, frequency_penalty, top_logprobs } = body;
-  return defined({
+  return definedFields({
     max_completion_tokens: cap,
     temperature,
     top_p,
@@ -295,12 +295,12 @@ function formatOf(requested: Format | undefined): ChatBody["response_format"] {
   };
 }
 
-function defined(fields: { readonly [K in keyof ChatBody]?: ChatBody[K] | undefined }) {
+function definedFields(fields: { readonly [K in keyof ChatBody]?: ChatBody[K] | undefined }) {
   const kept = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(kept) as Partial<ChatBody>;
 }
 
-function between(least: number, most: number) {
+function numberBetween(least: number, most: number) {
   return z.optional(z.number().check(z.minimum(least), z.maximum(most)));
 }
 

@@ -81,7 +81,7 @@ export type ResponseState = {
   readonly output: readonly OutputItem[];
 };
 
-type Unsaid = {
+type EmptyTextFields = {
   readonly instructions: string | null;
   readonly tool_choice: unknown;
   readonly parallel_tool_calls: boolean;
@@ -99,7 +99,7 @@ type Unsaid = {
   readonly prompt_cache_key: string | null;
   readonly previous_response_id: string | null;
 };
-const UNSAID: Unsaid = {
+const UNSAID: EmptyTextFields = {
   instructions: null,
   tool_choice: "auto",
   parallel_tool_calls: true,
@@ -123,7 +123,7 @@ const OURS = {
   access_programs: null,
 } as const;
 
-export type EchoedFields = Unsaid &
+export type EchoedFields = EmptyTextFields &
   typeof OURS & {
     readonly tools: readonly JsonObject[];
     readonly text: JsonObject;
@@ -137,12 +137,12 @@ export type EchoedFields = Unsaid &
 const ECHO_CHARACTERS_MAX = 131_072;
 
 export function echoedFields(body: ResponsesBody): EchoedFields {
-  const keys = Object.keys(UNSAID) as (keyof Unsaid)[];
+  const keys = Object.keys(UNSAID) as (keyof EmptyTextFields)[];
   const reported = keys.flatMap((key) => (body[key] === undefined ? [] : [[key, body[key]]]));
   const { text } = body;
   const echo: EchoedFields = {
     ...UNSAID,
-    ...(Object.fromEntries(reported) as Partial<Unsaid>),
+    ...(Object.fromEntries(reported) as Partial<EmptyTextFields>),
     ...OURS,
     tools: (body.tools ?? []).map(echoedTool),
     text: {
@@ -177,26 +177,26 @@ function echoedTool(raw: JsonObject): JsonObject {
 export function openResponse(head: ResponseHead, echo: EchoedFields): JsonObject {
   const state = { status: "in_progress", error: null, incomplete_details: null, output: [] };
   const rest = { ...echo, ...SHORT, store: head.keeps, usage: null };
-  return { ...identity(head), completed_at: null, ...state, ...rest };
+  return { ...responseIdentity(head), completed_at: null, ...state, ...rest };
 }
 
 export function closedResponse(
   head: ResponseHead,
   echo: EchoedFields,
-  { state, receipt }: Closed,
+  { state, receipt }: ClosedResponse,
 ): JsonObject {
   const usage = receipt === null ? null : usageOf(receipt);
   const completedAt = state.status === "completed" ? (receipt?.ended ?? null) : null;
   const store = head.keeps && state.status !== "failed";
-  return { ...identity(head), completed_at: completedAt, ...state, ...echo, store, usage };
+  return { ...responseIdentity(head), completed_at: completedAt, ...state, ...echo, store, usage };
 }
 
-type Closed = {
+type ClosedResponse = {
   readonly state: ResponseState;
   readonly receipt: Receipt | null;
 };
 
-function identity({ id, created, model }: ResponseHead) {
+function responseIdentity({ id, created, model }: ResponseHead) {
   return { id, object: "response", created_at: created, model };
 }
 
@@ -219,8 +219,8 @@ export function responsesLogprobsOf(raw: unknown): Logprob[] {
   return listOf(raw)
     .filter(isObject)
     .map((one) => {
-      const tops = listOf(one["top_logprobs"]).filter(isObject);
-      return Object.assign(tokenOf(one), { top_logprobs: tops.map(tokenOf) });
+      const topLogprobs = listOf(one["top_logprobs"]).filter(isObject);
+      return Object.assign(tokenOf(one), { top_logprobs: topLogprobs.map(tokenOf) });
     });
 }
 

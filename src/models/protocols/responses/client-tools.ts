@@ -50,9 +50,9 @@ const otherTool = z.looseObject({ type: z.string().check(z.minLength(1)) });
 type FunctionTool = z.infer<typeof functionTool>;
 type CustomTool = z.infer<typeof customTool>;
 type Namespace = z.infer<typeof namespaceTool>;
-type Served = FunctionTool | CustomTool | Namespace;
+type SupportedTool = FunctionTool | CustomTool | Namespace;
 
-const SERVED = new Map<unknown, z.ZodMiniType<Served>>([
+const SERVED = new Map<unknown, z.ZodMiniType<SupportedTool>>([
   ["function", functionTool],
   ["custom", customTool],
   ["namespace", namespaceTool],
@@ -99,10 +99,10 @@ export function flattenTools(lists: readonly List[]): Result<FlattenedTools> {
   const own = new Map<string, Own>();
   const origins = new Map<string, ToolOrigin>();
   const left = new Set<string>();
-  for (const { raw, at } of lists.flatMap(placed)) {
+  for (const { raw, at } of lists.flatMap(toolsWithPath)) {
     const { type } = raw;
     if (!SERVED.has(type)) left.add(textOf(type));
-    for (const { origin, core, native } of served(raw as Served)) {
+    for (const { origin, core, native } of flattenTool(raw as SupportedTool)) {
       const name = flatToolName(origin.namespace, origin.name);
       const other = origins.get(name) ?? origin;
       if (!isSame(other, origin)) {
@@ -115,7 +115,7 @@ export function flattenTools(lists: readonly List[]): Result<FlattenedTools> {
   }
   return success({
     tools: [...flat.values()],
-    own: nested([...own.values()]),
+    own: groupByNamespace([...own.values()]),
     origins,
     left: [...left],
   });
@@ -123,39 +123,42 @@ export function flattenTools(lists: readonly List[]): Result<FlattenedTools> {
 
 type Own = { readonly tool: JsonObject; readonly space: Namespace | null };
 
-function nested(owns: readonly Own[]): JsonObject[] {
+function groupByNamespace(owns: readonly Own[]): JsonObject[] {
   const list: JsonObject[] = [];
   const inside = new Map<string, JsonObject[]>();
   for (const { tool: one, space } of owns) {
     const others = space === null ? list : inside.get(space.name);
     others?.push(one);
     if (space === null || others !== undefined) continue;
-    const together = [one];
-    inside.set(space.name, together);
+    const namespaceTools = [one];
+    inside.set(space.name, namespaceTools);
     const { name, description } = space;
-    list.push({ type: "namespace", name, description: description || name, tools: together });
+    list.push({ type: "namespace", name, description: description || name, tools: namespaceTools });
   }
   return list;
 }
 
 type List = { readonly tools: readonly JsonObject[]; readonly at: string };
 
-function placed({ tools: list, at }: List): { readonly raw: JsonObject; readonly at: string }[] {
+function toolsWithPath({
+  tools: list,
+  at,
+}: List): { readonly raw: JsonObject; readonly at: string }[] {
   return list.map((raw, index) => ({ raw, at: `${at}[${index}]` }));
 }
 
-type Single = {
+type FlatTool = {
   readonly origin: ToolOrigin;
   readonly core: (name: string) => CoreTool;
   readonly native: Own;
 };
 
-function served(raw: Served): Single[] {
-  if (raw.type === "namespace") return raw.tools.map((inner) => single(inner, raw));
-  return SERVED.has(raw.type) ? [single(raw, null)] : [];
+function flattenTool(raw: SupportedTool): FlatTool[] {
+  if (raw.type === "namespace") return raw.tools.map((inner) => flatTool(inner, raw));
+  return SERVED.has(raw.type) ? [flatTool(raw, null)] : [];
 }
 
-function single(raw: FunctionTool | CustomTool, within: Namespace | null): Single {
+function flatTool(raw: FunctionTool | CustomTool, within: Namespace | null): FlatTool {
   const { type: kind, name } = raw;
   const namespace = within?.name ?? null;
   const space = isAcceptedNamespace(namespace) ? within : null;
@@ -245,7 +248,7 @@ export const responsesToolChoice = z.union([
 ]);
 type ToolChoice = z.infer<typeof responsesToolChoice>;
 
-type Chosen = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
+type ChosenTools = Pick<ChatBody, "tools" | "tool_choice" | "parallel_tool_calls">;
 
 /**
  * Reduces the tools to `allowed_tools`, so that no provider can call others. Returns 400 if the
@@ -255,32 +258,38 @@ export function resolveToolChoice(
   flat: FlattenedTools,
   choice: ToolChoice | undefined,
   parallel: boolean | undefined,
-): Result<Chosen> {
+): Result<ChosenTools> {
   const all = [...flat.tools];
-  const free = parallel === undefined ? {} : { parallel_tool_calls: parallel };
+  const parallelField = parallel === undefined ? {} : { parallel_tool_calls: parallel };
   if (choice === undefined || typeof choice === "string") {
-    if (choice === "required" && all.length === 0) return noTool("a tool", flat);
+    if (choice === "required" && all.length === 0) return refuseMissingTool("a tool", flat);
     if (all.length === 0) return success({});
-    return success({ tools: all, ...(choice !== undefined && { tool_choice: choice }), ...free });
+    return success({
+      tools: all,
+      ...(choice !== undefined && { tool_choice: choice }),
+      ...parallelField,
+    });
   }
   if (choice.type === "allowed_tools") {
-    const some = allowed(flat, choice);
+    const some = selectAllowed(flat, choice);
     const mode = choice.mode === "required" ? "required" : "auto";
-    return some.ok ? success({ tools: some.value, tool_choice: mode, ...free }) : some;
+    return some.ok ? success({ tools: some.value, tool_choice: mode, ...parallelField }) : some;
   }
   const name = nameOf(flat, choice);
-  if (name === null) return noTool(`'${shown(choice)}'`, flat);
+  if (name === null) return refuseMissingTool(`'${toolLabel(choice)}'`, flat);
   const one = { type: "function" as const, function: { name } };
-  return success({ tools: all, tool_choice: one, ...free });
+  return success({ tools: all, tool_choice: one, ...parallelField });
 }
 
 export function choosesNamespaced(flat: FlattenedTools, choice: ToolChoice | undefined): boolean {
   if (choice === undefined || typeof choice === "string") return false;
   const some = choice.type === "allowed_tools" ? listOf(choice.tools) : [choice];
-  return some.filter(isObject).some((one) => isInside(flat.origins.get(nameOf(flat, one) ?? "")));
+  return some
+    .filter(isObject)
+    .some((one) => isInNamespace(flat.origins.get(nameOf(flat, one) ?? "")));
 }
 
-function isInside(origin: ToolOrigin | undefined): boolean {
+function isInNamespace(origin: ToolOrigin | undefined): boolean {
   return origin !== undefined && origin.namespace !== null;
 }
 
@@ -295,7 +304,7 @@ export function nativeToolChoice(flat: FlattenedTools, choice: ToolChoice): unkn
   return { type: "allowed_tools", mode: choice.mode, tools: some };
 }
 
-function allowed(
+function selectAllowed(
   flat: FlattenedTools,
   choice: JsonObject & KnownFields<"tools">,
 ): Result<CoreTool[]> {
@@ -304,10 +313,10 @@ function allowed(
     const name = nameOf(flat, one);
     const { type } = one;
     if (name !== null) names.add(name);
-    else if (SERVED.has(type)) return noTool(`'${shown(one)}'`, flat);
+    else if (SERVED.has(type)) return refuseMissingTool(`'${toolLabel(one)}'`, flat);
   }
   const some = flat.tools.filter((one) => one.type === "function" && names.has(one.function.name));
-  return some.length === 0 ? noTool("a tool", flat) : success(some);
+  return some.length === 0 ? refuseMissingTool("a tool", flat) : success(some);
 }
 
 function nameOf({ origins }: FlattenedTools, choice: JsonObject): string | null {
@@ -319,11 +328,11 @@ function nameOf({ origins }: FlattenedTools, choice: JsonObject): string | null 
   return null;
 }
 
-function shown({ type, name }: JsonObject): string {
+function toolLabel({ type, name }: JsonObject): string {
   return (typeof name === "string" ? name : textOf(type)).slice(0, NAME_MAX);
 }
 
-function noTool(what: string, { left }: FlattenedTools): Refusal {
+function refuseMissingTool(what: string, { left }: FlattenedTools): Refusal {
   const why = left.length === 0 ? "" : " Tools that run at a provider are not supported.";
   return invalid(`'tool_choice' names ${what}, which isn't in 'tools'.${why}`, "tool_choice");
 }

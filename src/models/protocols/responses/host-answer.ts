@@ -24,9 +24,9 @@ export function readResponsesCompletion(
   if (!Array.isArray(raw.output)) return null;
   const items = rawItemsOf(raw.output);
   const parts = items.flatMap((item) => rawPartsOf(item.content));
-  const joined = (field: "text" | "refusal"): string =>
+  const joinText = (field: "text" | "refusal"): string =>
     parts.map((part) => textOf(part[field])).join("");
-  const refusal = joined("refusal");
+  const refusal = joinText("refusal");
   const finish = responsesFinishReason(raw);
   const details = items.filter(isReasoning).map(reasoningDetail);
   const annotations = parts.flatMap((part) => listOf(part.annotations)).flatMap(toChatAnnotation);
@@ -35,13 +35,15 @@ export function readResponsesCompletion(
     ...details.flatMap((detail): OutputPart[] =>
       detail === null ? [] : [{ kind: "detail", detail }],
     ),
-    { kind: "text", text: joined("text") },
+    { kind: "text", text: joinText("text") },
     { kind: "refusal", text: refusal },
     ...annotations.map((annotation): OutputPart => ({ kind: "annotation", annotation })),
-    ...items.flatMap(callIn),
+    ...items.flatMap(toOutputCalls),
   ];
   const usage = readResponsesUsage(raw.usage);
-  if (finish === null) return failedWith(raw, { usage, text: textOfOutputParts(output) }, secret);
+  if (finish === null) {
+    return failureWithSpent(raw, { usage, text: textOfOutputParts(output) }, secret);
+  }
   return toCompletion([[...output, { kind: "finish", reason: finish }]], usage);
 }
 
@@ -53,7 +55,7 @@ export function readNativeResponse(
   const usage = readResponsesUsage(raw.usage);
   const text = rawItemsOf(raw.output).map(itemText).join("");
   const finish = responsesFinishReason(raw);
-  if (finish === null) return failedWith(raw, { usage, text }, secret);
+  if (finish === null) return failureWithSpent(raw, { usage, text }, secret);
   return { body: raw, usage, native: { text, finish } };
 }
 
@@ -63,7 +65,7 @@ export function itemText(item: RawItem): string {
   return [item.name, item.arguments, item.input].map(textOf).join("") + texts.join("");
 }
 
-function failedWith(
+function failureWithSpent(
   raw: RawResponse,
   spent: Parameters<typeof failureWithUsage>[1],
   secret: string | undefined,
@@ -82,7 +84,7 @@ function reasoningText(item: RawItem): string {
   return parts.map((part) => textOf(part.text)).join("\n\n");
 }
 
-function callIn(item: RawItem): OutputPart[] {
+function toOutputCalls(item: RawItem): OutputPart[] {
   const id = textOf(item.call_id);
   const name = textOf(item.name);
   if (item.type === "function_call") {

@@ -33,10 +33,10 @@ export function toResponsesApiRequest(call: ChatCall): JsonObject | ProviderFail
   const request = {
     model: upstreamId,
     input,
-    ...fieldsOf(body, [...SAME, ...sampling]),
+    ...definedFieldsOf(body, [...SAME, ...sampling]),
     ...toolFields(body),
     ...textField(body),
-    ...(effort !== undefined && { reasoning: { effort: effortFor(upstreamId, effort) } }),
+    ...(effort !== undefined && { reasoning: { effort: hostEffort(upstreamId, effort) } }),
     max_output_tokens: cap,
     ...FIXED,
     ...(stream && { stream: true, stream_options: { include_obfuscation: false } }),
@@ -73,7 +73,7 @@ export function responsesNativeBody(call: ChatCall): JsonObject {
     ...body,
     ...tuned,
     ...(given !== undefined && {
-      reasoning: withoutNulls({ ...reasoning, effort: effortFor(upstreamId, effort) }),
+      reasoning: removeNulls({ ...reasoning, effort: hostEffort(upstreamId, effort) }),
     }),
     model: upstreamId,
     max_output_tokens: cap,
@@ -91,17 +91,17 @@ function tunedBody(
   const given = native?.body ?? {};
   const known = SUPPORTS_NAMESPACES.test(upstreamId) ? given : withoutToolNamespaces(given);
   const { temperature, top_p, top_logprobs, include, ...body } = known;
-  const sampled = withoutNulls({ temperature, top_p, top_logprobs });
+  const sampled = removeNulls({ temperature, top_p, top_logprobs });
   if (!REASONING_MODELS.test(upstreamId) || effort === "none") {
     return { body, tuned: { ...sampled, include } };
   }
-  const isNarrowed = listOf(include).some((one) => one !== REASONING);
-  onDropped?.([...Object.keys(sampled), ...(isNarrowed ? ["include"] : [])]);
+  const includesOtherFields = listOf(include).some((one) => one !== REASONING);
+  onDropped?.([...Object.keys(sampled), ...(includesOtherFields ? ["include"] : [])]);
   return { body, tuned: {} };
 }
 
 /** Returns the effort. Since 5.1, the lowest efforts are none and low. */
-function effortFor(upstreamId: string, effort: unknown): unknown {
+function hostEffort(upstreamId: string, effort: unknown): unknown {
   return effort === "minimal" && LOWEST_EFFORT_IS_LOW.test(upstreamId) ? "low" : effort;
 }
 
@@ -120,7 +120,7 @@ function problemOf(body: ChatBody, cap: number): ProviderFailure | null {
   );
 }
 
-function fieldsOf(body: JsonObject, names: readonly string[]): JsonObject {
+function definedFieldsOf(body: JsonObject, names: readonly string[]): JsonObject {
   const given = names.filter((name) => body[name] !== undefined && body[name] !== null);
   return Object.fromEntries(given.map((name) => [name, body[name]]));
 }
@@ -210,13 +210,13 @@ function toolOf(tool: Tool): JsonObject {
     const { name, description, format } = tool.custom;
     const { grammar } = objectOf(format);
     const flat = isObject(grammar) ? { type: "grammar", ...grammar } : format;
-    return { type: "custom", name, ...withoutNulls({ description, format: flat }) };
+    return { type: "custom", name, ...removeNulls({ description, format: flat }) };
   }
   const { name, description, parameters, strict } = tool.function;
   return {
     type: "function",
     name,
-    ...withoutNulls({ description }),
+    ...removeNulls({ description }),
     parameters: parameters ?? { type: "object", properties: {} },
     strict: strict === true,
   };
@@ -235,7 +235,7 @@ function nameOf(one: Exclude<ToolWish, string | { type: "allowed_tools" }>): Jso
 }
 
 function textField({ response_format: format, verbosity }: ChatBody): JsonObject {
-  const text = { ...formatOf(format), ...withoutNulls({ verbosity }) };
+  const text = { ...formatOf(format), ...removeNulls({ verbosity }) };
   return Object.keys(text).length === 0 ? {} : { text };
 }
 
@@ -244,11 +244,11 @@ function formatOf(format: ChatBody["response_format"]): JsonObject {
   if (format.type !== "json_schema") return { format: { type: format.type } };
   const { name, schema, strict, description } = format.json_schema;
   return {
-    format: { type: "json_schema", name, schema, ...withoutNulls({ strict, description }) },
+    format: { type: "json_schema", name, schema, ...removeNulls({ strict, description }) },
   };
 }
 
-function withoutNulls(fields: JsonObject): JsonObject {
+function removeNulls(fields: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
   );

@@ -15,7 +15,7 @@ export const RESPONSES_CAP_MIN = 16;
 type Counts = KnownFields<
   "input_tokens" | "output_tokens" | "input_tokens_details" | "output_tokens_details"
 >;
-type Complained = KnownFields<"error" | "code" | "type" | "message" | "param">;
+type RawError = KnownFields<"error" | "code" | "type" | "message" | "param">;
 
 /**
  * Reads a response's `usage`. Input includes cached tokens, and output includes reasoning. Returns
@@ -35,11 +35,11 @@ const ABOUT_REQUEST =
   /^(?:invalid_|image_|empty_image|unsupported_|failed_to_download_image|cyber_|bio_|content_)/;
 
 export function responseFailure(
-  raw: JsonObject & Complained,
+  raw: JsonObject & RawError,
   secret: string | undefined,
 ): ProviderFailure {
   const inner = objectOf(raw.error);
-  const error: Complained = Object.keys(inner).length > 0 ? inner : raw;
+  const error: RawError = Object.keys(inner).length > 0 ? inner : raw;
   const code = textOf(error.code);
   const text = textOf(error.type) === "error" ? "" : textOf(error.type);
   const type = ABOUT_REQUEST.test(code) ? "invalid_request_error" : text;

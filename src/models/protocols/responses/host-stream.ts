@@ -183,7 +183,7 @@ export class ResponsesNativeReader extends ResponseReader {
   protected override frame(raw: JsonObject, name: string, data: string): StreamEvent[] {
     const events = super.frame(raw, name, data);
     const [event] = events;
-    if (events.length === 1 && event?.kind === "native" && isPlain(event.event)) {
+    if (events.length === 1 && event?.kind === "native" && isPlainDelta(event.event)) {
       this.#texts.learn(data.replace(NUMBER, ""), 0, event.text);
     } else this.#texts.forget();
     return events;
@@ -195,7 +195,7 @@ export class ResponsesNativeReader extends ResponseReader {
       this.#held.push({ kind: "native", event, text: "", finish: null });
       return [];
     }
-    return this.#passed(event, saidBy(type, event), null);
+    return this.#passed(event, eventText(type, event), null);
   }
 
   protected finished(event: JsonObject, finish: string): StreamEvent[] {
@@ -209,11 +209,11 @@ export class ResponsesNativeReader extends ResponseReader {
   }
 }
 
-function isPlain({ type, logprobs }: JsonObject): boolean {
+function isPlainDelta({ type, logprobs }: JsonObject): boolean {
   return type === DELTA && listOf(logprobs).length === 0;
 }
 
-function saidBy(type: string, event: RawEvent): string {
+function eventText(type: string, event: RawEvent): string {
   if (type.endsWith(".delta")) return textOf(event.delta);
   const { item } = event;
   return type === "response.output_item.added" && isObject(item) ? itemText(item) : "";

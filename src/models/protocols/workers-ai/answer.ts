@@ -30,9 +30,9 @@ export function readWorkersAiChat(
   const isAnswer = listOf(choices).length > 0 || "response" in raw || "tool_calls" in raw;
   if (!isAnswer) return null;
   const { text, reasoning, calls, finish } = readWorkersAiPiece(raw);
-  const named = calls.filter((one) => one.name !== "").map(saidCall);
-  const leaked = named.length === 0 ? leakedCalls(text, call) : [];
-  const tools = leaked.length > 0 ? leaked : named;
+  const namedCalls = calls.filter((one) => one.name !== "").map(toOutputCall);
+  const leakedToolCalls = namedCalls.length === 0 ? leakedCalls(text, call) : [];
+  const tools = leakedToolCalls.length > 0 ? leakedToolCalls : namedCalls;
   const usage = readUsage(reported);
   const parts: OutputPart[] = [
     { kind: "text", text },
@@ -43,11 +43,11 @@ export function readWorkersAiChat(
     return failureWithUsage(incompleteFailure(finish), { usage, text: textOfOutputParts(parts) });
   }
   const reason = tools.length > 0 ? "stop" : (finish ?? guessFinishReason(usage, call.cap));
-  const kept = leaked.length > 0 ? parts.slice(1) : parts;
-  return toCompletion([[...kept, { kind: "finish", reason }]], usage);
+  const remainingParts = leakedToolCalls.length > 0 ? parts.slice(1) : parts;
+  return toCompletion([[...remainingParts, { kind: "finish", reason }]], usage);
 }
 
-function saidCall({ id, name, arguments: given }: Omit<StreamedCall, "index">): OutputCall {
+function toOutputCall({ id, name, arguments: given }: Omit<StreamedCall, "index">): OutputCall {
   return { kind: "call", id, name, arguments: given };
 }
 
@@ -71,7 +71,7 @@ function leakedCalls(text: string, call: ChatCall): readonly OutputCall[] {
   if (!reported.every((one) => isObject(one) && names.has(one["name"]))) return [];
   return reported.filter(isObject).map(({ name, arguments: given, parameters, ...rest }) => {
     const called = argumentsText(given ?? parameters ?? rest);
-    return saidCall({ id: "", name: textOf(name), arguments: called });
+    return toOutputCall({ id: "", name: textOf(name), arguments: called });
   });
 }
 

@@ -1,5 +1,5 @@
 import { isObject, listOf, parseObject, textOf } from "../../core/json-value.ts";
-import { asIs, shape } from "../../core/shape.ts";
+import { anyValue, objectReader } from "../../core/shape.ts";
 import type { JsonObject, ProviderFailure } from "../../core/provider.ts";
 import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
 
@@ -8,17 +8,17 @@ import { httpFailure, streamFailure } from "../../core/upstream-failure.ts";
  * 5035 from recordings). 402 means that the daily allocation is used up.
  */
 const STATUS_OF: Readonly<Record<number, number>> = {
-  ...codes(400, [3003, 3039, 5004, 5006]),
-  ...codes(402, [3036, 4006]),
-  ...codes(403, [3023, 3041, 5016, 5018, 5035, 10_000]),
-  ...codes(404, [3042, 5007]),
-  ...codes(405, [5005, 5019]),
-  ...codes(408, [3007, 3008, 3046]),
-  ...codes(413, [3006, 3010, 5021]),
-  ...codes(503, [3040]),
+  ...statusByCode(400, [3003, 3039, 5004, 5006]),
+  ...statusByCode(402, [3036, 4006]),
+  ...statusByCode(403, [3023, 3041, 5016, 5018, 5035, 10_000]),
+  ...statusByCode(404, [3042, 5007]),
+  ...statusByCode(405, [5005, 5019]),
+  ...statusByCode(408, [3007, 3008, 3046]),
+  ...statusByCode(413, [3006, 3010, 5021]),
+  ...statusByCode(503, [3040]),
 };
 
-function codes(status: number, those: readonly number[]): Record<number, number> {
+function statusByCode(status: number, those: readonly number[]): Record<number, number> {
   return Object.fromEntries(those.map((code) => [code, status]));
 }
 
@@ -30,52 +30,58 @@ export function workersAiFailure(
   bodyText: string,
 ): ProviderFailure {
   const raw = parseObject(bodyText);
-  if (raw !== null) return failureOf(status, headers, complaintOf(raw));
+  if (raw !== null) return toProviderFailure(status, headers, readUpstreamError(raw));
   // A 403 page comes from a firewall, not from Workers AI.
-  const text = status === 403 && codeIn(bodyText) === null ? "" : bodyText;
-  return failureOf(status, headers, { text });
+  const text = status === 403 && readCode(bodyText) === null ? "" : bodyText;
+  return toProviderFailure(status, headers, { text });
 }
 
 /** Returns the failure for an error that `run` threw, such as "3040: no capacity". */
 export function workersAiThrownFailure(error: unknown): ProviderFailure | null {
   const text = error instanceof Error ? error.message : "";
-  return codeIn(text) === null ? null : failureOf(500, NO_HEADERS, { text });
+  return readCode(text) === null ? null : toProviderFailure(500, NO_HEADERS, { text });
 }
 
 export function workersAiFailureInside(raw: JsonObject): ProviderFailure | null {
   const { error, errors, success, internalCode } = raw;
   if (isObject(error) || typeof error === "string") return streamFailure(raw);
-  const complains = listOf(errors).length > 0 || success === false;
-  if (!complains && internalCode === undefined) return null;
-  return failureOf(500, NO_HEADERS, complaintOf(raw));
+  const hasErrors = listOf(errors).length > 0 || success === false;
+  if (!hasErrors && internalCode === undefined) return null;
+  return toProviderFailure(500, NO_HEADERS, readUpstreamError(raw));
 }
 
-type Complaint = { readonly code?: unknown; readonly text: string };
+type UpstreamError = { readonly code?: unknown; readonly text: string };
 
-const complaints = shape({
-  errors: (raw) => shape({ message: textOf, code: asIs })(listOf(raw)[0]),
+const errorsReader = objectReader({
+  errors: (raw) => objectReader({ message: textOf, code: anyValue })(listOf(raw)[0]),
   description: textOf,
   message: textOf,
-  error: shape({ message: textOf }),
-  internalCode: asIs,
+  error: objectReader({ message: textOf }),
+  internalCode: anyValue,
 });
 
-function complaintOf(raw: JsonObject): Complaint {
-  const { errors: first, description, message, error, internalCode } = complaints(raw);
+function readUpstreamError(raw: JsonObject): UpstreamError {
+  const { errors: first, description, message, error, internalCode } = errorsReader(raw);
   return {
     code: first.code ?? internalCode,
     text: first.message || description || message || error.message,
   };
 }
 
-function failureOf(status: number, headers: Headers, complaint: Complaint): ProviderFailure {
-  const { text } = complaint;
-  const code = Number.isSafeInteger(complaint.code) ? Number(complaint.code) : codeIn(text);
+function toProviderFailure(
+  status: number,
+  headers: Headers,
+  upstreamError: UpstreamError,
+): ProviderFailure {
+  const { text } = upstreamError;
+  const code = Number.isSafeInteger(upstreamError.code)
+    ? Number(upstreamError.code)
+    : readCode(text);
   const known = code === null ? undefined : STATUS_OF[code];
-  const message = withoutPrefix(text);
-  const usedUp = USED_UP.test(message) ? 402 : undefined;
+  const message = removePrefix(text);
+  const quotaStatus = USED_UP.test(message) ? 402 : undefined;
   const body = JSON.stringify({ error: { message } });
-  const failure = httpFailure(usedUp ?? known ?? status, headers, body);
+  const failure = httpFailure(quotaStatus ?? known ?? status, headers, body);
   return known === undefined ? failure : { ...failure, reason: String(code) };
 }
 
@@ -83,12 +89,12 @@ function failureOf(status: number, headers: Headers, complaint: Complaint): Prov
 const USED_UP = /^you have used up your daily free allocation\b/i;
 const PREFIX = /^(?:\w{0,40}Error: |\d{4,5}: ){1,6}/;
 
-function codeIn(text: string): number | null {
+function readCode(text: string): number | null {
   const digits = /\b\d{4,5}(?=: )/.exec(PREFIX.exec(text)?.[0] ?? "");
   return digits === null ? null : Number(digits[0]);
 }
 
-function withoutPrefix(text: string): string {
+function removePrefix(text: string): string {
   const sentence = text.replace(PREFIX, "").trimEnd();
   return sentence.replace(/\([0-9a-f-]{36}\)$/, "").trimEnd();
 }

@@ -3,7 +3,7 @@ import { textOf } from "../../core/json-value.ts";
 import { argumentsText } from "../../core/chat-message.ts";
 import type { JsonObject } from "../../core/provider.ts";
 import type { FinishReason } from "../../core/finish-reason.ts";
-import { asIs, list, optional, shape } from "../../core/shape.ts";
+import { anyValue, listReader, optionalReader, objectReader } from "../../core/shape.ts";
 import type { ValueReader } from "../../core/shape.ts";
 
 type Piece = {
@@ -27,39 +27,44 @@ export type StreamedCall = {
 export function readWorkersAiPiece(raw: JsonObject): Piece {
   const { choices, response, tool_calls: calls, finish_reason: why } = own(raw);
   if (choices === null) {
-    return { text: jsonText(response), reasoning: "", calls, finish: finishOf(why) };
+    return { text: jsonText(response), reasoning: "", calls, finish: readFinishReason(why) };
   }
   const { message, delta, finish_reason: reason } = choices;
   const { content: text, reasoning_content: thought, reasoning, tool_calls } = message ?? delta;
-  return { text, reasoning: thought || reasoning, calls: tool_calls, finish: finishOf(reason) };
+  return {
+    text,
+    reasoning: thought || reasoning,
+    calls: tool_calls,
+    finish: readFinishReason(reason),
+  };
 }
 
-const called = shape({ name: textOf, arguments: argumentsText });
-const beside = shape({
+const functionReader = objectReader({ name: textOf, arguments: argumentsText });
+const callReader = objectReader({
   index: (index) => (Number.isSafeInteger(index) ? Number(index) : null),
   id: textOf,
-  function: optional(called),
+  function: optionalReader(functionReader),
 });
 const callOf: ValueReader<StreamedCall> = (raw) => {
-  const { function: inside, ...call } = beside(raw);
-  return { index: call.index, id: call.id, ...(inside ?? called(raw)) };
+  const { function: functionCall, ...call } = callReader(raw);
+  return { index: call.index, id: call.id, ...(functionCall ?? functionReader(raw)) };
 };
-const message = shape({
+const message = objectReader({
   content: textOf,
   reasoning_content: textOf,
   reasoning: textOf,
-  tool_calls: list(callOf),
+  tool_calls: listReader(callOf),
 });
-const choice = shape({
+const choice = objectReader({
   message: (raw) => (raw === null || raw === undefined ? null : message(raw)),
   delta: message,
-  finish_reason: asIs,
+  finish_reason: anyValue,
 });
-const own = shape({
+const own = objectReader({
   choices: (raw) => (Array.isArray(raw) ? choice(raw[0]) : null),
-  response: asIs,
-  tool_calls: list(callOf),
-  finish_reason: asIs,
+  response: anyValue,
+  tool_calls: listReader(callOf),
+  finish_reason: anyValue,
 });
 
 function jsonText(response: unknown): string {
@@ -67,7 +72,7 @@ function jsonText(response: unknown): string {
   return response === null || response === undefined ? "" : JSON.stringify(response);
 }
 
-function finishOf(raw: unknown): Piece["finish"] {
+function readFinishReason(raw: unknown): Piece["finish"] {
   if (typeof raw !== "string" || raw === "") return null;
   return finishReasonOf(raw) ?? (raw === "error" ? raw : "abort");
 }

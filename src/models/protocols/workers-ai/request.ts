@@ -45,7 +45,7 @@ export function workersAiChatInputs(call: ChatCall): JsonObject | ProviderFailur
     ...(stream && { stream }),
     ...toolInputs(tools, isOpenAi),
     ...responseFormat(body.response_format, isOpenAi),
-    ...reasoning(body.reasoning_effort, upstreamId),
+    ...reasoningFields(body.reasoning_effort, upstreamId),
   };
   reportDroppedFields(call, inputs, PLACES);
   return inputs;
@@ -60,22 +60,22 @@ function messagesOf(
   { messages }: ChatBody,
   model: string,
 ): readonly JsonObject[] | ProviderFailure {
-  const nine =
+  const nineCharacterIds =
     workersAiFamilyOf(model).nineLetterIds === true ? new ToolCallIds(NINE_CHARACTER_ID) : null;
-  const idFor = (id: string): string => nine?.idFor(id) ?? id;
+  const idFor = (id: string): string => nineCharacterIds?.idFor(id) ?? id;
   const names = new Map<string, string>();
-  const mapped: JsonObject[] = [];
+  const messagesOut: JsonObject[] = [];
   for (const [index, message] of messages.entries()) {
     const problem = messageProblem(message, `messages[${index}]`);
     if (problem !== null) return problem;
     const functions = callsOf(message).filter((call) => call.type === "function");
     for (const call of functions) names.set(call.id, call.function.name);
     const answers = message.role === "tool" ? message.tool_call_id : "";
-    const called = message.name ?? names.get(answers);
-    mapped.push({
+    const calledName = message.name ?? names.get(answers);
+    messagesOut.push({
       role: message.role === "developer" ? "system" : message.role,
       content: contentOf(message),
-      ...(called !== undefined && { name: called }),
+      ...(calledName !== undefined && { name: calledName }),
       ...(functions.length > 0 && {
         tool_calls: functions.map(({ id, function: { name, arguments: given } }) => ({
           id: idFor(id),
@@ -86,7 +86,7 @@ function messagesOf(
       ...(answers !== "" && { tool_call_id: idFor(answers) }),
     });
   }
-  return mapped;
+  return messagesOut;
 }
 
 function callsOf(message: ChatMessage) {
@@ -139,8 +139,8 @@ function toolInputs({ list, choice }: RequestedTools, openAi: boolean): JsonObje
     },
   }));
   if (choice === "auto") return { tools };
-  const named = choice === "required" ? choice : { type: "function", function: choice };
-  return { tools, tool_choice: named };
+  const toolChoice = choice === "required" ? choice : { type: "function", function: choice };
+  return { tools, tool_choice: toolChoice };
 }
 
 function responseFormat(format: ChatBody["response_format"], openAi: boolean): JsonObject {
@@ -151,7 +151,7 @@ function responseFormat(format: ChatBody["response_format"], openAi: boolean): J
   return { response_format: { type: "json_schema", json_schema: schema } };
 }
 
-function reasoning(requested: ChatBody["reasoning_effort"], model: string): JsonObject {
+function reasoningFields(requested: ChatBody["reasoning_effort"], model: string): JsonObject {
   const { efforts = [], thinkingSwitch } = workersAiFamilyOf(model);
   if (requested === undefined) return {};
   if (thinkingSwitch === true) {

@@ -95,12 +95,12 @@ export class WorkersAiStream extends FrameReader {
     const { usage: reported } = raw;
     const usage = readCounts(reported);
     if (usage === null) return [];
-    const isTotal = promptTokens(usage) > 0;
-    if (isTotal) this.#usage = usage;
+    const hasPrompt = promptTokens(usage) > 0;
+    if (hasPrompt) this.#usage = usage;
     else if (this.#usage === null) return [];
-    else this.#usage = plus(this.#usage, usage);
+    else this.#usage = addOutput(this.#usage, usage);
     this.#isStale = false;
-    this.#isWhole = isTotal && this.#builder.finished && !hasChoices(raw);
+    this.#isWhole = hasPrompt && this.#builder.finished && !hasChoices(raw);
     if (this.#isWhole) return [{ kind: "usage", usage: this.#usage }];
     // A report from before any output would count as the total if no other followed.
     return this.#usage.output === 0 ? [] : [{ kind: "usage", usage: this.#usage, partial: true }];
@@ -119,6 +119,6 @@ function hasChoices({ choices }: JsonObject): boolean {
   return listOf(choices).length > 0;
 }
 
-function plus(sum: Usage, { output, reasoning }: Usage): Usage {
+function addOutput(sum: Usage, { output, reasoning }: Usage): Usage {
   return { ...sum, output: sum.output + output, reasoning: sum.reasoning + reasoning };
 }
