@@ -347,7 +347,7 @@ it("a change in a tab that still shows another organization completes in the org
   await signUp(page, "Eve");
   await startKey(page, "of the first organization");
   await page.route(
-    /v1\/(?:balance|keys)$/, // no read may ask before the click
+    /\/(?:balance|keys|pauses|members)$/, // no read may ask before the click
     (route) => route.request().method() === "POST" && route.continue(),
   );
   const other = await page.context().newPage();
