@@ -157,7 +157,7 @@ it.each(ENDPOINTS.toSorted((a, b) => isLast(a) - isLast(b)))(
     expect(error.message).toBe("No such organization.");
     const unknown = crypto.randomUUID();
     const missing = await errorOf(await ask(endpoint, unknown, await asked()), 404);
-    expect(missing.message).toMatch(/^No such |not found\.$|has no /);
+    expect(missing.message).toMatch(/^(?:No such|There is no) |not found\.$|has no /);
     expect(await env.WALLET.getByName(unknown).balance()).toMatchObject({ ok: false });
   },
 );

@@ -197,6 +197,7 @@ function configOf(region: Region, vars: Readonly<Record<string, string>> = {}): 
     REGION: region,
     MODELS: JSON.stringify(models),
     OPENAI_RESIDENCY: "on",
+    ELEVENLABS_VOICES: BODY.voice,
     ...Object.fromEntries(set),
     ...vars,
   });
