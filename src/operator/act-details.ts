@@ -1,7 +1,10 @@
 /** Stored fields by name. */
 type Details = Readonly<Record<string, unknown>>;
 
-/** The fields of a call's body that its event stores. None contains a name, an address or a secret. */
+/**
+ * The fields of a call's body that its event stores. None is a name, an address or a secret. Only
+ * operators see the free text of `reason` and `reference`.
+ */
 const STORED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "PATCH /orgs/:id": ["status", "reason", "rpm_limit", "price_list", "operator_policy"],
   "POST /orgs/:id/invitations": ["role"],
@@ -18,7 +21,7 @@ const STORED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   "POST /orgs/:id/credits": ["amount_micro", "reference"],
   "POST /orgs/:id/purchases/:purchase_id/refund": ["amount_cents", "reason"],
   "POST /orgs/:id/owed": ["forgive_micro", "reference"],
-  "POST /rerate": ["id", "model", "dry_run"],
+  "POST /rerate": ["id", "model"],
 };
 /** Changed fields whose values aren't stored: names, addresses and long values. */
 const NAMED_ONLY =
@@ -36,6 +39,7 @@ export function detailsOf(act: string, body: unknown, response: object): Details
     ...Object.fromEntries(sent.filter(([name]) => stored.includes(name))),
     ...(act.startsWith("PATCH ") && others.length > 0 && { other_fields: others }),
     ...(act.endsWith("/refund") && { purchase_dollars: returned["amount_dollars"] }),
+    ...(act === "POST /rerate" && { dry_run: returned["dry_run"] }),
     ...(act === "POST /prices" && pricesIn(returned)),
   };
   return Object.keys(details).length === 0 ? null : details;

@@ -80,13 +80,19 @@ export type Suspension = {
   readonly reason: string | null;
 };
 
-/** Returns the event that last suspended an organization. Null: an earlier release did, or a new organization waits for approval. */
+/**
+ * Returns the event that suspended an organization. Null if an earlier release suspended it, if it
+ * waits for approval, or if it was resumed later.
+ */
 export function findSuspension(db: D1Database, orgId: string): Promise<Suspension | null> {
   return db
     .prepare(
-      `SELECT id, operator, details ->> '$.reason' AS reason FROM operator_events
-       WHERE org_id = ? AND act = 'PATCH /orgs/:id' AND details ->> '$.status' = 'suspended'
-       ORDER BY id DESC LIMIT 1`,
+      `SELECT id, operator, reason FROM (
+         SELECT id, operator, details ->> '$.reason' AS reason, details ->> '$.status' AS status
+         FROM operator_events
+         WHERE org_id = ? AND act = 'PATCH /orgs/:id' AND details ->> '$.status' IS NOT NULL
+         ORDER BY id DESC LIMIT 1)
+       WHERE status = 'suspended'`,
     )
     .bind(orgId)
     .first<Suspension>();

@@ -182,12 +182,14 @@ export async function getOrganization(call: OperatorCall) {
   const found = await organizationOf(call);
   if (!found.ok) return found;
   const { id, status } = found.value;
-  const [shown, closing, suspension] = await Promise.all([
+  const [shown, closing, suspended] = await Promise.all([
     organizationViewWithBalance(call, found.value),
     findOrganizationClosing(call.db, id),
     status === "suspended" ? findSuspension(call.db, id) : null,
   ]);
   const { closedAt = null, restorableUntil = null } = closing ?? {};
+  // Closing suspends an organization too.
+  const suspension = closedAt === null ? suspended : null;
   return success({
     ...shown,
     closed_at: closedAt === null ? null : timestamp(closedAt),

@@ -1,3 +1,4 @@
+import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
 import {
   ADMIN_TOKEN,
@@ -47,6 +48,11 @@ describe("PATCH /admin/v1/orgs/{id}", () => {
     const events = await send("/v1/events", { key: account.key });
     expect(await events.text()).not.toContain("Unpaid invoice 62");
     expect(await changed({ status: "active" })).toMatchObject({ suspension: null });
+    // Another cause than an operator's suspension, such as closing.
+    const set = env.DB.prepare("UPDATE organizations SET status = ?2 WHERE id = ?1");
+    await set.bind(account.orgId, "suspended").run();
+    expect(await read()).toMatchObject({ status: "suspended", suspension: null });
+    await set.bind(account.orgId, "active").run();
     for (const body of [{ reason: "x" }, { status: "active", reason: "x" }]) {
       expect(await errorOf(await patch(body), 400)).toMatchObject({ param: "reason" });
     }
