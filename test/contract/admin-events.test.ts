@@ -83,8 +83,14 @@ describe("GET /admin/v1/events", () => {
     const from = new Date(Date.now() + 40 * 86_400_000).toISOString();
     const price = { input: 0.6, output: 4 };
     await admin("POST", "/prices", { rows: [{ list, item: "sandbox/echo", from, price }] });
-    const all = (await page("limit=100")).events.map(actSentence); // other files add events too
     const sentence = ` set the price of sandbox/echo in the list ${list}: $0.60 in, $4.00 out, from `;
+    // Other files add events too.
+    let { events: some, next_after: after } = await page("limit=100");
+    const all = some.map(actSentence);
+    while (after !== null) {
+      ({ events: some, next_after: after } = await page(`limit=100&after=${after}`));
+      all.push(...some.map(actSentence));
+    }
     expect(all.filter((text) => text.includes(sentence))).toHaveLength(1);
   });
 

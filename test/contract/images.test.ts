@@ -361,9 +361,10 @@ describe("POST /v1/images/generations with an operator's model", () => {
 
   it("sends OpenAI's fields to a server with OpenAI's API that has a model of Google", async () => {
     const { calls, bindings } = answering(openAi(2));
-    const { cost } = await made({ model: "test/own-generic", n: 2 }, own(bindings));
-    expect(cost).toBeGreaterThanOrEqual(2000 + 16_384 * 30);
-    expect(calls[0]?.body).toMatchObject({ model: "gemini-next", n: 2 });
+    const wanted = { model: "test/own-generic", n: 2, quality: "high" };
+    const { cost } = await made(wanted, own(bindings));
+    expect(cost).toBe(2000 + 2 * 32_768 * 30); // without a cap or a count, at the model's maximum
+    expect(calls[0]?.body).toMatchObject({ model: "gemini-next", n: 2, quality: "high" });
   });
 });
 

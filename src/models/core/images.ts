@@ -77,6 +77,10 @@ type Family = {
   readonly fields: readonly (keyof ImageBody)[];
   readonly takes: (pixels: ImagePixels) => boolean;
   readonly tokens?: Tokens;
+  /** Maximum output tokens of an image of any quality, if `tokens` is missing. */
+  readonly tokensMax?: number;
+  /** Output text is billed by its own price. */
+  readonly countsText?: true;
   /** The unit of input images. A route without its price can't edit, because they would be free. */
   readonly sourceUnit: "input_image_token" | "input_image";
   readonly sourcesMax?: number;
@@ -125,6 +129,8 @@ const PARTIAL_TOKENS = 200;
 const AREA_1K = 1_600_000;
 /** The output cap of each request to Gemini. It limits reasoning, drafts and images together. */
 export const GEMINI_OUTPUT_MAX = 16_384;
+/** The default cap of Gemini, which applies if a server with OpenAI's API forwards to it. */
+const GEMINI_UNCAPPED_MAX = 32_768;
 
 /**
  * Output tokens of an image by size: a reseller's price for the size divided by the price per
@@ -152,13 +158,15 @@ const BY_NAME: readonly (readonly [models: RegExp, Family])[] = [
   [/^gpt-image-2(?:-|$)/, { ...OPENAI, tokens: GPT_2 }],
   [/^gpt-image-2\.5(?:-|$)/, { ...OPENAI, tokens: GPT_2_5 }],
   [/^gpt-image-/, { ...OPENAI, tokens: GPT_ANY }],
-  [/\bgemini-/, { ...OPENAI, takes: () => true }],
+  [/\bgemini-/, { ...OPENAI, takes: () => true, tokensMax: GEMINI_UNCAPPED_MAX }],
 ];
 const ANY: Family = { ...OPENAI, takes: () => true, tokens: GPT_ANY };
 const BY_API: Readonly<Record<NonNullable<RouteLimits["imageApi"]>, Family>> = {
   gemini: {
     fields: ["stream"],
     takes: (pixels) => ratioOf(pixels) !== null,
+    tokensMax: GEMINI_OUTPUT_MAX,
+    countsText: true,
     sourceUnit: "input_image_token",
   },
   xai: {
@@ -188,19 +196,19 @@ export const IMAGE_KIND: InputKindRules<ImageBody, UnitOf<"image">> = {
 
 function imageUnits(body: ImageBody, { routes }: Model) {
   const tokens = Math.max(0, ...routes.map((route) => tokensOf(body, familyOf(route))));
-  const hasUnitPrice = routes.some((route) => familyOf(route).tokens === undefined);
+  const countsText = routes.some((route) => familyOf(route).countsText === true);
   return {
     image: body.n,
     image_token: tokens,
-    text_token: hasUnitPrice ? GEMINI_OUTPUT_MAX : 0,
+    text_token: countsText ? GEMINI_OUTPUT_MAX : 0,
     input_image_token: body.edit?.tokens ?? 0,
     input_image: body.edit?.images.length ?? 0,
   };
 }
 
-function tokensOf(body: ImageBody, { tokens }: Family): number {
-  if (tokens === undefined) return GEMINI_OUTPUT_MAX;
+function tokensOf(body: ImageBody, { tokens, tokensMax: most = 0 }: Family): number {
   const { n, quality = "auto", partial_images: partials = 0 } = body;
+  if (tokens === undefined) return n * most;
   const pixels = pixelsOf(body);
   const at = pixels !== null && pixels.width * pixels.height <= AREA_SMALL ? 0 : 1;
   const requested = quality === "auto" ? Object.values(tokens) : [tokens[quality]];
@@ -216,8 +224,8 @@ function imageNeeds(body: ImageBody): readonly Need[] {
     met: (route) => familyOf(route).fields.includes(field),
   }));
   const { quality = "auto", size = "auto" } = body;
-  const isKnown = ({ tokens = {} }: Family): boolean =>
-    quality === "auto" || tokens[quality] !== undefined;
+  const isKnown = ({ tokens }: Family): boolean =>
+    quality === "auto" || tokens === undefined || tokens[quality] !== undefined;
   return [
     ...(body.edit === undefined ? [] : editNeeds(body.edit)),
     ...needs,
