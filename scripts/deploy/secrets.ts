@@ -53,7 +53,7 @@ export function secretFindings(settings: Settings, known: SecretNames): Finding[
   return [
     ...missing.map((name) => error(name, "is not set", remedyFor(name, settings))),
     ...rotating.map((name) =>
-      note(name, "is set: a rotation is under way", "End it, as docs/deploy.md says."),
+      note(name, "is set: a rotation is in progress", "End it, as docs/deploy.md says."),
     ),
     always,
   ];

@@ -172,7 +172,7 @@ describe("insufficient credits at POST /v1/chat/completions", () => {
     expect(response.headers.get("x-should-retry")).toBe("true");
     const error = await errorOf(response, 402);
     expect(error).toMatchObject({ balance_micro: 300, held_micro: 300 });
-    expect(error.message).toContain("held by requests under way");
+    expect(error.message).toContain("held by requests in progress");
     await open.body?.cancel();
   });
 });

@@ -363,6 +363,6 @@ describe("GET /v1/models for Anthropic clients", () => {
     const body = { model: "sandbox/echo", max_tokens: 9, messages: [HI] };
     const refused = await refusalOf(await send("/v1/v1/messages", { key, body }));
     expect(refused).toMatchObject({ status: 404, type: "not_found_error" });
-    expect(refused.message).toContain("adds /v1 to the base address");
+    expect(refused.message).toContain("adds /v1 to the base URL");
   });
 });

@@ -159,7 +159,7 @@ export const CALLER_CASES = {
       error(
         "invalid_api_key",
         null,
-        "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'.",
+        "Invalid or missing API key. Send an active key as 'Authorization: Bearer <API_KEY>'.",
       ),
       { "www-authenticate": "Bearer" },
     ],
@@ -200,7 +200,7 @@ export const CALLER_CASES = {
       error(
         "region_mismatch",
         null,
-        "This regional key works only in its home region 'eu'. Call that region's base address, or use a global key.",
+        "This regional key works only in its home region 'eu'. Use that region's base URL, or use a global key.",
       ),
     ],
   ],
@@ -244,7 +244,7 @@ export const CALLER_CASES = {
       error(
         "no_console_session",
         null,
-        "There is no console session, or it has ended. Please log in.",
+        "You aren't logged in, or your console session has ended. Please log in.",
       ),
     ],
   ],

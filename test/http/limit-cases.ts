@@ -62,7 +62,7 @@ export const LIMIT_CASES = {
       error(
         "insufficient_balance",
         null,
-        "This request needs at least 2 micro-credits. Of the balance of 9, 8 are held by requests under way. Please retry after 1s.",
+        "This request needs at least 2 micro-credits. The balance is 9, of which 8 are held by requests in progress. Please retry after 1s.",
         { balance_micro: 9, required_micro: 2, held_micro: 8 },
       ),
       soon,
@@ -131,7 +131,7 @@ export const LIMIT_CASES = {
       error(
         "insufficient_balance",
         "key_budget_exceeded",
-        "This API key has 50 of 100 micro-credits left, 48 held by requests under way, and this request needs at least 4, of its budget of the day. Please retry after 1s.",
+        "This API key has 50 of 100 micro-credits left, 48 held by requests in progress, and this request needs at least 4, of its budget of the day. Please retry after 1s.",
         {
           budget_micro: 100,
           balance_micro: 50,
@@ -151,7 +151,7 @@ export const LIMIT_CASES = {
       error(
         "rate_limit_exceeded",
         "tokens",
-        "Rate limit of 500 tokens per minute for this API key reached: 20 are left and this request may come to 30. Please retry after 2s.",
+        "Rate limit of 500 tokens per minute for this API key reached: 20 tokens are left, and this request may use up to 30. Please retry after 2s.",
         { retry_after: 2 },
       ),
       {
@@ -267,7 +267,7 @@ export const LIMIT_CASES = {
       error(
         "api_error",
         "end_user_quota_exceeded",
-        "This end user has 100 of 100 micro-credits left, 97 held by requests under way, and this request needs at least 4, of its monthly quota. Please retry after 1s.",
+        "This end user has 100 of 100 micro-credits left, 97 held by requests in progress, and this request needs at least 4, of its monthly quota. Please retry after 1s.",
         {
           quota_micro: 100,
           left_micro: 100,

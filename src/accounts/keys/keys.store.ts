@@ -154,7 +154,7 @@ export async function insertFailure(
   }
   return refuse({
     kind: "conflict",
-    message: `An organization can't have more than ${ACTIVE_KEYS_MAX} live keys or create more than ${NEW_KEYS_MAX} a day.`,
+    message: `An organization can have at most ${ACTIVE_KEYS_MAX} active keys, and create at most ${NEW_KEYS_MAX} a day.`,
     param: null,
     code: "too_many_keys",
   });

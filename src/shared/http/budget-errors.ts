@@ -85,7 +85,7 @@ function shortageDetails(
   resetsAt: number | null,
 ): { readonly left: string } & Required<Pick<ErrorResponse, "extra" | "headers">> {
   const limitMicro = failure.kind === "quota_exceeded" ? failure.quotaMicro : failure.budgetMicro;
-  const held = onlyHolds ? `, ${heldMicro} held by requests under way` : "";
+  const held = onlyHolds ? `, ${heldMicro} held by requests in progress` : "";
   return {
     left: `${leftMicro} of ${limitMicro} micro-credits left${held}, and this request needs at least ${requiredMicro}`,
     extra: {

@@ -77,7 +77,7 @@ const WIRES: ErrorResponses = {
     message:
       expiredAt === undefined
         ? ((twoHeaders && TWO_KEYS[twoHeaders]) ??
-          "Invalid or missing API key. Send a live key as 'Authorization: Bearer <API_KEY>'.")
+          "Invalid or missing API key. Send an active key as 'Authorization: Bearer <API_KEY>'.")
         : `This API key expired at ${timestamp(expiredAt)}. Please use another key.`,
     headers: { "www-authenticate": "Bearer" },
   }),
@@ -88,7 +88,7 @@ const WIRES: ErrorResponses = {
   region_mismatch: ({ home }) => ({
     status: 403,
     type: "region_mismatch",
-    message: `This regional key works only in its home region '${home}'. Call that region's base address, or use a global key.`,
+    message: `This regional key works only in its home region '${home}'. Use that region's base URL, or use a global key.`,
   }),
   role_required: ({ roles }) => ({
     status: 403,
@@ -224,9 +224,9 @@ const WIRES: ErrorResponses = {
 const TWO_KEYS = {
   both: "The headers 'Authorization' and 'x-api-key' hold two different API keys. Send one of them.",
   authorization:
-    "Invalid API key in 'Authorization', and 'x-api-key' is not a key of this service. Send one live key.",
+    "Invalid API key in 'Authorization', and 'x-api-key' is not a key of this service. Send one active key.",
   "x-api-key":
-    "Invalid API key in 'x-api-key', and 'Authorization' is not a key of this service. Send one live key.",
+    "Invalid API key in 'x-api-key', and 'Authorization' is not a key of this service. Send one active key.",
 };
 
 function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
@@ -237,7 +237,7 @@ function balanceTooLow(failure: FailureOf["balance_too_low"]): ErrorResponse {
   return onlyHolds
     ? {
         ...errorResponse,
-        message: `This request needs at least ${requiredMicro} micro-credits. Of the balance of ${balanceMicro}, ${heldMicro} are held by requests under way. Please retry after 1s.`,
+        message: `This request needs at least ${requiredMicro} micro-credits. The balance is ${balanceMicro}, of which ${heldMicro} are held by requests in progress. Please retry after 1s.`,
         extra: { ...extra, held_micro: heldMicro },
         headers: RETRY_SOON,
       }
@@ -261,7 +261,7 @@ function sessionsPayerTooLow(failure: FailureOf["balance_too_low"]): ErrorRespon
     status: 402,
     type: "insufficient_balance",
     message: onlyHolds
-      ? `Right now ${requirement} is held by requests under way. Please retry after 1s.`
+      ? `Right now ${requirement} is held by requests in progress. Please retry after 1s.`
       : `Insufficient credits: ${requirement} has less left.`,
     extra: onlyHolds ? { ...extra, held_micro: heldMicro } : extra,
     headers: onlyHolds ? RETRY_SOON : DO_NOT_RETRY,
@@ -312,7 +312,7 @@ function tokensLimited(failure: FailureOf["tokens_limited"]): ErrorResponse {
     status: 429,
     type: "rate_limit_exceeded",
     code: "tokens",
-    message: `Rate limit of ${limit} tokens per minute for this API key reached: ${remaining} are left and this request may come to ${required}. Please retry after ${seconds}s.`,
+    message: `Rate limit of ${limit} tokens per minute for this API key reached: ${remaining} tokens are left, and this request may use up to ${required}. Please retry after ${seconds}s.`,
     extra: { retry_after: seconds },
     headers: {
       "retry-after": String(seconds),

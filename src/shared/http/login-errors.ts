@@ -24,7 +24,7 @@ export const LOGIN_ERRORS = {
   no_console_session: () => ({
     status: 401,
     type: "no_console_session",
-    message: "There is no console session, or it has ended. Please log in.",
+    message: "You aren't logged in, or your console session has ended. Please log in.",
   }),
   origin_not_allowed: () =>
     forbidden("origin_not_allowed", "This request did not come from the console."),

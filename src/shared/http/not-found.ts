@@ -5,7 +5,7 @@ import type { AppEnv } from "./context.ts";
 
 const PATH_SHOWN_MAX = 200;
 const HINTS: Readonly<Record<string, string>> = {
-  "/v1/v1": " Your client adds /v1 to the base address. Use a base address without /v1.",
+  "/v1/v1": " Your client adds /v1 to the base URL. Use a base URL without /v1.",
   "/v1/responses": " Responses are not stored here. Send the whole input to POST /v1/responses.",
 };
 

@@ -111,7 +111,7 @@ const BLOCKED_PROMPT = {
   message: "The provider refused to make this image.",
   code: "content_policy_violation",
 };
-const NO_PICTURE = { reason: "no_image", message: "The model answered without an image." };
+const NO_PICTURE = { reason: "no_image", message: "The model returned no image." };
 
 function refused(
   words: Pick<ProviderFailure, "reason" | "message" | "code">,

@@ -49,10 +49,10 @@ function usageOf({ promptTokenCount, candidatesTokenCount, thoughtsTokenCount }:
 
 const BLOCKED_TEXT = {
   reason: "blocked",
-  message: "The provider refused to speak this text.",
+  message: "The provider refused to generate speech for this text.",
   code: "content_policy_violation",
 };
-const NO_AUDIO = { reason: "no_audio", message: "The model answered without audio." };
+const NO_AUDIO = { reason: "no_audio", message: "The model returned no audio." };
 
 function refused(
   words: Pick<ProviderFailure, "reason" | "message" | "code">,

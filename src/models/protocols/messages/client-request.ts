@@ -295,7 +295,7 @@ function threadProblem(value: { readonly thread?: unknown }): Result<never> | nu
   if ((value.thread ?? null) === null) return null;
   return refuse({
     kind: "invalid_request",
-    message: "thread is not supported. Send the whole conversation.",
+    message: "'thread' is not supported. Send the whole conversation.",
     param: "thread",
     code: THREADS_UNSUPPORTED,
   });

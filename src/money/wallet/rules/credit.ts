@@ -10,7 +10,7 @@ export function balanceAfterCredit(ledger: HoldTotals, amount: Micros): Result<M
   if (!Number.isSafeInteger(balance)) {
     return refuse({
       kind: "invalid_request",
-      message: "The balance would be too large.",
+      message: `The balance can't exceed ${Number.MAX_SAFE_INTEGER} micro-credits. Use a smaller amount.`,
       param: "amount_micro",
     });
   }
